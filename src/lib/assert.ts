@@ -1,0 +1,20 @@
+/** A mistake of our own code. Stays on in production: a broken invariant must stop the part, not spread. */
+export class AssertionError extends Error {
+  override readonly name = 'AssertionError'
+}
+
+/** @throws {AssertionError} when the condition does not hold. */
+export function assert(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new AssertionError(message)
+}
+
+/** @throws {AssertionError} when the value is null or undefined. */
+export function present<T>(value: T | null | undefined, message: string): T {
+  assert(value !== null && value !== undefined, message)
+  return value
+}
+
+/** For the default branch of an exhaustive switch. */
+export function unreachable(value: never): never {
+  throw new AssertionError(`unreachable: ${JSON.stringify(value)}`)
+}

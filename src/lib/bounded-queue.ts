@@ -1,0 +1,39 @@
+/** First in, first out, with a cap: `push` says no rather than growing without end. */
+export class BoundedQueue<T> {
+  #items: T[] = []
+  #head = 0
+  readonly #capacity: number
+
+  constructor(capacity: number) {
+    this.#capacity = capacity
+  }
+
+  get length(): number {
+    return this.#items.length - this.#head
+  }
+
+  /** @returns false when the queue is full; the caller must answer for it. */
+  push(item: T): boolean {
+    if (this.length >= this.#capacity) return false
+    this.#items.push(item)
+    return true
+  }
+
+  shift(): T | undefined {
+    if (this.#head >= this.#items.length) return undefined
+    const item = this.#items[this.#head]
+    this.#head += 1
+    if (this.#head > 1024 && this.#head * 2 > this.#items.length) {
+      this.#items = this.#items.slice(this.#head)
+      this.#head = 0
+    }
+    return item
+  }
+
+  drain(): T[] {
+    const items = this.#items.slice(this.#head)
+    this.#items = []
+    this.#head = 0
+    return items
+  }
+}

@@ -1,0 +1,188 @@
+/**
+ * The one table of problems: a stable code, its HTTP status, its default message, and whether asking again
+ * can help. Messages of the API family are kept to the letter where clients compare them.
+ */
+export type Retry = 'never' | 'later' | 'after-election' | 'same-request-id'
+
+interface ProblemSpec {
+  readonly http: number
+  readonly retry: Retry
+  readonly message: string
+}
+
+export const problems = {
+  NOT_FOUND: {
+    http: 404,
+    retry: 'never',
+    message: 'The resource requested was not found or is no longer available',
+  },
+  UNAUTHORIZED: {
+    http: 401,
+    retry: 'never',
+    message:
+      'The request could not be completed. The session is not authorized or the credentials are invalid',
+  },
+  INVALID_AUTH: { http: 401, retry: 'never', message: 'The authentication request failed' },
+  INVALID_AUTH_METHOD: {
+    http: 400,
+    retry: 'never',
+    message: 'The supplied authentication method is not valid',
+  },
+  COULD_NOT_VALIDATE: {
+    http: 400,
+    retry: 'never',
+    message:
+      'The supplied request contains an invalid document or no valid accept content were available, see cause',
+  },
+  NOT_ACCEPTABLE: {
+    http: 406,
+    retry: 'never',
+    message:
+      'The supplied request contains an invalid document or no valid accept content were available, see cause',
+  },
+  UNSUPPORTED_CONTENT_TYPE: {
+    http: 415,
+    retry: 'never',
+    message:
+      'The supplied request contains an invalid document or no valid accept content were available, see cause',
+  },
+  COULD_NOT_PARSE_BODY: {
+    http: 400,
+    retry: 'never',
+    message: 'The body of the request could not be parsed',
+  },
+  REQUEST_ENTITY_TOO_LARGE: {
+    http: 413,
+    retry: 'never',
+    message: 'The request body is larger than this controller accepts',
+  },
+  INVALID_FILTER: { http: 400, retry: 'never', message: 'The filter query supplied is invalid' },
+  INVALID_SORT_IDENTIFIER: {
+    http: 400,
+    retry: 'never',
+    message: 'The sort order supplied is invalid',
+  },
+  INVALID_PAGINATION: {
+    http: 400,
+    retry: 'never',
+    message: 'The pagination properties provided are invalid',
+  },
+  METHOD_NOT_ALLOWED: {
+    http: 405,
+    retry: 'never',
+    message: 'The resource requested does not support this HTTP verb',
+  },
+  ENTITY_CAN_NOT_BE_DELETED: {
+    http: 400,
+    retry: 'never',
+    message: 'The entity requested for delete can not be deleted',
+  },
+  ENTITY_CAN_NOT_BE_UPDATED: {
+    http: 400,
+    retry: 'never',
+    message: 'The entity requested for update can not be updated',
+  },
+  CAN_NOT_DELETE_REFERENCED_ENTITY: {
+    http: 409,
+    retry: 'never',
+    message: 'The entity can not be deleted because it is referenced',
+  },
+  REQUEST_ID_REUSED: {
+    http: 409,
+    retry: 'never',
+    message: 'This net-request-id was used before for another request',
+  },
+  REQUEST_ID_EXPIRED: {
+    http: 409,
+    retry: 'never',
+    message:
+      'This net-request-id is older than the replay window; whether it took effect is no longer known',
+  },
+  REVISION_MOVED: {
+    http: 409,
+    retry: 'later',
+    message: 'What this write was judged on has changed meanwhile; read again and retry',
+  },
+  RATE_LIMITED: {
+    http: 429,
+    retry: 'later',
+    message: 'The operation is already under way or too frequent',
+  },
+  SERVER_TOO_MANY_REQUESTS: {
+    http: 429,
+    retry: 'later',
+    message:
+      'Too many requests to alter state have been issued. Please slow your request rate or try again later.',
+  },
+  TIMEOUT: {
+    http: 503,
+    retry: 'later',
+    message: 'The request took longer than this controller allows',
+  },
+  CLUSTER_NO_LEADER: {
+    http: 503,
+    retry: 'after-election',
+    message: 'The cluster has no leader at the moment; nothing was changed',
+  },
+  OUTCOME_UNKNOWN: {
+    http: 503,
+    retry: 'same-request-id',
+    message:
+      'The write was handed to the cluster and its outcome is not known; ask again with the same net-request-id',
+  },
+  INDEX_NOT_REACHED: {
+    http: 503,
+    retry: 'later',
+    message: 'This controller has not reached the index asked for in net-min-index',
+  },
+  NODE_QUARANTINED: {
+    http: 503,
+    retry: 'never',
+    message:
+      'This controller has stopped answering because its state can not be trusted; ask another one',
+  },
+  TRANSFER_LEADERSHIP_ERROR: {
+    http: 500,
+    retry: 'later',
+    message: 'Leadership could not be transferred',
+  },
+  UNHANDLED: { http: 500, retry: 'later', message: 'An unhandled error occurred' },
+} as const satisfies Record<string, ProblemSpec>
+
+export type ProblemCode = keyof typeof problems
+
+/** The codes that go over the wire under another one's name, told apart only by status. */
+export const wireCode: Partial<Record<ProblemCode, ProblemCode>> = {
+  NOT_ACCEPTABLE: 'COULD_NOT_VALIDATE',
+  UNSUPPORTED_CONTENT_TYPE: 'COULD_NOT_VALIDATE',
+}
+
+/** Which field was wrong and why; `value` must never hold a secret. */
+export interface FieldFault {
+  readonly field: string
+  readonly reason: string
+  readonly value?: unknown
+}
+
+/** A refusal that reaches the caller. Mistakes of our own code are assertions, not problems. */
+export class Problem extends Error {
+  override readonly name = 'Problem'
+  readonly code: ProblemCode
+  readonly fault: FieldFault | null
+  /** Shown as `cause.message` when there is no field fault. */
+  readonly detail: string | null
+
+  constructor(
+    code: ProblemCode,
+    options: { fault?: FieldFault; detail?: string; cause?: unknown } = {},
+  ) {
+    super(options.detail ?? problems[code].message, { cause: options.cause })
+    this.code = code
+    this.fault = options.fault ?? null
+    this.detail = options.detail ?? null
+  }
+}
+
+export function fieldProblem(field: string, reason: string, value?: unknown): Problem {
+  return new Problem('COULD_NOT_VALIDATE', { fault: { field, reason, value } })
+}

@@ -1,0 +1,41 @@
+import { randomBytes } from 'node:crypto'
+
+/** A source of numbers in [0, 1): seeded in the consensus core and its simulation, so that a run replays exactly. */
+export interface Random {
+  next(): number
+  /** Uniform over min..max, both included. */
+  integer(min: number, max: number): number
+}
+
+/** sfc32: 128 bits of state from one 32-bit seed; fast, no clock, the same on every machine. */
+export function seededRandom(seed: number): Random {
+  let a = 0x9e3779b9
+  let b = 0x243f6a88
+  let c = 0xb7e15162
+  let d = seed >>> 0
+  const next = (): number => {
+    const t = (a + b + d) | 0
+    d = (d + 1) | 0
+    a = b ^ (b >>> 9)
+    b = (c + (c << 3)) | 0
+    c = (c << 21) | (c >>> 11)
+    c = (c + t) | 0
+    return (t >>> 0) / 4294967296
+  }
+  for (let i = 0; i < 15; i += 1) next()
+  return { next, integer: (min, max) => min + Math.floor(next() * (max - min + 1)) }
+}
+
+const SHORT_ID_ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_'
+
+/** An entity id: 12 characters, 72 random bits, safe in a URL path and in a filter string. */
+export function newShortId(): string {
+  let id = ''
+  for (const byte of randomBytes(12)) id += SHORT_ID_ALPHABET.charAt(byte & 63)
+  return id
+}
+
+/** 16 random bytes: a store id, a snapshot transfer. */
+export function newOpaqueId(): Uint8Array {
+  return Uint8Array.from(randomBytes(16))
+}

@@ -1,0 +1,34 @@
+import { randomBytes } from 'node:crypto'
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** The 16 bytes of a UUID in its text form (RFC 9562), or null when the text is none. */
+export function parseUuid(text: string): Uint8Array | null {
+  if (!UUID.test(text)) return null
+  return Uint8Array.from(Buffer.from(text.replaceAll('-', ''), 'hex'))
+}
+
+export function formatUuid(bytes: Uint8Array): string {
+  const hex = Buffer.from(bytes).toString('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+}
+
+/** UTC ms of a UUIDv7 (RFC 9562 section 5.7), or null when it is of another version. */
+export function uuidv7TimeMs(bytes: Uint8Array): number | null {
+  if (bytes.length !== 16 || (bytes[6] ?? 0) >>> 4 !== 7) return null
+  let time = 0
+  for (let i = 0; i < 6; i += 1) time = time * 256 + (bytes[i] ?? 0)
+  return time
+}
+
+export function newUuidv7(nowMs: number): Uint8Array {
+  const bytes = Uint8Array.from(randomBytes(16))
+  let rest = nowMs
+  for (let i = 5; i >= 0; i -= 1) {
+    bytes[i] = rest % 256
+    rest = Math.floor(rest / 256)
+  }
+  bytes[6] = 0x70 | ((bytes[6] ?? 0) & 0x0f)
+  bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f)
+  return bytes
+}

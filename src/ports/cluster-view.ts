@@ -1,0 +1,55 @@
+import type { Index, NodeId, Role, Term } from '../raft/types.ts'
+
+export interface ApiAddress {
+  readonly api: string
+  readonly url: string
+  readonly version: string
+}
+
+/** A member as this controller sees it now: the replicated record plus what is live. */
+export interface MemberView {
+  readonly id: NodeId
+  /** host:port of the mesh. */
+  readonly address: string
+  readonly voter: boolean
+  readonly leader: boolean
+  /** A member lists itself as connected. */
+  readonly connected: boolean
+  readonly version: string
+  readonly apiAddresses: readonly ApiAddress[]
+  readonly certificatePem: string
+  /** Start of its current process, UTC ms; 0 when never heard of. */
+  readonly startedAtMs: number
+  /** Since this controller last heard from it; 0 for itself, null when never. */
+  readonly lastContactMs: number | null
+  readonly progress: MemberProgress | null
+}
+
+export interface MemberProgress {
+  readonly role: Role | 'learner'
+  readonly term: Term
+  readonly commit: Index
+  readonly applied: Index
+  readonly persisted: Index
+  readonly digestIndex: Index
+  /** Hex of the `state` digest at `digestIndex`. */
+  readonly digest: string
+  readonly entitiesDigest: string
+}
+
+/** The cluster as seen from here; every call is local and needs no quorum, except `readIndex`. */
+export interface ClusterView {
+  readonly selfId: NodeId
+  readonly clusterId: string
+  readonly generation: number
+  /** Sorted by id. */
+  members(): readonly MemberView[]
+  leaderId(): NodeId | null
+  /** Since this controller last heard from a leader (0 when it leads). */
+  leaderContactMs(): number
+  /**
+   * A linearizable point (Raft dissertation 6.4): an index >= every write completed before the call, on any controller.
+   * Rounds are shared. @throws {Problem} CLUSTER_NO_LEADER when no leader confirms within the limit.
+   */
+  readIndex(): Promise<Index>
+}

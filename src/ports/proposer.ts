@@ -1,0 +1,51 @@
+import type { CommandKind } from '../../proto/gen/command_pb.ts'
+import type { FieldFault, ProblemCode } from '../lib/problems.ts'
+
+/** What apply decided: a value, part of the replicated result, equal on every controller. Never holds a secret. */
+export type Outcome =
+  | { readonly ok: true; readonly id: string }
+  | {
+      readonly ok: false
+      readonly code: ProblemCode
+      readonly fault: FieldFault | null
+      readonly detail: string | null
+    }
+
+export interface ProposalInput {
+  readonly kind: CommandKind
+  /** The payload message of that kind, encoded. */
+  readonly payload: Uint8Array
+  readonly actor: {
+    readonly identityId: string
+    readonly sessionId: string
+    readonly address: string
+  }
+  /** The caller's own request id, when it sent one. */
+  readonly request?: {
+    readonly caller: string
+    readonly id: Uint8Array
+    readonly bodyHash: Uint8Array
+  }
+  readonly judgedOn?: readonly {
+    readonly entity: string
+    readonly id: string
+    readonly revision: number
+  }[]
+}
+
+export interface Applied {
+  /** Log index that the outcome stands at, already applied on this controller. */
+  readonly index: number
+  readonly outcome: Outcome
+}
+
+/** The way every write takes. */
+export interface Proposer {
+  /**
+   * Proposes through whichever controller leads, again when it dies, and resolves after this controller has applied
+   * it: a refusal is an outcome, not an exception.
+   * @throws {Problem} CLUSTER_NO_LEADER: never handed to a leader, nothing changed. OUTCOME_UNKNOWN: handed over, fate
+   * not known by the deadline. SERVER_TOO_MANY_REQUESTS: this controller's window of outstanding writes is full.
+   */
+  propose(input: ProposalInput): Promise<Applied>
+}
