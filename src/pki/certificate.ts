@@ -1,0 +1,248 @@
+import { createHash, createPrivateKey, X509Certificate } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+
+import { isControllerId, parseSpiffeId, controllerIdOf } from './spiffe.ts'
+import type { SpiffeId } from './spiffe.ts'
+import {
+  BasicConstraintsExtension,
+  SubjectAlternativeNameExtension,
+  X509Certificate as ParsedCertificate,
+} from './x509.ts'
+
+/** Bounds of what is parsed: PEM text of one file, certificates in it, bytes and names of one certificate. */
+export const PEM_BYTES_MAX = 1024 * 1024
+export const CHAIN_CERTIFICATES_MAX = 16
+export const BUNDLE_CERTIFICATES_MAX = 256
+export const CERTIFICATE_BYTES_MAX = 64 * 1024
+export const ALTERNATIVE_NAMES_MAX = 256
+
+export type CertificateFault =
+  'unreadable' | 'expired' | 'not-yet-valid' | 'key-mismatch' | 'wrong-identity' | 'untrusted'
+
+/** One sentence, fit to be shown to an operator; `fault` is what code switches on. */
+export class CertificateError extends Error {
+  override readonly name = 'CertificateError'
+  readonly fault: CertificateFault
+
+  constructor(fault: CertificateFault, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.fault = fault
+  }
+}
+
+/** A parsed certificate. Names come from the extension itself, not from a printed form of it. */
+export interface Certificate {
+  readonly der: Uint8Array
+  readonly pem: string
+  /** Of the subject; null when there is none or more than one. */
+  readonly commonName: string | null
+  readonly uris: readonly string[]
+  readonly dnsNames: readonly string[]
+  readonly ipAddresses: readonly string[]
+  readonly isAuthority: boolean
+  /** Authorities that may stand between this one and a leaf; null when it sets no limit. */
+  readonly pathLengthMax: number | null
+  readonly notBeforeMs: number
+  readonly notAfterMs: number
+  /** SHA-256 of the SubjectPublicKeyInfo in DER, 32 bytes: what a member record pins. */
+  readonly publicKeySha256: Uint8Array
+  /** Lower-case hex without colons. */
+  readonly sha1: string
+  readonly sha256: string
+  readonly native: X509Certificate
+}
+
+/** @throws {CertificateError} `unreadable`. */
+export function parseCertificate(input: Uint8Array | string): Certificate {
+  if (input.length > (typeof input === 'string' ? PEM_BYTES_MAX : CERTIFICATE_BYTES_MAX)) {
+    throw new CertificateError('unreadable', 'the certificate is larger than this program reads')
+  }
+  try {
+    const native = new X509Certificate(input)
+    const der = Uint8Array.from(native.raw)
+    if (der.length > CERTIFICATE_BYTES_MAX) throw new RangeError('too many bytes')
+    return {
+      der,
+      pem: native.toString(),
+      ...contentsOf(der),
+      isAuthority: native.ca,
+      notBeforeMs: native.validFromDate.getTime(),
+      notAfterMs: native.validToDate.getTime(),
+      publicKeySha256: spkiSha256(native.publicKey),
+      sha1: createHash('sha1').update(der).digest('hex'),
+      sha256: createHash('sha256').update(der).digest('hex'),
+      native,
+    }
+  } catch (error) {
+    // Whatever the libraries throw at a damaged one; what they say differs from release to release.
+    throw new CertificateError('unreadable', 'it is no X.509 certificate that can be read', error)
+  }
+}
+
+type Contents = Pick<
+  Certificate,
+  'commonName' | 'uris' | 'dnsNames' | 'ipAddresses' | 'pathLengthMax'
+>
+
+/** @throws an Error when an extension does not parse, stands there twice, or holds too much. */
+function contentsOf(der: Uint8Array): Contents {
+  const parsed = new ParsedCertificate(Uint8Array.from(der))
+  const extensions = parsed.getExtensions(SubjectAlternativeNameExtension)
+  if (extensions.length > 1) throw new RangeError('two subject alternative name extensions')
+  const names = extensions[0]?.names.items ?? []
+  if (names.length > ALTERNATIVE_NAMES_MAX) throw new RangeError('too many alternative names')
+  const ofType = (type: string): string[] =>
+    names.filter((name) => name.type === type).map((name) => name.value)
+  const commonNames = parsed.subjectName.getField('CN')
+  return {
+    commonName: commonNames.length === 1 ? (commonNames[0] ?? null) : null,
+    uris: ofType('url'),
+    dnsNames: ofType('dns'),
+    ipAddresses: ofType('ip'),
+    pathLengthMax: parsed.getExtension(BasicConstraintsExtension)?.pathLength ?? null,
+  }
+}
+
+function spkiSha256(key: KeyObject): Uint8Array {
+  const spki = key.export({ type: 'spki', format: 'der' })
+  return Uint8Array.from(createHash('sha256').update(spki).digest())
+}
+
+const PEM_BLOCK = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]*-----END CERTIFICATE-----/g
+
+/**
+ * The certificates of a PEM text in their order; other blocks and text between them are passed over.
+ * @throws {CertificateError} `unreadable` when there is none, too many, or one that does not parse.
+ */
+export function parseCertificates(
+  pem: string,
+  options: { readonly certificatesMax?: number } = {},
+): [Certificate, ...Certificate[]] {
+  const certificatesMax = options.certificatesMax ?? CHAIN_CERTIFICATES_MAX
+  if (pem.length > PEM_BYTES_MAX) {
+    throw new CertificateError('unreadable', `more than ${PEM_BYTES_MAX} bytes of PEM text`)
+  }
+  const blocks = pem.match(PEM_BLOCK) ?? []
+  if (blocks.length > certificatesMax) {
+    throw new CertificateError('unreadable', `more than ${certificatesMax} certificates`)
+  }
+  const [first, ...rest] = blocks.map((block) => parseCertificate(block))
+  if (first === undefined) {
+    throw new CertificateError('unreadable', 'there is no PEM certificate in it')
+  }
+  return [first, ...rest]
+}
+
+/**
+ * The one SPIFFE id of a leaf (X.509-SVID section 2: exactly one URI name; an authority is no leaf).
+ * @throws {CertificateError} `wrong-identity`.
+ */
+export function leafSpiffeId(leaf: Certificate): SpiffeId {
+  if (leaf.isAuthority) {
+    throw new CertificateError('wrong-identity', 'it is a CA certificate, not a leaf')
+  }
+  const [uri, ...others] = leaf.uris
+  if (uri === undefined || others.length > 0) {
+    const found = leaf.uris.length === 0 ? 'none' : String(leaf.uris.length)
+    throw new CertificateError(
+      'wrong-identity',
+      `it must name exactly one SPIFFE id as URI alternative name, and has ${found}`,
+    )
+  }
+  const id = parseSpiffeId(uri)
+  if (id === null) {
+    throw new CertificateError('wrong-identity', `${JSON.stringify(uri)} is no valid SPIFFE id`)
+  }
+  return id
+}
+
+/**
+ * The controller a leaf speaks for. A subject common name, when there is one, must say the same.
+ * @throws {CertificateError} `wrong-identity`.
+ */
+export function leafControllerId(leaf: Certificate, trustDomain: string): string {
+  const spiffeId = leafSpiffeId(leaf)
+  const id = controllerIdOf(spiffeId, trustDomain)
+  if (id === null || !isControllerId(id)) {
+    throw new CertificateError(
+      'wrong-identity',
+      `spiffe://${spiffeId.trustDomain}${spiffeId.path} is no controller of spiffe://${trustDomain}`,
+    )
+  }
+  if (leaf.commonName !== null && leaf.commonName !== id) {
+    throw new CertificateError(
+      'wrong-identity',
+      `its common name ${JSON.stringify(leaf.commonName)} is not the controller ${id} of its SPIFFE id`,
+    )
+  }
+  return id
+}
+
+/** @throws {CertificateError} `expired` or `not-yet-valid`. */
+export function checkValidityTime(certificate: Certificate, nowMs: number): void {
+  if (nowMs > certificate.notAfterMs) {
+    throw new CertificateError('expired', `it expired at ${isoTime(certificate.notAfterMs)}`)
+  }
+  if (nowMs < certificate.notBeforeMs) {
+    throw new CertificateError(
+      'not-yet-valid',
+      `it is not valid before ${isoTime(certificate.notBeforeMs)}, and this host's clock says ${isoTime(nowMs)}`,
+    )
+  }
+}
+
+/** @throws {CertificateError} `unreadable` for the key, `key-mismatch`. */
+export function checkKeyMatches(leaf: Certificate, privateKeyPem: string): void {
+  if (!leaf.native.checkPrivateKey(parsePrivateKey(privateKeyPem))) {
+    throw new CertificateError('key-mismatch', 'the private key does not belong to the certificate')
+  }
+}
+
+/** @throws {CertificateError} `unreadable`; the message never holds a part of the key. */
+export function parsePrivateKey(pem: string): KeyObject {
+  try {
+    return createPrivateKey({ key: pem, format: 'pem' })
+  } catch {
+    throw new CertificateError('unreadable', 'it holds no unencrypted PEM private key')
+  }
+}
+
+/**
+ * The leaf's chain leads, by names, signatures, CA flags and times, to one of the anchors.
+ * @param chain leaf first; intermediates in any order.
+ * @throws {CertificateError} `untrusted`, `expired`, `not-yet-valid`.
+ */
+export function checkChain(
+  chain: readonly [Certificate, ...Certificate[]],
+  anchors: readonly Certificate[],
+  nowMs: number,
+): void {
+  const authorities = [...anchors, ...chain.slice(1)]
+  let current: Certificate = chain[0]
+  // Each round uses up one certificate, so a loop of cross-signed authorities ends too.
+  for (let depth = 0; depth <= chain.length; depth += 1) {
+    checkValidityTime(current, nowMs)
+    if (anchors.some((anchor) => anchor.sha256 === current.sha256)) return
+    const issuer = authorities.find((authority) => hasIssued(authority, current, depth))
+    if (issuer === undefined) break
+    current = issuer
+  }
+  throw new CertificateError(
+    'untrusted',
+    `its chain does not lead to any of the ${anchors.length} CA certificates given`,
+  )
+}
+
+/** @param depth authorities between this one and the leaf (RFC 5280, 4.2.1.9). */
+function hasIssued(authority: Certificate, certificate: Certificate, depth: number): boolean {
+  if (!authority.isAuthority || authority.sha256 === certificate.sha256) return false
+  if (authority.pathLengthMax !== null && depth > authority.pathLengthMax) return false
+  return (
+    certificate.native.checkIssued(authority.native) &&
+    certificate.native.verify(authority.native.publicKey)
+  )
+}
+
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString().replace('.000Z', 'Z')
+}

@@ -1,0 +1,16 @@
+/** The one door to @peculiar/x509: it loads only after the metadata functions it needs. */
+import './reflect-metadata.ts'
+
+export {
+  AuthorityKeyIdentifierExtension,
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
+  X509Certificate,
+  X509CertificateGenerator,
+} from '@peculiar/x509'
+export type { Extension, JsonGeneralNames } from '@peculiar/x509'
