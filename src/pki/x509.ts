@@ -1,5 +1,5 @@
 /** The one door to @peculiar/x509: it loads only after the metadata functions it needs. */
-import './reflect-metadata.ts'
+import 'reflect-metadata'
 
 export {
   AuthorityKeyIdentifierExtension,

@@ -5,7 +5,7 @@ import type { Reporter, TestModule } from 'vitest/node'
  * Appends `passed failed skipped` of one run to the file named by FLOTILLA_TEST_COUNTS, so that several
  * runs can close with one line. Modules that failed to load count as one failure each.
  */
-const counts: Reporter = {
+class CountReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const file = process.env['FLOTILLA_TEST_COUNTS']
     if (file === undefined) return
@@ -22,9 +22,9 @@ const counts: Reporter = {
       }
     }
     appendFileSync(file, `${passed} ${failed} ${skipped}\n`)
-  },
+  }
 }
 
 // Vitest loads a reporter by the default export of its module; there is no other way.
 // eslint-disable-next-line no-restricted-syntax
-export default counts
+export default CountReporter

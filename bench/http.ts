@@ -1,0 +1,109 @@
+import { parseArgs } from 'node:util'
+import { TestCluster } from '../test/process/support/cluster.ts'
+import { formatUuid, newUuidv7 } from '../src/lib/uuid.ts'
+import { LeanClient } from './support/lean-client.ts'
+import { heading, percentile, spread } from './support/report.ts'
+
+// HTTPS writes and reads of a real three-controller cluster on loopback, clients included on the same machine.
+
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '3' },
+  },
+})
+const rounds = Number(options.rounds)
+const seconds = Number(options.seconds)
+
+console.log(heading('HTTPS through a three-controller cluster; min / median / max over rounds'))
+await using cluster = await TestCluster.start({ hasCalmElections: false })
+const { admin } = cluster
+const session = await cluster.loggedIn(1)
+const token = session.token
+let serial = 0
+
+async function load(
+  clients: readonly LeanClient[],
+  send: (client: LeanClient) => Promise<number>,
+): Promise<{ perSecond: number; p50: number; p99: number }> {
+  const latencies: number[] = []
+  const end = performance.now() + seconds * 1000
+  await Promise.all(
+    clients.map(async (client) => {
+      while (performance.now() < end) {
+        const from = performance.now()
+        const status = await send(client)
+        if (status >= 300) throw new Error(`status ${status}`)
+        latencies.push(performance.now() - from)
+      }
+    }),
+  )
+  return {
+    perSecond: latencies.length / seconds,
+    p50: percentile(latencies, 0.5),
+    p99: percentile(latencies, 0.99),
+  }
+}
+
+async function measure(
+  title: string,
+  controllers: readonly number[],
+  clientCount: number,
+  send: (client: LeanClient) => Promise<number>,
+): Promise<void> {
+  const clients = await Promise.all(
+    Array.from({ length: clientCount }, (_, at) =>
+      LeanClient.connect(
+        admin.controllers[controllers[at % controllers.length] ?? 0] ?? '',
+        admin.ca,
+      ),
+    ),
+  )
+  await load(clients.slice(0, 8), send)
+  const runs = []
+  for (let round = 0; round < rounds; round += 1) runs.push(await load(clients, send))
+  for (const client of clients) client.close()
+  console.log(
+    `${title.padEnd(46)} ${spread(runs.map((r) => r.perSecond)).padStart(24)} /s   p50 ${spread(
+      runs.map((r) => r.p50),
+      2,
+    )} ms   p99 ${spread(
+      runs.map((r) => r.p99),
+      1,
+    )} ms`,
+  )
+}
+
+const create = async (client: LeanClient): Promise<number> => {
+  serial += 1
+  const body = `{"name":"bench-${serial}","encryptionRequired":true,"roleAttributes":["a","b"]}`
+  const id = `net-request-id: ${formatUuid(newUuidv7(Date.now()))}\r\n`
+  return (await client.request('POST', '/edge/management/v1/services', token, body, id)).status
+}
+
+const leader = (await cluster.leader()) - 1
+const followers = [0, 1, 2].filter((k) => k !== leader)
+await measure('write, leader, 1 client', [leader], 1, create)
+await measure('write, follower, 1 client', followers.slice(0, 1), 1, create)
+await measure('write, leader, 64 clients', [leader], 64, create)
+await measure('write, all three, 64 clients', [0, 1, 2], 64, create)
+await measure('write, followers, 64 clients', followers, 64, create)
+
+const made = await session.request('POST', '/edge/management/v1/services', {
+  body: { name: 'read-me', encryptionRequired: true },
+})
+const { id } = made.body.data as { id: string }
+const path = `/edge/management/v1/services/${id}`
+const read = async (client: LeanClient): Promise<number> =>
+  (await client.request('GET', path, token)).status
+await measure('read by id, one controller, 1 client', [followers[0] ?? 0], 1, read)
+await measure('read by id, one controller, 64 clients', [followers[0] ?? 0], 64, read)
+const filter = encodeURIComponent('name contains "bench-1" sort by name')
+await measure(
+  'list of 100 with a filter, one controller',
+  [followers[0] ?? 0],
+  8,
+  async (client) =>
+    (await client.request('GET', `/edge/management/v1/services?limit=100&filter=${filter}`, token))
+      .status,
+)

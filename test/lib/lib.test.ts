@@ -1,0 +1,76 @@
+import { describe, expect, test } from 'vitest'
+import { BoundedQueue } from '../../src/lib/bounded-queue.ts'
+import { canonicalJson } from '../../src/lib/canonical-json.ts'
+import { newShortId, seededRandom } from '../../src/lib/random.ts'
+import { formatUuid, newUuidv7, parseUuid, uuidv7TimeMs } from '../../src/lib/uuid.ts'
+
+describe('canonical JSON', () => {
+  test('equal values give equal bytes, whatever order their keys were set in', () => {
+    expect(canonicalJson({ b: 1, a: [{ d: null, c: 'x' }] })).toBe(
+      canonicalJson({ a: [{ c: 'x', d: null }], b: 1 }),
+    )
+  })
+  test('a member that is undefined is left out, as JSON does', () => {
+    expect(canonicalJson({ a: undefined, b: 'é\n' })).toBe('{"b":"é\\n"}')
+  })
+})
+
+describe('a bounded queue', () => {
+  test('refuses when full, keeps order, and takes again once drained', () => {
+    const queue = new BoundedQueue<number>(2)
+    expect([queue.push(1), queue.push(2), queue.push(3)]).toEqual([true, true, false])
+    expect(queue.shift()).toBe(1)
+    expect(queue.push(4)).toBe(true)
+    expect(queue.drain()).toEqual([2, 4])
+    expect(queue.length).toBe(0)
+  })
+  test('keeps order over many turns of push and shift', () => {
+    const queue = new BoundedQueue<number>(5000)
+    let next = 0
+    for (let i = 0; i < 20_000; i += 1) {
+      queue.push(i)
+      if (i % 3 !== 0) {
+        expect(queue.shift()).toBe(next)
+        next += 1
+      }
+      if (queue.length >= 4999) {
+        for (const item of queue.drain()) {
+          expect(item).toBe(next)
+          next += 1
+        }
+      }
+    }
+  })
+})
+
+describe('random', () => {
+  test('one seed gives one sequence, another seed another', () => {
+    const take = (seed: number): number[] => {
+      const random = seededRandom(seed)
+      return Array.from({ length: 50 }, () => random.integer(3, 9))
+    }
+    expect(take(7)).toEqual(take(7))
+    expect(take(7)).not.toEqual(take(8))
+    expect(Math.min(...take(7), ...take(8))).toBe(3)
+    expect(Math.max(...take(7), ...take(8))).toBe(9)
+  })
+  test('short ids are of the alphabet that a path and a filter string bear', () => {
+    const ids = new Set(Array.from({ length: 1000 }, newShortId))
+    expect(ids.size).toBe(1000)
+    for (const id of ids) expect(id).toMatch(/^[0-9A-Za-z_-]{12}$/)
+  })
+})
+
+describe('UUIDs', () => {
+  test('a UUIDv7 carries its time and survives its text form (RFC 9562)', () => {
+    const id = newUuidv7(1_700_000_000_123)
+    expect(uuidv7TimeMs(id)).toBe(1_700_000_000_123)
+    expect(parseUuid(formatUuid(id))).toEqual(id)
+  })
+  test('another version has no time, and other text is no UUID', () => {
+    const v4 = parseUuid('9f6f8cde-4d3c-4e0f-9b1a-0123456789ab')
+    expect(v4 === null ? 'unparsed' : uuidv7TimeMs(v4)).toBe(null)
+    expect(parseUuid('9f6f8cde4d3c4e0f9b1a0123456789ab')).toBe(null)
+    expect(parseUuid('9f6f8cde-4d3c-4e0f-9b1a-0123456789ag')).toBe(null)
+  })
+})

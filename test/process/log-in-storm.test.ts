@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createService, until } from './support/client.ts'
+import { TestCluster } from './support/cluster.ts'
+
+// Goal: password hashing must not starve consensus (a log on the shared thread pool would).
+// Method: 8 clients log in as fast as they can while others write; the term must not move.
+
+let cluster: TestCluster
+beforeAll(async () => {
+  cluster = await TestCluster.start({ hasCalmElections: false })
+})
+afterAll(async () => {
+  await cluster[Symbol.asyncDispose]()
+})
+
+test('no election happens while 8 clients log in by password without a pause', async () => {
+  const clients = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
+  const leader = await cluster.leader()
+  const term = (await cluster.status(leader)).find((m) => m.role === 'leader')?.term
+  let isOver = false
+  let logIns = 0
+  let writes = 0
+  const guests = [1, 2, 3, 1, 2, 3, 1, 2].map((k) => cluster.client(k))
+  const storm = guests.map(async (client) => {
+    while (!isOver) {
+      const answer = await client.logIn(cluster.admin)
+      expect([200, 429]).toContain(answer.status)
+      if (answer.status === 200) logIns += 1
+    }
+  })
+  const writer = (async () => {
+    while (!isOver) {
+      await createService(clients, writes, `storm-${writes}`, { hasRequestId: true })
+      writes += 1
+    }
+  })()
+  await until(
+    '100 log-ins and 50 writes',
+    () => Promise.resolve(logIns > 100 && writes > 50),
+    90_000,
+  )
+  isOver = true
+  await Promise.all([...storm, writer])
+  const after = (await cluster.status(leader)).find((m) => m.role === 'leader')
+  expect([after?.id, after?.term]).toEqual([`ctrl${leader}`, term])
+})

@@ -1,0 +1,76 @@
+import { createHmac } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { until } from './support/client.ts'
+import { TestCluster } from './support/cluster.ts'
+
+// Goal: one controller of three left. What needs no quorum goes on; what needs one says so, in time and by its name.
+
+let cluster: TestCluster
+beforeAll(async () => {
+  cluster = await TestCluster.start()
+})
+afterAll(async () => {
+  await cluster[Symbol.asyncDispose]()
+})
+
+test('the survivor reads on, refuses writes with CLUSTER_NO_LEADER, and writes again once the others are back', async () => {
+  const survivor = await cluster.loggedIn(1)
+  const created = await survivor.request('POST', '/edge/management/v1/services', {
+    body: { name: 'before', encryptionRequired: false },
+  })
+  expect(created.status).toBe(201)
+  const { id } = created.body.data as { id: string }
+  cluster.kill(2)
+  cluster.kill(3)
+
+  const noLeader = await until('the survivor knows that nobody leads', async () => {
+    const answer = await survivor.request('POST', '/edge/management/v1/services', {
+      body: { name: `after-${performance.now()}`, encryptionRequired: false },
+    })
+    return answer.body.error?.code === 'CLUSTER_NO_LEADER' && answer
+  })
+  expect(noLeader.status).toBe(503)
+
+  const list = await survivor.request('GET', '/edge/management/v1/services')
+  expect(list.status).toBe(200)
+  expect((await survivor.request('GET', `/edge/management/v1/services/${id}`)).status).toBe(200)
+  expect((await survivor.request('GET', '/edge/client/v1/current-api-session')).status).toBe(200)
+
+  const started = performance.now()
+  const logIn = await cluster.client(1).logIn(cluster.admin)
+  expect([logIn.status, logIn.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])
+  const logOut = await survivor.request('DELETE', '/edge/client/v1/current-api-session')
+  expect([logOut.status, logOut.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])
+  const missing = await survivor.request('GET', '/edge/management/v1/services/doesNotExist')
+  expect([missing.status, missing.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])
+
+  const [version, , mac] = (survivor.token ?? '').split('.')
+  expect(mac).toBeDefined()
+  const forged = await survivor.request('GET', '/edge/management/v1/services', {
+    headers: { 'net-session': `${version}.unknownSession.${mac}` },
+  })
+  expect(forged.status, 'a forged token fails here and now').toBe(401)
+  const stranger = await survivor.request('GET', '/edge/management/v1/services', {
+    headers: { 'net-session': wellFormed(cluster, 'unknownSession') },
+  })
+  expect(stranger.status, 'a token that may be from elsewhere').toBe(503)
+  expect(performance.now() - started).toBeLessThan(50_000)
+
+  const pid = cluster.pid(1)
+  cluster.run(2)
+  cluster.run(3)
+  await until('writes go on', async () => {
+    const answer = await survivor.request('POST', '/edge/management/v1/services', {
+      body: { name: `back-${performance.now()}`, encryptionRequired: false },
+    })
+    return answer.status === 201
+  })
+  expect(cluster.pid(1)).toBe(pid)
+})
+
+/** What the cluster itself would issue for a session that no controller has. */
+function wellFormed(on: TestCluster, sessionId: string): string {
+  const { version, key } = on.clusterKey()
+  const mac = createHmac('sha256', key).update(sessionId).digest('base64url')
+  return `${version}.${sessionId}.${mac}`
+}

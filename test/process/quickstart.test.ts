@@ -1,0 +1,109 @@
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { until } from './support/client.ts'
+import { TestCluster } from './support/cluster.ts'
+
+// Goal: one command gives a real cluster that a person can use, stop and take up again.
+
+let cluster: TestCluster
+beforeAll(async () => {
+  cluster = await TestCluster.start()
+})
+afterAll(async () => {
+  await cluster[Symbol.asyncDispose]()
+})
+
+test('quickstart writes what scripts rely on, secrets readable by their owner alone', () => {
+  const { admin, folder, port } = cluster
+  expect(admin.controllers).toEqual([0, 1, 2].map((k) => expect.stringContaining(`:${port + k}`)))
+  expect(admin.password.length).toBeGreaterThanOrEqual(16)
+  expect(existsSync(admin.ca)).toBe(true)
+  const readable: string[] = []
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    const isSecret = /admin\.json$|key/i.test(entry.name) && entry.isFile()
+    if (isSecret && (statSync(path).mode & 0o077) !== 0) readable.push(path)
+  }
+  expect(readable).toEqual([])
+  for (const k of [1, 2, 3]) {
+    for (const name of ['config.yml', 'pid', 'controller.log', 'data']) {
+      expect(existsSync(join(folder, `ctrl${k}`, name)), `ctrl${k}/${name}`).toBe(true)
+    }
+  }
+})
+
+test('a service created through one controller is read from every other, and all report one digest', async () => {
+  const clients = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
+  const [first, second, third] = clients
+  if (first === undefined || second === undefined || third === undefined) throw new Error('clients')
+  const created = await first.request('POST', '/edge/management/v1/services', {
+    body: { name: 'wiki', encryptionRequired: true },
+  })
+  expect(created.status).toBe(201)
+  const { id } = created.body.data as { id: string }
+  const index = String(created.headers['net-index'])
+  expect(index).toMatch(/^1:\d+$/)
+  for (const client of [second, third]) {
+    const read = await client.request('GET', `/edge/management/v1/services/${id}`, {
+      headers: { 'net-min-index': index },
+    })
+    expect(read.status).toBe(200)
+    expect((read.body.data as { name: string }).name).toBe('wiki')
+  }
+  await until('one digest at one index', async () => {
+    const members = await cluster.status(1)
+    const digests = new Set(members.map((member) => `${member.digestIndex} ${member.digest}`))
+    return members.length === 3 && digests.size === 1
+  })
+})
+
+test('every controller lists all three as online, with the same certificates and addresses', async () => {
+  for (const k of [1, 2, 3]) {
+    const client = await cluster.loggedIn(k)
+    const rows = await until(`ctrl${k} sees all online`, async () => {
+      const answer = await client.request('GET', '/edge/management/v1/controllers')
+      const data = answer.body.data as {
+        name: string
+        isOnline: boolean
+        certPem: string
+        fingerprint: string
+        lastJoinedAt: string
+        ctrlAddress: string
+        apiAddresses: Record<string, { url: string; version: string }[]>
+      }[]
+      return data.length === 3 && data.every((row) => row.isOnline) && data
+    })
+    expect(rows.map((row) => row.name).sort()).toEqual(['ctrl1', 'ctrl2', 'ctrl3'])
+    for (const row of rows) {
+      expect(row.certPem).toContain('BEGIN CERTIFICATE')
+      expect(row.fingerprint).toMatch(/^[0-9a-f]{40}$/)
+      expect(Date.parse(row.lastJoinedAt)).toBeGreaterThan(Date.now() - 600_000)
+      expect(row.apiAddresses['edge-client']?.[0]?.url).toMatch(/^https:\/\/.*\/edge\/client\/v1$/)
+    }
+    const members = await client.request('GET', '/fabric/v1/cluster/list-members')
+    const listed = members.body.data as { leader: boolean; voter: boolean; connected: boolean }[]
+    expect(listed.filter((member) => member.leader)).toHaveLength(1)
+    expect(listed.every((member) => member.voter && member.connected)).toBe(true)
+  }
+})
+
+test('a killed controller is reported with the command that starts it again, and ^C ends every process', async () => {
+  cluster.kill(2)
+  await until('the notice', () =>
+    Promise.resolve(/ctrl2[\s\S]*controller run \S*ctrl2\/config\.yml/.test(cluster.output)),
+  )
+  const pids = [1, 3].map((k) => cluster.pid(k) ?? 0)
+  expect(await cluster.interrupt()).toBe(0)
+  for (const pid of pids) expect(() => process.kill(pid, 0), `pid ${pid}`).toThrow(/ESRCH/)
+})
+
+test('the same folder resumes with its data, and a second quickstart on it is refused', async () => {
+  await cluster.quickstart()
+  const client = await cluster.loggedIn(2)
+  const list = await client.request(
+    'GET',
+    `/edge/management/v1/services?filter=${encodeURIComponent('name = "wiki"')}`,
+  )
+  expect((list.body.data as unknown[]).length).toBe(1)
+})

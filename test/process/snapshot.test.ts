@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { allServices, createService, until } from './support/client.ts'
+import { TestCluster } from './support/cluster.ts'
+
+// Goal: a follower that slept through more than the log keeps catches up by snapshot, in the same process.
+// Method: SIGSTOP the follower, write until the leader has cut its log, SIGCONT.
+
+let cluster: TestCluster
+beforeAll(async () => {
+  cluster = await TestCluster.start({
+    env: { FLOTILLA_LOG_RETAIN_ENTRIES: '500', FLOTILLA_LOG_RETAIN_BYTES: '131072' },
+  })
+})
+afterAll(async () => {
+  await cluster[Symbol.asyncDispose]()
+})
+
+test('a follower stopped through 3,000 writes and a compaction catches up without restarting, to the same digest', async () => {
+  const leader = await cluster.leader()
+  const [sleeper] = await cluster.followers()
+  if (sleeper === undefined) throw new Error('no follower')
+  const pid = cluster.pid(sleeper)
+  const awake = await Promise.all(
+    [1, 2, 3].filter((k) => k !== sleeper).map((k) => cluster.loggedIn(k)),
+  )
+  cluster.kill(sleeper, 'SIGSTOP')
+  let next = 0
+  await Promise.all(
+    Array.from({ length: 32 }, async (_, worker) => {
+      for (let n = next++; n < 3000; n = next++) {
+        await createService(awake, worker + n, `n-${n}`, { hasRequestId: true })
+      }
+    }),
+  )
+  await until('the leader has persisted past what it keeps', async () => {
+    const own = (await cluster.status(leader)).find((m) => m.id === `ctrl${leader}`)
+    return own !== undefined && own.persisted >= 3000
+  })
+  cluster.kill(sleeper, 'SIGCONT')
+  const reader = await cluster.loggedIn(sleeper)
+  await until(
+    'the sleeper has it all',
+    async () => (await allServices(reader)).size === 3000,
+    60_000,
+  )
+  await until('one digest at one index', async () => {
+    const statuses = await Promise.all([1, 2, 3].map((k) => cluster.status(k)))
+    const own = statuses.map((members, at) => members.find((m) => m.id === `ctrl${at + 1}`))
+    return new Set(own.map((m) => `${m?.digestIndex} ${m?.digest}`)).size === 1
+  })
+  expect(cluster.pid(sleeper)).toBe(pid)
+  expect(cluster.logs()).toMatch(/snapshot/i)
+})

@@ -1,0 +1,177 @@
+import { readFileSync } from 'node:fs'
+import https from 'node:https'
+import { formatUuid, newUuidv7 } from '../../../src/lib/uuid.ts'
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly text: string
+  /** The parsed body; an empty object when it is none. */
+  readonly body: Body
+}
+
+export interface Body {
+  readonly data?: unknown
+  readonly meta?: Readonly<Record<string, unknown>>
+  readonly error?: { readonly code: string; readonly message: string; readonly cause?: unknown }
+}
+
+export interface AdminFile {
+  readonly username: string
+  readonly password: string
+  readonly controllers: readonly string[]
+  readonly ca: string
+}
+
+/** A person or script talking to one controller over HTTPS. */
+export class Client {
+  readonly baseUrl: string
+  readonly #agent: https.Agent
+  token: string | null = null
+
+  constructor(baseUrl: string, ca: string) {
+    this.baseUrl = baseUrl
+    this.#agent = new https.Agent({ keepAlive: true, ca: readFileSync(ca), maxSockets: 64 })
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  /** @throws when the connection fails or `timeoutMs` passes: the caller can not know what happened. */
+  request(
+    method: string,
+    path: string,
+    options: { body?: unknown; headers?: Record<string, string>; timeoutMs?: number } = {},
+  ): Promise<Answer> {
+    const payload =
+      options.body === undefined
+        ? null
+        : typeof options.body === 'string'
+          ? options.body
+          : JSON.stringify(options.body)
+    const headers: Record<string, string | number> = { ...options.headers }
+    if (payload !== null) {
+      headers['content-type'] ??= 'application/json'
+      headers['content-length'] = Buffer.byteLength(payload)
+    }
+    if (this.token !== null) headers['net-session'] ??= this.token
+    return new Promise((resolve, reject) => {
+      const request = https.request(
+        this.baseUrl + path,
+        { method, headers, agent: this.#agent, timeout: options.timeoutMs ?? 15_000 },
+        (response) => {
+          const chunks: Buffer[] = []
+          response.on('data', (chunk: Buffer) => chunks.push(chunk))
+          response.on('error', reject)
+          response.on('end', () => {
+            const text = Buffer.concat(chunks).toString('utf8')
+            let body: Body = {}
+            try {
+              body = JSON.parse(text) as Body
+            } catch {
+              // Plain text answers have no body to parse.
+            }
+            resolve({ status: response.statusCode ?? 0, headers: response.headers, text, body })
+          })
+        },
+      )
+      request.on('timeout', () => request.destroy(new Error('timed out')))
+      request.on('error', reject)
+      request.end(payload ?? undefined)
+    })
+  }
+
+  async logIn(admin: AdminFile): Promise<Answer> {
+    const answer = await this.request('POST', '/edge/management/v1/authenticate?method=password', {
+      body: { username: admin.username, password: admin.password },
+    })
+    if (answer.status === 200) this.token = (answer.body.data as { token: string }).token
+    return answer
+  }
+}
+
+/** All services of one controller, id to name, page by page. */
+export async function allServices(client: Client): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  for (;;) {
+    const answer = await client.request(
+      'GET',
+      `/edge/management/v1/services?limit=500&offset=${found.size}`,
+    )
+    if (answer.status !== 200) throw new Error(`list answered ${answer.status}: ${answer.text}`)
+    const page = answer.body.data as { id: string; name: string }[]
+    for (const { id, name } of page) found.set(id, name)
+    if (page.length < 500) return found
+  }
+}
+
+export type WriteFate = 'acknowledged' | 'unknown'
+
+/**
+ * Creates one service, trying again as a careful client would: with a request id on any controller until it is
+ * acknowledged, without one only where the answer says that nothing was changed.
+ */
+export async function createService(
+  clients: readonly Client[],
+  first: number,
+  name: string,
+  options: { hasRequestId: boolean; deadlineMs?: number },
+): Promise<WriteFate> {
+  const requestId = formatUuid(newUuidv7(Date.now()))
+  const headers: Record<string, string> = options.hasRequestId
+    ? { 'net-request-id': requestId }
+    : {}
+  const deadline = performance.now() + (options.deadlineMs ?? 60_000)
+  for (let attempt = first; ; attempt += 1) {
+    const client = clients[attempt % clients.length]
+    if (client === undefined) throw new Error('no clients')
+    const answer = await client
+      .request('POST', '/edge/management/v1/services', {
+        body: { name, encryptionRequired: true },
+        headers,
+      })
+      .catch((error: unknown) => error as NodeJS.ErrnoException)
+    if (!(answer instanceof Error)) {
+      if (answer.status === 201) return 'acknowledged'
+      const code = answer.body.error?.code
+      const isUnchanged = code === 'CLUSTER_NO_LEADER' || code === 'SERVER_TOO_MANY_REQUESTS'
+      if (!isUnchanged && code !== 'OUTCOME_UNKNOWN') {
+        throw new Error(`create ${name} answered ${answer.status}: ${answer.text}`)
+      }
+      if (code === 'OUTCOME_UNKNOWN' && !options.hasRequestId) return 'unknown'
+    } else if (!options.hasRequestId && answer.code !== 'ECONNREFUSED') {
+      // The connection broke in the middle: without a request id nobody can tell.
+      return 'unknown'
+    }
+    if (performance.now() > deadline) throw new Error(`create ${name}: no answer in time`)
+    await pause(20)
+  }
+}
+
+/** A client's pause between two tries; tests wait on conditions with `until`. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+/** Asks again until the condition holds. @throws with what was last seen. */
+export async function until<T>(
+  what: string,
+  ask: () => Promise<T | null | undefined | false>,
+  timeoutMs = 30_000,
+): Promise<T> {
+  const deadline = performance.now() + timeoutMs
+  let last: unknown = 'nothing'
+  for (;;) {
+    try {
+      const answer = await ask()
+      if (answer !== null && answer !== undefined && answer !== false) return answer
+      last = answer
+    } catch (error) {
+      last = error
+    }
+    if (performance.now() > deadline)
+      throw new Error(`${what}: not within ${timeoutMs} ms (${String(last)})`)
+    await pause(50)
+  }
+}

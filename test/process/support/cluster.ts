@@ -1,0 +1,244 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync } from 'node:fs'
+import net from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { parseClusterKey, signingVersion } from '../../../src/pki/cluster-key.ts'
+import { type AdminFile, Client, until } from './client.ts'
+
+export const flotilla = resolve(import.meta.dirname, '../../../bin/flotilla')
+
+export interface MemberStatus {
+  readonly id: string
+  readonly role: string
+  readonly term: number
+  readonly commit: number
+  readonly applied: number
+  readonly persisted: number
+  readonly digestIndex: number
+  readonly digest: string
+  readonly lastContactMs: number | null
+}
+
+/** Elections take five times as long as in production, so that a busy machine does not cause one. */
+const calmElections = {
+  FLOTILLA_RAFT_ELECTION_TIMEOUT_MS: '3000',
+  FLOTILLA_RAFT_ELECTION_TIMEOUT_MAX_MS: '6000',
+}
+
+/** A real cluster of processes in a folder of its own, made by `flotilla quickstart`. */
+export class TestCluster {
+  readonly dir: string
+  readonly port: number
+  readonly nodes: number
+  readonly env: NodeJS.ProcessEnv
+  #quickstart: ChildProcess | null = null
+  #started: ChildProcess[] = []
+  #clients: Client[] = []
+  output = ''
+
+  private constructor(port: number, nodes: number, env: Record<string, string>) {
+    this.dir = mkdtempSync(join(tmpdir(), 'flotilla-test-'))
+    this.port = port
+    this.nodes = nodes
+    this.env = { ...process.env, ...env }
+  }
+
+  static async start(
+    options: { nodes?: number; env?: Record<string, string>; hasCalmElections?: boolean } = {},
+  ): Promise<TestCluster> {
+    const env = { ...(options.hasCalmElections === false ? {} : calmElections), ...options.env }
+    const cluster = new TestCluster(await freePortBlock(), options.nodes ?? 3, env)
+    await cluster.quickstart()
+    return cluster
+  }
+
+  get folder(): string {
+    return join(this.dir, 'net')
+  }
+
+  get admin(): AdminFile {
+    return JSON.parse(readFileSync(join(this.folder, 'admin.json'), 'utf8')) as AdminFile
+  }
+
+  /** Starts (or resumes) the cluster in the foreground of a child and waits for `ready`. */
+  async quickstart(): Promise<void> {
+    const child = spawn(
+      flotilla,
+      ['quickstart', '--dir', this.folder, '--nodes', `${this.nodes}`, '--port', `${this.port}`],
+      { env: this.env, stdio: ['ignore', 'pipe', 'pipe'] },
+    )
+    this.#quickstart = child
+    this.output = ''
+    const gather = (chunk: Buffer): void => {
+      this.output += chunk.toString('utf8')
+    }
+    child.stdout.on('data', gather)
+    child.stderr.on('data', gather)
+    await until(
+      'quickstart prints ready',
+      () => {
+        if (child.exitCode !== null) return Promise.resolve('exited')
+        return Promise.resolve(/^ready$/m.test(this.output) && 'ready')
+      },
+      120_000,
+    ).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${this.output}\n${this.logs()}`)
+    })
+    if (child.exitCode !== null)
+      throw new Error(`quickstart exited:\n${this.output}\n${this.logs()}`)
+  }
+
+  /** Ends quickstart as ^C does and waits until it has gone. */
+  async interrupt(signal: NodeJS.Signals = 'SIGINT'): Promise<number | null> {
+    const child = this.#quickstart
+    if (child === null) return null
+    const exited = new Promise<number | null>((done) => child.once('exit', (code) => done(code)))
+    if (child.exitCode === null) child.kill(signal)
+    else return child.exitCode
+    return exited
+  }
+
+  /** The key that the cluster signs session tokens with. */
+  clusterKey(): { version: number; key: Uint8Array } {
+    const text = readFileSync(join(this.folder, 'ctrl1', 'cluster.key'), 'utf8')
+    const { version, secret } = signingVersion(parseClusterKey(text))
+    return { version, key: secret }
+  }
+
+  id(k: number): string {
+    return `ctrl${k}`
+  }
+
+  pid(k: number): number | null {
+    const file = join(this.folder, this.id(k), 'pid')
+    return existsSync(file) ? Number(readFileSync(file, 'utf8').trim()) : null
+  }
+
+  kill(k: number, signal: NodeJS.Signals = 'SIGKILL'): void {
+    const pid = this.pid(k)
+    if (pid === null) throw new Error(`${this.id(k)} has no pid file`)
+    process.kill(pid, signal)
+  }
+
+  /** Starts a controller by hand, as the notice of quickstart tells an operator to. */
+  run(k: number): ChildProcess {
+    const folder = join(this.folder, this.id(k))
+    const log = openSync(join(folder, 'controller.log'), 'a')
+    const child = spawn(flotilla, ['controller', 'run', join(folder, 'config.yml')], {
+      env: this.env,
+      stdio: ['ignore', log, log],
+    })
+    closeSync(log)
+    this.#started.push(child)
+    return child
+  }
+
+  /** A client of controller k without a session. */
+  client(k: number): Client {
+    const url = this.admin.controllers[k - 1]
+    if (url === undefined) throw new Error(`no controller ${k}`)
+    const client = new Client(url, this.admin.ca)
+    this.#clients.push(client)
+    return client
+  }
+
+  async loggedIn(k: number): Promise<Client> {
+    const client = this.client(k)
+    await until(
+      `log in on ${this.id(k)}`,
+      async () => (await client.logIn(this.admin)).status === 200,
+    )
+    return client
+  }
+
+  /** What controller k says of the cluster over its admin socket. */
+  async status(k: number): Promise<readonly MemberStatus[]> {
+    const { stdout } = await promisify(execFile)(
+      flotilla,
+      ['cluster', 'status', '--json', '--config', join(this.folder, this.id(k), 'config.yml')],
+      { env: this.env, timeout: 20_000 },
+    )
+    const parsed = JSON.parse(stdout) as
+      { members: readonly MemberStatus[] } | readonly MemberStatus[]
+    return 'members' in parsed ? parsed.members : parsed
+  }
+
+  /** The number of the leader, as any controller that answers sees it. */
+  async leader(timeoutMs = 30_000): Promise<number> {
+    return until(
+      'a leader',
+      async () => {
+        for (let k = 1; k <= this.nodes; k += 1) {
+          const members = await this.status(k).catch(() => [])
+          const leader = members.find((member) => member.role === 'leader')
+          if (leader !== undefined) return Number(leader.id.slice('ctrl'.length))
+        }
+        return null
+      },
+      timeoutMs,
+    )
+  }
+
+  async followers(): Promise<number[]> {
+    const leader = await this.leader()
+    return [1, 2, 3].slice(0, this.nodes).filter((k) => k !== leader)
+  }
+
+  logs(): string {
+    let text = ''
+    for (let k = 1; k <= this.nodes; k += 1) {
+      const file = join(this.folder, this.id(k), 'controller.log')
+      if (existsSync(file))
+        text += `--- ${this.id(k)}\n${readFileSync(file, 'utf8').slice(-3000)}\n`
+    }
+    return text
+  }
+
+  /** Ends every process and removes the folder. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const client of this.#clients) client.close()
+    await this.interrupt('SIGTERM')
+    for (let k = 1; k <= this.nodes; k += 1) {
+      const pid = this.pid(k)
+      if (pid === null) continue
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // It has ended already.
+      }
+    }
+    await Promise.all(
+      this.#started.map((child) =>
+        child.exitCode !== null || child.signalCode !== null
+          ? null
+          : new Promise((done) => {
+              child.once('exit', done)
+              child.kill('SIGKILL')
+            }),
+      ),
+    )
+    if (process.env['FLOTILLA_KEEP'] === undefined)
+      rmSync(this.dir, { recursive: true, force: true })
+  }
+}
+
+/** A base such that the ports of three controllers from there on are free (0-2, 100-102, 200-202). */
+async function freePortBlock(): Promise<number> {
+  for (let attempt = 0; attempt < 50; attempt += 1) {
+    const base = 20_000 + Math.floor(Math.random() * 20_000)
+    const wanted = [0, 100, 200].flatMap((offset) => [0, 1, 2].map((k) => base + offset + k))
+    const free = await Promise.all(wanted.map(isFree))
+    if (free.every(Boolean)) return base
+  }
+  throw new Error('no free block of ports')
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((done) => {
+    const server = net.createServer()
+    server.once('error', () => done(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => done(true)))
+  })
+}

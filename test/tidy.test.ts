@@ -1,0 +1,192 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+
+// Rules about the code itself. Each prints what to do instead.
+
+const root = resolve(import.meta.dirname, '..')
+
+/** What a room may import, beside itself and `proto/gen`. */
+const arrows: Readonly<Record<string, readonly string[]>> = {
+  lib: [],
+  // Ports speak of terms, indexes and entries: they may import the core's words, never its code.
+  ports: ['lib', 'raft/types.ts'],
+  config: ['lib'],
+  raft: ['lib'],
+  store: ['lib', 'ports', 'raft/types.ts', 'raft/entry-codec.ts'],
+  entities: ['lib'],
+  fsm: ['lib', 'entities', 'ports', 'raft/types.ts', 'raft/entry-codec.ts'],
+  pki: ['lib'],
+  cluster: ['lib', 'ports', 'raft', 'pki'],
+  api: ['lib', 'ports', 'entities', 'fsm', 'pki', 'raft/types.ts'],
+  channel: ['lib'],
+  routers: ['lib', 'ports', 'channel', 'fsm', 'pki'],
+  router: ['lib', 'config', 'channel', 'pki'],
+}
+const compositionRoots = new Set(['threads', 'cli', 'main.ts'])
+
+/** Only these may import a package that the rest of the program must not know. */
+const packageOwners: Readonly<Record<string, string>> = {
+  'classic-level': 'store',
+  fastify: 'api',
+  '@grpc/grpc-js': 'cluster',
+  commander: 'cli',
+  yaml: 'config',
+}
+
+/** Files that must give the same result on every controller and in every replay. */
+const pure = [
+  /^src\/raft\/(?!node\.ts$)/,
+  /^src\/entities\//,
+  /^src\/fsm\/(apply|state|roles|dedupe|digest|indexes)\.ts$/,
+  /^src\/fsm\/(commands|query)\//,
+]
+const impurities: readonly (readonly [RegExp, string])[] = [
+  [/\bDate\.now\(|\bnew Date\(\)/, 'take the time from the entry or the tick'],
+  [/\bMath\.random\(/, 'take a seeded Random'],
+  [/\bperformance\.|process\.hrtime/, 'take the time from the tick'],
+  [/\bawait\b|\basync\b/, 'the driver waits, pure code does not'],
+  [/\bset(Timeout|Interval|Immediate)\(|queueMicrotask\(/, 'ticks are passed in'],
+  [/\blocaleCompare\(|\btoLocale|\bIntl\./, 'compare by code unit; a locale differs by machine'],
+  [/\bprocess\.env\b/, 'options are passed in'],
+  [/from 'node:(fs|net|http|https|dns|worker_threads|child_process)/, 'pure code does no I/O'],
+]
+
+function sources(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+    .sort()
+}
+
+function read(file: string): string {
+  return readFileSync(join(root, file), 'utf8')
+}
+
+/** Code without comments, so that prose may name what code may not use. */
+function code(file: string): string {
+  return read(file)
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/^\s*\/\/.*$/gm, '')
+}
+
+function importsOf(file: string): string[] {
+  const found = code(file).matchAll(
+    /(?:import|export)\s[^'"]*?from\s+['"]([^'"]+)['"]|import\(\s*'([^']+)'\s*\)|import\s+'([^']+)'|new URL\(\s*'(\.[^']+\.ts)'/g,
+  )
+  return [...found].map((match) => match[1] ?? match[2] ?? match[3] ?? match[4] ?? '')
+}
+
+const roomOf = (file: string): string => file.split('/')[1] ?? ''
+const src = sources('src')
+
+test('each room imports only the rooms that its arrows allow', () => {
+  const broken: string[] = []
+  for (const file of src) {
+    const room = roomOf(file)
+    if (compositionRoots.has(room)) continue
+    const allowed = arrows[room]
+    if (allowed === undefined) {
+      broken.push(`${file}: room ${room} has no arrows; add it to test/tidy.test.ts and design`)
+      continue
+    }
+    for (const target of importsOf(file)) {
+      if (!target.startsWith('.')) continue
+      const path = relative(root, resolve(root, dirname(file), target))
+      if (path.startsWith('proto/gen/')) continue
+      const inside = path.replace(/^src\//, '')
+      const isAllowed =
+        inside.startsWith(`${room}/`) ||
+        allowed.some((to) => inside === to || inside.startsWith(`${to}/`))
+      if (!isAllowed) broken.push(`${file} imports ${path}: meet at a port in src/ports instead`)
+    }
+  }
+  expect(broken).toEqual([])
+})
+
+test('a package has one owning room', () => {
+  const broken: string[] = []
+  for (const file of src) {
+    for (const target of importsOf(file)) {
+      const owner = packageOwners[target]
+      if (owner !== undefined && roomOf(file) !== owner) {
+        broken.push(`${file} imports ${target}: only src/${owner} may`)
+      }
+    }
+  }
+  expect(broken).toEqual([])
+})
+
+test('every package that is imported is a declared dependency, and every dependency is imported and documented', () => {
+  const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
+  const declared = Object.keys(manifest['dependencies'] ?? {})
+  const imported = new Set<string>()
+  for (const file of [...src, ...sources('proto/gen')]) {
+    for (const target of importsOf(file)) {
+      if (target.startsWith('.') || target.startsWith('node:')) continue
+      const parts = target.split('/')
+      imported.add(target.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? ''))
+    }
+  }
+  expect([...imported].sort()).toEqual(declared.sort())
+  const documented = read('docs/dependencies.md')
+  const all = [...declared, ...Object.keys(manifest['devDependencies'] ?? {})]
+  expect(all.filter((name) => !documented.includes(`\`${name}\``))).toEqual([])
+})
+
+test('the consensus core, apply and the descriptors read no clock, chance, environment or network', () => {
+  const broken: string[] = []
+  for (const file of src) {
+    if (!pure.some((pattern) => pattern.test(file))) continue
+    const text = code(file)
+    for (const [pattern, instead] of impurities) {
+      if (pattern.test(text)) broken.push(`${file}: ${pattern.source}: ${instead}`)
+    }
+  }
+  expect(broken).toEqual([])
+})
+
+test('every file is reached from the program, and none is a catch-all', () => {
+  const reached = new Set<string>(['src/main.ts'])
+  const queue = ['src/main.ts']
+  for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
+    for (const target of importsOf(file)) {
+      if (!target.startsWith('.')) continue
+      const path = relative(root, resolve(root, dirname(file), target))
+      if (!path.startsWith('src/') || reached.has(path)) continue
+      reached.add(path)
+      queue.push(path)
+    }
+  }
+  const memoryTwins = /memory-|ports\/soft-state/
+  expect(src.filter((file) => !reached.has(file) && !memoryTwins.test(file))).toEqual([])
+  expect(src.filter((file) => /\/(utils?|helpers?|common|misc)\.ts$/.test(file))).toEqual([])
+})
+
+test('no file grows past the ratchet, and nothing is left for later', () => {
+  const linesMax = 700
+  const broken: string[] = []
+  for (const file of [...src, ...sources('test'), ...sources('bench')]) {
+    const text = read(file)
+    const lines = text.split('\n').length
+    if (lines > linesMax) broken.push(`${file}: ${lines} lines; give a subject its own file`)
+    const later = new RegExp(['TO' + 'DO', 'FIX' + 'ME', 'X' + 'XX'].join('|'))
+    if (later.test(text)) broken.push(`${file}: finish it or say in docs that it is missing`)
+  }
+  expect(broken).toEqual([])
+})
+
+test('the generated message code belongs to the message definitions that stand beside it', () => {
+  const recorded = read('proto/gen/SOURCES.sha256').trim().split('\n').sort()
+  const actual = readdirSync(join(root, 'proto'))
+    .filter((name) => name.endsWith('.proto'))
+    .map(
+      (name) =>
+        `${createHash('sha256')
+          .update(read(`proto/${name}`))
+          .digest('hex')}  ${name}`,
+    )
+    .sort()
+  expect(actual, 'run `make proto`').toEqual(recorded)
+})
