@@ -2,8 +2,9 @@ import { KeyObject, randomBytes, webcrypto } from 'node:crypto'
 import { isIP } from 'node:net'
 
 import { assert } from '../lib/assert.ts'
+import { isControllerId, isTrustDomain } from '../lib/names.ts'
 import { parseCertificates, parsePrivateKey } from './certificate.ts'
-import { controllerSpiffeId, isControllerId, isTrustDomain } from './spiffe.ts'
+import { controllerSpiffeId } from './spiffe.ts'
 import {
   AuthorityKeyIdentifierExtension,
   BasicConstraintsExtension,

@@ -1,7 +1,7 @@
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 
-import { isControllerId, parseSpiffeId, controllerIdOf } from './spiffe.ts'
+import { controllerIdOf, parseSpiffeId } from './spiffe.ts'
 import type { SpiffeId } from './spiffe.ts'
 import {
   BasicConstraintsExtension,
@@ -163,7 +163,7 @@ export function leafSpiffeId(leaf: Certificate): SpiffeId {
 export function leafControllerId(leaf: Certificate, trustDomain: string): string {
   const spiffeId = leafSpiffeId(leaf)
   const id = controllerIdOf(spiffeId, trustDomain)
-  if (id === null || !isControllerId(id)) {
+  if (id === null) {
     throw new CertificateError(
       'wrong-identity',
       `spiffe://${spiffeId.trustDomain}${spiffeId.path} is no controller of spiffe://${trustDomain}`,

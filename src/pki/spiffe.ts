@@ -1,3 +1,5 @@
+import { isControllerId, isTrustDomain } from '../lib/names.ts'
+
 /**
  * SPIFFE ids (SPIFFE-ID specification, section 2). Parsing is strict: no percent escapes, ports, queries or dot
  * segments, so that two different texts never name one workload.
@@ -10,19 +12,7 @@ export interface SpiffeId {
   readonly path: string
 }
 
-const TRUST_DOMAIN = /^[a-z0-9._-]{1,255}$/
 const PATH = /^(?:\/[A-Za-z0-9._-]+)+$/
-const CONTROLLER_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
-
-export function isTrustDomain(text: string): boolean {
-  return TRUST_DOMAIN.test(text)
-}
-
-/** 1 to 64 letters, digits, `.`, `_`, `-`, the first a letter or digit: safe in a path, a file name and a SPIFFE id. */
-export function isControllerId(text: string): boolean {
-  return CONTROLLER_ID.test(text)
-}
-
 /** @returns null when the text is no SPIFFE id with a path. */
 export function parseSpiffeId(text: string): SpiffeId | null {
   if (text.length > SPIFFE_ID_BYTES_MAX) return null

@@ -1,0 +1,61 @@
+import { environmentName } from './load.ts'
+import { required } from './option.ts'
+import type { Fields, Node } from './option.ts'
+import { controllerOptions } from './options.ts'
+
+/** docs/configuration.md: the options table as prose. A test holds the file equal to this. */
+export function configurationDocument(): string {
+  return `# Configuration of a controller
+
+A YAML file, checked as a whole before anything is started: \`flotilla controller check CONFIG\` names every fault with its line, and exits with 2.
+Unknown keys are faults. Relative paths start at the folder of the file.
+
+Each option can be set by an environment variable, which wins over the file; its relative paths start at the working folder. Lists are
+written with commas between, items of \`web\` by their number (\`FLOTILLA_WEB_0_BIND\`). Options of scope *cluster* must be equal on every controller.
+
+${tablesOf(controllerOptions)}
+## Rules between options
+
+- \`raft.heartbeatMs\`, \`raft.electionTimeoutMs\` and \`raft.electionTimeoutMaxMs\` are multiples of \`raft.tickMs\`.
+- \`raft.electionTimeoutMs\` is at least 4 times \`raft.heartbeatMs\`; \`raft.electionTimeoutMaxMs\` exceeds it by 2 ticks or more.
+- \`log.retainBytes\` is at least \`log.segmentBytes\`.
+- \`limits.writeTimeoutMs\` is below \`api.requestTimeoutMs\`.
+- No two listeners take the same address.
+`
+}
+
+function tablesOf(fields: Fields): string {
+  const top: [string, Node][] = []
+  let sections = ''
+  for (const [key, node] of Object.entries(fields)) {
+    if (node.kind === 'option') {
+      top.push([key, node])
+      continue
+    }
+    const prefix = node.kind === 'list' ? `${key}[].` : `${key}.`
+    const title = node.kind === 'list' ? `${key} (a list of 1 to ${node.itemsMax})` : key
+    const rows = Object.entries(node.fields).map(([name, member]): [string, Node] => [
+      prefix + name,
+      member,
+    ])
+    sections += `## ${title}\n\n${node.why}\n\n${tableOf(rows)}\n`
+  }
+  return `## At the top\n\n${tableOf(top)}\n${sections}`
+}
+
+function tableOf(rows: readonly [string, Node][]): string {
+  const head =
+    '| key | expected | default | scope | what for | variable |\n|---|---|---|---|---|---|\n'
+  return head + rows.map(([key, node]) => rowOf(key, node)).join('')
+}
+
+function rowOf(key: string, node: Node): string {
+  if (node.kind !== 'option') return ''
+  const otherwise = node.default === required ? '*required*' : `\`${shown(node.default)}\``
+  const variable = environmentName(key.replace('[]', '[0]'))
+  return `| \`${key}\` | ${node.type.expected} | ${otherwise} | ${node.scope} | ${node.why} | \`${variable}\` |\n`
+}
+
+function shown(value: unknown): string {
+  return Array.isArray(value) ? value.join(', ') : String(value)
+}

@@ -1,0 +1,195 @@
+import {
+  boolean,
+  choice,
+  choices,
+  controllerId,
+  hostPort,
+  integer,
+  list,
+  option,
+  optionalHostPort,
+  path,
+  required,
+  section,
+  trustDomain,
+} from './option.ts'
+import type { ValuesOf } from './option.ts'
+
+const MIB = 1024 * 1024
+const MINUTE_MS = 60 * 1000
+const HOUR_MS = 60 * MINUTE_MS
+
+export const API_NAMES = ['edge-client', 'edge-management', 'fabric', 'health-checks'] as const
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+
+const node = 'node'
+const cluster = 'cluster'
+
+/** Every option of a controller: the one place that says what may be configured, and why one would. */
+export const controllerOptions = {
+  id: option(controllerId(), {
+    default: required,
+    scope: node,
+    why: 'Names this controller in the cluster for good. Must be the one in its certificate.',
+  }),
+  data: option(path(), {
+    default: required,
+    scope: node,
+    why: 'Folder of the log, the state and the admin socket. Belongs to one controller alone; put it on a local disk.',
+  }),
+  trustDomain: option(trustDomain(), {
+    default: required,
+    scope: cluster,
+    why: 'Trust domain of the SPIFFE ids of this cluster: spiffe://<trustDomain>/controller/<id>.',
+  }),
+  identity: section('What this controller proves itself with, to peers and to clients alike.', {
+    cert: option(path(), {
+      default: required,
+      scope: node,
+      why: 'PEM: its own certificate, then the intermediates.',
+    }),
+    key: option(path(), {
+      default: required,
+      scope: node,
+      why: 'PEM private key of the certificate, mode 0600.',
+    }),
+    ca: option(path(), {
+      default: required,
+      scope: node,
+      why: 'PEM: the CA certificates that peers are verified against.',
+    }),
+  }),
+  clusterKey: option(path(), {
+    default: required,
+    scope: node,
+    why: 'File with the key that signs session tokens, mode 0600, the same on every controller.',
+  }),
+  cluster: section('The mesh between controllers (gRPC, mutual TLS 1.3).', {
+    bind: option(hostPort(), {
+      default: required,
+      scope: node,
+      why: 'Where this controller listens for its peers.',
+    }),
+    advertise: option(hostPort(), {
+      default: required,
+      scope: node,
+      why: 'Under which address its peers reach it.',
+    }),
+  }),
+  routers: section('Reserved for routers.', {
+    bind: option(optionalHostPort(), {
+      default: null,
+      scope: node,
+      why: 'Kept free for the router listener; nothing listens there yet.',
+    }),
+  }),
+  web: list(16, 'HTTPS listeners. One that serves every API is the usual case.', {
+    bind: option(hostPort(), { default: required, scope: node, why: 'Where it listens.' }),
+    advertise: option(hostPort(), {
+      default: required,
+      scope: node,
+      why: 'Under which address clients reach it; the certificate must name this host.',
+    }),
+    apis: option(choices(API_NAMES), {
+      default: API_NAMES,
+      scope: node,
+      why: 'Which APIs it serves.',
+    }),
+  }),
+  raft: section('Timing of the consensus. Equal on every controller.', {
+    tickMs: option(integer(5, 1000), {
+      default: 50,
+      scope: cluster,
+      why: 'Step of the clock that all other times here are multiples of.',
+    }),
+    heartbeatMs: option(integer(5, 10_000), {
+      default: 100,
+      scope: cluster,
+      why: 'How often a leader is heard. Longer than a round trip between controllers.',
+    }),
+    electionTimeoutMs: option(integer(50, 60_000), {
+      default: 600,
+      scope: cluster,
+      why: 'Silence after which another leader is sought: shorter recovers sooner, longer survives slow disks and networks.',
+    }),
+    electionTimeoutMaxMs: option(integer(50, 120_000), {
+      default: 1200,
+      scope: cluster,
+      why: 'Upper end of the random timeout; the wider the span, the rarer are split votes.',
+    }),
+  }),
+  log: section('The write-ahead log.', {
+    retainEntries: option(integer(100, 10_000_000), {
+      default: 20_000,
+      scope: node,
+      why: 'Entries kept for controllers that lag behind; further behind, they are sent a snapshot.',
+    }),
+    retainBytes: option(integer(MIB, 64 * 1024 * MIB), {
+      default: 64 * MIB,
+      scope: node,
+      why: 'Most bytes of such entries, also kept in memory.',
+    }),
+    segmentBytes: option(integer(MIB, 1024 * MIB), {
+      default: 16 * MIB,
+      scope: node,
+      why: 'Size of one log file, allocated ahead.',
+    }),
+    lowSpaceBytes: option(integer(0, 1024 * 1024 * MIB), {
+      default: 64 * MIB,
+      scope: node,
+      why: 'Free space below which writes are refused, while there is still room to recover in.',
+    }),
+  }),
+  api: section('HTTP APIs.', {
+    sessionTimeoutMs: option(integer(MINUTE_MS, 7 * 24 * HOUR_MS), {
+      default: 30 * MINUTE_MS,
+      scope: cluster,
+      why: 'A session ends after this long without a request.',
+    }),
+    staleSessionMaxMs: option(integer(0, 24 * HOUR_MS), {
+      default: 15 * MINUTE_MS,
+      scope: cluster,
+      why: 'How long a controller without contact to a leader goes on honouring the sessions it knows.',
+    }),
+    requestTimeoutMs: option(integer(1000, 10 * MINUTE_MS), {
+      default: 10_000,
+      scope: node,
+      why: 'A request that takes longer is answered 503 TIMEOUT.',
+    }),
+    bodyBytesMax: option(integer(1024, 4 * MIB), {
+      default: MIB,
+      scope: cluster,
+      why: 'A larger request body is answered 413.',
+    }),
+  }),
+  limits: section('What one controller takes on at a time.', {
+    outstandingWritesMax: option(integer(1, 65_536), {
+      default: 4096,
+      scope: node,
+      why: 'Writes under way through this controller; more are answered 429.',
+    }),
+    writeTimeoutMs: option(integer(500, 5 * MINUTE_MS), {
+      default: 8000,
+      scope: node,
+      why: 'How long a write is tried, through changes of leader, before its caller is told.',
+    }),
+    connectionsMax: option(integer(1, 1_000_000), {
+      default: 10_000,
+      scope: node,
+      why: 'Open connections of each HTTPS listener; more are closed at once.',
+    }),
+  }),
+  logLevel: option(choice(LOG_LEVELS), {
+    default: 'info',
+    scope: node,
+    why: 'Least severe lines that are written.',
+  }),
+  threads: option(boolean(), {
+    default: true,
+    scope: node,
+    why: 'Consensus and disk in threads of their own, so that requests never delay heartbeats. false: all in one, to debug.',
+  }),
+} as const
+
+/** Checked values, all defaults filled in, all paths absolute. */
+export type ControllerConfig = ValuesOf<typeof controllerOptions>

@@ -1,0 +1,89 @@
+import { parseHostPort } from '../lib/names.ts'
+import type { ControllerConfig } from './options.ts'
+
+/** A rule between options that each are fine alone; told at the line of `key`. */
+export interface RelationFault {
+  readonly key: string
+  readonly problem: string
+}
+
+/** Every rule that does not hold; judged only when each value alone is acceptable. */
+export function relationFaults(config: ControllerConfig): RelationFault[] {
+  return [
+    ...timingFaults(config),
+    ...logFaults(config),
+    ...timeoutFaults(config),
+    ...portFaults(config),
+  ]
+}
+
+function timingFaults({ raft }: ControllerConfig): RelationFault[] {
+  const faults: RelationFault[] = []
+  for (const key of ['heartbeatMs', 'electionTimeoutMs', 'electionTimeoutMaxMs'] as const) {
+    if (raft[key] % raft.tickMs !== 0) {
+      faults.push({
+        key: `raft.${key}`,
+        problem: `must be a multiple of raft.tickMs (${raft.tickMs})`,
+      })
+    }
+  }
+  // With fewer than four heartbeats to a timeout, one lost frame and one slow disk write cost a leader its office.
+  if (raft.electionTimeoutMs < 4 * raft.heartbeatMs) {
+    faults.push({
+      key: 'raft.electionTimeoutMs',
+      problem: `must be at least 4 times raft.heartbeatMs (${raft.heartbeatMs})`,
+    })
+  }
+  if (raft.electionTimeoutMaxMs < raft.electionTimeoutMs + 2 * raft.tickMs) {
+    faults.push({
+      key: 'raft.electionTimeoutMaxMs',
+      problem: `must exceed raft.electionTimeoutMs (${raft.electionTimeoutMs}) by 2 ticks or more, or elections tie`,
+    })
+  }
+  return faults
+}
+
+function logFaults({ log }: ControllerConfig): RelationFault[] {
+  if (log.retainBytes >= log.segmentBytes) return []
+  return [
+    {
+      key: 'log.retainBytes',
+      problem: `must be at least log.segmentBytes (${log.segmentBytes}), as whole files are dropped`,
+    },
+  ]
+}
+
+function timeoutFaults({ api, limits }: ControllerConfig): RelationFault[] {
+  if (limits.writeTimeoutMs < api.requestTimeoutMs) return []
+  return [
+    {
+      key: 'limits.writeTimeoutMs',
+      problem: `must be below api.requestTimeoutMs (${api.requestTimeoutMs}), or callers never learn what became of a write`,
+    },
+  ]
+}
+
+function portFaults(config: ControllerConfig): RelationFault[] {
+  const binds = [
+    { key: 'cluster.bind', bind: config.cluster.bind },
+    ...(config.routers.bind === null ? [] : [{ key: 'routers.bind', bind: config.routers.bind }]),
+    ...config.web.map(({ bind }, at) => ({ key: `web[${at}].bind`, bind })),
+  ]
+  const faults: RelationFault[] = []
+  for (const [at, { key, bind }] of binds.entries()) {
+    const other = binds.slice(0, at).find((earlier) => isSameListener(earlier.bind, bind))
+    if (other !== undefined) {
+      faults.push({ key, problem: `takes the same address as ${other.key} (${other.bind})` })
+    }
+  }
+  return faults
+}
+
+const EVERY_HOST = new Set(['0.0.0.0', '::'])
+
+function isSameListener(a: string, b: string): boolean {
+  const first = parseHostPort(a)
+  const second = parseHostPort(b)
+  if (first === null || second === null || first.port !== second.port) return false
+  return first.host === second.host || EVERY_HOST.has(first.host) || EVERY_HOST.has(second.host)
+}

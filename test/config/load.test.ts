@@ -1,0 +1,235 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+import {
+  clusterFingerprint,
+  environmentName,
+  formatFault,
+  loadControllerConfig,
+  parseControllerConfig,
+} from '../../src/config/load.ts'
+import type { Environment } from '../../src/config/load.ts'
+import type { ControllerConfig } from '../../src/config/options.ts'
+
+const FILE = '/etc/flotilla/config.yml'
+const GOOD = `id: ctrl1
+data: data
+trustDomain: test.example
+identity:
+  cert: pki/cert.pem
+  key: pki/key.pem
+  ca: /srv/ca.pem
+clusterKey: pki/cluster.key
+cluster:
+  bind: 127.0.0.1:1480
+  advertise: 127.0.0.1:1480
+web:
+  - bind: 127.0.0.1:1280
+    advertise: localhost:1280
+`
+
+function load(text: string, environment: Environment = {}): ControllerConfig {
+  const loaded = parseControllerConfig(FILE, text, environment)
+  if (!loaded.ok) throw new Error(loaded.faults.map(formatFault).join('\n'))
+  return loaded.config
+}
+
+function faultsOf(text: string, environment: Environment = {}): string[] {
+  const loaded = parseControllerConfig(FILE, text, environment)
+  return loaded.ok ? [] : loaded.faults.map(formatFault)
+}
+
+/** GOOD with one line replaced; the line must be there. */
+function changed(line: string, replacement: string): string {
+  expect(GOOD).toContain(`${line}\n`)
+  return GOOD.replace(`${line}\n`, replacement === '' ? '' : `${replacement}\n`)
+}
+
+describe('A configuration', () => {
+  test('is read with its defaults, and paths start at its folder', () => {
+    const config = load(GOOD)
+    expect(config.id).toBe('ctrl1')
+    expect(config.data).toBe('/etc/flotilla/data')
+    expect(config.identity.ca).toBe('/srv/ca.pem')
+    expect(config.raft.electionTimeoutMs).toBe(600)
+    expect(config.routers.bind).toBeNull()
+    expect(config.threads).toBe(true)
+    expect(config.web).toEqual([
+      {
+        bind: '127.0.0.1:1280',
+        advertise: 'localhost:1280',
+        apis: ['edge-client', 'edge-management', 'fabric', 'health-checks'],
+      },
+    ])
+  })
+
+  test('takes an empty section as absent', () => {
+    expect(load(`${GOOD}raft:\n`).raft.tickMs).toBe(50)
+  })
+
+  test('names every fault at once, with file, line and key', () => {
+    const text = `id: -bad-
+data: data
+trustDomain: Test.Example
+identity:
+  cert: pki/cert.pem
+  kei: pki/key.pem
+  ca: 5
+clusterKey: pki/cluster.key
+cluster:
+  bind: 127.0.0.1
+  advertise: 127.0.0.1:99999
+web:
+  - bind: 127.0.0.1:1280
+    advertise: localhost:1280
+    apis: [edge-client, edge-klient]
+raft: {tickMs: fast}
+threads: yes
+colour: blue
+`
+    expect(faultsOf(text)).toEqual([
+      `${FILE}:18: colour: is no known key; known here are id, data, trustDomain, identity, clusterKey, cluster, routers, web, raft, log, api, limits, logLevel, threads`,
+      `${FILE}:1: id: expected 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit, found "-bad-"`,
+      `${FILE}:3: trustDomain: expected 1 to 255 lower-case letters, digits, '.', '_' or '-', found "Test.Example"`,
+      `${FILE}:6: identity.kei: is no known key; did you mean identity.key?`,
+      `${FILE}:4: identity.key: is missing; expected a path`,
+      `${FILE}:7: identity.ca: expected a path, found 5`,
+      `${FILE}:10: cluster.bind: expected host:port with a port from 1 to 65535, an IPv6 address in brackets, found "127.0.0.1"`,
+      `${FILE}:11: cluster.advertise: expected host:port with a port from 1 to 65535, an IPv6 address in brackets, found "127.0.0.1:99999"`,
+      `${FILE}:15: web[0].apis: expected a list of one or more of edge-client, edge-management, fabric, health-checks, each once, found ["edge-client","edge-klient"]`,
+      `${FILE}:16: raft.tickMs: expected an integer from 5 to 1000, found "fast"`,
+      `${FILE}:17: threads: expected true or false, found "yes"`,
+    ])
+  })
+
+  test.each([
+    ['an empty file', '', 'id: is missing'],
+    ['a list at the top', '- a\n', 'expected a section'],
+    ['a text at the top', 'hello\n', 'expected a section'],
+    ['no listener', changed('web:', 'web: []\nx:'), 'web: found []'],
+    [
+      'a list item that is no section',
+      changed('web:', 'web:\n  - 5'),
+      'web[0]: expected a section',
+    ],
+    ['a listener without APIs', `${GOOD}    apis: []\n`, 'web[0].apis: expected a list'],
+    ['an API named twice', `${GOOD}    apis: [fabric, fabric]\n`, 'each once'],
+    ['a number out of range', `${GOOD}raft: {tickMs: 0}\n`, 'raft.tickMs: expected an integer'],
+    ['a fraction', `${GOOD}raft: {tickMs: 50.5}\n`, 'raft.tickMs: expected an integer'],
+    ['nothing where a value must be', changed('id: ctrl1', 'id:'), 'id: expected'],
+    ['a section where a value must be', changed('id: ctrl1', 'id: {a: b}'), 'found a section'],
+    ['a value where a section must be', `${GOOD}raft: 5\n`, 'raft: expected a section'],
+    ['an address with a path', changed('  - bind: 127.0.0.1:1280', '  - bind: a:1/x'), 'host:port'],
+  ])('is refused with %s', (_title, text, part) => {
+    expect(faultsOf(text).join('\n')).toContain(part)
+  })
+
+  test('that is no YAML is refused with the line; so is a key given twice', () => {
+    expect(faultsOf('id: ctrl1\ndata: [')[0]).toMatch(/config\.yml:2: /)
+    expect(faultsOf(`${GOOD}id: ctrl2\n`)).toEqual([`${FILE}:15: Map keys must be unique`])
+    expect(faultsOf('id: a\n---\nid: b\n').join()).toContain('multiple documents')
+  })
+
+  test('cannot be made expensive by aliases', () => {
+    const bomb = `a: &a [x,x,x,x,x,x,x,x,x]
+b: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]
+c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]
+d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]
+e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]
+f: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]
+id: [*f,*f,*f,*f,*f,*f,*f,*f,*f]
+`
+    expect(faultsOf(bomb).join('\n')).toContain('id: expected')
+  })
+})
+
+describe('Rules between options', () => {
+  test.each([
+    ['raft: {heartbeatMs: 120}', 'raft.heartbeatMs: must be a multiple of raft.tickMs (50)'],
+    ['raft: {heartbeatMs: 200}', 'raft.electionTimeoutMs: must be at least 4 times'],
+    ['raft: {electionTimeoutMaxMs: 600}', 'raft.electionTimeoutMaxMs: must exceed'],
+    ['log: {retainBytes: 1048576}', 'log.retainBytes: must be at least log.segmentBytes'],
+    ['limits: {writeTimeoutMs: 10000}', 'limits.writeTimeoutMs: must be below'],
+    ['routers: {bind: "0.0.0.0:1480"}', 'routers.bind: takes the same address as cluster.bind'],
+  ])('refuse %s', (line, part) => {
+    const [fault, ...others] = faultsOf(`${GOOD}${line}\n`)
+    expect(fault).toContain(`${FILE}:15: ${part}`)
+    expect(others).toEqual([])
+  })
+
+  test('refuse two listeners on one port', () => {
+    const twice = `${GOOD}  - bind: 127.0.0.1:1280\n    advertise: localhost:1280\n`
+    expect(faultsOf(twice)).toEqual([
+      `${FILE}:15: web[1].bind: takes the same address as web[0].bind (127.0.0.1:1280)`,
+    ])
+  })
+})
+
+describe('The environment', () => {
+  test('wins over the file, and fills in what it lacks', () => {
+    const config = load(changed('clusterKey: pki/cluster.key', ''), {
+      FLOTILLA_ID: 'ctrl9',
+      FLOTILLA_CLUSTER_KEY: '/run/cluster.key',
+      FLOTILLA_RAFT_TICK_MS: '25',
+      FLOTILLA_THREADS: 'false',
+      FLOTILLA_WEB_0_APIS: 'fabric, edge-client',
+    })
+    expect(config.id).toBe('ctrl9')
+    expect(config.clusterKey).toBe('/run/cluster.key')
+    expect(config.raft.tickMs).toBe(25)
+    expect(config.threads).toBe(false)
+    expect(config.web[0]?.apis).toEqual(['edge-client', 'fabric'])
+  })
+
+  test('is told as the source of a fault', () => {
+    expect(faultsOf(GOOD, { FLOTILLA_RAFT_TICK_MS: '5x' })).toEqual([
+      'environment FLOTILLA_RAFT_TICK_MS: raft.tickMs: expected an integer from 5 to 1000, found "5x"',
+    ])
+  })
+
+  test('has its typos named, and what others set is left alone', () => {
+    const foreign = { FLOTILLA_PORT: 'tcp://10.0.0.1:1280', FLOTILLA_SERVICE_HOST: '10.0.0.1' }
+    expect(faultsOf(GOOD, foreign)).toEqual([])
+    expect(faultsOf(GOOD, { FLOTILLA_TRUSTDOMAIN: 'x' })).toEqual([
+      'environment FLOTILLA_TRUSTDOMAIN: is no known variable; did you mean FLOTILLA_TRUST_DOMAIN?',
+    ])
+  })
+
+  test('has a name for each key', () => {
+    expect(environmentName('raft.electionTimeoutMaxMs')).toBe(
+      'FLOTILLA_RAFT_ELECTION_TIMEOUT_MAX_MS',
+    )
+    expect(environmentName('web[1].bind')).toBe('FLOTILLA_WEB_1_BIND')
+  })
+})
+
+describe('The fingerprint of what must be equal', () => {
+  test('differs with a shared option, and not with one of this controller', () => {
+    const one = clusterFingerprint(load(GOOD))
+    expect(clusterFingerprint(load(changed('id: ctrl1', 'id: ctrl2')))).toBe(one)
+    expect(clusterFingerprint(load(`${GOOD}logLevel: debug\n`))).toBe(one)
+    expect(clusterFingerprint(load(`${GOOD}raft: {electionTimeoutMs: 650}\n`))).not.toBe(one)
+    expect(
+      clusterFingerprint(load(changed('trustDomain: test.example', 'trustDomain: b'))),
+    ).not.toBe(one)
+  })
+})
+
+describe('A configuration file', () => {
+  test('that is missing, a folder, or too large is one fault', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'flotilla-config-'))
+    const problemOf = (path: string): string => {
+      const loaded = loadControllerConfig(path, {})
+      return loaded.ok ? 'none' : loaded.faults.map(({ problem }) => problem).join()
+    }
+    expect(problemOf(join(folder, 'none.yml'))).toBe('there is no such file')
+    expect(problemOf(folder)).toBe('is a folder; name the file in it')
+    writeFileSync(join(folder, 'big.yml'), `${GOOD}#${'x'.repeat(1024 * 1024)}`)
+    expect(problemOf(join(folder, 'big.yml'))).toContain('is larger than')
+    writeFileSync(join(folder, 'good.yml'), GOOD)
+    expect(problemOf(join(folder, 'good.yml'))).toBe('none')
+    rmSync(folder, { recursive: true })
+  })
+})
