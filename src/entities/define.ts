@@ -1,0 +1,193 @@
+import { assert } from '../lib/assert.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import type { ProblemCode } from '../lib/problems.ts'
+import { map } from './fields.ts'
+import type { ComputedField, Field, FieldOf } from './fields.ts'
+
+export type Api = 'client' | 'management'
+export type OperationShape = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
+
+/** The types of the filter language. `any`: takes the type of the literal it is compared with. */
+export type SymbolType = 'string' | 'number' | 'boolean' | 'datetime' | 'any' | 'stringSet'
+
+/** A name that a filter may use. `path` leads into the record; `list` means the ids of that sub-list. */
+export interface FilterSymbol {
+  readonly name: string
+  readonly type: SymbolType
+  readonly path: readonly string[]
+  readonly list: string | null
+}
+
+/** A sub-list: records of the kind `of`, under `/{collection}/{id}/{key}`. */
+export interface SubList {
+  readonly of: string
+  /**
+   * `roles`: those that the own role list `by` matches. `policies`: those of kind `of` whose role list `by` matches this
+   * record. `access`: those that this record reaches, or is reached by, through policies. `reference`: those that name this
+   * record in their field `by`.
+   */
+  readonly through: 'roles' | 'policies' | 'access' | 'reference'
+  readonly by: string | null
+  readonly operationId?: string
+  /** What a parent that does not exist gives. */
+  readonly unknownParent: 'notFound' | 'empty'
+}
+
+/** A link of `_links` beside `self`: `<self>/<key>`, or the record that the field `by` names. */
+export interface Link {
+  readonly key: string
+  readonly by: { readonly field: string; readonly collection: string } | null
+}
+
+/** Erased of its types: what interpreters read. */
+export interface Entity {
+  /** Singular, camel case: `servicePolicy`. Also the kind's name in commands, keys and messages. */
+  readonly name: string
+  /** `servicePolicies`. */
+  readonly plural: string
+  /** Path and `entity` of an EntityRef: `service-policies`. */
+  readonly collection: string
+  /** Shapes served, per API, with the permission each needs. */
+  readonly operations: Readonly<
+    Partial<Record<Api, Readonly<Partial<Record<OperationShape, string>>>>>
+  >
+  readonly operationIds: Readonly<Partial<Record<OperationShape, string>>>
+  readonly fields: Readonly<Record<string, Field>>
+  /** Fields whose values (elements, keys of maps) lead to records without a scan. */
+  readonly indexes: readonly string[]
+  readonly symbols: readonly FilterSymbol[]
+  readonly links: readonly Link[]
+  readonly lists: Readonly<Record<string, SubList>>
+  /** A record whose boolean field is true refuses the operation with the code. */
+  readonly refuse: {
+    readonly update: Readonly<Record<string, ProblemCode>>
+    readonly delete: Readonly<Record<string, ProblemCode>>
+  }
+  /** `entities`: what clients see, in both digests. `state`: in the state digest only. */
+  readonly digest: 'entities' | 'state'
+  /** The list takes roleFilter and roleSemantic over `roleAttributes`. */
+  readonly hasRoleFilter: boolean
+}
+
+interface BaseFields {
+  readonly tags: FieldOf<Readonly<Record<string, string | number | boolean | null>>>
+}
+type Fields = Readonly<Record<string, Field>>
+type StoredKey<F> = {
+  [K in keyof NonNullable<F>]: NonNullable<F>[K] extends ComputedField ? never : K
+}[keyof NonNullable<F>]
+type TypeOf<F> = F extends FieldOf<infer T> ? T : never
+
+/** The stored record of a descriptor. */
+export type EntityOf<D> = D extends { readonly types?: infer F }
+  ? EntityRecord & { readonly [K in StoredKey<F>]: TypeOf<NonNullable<F>[K]> }
+  : never
+
+type SymbolName<F> = Extract<keyof F, string>
+type SymbolInput<F> =
+  | SymbolName<F>
+  | { readonly name: string; readonly field: SymbolName<F> }
+  | { readonly name: string; readonly path: readonly string[]; readonly type: SymbolType }
+  | { readonly name: string; readonly list: string }
+
+export interface Definition<F extends Fields> {
+  readonly name: string
+  readonly plural: string
+  readonly operations: Entity['operations']
+  readonly operationIds?: Entity['operationIds']
+  readonly fields: F
+  /** References and unique fields are indexed without being named here. */
+  readonly indexes?: readonly SymbolName<F>[]
+  readonly symbols: readonly SymbolInput<F>[]
+  readonly links?: readonly (
+    string | { readonly key: string; readonly field: SymbolName<F>; readonly collection: string }
+  )[]
+  readonly lists?: Readonly<
+    Record<
+      string,
+      Omit<SubList, 'by' | 'unknownParent'> & {
+        readonly by?: string
+        readonly unknownParent?: SubList['unknownParent']
+      }
+    >
+  >
+  readonly refuse?: Partial<Entity['refuse']>
+  readonly digest?: Entity['digest']
+  readonly hasRoleFilter?: boolean
+}
+
+const symbolTypes: Readonly<Record<Field['kind'], SymbolType>> = {
+  text: 'string',
+  choice: 'string',
+  boolean: 'boolean',
+  integer: 'number',
+  timestamp: 'datetime',
+  roleList: 'stringSet',
+  attributes: 'stringSet',
+  texts: 'stringSet',
+  reference: 'string',
+  references: 'stringSet',
+  map: 'any',
+  object: 'any',
+  computed: 'any',
+}
+
+/** What every kind may be filtered by, beside its own symbols; `tags` takes sub keys. */
+const baseSymbols: readonly FilterSymbol[] = [
+  { name: 'id', type: 'string', path: ['id'], list: null },
+  { name: 'createdAt', type: 'datetime', path: ['createdAt'], list: null },
+  { name: 'updatedAt', type: 'datetime', path: ['updatedAt'], list: null },
+  { name: 'tags', type: 'any', path: ['tags'], list: null },
+  { name: 'isSystem', type: 'boolean', path: ['isSystem'], list: null },
+]
+
+function symbolOf(fields: Fields, input: SymbolInput<Fields>): FilterSymbol {
+  if (typeof input === 'string') return symbolOf(fields, { name: input, field: input })
+  if ('list' in input) return { name: input.name, type: 'stringSet', path: [], list: input.list }
+  if ('path' in input) return { ...input, list: null }
+  const field = fields[input.field]
+  assert(field !== undefined, `symbol ${input.name} names a field`)
+  return { name: input.name, type: symbolTypes[field.kind], path: [input.field], list: null }
+}
+
+/** `servicePolicies` → `service-policies`. */
+export function kebab(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+}
+
+/**
+ * Data only: what a kind of record is, for every interpreter. Names that must be fields are checked when it compiles.
+ * Every kind has `tags` beside the fields given.
+ */
+export function defineEntity<const F extends Fields>(
+  definition: Definition<F>,
+): Entity & { readonly types?: F & BaseFields } {
+  const fields: Fields = { ...definition.fields, tags: map() }
+  const indexes = new Set<string>(definition.indexes)
+  for (const [name, field] of Object.entries(fields)) {
+    if (field.reference !== null) indexes.add(name)
+  }
+  const lists: Record<string, SubList> = {}
+  for (const [key, list] of Object.entries(definition.lists ?? {})) {
+    lists[key] = { ...list, by: list.by ?? null, unknownParent: list.unknownParent ?? 'empty' }
+  }
+  return {
+    name: definition.name,
+    plural: definition.plural,
+    collection: kebab(definition.plural),
+    operations: definition.operations,
+    operationIds: definition.operationIds ?? {},
+    fields,
+    indexes: [...indexes].sort(),
+    symbols: [...baseSymbols, ...definition.symbols.map((input) => symbolOf(fields, input))],
+    links: (definition.links ?? []).map((link) =>
+      typeof link === 'string'
+        ? { key: link, by: null }
+        : { key: link.key, by: { field: link.field, collection: link.collection } },
+    ),
+    lists,
+    refuse: { update: {}, delete: {}, ...definition.refuse },
+    digest: definition.digest ?? 'entities',
+    hasRoleFilter: definition.hasRoleFilter ?? false,
+  }
+}

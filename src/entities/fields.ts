@@ -1,0 +1,258 @@
+import type { Json, JsonObject } from '../lib/canonical-json.ts'
+
+/** Bounds on what one record may hold; a body is bounded beside that (1 MiB). */
+export const fieldLimits = {
+  nameCharactersMax: 512,
+  textCharactersMax: 4096,
+  attributesMax: 1024,
+  attributeCharactersMax: 512,
+  rolesMax: 16_384,
+  referencesMax: 1024,
+  tagsMax: 1024,
+} as const
+
+export type FieldKind =
+  | 'text'
+  | 'choice'
+  | 'boolean'
+  | 'integer'
+  | 'timestamp'
+  | 'roleList'
+  | 'attributes'
+  | 'texts'
+  | 'reference'
+  | 'references'
+  | 'map'
+  | 'object'
+  | 'computed'
+
+/** `create`: kept by replace and patch, which name it as ignored. `never`: written by the system alone. */
+export type Settable = 'always' | 'create' | 'never'
+
+/** What becomes of the holder when the record it names is deleted. */
+export type OnDelete = 'refuse' | 'cascade' | 'strip'
+
+export interface ReferenceRule {
+  /** Descriptor name of the kind named. */
+  readonly to: string
+  readonly onDelete: OnDelete
+}
+
+/** Where a read-only value of the detail comes from. */
+export type ComputedSource =
+  | { readonly from: 'constant'; readonly value: Json }
+  /** {_links, entity, id, name} of the record that `by` names; null when it names none. */
+  | { readonly from: 'entityRef'; readonly to: string; readonly by: string }
+  /** [{role, name}] of the role list `by`. */
+  | { readonly from: 'rolesDisplay'; readonly to: string; readonly by: string }
+  /** Whether a record of `of` names this one by its field `by`. */
+  | { readonly from: 'isReferenced'; readonly of: string; readonly by: string }
+  /** The stored field under another name. */
+  | { readonly from: 'field'; readonly field: string }
+  /** True from the time in `since` on, through the time in `until` (for good when that is null). */
+  | { readonly from: 'isWithin'; readonly since: string; readonly until: string }
+  /** Per value of `key`, the fields named, of the records of `of` that name this one by `by`. */
+  | {
+      readonly from: 'byKey'
+      readonly of: string
+      readonly by: string
+      readonly key: string
+      readonly shows: Readonly<Record<string, readonly string[]>>
+    }
+  /** What the caller may do with this record by its policies: [Bind, Dial], or [Invalid]. */
+  | { readonly from: 'permissions' }
+  /** One entry a policy that links the caller to this record. */
+  | { readonly from: 'policyQueries' }
+
+/**
+ * A field of a descriptor, erased of its type. `schema` describes a present, non-null value; in requests null means
+ * absent, unless the field is required.
+ */
+export interface Field {
+  readonly kind: FieldKind
+  readonly settable: Settable
+  readonly isRequired: boolean
+  /** Value when create or replace leave the field out. */
+  readonly zero: Json
+  /** `whenSet`: left out of the detail when null, empty or false. */
+  readonly shown: 'always' | 'whenSet' | 'never'
+  readonly schema: JsonObject
+  readonly reference: ReferenceRule | null
+  /** Reason given for a second record with the same value ({value} is replaced); null when not unique. */
+  readonly unique: string | null
+  readonly computed: ComputedSource | null
+}
+
+/** Carries the stored TypeScript type to `EntityOf`. */
+export interface FieldOf<T> extends Field {
+  readonly stored?: T
+}
+export interface ComputedField extends Field {
+  readonly kind: 'computed'
+}
+
+interface Rules {
+  readonly settable?: Settable
+  readonly required?: boolean
+  readonly shown?: Field['shown']
+}
+
+function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): Field {
+  return {
+    kind,
+    settable: rules.settable ?? 'always',
+    isRequired: rules.required ?? false,
+    zero,
+    shown: rules.shown ?? 'always',
+    schema,
+    reference: null,
+    unique: null,
+    computed: null,
+  }
+}
+
+export function text(
+  rules: Rules & { readonly charactersMax?: number; readonly unique?: string } = {},
+): FieldOf<string> {
+  const schema = { type: 'string', maxLength: rules.charactersMax ?? fieldLimits.textCharactersMax }
+  return { ...field('text', schema, '', rules), unique: rules.unique ?? null }
+}
+
+/** A text or null; an empty text in a request means null. */
+export function optionalText(
+  rules: Rules & { readonly charactersMax?: number; readonly unique?: string } = {},
+): FieldOf<string | null> {
+  return { ...text(rules), zero: null } as Field
+}
+
+/** The name every kind of record has: required, not empty, unique unless said. */
+export function nameText(rules: { readonly unique?: string | null } = {}): FieldOf<string> {
+  return {
+    ...text({ required: true, charactersMax: fieldLimits.nameCharactersMax }),
+    unique: rules.unique === undefined ? 'name must be unique' : rules.unique,
+  }
+}
+
+/** One of `values`. With `otherwise`, that value stands for an absent or empty one. */
+export function choice<const V extends string>(
+  values: readonly V[],
+  rules: Rules & { readonly otherwise?: V } = {},
+): FieldOf<V> {
+  const { otherwise } = rules
+  const schema = { type: 'string', enum: otherwise === undefined ? values : [...values, ''] }
+  return field('choice', schema, otherwise ?? '', rules) as FieldOf<V>
+}
+
+export function boolean(rules: Rules = {}): FieldOf<boolean> {
+  return field('boolean', { type: 'boolean' }, false, rules)
+}
+
+export function integer(
+  rules: Rules & { readonly minimum?: number; readonly maximum?: number } = {},
+): FieldOf<number> {
+  const minimum = rules.minimum ?? 0
+  const schema = { type: 'integer', minimum, maximum: rules.maximum ?? Number.MAX_SAFE_INTEGER }
+  return field('integer', schema, minimum, rules)
+}
+
+/** UTC ms, or null. */
+export function timestamp(rules: Rules = {}): FieldOf<number | null> {
+  return field('timestamp', { type: 'string', format: 'date-time' }, null, rules)
+}
+
+/** `#attribute`, `#all` or `@id` of the kind `to`; sorted, without duplicates. */
+export function roleList(to: string, rules: Rules = {}): FieldOf<readonly string[]> {
+  const schema = {
+    type: 'array',
+    maxItems: fieldLimits.rolesMax,
+    items: { type: 'string', maxLength: fieldLimits.attributeCharactersMax },
+  }
+  return { ...field('roleList', schema, [], rules), reference: { to, onDelete: 'strip' } }
+}
+
+/** Role attributes; sorted, without duplicates. */
+export function attributes(rules: Rules = {}): FieldOf<readonly string[]> {
+  const schema = {
+    type: 'array',
+    maxItems: fieldLimits.attributesMax,
+    items: { type: 'string', maxLength: fieldLimits.attributeCharactersMax },
+  }
+  return field('attributes', schema, [], rules)
+}
+
+/** Plain texts, in the order given. */
+export function texts(rules: Rules = {}): FieldOf<readonly string[]> {
+  const schema = {
+    type: 'array',
+    maxItems: fieldLimits.referencesMax,
+    items: { type: 'string', maxLength: fieldLimits.textCharactersMax },
+  }
+  return field('texts', schema, [], rules)
+}
+
+/** Id of one record of the kind `to`; `otherwise` stands for an absent or empty one. */
+export function reference(
+  to: string,
+  onDelete: OnDelete,
+  rules: Rules & { readonly otherwise?: string } = {},
+): FieldOf<string> {
+  const schema = { type: 'string', maxLength: fieldLimits.textCharactersMax }
+  return {
+    ...field('reference', schema, rules.otherwise ?? '', rules),
+    reference: { to, onDelete },
+  }
+}
+
+/** Ids of records of the kind `to`; sorted, without duplicates. */
+export function references(
+  to: string,
+  onDelete: OnDelete,
+  rules: Rules = {},
+): FieldOf<readonly string[]> {
+  const schema = {
+    type: 'array',
+    maxItems: fieldLimits.referencesMax,
+    items: { type: 'string', maxLength: fieldLimits.textCharactersMax },
+  }
+  return { ...field('references', schema, [], rules), reference: { to, onDelete } }
+}
+
+/** A flat map, replaced whole. With `keysOf`, its keys are ids of that kind. */
+export function map<T extends Json = Json>(
+  rules: Rules & { readonly values?: JsonObject; readonly keysOf?: string } = {},
+): FieldOf<Readonly<Record<string, T>>> {
+  const schema = {
+    type: 'object',
+    maxProperties: fieldLimits.tagsMax,
+    additionalProperties: rules.values ?? true,
+  }
+  const keysOf = rules.keysOf
+  return {
+    ...field('map', schema, {}, rules),
+    reference: keysOf === undefined ? null : { to: keysOf, onDelete: 'strip' },
+  } as Field
+}
+
+/** A nested object of the shape that `schema` says. */
+export function object<T extends Json = JsonObject>(
+  schema: JsonObject,
+  zero: T,
+  rules: Rules = {},
+): FieldOf<T> {
+  return field('object', schema, zero, rules)
+}
+
+/** Read-only, not stored. `schema` is the response's. */
+export function computed(
+  source: ComputedSource,
+  schema: JsonObject,
+  rules: { readonly shown?: Field['shown'] } = {},
+): ComputedField {
+  const made = field('computed', schema, null, { settable: 'never', ...rules })
+  return { ...made, kind: 'computed', computed: source }
+}
+
+/** A read-only value whose subsystem is not part of this controller: always its documented empty value. */
+export function empty(value: Json, schema: JsonObject): ComputedField {
+  return computed({ from: 'constant', value }, schema)
+}

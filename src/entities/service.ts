@@ -1,0 +1,60 @@
+import { defineEntity } from './define.ts'
+import type { EntityOf } from './define.ts'
+import {
+  attributes,
+  boolean,
+  choice,
+  computed,
+  empty,
+  integer,
+  nameText,
+  references,
+} from './fields.ts'
+import { configsByType, dialBindList, policyQueryList } from './shapes.ts'
+
+/** What clients dial and hosts bind. */
+export const service = defineEntity({
+  name: 'service',
+  plural: 'services',
+  operations: {
+    client: {
+      list: 'session',
+      detail: 'session',
+      replace: 'admin',
+      patch: 'admin',
+      delete: 'admin',
+    },
+    management: {
+      list: 'service.read',
+      create: 'service.create',
+      detail: 'service.read',
+      replace: 'service.update',
+      patch: 'service.update',
+      delete: 'service.delete',
+    },
+  },
+  fields: {
+    name: nameText(),
+    encryptionRequired: boolean({ required: true, settable: 'create' }),
+    terminatorStrategy: choice(['smartrouting', 'weighted', 'random', 'sticky'], {
+      otherwise: 'smartrouting',
+    }),
+    maxIdleTimeMillis: integer(),
+    configs: references('config', 'strip'),
+    roleAttributes: attributes(),
+    isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
+    config: empty({}, configsByType),
+    permissions: computed({ from: 'permissions' }, dialBindList),
+    postureQueries: computed({ from: 'policyQueries' }, policyQueryList),
+  },
+  indexes: ['roleAttributes'],
+  symbols: ['name', 'terminatorStrategy', 'roleAttributes', 'configs', 'isFabricOnly'],
+  links: ['service-edge-router-policies', 'service-policies', 'terminators', 'configs'],
+  lists: {
+    'service-policies': { of: 'servicePolicy', through: 'policies', by: 'serviceRoles' },
+    identities: { of: 'identity', through: 'access' },
+  },
+  hasRoleFilter: true,
+})
+
+export type Service = EntityOf<typeof service>

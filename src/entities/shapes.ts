@@ -1,0 +1,112 @@
+import type { JsonObject } from '../lib/canonical-json.ts'
+
+/** JSON Schemas that several descriptors share, as responses show them. */
+export const text: JsonObject = { type: 'string' }
+export const dateTime: JsonObject = { type: 'string', format: 'date-time' }
+export const flag: JsonObject = { type: 'boolean' }
+
+export const links: JsonObject = {
+  type: 'object',
+  additionalProperties: { type: 'object', properties: { href: text }, required: ['href'] },
+}
+
+export const entityRef: JsonObject = {
+  type: 'object',
+  properties: { _links: links, entity: text, id: text, name: text },
+  required: ['_links', 'entity', 'id', 'name'],
+}
+
+export const nullableEntityRef: JsonObject = { anyOf: [entityRef, { type: 'null' }] }
+
+export const namedRoles: JsonObject = {
+  type: 'array',
+  items: { type: 'object', properties: { role: text, name: text }, required: ['role', 'name'] },
+}
+
+const dialBind: JsonObject = { type: 'string', enum: ['Dial', 'Bind', 'Invalid'] }
+export const dialBindList: JsonObject = { type: 'array', items: dialBind }
+
+/** Config type name → the config's data. */
+export const configsByType: JsonObject = {
+  type: 'object',
+  additionalProperties: { type: 'object', additionalProperties: true },
+}
+
+export const policyQueryList: JsonObject = {
+  type: 'array',
+  items: {
+    type: 'object',
+    properties: {
+      policyId: text,
+      policyType: dialBind,
+      isPassing: flag,
+      postureQueries: { type: 'array', items: { type: 'object' } },
+    },
+    required: ['policyId', 'policyType', 'isPassing', 'postureQueries'],
+  },
+}
+
+function textsOf(names: readonly string[], maxLength: number): JsonObject {
+  return {
+    type: 'object',
+    properties: Object.fromEntries(names.map((name) => [name, { type: 'string', maxLength }])),
+  }
+}
+
+export const envInfo = textsOf(['arch', 'domain', 'hostname', 'os', 'osRelease', 'osVersion'], 255)
+export const sdkInfo = textsOf(
+  ['appId', 'appVersion', 'branch', 'revision', 'type', 'version'],
+  255,
+)
+
+const enrollment: JsonObject = {
+  type: 'object',
+  properties: { expiresAt: dateTime, id: text, jwt: text, token: text },
+}
+
+export const identityEnrollments: JsonObject = {
+  type: 'object',
+  properties: {
+    ott: enrollment,
+    ottca: {
+      type: 'object',
+      properties: {
+        ca: entityRef,
+        caId: text,
+        expiresAt: dateTime,
+        id: text,
+        jwt: text,
+        token: text,
+      },
+    },
+    updb: enrollment,
+  },
+}
+
+export const identityAuthenticators: JsonObject = {
+  type: 'object',
+  properties: {
+    cert: { type: 'object', properties: { fingerprint: text, id: text } },
+    updb: { type: 'object', properties: { id: text, username: text } },
+  },
+}
+
+export const authQueryList: JsonObject = {
+  type: 'array',
+  items: {
+    type: 'object',
+    properties: {
+      clientId: text,
+      format: text,
+      httpMethod: text,
+      httpUrl: text,
+      id: text,
+      maxLength: { type: 'integer' },
+      minLength: { type: 'integer' },
+      provider: text,
+      scopes: { type: 'array', items: text },
+      typeId: text,
+    },
+    required: ['provider'],
+  },
+}

@@ -1,0 +1,82 @@
+import type { JsonObject } from '../lib/canonical-json.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import type { Index } from '../raft/types.ts'
+
+/** The parameters of a list request, already of their JSON types. */
+export interface ListQuery {
+  readonly filter?: string
+  /** Body of a `sort by` clause. */
+  readonly sort?: string
+  /** Default 10, at most 500; -1: all. */
+  readonly limit?: number
+  readonly offset?: number
+  /** Each `#attribute` or `@id`. */
+  readonly roleFilter?: readonly string[]
+  readonly roleSemantic?: string
+  /** Of access lists: `dial`, `bind`, or both when absent. */
+  readonly policyType?: string
+}
+
+export interface ListResult<R extends EntityRecord = EntityRecord> {
+  readonly records: readonly R[]
+  /** As applied after clamping; Number.MAX_SAFE_INTEGER for no limit. */
+  readonly limit: number
+  readonly offset: number
+  /** All that match, whatever the page. */
+  readonly totalCount: number
+}
+
+export type DialBind = 'Bind' | 'Dial'
+
+/**
+ * The replicated state as this controller has applied it, for readers. Everything is synchronous and consistent within
+ * one turn of the event loop, but `waitForApplied`. `entity` is a descriptor's name ('service'); one that does not
+ * exist holds no records. R is the caller's word for the record type of that descriptor.
+ */
+export interface StateView {
+  readonly appliedIndex: Index
+  /** Log time at `appliedIndex`, UTC ms. */
+  readonly logTimeMs: number
+  /** '' before the forming command is applied. */
+  readonly clusterId: string
+  waitForApplied(index: Index, timeoutMs: number): Promise<boolean>
+
+  get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined
+  /** By the value of a unique field. */
+  find<R extends EntityRecord = EntityRecord>(
+    entity: string,
+    field: string,
+    value: string,
+  ): R | undefined
+  /** By the value of an indexed field, in id order: authenticators of an identity, its sessions. */
+  findAll<R extends EntityRecord = EntityRecord>(
+    entity: string,
+    field: string,
+    value: string,
+  ): readonly R[]
+  count(entity: string): number
+
+  /** @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER; COULD_NOT_VALIDATE for the role filter. */
+  list(entity: string, query: ListQuery): ListResult
+  /**
+   * A sub-list of a descriptor (`lists`). A parent that does not exist gives null where the descriptor says so, else an
+   * empty list. @throws {Problem} as `list`.
+   */
+  subList(entity: string, id: string, key: string, query: ListQuery): ListResult | null
+  /** Names that a filter on the kind may use. */
+  filterableFields(entity: string): readonly string[]
+
+  /** What policies let the identity do with the service; [] when nothing. Order: Bind, Dial. */
+  permissions(identityId: string, serviceId: string): readonly DialBind[]
+  /** The services an identity may dial or bind. @throws {Problem} as `list`. */
+  accessibleServices(identityId: string, query: ListQuery): ListResult
+
+  /** The detail of a record as responses show it; `callerId` is the identity whose permissions a service shows. */
+  detail(entity: string, record: EntityRecord, callerId: string): JsonObject
+
+  /** Sessions whose last stored activity is before `beforeMs`: at most `max`, oldest not first. */
+  idleSessions(
+    beforeMs: number,
+    max: number,
+  ): readonly { readonly id: string; readonly lastActivityMs: number }[]
+}
