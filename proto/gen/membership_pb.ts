@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file membership.proto.
  */
 export const file_membership: GenFile = /*@__PURE__*/
-  fileDesc("ChBtZW1iZXJzaGlwLnByb3RvEhZmbG90aWxsYS5tZW1iZXJzaGlwLnYxIlkKDUNvbmZpZ3VyYXRpb24SLwoHbWVtYmVycxgBIAMoCzIeLmZsb3RpbGxhLm1lbWJlcnNoaXAudjEuTWVtYmVyEhcKD291dGdvaW5nX3ZvdGVycxgCIAMoCSJhCgZNZW1iZXISCgoCaWQYASABKAkSDQoFdm90ZXIYAiABKAgSDwoHYWRkcmVzcxgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIZChFwdWJsaWNfa2V5X3NoYTI1NhgFIAEoDGIGcHJvdG8z");
+  fileDesc("ChBtZW1iZXJzaGlwLnByb3RvEhZmbG90aWxsYS5tZW1iZXJzaGlwLnYxIlkKDUNvbmZpZ3VyYXRpb24SLwoHbWVtYmVycxgBIAMoCzIeLmZsb3RpbGxhLm1lbWJlcnNoaXAudjEuTWVtYmVyEhcKD291dGdvaW5nX3ZvdGVycxgCIAMoCSJyCgZNZW1iZXISCgoCaWQYASABKAkSDQoFdm90ZXIYAiABKAgSDwoHYWRkcmVzcxgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIZChFwdWJsaWNfa2V5X3NoYTI1NhgFIAEoDBIPCgdsZWF2aW5nGAYgASgIYgZwcm90bzM");
 
 /**
  * A log entry of type `configuration`: who takes part in consensus (Raft paper section 6, joint consensus).
@@ -74,6 +74,13 @@ export type Member = Message<"flotilla.membership.v1.Member"> & {
    * @generated from field: bytes public_key_sha256 = 5;
    */
   publicKeySha256: Uint8Array;
+
+  /**
+   * a voter of the outgoing half that is gone once the joint change is left
+   *
+   * @generated from field: bool leaving = 6;
+   */
+  leaving: boolean;
 };
 
 /**
