@@ -150,7 +150,6 @@ describe('Rules between options', () => {
     ['raft: {heartbeatMs: 120}', 'raft.heartbeatMs: must be a multiple of raft.tickMs (50)'],
     ['raft: {heartbeatMs: 200}', 'raft.electionTimeoutMs: must be at least 4 times'],
     ['raft: {electionTimeoutMaxMs: 600}', 'raft.electionTimeoutMaxMs: must exceed'],
-    ['log: {retainBytes: 1048576}', 'log.retainBytes: must be at least log.segmentBytes'],
     ['limits: {writeTimeoutMs: 10000}', 'limits.writeTimeoutMs: must be below'],
     ['routers: {bind: "0.0.0.0:1480"}', 'routers.bind: takes the same address as cluster.bind'],
   ])('refuse %s', (line, part) => {

@@ -1,0 +1,165 @@
+import { create } from '@bufbuild/protobuf'
+
+import { MemberSchema } from '../../proto/gen/membership_pb.ts'
+import type { Member } from '../../proto/gen/membership_pb.ts'
+import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
+import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import type { Log } from '../../src/cluster/log.ts'
+import { Mesh } from '../../src/cluster/mesh.ts'
+import type { MeshEvents } from '../../src/cluster/mesh.ts'
+import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
+import type { RaftContent } from '../../src/cluster/message-codec.ts'
+import {
+  createIssuingAuthority,
+  createRootAuthority,
+  issueLeaf,
+  validityFrom,
+} from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
+import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
+import type { NodeId } from '../../src/raft/types.ts'
+
+export const TRUST_DOMAIN = 'test.flotilla'
+export const CLUSTER_ID = 'c1'
+
+export interface Authority {
+  readonly caPem: string
+  readonly issuer: CertifiedKey
+}
+
+const validity = () => validityFrom(Date.now(), 60 * 60 * 1000)
+
+export async function createAuthority(): Promise<Authority> {
+  const root = await createRootAuthority({ commonName: 'test root', validity: validity() })
+  const issuer = await createIssuingAuthority({
+    commonName: 'test issuing',
+    root,
+    validity: validity(),
+  })
+  return { caPem: root.certificatePem, issuer }
+}
+
+export async function issueIdentity(
+  authority: Authority,
+  names: { readonly commonName: string; readonly uris: readonly string[] },
+): Promise<MeshIdentity> {
+  const leaf = await issueLeaf({
+    issuer: authority.issuer,
+    ...names,
+    hosts: ['127.0.0.1'],
+    validity: validity(),
+    usages: ['server', 'client'],
+  })
+  return { ...leaf, caPem: authority.caPem }
+}
+
+export async function controllerIdentity(authority: Authority, id: string): Promise<MeshIdentity> {
+  return await issueIdentity(authority, {
+    commonName: id,
+    uris: [controllerSpiffeId(TRUST_DOMAIN, id)],
+  })
+}
+
+export function storeIdOf(id: string): Uint8Array {
+  const bytes = new Uint8Array(16)
+  bytes.set(new TextEncoder().encode(id.slice(0, 15)))
+  bytes[15] = 1
+  return bytes
+}
+
+export function memberOf(id: string, identity: MeshIdentity, address: string): Member {
+  const [leaf] = parseCertificates(identity.certificatePem)
+  return create(MemberSchema, {
+    id,
+    voter: true,
+    address,
+    storeId: storeIdOf(id),
+    publicKeySha256: leaf.publicKeySha256,
+  })
+}
+
+export function helloOf(id: string): Hello {
+  return create(HelloSchema, {
+    clusterId: CLUSTER_ID,
+    generation: 1,
+    nodeId: id,
+    storeId: storeIdOf(id),
+    boot: 1n,
+    version: '1.0.0',
+    featureLevel: 1,
+    startedAtMs: 1_700_000_000_000n,
+    apiAddresses: [{ api: 'edge-client', url: `https://${id}.test`, version: 'v1' }],
+    advertise: `${id}.test:1`,
+  })
+}
+
+/** Keeps what was written, for tests that ask whether an operator would have been told. */
+export class RecordedLog {
+  readonly lines: string[] = []
+  readonly log: Log
+
+  constructor() {
+    const at = (level: string) => (fields: object, message: string) => {
+      this.lines.push(`${level} ${message} ${JSON.stringify(fields)}`)
+    }
+    this.log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  }
+}
+
+export interface TestMesh {
+  readonly id: NodeId
+  readonly mesh: Mesh
+  readonly port: number
+  readonly log: RecordedLog
+  readonly raft: { from: NodeId; content: RaftContent }[]
+  readonly forward: { from: NodeId; frame: ForwardFrame['frame']; isAnswer: boolean }[]
+  readonly links: { to: NodeId; isReady: boolean }[]
+}
+
+export async function startMesh(
+  id: NodeId,
+  identity: MeshIdentity,
+  members: readonly Member[],
+  overrides: { readonly hello?: Partial<Hello>; readonly clusterId?: string } = {},
+): Promise<TestMesh> {
+  const log = new RecordedLog()
+  const seen: Pick<TestMesh, 'raft' | 'forward' | 'links'> = { raft: [], forward: [], links: [] }
+  const events: MeshEvents = {
+    onRaft: (from, content) => seen.raft.push({ from, content }),
+    onForward: (from, frame, isAnswer) => seen.forward.push({ from, frame, isAnswer }),
+    onLink: (to, isReady) => seen.links.push({ to, isReady }),
+    onPeers: () => undefined,
+  }
+  const mesh = new Mesh(
+    {
+      selfId: id,
+      clusterId: overrides.clusterId ?? CLUSTER_ID,
+      generation: 1,
+      trustDomain: TRUST_DOMAIN,
+      bind: '127.0.0.1:0',
+      identity,
+      hello: { ...helloOf(id), ...overrides.hello },
+      members,
+    },
+    { clock: systemClock, random: seededRandom(1), log: log.log },
+    events,
+  )
+  const port = await mesh.start()
+  return { id, mesh, port, log, ...seen }
+}
+
+/** Waits until the condition holds, looking every few ms. @throws with `what` when it does not in time. */
+export async function until(
+  what: string,
+  condition: () => boolean,
+  timeoutMs = 15_000,
+): Promise<void> {
+  const end = performance.now() + timeoutMs
+  while (!condition()) {
+    if (performance.now() > end) throw new Error(`in ${timeoutMs} ms it did not happen: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
