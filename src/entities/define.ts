@@ -23,12 +23,10 @@ export interface SubList {
   readonly of: string
   /**
    * `roles`: those that the own role list `by` matches. `policies`: those of kind `of` whose role list `by` matches this
-   * record. `access`: those that this record reaches, or is reached by, through policies. `reference`: those that name this
-   * record in their field `by`.
+   * record. `access`: those that this record reaches, or is reached by, through service policies.
    */
-  readonly through: 'roles' | 'policies' | 'access' | 'reference'
+  readonly through: 'roles' | 'policies' | 'access'
   readonly by: string | null
-  readonly operationId?: string
   /** What a parent that does not exist gives. */
   readonly unknownParent: 'notFound' | 'empty'
 }

@@ -1,0 +1,45 @@
+import { defineEntity } from './define.ts'
+import type { EntityOf } from './define.ts'
+import { computed, empty, reference, text, texts, timestamp } from './fields.ts'
+import { authQueryList, dateTime, entityRef, flag, text as textShape } from './shapes.ts'
+
+/**
+ * A session of the client or management API. Its token is derived from its id and a key of the cluster, and stored
+ * nowhere; `token` of the detail is the id.
+ */
+export const apiSession = defineEntity({
+  name: 'apiSession',
+  plural: 'apiSessions',
+  operations: {},
+  fields: {
+    identityId: reference('identity', 'cascade', { required: true }),
+    authenticatorId: reference('authenticator', 'cascade'),
+    ipAddress: text({ settable: 'never' }),
+    configTypes: texts({ settable: 'never' }),
+    /** Only moves forward. */
+    lastActivityAt: timestamp({ settable: 'never', shown: 'whenSet' }),
+    identity: computed({ from: 'entityRef', to: 'identity', by: 'identityId' }, entityRef),
+    token: computed({ from: 'field', field: 'id' }, textShape),
+    cachedLastActivityAt: computed({ from: 'field', field: 'lastActivityAt' }, dateTime),
+    authQueries: empty([], authQueryList),
+    isMfaRequired: empty(false, flag),
+    isMfaComplete: empty(false, flag),
+    isCertExtendable: empty(false, flag),
+    isCertExtendRequested: empty(false, flag),
+    isCertKeyRollRequested: empty(false, flag),
+    improperClientCertChain: empty(false, flag),
+  },
+  symbols: [
+    { name: 'identity', field: 'identityId' },
+    { name: 'authenticator', field: 'authenticatorId' },
+    'lastActivityAt',
+    'ipAddress',
+    { name: 'mfaComplete', path: ['isMfaComplete'], type: 'boolean' },
+    { name: 'mfaRequired', path: ['isMfaRequired'], type: 'boolean' },
+    { name: 'improperClientCertChain', path: ['improperClientCertChain'], type: 'boolean' },
+  ],
+  links: ['sessions'],
+  digest: 'state',
+})
+
+export type ApiSession = EntityOf<typeof apiSession>

@@ -1,0 +1,130 @@
+import { defineEntity } from './define.ts'
+import type { EntityOf } from './define.ts'
+import { boolean, nameText, object } from './fields.ts'
+import { flag, text } from './shapes.ts'
+
+const number = { type: 'integer', minimum: 0 } as const
+
+const primarySchema = {
+  type: 'object',
+  properties: {
+    cert: {
+      type: 'object',
+      properties: { allowed: flag, allowExpiredCerts: flag },
+      required: ['allowed', 'allowExpiredCerts'],
+    },
+    extJwt: {
+      type: 'object',
+      properties: { allowed: flag, allowedSigners: { type: 'array', items: text } },
+      required: ['allowed', 'allowedSigners'],
+    },
+    updb: {
+      type: 'object',
+      properties: {
+        allowed: flag,
+        lockoutDurationMinutes: number,
+        maxAttempts: number,
+        minPasswordLength: number,
+        requireMixedCase: flag,
+        requireNumberChar: flag,
+        requireSpecialChar: flag,
+      },
+      required: [
+        'allowed',
+        'minPasswordLength',
+        'requireSpecialChar',
+        'requireNumberChar',
+        'requireMixedCase',
+        'maxAttempts',
+        'lockoutDurationMinutes',
+      ],
+    },
+  },
+  required: ['cert', 'extJwt', 'updb'],
+} as const
+
+const secondarySchema = {
+  type: 'object',
+  properties: { requireExtJwtSigner: { type: ['string', 'null'] }, requireTotp: flag },
+  required: ['requireTotp'],
+} as const
+
+export interface PrimaryRules {
+  readonly cert: { readonly allowed: boolean; readonly allowExpiredCerts: boolean }
+  readonly extJwt: { readonly allowed: boolean; readonly allowedSigners: readonly string[] }
+  readonly updb: {
+    readonly allowed: boolean
+    readonly lockoutDurationMinutes: number
+    readonly maxAttempts: number
+    readonly minPasswordLength: number
+    readonly requireMixedCase: boolean
+    readonly requireNumberChar: boolean
+    readonly requireSpecialChar: boolean
+  }
+}
+export interface SecondaryRules {
+  readonly requireExtJwtSigner: string | null
+  readonly requireTotp: boolean
+}
+
+/** What the seeded policy allows, and what a policy says where it says nothing. */
+export const openPrimary: PrimaryRules = {
+  cert: { allowExpiredCerts: true, allowed: true },
+  extJwt: { allowed: true, allowedSigners: [] },
+  updb: {
+    allowed: true,
+    lockoutDurationMinutes: 0,
+    maxAttempts: 0,
+    minPasswordLength: 5,
+    requireMixedCase: false,
+    requireNumberChar: false,
+    requireSpecialChar: false,
+  },
+}
+export const openSecondary: SecondaryRules = { requireExtJwtSigner: null, requireTotp: false }
+
+const flags = [
+  'primary.cert.allowed',
+  'primary.cert.allowExpiredCerts',
+  'primary.extJwt.allowed',
+  'primary.updb.allowed',
+  'primary.updb.requireMixedCase',
+  'primary.updb.requireNumberChar',
+  'primary.updb.requireSpecialChar',
+  'secondary.requireTotp',
+]
+const numbers = ['primary.updb.minPasswordLength', 'primary.updb.maxAttempts']
+
+/** How the identities that name it may prove who they are. */
+export const authPolicy = defineEntity({
+  name: 'authPolicy',
+  plural: 'authPolicies',
+  operations: { management: { list: 'auth-policy.read', detail: 'auth-policy.read' } },
+  fields: {
+    name: nameText(),
+    primary: object<PrimaryRules & Readonly<Record<string, never>>>(
+      primarySchema,
+      openPrimary as PrimaryRules & Readonly<Record<string, never>>,
+      { required: true },
+    ),
+    secondary: object<SecondaryRules & Readonly<Record<string, never>>>(
+      secondarySchema,
+      openSecondary as SecondaryRules & Readonly<Record<string, never>>,
+      { required: true },
+    ),
+    isSystem: boolean({ settable: 'never', shown: 'never' }),
+  },
+  symbols: [
+    'name',
+    ...flags.map((name) => ({ name, path: name.split('.'), type: 'boolean' as const })),
+    ...numbers.map((name) => ({ name, path: name.split('.'), type: 'number' as const })),
+    {
+      name: 'secondary.requireExtJwtSigner',
+      path: ['secondary', 'requireExtJwtSigner'],
+      type: 'string',
+    },
+  ],
+  refuse: { delete: { isSystem: 'CAN_NOT_DELETE_REFERENCED_ENTITY' } },
+})
+
+export type AuthPolicy = EntityOf<typeof authPolicy>

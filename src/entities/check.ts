@@ -1,0 +1,98 @@
+import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import type { FieldFault } from '../lib/problems.ts'
+import type { Entity } from './define.ts'
+import type { Field } from './fields.ts'
+
+function isScalar(value: Json): boolean {
+  return value === null || typeof value !== 'object'
+}
+
+function isTexts(value: Json | undefined): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string')
+}
+
+function isObject(value: Json): value is JsonObject {
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+}
+
+function isOfKind(field: Field, value: Json): boolean {
+  if (value === null) return field.zero === null
+  switch (field.kind) {
+    case 'text':
+    case 'choice':
+    case 'reference':
+      return typeof value === 'string'
+    case 'boolean':
+      return typeof value === 'boolean'
+    case 'integer':
+    case 'timestamp':
+      return Number.isSafeInteger(value)
+    case 'roleList':
+    case 'attributes':
+    case 'texts':
+    case 'references':
+      return isTexts(value)
+    case 'map':
+    case 'object':
+      return isObject(value)
+    case 'computed':
+      return false
+  }
+}
+
+const roleReason =
+  'role entries must be prefixed with # (to indicate role attributes) or @ (to indicate an id)'
+
+function roleFault(name: string, roles: readonly string[]): FieldFault | null {
+  for (const role of roles) {
+    if (role.length < 2 || (!role.startsWith('#') && !role.startsWith('@'))) {
+      return { field: name, reason: roleReason, value: role }
+    }
+  }
+  if (roles.length > 1 && roles.includes('#all')) {
+    const reason = 'if using #all, it should be the only role specified'
+    return { field: name, reason, value: roles }
+  }
+  return null
+}
+
+function attributeFault(name: string, attributes: readonly string[]): FieldFault | null {
+  for (const value of attributes) {
+    if (value === '') return { field: name, reason: 'role attributes may not be empty', value }
+    if (value.startsWith('#') || value.startsWith('@')) {
+      const reason = `role attributes may not be prefixed with ${value.charAt(0)}`
+      return { field: name, reason, value }
+    }
+  }
+  return null
+}
+
+function mapFault(name: string, value: JsonObject): FieldFault | null {
+  if (Object.values(value).every(isScalar)) return null
+  return { field: name, reason: `${name} values must be a string, a number, a boolean or null` }
+}
+
+/** What can be said of a value without looking at other records. */
+function valueFault(name: string, field: Field, value: Json): FieldFault | null {
+  if (!isOfKind(field, value)) return { field: name, reason: `${name} is of the wrong type` }
+  if (field.kind === 'roleList' && isTexts(value)) return roleFault(name, value)
+  if (field.kind === 'attributes' && isTexts(value)) return attributeFault(name, value)
+  if (field.kind === 'map' && isObject(value)) return mapFault(name, value)
+  if (value === '' && field.isRequired) return { field: name, reason: `${name} is required`, value }
+  return null
+}
+
+/**
+ * The first fault of normalised fields that needs no other record to be seen, in alphabetical order; null when there is
+ * none. Run before proposing, and again at apply, where a fault must be a refusal and never an exception.
+ */
+export function checkFields(entity: Entity, fields: JsonObject): FieldFault | null {
+  for (const name of Object.keys(fields).sort()) {
+    const value = fields[name]
+    if (!Object.hasOwn(entity.fields, name) || value === undefined) continue
+    const field = entity.fields[name]
+    const fault = field === undefined ? null : valueFault(name, field, value)
+    if (fault !== null) return fault
+  }
+  return null
+}

@@ -1,0 +1,14 @@
+import { defineEntity } from './define.ts'
+import type { EntityOf } from './define.ts'
+import { nameText } from './fields.ts'
+
+/** Seeded and read only: `Default` and `Router`. */
+export const identityType = defineEntity({
+  name: 'identityType',
+  plural: 'identityTypes',
+  operations: { management: { list: 'session', detail: 'session' } },
+  fields: { name: nameText() },
+  symbols: ['name'],
+})
+
+export type IdentityType = EntityOf<typeof identityType>

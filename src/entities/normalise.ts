@@ -1,0 +1,80 @@
+import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import { Problem } from '../lib/problems.ts'
+import { checkFields } from './check.ts'
+import type { Entity } from './define.ts'
+import type { Field } from './fields.ts'
+import type { RequestMode } from './schema.ts'
+
+export interface Normalised {
+  /** What the command carries: create and replace hold every writable field, patch the changed ones. */
+  readonly fields: JsonObject
+  /** Members of the body that had no effect, in its order. */
+  readonly ignoredFields: readonly string[]
+}
+
+const ignoredFieldsMax = 64
+const ignoredNameCharactersMax = 128
+
+function sortedUnique(values: readonly string[]): string[] {
+  return [...new Set(values)].sort()
+}
+
+function normaliseValue(field: Field, value: Json): Json {
+  switch (field.kind) {
+    case 'roleList':
+    case 'attributes':
+    case 'references':
+      return sortedUnique(value as readonly string[])
+    case 'text':
+    case 'choice':
+    case 'reference':
+      return value === '' ? field.zero : value
+    default:
+      return value
+  }
+}
+
+/** In a patch, a map of nothing but nulls changes nothing; an empty one clears the field. */
+function isUntouched(field: Field, value: Json): boolean {
+  if (field.kind !== 'map' || value === null || typeof value !== 'object') return value === null
+  const members = Object.values(value)
+  return members.length > 0 && members.every((member) => member === null)
+}
+
+/**
+ * A request body, valid by `requestSchema`, as the fields of a command. Create and replace: absent and null give the
+ * zero value. Patch: absent and null leave the field as it is; maps are replaced whole. Unknown members, read-only ones
+ * and (but at create) those fixed at creation are ignored and named.
+ * @throws {Problem} COULD_NOT_VALIDATE with the field at fault.
+ */
+export function normalise(entity: Entity, mode: RequestMode, body: JsonObject): Normalised {
+  const fields: Record<string, Json> = {}
+  for (const name of Object.keys(entity.fields).sort()) {
+    const field = entity.fields[name]
+    if (field === undefined || !isWritable(field, mode)) continue
+    const value = Object.hasOwn(body, name) ? (body[name] ?? null) : null
+    if (mode === 'patch') {
+      if (!isUntouched(field, value)) fields[name] = normaliseValue(field, value)
+    } else {
+      fields[name] = value === null ? field.zero : normaliseValue(field, value)
+    }
+  }
+  const fault = checkFields(entity, fields)
+  if (fault !== null) throw new Problem('COULD_NOT_VALIDATE', { fault })
+  return { fields, ignoredFields: ignoredIn(entity, mode, body) }
+}
+
+function isWritable(field: Field, mode: RequestMode): boolean {
+  return field.settable === 'always' || (field.settable === 'create' && mode === 'create')
+}
+
+function ignoredIn(entity: Entity, mode: RequestMode, body: JsonObject): string[] {
+  const ignored: string[] = []
+  for (const name of Object.keys(body)) {
+    const field = Object.hasOwn(entity.fields, name) ? entity.fields[name] : undefined
+    if (field !== undefined && isWritable(field, mode)) continue
+    ignored.push(name.slice(0, ignoredNameCharactersMax))
+    if (ignored.length === ignoredFieldsMax) break
+  }
+  return ignored
+}

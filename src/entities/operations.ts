@@ -1,0 +1,182 @@
+import { assert } from '../lib/assert.ts'
+import type { JsonObject } from '../lib/canonical-json.ts'
+import type { Api, Entity, OperationShape, SubList } from './define.ts'
+import { entityNamed } from './registry.ts'
+import { createdSchema, detailSchema, emptySchema, requestSchema } from './schema.ts'
+
+export interface NamedSchema {
+  /** Unique among all kinds: `serviceCreate`, `serviceUpdate`, `servicePatch`, `serviceDetail`. */
+  readonly name: string
+  readonly schema: JsonObject
+}
+
+export interface Operation {
+  readonly api: Api
+  readonly entity: Entity
+  readonly operationId: string
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Below the API's base: `/services/{id}`. */
+  readonly path: string
+  readonly shape: OperationShape | 'subList'
+  /** Of a sub-list: its key and what its rows are. */
+  readonly list: { readonly key: string; readonly rule: SubList; readonly of: Entity } | null
+  /** `session`: any full session. `admin`. Else `<kind>.<action>`. */
+  readonly permission: string
+  readonly request: NamedSchema | null
+  /** Of `data`, or of each row of `data` for lists. */
+  readonly response: NamedSchema
+  readonly success: 200 | 201
+  /** The statuses of refusals, ascending. */
+  readonly refusals: readonly number[]
+  /** Names of the query parameters; `roleFilter` may be repeated. */
+  readonly query: readonly string[]
+}
+
+type Method = Operation['method']
+const listQuery = ['limit', 'offset', 'filter', 'sort']
+const created: NamedSchema = { name: 'createResult', schema: createdSchema }
+const nothing: NamedSchema = { name: 'empty', schema: emptySchema }
+
+interface ShapeRule {
+  readonly method: Method
+  readonly isById: boolean
+  readonly verb: string
+  readonly refusals: readonly number[]
+}
+const shapes: Readonly<Record<OperationShape, ShapeRule>> = {
+  list: { method: 'GET', isById: false, verb: 'list', refusals: [400, 401, 429, 503] },
+  create: {
+    method: 'POST',
+    isById: false,
+    verb: 'create',
+    refusals: [400, 401, 404, 409, 413, 429, 503],
+  },
+  detail: { method: 'GET', isById: true, verb: 'detail', refusals: [400, 401, 404, 429, 503] },
+  replace: {
+    method: 'PUT',
+    isById: true,
+    verb: 'update',
+    refusals: [400, 401, 404, 409, 413, 429, 503],
+  },
+  patch: {
+    method: 'PATCH',
+    isById: true,
+    verb: 'patch',
+    refusals: [400, 401, 404, 409, 413, 429, 503],
+  },
+  delete: {
+    method: 'DELETE',
+    isById: true,
+    verb: 'delete',
+    refusals: [400, 401, 404, 409, 429, 503],
+  },
+}
+const shapeOrder: readonly OperationShape[] = [
+  'list',
+  'create',
+  'detail',
+  'replace',
+  'patch',
+  'delete',
+]
+
+/** `servicePolicies` → `ServicePolicies`. */
+function pascal(name: string): string {
+  return name.charAt(0).toUpperCase() + name.slice(1)
+}
+
+const details = new Map<string, NamedSchema>()
+function detailOf(entity: Entity): NamedSchema {
+  let detail = details.get(entity.name)
+  if (detail === undefined) {
+    detail = { name: `${entity.name}Detail`, schema: detailSchema(entity) }
+    details.set(entity.name, detail)
+  }
+  return detail
+}
+
+function requestOf(entity: Entity, shape: OperationShape): NamedSchema | null {
+  switch (shape) {
+    case 'create':
+      return { name: `${entity.name}Create`, schema: requestSchema(entity, 'create') }
+    case 'replace':
+      return { name: `${entity.name}Update`, schema: requestSchema(entity, 'replace') }
+    case 'patch':
+      return { name: `${entity.name}Patch`, schema: requestSchema(entity, 'patch') }
+    case 'list':
+    case 'detail':
+    case 'delete':
+      return null
+  }
+}
+
+function responseOf(entity: Entity, shape: OperationShape): NamedSchema {
+  if (shape === 'create') return created
+  return shape === 'list' || shape === 'detail' ? detailOf(entity) : nothing
+}
+
+function crudOperation(
+  entity: Entity,
+  api: Api,
+  shape: OperationShape,
+  permission: string,
+): Operation {
+  const { method, isById, verb, refusals } = shapes[shape]
+  const subject = pascal(shape === 'list' ? entity.plural : entity.name)
+  const hasRoleFilter = shape === 'list' && entity.hasRoleFilter
+  return {
+    api,
+    entity,
+    operationId: entity.operationIds[shape] ?? `${verb}${subject}`,
+    method,
+    path: `/${entity.collection}${isById ? '/{id}' : ''}`,
+    shape,
+    list: null,
+    permission,
+    request: requestOf(entity, shape),
+    response: responseOf(entity, shape),
+    success: shape === 'create' ? 201 : 200,
+    refusals,
+    query:
+      shape === 'list'
+        ? [...listQuery, ...(hasRoleFilter ? ['roleFilter', 'roleSemantic'] : [])]
+        : [],
+  }
+}
+
+function subListOperation(entity: Entity, key: string, rule: SubList): Operation {
+  const of = entityNamed(rule.of)
+  // Read of the listed kind is enough; the parent's is not asked for.
+  const permission = of.operations.management?.list
+  assert(permission !== undefined, `a kind shown in a sub-list can be listed: ${of.name}`)
+  return {
+    api: 'management',
+    entity,
+    operationId: `list${pascal(entity.name)}${pascal(of.plural)}`,
+    method: 'GET',
+    path: `/${entity.collection}/{id}/${key}`,
+    shape: 'subList',
+    list: { key, rule, of },
+    permission,
+    request: null,
+    response: detailOf(of),
+    success: 200,
+    refusals: [400, 401, 404, 429, 503],
+    query: rule.through === 'access' ? [...listQuery, 'policyType'] : listQuery,
+  }
+}
+
+/** All operations that a descriptor gives, in one order: routes and OpenAPI are both made from them. */
+export function operationsOf(entity: Entity): readonly Operation[] {
+  const operations: Operation[] = []
+  for (const api of ['client', 'management'] as const) {
+    for (const shape of shapeOrder) {
+      const permission = entity.operations[api]?.[shape]
+      if (permission !== undefined) operations.push(crudOperation(entity, api, shape, permission))
+    }
+  }
+  for (const [key, rule] of Object.entries(entity.lists)) {
+    operations.push(subListOperation(entity, key, rule))
+  }
+  return operations
+}

@@ -1,0 +1,36 @@
+import { assert } from '../lib/assert.ts'
+import { apiSession } from './api-session.ts'
+import { authPolicy } from './auth-policy.ts'
+import { authenticator } from './authenticator.ts'
+import type { Entity } from './define.ts'
+import { identity } from './identity.ts'
+import { identityType } from './identity-type.ts'
+import { service } from './service.ts'
+import { servicePolicy } from './service-policy.ts'
+
+/** Every kind of record, sorted by name. */
+export const entities: readonly Entity[] = [
+  apiSession,
+  authPolicy,
+  authenticator,
+  identity,
+  identityType,
+  service,
+  servicePolicy,
+]
+
+export const entitiesByName: ReadonlyMap<string, Entity> = new Map(
+  entities.map((entity) => [entity.name, entity]),
+)
+
+/** @throws {AssertionError} when no kind has that name. */
+export function entityNamed(name: string): Entity {
+  const entity = entitiesByName.get(name)
+  assert(entity !== undefined, `there is a descriptor named ${name}`)
+  return entity
+}
+
+/** What a kind is called where there may be no descriptor of it yet: `postureCheck` → `postureChecks`. */
+export function pluralOf(name: string): string {
+  return entitiesByName.get(name)?.plural ?? `${name}s`
+}

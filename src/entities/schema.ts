@@ -1,0 +1,76 @@
+import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import type { Entity } from './define.ts'
+import type { Field } from './fields.ts'
+import { dateTime, links, text } from './shapes.ts'
+
+/** The three bodies that a kind takes. `update` is the PUT body, as the API family names it. */
+export type RequestMode = 'create' | 'replace' | 'patch'
+
+function sortedFields(entity: Entity): [string, Field][] {
+  return Object.entries(entity.fields).sort(([a], [b]) => (a < b ? -1 : 1))
+}
+
+/** The schema, with null allowed. */
+function orNull(schema: JsonObject): JsonObject {
+  const type = schema['type']
+  const values = schema['enum']
+  if (typeof type !== 'string') return { anyOf: [schema, { type: 'null' }] }
+  if (!Array.isArray(values)) return { ...schema, type: [type, 'null'] }
+  return { ...schema, type: [type, 'null'], enum: [...(values as readonly Json[]), null] }
+}
+
+function isRequiredIn(field: Field, mode: RequestMode): boolean {
+  if (!field.isRequired || mode === 'patch') return false
+  return field.settable === 'always' || mode === 'create'
+}
+
+/**
+ * JSON Schema (2020-12) of a request body, for validation and OpenAPI alike. Unknown members pass: they are ignored and
+ * named in the answer. Properties are in alphabetical order, so that the first fault is the same everywhere.
+ */
+export function requestSchema(entity: Entity, mode: RequestMode): JsonObject {
+  const properties: Record<string, JsonObject> = {}
+  const required: string[] = []
+  for (const [name, field] of sortedFields(entity)) {
+    if (field.settable === 'never') continue
+    const isRequired = isRequiredIn(field, mode)
+    properties[name] = isRequired ? field.schema : orNull(field.schema)
+    if (isRequired) required.push(name)
+  }
+  return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) }
+}
+
+function shownSchema(field: Field): JsonObject {
+  if (field.kind === 'timestamp') return field.zero === null ? dateTime : field.schema
+  // A bound on what is written says nothing about what an older record holds.
+  const { maxLength, maxItems, maxProperties, ...schema } = field.schema
+  if (field.kind === 'choice') return { type: 'string' }
+  return field.zero === null && field.kind === 'text' ? orNull(schema) : schema
+}
+
+/** JSON Schema of `data` of a detail response, and of each row of a list. */
+export function detailSchema(entity: Entity): JsonObject {
+  const properties: Record<string, JsonObject> = {
+    _links: links,
+    createdAt: dateTime,
+    id: text,
+    updatedAt: dateTime,
+  }
+  const required = ['_links', 'createdAt', 'id', 'updatedAt']
+  for (const [name, field] of sortedFields(entity)) {
+    if (field.shown === 'never') continue
+    properties[name] = shownSchema(field)
+    if (field.shown === 'always') required.push(name)
+  }
+  return { type: 'object', properties, required: required.sort() }
+}
+
+/** JSON Schema of `data` of a create response. */
+export const createdSchema: JsonObject = {
+  type: 'object',
+  properties: { _links: links, id: text },
+  required: ['_links', 'id'],
+}
+
+/** JSON Schema of `data` of an update, a patch and a delete. */
+export const emptySchema: JsonObject = { type: 'object' }
