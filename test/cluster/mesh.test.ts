@@ -60,9 +60,7 @@ async function attack(
 ): Promise<End> {
   const context = createSecureContext({
     ca: authority.caPem,
-    ...(identity === null
-      ? {}
-      : { cert: identity.certificatePem, key: identity.privateKeyPem }),
+    ...(identity === null ? {} : { cert: identity.certificatePem, key: identity.privateKeyPem }),
   })
   const client = new Client(
     `127.0.0.1:${victim.port}`,
@@ -318,7 +316,7 @@ test('TLS itself refuses a caller without a certificate, of another CA, or below
   expect(victim.raft.length).toBe(before)
 })
 
-test('a caller does not speak to a callee that answers under a member\'s address with another identity', async () => {
+test("a caller does not speak to a callee that answers under a member's address with another identity", async () => {
   // `b` is expected at the address where the victim `a` listens, and where a false `b` listens.
   const falseB = await controllerIdentity(authority, 'b')
   const pinned = memberOf('b', b, nowhere)

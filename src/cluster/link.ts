@@ -1,0 +1,186 @@
+import type { Index, NodeId, Position, Role, Term } from '../raft/types.ts'
+import type { Log, LogLevel } from './log.ts'
+
+/**
+ * What main and the Raft host say to each other. All values are plain and cloneable, so the host may live in the same
+ * thread or in a worker; what is large crosses as one packed Uint8Array a batch, whose buffer is handed over.
+ */
+
+export type RefusalCode = 'NO_LEADER' | 'NOT_LEADER' | 'OVERLOADED'
+
+/** What main tells the host. Requests with an `id` are answered with the same id. */
+export type HostCommand =
+  /** Packed by {@link packProposals}. Each is either refused or handed to a leader. */
+  | { readonly type: 'propose'; readonly proposals: Uint8Array }
+  | { readonly type: 'readIndex'; readonly id: number }
+  | ({ readonly type: 'progress' } & MachineProgress)
+  | { readonly type: 'compact'; readonly position: Position }
+  | { readonly type: 'transferLeadership'; readonly id: number; readonly target: NodeId | null }
+  /** A membership.v1.Configuration, encoded: the members wanted, without outgoing voters. */
+  | {
+      readonly type: 'changeConfiguration'
+      readonly id: number
+      readonly configuration: Uint8Array
+    }
+  | {
+      readonly type: 'snapshotOpened'
+      readonly id: number
+      readonly position: Position
+      readonly configuration: Uint8Array
+    }
+  /** One per credit. */
+  | {
+      readonly type: 'snapshotChunk'
+      readonly id: number
+      readonly data: Uint8Array
+      readonly isLast: boolean
+    }
+  | { readonly type: 'snapshotFailed'; readonly id: number; readonly because: string }
+  /** The chunk is taken: the next may come. */
+  | { readonly type: 'receiveWritten'; readonly id: number }
+  | {
+      readonly type: 'receiveFinished'
+      readonly id: number
+      readonly position: Position
+      readonly configuration: Uint8Array
+    }
+  | { readonly type: 'receiveFailed'; readonly id: number; readonly because: string }
+  | { readonly type: 'restored'; readonly id: number }
+  | { readonly type: 'stop' }
+
+/** How far main has got, as it is told to peers. Digests are hex; empty when there is none yet. */
+export interface MachineProgress {
+  readonly applied: Index
+  readonly persisted: Index
+  readonly digestIndex: Index
+  readonly digest: string
+  readonly entitiesDigest: string
+}
+
+export type HostEvent =
+  | { readonly type: 'started'; readonly port: number }
+  /** Packed by src/raft/entry-codec.ts; in order, without gaps, from where the host was started. */
+  | { readonly type: 'committed'; readonly entries: Uint8Array }
+  /** These sequences were certainly not logged by this attempt. */
+  | {
+      readonly type: 'refused'
+      readonly sequences: readonly number[]
+      readonly code: RefusalCode
+    }
+  /** What was handed to a leader and not yet seen committed may be lost: propose it again. */
+  | { readonly type: 'handoverLost' }
+  /** `index` null: no leader confirmed it. */
+  | { readonly type: 'readIndex'; readonly id: number; readonly index: Index | null }
+  /** `because` null: done, or under way for a transfer. */
+  | { readonly type: 'answered'; readonly id: number; readonly because: string | null }
+  | ({ readonly type: 'status' } & HostStatus)
+  | { readonly type: 'snapshotWanted'; readonly id: number; readonly to: NodeId }
+  | { readonly type: 'snapshotCredit'; readonly id: number; readonly chunks: number }
+  | { readonly type: 'snapshotOver'; readonly id: number }
+  | { readonly type: 'receiveBegin'; readonly id: number; readonly from: NodeId }
+  | { readonly type: 'receiveChunk'; readonly id: number; readonly data: Uint8Array }
+  | { readonly type: 'receiveFinish'; readonly id: number }
+  | { readonly type: 'receiveAbandoned'; readonly id: number }
+  /** The core has taken the received snapshot: make it the live state, then answer `restored`. */
+  | { readonly type: 'restore'; readonly id: number }
+  | {
+      readonly type: 'log'
+      readonly level: LogLevel
+      readonly fields: object
+      readonly message: string
+    }
+  /** Nothing works any more; the process must stop. */
+  | { readonly type: 'fatal'; readonly because: string }
+  | { readonly type: 'stopped' }
+
+/** Ages are in ms at the moment of sending: clocks of two threads have two zeros. */
+export interface HostStatus {
+  readonly role: Role
+  readonly term: Term
+  readonly leader: NodeId | null
+  /** Since a leader was last heard from; 0 for the leader itself, null when never. */
+  readonly leaderSilentMs: number | null
+  readonly commit: Index
+  readonly last: Index
+  /** membership.v1.Configuration in force, encoded. */
+  readonly configuration: Uint8Array
+  /** Sorted by id; without this member itself. */
+  readonly peers: readonly PeerStatus[]
+}
+
+export interface PeerStatus {
+  readonly id: NodeId
+  readonly address: string
+  readonly isConnected: boolean
+  readonly silentMs: number | null
+  readonly version: string
+  readonly startedAtMs: number
+  readonly apiAddresses: readonly {
+    readonly api: string
+    readonly url: string
+    readonly version: string
+  }[]
+  readonly certificatePem: string
+  /** What it said of itself last; null when nothing yet. */
+  readonly presence: PresenceStatus | null
+  /** Known by the leader only. */
+  readonly matchIndex: Index | null
+}
+
+export interface PresenceStatus extends MachineProgress {
+  readonly role: string
+  readonly term: Term
+  readonly commit: Index
+}
+
+/** One end of a duplex message link. Messages arrive in order, in a later turn than they were posted in. */
+export interface Link<In, Out> {
+  /** Set before the first message can arrive. */
+  onMessage: (message: In) => void
+  /** @param transfer buffers given away: they are of no more use to the sender. */
+  post(message: Out, transfer?: readonly ArrayBuffer[]): void
+  close(): void
+}
+
+export type MainLink = Link<HostEvent, HostCommand>
+export type HostLink = Link<HostCommand, HostEvent>
+
+class InlineEnd<In, Out> implements Link<In, Out> {
+  onMessage: (message: In) => void = () => undefined
+  peer: InlineEnd<Out, In> | null = null
+  #queue: Out[] = []
+
+  post(message: Out): void {
+    if (this.peer === null) return
+    this.#queue.push(message)
+    if (this.#queue.length === 1) setImmediate(() => this.#flush())
+  }
+
+  close(): void {
+    this.#queue = []
+    if (this.peer !== null) this.peer.peer = null
+    this.peer = null
+  }
+
+  #flush(): void {
+    const messages = this.#queue
+    this.#queue = []
+    for (const message of messages) this.peer?.onMessage(message)
+  }
+}
+
+/** Both ends in one thread. */
+export function inlineLink(): { readonly main: MainLink; readonly host: HostLink } {
+  const main = new InlineEnd<HostEvent, HostCommand>()
+  const host = new InlineEnd<HostCommand, HostEvent>()
+  main.peer = host
+  host.peer = main
+  return { main, host }
+}
+
+/** What is logged on the host's side is written by main: one process, one log. */
+export function logOverLink(link: HostLink): Log {
+  const at = (level: LogLevel) => (fields: object, message: string) =>
+    link.post({ type: 'log', level, fields, message })
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}

@@ -1,0 +1,237 @@
+import { Server, status as Status } from '@grpc/grpc-js'
+import type { ServerDuplexStream } from '@grpc/grpc-js'
+
+import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
+import { present } from '../lib/assert.ts'
+import type { NodeId } from '../raft/types.ts'
+import type { Verdict } from './handshake.ts'
+import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from './message-codec.ts'
+import type { RaftContent } from './message-codec.ts'
+import { meshService, MeshServerCredentials, serverOptions } from './mesh-service.ts'
+import type { MeshIdentity } from './mesh-service.ts'
+import { OutboundStream } from './outbound-stream.ts'
+
+const HELLO_TIMEOUT_MS = 5000
+
+export interface MeshServerParts {
+  readonly selfId: NodeId
+  readonly hello: () => Hello
+  readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
+  readonly onRefused: (verdict: Verdict & { ok: false }, remote: string) => void
+  /** A caller was proven; its streams may come one after the other. */
+  readonly onCaller: (from: NodeId) => void
+  readonly onHeard: (from: NodeId) => void
+  readonly onRaft: (from: NodeId, content: RaftContent) => void
+  readonly onForward: (from: NodeId, frame: ForwardFrame['frame']) => void
+  /** One of the caller's streams has ended. */
+  readonly onGone: (from: NodeId) => void
+}
+
+type Kind = keyof typeof meshService
+type FrameCall = ServerDuplexStream<Buffer, Buffer>
+
+interface Inbound {
+  readonly kind: Kind
+  readonly call: FrameCall
+  readonly out: OutboundStream
+  readonly leafDer: Uint8Array | null
+  /** Null until its Hello was judged. */
+  peerId: NodeId | null
+  hello: Hello | null
+  isOver: boolean
+}
+
+/** The streams that peers dial to this member. A peer has one of a kind; a newer one replaces the older. */
+export class MeshServer {
+  readonly #parts: MeshServerParts
+  readonly #server: Server
+  readonly #credentials: MeshServerCredentials
+  readonly #bound: Readonly<Record<Kind, Map<NodeId, Inbound>>> = {
+    raft: new Map(),
+    forward: new Map(),
+  }
+  readonly #all = new Set<Inbound>()
+
+  constructor(identity: MeshIdentity, parts: MeshServerParts) {
+    this.#parts = parts
+    this.#credentials = new MeshServerCredentials(identity)
+    this.#server = new Server(serverOptions)
+    this.#server.addService(meshService, {
+      raft: (call: FrameCall) => this.#accept('raft', call),
+      forward: (call: FrameCall) => this.#accept('forward', call),
+    })
+  }
+
+  /**
+   * @param bind host:port; port 0 takes a free one.
+   * @returns the port listened on. Rejects with the system's reason when it cannot be had.
+   */
+  async listen(bind: string): Promise<number> {
+    return await new Promise((resolve, reject) => {
+      this.#server.bindAsync(bind, this.#credentials, (error, port) => {
+        if (error === null) resolve(port)
+        else reject(new Error(`cannot listen on ${bind} for peers: ${error.message}`))
+      })
+    })
+  }
+
+  close(): void {
+    for (const inbound of this.#all) inbound.isOver = true
+    this.#all.clear()
+    this.#bound.raft.clear()
+    this.#bound.forward.clear()
+    this.#server.forceShutdown()
+  }
+
+  renew(identity: MeshIdentity): void {
+    this.#credentials.renew(identity)
+  }
+
+  hasCaller(id: NodeId): boolean {
+    return this.#bound.raft.has(id) && this.#bound.forward.has(id)
+  }
+
+  /** Answers on the stream that the peer dialled. @returns false when it has none or its queue is full. */
+  answer(to: NodeId, frame: Uint8Array, queueBytesMax: number): boolean {
+    return this.#bound.forward.get(to)?.out.write(frame, queueBytesMax) ?? false
+  }
+
+  /** Ends a peer's streams with a reason it can read. */
+  drop(id: NodeId, code: Status, because: string): void {
+    for (const kind of ['raft', 'forward'] as const) {
+      const inbound = this.#bound[kind].get(id)
+      if (inbound !== undefined) this.#end(inbound, code, because)
+    }
+  }
+
+  /** Judges every standing stream again, against a roster that has changed. */
+  judgeAgain(): void {
+    for (const inbound of [...this.#all]) {
+      if (inbound.hello === null) continue
+      const verdict = this.#parts.judge(inbound.leafDer, inbound.hello)
+      if (!verdict.ok) this.#refuse(inbound, verdict)
+    }
+  }
+
+  #accept(kind: Kind, call: FrameCall): void {
+    const inbound: Inbound = {
+      kind,
+      call,
+      out: new OutboundStream(call),
+      leafDer: call.getAuthContext().sslPeerCertificate?.raw ?? null,
+      peerId: null,
+      hello: null,
+      isOver: false,
+    }
+    this.#all.add(inbound)
+    const helloTimer = setTimeout(() => {
+      if (inbound.hello === null) this.#refuseUnlessProven(inbound, null)
+    }, HELLO_TIMEOUT_MS)
+    call.on('data', (bytes: Buffer) => this.#onFrame(inbound, bytes))
+    const over = (): void => {
+      clearTimeout(helloTimer)
+      this.#forget(inbound)
+    }
+    call.on('error', over)
+    call.on('cancelled', over)
+    call.on('close', over)
+    call.on('end', () => {
+      over()
+      if (call.writable) call.end()
+    })
+  }
+
+  #onFrame(inbound: Inbound, bytes: Buffer): void {
+    if (inbound.isOver) return
+    try {
+      if (inbound.kind === 'raft') this.#onRaft(inbound, bytes)
+      else this.#onForward(inbound, bytes)
+    } catch (error) {
+      this.#end(
+        inbound,
+        Status.INVALID_ARGUMENT,
+        `malformed frame (${String(error).slice(0, 120)})`,
+      )
+    }
+  }
+
+  #onRaft(inbound: Inbound, bytes: Buffer): void {
+    const content = decodeRaft(bytes, inbound.peerId ?? '', this.#parts.selfId)
+    if (inbound.peerId === null) {
+      this.#greet(inbound, content.kind === 'hello' ? content.hello : null)
+    } else if (content.kind === 'hello') {
+      this.#end(inbound, Status.INVALID_ARGUMENT, 'it said Hello twice')
+    } else {
+      this.#parts.onHeard(inbound.peerId)
+      if (content.kind !== 'unknown') this.#parts.onRaft(inbound.peerId, content)
+    }
+  }
+
+  #onForward(inbound: Inbound, bytes: Buffer): void {
+    const frame = decodeForward(bytes)
+    if (inbound.peerId === null) {
+      this.#greet(inbound, frame.case === 'hello' ? frame.value : null)
+    } else if (frame.case === 'hello') {
+      this.#end(inbound, Status.INVALID_ARGUMENT, 'it said Hello twice')
+    } else {
+      this.#parts.onHeard(inbound.peerId)
+      if (frame.case !== undefined) this.#parts.onForward(inbound.peerId, frame)
+    }
+  }
+
+  #greet(inbound: Inbound, hello: Hello | null): void {
+    const peerId = this.#refuseUnlessProven(inbound, hello)
+    if (peerId === null) return
+    inbound.peerId = peerId
+    inbound.hello = present(hello, 'a caller is proven by its Hello')
+    const older = this.#bound[inbound.kind].get(peerId)
+    this.#bound[inbound.kind].set(peerId, inbound)
+    if (older !== undefined)
+      this.#end(older, Status.ABORTED, 'a newer stream has replaced this one')
+    const own = this.#parts.hello()
+    inbound.call.write(
+      Buffer.from(
+        inbound.kind === 'raft'
+          ? encodeRaftHello(own)
+          : encodeForward({ case: 'hello', value: own }),
+      ),
+    )
+    this.#parts.onHeard(peerId)
+    this.#parts.onCaller(peerId)
+  }
+
+  #refuseUnlessProven(inbound: Inbound, hello: Hello | null): NodeId | null {
+    const verdict = this.#parts.judge(inbound.leafDer, hello)
+    if (verdict.ok) return verdict.id
+    this.#refuse(inbound, verdict)
+    return null
+  }
+
+  #refuse(inbound: Inbound, verdict: Verdict & { ok: false }): void {
+    this.#parts.onRefused(verdict, inbound.call.getPeer())
+    this.#end(
+      inbound,
+      verdict.status,
+      `${this.#parts.selfId} refuses this peer: ${verdict.because}`,
+    )
+  }
+
+  #end(inbound: Inbound, code: Status, details: string): void {
+    if (inbound.isOver) return
+    this.#forget(inbound)
+    // This is how grpc-js is told to close a stream with a status.
+    inbound.call.emit('error', { code, details })
+  }
+
+  #forget(inbound: Inbound): void {
+    if (inbound.isOver) return
+    inbound.isOver = true
+    this.#all.delete(inbound)
+    const { peerId, kind } = inbound
+    if (peerId === null) return
+    if (this.#bound[kind].get(peerId) === inbound) {
+      this.#bound[kind].delete(peerId)
+      this.#parts.onGone(peerId)
+    }
+  }
+}

@@ -1,0 +1,341 @@
+import { status as Status } from '@grpc/grpc-js'
+
+import type { Member } from '../../proto/gen/membership_pb.ts'
+import type { ForwardFrame, Hello, SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Random } from '../lib/random.ts'
+import type { Message, NodeId, Term, Transport } from '../raft/types.ts'
+import { judgePeer } from './handshake.ts'
+import type { Roster, Verdict } from './handshake.ts'
+import { LogThrottle } from './log.ts'
+import type { Log } from './log.ts'
+import {
+  encodeForward,
+  encodeSnapshotAck,
+  encodeSnapshotChunk,
+  MessageEncoder,
+} from './message-codec.ts'
+import type { RaftContent } from './message-codec.ts'
+import { MeshServer } from './mesh-server.ts'
+import { FRAME_BYTES_MAX, meshSecureContext } from './mesh-service.ts'
+import type { MeshIdentity } from './mesh-service.ts'
+import { PeerLink } from './peer-link.ts'
+
+export interface MeshOptions {
+  readonly selfId: NodeId
+  readonly clusterId: string
+  readonly generation: number
+  readonly trustDomain: string
+  /** host:port to listen on for peers. */
+  readonly bind: string
+  readonly identity: MeshIdentity
+  /** What this member says of itself first on every stream. */
+  readonly hello: Hello
+  readonly members: readonly Member[]
+  /** host:port by id, asked before the member record: an operator's word beats a stale record. */
+  readonly addressHints?: ReadonlyMap<NodeId, string>
+  /** Bytes of Raft frames that may wait for one peer. Beyond it they are dropped: the core sends again. */
+  readonly raftQueueBytesMax?: number
+  readonly forwardQueueBytesMax?: number
+  /** A peer silent for longer counts as disconnected. */
+  readonly silenceMsMax?: number
+}
+
+export interface MeshParts {
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+}
+
+/** Called in the order in which frames arrived on a stream. */
+export interface MeshEvents {
+  readonly onRaft: (from: NodeId, content: RaftContent) => void
+  /** `isAnswer`: it came back on the stream that this member dialled. */
+  readonly onForward: (from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean) => void
+  /** The dialled streams to a peer stand, or have ended: what was forwarded before may be lost. */
+  readonly onLink: (to: NodeId, isReady: boolean) => void
+  /** `connected` of some peer may have changed. */
+  readonly onPeers: () => void
+}
+
+export interface MeshPeer {
+  readonly id: NodeId
+  readonly address: string
+  /** Streams stand both ways and the peer was heard from lately. */
+  readonly isConnected: boolean
+  /** Since it was last heard from; null when never in this process. */
+  readonly silentMs: number | null
+  /** Its Hello, as judged; null when it never said one. */
+  readonly hello: Hello | null
+  /** The leaf that it proved; empty before that. */
+  readonly leafPem: string
+}
+
+interface PeerRecord {
+  readonly link: PeerLink
+  lastHeardMs: number | null
+  hello: Hello | null
+  leafPem: string
+  isConnected: boolean
+}
+
+const WATCH_MS = 250
+/** Elections and heartbeats must get through when entries fill the queue. */
+const URGENT_BYTES = 1024 * 1024
+
+/**
+ * The connections among members: each dials every other and keeps one stream for Raft and one for forwarding. As a
+ * {@link Transport} it is lossy and never waits.
+ */
+export class Mesh implements Transport {
+  readonly #options: MeshOptions
+  readonly #parts: MeshParts
+  readonly #events: MeshEvents
+  readonly #server: MeshServer
+  readonly #encoder = new MessageEncoder()
+  readonly #peers = new Map<NodeId, PeerRecord>()
+  readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 1000 })
+  readonly #raftQueueBytesMax: number
+  readonly #forwardQueueBytesMax: number
+  readonly #silenceMsMax: number
+  #secureContext
+  #roster: Roster
+  #watch: NodeJS.Timeout | null = null
+  #watchedMs = 0
+  #droppedFrames = 0
+
+  constructor(options: MeshOptions, parts: MeshParts, events: MeshEvents) {
+    this.#options = options
+    this.#parts = parts
+    this.#events = events
+    this.#raftQueueBytesMax = options.raftQueueBytesMax ?? 2 * FRAME_BYTES_MAX
+    this.#forwardQueueBytesMax = options.forwardQueueBytesMax ?? 2 * FRAME_BYTES_MAX
+    this.#silenceMsMax = options.silenceMsMax ?? 3000
+    this.#secureContext = meshSecureContext(options.identity)
+    this.#roster = rosterOf(options, options.members)
+    this.#server = new MeshServer(options.identity, {
+      selfId: options.selfId,
+      hello: () => options.hello,
+      judge: (leafDer, hello) => judgePeer({ leafDer, hello, expectedId: null }, this.#roster),
+      onRefused: (verdict, remote) => this.#reportRefusal(verdict, remote),
+      onCaller: (from) => {
+        this.#peers.get(from)?.link.redialNow()
+        this.#review()
+      },
+      onHeard: (from) => this.#heard(from),
+      onRaft: events.onRaft,
+      onForward: (from, frame) => events.onForward(from, frame, false),
+      onGone: () => this.#review(),
+    })
+  }
+
+  /** @returns the port listened on. */
+  async start(): Promise<number> {
+    const port = await this.#server.listen(this.#options.bind)
+    this.#updateLinks()
+    this.#watchedMs = this.#parts.clock.monotonicMs()
+    this.#watch = setInterval(() => this.#onWatch(), WATCH_MS)
+    return port
+  }
+
+  stop(): void {
+    if (this.#watch !== null) clearInterval(this.#watch)
+    this.#watch = null
+    for (const { link } of this.#peers.values()) link.stop()
+    this.#peers.clear()
+    this.#server.close()
+  }
+
+  /** Frames dropped for a full queue since the start. */
+  get droppedFrames(): number {
+    return this.#droppedFrames
+  }
+
+  /** Who may be on the mesh from now on: streams of anyone else end at once. */
+  setMembers(members: readonly Member[]): void {
+    this.#roster = rosterOf(this.#options, members)
+    this.#server.judgeAgain()
+    if (this.#watch !== null) this.#updateLinks()
+    this.#review()
+  }
+
+  /** Takes a renewed certificate into use: at once for new connections; standing ones go on. */
+  renewIdentity(identity: MeshIdentity): void {
+    this.#secureContext = meshSecureContext(identity)
+    this.#server.renew(identity)
+  }
+
+  /** Sorted by id; without this member itself. */
+  peers(): MeshPeer[] {
+    const nowMs = this.#parts.clock.monotonicMs()
+    return [...this.#peers]
+      .map(([id, peer]) => ({
+        id,
+        address: peer.link.address,
+        isConnected: peer.isConnected,
+        silentMs: peer.lastHeardMs === null ? null : nowMs - peer.lastHeardMs,
+        hello: peer.hello,
+        leafPem: peer.leafPem,
+      }))
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  isLinkReady(to: NodeId): boolean {
+    return this.#peers.get(to)?.link.isReady ?? false
+  }
+
+  send(message: Message): void {
+    const link = this.#peers.get(message.to)?.link
+    if (link === undefined || !link.isReady) return
+    const isBulk = message.type === 'appendRequest'
+    const queueBytesMax = this.#raftQueueBytesMax + (isBulk ? 0 : URGENT_BYTES)
+    if (isBulk && link.queuedBytes >= queueBytesMax) {
+      this.#droppedFrames += 1
+      return
+    }
+    if (!link.sendRaft(this.#encoder.encode(message), queueBytesMax)) this.#droppedFrames += 1
+  }
+
+  /** @returns false when it was not sent: the transfer must be given up. */
+  sendSnapshotChunk(to: NodeId, term: Term, chunk: SnapshotChunk): boolean {
+    return this.#sendRaftFrame(to, encodeSnapshotChunk(term, chunk), this.#raftQueueBytesMax)
+  }
+
+  /** @returns as {@link sendSnapshotChunk}. */
+  sendSnapshotAck(to: NodeId, term: Term, ack: SnapshotAck): boolean {
+    const queueBytesMax = this.#raftQueueBytesMax + URGENT_BYTES
+    return this.#sendRaftFrame(to, encodeSnapshotAck(term, ack), queueBytesMax)
+  }
+
+  /** @returns false when it was not sent, for want of a connection or room. */
+  forward(to: NodeId, frame: ForwardFrame['frame']): boolean {
+    const link = this.#peers.get(to)?.link
+    if (link === undefined || !link.isReady) return false
+    return link.sendForward(encodeForward(frame), this.#forwardQueueBytesMax)
+  }
+
+  /**
+   * Answers on the stream that the peer dialled. When it cannot be sent that stream is ended, so that the peer learns
+   * that what it waits for will not come.
+   */
+  answer(to: NodeId, frame: ForwardFrame['frame']): void {
+    if (!this.#server.answer(to, encodeForward(frame), this.#forwardQueueBytesMax)) {
+      this.#server.drop(to, Status.RESOURCE_EXHAUSTED, 'its answers are not read fast enough')
+    }
+  }
+
+  #sendRaftFrame(to: NodeId, frame: Uint8Array, queueBytesMax: number): boolean {
+    return this.#peers.get(to)?.link.sendRaft(frame, queueBytesMax) ?? false
+  }
+
+  #updateLinks(): void {
+    const { members, selfId } = this.#roster
+    for (const [id, { link }] of [...this.#peers]) {
+      if (members.has(id)) continue
+      link.stop()
+      this.#peers.delete(id)
+      this.#events.onLink(id, false)
+    }
+    for (const [id, member] of members) {
+      if (id === selfId) continue
+      const address = this.#options.addressHints?.get(id) ?? member.address
+      const peer = this.#peers.get(id)
+      if (peer === undefined) this.#addPeer(id, address)
+      else this.#adjustPeer(peer, address)
+    }
+  }
+
+  #adjustPeer(peer: PeerRecord, address: string): void {
+    peer.link.setAddress(address)
+    const record = this.#roster.members.get(peer.link.peerId)
+    const isStoreSame =
+      peer.hello === null ||
+      (record !== undefined && Buffer.compare(record.storeId, peer.hello.storeId) === 0)
+    if (!isStoreSame) peer.link.reset('its member record names another data folder now')
+  }
+
+  #addPeer(id: NodeId, address: string): void {
+    const { selfId, hello } = this.#options
+    const link = new PeerLink(id, address, {
+      selfId,
+      hello: () => hello,
+      secureContext: () => this.#secureContext,
+      judge: (leafDer, said) => judgePeer({ leafDer, hello: said, expectedId: id }, this.#roster),
+      random: this.#parts.random,
+      onReady: (said, leafPem) => {
+        const peer = this.#peers.get(id)
+        if (peer === undefined) return
+        peer.hello = said
+        peer.leafPem = leafPem
+        this.#heard(id)
+        this.#review()
+        this.#events.onLink(id, true)
+      },
+      onLost: () => {
+        this.#review()
+        this.#events.onLink(id, false)
+      },
+      onForward: (frame) => this.#events.onForward(id, frame, true),
+      onHeard: () => this.#heard(id),
+      onRefused: (verdict) => this.#reportRefusal(verdict, `${id} at ${address}`),
+      onFailed: (because) => this.#reportFailure(id, link.address, because),
+    })
+    const none = { lastHeardMs: null, hello: null, leafPem: '', isConnected: false }
+    this.#peers.set(id, { link, ...none })
+    link.start()
+  }
+
+  #heard(from: NodeId): void {
+    const peer = this.#peers.get(from)
+    if (peer !== undefined) peer.lastHeardMs = this.#parts.clock.monotonicMs()
+  }
+
+  /** Recomputes who is connected and tells when that has changed. */
+  #review(): void {
+    const nowMs = this.#parts.clock.monotonicMs()
+    let hasChanged = false
+    for (const [id, peer] of this.#peers) {
+      const isHeard = peer.lastHeardMs !== null && nowMs - peer.lastHeardMs <= this.#silenceMsMax
+      const isConnected = isHeard && peer.link.isReady && this.#server.hasCaller(id)
+      if (isConnected === peer.isConnected) continue
+      peer.isConnected = isConnected
+      hasChanged = true
+      this.#parts.log.info({ peer: id }, `peer ${id} is ${isConnected ? '' : 'dis'}connected`)
+    }
+    if (hasChanged) this.#events.onPeers()
+  }
+
+  #onWatch(): void {
+    const nowMs = this.#parts.clock.monotonicMs()
+    const isStalled = nowMs - this.#watchedMs > WATCH_MS + 1000
+    this.#watchedMs = nowMs
+    // After a stall of our own the frames that arrived meanwhile have yet to be read.
+    if (isStalled) return
+    for (const [id, peer] of this.#peers) {
+      const isSilent = peer.lastHeardMs !== null && nowMs - peer.lastHeardMs > this.#silenceMsMax
+      if (isSilent && this.#server.hasCaller(id)) {
+        this.#server.drop(id, Status.DEADLINE_EXCEEDED, 'nothing was heard on this stream')
+      }
+    }
+    this.#review()
+  }
+
+  #reportRefusal(verdict: Verdict & { ok: false }, remote: string): void {
+    const name = verdict.id ?? remote
+    const key = `${name} ${verdict.reason}`
+    if (!this.#throttle.allow(key, this.#parts.clock.monotonicMs())) return
+    const fields = { peer: verdict.id, remote, reason: verdict.reason }
+    this.#parts.log.warn(fields, `refused peer ${name}: ${verdict.because}`)
+  }
+
+  #reportFailure(id: NodeId, address: string, because: string): void {
+    if (!this.#throttle.allow(`${id} failed`, this.#parts.clock.monotonicMs())) return
+    this.#parts.log.warn({ peer: id, address }, `no connection to ${id} at ${address}: ${because}`)
+  }
+}
+
+function rosterOf(options: MeshOptions, members: readonly Member[]): Roster {
+  const { selfId, clusterId, generation, trustDomain } = options
+  const byId = new Map(members.map((member) => [member.id, member]))
+  return { selfId, clusterId, generation, trustDomain, members: byId }
+}

@@ -1,0 +1,249 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import {
+  ForwardFrameSchema,
+  PositionSchema,
+  RaftFrameSchema,
+  RaftMessageSchema,
+} from '../../proto/gen/mesh_pb.ts'
+import type {
+  ForwardFrame,
+  Hello,
+  Position as WirePosition,
+  RaftMessage,
+  SnapshotAck,
+  SnapshotChunk,
+} from '../../proto/gen/mesh_pb.ts'
+import { assert } from '../lib/assert.ts'
+import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
+import type { Entry, Message, NodeId, Position, Term } from '../raft/types.ts'
+
+/** What a Raft stream carries beside its Hello. A frame of a kind this release does not know is `unknown`. */
+export type RaftContent =
+  | { readonly kind: 'hello'; readonly hello: Hello }
+  | { readonly kind: 'message'; readonly message: Message }
+  | { readonly kind: 'snapshotChunk'; readonly term: Term; readonly chunk: SnapshotChunk }
+  | { readonly kind: 'snapshotAck'; readonly term: Term; readonly ack: SnapshotAck }
+  | { readonly kind: 'unknown' }
+
+type WireBody = RaftMessage['body']
+type AppendRequest = Extract<Message, { readonly type: 'appendRequest' }>
+
+/**
+ * Encodes outgoing Raft messages. Followers are mostly sent the same entries, so the last packing is kept: an entry is
+ * what its index and term say (log matching), hence first index, last index and last term name the bytes.
+ */
+export class MessageEncoder {
+  #first = 0
+  #last = 0
+  #lastTerm = 0
+  #packed: Uint8Array = new Uint8Array(0)
+
+  encode(message: Message): Uint8Array {
+    return encodeRaftMessage(message.term, this.#body(message))
+  }
+
+  #body(message: Message): WireBody {
+    switch (message.type) {
+      case 'voteRequest':
+        return wire('voteRequest', {
+          pre: message.pre,
+          last: wirePosition(message.last),
+          transfer: message.transfer,
+        })
+      case 'voteResponse':
+        return wire('voteResponse', { pre: message.pre, granted: message.granted })
+      case 'appendRequest':
+        return wire('appendRequest', {
+          previous: wirePosition(message.previous),
+          commit: BigInt(message.commit),
+          entries: this.#pack(message),
+        })
+      case 'appendResponse':
+        return wire('appendResponse', {
+          success: message.success,
+          matchIndex: BigInt(message.matchIndex),
+          hint: wirePosition(message.hint),
+          rejectedIndex: BigInt(message.rejectedIndex),
+        })
+      case 'heartbeatRequest':
+        return wire('heartbeatRequest', {
+          commit: BigInt(message.commit),
+          readSequence: BigInt(message.readSequence),
+        })
+      case 'heartbeatResponse':
+        return wire('heartbeatResponse', {
+          readSequence: BigInt(message.readSequence),
+          clockMs: BigInt(message.clockMs),
+        })
+      case 'timeoutNow':
+        return wire('timeoutNow', {})
+      case 'snapshot':
+        // It is stepped in by the receiver's own host once its chunks have checked out.
+        throw new RangeError('a snapshot message does not travel; its chunks do')
+    }
+  }
+
+  #pack({ entries }: AppendRequest): Uint8Array {
+    const first = entries[0]
+    const last = entries.at(-1)
+    if (first === undefined || last === undefined) return NOTHING
+    const isSame =
+      first.index === this.#first && last.index === this.#last && last.term === this.#lastTerm
+    if (!isSame) {
+      this.#packed = encodeEntries(entries)
+      this.#first = first.index
+      this.#last = last.index
+      this.#lastTerm = last.term
+    }
+    return this.#packed
+  }
+}
+
+const NOTHING = new Uint8Array(0)
+
+type BodyInit<C extends WireBody['case']> = C extends string
+  ? Omit<Extract<WireBody, { case: C }>['value'], '$typeName' | '$unknown'>
+  : never
+
+/** Plain fields become the message's own by `create` of the whole; the cast joins case and value again. */
+function wire<C extends NonNullable<WireBody['case']>>(kind: C, value: BodyInit<C>): WireBody {
+  return { case: kind, value } as unknown as WireBody
+}
+
+function wirePosition(position: Position): WirePosition {
+  return create(PositionSchema, { term: BigInt(position.term), index: BigInt(position.index) })
+}
+
+export function encodeSnapshotChunk(term: Term, chunk: SnapshotChunk): Uint8Array {
+  return encodeRaftMessage(term, { case: 'snapshotChunk', value: chunk })
+}
+
+export function encodeSnapshotAck(term: Term, ack: SnapshotAck): Uint8Array {
+  return encodeRaftMessage(term, { case: 'snapshotAck', value: ack })
+}
+
+function encodeRaftMessage(term: Term, body: WireBody): Uint8Array {
+  const message = create(RaftMessageSchema, { term: BigInt(term), body })
+  return toBinary(
+    RaftFrameSchema,
+    create(RaftFrameSchema, { frame: { case: 'message', value: message } }),
+  )
+}
+
+export function encodeRaftHello(hello: Hello): Uint8Array {
+  return toBinary(
+    RaftFrameSchema,
+    create(RaftFrameSchema, { frame: { case: 'hello', value: hello } }),
+  )
+}
+
+export function encodeForward(frame: ForwardFrame['frame']): Uint8Array {
+  return toBinary(ForwardFrameSchema, create(ForwardFrameSchema, { frame }))
+}
+
+/** @throws when the bytes are no such frame. */
+export function decodeForward(bytes: Uint8Array): ForwardFrame['frame'] {
+  return fromBinary(ForwardFrameSchema, bytes).frame
+}
+
+/**
+ * @param from the peer that the stream was proven to belong to: a message cannot claim another sender.
+ * @throws when the bytes are no such frame or a number in it is beyond a safe integer.
+ */
+export function decodeRaft(bytes: Uint8Array, from: NodeId, to: NodeId): RaftContent {
+  const { frame } = fromBinary(RaftFrameSchema, bytes)
+  if (frame.case === 'hello') return { kind: 'hello', hello: frame.value }
+  if (frame.case !== 'message') return { kind: 'unknown' }
+  const term = integer(frame.value.term)
+  const { body } = frame.value
+  if (body.case === 'snapshotChunk') return { kind: 'snapshotChunk', term, chunk: body.value }
+  if (body.case === 'snapshotAck') return { kind: 'snapshotAck', term, ack: body.value }
+  const decoded = decodeBody(body)
+  if (decoded === null) return { kind: 'unknown' }
+  return { kind: 'message', message: { ...decoded, from, to, term } }
+}
+
+type Body = Message extends infer M
+  ? M extends Message
+    ? Omit<M, 'from' | 'to' | 'term'>
+    : never
+  : never
+
+function decodeBody(body: WireBody): Body | null {
+  switch (body.case) {
+    case 'voteRequest': {
+      const { pre, last, transfer } = body.value
+      return { type: 'voteRequest', pre, last: position(last), transfer }
+    }
+    case 'voteResponse':
+      return { type: 'voteResponse', pre: body.value.pre, granted: body.value.granted }
+    case 'appendRequest': {
+      const { previous, commit, entries } = body.value
+      return {
+        type: 'appendRequest',
+        previous: position(previous),
+        commit: integer(commit),
+        entries: consecutive(decodeEntries(entries), position(previous)),
+      }
+    }
+    case 'appendResponse': {
+      const { success, matchIndex, hint, rejectedIndex } = body.value
+      return {
+        type: 'appendResponse',
+        success,
+        matchIndex: integer(matchIndex),
+        hint: position(hint),
+        rejectedIndex: integer(rejectedIndex),
+      }
+    }
+    case 'heartbeatRequest': {
+      const { commit, readSequence } = body.value
+      return {
+        type: 'heartbeatRequest',
+        commit: integer(commit),
+        readSequence: integer(readSequence),
+      }
+    }
+    case 'heartbeatResponse': {
+      const { readSequence, clockMs } = body.value
+      return {
+        type: 'heartbeatResponse',
+        readSequence: integer(readSequence),
+        clockMs: integer(clockMs),
+      }
+    }
+    case 'timeoutNow':
+      return { type: 'timeoutNow' }
+    default:
+      return null
+  }
+}
+
+/** The core may rely on it: entries follow `previous` without a gap, their terms never falling. */
+function consecutive(entries: Entry[], previous: Position): Entry[] {
+  let { index, term } = previous
+  for (const entry of entries) {
+    if (entry.index !== index + 1 || entry.term < term) {
+      throw new RangeError(`entry ${entry.index} does not follow ${index}`)
+    }
+    index = entry.index
+    term = entry.term
+  }
+  return entries
+}
+
+export function position(wirePosition: WirePosition | undefined): Position {
+  if (wirePosition === undefined) return { term: 0, index: 0 }
+  return { term: integer(wirePosition.term), index: integer(wirePosition.index) }
+}
+
+/** @throws {RangeError} beyond a safe integer. */
+export function integer(value: bigint): number {
+  if (value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER)) {
+    throw new RangeError(`${value} is beyond a safe integer`)
+  }
+  const number = Number(value)
+  assert(Number.isSafeInteger(number), 'a checked bigint is a safe integer')
+  return number
+}

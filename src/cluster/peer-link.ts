@@ -1,0 +1,258 @@
+import { Client, credentials } from '@grpc/grpc-js'
+import type { ClientDuplexStream } from '@grpc/grpc-js'
+import type { SecureContext } from 'node:tls'
+
+import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
+import type { Random } from '../lib/random.ts'
+import type { NodeId } from '../raft/types.ts'
+import type { Verdict } from './handshake.ts'
+import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from './message-codec.ts'
+import { clientOptions, meshService } from './mesh-service.ts'
+import { OutboundStream } from './outbound-stream.ts'
+
+const HELLO_TIMEOUT_MS = 5000
+const BACKOFF_MIN_MS = 50
+const BACKOFF_MAX_MS = 1000
+
+export interface PeerLinkParts {
+  readonly selfId: NodeId
+  readonly hello: () => Hello
+  readonly secureContext: () => SecureContext
+  /** `hello` undefined: the certificate alone. */
+  readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
+  readonly random: Random
+  /** Both streams stand and the peer has proven itself. */
+  readonly onReady: (hello: Hello, leafPem: string) => void
+  /** It was ready before. What was forwarded and not answered may or may not have arrived. */
+  readonly onLost: () => void
+  readonly onForward: (frame: ForwardFrame['frame']) => void
+  readonly onHeard: () => void
+  readonly onRefused: (verdict: Verdict & { ok: false }) => void
+  /** The attempt failed for another reason than a refusal of ours. */
+  readonly onFailed: (because: string) => void
+}
+
+type FrameStream = ClientDuplexStream<Buffer, Buffer>
+
+/** One connection with its two streams, from dialling to its end; a link makes one after the other. */
+interface Attempt {
+  readonly client: Client
+  readonly raft: FrameStream
+  readonly forward: FrameStream
+  readonly raftOut: OutboundStream
+  readonly forwardOut: OutboundStream
+  readonly helloTimer: NodeJS.Timeout
+  raftHello: Hello | null
+  isForwardProven: boolean
+  isReady: boolean
+}
+
+/**
+ * The streams that this member dials to one peer: Raft messages go out on one, proposals, reads and presence on the
+ * other. Redials with backoff (50 ms to 1 s, with jitter) until stopped. The two streams live and die together.
+ */
+export class PeerLink {
+  readonly peerId: NodeId
+  readonly #parts: PeerLinkParts
+  #address: string
+  #attempt: Attempt | null = null
+  #redialTimer: NodeJS.Timeout | null = null
+  #failures = 0
+  #isStopped = true
+
+  constructor(peerId: NodeId, address: string, parts: PeerLinkParts) {
+    this.peerId = peerId
+    this.#address = address
+    this.#parts = parts
+  }
+
+  get address(): string {
+    return this.#address
+  }
+
+  get isReady(): boolean {
+    return this.#attempt?.isReady ?? false
+  }
+
+  get queuedBytes(): number {
+    return this.#attempt?.raftOut.queuedBytes ?? 0
+  }
+
+  start(): void {
+    this.#isStopped = false
+    this.#dial()
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#end(this.#attempt)
+    if (this.#redialTimer !== null) clearTimeout(this.#redialTimer)
+    this.#redialTimer = null
+  }
+
+  /** An address is a hint: the standing connection, proven by key, is kept. */
+  setAddress(address: string): void {
+    if (address === this.#address) return
+    this.#address = address
+    if (!this.isReady) this.redialNow()
+  }
+
+  /** The peer has just been heard from by another way: no need to sit out the backoff. */
+  redialNow(): void {
+    if (this.#isStopped || this.#redialTimer === null) return
+    clearTimeout(this.#redialTimer)
+    this.#redialTimer = null
+    this.#failures = 0
+    this.#dial()
+  }
+
+  /** Ends the standing connection, as what proved it no longer holds; another attempt follows. */
+  reset(because: string): void {
+    const attempt = this.#attempt
+    if (attempt !== null) this.#fail(attempt, because)
+  }
+
+  /** @returns false when nothing was sent: not connected, or the queue is full. */
+  sendRaft(frame: Uint8Array, queueBytesMax: number): boolean {
+    const attempt = this.#attempt
+    return (attempt?.isReady ?? false) && attempt !== null
+      ? attempt.raftOut.write(frame, queueBytesMax)
+      : false
+  }
+
+  /** @returns as {@link sendRaft}. */
+  sendForward(frame: Uint8Array, queueBytesMax: number): boolean {
+    const attempt = this.#attempt
+    return (attempt?.isReady ?? false) && attempt !== null
+      ? attempt.forwardOut.write(frame, queueBytesMax)
+      : false
+  }
+
+  #dial(): void {
+    const client = new Client(
+      this.#address,
+      credentials.createFromSecureContext(this.#parts.secureContext(), {
+        // Names and addresses prove nothing here; the SPIFFE id and the pinned key do.
+        checkServerIdentity: (_host, certificate) => this.#checkCallee(certificate.raw),
+      }),
+      clientOptions,
+    )
+    const open = ({ path, requestSerialize, responseDeserialize }: typeof meshService.raft) =>
+      client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize)
+    const raft = open(meshService.raft)
+    const forward = open(meshService.forward)
+    const attempt: Attempt = {
+      client,
+      raft,
+      forward,
+      raftOut: new OutboundStream(raft),
+      forwardOut: new OutboundStream(forward),
+      helloTimer: setTimeout(() => this.#fail(attempt, 'it did not say Hello'), HELLO_TIMEOUT_MS),
+      raftHello: null,
+      isForwardProven: false,
+      isReady: false,
+    }
+    this.#attempt = attempt
+    this.#listen(attempt, raft, (bytes) => this.#onRaft(attempt, bytes))
+    this.#listen(attempt, forward, (bytes) => this.#onForward(attempt, bytes))
+    const hello = this.#parts.hello()
+    raft.write(Buffer.from(encodeRaftHello(hello)))
+    forward.write(Buffer.from(encodeForward({ case: 'hello', value: hello })))
+  }
+
+  #checkCallee(leafDer: Uint8Array): Error | undefined {
+    const verdict = this.#parts.judge(leafDer, undefined)
+    if (verdict.ok) return undefined
+    this.#parts.onRefused(verdict)
+    return new Error(verdict.because)
+  }
+
+  #listen(attempt: Attempt, stream: FrameStream, onFrame: (bytes: Buffer) => void): void {
+    stream.on('data', (bytes: Buffer) => {
+      if (this.#attempt !== attempt) return
+      try {
+        onFrame(bytes)
+      } catch (error) {
+        this.#fail(attempt, `it sent a malformed frame (${String(error).slice(0, 120)})`)
+      }
+    })
+    stream.on('error', (error) => this.#fail(attempt, error.message.slice(0, 300)))
+    stream.on('end', () => this.#fail(attempt, 'it ended the stream'))
+  }
+
+  #onRaft(attempt: Attempt, bytes: Buffer): void {
+    this.#parts.onHeard()
+    const content = decodeRaft(bytes, this.peerId, this.#parts.selfId)
+    if (attempt.raftHello !== null) {
+      // A callee answers with its Hello only; a newer release may say more, in kinds we pass over.
+      if (content.kind !== 'unknown') this.#fail(attempt, 'it sent more than its Hello')
+      return
+    }
+    const hello = content.kind === 'hello' ? content.hello : null
+    if (!this.#isProven(attempt, attempt.raft, hello)) return
+    attempt.raftHello = hello
+    this.#settle(attempt)
+  }
+
+  #onForward(attempt: Attempt, bytes: Buffer): void {
+    this.#parts.onHeard()
+    const frame = decodeForward(bytes)
+    if (attempt.isForwardProven) {
+      if (frame.case === 'hello') this.#fail(attempt, 'it said Hello twice')
+      else this.#parts.onForward(frame)
+      return
+    }
+    const hello = frame.case === 'hello' ? frame.value : null
+    if (!this.#isProven(attempt, attempt.forward, hello)) return
+    attempt.isForwardProven = true
+    this.#settle(attempt)
+  }
+
+  #isProven(attempt: Attempt, stream: FrameStream, hello: Hello | null): boolean {
+    const leafDer = stream.getAuthContext()?.sslPeerCertificate?.raw ?? null
+    const verdict = this.#parts.judge(leafDer, hello)
+    if (verdict.ok) return true
+    this.#parts.onRefused(verdict)
+    this.#fail(attempt, null)
+    return false
+  }
+
+  #settle(attempt: Attempt): void {
+    if (attempt.raftHello === null || !attempt.isForwardProven) return
+    clearTimeout(attempt.helloTimer)
+    attempt.isReady = true
+    this.#failures = 0
+    const leafDer = attempt.raft.getAuthContext()?.sslPeerCertificate?.raw ?? null
+    const verdict = this.#parts.judge(leafDer, undefined)
+    this.#parts.onReady(attempt.raftHello, verdict.ok ? verdict.leafPem : '')
+  }
+
+  /** @param because null when the reason was reported already. */
+  #fail(attempt: Attempt, because: string | null): void {
+    if (this.#attempt !== attempt) return
+    const wasReady = attempt.isReady
+    this.#end(attempt)
+    if (because !== null) this.#parts.onFailed(because)
+    if (wasReady) this.#parts.onLost()
+    if (this.#isStopped || this.#redialTimer !== null) return
+    const ceiling = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** this.#failures)
+    this.#failures = Math.min(this.#failures + 1, 10)
+    this.#redialTimer = setTimeout(
+      () => {
+        this.#redialTimer = null
+        this.#dial()
+      },
+      this.#parts.random.integer(Math.ceil(ceiling / 2), ceiling),
+    )
+  }
+
+  #end(attempt: Attempt | null): void {
+    if (attempt === null) return
+    if (this.#attempt === attempt) this.#attempt = null
+    clearTimeout(attempt.helloTimer)
+    attempt.isReady = false
+    attempt.raft.cancel()
+    attempt.forward.cancel()
+    attempt.client.close()
+  }
+}
