@@ -18,7 +18,6 @@ ${tablesOf(controllerOptions)}
 
 - \`raft.heartbeatMs\`, \`raft.electionTimeoutMs\` and \`raft.electionTimeoutMaxMs\` are multiples of \`raft.tickMs\`.
 - \`raft.electionTimeoutMs\` is at least 4 times \`raft.heartbeatMs\`; \`raft.electionTimeoutMaxMs\` exceeds it by 2 ticks or more.
-- \`log.retainBytes\` is at least \`log.segmentBytes\`.
 - \`limits.writeTimeoutMs\` is below \`api.requestTimeoutMs\`.
 - No two listeners take the same address.
 `

@@ -124,7 +124,7 @@ export const controllerOptions = {
       scope: node,
       why: 'Entries kept for controllers that lag behind; further behind, they are sent a snapshot.',
     }),
-    retainBytes: option(integer(MIB, 64 * 1024 * MIB), {
+    retainBytes: option(integer(64 * 1024, 64 * 1024 * MIB), {
       default: 64 * MIB,
       scope: node,
       why: 'Most bytes of such entries, also kept in memory.',

@@ -9,12 +9,7 @@ export interface RelationFault {
 
 /** Every rule that does not hold; judged only when each value alone is acceptable. */
 export function relationFaults(config: ControllerConfig): RelationFault[] {
-  return [
-    ...timingFaults(config),
-    ...logFaults(config),
-    ...timeoutFaults(config),
-    ...portFaults(config),
-  ]
+  return [...timingFaults(config), ...timeoutFaults(config), ...portFaults(config)]
 }
 
 function timingFaults({ raft }: ControllerConfig): RelationFault[] {
@@ -41,16 +36,6 @@ function timingFaults({ raft }: ControllerConfig): RelationFault[] {
     })
   }
   return faults
-}
-
-function logFaults({ log }: ControllerConfig): RelationFault[] {
-  if (log.retainBytes >= log.segmentBytes) return []
-  return [
-    {
-      key: 'log.retainBytes',
-      problem: `must be at least log.segmentBytes (${log.segmentBytes}), as whole files are dropped`,
-    },
-  ]
 }
 
 function timeoutFaults({ api, limits }: ControllerConfig): RelationFault[] {

@@ -1,0 +1,20 @@
+/** Done, failed, wrong usage or configuration: what scripts rely on. */
+export const EXIT_DONE = 0
+export const EXIT_FAILED = 1
+export const EXIT_USAGE = 2
+
+/** Ends the program with this exit code after printing the message; no stack is shown. */
+export class CommandFailure extends Error {
+  override readonly name = 'CommandFailure'
+  readonly exitCode: typeof EXIT_FAILED | typeof EXIT_USAGE
+
+  constructor(exitCode: typeof EXIT_FAILED | typeof EXIT_USAGE, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.exitCode = exitCode
+  }
+}
+
+/** What an error says, for a line that a person reads. */
+export function sentenceOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

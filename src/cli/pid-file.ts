@@ -1,0 +1,59 @@
+import {
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+
+/** The pid file stands beside the configuration. */
+export function pidFileOf(configPath: string): string {
+  return join(dirname(configPath), 'pid')
+}
+
+export function writePidFile(configPath: string): void {
+  const path = pidFileOf(configPath)
+  const partial = `${path}.${process.pid}.partial`
+  writeFileSync(partial, `${process.pid}\n`, { mode: 0o644 })
+  renameSync(partial, path)
+}
+
+/** Removes the file unless another process has written its own there meanwhile. */
+export function removePidFile(configPath: string): void {
+  if (readPid(configPath) === process.pid) rmSync(pidFileOf(configPath), { force: true })
+}
+
+/**
+ * The process that runs this controller now. A pid file outlives a kill -9, and its number may by then belong to
+ * anybody, so the command line of the process must say that it runs this very configuration.
+ * @returns null when none does.
+ */
+export function runningPid(configPath: string): number | null {
+  const pid = readPid(configPath)
+  return pid !== null && runsController(pid, configPath) ? pid : null
+}
+
+function readPid(configPath: string): number | null {
+  try {
+    const text = readFileSync(pidFileOf(configPath), 'utf8').trim()
+    return /^[1-9][0-9]{0,9}$/.test(text) ? Number(text) : null
+  } catch {
+    return null
+  }
+}
+
+function runsController(pid: number, configPath: string): boolean {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    const at = words.indexOf('controller')
+    const argument = words[at + 2]
+    if (at < 0 || words[at + 1] !== 'run' || argument === undefined) return false
+    const named = resolve(readlinkSync(`/proc/${pid}/cwd`), argument)
+    return realpathSync(named) === realpathSync(configPath)
+  } catch {
+    // Gone meanwhile, or a process of another user: not ours.
+    return false
+  }
+}
