@@ -1,0 +1,88 @@
+import { AssertionError } from '../lib/assert.ts'
+
+/**
+ * CORRUPT: what lies on disk contradicts itself or what was promised. FOREIGN: it belongs to another store.
+ * BAD_SNAPSHOT: received bytes do not check out. The rest is what the words say.
+ */
+export type StoreErrorCode =
+  | 'CORRUPT'
+  | 'FOREIGN'
+  | 'NEWER_FORMAT'
+  | 'IN_USE'
+  | 'NO_SPACE'
+  | 'NOT_WRITABLE'
+  | 'MISSING'
+  | 'NOT_EMPTY'
+  | 'BAD_SNAPSHOT'
+  | 'CLOSED'
+  | 'IO'
+
+/** Message: one sentence or two for the operator, saying what, where and what to do. `code` is stable, the text is not. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError'
+  readonly code: StoreErrorCode
+  /** File or folder that it is about. */
+  readonly path: string
+
+  constructor(code: StoreErrorCode, path: string, message: string, cause?: unknown) {
+    super(message, cause === undefined ? {} : { cause })
+    this.code = code
+    this.path = path
+  }
+}
+
+const REBUILD =
+  'nothing was changed on disk; keep a copy of the folder, then replace this member so that it is rebuilt from its peers (flotilla cluster replace)'
+
+export function corrupt(path: string, what: string, offset: number | null = null): StoreError {
+  const where = offset === null ? path : `${path} at byte ${offset}`
+  return new StoreError('CORRUPT', path, `${where}: ${what}; ${REBUILD}.`)
+}
+
+export function newerFormat(path: string, found: number, known: number): StoreError {
+  return new StoreError(
+    'NEWER_FORMAT',
+    path,
+    `${path} has format ${found} and this program reads up to ${known}: run the version that wrote it, or a later one.`,
+  )
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
+}
+
+/**
+ * What a failed system call means to the operator. `doing` completes "cannot …". Errors that are ours already, and
+ * mistakes of our own code, come back as they are.
+ */
+export function asStoreError(error: unknown, doing: string, path: string): Error {
+  if (error instanceof StoreError || error instanceof AssertionError) return error
+  const code = codeOf(error)
+  switch (code) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+    case 'EFBIG':
+      return new StoreError(
+        'NO_SPACE',
+        path,
+        `cannot ${doing} ${path}: the disk or quota is full; free space and start again.`,
+        error,
+      )
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return new StoreError(
+        'NOT_WRITABLE',
+        path,
+        `cannot ${doing} ${path}: ${code}; give the user that runs the controller write access to it.`,
+        error,
+      )
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return new StoreError('MISSING', path, `cannot ${doing} ${path}: it does not exist.`, error)
+    default: {
+      const detail = error instanceof Error ? error.message : String(error)
+      return new StoreError('IO', path, `cannot ${doing} ${path}: ${detail}.`, error)
+    }
+  }
+}

@@ -1,0 +1,379 @@
+import { assert } from '../lib/assert.ts'
+import { ENTRY_BODY_BYTES_MAX, ENTRY_HEADER_BYTES, writeEntryHeader } from '../raft/entry-codec.ts'
+import type { Disk, DiskWrite, Entry, HardState, Index, Position } from '../raft/types.ts'
+import type { ChainWindow } from './chain-window.ts'
+import { asStoreError } from './errors.ts'
+import type { FileSystem } from './file-system.ts'
+import type { MetaSlots } from './meta-slots.ts'
+import type { Segment } from './recovery.ts'
+import { SegmentPreparer } from './segment-preparer.ts'
+import {
+  CHAIN_AT,
+  CHAIN_BYTES,
+  encodeSegmentHeader,
+  RECORD_HEADER_BYTES,
+  recordBytes,
+  recordSeed,
+  sealRecord,
+  SEGMENT_HEADER_BYTES,
+  segmentName,
+  ZERO_CHAIN,
+} from './wal-format.ts'
+
+export interface FileDiskOptions {
+  /** Size of a new segment file. */
+  readonly segmentBytes: number
+  /** Bytes encoded before they are handed to the system; a flush may take several such writes. */
+  readonly bufferBytes: number
+  /** Kept free on the file system of the log. */
+  readonly freeBytesMin: number
+}
+
+export const FILE_DISK_DEFAULTS: FileDiskOptions = {
+  segmentBytes: 16 * 1024 * 1024,
+  bufferBytes: 1024 * 1024,
+  freeBytesMin: 64 * 1024 * 1024,
+}
+
+/** Where a log goes on: what recovery found, or what forming began. */
+export interface LogState {
+  readonly hardState: HardState
+  readonly commit: Index
+  readonly boot: number
+  readonly chains: ChainWindow
+  readonly segments: readonly Segment[]
+  /** The last segment's file, and where the next record goes. */
+  readonly fd: number
+  readonly end: number
+  readonly capacity: number
+}
+
+/**
+ * The log in segment files (wal-format.ts). All calls block, so it belongs on a thread of its own, or inline in tests.
+ * Records are encoded as they come; whatever was written in one turn of the loop shares one fdatasync, and its tokens
+ * are reported after it, in order. The first error ends it: nothing is written, retried or reported after
+ * `onFailed`, since a failed fsync may have dropped the pages for good.
+ */
+export class FileDisk implements Disk {
+  onDurable: (token: number) => void = () => {}
+  onFailed: (error: Error) => void = () => {}
+
+  readonly #files: FileSystem
+  readonly #folder: string
+  readonly #storeId: Uint8Array
+  readonly #meta: MetaSlots
+  readonly #preparer: SegmentPreparer
+  readonly #chains: ChainWindow
+
+  #hardState: HardState
+  readonly #boot: number
+  /** Known committed; the entries may not be durable yet. */
+  #commit: Index
+  #durableIndex: Index
+
+  #segments: Segment[]
+  #fd: number
+  #capacity: number
+  #seed: number
+  /** Encoded, not handed to the system yet: `#used` bytes that belong at `#bufferAt` of the segment. */
+  #buffer: Buffer
+  #view: DataView
+  #bufferAt: number
+  #used = 0
+  /** Everything of the segment before this is synced; the running flush began here. */
+  #syncedEnd: number
+  #bytesSinceStep = 0
+
+  #tokens: number[] = []
+  #isScheduled = false
+  #failure: Error | null = null
+  #isFailureReported = false
+  #isClosed = false
+
+  constructor(
+    files: FileSystem,
+    place: { readonly folder: string; readonly storeId: Uint8Array; readonly meta: MetaSlots },
+    state: LogState,
+    options: FileDiskOptions,
+  ) {
+    this.#files = files
+    this.#folder = place.folder
+    this.#storeId = place.storeId
+    this.#meta = place.meta
+    this.#preparer = new SegmentPreparer(files, place.folder, options)
+    this.#hardState = state.hardState
+    this.#boot = state.boot
+    this.#commit = state.commit
+    this.#chains = state.chains
+    this.#durableIndex = state.chains.last.index
+    this.#segments = [...state.segments]
+    this.#fd = state.fd
+    this.#capacity = state.capacity
+    this.#bufferAt = state.end
+    this.#syncedEnd = state.end
+    this.#seed = recordSeed(this.#storeId, this.#currentSegment().sequence)
+    this.#buffer = Buffer.allocUnsafeSlow(options.bufferBytes)
+    this.#view = new DataView(this.#buffer.buffer)
+    this.#chains.dropBefore(this.#commit)
+  }
+
+  /** What ended it; null while it works. */
+  get failure(): Error | null {
+    return this.#failure
+  }
+
+  write(write: DiskWrite): void {
+    assert(!this.#isClosed, 'a closed disk takes no writes')
+    this.#do('write the log', () => {
+      if (write.hardState !== null) this.#writeHardState(write.hardState)
+      this.#append(write.entries)
+      this.#commit = Math.max(this.#commit, Math.min(write.commit, this.#chains.last.index))
+      this.#chains.dropBefore(this.#commit)
+    })
+    this.#report(write.token)
+  }
+
+  /** Removes whole segments, so the log may go on to begin before `position`. */
+  compact(position: Position): void {
+    assert(!this.#isClosed, 'a closed disk takes no writes')
+    this.#do('compact the log', () => {
+      assert(position.index <= this.#chains.last.index, 'compaction stays within the log')
+      this.#commit = Math.max(this.#commit, position.index)
+      const first = this.#firstSegmentFor(position.index)
+      if (first <= 0) return
+      const removed = this.#segments.slice(0, first)
+      this.#segments = this.#segments.slice(first)
+      // The slots first: a crash in between leaves files that recovery knows to be leftovers.
+      this.#writeMeta()
+      for (const segment of removed) this.#files.remove(segment.path)
+    })
+    this.#schedule()
+  }
+
+  reset(position: Position, token: number): void {
+    assert(!this.#isClosed, 'a closed disk takes no writes')
+    this.#do('reset the log', () => {
+      this.#sync()
+      const removed = [...this.#segments]
+      this.#beginSegment(position, ZERO_CHAIN, { isReset: true, recordBytes: 0 })
+      this.#segments = this.#segments.slice(-1)
+      this.#chains.restart(position, ZERO_CHAIN)
+      this.#commit = position.index
+      this.#durableIndex = position.index
+      // From here on the new segment is the log; before, recovery removes it as an unfinished reset.
+      this.#writeMeta()
+      for (const segment of removed) this.#files.remove(segment.path)
+    })
+    this.#report(token)
+  }
+
+  /** Writes and syncs what waits and reports it now, instead of at the end of the turn. */
+  flush(): void {
+    this.#isScheduled = false
+    this.#do('sync the log', () => this.#sync())
+    if (this.#failure !== null) {
+      this.#reportFailure(this.#failure)
+      return
+    }
+    const tokens = this.#tokens
+    this.#tokens = []
+    for (const token of tokens) this.onDurable(token)
+    this.#do('prepare a segment of the log', () => this.#prepare())
+    if (this.#failure !== null) this.#reportFailure(this.#failure)
+  }
+
+  close(): Promise<void> {
+    this.closeNow()
+    return Promise.resolve()
+  }
+
+  /** Flushes, and records in the meta slots that all of it was synced. Idempotent. */
+  closeNow(): void {
+    if (this.#isClosed) return
+    this.flush()
+    this.#isClosed = true
+    this.#do('close the log', () => this.#writeMeta())
+    if (this.#failure !== null) this.#reportFailure(this.#failure)
+    this.#preparer.close()
+    this.#files.close(this.#fd)
+    this.#meta.close()
+  }
+
+  /** Runs `work` unless something failed before; an error of the system ends the disk. */
+  #do(doing: string, work: () => void): void {
+    if (this.#failure !== null) return
+    try {
+      work()
+    } catch (error) {
+      const failure = asStoreError(error, doing, this.#folder)
+      // A mistake of our own must not run on either: no more writes, and the caller sees it at once.
+      this.#failure = failure
+      this.#schedule()
+      if (failure.name === 'AssertionError') throw failure
+    }
+  }
+
+  #report(token: number): void {
+    this.#tokens.push(token)
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#isClosed) return
+    this.#isScheduled = true
+    setImmediate(() => {
+      if (this.#isScheduled && !this.#isClosed) this.flush()
+    })
+  }
+
+  #reportFailure(error: Error): void {
+    if (this.#isFailureReported) return
+    this.#isFailureReported = true
+    this.#tokens = []
+    this.onFailed(error)
+  }
+
+  #currentSegment(): Segment {
+    const segment = this.#segments.at(-1)
+    assert(segment !== undefined, 'a log has at least one segment')
+    return segment
+  }
+
+  #writeHardState(hardState: HardState): void {
+    assert(hardState.term >= this.#hardState.term, 'the term never runs back')
+    // Writes are taken in order: what came before is durable before the term moves.
+    this.#sync()
+    this.#hardState = hardState
+    this.#writeMeta()
+  }
+
+  #writeMeta(): void {
+    const first = this.#segments[0]
+    assert(first !== undefined, 'a log has at least one segment')
+    this.#meta.write({
+      hardState: this.#hardState,
+      // Never more than what is durable: a start must not find a commit beyond its log (zoo 5).
+      commit: Math.min(this.#commit, this.#durableIndex),
+      boot: this.#boot,
+      firstSegment: first.sequence,
+      synced: { segment: this.#currentSegment().sequence, offset: this.#syncedEnd },
+    })
+  }
+
+  #append(entries: readonly Entry[]): void {
+    const first = entries[0]
+    if (first === undefined) return
+    const last = this.#chains.last
+    assert(first.index > this.#commit, 'a committed entry is never replaced')
+    assert(first.index <= last.index + 1, 'entries leave no gap')
+    if (first.index <= last.index) {
+      this.#chains.truncateAfter(first.index - 1)
+      this.#durableIndex = Math.min(this.#durableIndex, first.index - 1)
+      // The stretch replaced may reach into older segments; a new one keeps headers older than their records.
+      if (first.index <= this.#currentSegment().previousIndex) this.#changeSegment(0)
+    }
+    for (const entry of entries) this.#appendOne(entry)
+  }
+
+  #appendOne(entry: Entry): void {
+    const previous = this.#chains.last
+    assert(entry.index === previous.index + 1, 'entries are consecutive')
+    assert(entry.term >= previous.term, 'terms do not run back along the log')
+    assert(entry.data.length <= ENTRY_BODY_BYTES_MAX, 'a body is within its limit')
+    const length = recordBytes(entry.data.length)
+    if (this.#bufferAt + this.#used + length > this.#capacity) this.#changeSegment(length)
+    if (this.#used + length > this.#buffer.length) this.#makeRoom(length)
+    const at = this.#used
+    this.#buffer.set(entry.data, at + RECORD_HEADER_BYTES)
+    writeEntryHeader(this.#view, at + RECORD_HEADER_BYTES - ENTRY_HEADER_BYTES, entry)
+    sealRecord(this.#buffer, this.#view, at, {
+      bodyLength: entry.data.length,
+      previousChain: this.#chains.chainAt(previous.index),
+      flushDistance: this.#bufferAt + at - this.#syncedEnd,
+      seed: this.#seed,
+    })
+    this.#chains.push(entry.term, this.#buffer.subarray(at + CHAIN_AT, at + CHAIN_AT + CHAIN_BYTES))
+    this.#used += length
+  }
+
+  #makeRoom(length: number): void {
+    this.#handOver()
+    if (length <= this.#buffer.length) return
+    this.#buffer = Buffer.allocUnsafeSlow(length)
+    this.#view = new DataView(this.#buffer.buffer)
+  }
+
+  /** Hands the buffer to the system; not yet durable. */
+  #handOver(): void {
+    if (this.#used === 0) return
+    const { path } = this.#currentSegment()
+    this.#files.write(this.#fd, path, this.#buffer.subarray(0, this.#used), this.#bufferAt)
+    this.#bufferAt += this.#used
+    this.#bytesSinceStep += this.#used
+    this.#used = 0
+  }
+
+  #sync(): void {
+    this.#handOver()
+    if (this.#bufferAt === this.#syncedEnd) return
+    this.#files.sync(this.#fd, this.#currentSegment().path)
+    this.#syncedEnd = this.#bufferAt
+    this.#durableIndex = this.#chains.last.index
+  }
+
+  /** Goes on in a new segment after the chain window's end. */
+  #changeSegment(recordLength: number): void {
+    const previous = this.#chains.last
+    this.#handOver()
+    if (this.#bufferAt !== this.#syncedEnd) {
+      this.#files.sync(this.#fd, this.#currentSegment().path)
+      this.#syncedEnd = this.#bufferAt
+    }
+    this.#durableIndex = previous.index
+    const chain = this.#chains.chainAt(previous.index).slice()
+    this.#beginSegment(previous, chain, { isReset: false, recordBytes: recordLength })
+    this.#writeMeta()
+  }
+
+  /** The segment before must be synced. Durable under its name when this returns. */
+  #beginSegment(
+    previous: Position,
+    previousChain: Uint8Array,
+    options: { isReset: boolean; recordBytes: number },
+  ): void {
+    const sequence = this.#currentSegment().sequence + 1
+    const prepared = this.#preparer.take(SEGMENT_HEADER_BYTES + options.recordBytes)
+    const { isReset } = options
+    const storeId = this.#storeId
+    const header = encodeSegmentHeader({ storeId, sequence, isReset, previous, previousChain })
+    this.#files.write(prepared.fd, prepared.path, header, 0)
+    this.#files.sync(prepared.fd, prepared.path)
+    const path = `${this.#folder}/${segmentName(previous.index + 1, sequence)}`
+    this.#files.rename(prepared.path, path)
+    this.#files.syncFolder(this.#folder)
+    this.#files.close(this.#fd)
+    this.#segments.push({ path, sequence, previousIndex: previous.index })
+    this.#fd = prepared.fd
+    this.#capacity = prepared.bytes
+    this.#seed = recordSeed(storeId, sequence)
+    this.#bufferAt = SEGMENT_HEADER_BYTES
+    this.#syncedEnd = SEGMENT_HEADER_BYTES
+  }
+
+  /** Position of the newest segment that begins at or before `index` and that no later one reaches back behind. */
+  #firstSegmentFor(index: Index): number {
+    let lowest = Infinity
+    for (let position = this.#segments.length - 1; position >= 0; position -= 1) {
+      const previousIndex = this.#segments[position]?.previousIndex ?? Infinity
+      if (previousIndex <= index && previousIndex <= lowest) return position
+      lowest = Math.min(lowest, previousIndex)
+    }
+    return 0
+  }
+
+  #prepare(): void {
+    if (this.#bytesSinceStep === 0) return
+    this.#preparer.step(this.#bytesSinceStep)
+    this.#bytesSinceStep = 0
+  }
+}

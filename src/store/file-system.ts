@@ -1,0 +1,105 @@
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fdatasyncSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  writeSync,
+} from 'node:fs'
+import { asStoreError } from './errors.ts'
+
+/**
+ * The blocking file calls that durability rests on, as one seam: tests count them, fail them and cut the power
+ * between them. Every call throws a {@link StoreError}.
+ */
+export interface FileSystem {
+  /** Opens for writing; `isNew`: the file must not exist yet. New files are 0600. */
+  open(path: string, isNew: boolean): number
+  /** All of `bytes`, at `position`. */
+  write(fd: number, path: string, bytes: Uint8Array, position: number): void
+  /** fdatasync: the bytes written, and the size if it grew. */
+  sync(fd: number, path: string): void
+  close(fd: number): void
+  read(path: string): Uint8Array<ArrayBuffer>
+  /** Names, sorted. */
+  list(folder: string): string[]
+  exists(path: string): boolean
+  /** New folders are 0700. */
+  makeFolder(path: string): void
+  rename(from: string, to: string): void
+  /** A file or a whole folder; nothing there is no error. */
+  remove(path: string): void
+  /** Makes creations, renames and removals in `folder` durable (zoo 32: a file without this may vanish). */
+  syncFolder(folder: string): void
+  /** Bytes that an ordinary user may still take on the file system of `path`. */
+  freeBytes(path: string): number
+}
+
+function guarded<T>(doing: string, path: string, call: () => T): T {
+  try {
+    return call()
+  } catch (error) {
+    throw asStoreError(error, doing, path)
+  }
+}
+
+function writeFully(fd: number, bytes: Uint8Array, position: number): void {
+  let done = 0
+  // A write may be cut short (signal, quota); the rest would otherwise be missing without an error.
+  while (done < bytes.length) {
+    done += writeSync(fd, bytes, done, bytes.length - done, position + done)
+  }
+}
+
+function syncFolder(folder: string): void {
+  const fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+export const nodeFileSystem: FileSystem = {
+  open: (path, isNew) => guarded('open', path, () => openSync(path, isNew ? 'wx' : 'r+', 0o600)),
+  write: (fd, path, bytes, position) =>
+    guarded('write', path, () => writeFully(fd, bytes, position)),
+  sync: (fd, path) => guarded('sync', path, () => fdatasyncSync(fd)),
+  close: (fd) => closeSync(fd),
+  // A copy: small files come in a slice of a shared pool, which callers must not keep views into.
+  read: (path) => guarded('read', path, () => new Uint8Array(readFileSync(path))),
+  list: (folder) => guarded('list', folder, () => readdirSync(folder).sort()),
+  exists: existsSync,
+  makeFolder: (path) => guarded('create', path, () => mkdirSync(path, { mode: 0o700 })),
+  rename: (from, to) => guarded('rename', from, () => renameSync(from, to)),
+  remove: (path) =>
+    guarded('remove', path, () => rmSync(path, { recursive: true, force: true, maxRetries: 3 })),
+  syncFolder: (folder) => guarded('sync', folder, () => syncFolder(folder)),
+  freeBytes: (path) =>
+    guarded('measure', path, () => {
+      const stats = statfsSync(path)
+      return stats.bavail * stats.bsize
+    }),
+}
+
+/** Durable replacement of a small file: readers find the old or the new text, never a part (zoo 3). */
+export function replaceFile(files: FileSystem, folder: string, name: string, text: string): void {
+  const temporary = `${folder}/${name}.new`
+  files.remove(temporary)
+  const fd = files.open(temporary, true)
+  try {
+    files.write(fd, temporary, Buffer.from(text, 'utf8'), 0)
+    files.sync(fd, temporary)
+  } finally {
+    files.close(fd)
+  }
+  files.rename(temporary, `${folder}/${name}`)
+  files.syncFolder(folder)
+}

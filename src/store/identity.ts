@@ -1,0 +1,90 @@
+import { crc32 } from 'node:zlib'
+import { canonicalJson } from '../lib/canonical-json.ts'
+import { corrupt, newerFormat, StoreError } from './errors.ts'
+import { nodeFileSystem, replaceFile, type FileSystem } from './file-system.ts'
+import { NODE_ID_BYTES_MAX } from './meta-slots.ts'
+import { STORE_ID_BYTES } from './wal-format.ts'
+
+/** Whose data folder it is. `storeId` is 16 random bytes, new for each folder that is ever formed. */
+export interface DataIdentity {
+  readonly nodeId: string
+  readonly storeId: Uint8Array
+  readonly clusterId: string
+  /** Counts the forced new beginnings of the cluster. */
+  readonly generation: number
+}
+
+export const IDENTITY_NAME = 'IDENTITY'
+const IDENTITY_FORMAT = 1
+
+/** JSON text of one line; `check` is a CRC-32 of the other members, so that a slip of the editor is noticed. */
+export function encodeIdentity(identity: DataIdentity): string {
+  const { nodeId, clusterId, generation } = identity
+  const storeId = Buffer.from(identity.storeId).toString('hex')
+  const members = { format: IDENTITY_FORMAT, nodeId, storeId, clusterId, generation }
+  const check = crc32(canonicalJson(members)).toString(16).padStart(8, '0')
+  return `${canonicalJson({ ...members, check })}\n`
+}
+
+function parseObject(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null
+  } catch {
+    return null
+  }
+}
+
+/** @throws {StoreError} MISSING, NEWER_FORMAT or CORRUPT. */
+export function readIdentity(dir: string, files: FileSystem = nodeFileSystem): DataIdentity {
+  const path = `${dir}/${IDENTITY_NAME}`
+  if (!files.exists(dir)) {
+    throw new StoreError(
+      'MISSING',
+      dir,
+      `the data folder ${dir} does not exist: begin a cluster (flotilla cluster init) or join one (flotilla cluster join), or correct the path.`,
+    )
+  }
+  if (!files.exists(path)) {
+    throw new StoreError(
+      'MISSING',
+      path,
+      `${dir} holds no IDENTITY and is no data folder: begin a cluster (flotilla cluster init) or join one (flotilla cluster join), or correct the path.`,
+    )
+  }
+  const found = parseObject(Buffer.from(files.read(path)).toString('utf8'))
+  if (found === null) throw corrupt(path, 'the identity is no JSON object')
+  const { check, ...members } = found
+  const format = members['format']
+  if (typeof format === 'number' && format > IDENTITY_FORMAT) {
+    throw newerFormat(path, format, IDENTITY_FORMAT)
+  }
+  const expected = crc32(canonicalJson(members)).toString(16).padStart(8, '0')
+  const identity = identityOf(members)
+  if (check !== expected || identity === null) {
+    throw corrupt(path, 'the identity does not match its own check; it must not be edited by hand')
+  }
+  return identity
+}
+
+function identityOf(members: Record<string, unknown>): DataIdentity | null {
+  const { nodeId, storeId, clusterId, generation } = members
+  if (typeof nodeId !== 'string' || typeof clusterId !== 'string') return null
+  if (typeof storeId !== 'string' || !/^[0-9a-f]{32}$/.test(storeId)) return null
+  if (typeof generation !== 'number' || !Number.isSafeInteger(generation)) return null
+  if (Buffer.byteLength(nodeId) > NODE_ID_BYTES_MAX || storeId.length !== STORE_ID_BYTES * 2) {
+    return null
+  }
+  return { nodeId, storeId: Uint8Array.from(Buffer.from(storeId, 'hex')), clusterId, generation }
+}
+
+/** Durable and atomic; for forming a folder and for a forced new generation, with the folder locked. */
+export function writeIdentity(
+  dir: string,
+  identity: DataIdentity,
+  files: FileSystem = nodeFileSystem,
+): void {
+  replaceFile(files, dir, IDENTITY_NAME, encodeIdentity(identity))
+}

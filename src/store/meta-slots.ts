@@ -1,0 +1,154 @@
+import { crc32 } from 'node:zlib'
+import { assert } from '../lib/assert.ts'
+import { getUint53, setUint53 } from '../raft/entry-codec.ts'
+import type { HardState, Index } from '../raft/types.ts'
+import { corrupt, newerFormat, StoreError } from './errors.ts'
+import type { FileSystem } from './file-system.ts'
+import { WAL_FORMAT } from './wal-format.ts'
+
+/**
+ * What must be exact at every start, in one page that is written as one (zoo 2, 3).
+ *
+ * Page: 0 magic "FLOTMETA" · 8 u32 format · 12 u32 bytes of votedFor (0xffffffff: nobody) · 16 store id (16) ·
+ *       32 u64 sequence of the write · 40 u64 term · 48 u64 commit · 56 u64 boot · 64 u64 first segment ·
+ *       72 u64 synced segment · 80 u64 synced offset · 88 votedFor, UTF-8 · zeros · 4092 u32 CRC-32 of all before it
+ *
+ * A write goes to one slot, is synced, then to the other. It counts once both are synced, so whichever single slot is
+ * torn by a power cut or rots later, the other one holds the newest page that was ever promised.
+ */
+export interface Meta {
+  readonly hardState: HardState
+  /** Known committed and durable here. */
+  readonly commit: Index
+  readonly boot: number
+  /** Sequence of the segment that the log begins with. Older ones are leftovers. */
+  readonly firstSegment: number
+  /** Everything before this place was synced: what is damaged there is no torn tail. */
+  readonly synced: { readonly segment: number; readonly offset: number }
+}
+
+export const META_NAMES = ['meta.0', 'meta.1'] as const
+const PAGE_BYTES = 4096
+const VOTED_FOR_AT = 88
+export const NODE_ID_BYTES_MAX = 256
+const NOBODY = 0xffffffff
+const MAGIC = Buffer.from('FLOTMETA', 'latin1')
+
+export function encodeMeta(storeId: Uint8Array, sequence: number, meta: Meta): Uint8Array {
+  const page = new Uint8Array(PAGE_BYTES)
+  const view = new DataView(page.buffer)
+  const { term, votedFor } = meta.hardState
+  const name = Buffer.from(votedFor ?? '', 'utf8')
+  assert(name.length <= NODE_ID_BYTES_MAX, `a node id has at most ${NODE_ID_BYTES_MAX} bytes`)
+  page.set(MAGIC, 0)
+  view.setUint32(8, WAL_FORMAT, true)
+  view.setUint32(12, votedFor === null ? NOBODY : name.length, true)
+  page.set(storeId, 16)
+  const numbers = [sequence, term, meta.commit, meta.boot, meta.firstSegment]
+  numbers.push(meta.synced.segment, meta.synced.offset)
+  numbers.forEach((value, position) => setUint53(view, 32 + position * 8, value))
+  page.set(name, VOTED_FOR_AT)
+  view.setUint32(PAGE_BYTES - 4, crc32(page.subarray(0, PAGE_BYTES - 4)), true)
+  return page
+}
+
+interface FoundMeta {
+  readonly sequence: number
+  readonly storeId: Uint8Array
+  readonly meta: Meta
+}
+
+function decodeMeta(page: Uint8Array, path: string): FoundMeta | null {
+  if (page.length !== PAGE_BYTES) return null
+  const view = new DataView(page.buffer, page.byteOffset, page.length)
+  if (view.getUint32(PAGE_BYTES - 4, true) !== crc32(page.subarray(0, PAGE_BYTES - 4))) return null
+  if (MAGIC.compare(page, 0, 8) !== 0) return null
+  const format = view.getUint32(8, true)
+  if (format > WAL_FORMAT) throw newerFormat(path, format, WAL_FORMAT)
+  const nameLength = view.getUint32(12, true)
+  if (nameLength !== NOBODY && nameLength > NODE_ID_BYTES_MAX) return null
+  const number = (at: number): number => getUint53(view, at) ?? Number.NaN
+  const name = page.subarray(VOTED_FOR_AT, VOTED_FOR_AT + nameLength)
+  const votedFor = nameLength === NOBODY ? null : Buffer.from(name).toString('utf8')
+  const meta = {
+    hardState: { term: number(40), votedFor },
+    commit: number(48),
+    boot: number(56),
+    firstSegment: number(64),
+    synced: { segment: number(72), offset: number(80) },
+  }
+  const all = [number(32), meta.hardState.term, meta.commit, meta.boot, meta.firstSegment]
+  if (![...all, meta.synced.segment, meta.synced.offset].every(Number.isSafeInteger)) return null
+  return { sequence: number(32), storeId: page.slice(16, 32), meta }
+}
+
+/**
+ * The newest page that checks out, and the slot that the next write must begin with: the one whose loss would cost
+ * nothing.
+ * @throws {StoreError} CORRUPT when neither slot can be read; FOREIGN when they belong to another store.
+ */
+export function readMeta(
+  files: FileSystem,
+  dir: string,
+  storeId: Uint8Array,
+): { meta: Meta; sequence: number; writeFirst: 0 | 1 } {
+  const [first, second] = META_NAMES.map((name) => {
+    const path = `${dir}/${name}`
+    return files.exists(path) ? decodeMeta(files.read(path), path) : null
+  })
+  const isSecondNewest =
+    second !== null &&
+    second !== undefined &&
+    (first === null || first === undefined || second.sequence > first.sequence)
+  const newest = isSecondNewest ? second : first
+  if (newest === null || newest === undefined) {
+    throw corrupt(
+      `${dir}/${META_NAMES[0]}`,
+      'neither this slot nor meta.1 can be read, so the term and vote that this member promised are lost',
+    )
+  }
+  if (Buffer.compare(newest.storeId, storeId) !== 0) {
+    throw new StoreError(
+      'FOREIGN',
+      `${dir}/${META_NAMES[isSecondNewest ? 1 : 0]}`,
+      `${dir}/${META_NAMES[isSecondNewest ? 1 : 0]} belongs to store ${Buffer.from(newest.storeId).toString('hex')}, not to ${Buffer.from(storeId).toString('hex')} of IDENTITY: files of two data folders were mixed; put the right ones back.`,
+    )
+  }
+  return { meta: newest.meta, sequence: newest.sequence, writeFirst: isSecondNewest ? 0 : 1 }
+}
+
+/** Writes the slots of one open data folder. Blocking; durable when `write` returns. */
+export class MetaSlots {
+  readonly #files: FileSystem
+  readonly #storeId: Uint8Array
+  readonly #slots: readonly { readonly path: string; readonly fd: number }[]
+  #sequence: number
+
+  constructor(
+    files: FileSystem,
+    dir: string,
+    options: { storeId: Uint8Array; sequence: number; writeFirst: 0 | 1 },
+  ) {
+    this.#files = files
+    this.#storeId = options.storeId
+    this.#sequence = options.sequence
+    const names = options.writeFirst === 0 ? META_NAMES : [...META_NAMES].reverse()
+    this.#slots = names.map((name) => {
+      const path = `${dir}/${name}`
+      return { path, fd: files.open(path, !files.exists(path)) }
+    })
+  }
+
+  write(meta: Meta): void {
+    this.#sequence += 1
+    const page = encodeMeta(this.#storeId, this.#sequence, meta)
+    for (const slot of this.#slots) {
+      this.#files.write(slot.fd, slot.path, page, 0)
+      this.#files.sync(slot.fd, slot.path)
+    }
+  }
+
+  close(): void {
+    for (const slot of this.#slots) this.#files.close(slot.fd)
+  }
+}

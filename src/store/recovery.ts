@@ -1,0 +1,278 @@
+import { assert } from '../lib/assert.ts'
+import type { Entry, Index, Position } from '../raft/types.ts'
+import { ChainWindow } from './chain-window.ts'
+import { corrupt, newerFormat, StoreError } from './errors.ts'
+import type { FileSystem } from './file-system.ts'
+import type { Meta } from './meta-slots.ts'
+import {
+  CHAIN_AT,
+  CHAIN_BYTES,
+  decodeSegmentHeader,
+  expectedChain,
+  findRecord,
+  parseSegmentName,
+  recordSeed,
+  SEGMENT_HEADER_BYTES,
+  type FoundRecord,
+  type SegmentHeader,
+} from './wal-format.ts'
+
+export interface Segment {
+  readonly path: string
+  readonly sequence: number
+  /** Index of the entry before its first one. */
+  readonly previousIndex: Index
+}
+
+/** What the files hold, found by reading only. `cut`, `leftovers` are still to be cleaned away. */
+export interface RecoveredLog {
+  readonly base: Position
+  readonly entries: Entry[]
+  readonly chains: ChainWindow
+  readonly segments: Segment[]
+  /** End of the good records of the last segment, and the size of its file. */
+  readonly end: number
+  readonly capacity: number
+  /** The torn end of the log, beyond `end`; null when there is only zeros. */
+  readonly cut: { readonly path: string; readonly from: number; readonly to: number } | null
+  /** Paths of segments that a finished compaction or reset, or an unfinished reset, left behind. */
+  readonly leftovers: readonly string[]
+}
+
+interface ReadSegment extends Segment {
+  readonly bytes: Uint8Array
+  readonly header: SegmentHeader
+}
+
+/**
+ * Reads the whole log and judges it; changes nothing on disk.
+ * @throws {StoreError} CORRUPT, FOREIGN or NEWER_FORMAT.
+ */
+export function recoverLog(
+  files: FileSystem,
+  folder: string,
+  storeId: Uint8Array,
+  meta: Meta,
+): RecoveredLog {
+  const { current, leftovers } = chooseSegments(files, folder, meta)
+  const log = new LogReader(storeId, meta)
+  current.forEach((segment, position) => {
+    const read = readSegment(files, segment, storeId)
+    const isLast = position === current.length - 1
+    if (isLast && position > 0 && read.header.isReset) {
+      // A crash between the new segment and the meta slots: the reset never counted.
+      leftovers.push(segment.path)
+      return
+    }
+    log.addSegment(read)
+  })
+  return log.finish(leftovers)
+}
+
+/** Segments in order of sequence, without a gap, from the first one that counts. */
+function chooseSegments(
+  files: FileSystem,
+  folder: string,
+  meta: Meta,
+): { current: Segment[]; leftovers: string[] } {
+  if (!files.exists(folder)) throw corrupt(folder, 'the folder of the log is missing')
+  const current: Segment[] = []
+  const leftovers: string[] = []
+  for (const name of files.list(folder)) {
+    const parsed = parseSegmentName(name)
+    if (parsed === null) continue
+    const path = `${folder}/${name}`
+    if (parsed.sequence < meta.firstSegment) leftovers.push(path)
+    else current.push({ path, sequence: parsed.sequence, previousIndex: parsed.firstIndex - 1 })
+  }
+  current.sort((a, b) => a.sequence - b.sequence)
+  const newest = Math.max(meta.firstSegment, meta.synced.segment, current.at(-1)?.sequence ?? 0)
+  for (let sequence = meta.firstSegment; sequence <= newest; sequence += 1) {
+    if (current[sequence - meta.firstSegment]?.sequence === sequence) continue
+    const name = sequence.toString(16).padStart(8, '0')
+    throw corrupt(folder, `the segment with sequence ${name} is missing or there twice`)
+  }
+  if (current.length > newest - meta.firstSegment + 1) {
+    throw corrupt(folder, `the segment with sequence ${newest.toString(16)} is there twice`)
+  }
+  return { current, leftovers }
+}
+
+function readSegment(files: FileSystem, segment: Segment, storeId: Uint8Array): ReadSegment {
+  const bytes = files.read(segment.path)
+  const header = decodeSegmentHeader(bytes)
+  if (header === null) throw corrupt(segment.path, 'the header of the segment is damaged', 0)
+  if (typeof header === 'number') throw newerFormat(segment.path, header, 1)
+  if (Buffer.compare(header.storeId, storeId) !== 0) {
+    throw new StoreError(
+      'FOREIGN',
+      segment.path,
+      `${segment.path} belongs to store ${Buffer.from(header.storeId).toString('hex')}, not to ${Buffer.from(storeId).toString('hex')} of IDENTITY: files of two data folders were mixed; put the right ones back.`,
+    )
+  }
+  const { sequence, previous } = header
+  if (sequence !== segment.sequence || previous.index !== segment.previousIndex) {
+    throw corrupt(segment.path, 'the header does not belong to a segment of this name', 0)
+  }
+  return { ...segment, bytes, header }
+}
+
+class LogReader {
+  readonly #storeId: Uint8Array
+  readonly #meta: Meta
+  readonly #segments: Segment[] = []
+  #base: Position = { term: 0, index: 0 }
+  #entries: Entry[] = []
+  #chains: ChainWindow | null = null
+  #end = 0
+  #capacity = 0
+  #cut: RecoveredLog['cut'] = null
+
+  constructor(storeId: Uint8Array, meta: Meta) {
+    this.#storeId = storeId
+    this.#meta = meta
+  }
+
+  addSegment(segment: ReadSegment): void {
+    // Only the last segment may end in a torn write: it was synced whole before the next one was made.
+    if (this.#cut !== null) {
+      throw corrupt(this.#cut.path, 'a record is damaged and segments follow', this.#cut.from)
+    }
+    this.#join(segment)
+    const { path, sequence, previousIndex } = segment
+    this.#segments.push({ path, sequence, previousIndex })
+    this.#capacity = segment.bytes.length
+    this.#readRecords(segment)
+  }
+
+  finish(leftovers: readonly string[]): RecoveredLog {
+    const chains = this.#opened()
+    const { synced, commit } = this.#meta
+    const last = this.#segments.at(-1)
+    if (last !== undefined && last.sequence === synced.segment && this.#end < synced.offset) {
+      throw corrupt(last.path, `synced records up to byte ${synced.offset} are gone`, this.#end)
+    }
+    if (chains.last.index < commit) {
+      throw corrupt(
+        last?.path ?? '',
+        `the log ends at index ${chains.last.index} and was synced and committed up to ${commit}`,
+      )
+    }
+    return {
+      base: this.#base,
+      entries: this.#entries,
+      chains,
+      segments: this.#segments,
+      end: this.#end,
+      capacity: this.#capacity,
+      cut: this.#cut,
+      leftovers,
+    }
+  }
+
+  #opened(): ChainWindow {
+    assert(this.#chains !== null, 'a log has at least one segment')
+    return this.#chains
+  }
+
+  #join(segment: ReadSegment): void {
+    const { previous, previousChain } = segment.header
+    if (this.#chains === null) {
+      this.#base = previous
+      this.#chains = new ChainWindow(previous, previousChain)
+      return
+    }
+    const isInside = previous.index >= this.#base.index && previous.index <= this.#chains.last.index
+    const isSame =
+      isInside &&
+      this.#chains.termAt(previous.index) === previous.term &&
+      Buffer.compare(this.#chains.chainAt(previous.index), previousChain) === 0
+    if (!isSame) {
+      throw corrupt(segment.path, 'the segment does not continue the one before it', 0)
+    }
+  }
+
+  #readRecords(segment: ReadSegment): void {
+    const { bytes, path } = segment
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    const seed = recordSeed(this.#storeId, segment.sequence)
+    const found: FoundRecord[] = []
+    let at = SEGMENT_HEADER_BYTES
+    for (;;) {
+      const record = findRecord(bytes, view, at, seed)
+      if (record === null) break
+      this.#admit(segment, at, record)
+      found.push(record)
+      at = record.end
+    }
+    this.#end = at
+    this.#keepBodies(bytes, found)
+    const lastByte = lastNonZero(bytes, at)
+    if (lastByte < at) return
+    this.#judgeTail(segment, view, seed, at)
+    this.#cut = { path, from: at, to: lastByte + 1 }
+  }
+
+  #admit(segment: ReadSegment, at: number, record: FoundRecord): void {
+    const chains = this.#opened()
+    const { index } = record
+    if (index <= segment.header.previous.index || index > chains.last.index + 1) {
+      throw corrupt(segment.path, `a record of index ${index} stands out of order`, at)
+    }
+    const expected = expectedChain(segment.bytes, at, record, chains.chainAt(index - 1))
+    const chain = segment.bytes.subarray(at + CHAIN_AT, at + CHAIN_AT + CHAIN_BYTES)
+    if (Buffer.compare(chain, expected) !== 0) {
+      throw corrupt(segment.path, `the chain breaks at the record of index ${index}`, at)
+    }
+    if (record.term < chains.termAt(index - 1)) {
+      throw corrupt(segment.path, `the term runs back at the record of index ${index}`, at)
+    }
+    chains.truncateAfter(index - 1)
+    chains.push(record.term, chain)
+  }
+
+  /** Moves the bodies of one segment into one buffer of their size, so that the zeros after them are not kept. */
+  #keepBodies(bytes: Uint8Array, found: readonly FoundRecord[]): void {
+    let total = 0
+    for (const record of found) total += record.bodyLength
+    const bodies = new Uint8Array(total)
+    let at = 0
+    for (const { index, term, timeMs, type, bodyAt, bodyLength } of found) {
+      bodies.set(bytes.subarray(bodyAt, bodyAt + bodyLength), at)
+      this.#entries.length = index - this.#base.index - 1
+      this.#entries.push({ index, term, timeMs, type, data: bodies.subarray(at, at + bodyLength) })
+      at += bodyLength
+    }
+  }
+
+  /** @throws when the bad record at `at` cannot be the torn end of the last flush (wal-format.ts). */
+  #judgeTail(segment: ReadSegment, view: DataView, seed: number, at: number): void {
+    const { synced } = this.#meta
+    if (segment.sequence < synced.segment || at < this.#syncedOffset(segment)) {
+      throw corrupt(segment.path, 'a record is damaged that was already synced', at)
+    }
+    for (let later = at + 8; later < segment.bytes.length; later += 8) {
+      const record = findRecord(segment.bytes, view, later, seed)
+      if (record === null) continue
+      if (record.flushStart > at) {
+        throw corrupt(
+          segment.path,
+          `a record is damaged and a good one, written after it was synced, follows at byte ${later}`,
+          at,
+        )
+      }
+      later = record.end - 8
+    }
+  }
+
+  #syncedOffset(segment: Segment): number {
+    const { synced } = this.#meta
+    return segment.sequence === synced.segment ? synced.offset : SEGMENT_HEADER_BYTES
+  }
+}
+
+/** @returns the offset of the last byte that is not zero, or one less than `from`. */
+function lastNonZero(bytes: Uint8Array, from: number): number {
+  for (let at = bytes.length - 1; at >= from; at -= 1) if (bytes[at] !== 0) return at
+  return from - 1
+}

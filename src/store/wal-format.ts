@@ -1,0 +1,202 @@
+/**
+ * The write-ahead log on disk, format 1. Numbers are little endian; u64 holds a safe integer. Format 1 is frozen: a
+ * change takes a new number, and old numbers stay readable.
+ *
+ *     IDENTITY                     JSON, written once (identity.ts)
+ *     meta.0 meta.1                4 KiB each, the same content (meta-slots.ts)
+ *     wal/<first>-<sequence>.seg   16 and 8 hex digits
+ *     wal/next.tmp                 the next segment while it is filled with zeros; never read
+ *
+ * A segment is one 4 KiB header page, records, zeros. Files are filled with zeros before they are used, so that a sync
+ * moves data only and no file size.
+ *
+ * Header page:  0 magic "FLOTWAL\n" · 8 u32 format · 12 u32 flags (1: the log was reset here) · 16 store id (16) ·
+ *              32 u64 sequence · 40 u64 first index · 48 u64 index, 56 u64 term, 64 chain (16) of the entry before ·
+ *              80 zeros · 4092 u32 CRC-32 of the bytes before it
+ * Record:       0 packed entry header (32, raft/entry-codec.ts) · 32 u32 CRC-32 of the body · 36 chain (16) ·
+ *              52 u32 bytes from the first record of its flush to this one · 56 u32 CRC-32 of bytes 0-55, begun from
+ *              the CRC-32 of store id and sequence, so that a record of another place is none here · 60 body · zeros up
+ *              to a multiple of 8
+ * Chain:        first 16 bytes of SHA-256(chain of the entry before, packed entry header, body); zeros before the
+ *              first entry and after a reset
+ *
+ * Records only ever get appended. A record whose index is not after the last one replaces everything from that index on.
+ * When it would reach back to or before the segment's own first index, a new segment is begun for it, so a header's
+ * "entry before" is always older than all records of its segment. Segments are consecutive in sequence from the one that
+ * the meta slots name as the first. A segment is synced whole before the next one comes into being.
+ *
+ * Torn or corrupt: one flush is one unsynced stretch of a segment, and a power cut may keep any of its sectors. So a bad
+ * record is the torn end of the log only when it lies beyond what the meta slots call synced and every good record after
+ * it says that its own flush began at or before the bad one. All else has been lost after it was promised.
+ */
+import { hash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { assert } from '../lib/assert.ts'
+import {
+  ENTRY_HEADER_BYTES,
+  getUint53,
+  readEntryHeader,
+  setUint53,
+  type EntryHeader,
+} from '../raft/entry-codec.ts'
+import type { Position } from '../raft/types.ts'
+
+export const WAL_FORMAT = 1
+export const SEGMENT_HEADER_BYTES = 4096
+export const RECORD_HEADER_BYTES = 60
+export const CHAIN_BYTES = 16
+export const STORE_ID_BYTES = 16
+
+const BODY_CRC_AT = ENTRY_HEADER_BYTES
+export const CHAIN_AT = 36
+const FLUSH_DISTANCE_AT = 52
+const HEADER_CRC_AT = 56
+const MAGIC = Buffer.from('FLOTWAL\n', 'latin1')
+const FLAG_RESET = 1
+
+export const ZERO_CHAIN = new Uint8Array(CHAIN_BYTES)
+
+export interface SegmentHeader {
+  readonly storeId: Uint8Array
+  readonly sequence: number
+  /** The log was replaced here by an empty one that continues after `previous`. */
+  readonly isReset: boolean
+  readonly previous: Position
+  readonly previousChain: Uint8Array
+}
+
+export function encodeSegmentHeader(header: SegmentHeader): Uint8Array {
+  const page = new Uint8Array(SEGMENT_HEADER_BYTES)
+  const view = new DataView(page.buffer)
+  page.set(MAGIC, 0)
+  view.setUint32(8, WAL_FORMAT, true)
+  view.setUint32(12, header.isReset ? FLAG_RESET : 0, true)
+  page.set(header.storeId, 16)
+  setUint53(view, 32, header.sequence)
+  setUint53(view, 40, header.previous.index + 1)
+  setUint53(view, 48, header.previous.index)
+  setUint53(view, 56, header.previous.term)
+  page.set(header.previousChain, 64)
+  view.setUint32(SEGMENT_HEADER_BYTES - 4, crc32(page.subarray(0, SEGMENT_HEADER_BYTES - 4)), true)
+  return page
+}
+
+/** @returns null: damaged; a number: the format of a newer program. */
+export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | number | null {
+  if (bytes.length < SEGMENT_HEADER_BYTES) return null
+  const view = new DataView(bytes.buffer, bytes.byteOffset, SEGMENT_HEADER_BYTES)
+  const crc = crc32(bytes.subarray(0, SEGMENT_HEADER_BYTES - 4))
+  if (view.getUint32(SEGMENT_HEADER_BYTES - 4, true) !== crc) return null
+  if (MAGIC.compare(bytes, 0, 8) !== 0) return null
+  const format = view.getUint32(8, true)
+  if (format > WAL_FORMAT) return format
+  const sequence = getUint53(view, 32)
+  const firstIndex = getUint53(view, 40)
+  const index = getUint53(view, 48)
+  const term = getUint53(view, 56)
+  if (sequence === null || index === null || term === null || firstIndex !== index + 1) return null
+  return {
+    storeId: bytes.slice(16, 32),
+    sequence,
+    isReset: (view.getUint32(12, true) & FLAG_RESET) !== 0,
+    previous: { term, index },
+    previousChain: bytes.slice(64, 64 + CHAIN_BYTES),
+  }
+}
+
+export function segmentName(firstIndex: number, sequence: number): string {
+  return `${firstIndex.toString(16).padStart(16, '0')}-${sequence.toString(16).padStart(8, '0')}.seg`
+}
+
+/** @returns null when the name is not one of a segment. */
+export function parseSegmentName(name: string): { firstIndex: number; sequence: number } | null {
+  const match = /^([0-9a-f]{16})-([0-9a-f]{8})\.seg$/.exec(name)
+  if (match === null) return null
+  return {
+    firstIndex: Number.parseInt(match[1] ?? '', 16),
+    sequence: Number.parseInt(match[2] ?? '', 16),
+  }
+}
+
+export function recordBytes(bodyLength: number): number {
+  return (RECORD_HEADER_BYTES + bodyLength + 7) & ~7
+}
+
+/** What the header CRCs of one segment begin from. */
+export function recordSeed(storeId: Uint8Array, sequence: number): number {
+  const bytes = new Uint8Array(STORE_ID_BYTES + 8)
+  bytes.set(storeId, 0)
+  setUint53(new DataView(bytes.buffer), STORE_ID_BYTES, sequence)
+  return crc32(bytes)
+}
+
+/**
+ * Completes the record at `at`: the body must be at `at + RECORD_HEADER_BYTES` and the packed entry header directly
+ * before it. Hashing over [chain before | header | body] as one stretch spares a copy of every body.
+ * The new chain is left at `at + CHAIN_AT`.
+ */
+export function sealRecord(
+  buffer: Buffer,
+  view: DataView,
+  at: number,
+  record: { bodyLength: number; previousChain: Uint8Array; flushDistance: number; seed: number },
+): void {
+  const bodyAt = at + RECORD_HEADER_BYTES
+  const end = bodyAt + record.bodyLength
+  const headerAt = bodyAt - ENTRY_HEADER_BYTES
+  buffer.set(record.previousChain, headerAt - CHAIN_BYTES)
+  const digest = hash('sha256', buffer.subarray(headerAt - CHAIN_BYTES, end), 'binary')
+  buffer.copyWithin(at, headerAt, bodyAt)
+  view.setUint32(at + BODY_CRC_AT, crc32(buffer.subarray(bodyAt, end)), true)
+  buffer.write(digest, at + CHAIN_AT, CHAIN_BYTES, 'latin1')
+  view.setUint32(at + FLUSH_DISTANCE_AT, record.flushDistance, true)
+  const crc = crc32(buffer.subarray(at, at + HEADER_CRC_AT), record.seed)
+  view.setUint32(at + HEADER_CRC_AT, crc, true)
+  buffer.fill(0, end, at + recordBytes(record.bodyLength))
+}
+
+export interface FoundRecord extends EntryHeader {
+  readonly bodyAt: number
+  /** Offset just after the record and its padding. */
+  readonly end: number
+  /** Offset at which the flush that wrote it began. */
+  readonly flushStart: number
+}
+
+/** @returns null when no whole, undamaged record of this segment lies at `at`. */
+export function findRecord(
+  bytes: Uint8Array,
+  view: DataView,
+  at: number,
+  seed: number,
+): FoundRecord | null {
+  if (at + RECORD_HEADER_BYTES > bytes.length) return null
+  const header = readEntryHeader(view, at)
+  if (header === null) return null
+  const end = at + recordBytes(header.bodyLength)
+  if (end > bytes.length || header.index === 0) return null
+  const headerCrc = crc32(bytes.subarray(at, at + HEADER_CRC_AT), seed)
+  if (view.getUint32(at + HEADER_CRC_AT, true) !== headerCrc) return null
+  const bodyAt = at + RECORD_HEADER_BYTES
+  const bodyCrc = crc32(bytes.subarray(bodyAt, bodyAt + header.bodyLength))
+  if (view.getUint32(at + BODY_CRC_AT, true) !== bodyCrc) return null
+  return { ...header, bodyAt, end, flushStart: at - view.getUint32(at + FLUSH_DISTANCE_AT, true) }
+}
+
+/** Chain that the record at `at` must carry when the entry before it carries `previousChain`. */
+export function expectedChain(
+  bytes: Uint8Array,
+  at: number,
+  record: FoundRecord,
+  previousChain: Uint8Array,
+): Uint8Array {
+  const input = new Uint8Array(CHAIN_BYTES + ENTRY_HEADER_BYTES + record.bodyLength)
+  assert(previousChain.length === CHAIN_BYTES, 'a chain is 16 bytes')
+  input.set(previousChain, 0)
+  input.set(bytes.subarray(at, at + ENTRY_HEADER_BYTES), CHAIN_BYTES)
+  input.set(
+    bytes.subarray(record.bodyAt, record.bodyAt + record.bodyLength),
+    CHAIN_BYTES + ENTRY_HEADER_BYTES,
+  )
+  return hash('sha256', input, 'buffer').subarray(0, CHAIN_BYTES)
+}

@@ -1,0 +1,230 @@
+import { expect, test } from 'vitest'
+import type { Disk, Entry, RestoredLog } from '../../src/raft/types.ts'
+import { entry, someEntries } from './support/entries.ts'
+
+export interface OpenedDisk {
+  readonly disk: Disk
+  readonly restored: RestoredLog
+  /** Makes what was written durable and reports it. */
+  settle(): Promise<void>
+  /** Closes in order and starts again. */
+  restart(): Promise<OpenedDisk>
+  /** Loses whatever was not settled, and starts again. */
+  crash(): Promise<OpenedDisk>
+}
+
+function tokensOf(disk: Disk): number[] {
+  const tokens: number[] = []
+  disk.onDurable = (token) => tokens.push(token)
+  return tokens
+}
+
+function write(
+  disk: Disk,
+  token: number,
+  entries: readonly Entry[],
+  options: { term?: number; votedFor?: string | null; commit?: number } = {},
+): void {
+  const { term, votedFor = null, commit = 0 } = options
+  const hardState = term === undefined ? null : { term, votedFor }
+  disk.write({ token, hardState, entries, commit })
+}
+
+/** What every disk of the consensus core must do. */
+export function diskSuite(name: string, open: (entries: readonly Entry[]) => Promise<OpenedDisk>) {
+  test(`${name}: a formed log starts with its entries, committed, in the first boot`, async () => {
+    const entries = someEntries(1, 2)
+    const { restored, disk } = await open(entries)
+    expect(restored).toEqual({
+      hardState: { term: 1, votedFor: null },
+      base: { term: 0, index: 0 },
+      entries,
+      commit: 2,
+      boot: 1,
+    })
+    await disk.close()
+  })
+
+  test(`${name}: an empty log starts empty`, async () => {
+    const { restored, disk } = await open([])
+    expect(restored.entries).toEqual([])
+    expect(restored.hardState).toEqual({ term: 0, votedFor: null })
+    await disk.close()
+  })
+
+  test(`${name}: tokens are reported in order, and none before it is durable`, async () => {
+    const opened = await open([])
+    const tokens = tokensOf(opened.disk)
+    write(opened.disk, 1, [entry(1)], { term: 1 })
+    write(opened.disk, 2, [])
+    write(opened.disk, 3, someEntries(2, 3))
+    expect(tokens).toEqual([])
+    await opened.settle()
+    expect(tokens).toEqual([1, 2, 3])
+    await opened.disk.close()
+  })
+
+  test(`${name}: what was reported durable survives a crash, entries of every type and size included`, async () => {
+    const opened = await open([])
+    const tokens = tokensOf(opened.disk)
+    const entries: Entry[] = [
+      { index: 1, term: 3, timeMs: 5, type: 'noop', data: new Uint8Array(0) },
+      { index: 2, term: 3, timeMs: 5, type: 'configuration', data: new Uint8Array([1, 2, 3]) },
+      entry(3, 3, 1),
+      entry(4, 3, 30_000),
+      entry(5, 4, 7),
+    ]
+    write(opened.disk, 9, entries, { term: 4, votedFor: 'ctrl2' })
+    await opened.settle()
+    expect(tokens).toEqual([9])
+    const { restored, disk } = await opened.crash()
+    expect(restored.entries).toEqual(entries)
+    expect(restored.hardState).toEqual({ term: 4, votedFor: 'ctrl2' })
+    expect(restored.boot).toBe(2)
+    await disk.close()
+  })
+
+  test(`${name}: term and vote change together, and the newest ones count`, async () => {
+    let opened = await open([])
+    for (const [term, votedFor] of [
+      [1, 'a'],
+      [2, null],
+      [2, 'b'],
+    ] as const) {
+      write(opened.disk, term, [], { term, votedFor })
+      await opened.settle()
+      opened = await opened.crash()
+      expect(opened.restored.hardState).toEqual({ term, votedFor })
+    }
+    await opened.disk.close()
+  })
+
+  test(`${name}: an entry at or before the last one replaces everything from there on`, async () => {
+    const opened = await open([])
+    write(opened.disk, 1, someEntries(1, 10))
+    await opened.settle()
+    write(opened.disk, 2, someEntries(6, 2, 2))
+    write(opened.disk, 3, someEntries(7, 1, 3))
+    await opened.settle()
+    const expected = [...someEntries(1, 5), entry(6, 2), entry(7, 3)]
+    const again = await opened.crash()
+    expect(again.restored.entries).toEqual(expected)
+    write(again.disk, 4, someEntries(8, 2, 3))
+    await again.settle()
+    const last = await again.crash()
+    expect(last.restored.entries).toEqual([...expected, ...someEntries(8, 2, 3)])
+    await last.disk.close()
+  })
+
+  test(`${name}: replacement in the same turn as the entries replaced leaves no trace of them`, async () => {
+    const opened = await open([])
+    write(opened.disk, 1, someEntries(1, 5))
+    write(opened.disk, 2, someEntries(3, 1, 2))
+    await opened.settle()
+    const { restored, disk } = await opened.crash()
+    expect(restored.entries).toEqual([...someEntries(1, 2), entry(3, 2)])
+    await disk.close()
+  })
+
+  test(`${name}: replacement that reaches back over many large entries is kept, and compaction after it too`, async () => {
+    let opened = await open([])
+    for (let index = 1; index <= 30; index += 1) {
+      write(opened.disk, index, [entry(index, 1, 3000)])
+      await opened.settle()
+    }
+    write(opened.disk, 31, someEntries(4, 20, 2, 3000), { commit: 3 })
+    await opened.settle()
+    const expected = [...someEntries(1, 3, 1, 3000), ...someEntries(4, 20, 2, 3000)]
+    opened = await opened.crash()
+    expect(opened.restored.entries).toEqual(expected)
+    for (const index of [4, 12, 20]) {
+      write(opened.disk, index, [], { commit: index })
+      opened.disk.compact({ term: 2, index })
+      await opened.settle()
+      opened = await opened.crash()
+      const { base, entries } = opened.restored
+      expect(base.index).toBeLessThanOrEqual(index)
+      expect(entries).toEqual(expected.slice(base.index))
+      expect(base.term).toBe(base.index === 0 ? 0 : expected[base.index - 1]?.term)
+    }
+    await opened.disk.close()
+  })
+
+  test(`${name}: the commit hint never lies beyond the log and does not run back`, async () => {
+    const opened = await open(someEntries(1, 2))
+    write(opened.disk, 1, someEntries(3, 2), { commit: 100 })
+    await opened.settle()
+    const again = await opened.restart()
+    expect(again.restored.commit).toBe(4)
+    write(again.disk, 2, [], { commit: 1 })
+    await again.settle()
+    const last = await again.restart()
+    expect(last.restored.commit).toBe(4)
+    await last.disk.close()
+  })
+
+  test(`${name}: replacing a committed entry is refused as a mistake of the caller`, async () => {
+    const opened = await open(someEntries(1, 3))
+    opened.disk.onFailed = () => {}
+    const replace = async (): Promise<void> => {
+      write(opened.disk, 1, someEntries(3, 1, 2))
+      await opened.settle()
+    }
+    await expect(replace()).rejects.toThrow('a committed entry is never replaced')
+    await opened.disk.close()
+  })
+
+  test(`${name}: compaction keeps every entry after its position`, async () => {
+    let opened = await open([])
+    for (let index = 1; index <= 40; index += 1) {
+      write(opened.disk, index, [entry(index, 1, 2000)], { commit: index })
+      await opened.settle()
+    }
+    opened.disk.compact({ term: 1, index: 33 })
+    await opened.settle()
+    opened = await opened.crash()
+    const { base, entries } = opened.restored
+    expect(base.index).toBeGreaterThan(20)
+    expect(base.index).toBeLessThanOrEqual(33)
+    expect(base.term).toBe(1)
+    expect(entries).toEqual(someEntries(base.index + 1, 40 - base.index, 1, 2000))
+    write(opened.disk, 1, [entry(41)])
+    await opened.settle()
+    opened = await opened.crash()
+    expect(opened.restored.entries.at(-1)).toEqual(entry(41))
+    await opened.disk.close()
+  })
+
+  test(`${name}: a reset leaves an empty log that continues after its position`, async () => {
+    let opened = await open(someEntries(1, 5))
+    const tokens = tokensOf(opened.disk)
+    write(opened.disk, 1, someEntries(6, 3))
+    opened.disk.reset({ term: 7, index: 1000 }, 2)
+    write(opened.disk, 3, someEntries(1001, 2, 8), { term: 8, commit: 1001 })
+    await opened.settle()
+    expect(tokens).toEqual([1, 2, 3])
+    opened = await opened.crash()
+    expect(opened.restored).toMatchObject({
+      hardState: { term: 8, votedFor: null },
+      base: { term: 7, index: 1000 },
+      entries: someEntries(1001, 2, 8),
+    })
+    expect(opened.restored.commit).toBeGreaterThanOrEqual(1000)
+    opened.disk.reset({ term: 9, index: 2000 }, 1)
+    await opened.settle()
+    opened = await opened.crash()
+    expect(opened.restored).toMatchObject({ base: { term: 9, index: 2000 }, entries: [], boot: 3 })
+    await opened.disk.close()
+  })
+
+  test(`${name}: closing makes what was written durable, and each start counts`, async () => {
+    let opened = await open([])
+    write(opened.disk, 1, someEntries(1, 3))
+    for (let boot = 2; boot < 6; boot += 1) {
+      opened = await opened.restart()
+      expect(opened.restored.boot).toBe(boot)
+      expect(opened.restored.entries).toEqual(someEntries(1, 3))
+    }
+    await opened.disk.close()
+  })
+}

@@ -1,0 +1,26 @@
+import { cpSync } from 'node:fs'
+import { openLog } from '../../src/store/open-log.ts'
+import { diskSuite, type OpenedDisk } from './disk-suite.ts'
+import { formedFolder, smallLog, temporaryFolder } from './support/folders.ts'
+
+/** A crash is a copy of the folder as it lies there, opened while the first one never gets to close. */
+function harness(dir: string): OpenedDisk {
+  const { disk, restored } = openLog(dir, smallLog)
+  return {
+    disk,
+    restored,
+    settle: async () => disk.flush(),
+    restart: async () => {
+      await disk.close()
+      return harness(dir)
+    },
+    crash: async () => {
+      const copy = `${temporaryFolder()}/data`
+      cpSync(dir, copy, { recursive: true })
+      await disk.close()
+      return harness(copy)
+    },
+  }
+}
+
+diskSuite('file disk', async (entries) => harness(formedFolder(entries)))
