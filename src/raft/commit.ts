@@ -1,0 +1,58 @@
+import { assert } from '../lib/assert.ts'
+import { encodeConfiguration, isJoint, leaveJoint } from './configuration.ts'
+import { appendAsLeader } from './leader-log.ts'
+import { entryBytes } from './log.ts'
+import { quorumValue } from './quorum.ts'
+import { becomeFollower } from './role.ts'
+import type { State } from './state.ts'
+import { furthestVoter } from './transfer.ts'
+import type { Index } from './types.ts'
+
+/**
+ * Commits what a quorum holds durably, the leader's own disk counted like any other and only if the leader is a voter.
+ * Only an entry of the leader's own term is committed by counting; those before it follow (paper 5.4.2, figure 8).
+ */
+export function advanceCommit(state: State): void {
+  assert(state.role === 'leader', 'only a leader commits by counting')
+  const reached = quorumValue(state.configuration, (id) =>
+    id === state.id ? state.durability.durableIndex : (state.progress.get(id)?.matchIndex ?? 0),
+  )
+  if (reached <= state.commit || state.log.termAt(reached) !== state.term) return
+  for (let index = state.commit + 1; index <= reached; index += 1) {
+    state.uncommittedBytes -= entryBytes(state.log.at(index))
+  }
+  commitTo(state, reached)
+  finishChange(state)
+}
+
+export function commitTo(state: State, index: Index): void {
+  if (index <= state.commit) return
+  assert(index <= state.log.lastIndex, `commit ${index} is beyond the log`)
+  state.commit = index
+}
+
+/** A committed joint configuration is left by itself, also by a leader that inherited it (paper 6). */
+function finishChange(state: State): void {
+  const { index, record, configuration } = state.memberships.current
+  if (index > state.commit) return
+  if (isJoint(configuration)) {
+    appendAsLeader(state, 'configuration', encodeConfiguration(leaveJoint(record)))
+    return
+  }
+  if (!configuration.voters.includes(state.id)) retire(state)
+}
+
+/**
+ * A leader that is no longer a voter leads until that is committed (paper 6), then goes: the others learn of the commit,
+ * and one of them is asked to take over at once.
+ */
+function retire(state: State): void {
+  for (const progress of state.progress.values()) {
+    const commit = Math.min(state.commit, progress.matchIndex)
+    const readSequence = state.reads.sequence
+    state.send(progress.id, { type: 'heartbeatRequest', commit, readSequence }, 0)
+  }
+  const successor = furthestVoter(state)
+  if (successor !== null) state.send(successor, { type: 'timeoutNow' }, 0)
+  becomeFollower(state, state.term, null)
+}

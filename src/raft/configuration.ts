@@ -1,0 +1,140 @@
+import { clone, create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { Configuration as ConfigurationRecord, Member } from '../../proto/gen/membership_pb.ts'
+import { assert, present } from '../lib/assert.ts'
+import type { Configuration, Entry, Index, NodeId } from './types.ts'
+
+/** A configuration and where in the log it came from. */
+export interface Membership {
+  readonly index: Index
+  readonly record: ConfigurationRecord
+  readonly configuration: Configuration
+}
+
+export function isJoint(configuration: Configuration): boolean {
+  return configuration.outgoingVoters.length > 0
+}
+
+/** Counted in either half. */
+export function isVoter(configuration: Configuration, id: NodeId): boolean {
+  return configuration.voters.includes(id) || configuration.outgoingVoters.includes(id)
+}
+
+/** Everyone who is sent the log, sorted. */
+export function memberIds(configuration: Configuration): readonly NodeId[] {
+  const { voters, outgoingVoters, learners } = configuration
+  return [...new Set([...voters, ...outgoingVoters, ...learners])].sort()
+}
+
+/** Who counts, out of who they are. An outgoing voter that is to stay as a learner is not a learner yet. */
+export function countedBy(record: ConfigurationRecord): Configuration {
+  const outgoingVoters = [...record.outgoingVoters].sort()
+  const voters = record.members.filter((member) => member.voter).map((member) => member.id)
+  const learners = record.members
+    .filter((member) => !member.voter && !outgoingVoters.includes(member.id))
+    .map((member) => member.id)
+  return { voters: voters.sort(), outgoingVoters, learners: learners.sort() }
+}
+
+export function encodeConfiguration(record: ConfigurationRecord): Uint8Array {
+  return toBinary(ConfigurationSchema, record)
+}
+
+/** @throws {AssertionError} when nobody could ever decide anything. */
+export function decodeMembership(index: Index, data: Uint8Array): Membership {
+  const record = fromBinary(ConfigurationSchema, data)
+  const configuration = countedBy(record)
+  assert(configuration.voters.length > 0, `configuration ${index} has no voters`)
+  return { index, record, configuration }
+}
+
+/** @returns false for no voters, an empty or repeated id, or the fields that only a change under way may bear. */
+export function isWellFormedTarget(target: ConfigurationRecord): boolean {
+  const ids = target.members.map((member) => member.id)
+  return (
+    target.members.some((member) => member.voter) &&
+    target.members.every((member) => member.id !== '' && !member.leaving) &&
+    target.outgoingVoters.length === 0 &&
+    new Set(ids).size === ids.length
+  )
+}
+
+/**
+ * The first step of every change (Raft paper 6): decisions need a majority of the old voters and of the new ones.
+ * Voters that leave stay listed, so that they can be reached and counted until the second step.
+ */
+export function enterJoint(
+  current: ConfigurationRecord,
+  target: ConfigurationRecord,
+): ConfigurationRecord {
+  assert(current.outgoingVoters.length === 0, 'a change starts from a configuration at rest')
+  const joint = clone(ConfigurationSchema, target)
+  joint.outgoingVoters = countedBy(current).voters.slice()
+  const kept = new Set(joint.members.map((member) => member.id))
+  for (const member of clone(ConfigurationSchema, current).members) {
+    if (!member.voter || kept.has(member.id)) continue
+    member.voter = false
+    member.leaving = true
+    joint.members.push(member)
+  }
+  joint.members.sort((a, b) => (a.id < b.id ? -1 : 1))
+  return joint
+}
+
+/** The second step: the new half alone decides. */
+export function leaveJoint(joint: ConfigurationRecord): ConfigurationRecord {
+  assert(joint.outgoingVoters.length > 0, 'only a joint configuration is left')
+  const members = clone(ConfigurationSchema, joint).members.filter((member) => !member.leaving)
+  return create(ConfigurationSchema, { members })
+}
+
+/** Another disk under an old name: what the old one acknowledged is not on it. */
+export function hasOtherStore(before: Member, after: Member): boolean {
+  if (before.storeId.length !== after.storeId.length) return true
+  return before.storeId.some((byte, at) => byte !== after.storeId[at])
+}
+
+/**
+ * The configurations of the kept log, oldest first. The last one is in force from the moment it is appended
+ * (Raft paper 6), and truncating it brings back the one before.
+ */
+export class MembershipHistory {
+  #items: Membership[]
+
+  constructor(start: Membership) {
+    this.#items = [start]
+  }
+
+  get current(): Membership {
+    return present(this.#items.at(-1), 'there is always a configuration')
+  }
+
+  /** @returns whether the configuration in force changed. */
+  append(entries: readonly Entry[]): boolean {
+    const before = this.#items.length
+    for (const entry of entries) {
+      if (entry.type !== 'configuration' || entry.index <= this.current.index) continue
+      this.#items.push(decodeMembership(entry.index, entry.data))
+    }
+    return this.#items.length > before
+  }
+
+  /** @returns whether the configuration in force changed. */
+  truncate(from: Index): boolean {
+    const before = this.#items.length
+    while (this.current.index >= from) {
+      assert(this.#items.length > 1, 'the configuration the log began with is never truncated')
+      this.#items.pop()
+    }
+    return this.#items.length < before
+  }
+
+  /** Keeps the one in force at `index` and all later ones. */
+  compact(index: Index): void {
+    while ((this.#items[1]?.index ?? Infinity) <= index) this.#items.shift()
+  }
+
+  reset(start: Membership): void {
+    this.#items = [start]
+  }
+}

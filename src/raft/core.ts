@@ -1,0 +1,371 @@
+import { toBinary } from '@bufbuild/protobuf'
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import { assert } from '../lib/assert.ts'
+import type { Random } from '../lib/random.ts'
+import { decodeMembership, memberIds } from './configuration.ts'
+import type { CoreStatus, Effects } from './effects.ts'
+import {
+  hasLiveLeader,
+  onOwnVoteDurable,
+  onTimeoutNow,
+  onVoteRequest,
+  onVoteResponse,
+  tickElection,
+} from './election.ts'
+import { answerStaleLeader, onAppendRequest, onHeartbeatRequest, onSnapshot } from './follow.ts'
+import type { Input } from './input.ts'
+import { RaftLog } from './log.ts'
+import { changeConfiguration } from './membership-change.ts'
+import { checkOptions } from './options.ts'
+import type { CoreOptions } from './options.ts'
+import type { ProgressState } from './progress.ts'
+import { propose } from './propose.ts'
+import {
+  onAppendResponse,
+  onHeartbeatResponse,
+  onOwnEntriesDurable,
+  onSnapshotFailed,
+  onSnapshotSent,
+  onUnreachable,
+  sendDue,
+  tickLeader,
+} from './replication.ts'
+import { becomeFollower } from './role.ts'
+import { State } from './state.ts'
+import { startTransfer } from './transfer.ts'
+import type { Entry, Index, Message, NodeId, Position, RestoredLog, Term } from './types.ts'
+
+export interface CoreStart {
+  readonly id: NodeId
+  readonly options: CoreOptions
+  /** Draws election timeouts; seed it differently on every node. */
+  readonly random: Random
+  readonly log: RestoredLog
+  /** Where the durable state stands, and the configuration and log time in force there. */
+  readonly applied: Position
+  readonly configuration: ConfigurationRecord
+  readonly appliedTimeMs: number
+}
+
+export interface PeerStatus {
+  readonly id: NodeId
+  readonly state: ProgressState
+  readonly matchIndex: Index
+  readonly nextIndex: Index
+  readonly bytesInFlight: number
+  /** Ticks since it last answered in this leadership. */
+  readonly contactAgeTicks: number
+  /** Its clock minus ours, ms; null before its first answer. */
+  readonly clockOffsetMs: number | null
+}
+
+export interface FullStatus extends CoreStatus {
+  readonly id: NodeId
+  readonly votedFor: NodeId | null
+  readonly commit: Index
+  readonly applied: Index
+  readonly base: Position
+  readonly last: Position
+  readonly durableIndex: Index
+  readonly uncommittedBytes: number
+  readonly transferTarget: NodeId | null
+  /** Since the current leader was last heard, in ticks; 0 on the leader, null without one. */
+  readonly leaderSilenceTicks: number | null
+  /** Of the leader, sorted by id; empty elsewhere. */
+  readonly peers: readonly PeerStatus[]
+}
+
+/**
+ * One Raft node without clock, chance, disk or network (Ongaro & Ousterhout 2014, "the paper"; Ongaro's dissertation):
+ * inputs are stepped in, the work that falls out is taken and carried out by a driver. Never waits and never throws for
+ * what a peer sends; an assertion that fails is a mistake of ours and must stop the node.
+ */
+export class Core {
+  readonly #state: State
+  #lastStatus: CoreStatus | null = null
+
+  private constructor(state: State) {
+    this.#state = state
+  }
+
+  /**
+   * Starts from what is on disk, as a follower. The first log of a cluster is formed beforehand, equal on all its members.
+   * @throws {AssertionError} when log and state cannot belong together: entries between them are missing.
+   */
+  static restore(start: CoreStart): Core {
+    checkOptions(start.options)
+    const { applied, log: found } = start
+    const configuration = toBinary(ConfigurationSchema, start.configuration)
+    const membership = decodeMembership(applied.index, configuration)
+    assert(
+      found.base.index <= applied.index,
+      `log begins after ${found.base.index}, past the state`,
+    )
+    let log = new RaftLog(found.base, [...found.entries])
+    // Stopped between taking over a snapshot and replacing the log: finish it.
+    const isLogBehind = !log.matches(applied)
+    if (isLogBehind) log = new RaftLog(applied, [])
+    const state = new State({
+      id: start.id,
+      options: start.options,
+      random: start.random,
+      term: found.hardState.term,
+      votedFor: found.hardState.votedFor,
+      log,
+      membership,
+      commit: Math.max(applied.index, Math.min(found.commit, log.lastIndex)),
+      applied: applied.index,
+      timeFloorMs: start.appliedTimeMs,
+    })
+    if (isLogBehind) {
+      const token = state.durability.reset(applied.index, 0, 0)
+      state.disk.push({ type: 'reset', position: applied, token })
+    }
+    // Terms of the log are known to have been: never behind them, whatever was lost.
+    if (log.last.term > state.term) state.setTermAndVote(log.last.term, null)
+    state.resetElectionTimer()
+    return new Core(state)
+  }
+
+  step(input: Input): void {
+    const state = this.#state
+    switch (input.type) {
+      case 'tick':
+        return tick(state, input.nowMs)
+      case 'message':
+        return onMessage(state, input.message)
+      case 'propose':
+        return propose(state, input.proposals, input.nowMs)
+      case 'changeConfiguration':
+        return changeConfiguration(state, input.id, input.target, input.nowMs)
+      case 'read':
+        return state.role === 'leader' ? state.reads.add(input.id) : state.reads.refuse(input.id)
+      case 'transfer':
+        return startTransfer(state, input.target)
+      case 'persisted':
+        return onPersisted(state, input.token)
+      case 'applied':
+        return onApplied(state, input.index, input.timeMs)
+      case 'compact':
+        return compact(state, input.position)
+      case 'snapshotSent':
+        return onSnapshotSent(state, input.to)
+      case 'snapshotFailed':
+        return onSnapshotFailed(state, input.to)
+      case 'unreachable':
+        return onUnreachable(state, input.to)
+    }
+  }
+
+  /** @returns the work since the last call; null when there is none. Call until null. */
+  takeEffects(): Effects | null {
+    const state = this.#state
+    sendDue(state)
+    state.flushWrite()
+    const status = this.#statusIfChanged()
+    const committed = takeCommitted(state)
+    const reads = state.reads.takeResults()
+    const { disk, outbox: messages, proposalResults: proposals, snapshotsWanted } = state
+    const isIdle =
+      disk.length + messages.length + proposals.length + snapshotsWanted.length === 0 &&
+      status === null &&
+      committed.length + reads.length === 0
+    if (isIdle) return null
+    state.disk = []
+    state.outbox = []
+    state.proposalResults = []
+    state.snapshotsWanted = []
+    return { disk, messages, status, proposals, committed, reads, sendSnapshots: snapshotsWanted }
+  }
+
+  get status(): CoreStatus {
+    const { role, term, leader, configuration, memberships, commit } = this.#state
+    const { index: configurationIndex, record: configurationRecord } = memberships.current
+    const isConfigurationCommitted = configurationIndex <= commit
+    return {
+      role,
+      term,
+      leader,
+      configuration,
+      configurationRecord,
+      configurationIndex,
+      isConfigurationCommitted,
+    }
+  }
+
+  get fullStatus(): FullStatus {
+    const state = this.#state
+    const isAwareOfLeader = state.leader !== null
+    return {
+      ...this.status,
+      id: state.id,
+      votedFor: state.votedFor,
+      commit: state.commit,
+      applied: state.applied,
+      base: state.log.base,
+      last: state.log.last,
+      durableIndex: state.durability.durableIndex,
+      uncommittedBytes: state.uncommittedBytes,
+      transferTarget: state.transfer?.target ?? null,
+      leaderSilenceTicks: isAwareOfLeader ? state.leaderSilenceTicks : null,
+      peers: peersOf(state),
+    }
+  }
+
+  /** Entries from..to of those in memory: for checks and for whoever serves the log, not for apply. */
+  entries(from: Index, to: Index): readonly Entry[] {
+    return this.#state.log.slice(from, to, Infinity)
+  }
+
+  termAt(index: Index): Term | null {
+    return this.#state.log.termAt(index)
+  }
+
+  #statusIfChanged(): CoreStatus | null {
+    const now = this.status
+    const last = this.#lastStatus
+    const isSame =
+      last !== null &&
+      last.role === now.role &&
+      last.term === now.term &&
+      last.leader === now.leader &&
+      last.configuration === now.configuration &&
+      last.isConfigurationCommitted === now.isConfigurationCommitted
+    if (isSame) return null
+    this.#lastStatus = now
+    return now
+  }
+}
+
+function tick(state: State, nowMs: number): void {
+  state.nowMs = nowMs
+  state.ticks += 1
+  if (state.role === 'leader') tickLeader(state)
+  else tickElection(state)
+}
+
+function onPersisted(state: State, token: number): void {
+  state.durability.persisted(token)
+  onOwnVoteDurable(state)
+  if (state.role === 'leader') onOwnEntriesDurable(state)
+}
+
+function onApplied(state: State, index: Index, timeMs: number): void {
+  assert(index <= state.emitted, `entry ${index} was not handed to apply`)
+  state.applied = Math.max(state.applied, index)
+  state.timeFloorMs = Math.max(state.timeFloorMs, timeMs)
+}
+
+function compact(state: State, position: Position): void {
+  if (position.index <= state.log.base.index) return
+  assert(position.index <= state.applied, 'only what is applied is compacted')
+  // A stamp must not run back because the entry that bore the last one is gone.
+  state.timeFloorMs = Math.max(state.timeFloorMs, state.log.at(position.index).timeMs)
+  state.log.compact(position)
+  state.memberships.compact(position.index)
+  state.disk.push({ type: 'compact', position })
+}
+
+function takeCommitted(state: State): readonly Entry[] {
+  const { applyLagEntriesMax, applyBytesMax } = state.options
+  const window = state.applied + applyLagEntriesMax
+  const to = Math.min(state.commit, state.durability.durableIndex, window)
+  if (to <= state.emitted) return []
+  const entries = state.log.slice(state.emitted + 1, to, applyBytesMax)
+  state.emitted += entries.length
+  return entries
+}
+
+/** The rules about terms stand here, once, before any message is looked at (paper 5.1, and figure 2 "All servers"). */
+function onMessage(state: State, message: Message): void {
+  if (message.to !== state.id || message.from === state.id) return
+  if (isAnswer(message) && !memberIds(state.configuration).includes(message.from)) return
+  if (message.term > state.term && !adoptTerm(state, message)) return
+  if (message.term < state.term && !isJudgedBelowTerm(state, message)) return
+  dispatch(state, message)
+}
+
+/** Answers of those who take no part are not heard: a removed node's higher term unseats nobody. */
+function isAnswer(message: Message): boolean {
+  const { type } = message
+  return type === 'voteResponse' || type === 'appendResponse' || type === 'heartbeatResponse'
+}
+
+/** @returns whether the message is to be looked at further. */
+function adoptTerm(state: State, message: Message): boolean {
+  switch (message.type) {
+    case 'voteRequest':
+      if (message.pre) return true
+      if (hasLiveLeader(state) && !message.transfer) return false
+      becomeFollower(state, message.term, null)
+      return true
+    case 'voteResponse':
+      if (message.pre && message.granted) return true
+      becomeFollower(state, message.term, null)
+      return false
+    case 'appendRequest':
+    case 'heartbeatRequest':
+    case 'snapshot':
+      becomeFollower(state, message.term, message.from)
+      return true
+    case 'appendResponse':
+    case 'heartbeatResponse':
+      becomeFollower(state, message.term, null)
+      return false
+    case 'timeoutNow':
+      return false
+  }
+}
+
+/** @returns whether a message of an earlier term is still worth an answer. */
+function isJudgedBelowTerm(state: State, message: Message): boolean {
+  switch (message.type) {
+    case 'voteRequest':
+    case 'snapshot':
+      return true
+    case 'appendRequest':
+    case 'heartbeatRequest':
+      answerStaleLeader(state, message.from)
+      return false
+    case 'voteResponse':
+    case 'appendResponse':
+    case 'heartbeatResponse':
+    case 'timeoutNow':
+      return false
+  }
+}
+
+function dispatch(state: State, message: Message): void {
+  switch (message.type) {
+    case 'voteRequest':
+      return onVoteRequest(state, message)
+    case 'voteResponse':
+      return onVoteResponse(state, message)
+    case 'appendRequest':
+      return onAppendRequest(state, message)
+    case 'appendResponse':
+      return onAppendResponse(state, message)
+    case 'heartbeatRequest':
+      return onHeartbeatRequest(state, message)
+    case 'heartbeatResponse':
+      return onHeartbeatResponse(state, message)
+    case 'timeoutNow':
+      return state.leader === message.from ? onTimeoutNow(state) : undefined
+    case 'snapshot':
+      return onSnapshot(state, message)
+  }
+}
+
+function peersOf(state: State): readonly PeerStatus[] {
+  const peers = [...state.progress.values()].map((progress) => ({
+    id: progress.id,
+    state: progress.state,
+    matchIndex: progress.matchIndex,
+    nextIndex: progress.nextIndex,
+    bytesInFlight: progress.bytesInFlight,
+    contactAgeTicks: state.ticks - progress.lastContactTick,
+    clockOffsetMs: state.logTime.offsetMs(progress.id),
+  }))
+  return peers.sort((a, b) => (a.id < b.id ? -1 : 1))
+}

@@ -1,0 +1,115 @@
+import { electionOutcome } from './quorum.ts'
+import { memberIds } from './configuration.ts'
+import { isAtLeast } from './log.ts'
+import { becomeCandidate, becomeFollower, becomeLeader, becomePreCandidate } from './role.ts'
+import type { State } from './state.ts'
+import type { Message } from './types.ts'
+
+type VoteRequest = Extract<Message, { type: 'voteRequest' }>
+type VoteResponse = Extract<Message, { type: 'voteResponse' }>
+
+/** Followers and candidates: no leader heard for the drawn time, so ask for an election. */
+export function tickElection(state: State): void {
+  state.electionElapsedTicks += 1
+  state.leaderSilenceTicks += 1
+  // A campaign whose own vote is still on its way to the disk has not even asked the others yet.
+  if (state.ownVoteToken !== null) return
+  if (state.electionElapsedTicks < state.electionDeadlineTicks && !isSoleVoter(state)) return
+  if (state.isVoter) campaign(state)
+  else state.resetElectionTimer()
+}
+
+/** Nobody else could be leading, so there is nothing to wait for. */
+function isSoleVoter(state: State): boolean {
+  const { voters, outgoingVoters } = state.configuration
+  return voters.length === 1 && outgoingVoters.length === 0 && voters[0] === state.id
+}
+
+/**
+ * Whoever hears a leader within an election timeout helps nobody to replace it (dissertation 4.2.3, 6.4.1): a removed or
+ * half cut-off node cannot disturb those that are well.
+ */
+export function hasLiveLeader(state: State): boolean {
+  if (state.role === 'leader') return true
+  return state.leader !== null && state.leaderSilenceTicks < state.options.electionTimeoutTicks
+}
+
+function campaign(state: State): void {
+  becomePreCandidate(state)
+  state.votes.set(state.id, true)
+  requestVotes(state, true)
+  countVotes(state)
+}
+
+function campaignForReal(state: State, isTransfer: boolean): void {
+  becomeCandidate(state)
+  state.isTransferCampaign = isTransfer
+  requestVotes(state, false)
+}
+
+/** A pre-vote asks about the term that would follow, and promises nothing. */
+function requestVotes(state: State, pre: boolean): void {
+  const { last } = state.log
+  const term = pre ? state.term + 1 : state.term
+  const transfer = state.isTransferCampaign
+  // Not before the own vote is durable: after a crash the same term could be campaigned for again, with a shorter log,
+  // on the answers to the first campaign.
+  const afterToken = pre ? 0 : state.durability.hardStateToken
+  for (const id of memberIds(state.configuration)) {
+    if (id === state.id || state.configuration.learners.includes(id)) continue
+    state.send(id, { type: 'voteRequest', pre, last, transfer }, afterToken, term)
+  }
+}
+
+/** The leader orders this node to campaign at once, without asking first. */
+export function onTimeoutNow(state: State): void {
+  if (state.role === 'follower' && state.isVoter) campaignForReal(state, true)
+}
+
+export function onVoteRequest(state: State, message: VoteRequest): void {
+  const isUpToDate = isAtLeast(message.last, state.log.last)
+  const isProtected = hasLiveLeader(state) && !message.transfer
+  if (message.pre) {
+    const granted = message.term > state.term && isUpToDate && !isProtected
+    // A grant speaks of the term asked about, so that the asker counts it; a refusal tells our own.
+    const term = granted ? message.term : state.term
+    const body = { type: 'voteResponse', pre: true, granted } as const
+    state.send(message.from, body, state.durability.hardStateToken, term)
+    return
+  }
+  const isFree = state.votedFor === null || state.votedFor === message.from
+  const granted = message.term === state.term && state.leader === null && isFree && isUpToDate
+  if (granted) {
+    if (state.role !== 'follower') becomeFollower(state, state.term, null)
+    state.setTermAndVote(state.term, message.from)
+    state.resetElectionTimer()
+  }
+  // A vote must outlive a restart (paper 5.2), so it leaves only after the write; so does a refusal, which may rest on
+  // a vote that is itself not yet on disk.
+  const body = { type: 'voteResponse', pre: false, granted } as const
+  state.send(message.from, body, state.durability.hardStateToken)
+}
+
+export function onVoteResponse(state: State, message: VoteResponse): void {
+  const isAwaited = message.pre ? state.role === 'preCandidate' : state.role === 'candidate'
+  if (!isAwaited) return
+  if (message.pre && message.granted && message.term !== state.term + 1) return
+  if (!state.votes.has(message.from)) state.votes.set(message.from, message.granted)
+  countVotes(state)
+}
+
+/** The own vote counts like any other: once it is durable. */
+export function onOwnVoteDurable(state: State): void {
+  if (state.ownVoteToken === null || state.durability.durableToken < state.ownVoteToken) return
+  state.ownVoteToken = null
+  state.votes.set(state.id, true)
+  countVotes(state)
+}
+
+function countVotes(state: State): void {
+  const outcome = electionOutcome(state.configuration, state.votes)
+  if (outcome === 'lost') becomeFollower(state, state.term, null)
+  if (outcome !== 'won') return
+  if (state.role === 'preCandidate') campaignForReal(state, false)
+  else becomeLeader(state)
+}

@@ -1,0 +1,174 @@
+import { assert } from '../lib/assert.ts'
+import { commitTo } from './commit.ts'
+import { decodeMembership } from './configuration.ts'
+import { becomeFollower } from './role.ts'
+import type { State } from './state.ts'
+import type { Entry, Index, Message, NodeId, Position } from './types.ts'
+
+type AppendRequest = Extract<Message, { type: 'appendRequest' }>
+type HeartbeatRequest = Extract<Message, { type: 'heartbeatRequest' }>
+type SnapshotMessage = Extract<Message, { type: 'snapshot' }>
+
+/** A message of this term's leader: there is one, and it lives. */
+function hear(state: State, leader: NodeId): void {
+  assert(state.role !== 'leader', `${leader} and this node lead in one term`)
+  assert(state.leader === null || state.leader === leader, 'one leader a term')
+  if (state.role !== 'follower' || state.leader === null) {
+    becomeFollower(state, state.term, leader)
+    return
+  }
+  state.leaderSilenceTicks = 0
+  state.electionElapsedTicks = 0
+}
+
+export function onHeartbeatRequest(state: State, message: HeartbeatRequest): void {
+  hear(state, message.from)
+  followCommit(state, message.commit)
+  const body = {
+    type: 'heartbeatResponse',
+    readSequence: message.readSequence,
+    clockMs: state.nowMs,
+  } as const
+  // Rests on the term alone: behind the entries' writes, a slow disk here would look like a lost node there.
+  state.send(message.from, body, state.durability.hardStateToken)
+}
+
+export function onAppendRequest(state: State, message: AppendRequest): void {
+  hear(state, message.from)
+  const { from, commit } = message
+  if (!isConsecutive(message.previous, message.entries, message.term)) return
+  const { previous, entries } = withoutCommitted(state, message)
+  if (previous.index < state.commit) {
+    acceptThrough(state, from, state.commit, commit)
+    return
+  }
+  if (!state.log.matches(previous)) {
+    refuse(state, from, previous)
+    return
+  }
+  appendNew(state, entries)
+  acceptThrough(state, from, previous.index + entries.length, commit)
+}
+
+/** From outside, so looked at rather than asserted: a request that cannot be right is dropped like a lost one. */
+function isConsecutive(previous: Position, entries: readonly Entry[], term: number): boolean {
+  let { index, term: lastTerm } = previous
+  for (const entry of entries) {
+    if (entry.index !== index + 1 || entry.term < lastTerm || entry.term > term) return false
+    index = entry.index
+    lastTerm = entry.term
+  }
+  return true
+}
+
+/**
+ * A late request may begin before what is committed, even before what is still in memory. That part is equal on both
+ * sides (leader completeness) and is passed over.
+ */
+function withoutCommitted(
+  state: State,
+  message: AppendRequest,
+): { readonly previous: Position; readonly entries: readonly Entry[] } {
+  const { previous, entries } = message
+  const skipped = state.commit - previous.index
+  if (skipped <= 0 || skipped > entries.length) return { previous, entries }
+  const term = entries[skipped - 1]?.term ?? 0
+  assert(
+    state.log.matches({ term, index: state.commit }),
+    `${message.from} has another entry at committed index ${state.commit}`,
+  )
+  return { previous: { term, index: state.commit }, entries: entries.slice(skipped) }
+}
+
+/**
+ * Only from the first entry that differs is anything replaced: a late, shorter request must not cut off what was
+ * acknowledged since (paper 5.3, figure 2, AppendEntries 3).
+ */
+function appendNew(state: State, entries: readonly Entry[]): void {
+  const { log } = state
+  let known = 0
+  for (const entry of entries) {
+    if (!log.matches(entry)) break
+    known += 1
+  }
+  const first = entries[known]
+  if (first === undefined) return
+  if (first.index <= log.lastIndex) truncate(state, first.index)
+  const news = known === 0 ? entries : entries.slice(known)
+  log.append(news)
+  state.memberships.append(news)
+}
+
+function truncate(state: State, from: Index): void {
+  assert(from > state.commit, `entry ${from} is committed and cannot be replaced`)
+  state.log.truncate(from)
+  state.durability.truncate(from)
+  state.memberships.truncate(from)
+}
+
+/** The acknowledgement says "on disk", so it waits for the disk. */
+function acceptThrough(state: State, leader: NodeId, index: Index, leaderCommit: Index): void {
+  state.matched = Math.max(state.matched, index)
+  followCommit(state, leaderCommit)
+  const hint = { term: 0, index: 0 }
+  const body = {
+    type: 'appendResponse',
+    success: true,
+    matchIndex: index,
+    hint,
+    rejectedIndex: 0,
+  } as const
+  state.send(leader, body, state.durability.tokenFor(index))
+}
+
+/** Commit of a follower: no further than what is known to equal this leader's log (paper 5.3, figure 2). */
+function followCommit(state: State, leaderCommit: Index): void {
+  commitTo(state, Math.min(leaderCommit, state.matched))
+}
+
+/** Says where the logs may agree: the end of the last term here that is no later than the one asked about. */
+function refuse(state: State, leader: NodeId, previous: Position): void {
+  const hint = state.log.lastPositionUpToTerm(previous.index, previous.term)
+  const body = {
+    type: 'appendResponse',
+    success: false,
+    matchIndex: 0,
+    hint,
+    rejectedIndex: previous.index,
+  } as const
+  state.send(leader, body, state.durability.hardStateToken)
+}
+
+/** To a leader of an earlier term, which learns from it that it no longer leads, even if it can be heard by few. */
+export function answerStaleLeader(state: State, leader: NodeId): void {
+  refuse(state, leader, { term: 0, index: 0 })
+}
+
+/**
+ * A received snapshot takes the place of log and state, unless what it holds is already here (paper 7). It holds only
+ * what is committed, so it is as good from a leader of an earlier term: a new election need not begin the transfer anew.
+ */
+export function onSnapshot(state: State, message: SnapshotMessage): void {
+  if (message.term === state.term) hear(state, message.from)
+  const { position } = message
+  if (position.index > state.commit) {
+    if (!state.log.matches(position)) install(state, position, message.configuration)
+    state.matched = Math.max(state.matched, position.index)
+    commitTo(state, position.index)
+  }
+  if (state.leader !== null && state.role !== 'leader') {
+    acceptThrough(state, state.leader, state.commit, state.commit)
+  }
+}
+
+function install(state: State, position: Position, configuration: Uint8Array): void {
+  // Messages may already wait for this write, so it happens even though what it holds is about to go.
+  state.flushWrite()
+  // An uncommitted configuration goes with the log it stood in.
+  state.memberships.reset(decodeMembership(position.index, configuration))
+  const token = state.durability.reset(position.index, state.commit, state.ticks)
+  state.log.reset(position)
+  state.disk.push({ type: 'restore', position, configuration }, { type: 'reset', position, token })
+  state.emitted = position.index
+  state.applied = position.index
+}

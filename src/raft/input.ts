@@ -1,0 +1,38 @@
+import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import type { Message, NodeId, Position } from './types.ts'
+
+/** What a client wants logged: an opaque command. */
+export interface Proposal {
+  /** The driver's own number for it; comes back in a ProposalResult. */
+  readonly id: number
+  readonly data: Uint8Array
+}
+
+/** Everything that can happen to a core. It is stepped in one at a time and never waits. */
+export type Input =
+  | { readonly type: 'tick'; readonly nowMs: number }
+  | { readonly type: 'message'; readonly message: Message }
+  | {
+      readonly type: 'propose'
+      readonly proposals: readonly Proposal[]
+      readonly nowMs: number
+    }
+  /** `target`: the members wanted in the end. The core makes the joint step and leaves it by itself. */
+  | {
+      readonly type: 'changeConfiguration'
+      readonly id: number
+      readonly target: ConfigurationRecord
+      readonly nowMs: number
+    }
+  | { readonly type: 'read'; readonly id: number }
+  /** null: whichever voter is furthest. */
+  | { readonly type: 'transfer'; readonly target: NodeId | null }
+  /** All writes and resets up to `token` are on disk. */
+  | { readonly type: 'persisted'; readonly token: number }
+  /** Apply has reached `index`, at log time `timeMs`; opens the window for further committed entries. */
+  | { readonly type: 'applied'; readonly index: number; readonly timeMs: number }
+  /** The state through `position` is durable outside the log, which may forget it. */
+  | { readonly type: 'compact'; readonly position: Position }
+  | { readonly type: 'snapshotSent'; readonly to: NodeId }
+  | { readonly type: 'snapshotFailed'; readonly to: NodeId }
+  | { readonly type: 'unreachable'; readonly to: NodeId }

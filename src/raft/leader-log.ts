@@ -1,0 +1,32 @@
+import { assert } from '../lib/assert.ts'
+import { entryBytes } from './log.ts'
+import { syncPeers } from './peers.ts'
+import type { State } from './state.ts'
+import type { Entry, EntryType } from './types.ts'
+
+/** Log time for the next entries: never behind the last stamp, never far ahead of a quorum's clocks. UTC ms. */
+export function nextStampMs(state: State): number {
+  const lastMs = Math.max(state.timeFloorMs, state.log.lastTimeMs)
+  const quorumMs = state.logTime.quorumMs(state.configuration, state.id, state.nowMs)
+  if (quorumMs === null) return lastMs
+  return Math.max(lastMs, Math.min(state.nowMs, quorumMs + state.options.clockSkewMaxMs))
+}
+
+/** A leader only ever appends (paper 5.3, leader append-only). */
+export function appendAsLeader(
+  state: State,
+  type: EntryType,
+  data: Uint8Array,
+  timeMs: number = nextStampMs(state),
+): Entry {
+  assert(state.role === 'leader', 'only a leader makes entries')
+  const entry: Entry = { index: state.log.lastIndex + 1, term: state.term, timeMs, type, data }
+  state.log.append([entry])
+  state.uncommittedBytes += entryBytes(entry)
+  if (type === 'configuration') {
+    const before = state.memberships.current.record
+    state.memberships.append([entry])
+    syncPeers(state, before)
+  }
+  return entry
+}

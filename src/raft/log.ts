@@ -1,0 +1,120 @@
+import { assert, present } from '../lib/assert.ts'
+import { ENTRY_HEADER_BYTES } from './entry-codec.ts'
+import type { Entry, Index, Position, Term } from './types.ts'
+
+/** Raft paper 5.4.1: the log with the later last term is more up to date; with equal terms the longer one. */
+export function isAtLeast(position: Position, other: Position): boolean {
+  if (position.term !== other.term) return position.term > other.term
+  return position.index >= other.index
+}
+
+export function entryBytes(entry: Entry): number {
+  return ENTRY_HEADER_BYTES + entry.data.length
+}
+
+/** The entries kept in memory: those after `base`, consecutive, with terms that never fall. */
+export class RaftLog {
+  #base: Position
+  #entries: Entry[]
+
+  /** Takes `entries` over. */
+  constructor(base: Position, entries: Entry[]) {
+    this.#base = base
+    this.#entries = []
+    this.append(entries)
+  }
+
+  get base(): Position {
+    return this.#base
+  }
+
+  get lastIndex(): Index {
+    return this.#base.index + this.#entries.length
+  }
+
+  get last(): Position {
+    const entry = this.#entries.at(-1)
+    return entry === undefined ? this.#base : { term: entry.term, index: entry.index }
+  }
+
+  /** Of the last entry; 0 when there is none in memory. */
+  get lastTimeMs(): number {
+    return this.#entries.at(-1)?.timeMs ?? 0
+  }
+
+  has(index: Index): boolean {
+    return index > this.#base.index && index <= this.lastIndex
+  }
+
+  /** @returns null when the index is compacted away or beyond the end. The base itself is known. */
+  termAt(index: Index): Term | null {
+    if (index === this.#base.index) return this.#base.term
+    return this.#entries[index - this.#base.index - 1]?.term ?? null
+  }
+
+  at(index: Index): Entry {
+    return present(this.#entries[index - this.#base.index - 1], `entry ${index} is in memory`)
+  }
+
+  matches(position: Position): boolean {
+    return this.termAt(position.index) === position.term
+  }
+
+  append(entries: readonly Entry[]): void {
+    let { term, index } = this.last
+    for (const entry of entries) {
+      assert(entry.index === index + 1, `entry ${entry.index} does not follow ${index}`)
+      assert(entry.term >= term, `entry ${entry.index} has an older term than the one before it`)
+      this.#entries.push(entry)
+      index = entry.index
+      term = entry.term
+    }
+  }
+
+  /** Forgets `from` and all after it. */
+  truncate(from: Index): void {
+    assert(from > this.#base.index, `entry ${from} is compacted and cannot be replaced`)
+    this.#entries.length = Math.min(this.#entries.length, from - this.#base.index - 1)
+  }
+
+  compact(position: Position): void {
+    assert(this.matches(position), `compaction at ${position.index} names another term`)
+    this.#entries.splice(0, position.index - this.#base.index)
+    this.#base = position
+  }
+
+  /** Starts anew after `position`. */
+  reset(position: Position): void {
+    this.#base = position
+    this.#entries = []
+  }
+
+  /** Entries from..to as long as they fit `bytesMax`, but at least one when there is one. */
+  slice(from: Index, to: Index, bytesMax: number): readonly Entry[] {
+    const start = from - this.#base.index - 1
+    assert(start >= 0, `entry ${from} is compacted away`)
+    const stop = Math.min(to - this.#base.index, this.#entries.length)
+    let end = start
+    for (let bytes = 0; end < stop; end += 1) {
+      bytes += entryBytes(present(this.#entries[end], 'the slice is inside the log'))
+      if (bytes > bytesMax && end > start) break
+    }
+    return this.#entries.slice(start, end)
+  }
+
+  /**
+   * The last position at or before `index` whose term is <= `term`: where two logs may agree again, so that a leader
+   * passes over a whole term a round (Raft paper 5.3, end). Terms never fall along the log, so the search is binary.
+   */
+  lastPositionUpToTerm(index: Index, term: Term): Position {
+    let low = this.#base.index
+    let high = Math.min(index, this.lastIndex)
+    if (high <= low || this.#base.term > term) return this.#base
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2)
+      if ((this.termAt(middle) ?? 0) <= term) low = middle
+      else high = middle - 1
+    }
+    return { term: this.termAt(low) ?? 0, index: low }
+  }
+}

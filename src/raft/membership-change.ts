@@ -1,0 +1,57 @@
+import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import {
+  encodeConfiguration,
+  enterJoint,
+  hasOtherStore,
+  isJoint,
+  isWellFormedTarget,
+} from './configuration.ts'
+import type { RefusalCode } from './effects.ts'
+import { appendAsLeader } from './leader-log.ts'
+import type { State } from './state.ts'
+
+/** Every change is joint, whatever it touches: one path, and the one that is proven (paper 6). */
+export function changeConfiguration(
+  state: State,
+  id: number,
+  target: ConfigurationRecord,
+  nowMs: number,
+): void {
+  state.nowMs = nowMs
+  const code = refusalOf(state, target)
+  if (code !== null) {
+    state.proposalResults.push({ id, ok: false, code })
+    return
+  }
+  const joint = enterJoint(state.memberships.current.record, target)
+  const { index, term } = appendAsLeader(state, 'configuration', encodeConfiguration(joint))
+  state.proposalResults.push({ id, ok: true, index, term })
+}
+
+function refusalOf(state: State, target: ConfigurationRecord): RefusalCode | null {
+  if (state.role !== 'leader' || state.transfer !== null) return 'NOT_LEADER'
+  const { index, configuration } = state.memberships.current
+  // One change at a time, and none before an entry of the own term is committed: otherwise a change of an earlier leader
+  // may still be about, and the two majorities need not meet (Ongaro, raft-dev, 2015-07-10).
+  const isUnderWay = index > state.commit || isJoint(configuration)
+  if (isUnderWay || !state.hasCommittedInTerm) return 'CHANGE_IN_PROGRESS'
+  if (!isWellFormedTarget(target)) return 'INVALID_CONFIGURATION'
+  return isReadyToVote(state, target) ? null : 'NOT_CAUGHT_UP'
+}
+
+/** A voter that has to be sent the log first would stop the cluster meanwhile (dissertation 4.2.1). */
+function isReadyToVote(state: State, target: ConfigurationRecord): boolean {
+  const { record, configuration } = state.memberships.current
+  for (const member of target.members) {
+    if (!member.voter) continue
+    const before = record.members.find((known) => known.id === member.id)
+    if (before === undefined || hasOtherStore(before, member)) return false
+    if (configuration.voters.includes(member.id)) continue
+    const progress = state.progress.get(member.id)
+    if (progress?.state !== 'replicate') return false
+    if (progress.matchIndex + state.options.promotionLagEntriesMax < state.log.lastIndex) {
+      return false
+    }
+  }
+  return true
+}

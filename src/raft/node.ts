@@ -1,0 +1,406 @@
+import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Core, FullStatus } from './core.ts'
+import type {
+  CoreStatus,
+  DiskOperation,
+  Effects,
+  OutgoingMessage,
+  ProposalResult,
+  ReadResult,
+} from './effects.ts'
+import { entryBytes } from './log.ts'
+import type { Input, Proposal } from './input.ts'
+import type { Disk, Entry, Index, Message, NodeId, Position, Transport } from './types.ts'
+
+export interface RaftNodeLimits {
+  readonly tickMs: number
+  /** Waiting for the next turn; beyond it messages are dropped, as a lossy network would. */
+  readonly inboxMessagesMax: number
+  readonly inboxBytesMax: number
+  /** Waiting for the next turn; beyond it proposals are refused OVERLOADED. */
+  readonly inboxProposalsMax: number
+  /** Answers that wait for the disk; beyond it new ones are dropped. */
+  readonly gatedMessagesMax: number
+}
+
+export const defaultRaftNodeLimits: RaftNodeLimits = {
+  tickMs: 50,
+  inboxMessagesMax: 16_384,
+  inboxBytesMax: 128 * 1024 * 1024,
+  inboxProposalsMax: 65_536,
+  gatedMessagesMax: 16_384,
+}
+
+/** When turns run: the event loop's in a program, virtual time's in a simulation. */
+export interface Scheduler {
+  /** Runs `task` once, soon, after whatever else has arrived meanwhile. */
+  soon(task: () => void): void
+  /** Runs `task` again and again. @returns what ends it. */
+  every(periodMs: number, task: () => void): () => void
+}
+
+export const systemScheduler: Scheduler = {
+  soon: (task) => {
+    setImmediate(task)
+  },
+  every: (periodMs, task) => {
+    const timer = setInterval(task, periodMs)
+    return () => {
+      clearInterval(timer)
+    }
+  },
+}
+
+/** All but onRestore are called within a turn and must not wait; what they throw is fatal to the node. */
+export interface RaftNodeCallbacks {
+  /** In index order, without gaps, each entry once; durable here and committed. Answer with `applied`. */
+  onCommitted(entries: readonly Entry[]): void
+  /** The fate of `propose`d proposals, by their ids: accepted at (index, term), or refused before logging. */
+  onProposals(results: readonly ProposalResult[]): void
+  /** Role, term, leader or configuration moved; also once at start. */
+  onStatus(status: CoreStatus): void
+  /** `to` needs a snapshot. Answer with snapshotSent or snapshotFailed, always. */
+  onSendSnapshot(to: NodeId): void
+  /**
+   * The snapshot received for `position` is taken: resolve once it is the live state, durably. The log is reset after
+   * that. Entries handed to onCommitted before this call are older than `position`, those after it follow it.
+   */
+  onRestore(position: Position, configuration: Uint8Array): PromiseLike<void>
+  /** Once. The node does nothing any more and the process must stop: a later start repairs what can be repaired. */
+  onFatal(error: Error): void
+}
+
+export interface RaftNodeStart {
+  readonly core: Core
+  readonly disk: Disk
+  readonly transport: Transport
+  readonly clock: Clock
+  readonly scheduler: Scheduler
+  readonly limits: RaftNodeLimits
+  readonly callbacks: RaftNodeCallbacks
+}
+
+interface TransferWait {
+  readonly term: number
+  readonly resolve: (isDone: boolean) => void
+}
+
+/**
+ * Drives one {@link Core} against a real disk, real peers and a state machine. The only file of this folder that waits:
+ * one turn at a time steps in whatever has arrived, so that it shares one write and one round of messages, and messages
+ * that rest on a write are held until the disk reports it. No turn waits for disk, peer or state machine.
+ */
+export class RaftNode {
+  readonly #core: Core
+  readonly #disk: Disk
+  readonly #transport: Transport
+  readonly #clock: Clock
+  readonly #scheduler: Scheduler
+  readonly #limits: RaftNodeLimits
+  readonly #callbacks: RaftNodeCallbacks
+
+  #isRunning = false
+  #isTurnPlanned = false
+  #isTickDue = false
+  #stopTicking: (() => void) | null = null
+  #inbox: Input[] = []
+  #inboxMessages = 0
+  #inboxBytes = 0
+  #proposals: Proposal[] = []
+  #turnedAway: ProposalResult[] = []
+  #durableToken = 0
+  #gated: OutgoingMessage[] = []
+  /** Waiting behind a restore that is under way. */
+  #diskBacklog: DiskOperation[] = []
+  #isRestoring = false
+  #reads = new Map<number, (result: ReadResult) => void>()
+  #changes = new Map<number, (result: ProposalResult) => void>()
+  #transfers: TransferWait[] = []
+  /** Own numbers fall, so that they never meet those of the caller's proposals. */
+  #nextOwnId = -1
+
+  constructor(start: RaftNodeStart) {
+    this.#core = start.core
+    this.#disk = start.disk
+    this.#transport = start.transport
+    this.#clock = start.clock
+    this.#scheduler = start.scheduler
+    this.#limits = start.limits
+    this.#callbacks = start.callbacks
+  }
+
+  start(): void {
+    this.#isRunning = true
+    this.#disk.onDurable = (token) => {
+      this.#submit({ type: 'persisted', token })
+    }
+    this.#disk.onFailed = (error) => {
+      this.#fail(error)
+    }
+    // Sets a flag only: after a stall one tick is due, not all that were missed, which would be an election.
+    this.#stopTicking = this.#scheduler.every(this.#limits.tickMs, () => {
+      this.#isTickDue = true
+      this.#plan()
+    })
+    this.#plan()
+  }
+
+  /** Ends without a farewell; hand over first with transferLeadership. The disk is the caller's to close. */
+  stop(): void {
+    if (!this.#isRunning) return
+    this.#isRunning = false
+    this.#stopTicking?.()
+    for (const [id, resolve] of this.#reads) resolve({ id, ok: false, code: 'NOT_LEADER' })
+    for (const [id, resolve] of this.#changes) resolve({ id, ok: false, code: 'NOT_LEADER' })
+    for (const { resolve } of this.#transfers) resolve(false)
+    this.#reads.clear()
+    this.#changes.clear()
+    this.#transfers = []
+  }
+
+  /** From the mesh; `message.from` is who the connection has proven to be. Dropped when too many wait. */
+  receive(message: Message): void {
+    const bytes = messageBytes(message)
+    const { inboxMessagesMax, inboxBytesMax } = this.#limits
+    if (this.#inboxMessages >= inboxMessagesMax || this.#inboxBytes + bytes > inboxBytesMax) return
+    this.#inboxMessages += 1
+    this.#inboxBytes += bytes
+    this.#submit({ type: 'message', message })
+  }
+
+  /** Ids are the caller's, >= 0. Each is answered once through onProposals, in a later turn, unless the node stops. */
+  propose(proposals: readonly Proposal[]): void {
+    for (const proposal of proposals) {
+      if (this.#proposals.length < this.#limits.inboxProposalsMax) this.#proposals.push(proposal)
+      else this.#turnedAway.push({ id: proposal.id, ok: false, code: 'OVERLOADED' })
+    }
+    this.#plan()
+  }
+
+  /** Resolves with an index that, once applied here, makes a read linearizable; refused when this node does not lead. */
+  readIndex(): Promise<ReadResult> {
+    const id = this.#takeOwnId()
+    if (!this.#isRunning) return Promise.resolve({ id, ok: false, code: 'NOT_LEADER' })
+    return new Promise((resolve) => {
+      this.#reads.set(id, resolve)
+      this.#submit({ type: 'read', id })
+    })
+  }
+
+  /**
+   * Resolves once the joint step is logged or refused; the change is over when a committed configuration that is not joint
+   * and has a higher index is seen in onStatus.
+   */
+  changeConfiguration(target: ConfigurationRecord): Promise<ProposalResult> {
+    const id = this.#takeOwnId()
+    if (!this.#isRunning) return Promise.resolve({ id, ok: false, code: 'NOT_LEADER' })
+    return new Promise((resolve) => {
+      this.#changes.set(id, resolve)
+      const nowMs = this.#clock.nowMs()
+      this.#submit({ type: 'changeConfiguration', id, target, nowMs })
+    })
+  }
+
+  /** @returns whether this node has given up leadership; false when it does not lead or nobody took over in time. */
+  transferLeadership(target: NodeId | null): Promise<boolean> {
+    const { role, term } = this.#core.status
+    if (!this.#isRunning || role !== 'leader') return Promise.resolve(false)
+    return new Promise((resolve) => {
+      this.#transfers.push({ term, resolve })
+      this.#submit({ type: 'transfer', target })
+    })
+  }
+
+  /** Apply has reached `index`; `timeMs`: log time of that entry. */
+  applied(index: Index, timeMs: number): void {
+    this.#submit({ type: 'applied', index, timeMs })
+  }
+
+  /** The state through `position` is durable outside the log. */
+  compact(position: Position): void {
+    this.#submit({ type: 'compact', position })
+  }
+
+  snapshotSent(to: NodeId): void {
+    this.#submit({ type: 'snapshotSent', to })
+  }
+
+  snapshotFailed(to: NodeId): void {
+    this.#submit({ type: 'snapshotFailed', to })
+  }
+
+  /** The connection to `to` broke: what was on its way may be lost. */
+  unreachable(to: NodeId): void {
+    this.#submit({ type: 'unreachable', to })
+  }
+
+  status(): FullStatus {
+    return this.#core.fullStatus
+  }
+
+  #takeOwnId(): number {
+    const id = this.#nextOwnId
+    this.#nextOwnId -= 1
+    return id
+  }
+
+  #submit(input: Input): void {
+    if (!this.#isRunning) return
+    this.#inbox.push(input)
+    this.#plan()
+  }
+
+  /** One turn after the I/O of this loop iteration, so that all of it shares the turn. */
+  #plan(): void {
+    if (!this.#isRunning || this.#isTurnPlanned) return
+    this.#isTurnPlanned = true
+    this.#scheduler.soon(() => {
+      this.#isTurnPlanned = false
+      if (!this.#isRunning) return
+      try {
+        this.#turn()
+      } catch (error) {
+        this.#fail(error instanceof Error ? error : new Error(String(error)))
+      }
+    })
+  }
+
+  #turn(): void {
+    const inputs = this.#inbox
+    this.#inbox = []
+    this.#inboxMessages = 0
+    this.#inboxBytes = 0
+    for (const input of inputs) {
+      if (input.type === 'persisted') this.#durableToken = input.token
+      this.#core.step(input)
+    }
+    this.#stepProposals()
+    // Last, so that a leader's message that arrived during a stall is heard before its silence is counted.
+    if (this.#isTickDue) {
+      this.#isTickDue = false
+      this.#core.step({ type: 'tick', nowMs: this.#clock.nowMs() })
+    }
+    this.#releaseGated()
+    for (let effects = this.#core.takeEffects(); effects !== null;) {
+      this.#carryOut(effects)
+      effects = this.#isRunning ? this.#core.takeEffects() : null
+    }
+    this.#settleTransfers()
+  }
+
+  #stepProposals(): void {
+    if (this.#turnedAway.length > 0) {
+      this.#callbacks.onProposals(this.#turnedAway)
+      this.#turnedAway = []
+    }
+    if (this.#proposals.length === 0) return
+    const proposals = this.#proposals
+    this.#proposals = []
+    const nowMs = this.#clock.nowMs()
+    this.#core.step({ type: 'propose', proposals, nowMs })
+  }
+
+  #carryOut(effects: Effects): void {
+    // Messages first: what they rest on holds them back, and the others need not wait for a write call that blocks.
+    for (const outgoing of effects.messages) this.#send(outgoing)
+    for (const operation of effects.disk) this.#toDisk(operation)
+    if (effects.status !== null) this.#callbacks.onStatus(effects.status)
+    if (effects.proposals.length > 0) this.#answerProposals(effects.proposals)
+    if (effects.committed.length > 0) this.#callbacks.onCommitted(effects.committed)
+    for (const result of effects.reads) {
+      this.#reads.get(result.id)?.(result)
+      this.#reads.delete(result.id)
+    }
+    for (const to of effects.sendSnapshots) this.#callbacks.onSendSnapshot(to)
+  }
+
+  #send(outgoing: OutgoingMessage): void {
+    if (outgoing.afterToken <= this.#durableToken) this.#transport.send(outgoing.message)
+    else if (this.#gated.length < this.#limits.gatedMessagesMax) this.#gated.push(outgoing)
+  }
+
+  #releaseGated(): void {
+    if (this.#gated.length === 0) return
+    const gated = this.#gated
+    this.#gated = []
+    for (const outgoing of gated) this.#send(outgoing)
+  }
+
+  #toDisk(operation: DiskOperation): void {
+    if (this.#isRestoring) {
+      this.#diskBacklog.push(operation)
+      return
+    }
+    switch (operation.type) {
+      case 'write':
+        this.#disk.write(operation.write)
+        return
+      case 'reset':
+        this.#disk.reset(operation.position, operation.token)
+        return
+      case 'compact':
+        this.#disk.compact(operation.position)
+        return
+      case 'restore':
+        this.#restore(operation.position, operation.configuration)
+        return
+    }
+  }
+
+  /** Everything for the disk queues up behind it; the core goes on, and its promises wait for their writes. */
+  #restore(position: Position, configuration: Uint8Array): void {
+    this.#isRestoring = true
+    this.#callbacks.onRestore(position, configuration).then(
+      () => {
+        this.#isRestoring = false
+        const backlog = this.#diskBacklog
+        this.#diskBacklog = []
+        if (!this.#isRunning) return
+        for (const operation of backlog) this.#toDisk(operation)
+      },
+      (error: unknown) => {
+        this.#fail(new Error(`snapshot of ${position.index} was not taken over`, { cause: error }))
+      },
+    )
+  }
+
+  #answerProposals(results: readonly ProposalResult[]): void {
+    if (this.#changes.size === 0) {
+      this.#callbacks.onProposals(results)
+      return
+    }
+    const others: ProposalResult[] = []
+    for (const result of results) {
+      const resolve = this.#changes.get(result.id)
+      this.#changes.delete(result.id)
+      if (resolve === undefined) others.push(result)
+      else resolve(result)
+    }
+    if (others.length > 0) this.#callbacks.onProposals(others)
+  }
+
+  #settleTransfers(): void {
+    if (this.#transfers.length === 0) return
+    const { role, term, transferTarget } = this.#core.fullStatus
+    this.#transfers = this.#transfers.filter((wait) => {
+      const isLeading = role === 'leader' && term === wait.term
+      if (isLeading && transferTarget !== null) return true
+      wait.resolve(!isLeading)
+      return false
+    })
+  }
+
+  #fail(error: Error): void {
+    if (!this.#isRunning) return
+    this.stop()
+    this.#callbacks.onFatal(error)
+  }
+}
+
+function messageBytes(message: Message): number {
+  if (message.type !== 'appendRequest') return 64
+  let bytes = 64
+  for (const entry of message.entries) bytes += entryBytes(entry)
+  return bytes
+}

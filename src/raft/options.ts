@@ -1,0 +1,61 @@
+import { assert } from '../lib/assert.ts'
+
+/** Times in ticks of the driver (50 ms by default), sizes in bytes of entry bodies and headers. */
+export interface CoreOptions {
+  readonly heartbeatTicks: number
+  /** A leader silent this long is no longer protected from elections; a leader without its quorum steps down. */
+  readonly electionTimeoutTicks: number
+  /** Each wait for a leader is drawn from electionTimeoutTicks..electionTimeoutTicksMax. */
+  readonly electionTimeoutTicksMax: number
+  /** Of one append request; a single larger entry still goes alone. */
+  readonly appendBytesMax: number
+  /** Sent to one peer and not yet acknowledged. */
+  readonly windowBytesMax: number
+  readonly windowMessagesMax: number
+  /** Logged by this leader and not yet committed; beyond it proposals are refused before logging. */
+  readonly uncommittedBytesMax: number
+  /** Handed to apply and not yet reported applied; beyond it proposals are refused. */
+  readonly applyLagEntriesMax: number
+  /** Committed entries handed out at once. */
+  readonly applyBytesMax: number
+  readonly readsMax: number
+  /** How far log time may run ahead of the quorum's clocks. */
+  readonly clockSkewMaxMs: number
+  /** A learner may become a voter when it lacks no more than this. */
+  readonly promotionLagEntriesMax: number
+  /** A leader whose oldest write has waited this long hands over. */
+  readonly diskStallTicks: number
+}
+
+const MIB = 1024 * 1024
+
+export const defaultCoreOptions: CoreOptions = {
+  heartbeatTicks: 2,
+  electionTimeoutTicks: 12,
+  electionTimeoutTicksMax: 24,
+  appendBytesMax: MIB / 2,
+  windowBytesMax: 8 * MIB,
+  windowMessagesMax: 128,
+  uncommittedBytesMax: 64 * MIB,
+  applyLagEntriesMax: 65_536,
+  applyBytesMax: 8 * MIB,
+  readsMax: 65_536,
+  clockSkewMaxMs: 2_000,
+  promotionLagEntriesMax: 1_000,
+  diskStallTicks: 60,
+}
+
+/** @throws {AssertionError} when the options contradict each other. */
+export function checkOptions(options: CoreOptions): void {
+  for (const [name, value] of Object.entries(options)) {
+    assert(Number.isSafeInteger(value) && value > 0, `${name} is a positive integer`)
+  }
+  assert(
+    options.heartbeatTicks * 2 <= options.electionTimeoutTicks,
+    'an election timeout spans at least two heartbeats',
+  )
+  assert(
+    options.electionTimeoutTicks < options.electionTimeoutTicksMax,
+    'election timeouts are drawn from a range, or split votes repeat',
+  )
+}

@@ -1,0 +1,26 @@
+import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import { hasOtherStore, memberIds } from './configuration.ts'
+import { Progress } from './progress.ts'
+import type { State } from './state.ts'
+
+/**
+ * Brings the leader's list of peers in line with the configuration in force. A peer that came back with another disk
+ * starts from nothing: what the old disk acknowledged is not on the new one.
+ */
+export function syncPeers(state: State, before: ConfigurationRecord | null = null): void {
+  const ids = memberIds(state.configuration)
+  const { members } = state.memberships.current.record
+  for (const id of state.progress.keys()) {
+    const old = before?.members.find((member) => member.id === id)
+    const now = members.find((member) => member.id === id)
+    const isReplaced = old !== undefined && now !== undefined && hasOtherStore(old, now)
+    if (isReplaced || !ids.includes(id)) state.progress.delete(id)
+  }
+  for (const id of ids) {
+    if (id === state.id || state.progress.has(id)) continue
+    state.progress.set(id, new Progress(id, state.log.lastIndex + 1, state.ticks))
+  }
+  if (state.transfer !== null && !state.configuration.voters.includes(state.transfer.target)) {
+    state.transfer = null
+  }
+}

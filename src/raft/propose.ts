@@ -1,0 +1,64 @@
+import { ENTRY_BODY_BYTES_MAX, ENTRY_HEADER_BYTES } from './entry-codec.ts'
+import type { RefusalCode } from './effects.ts'
+import type { Proposal } from './input.ts'
+import { appendAsLeader, nextStampMs } from './leader-log.ts'
+import type { State } from './state.ts'
+
+export function propose(state: State, proposals: readonly Proposal[], nowMs: number): void {
+  state.nowMs = nowMs
+  if (isClockUnknown(state)) {
+    for (const proposal of proposals) hold(state, proposal)
+    return
+  }
+  releaseHeld(state)
+  const timeMs = nextStampMs(state)
+  for (const proposal of proposals) log(state, proposal, timeMs)
+}
+
+/** Proposals that waited for the clocks of a quorum, in the order they came. */
+export function releaseHeld(state: State): void {
+  if (state.held.length === 0 || isClockUnknown(state)) return
+  const held = state.held
+  state.held = []
+  state.heldBytes = 0
+  propose(state, held, state.nowMs)
+}
+
+/** Only for the round trip after an election: a new leader with a wrong clock must not stamp by it unchecked. */
+function isClockUnknown(state: State): boolean {
+  if (state.role !== 'leader') return false
+  return state.logTime.quorumMs(state.configuration, state.id, state.nowMs) === null
+}
+
+function log(state: State, proposal: Proposal, timeMs: number): void {
+  const { id, data } = proposal
+  const code = refusalOf(state, data, state.uncommittedBytes)
+  if (code !== null) {
+    state.proposalResults.push({ id, ok: false, code })
+    return
+  }
+  const { index, term } = appendAsLeader(state, 'command', data, timeMs)
+  state.proposalResults.push({ id, ok: true, index, term })
+}
+
+function hold(state: State, proposal: Proposal): void {
+  const { id, data } = proposal
+  const code = refusalOf(state, data, state.uncommittedBytes + state.heldBytes)
+  if (code !== null) {
+    state.proposalResults.push({ id, ok: false, code })
+    return
+  }
+  state.held.push(proposal)
+  state.heldBytes += data.length + ENTRY_HEADER_BYTES
+}
+
+/** Refuses before logging: what is logged takes effect sooner or later, whatever its caller was told. */
+function refusalOf(state: State, data: Uint8Array, bytesAhead: number): RefusalCode | null {
+  const { uncommittedBytesMax, applyLagEntriesMax } = state.options
+  if (state.role !== 'leader' || state.transfer !== null) return 'NOT_LEADER'
+  if (data.length > ENTRY_BODY_BYTES_MAX) return 'TOO_LARGE'
+  if (state.commit - state.applied >= applyLagEntriesMax) return 'OVERLOADED'
+  const bytes = data.length + ENTRY_HEADER_BYTES
+  if (bytesAhead > 0 && bytesAhead + bytes > uncommittedBytesMax) return 'OVERLOADED'
+  return null
+}

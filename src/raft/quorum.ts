@@ -1,0 +1,30 @@
+import type { Configuration, NodeId } from './types.ts'
+
+/** The highest value that a majority of `voters` has reached. Infinity for no voters: an absent half hinders nothing. */
+export function majorityValue(voters: readonly NodeId[], valueOf: (id: NodeId) => number): number {
+  if (voters.length === 0) return Infinity
+  // Sorted on every call: progress moves out of order, and a list kept sorted by hand has cost others a commit.
+  const values = voters.map(valueOf).sort((a, b) => b - a)
+  return values[Math.floor(voters.length / 2)] ?? 0
+}
+
+/** The highest value that a quorum has reached: a majority of each half while a change is joint (Raft paper 6). */
+export function quorumValue(configuration: Configuration, valueOf: (id: NodeId) => number): number {
+  return Math.min(
+    majorityValue(configuration.voters, valueOf),
+    majorityValue(configuration.outgoingVoters, valueOf),
+  )
+}
+
+export type ElectionOutcome = 'won' | 'lost' | 'pending'
+
+/** Votes of nodes that are no voters count for nothing. */
+export function electionOutcome(
+  configuration: Configuration,
+  votes: ReadonlyMap<NodeId, boolean>,
+): ElectionOutcome {
+  const granted = quorumValue(configuration, (id) => (votes.get(id) === true ? 1 : 0))
+  if (granted >= 1) return 'won'
+  const reachable = quorumValue(configuration, (id) => (votes.get(id) === false ? 0 : 1))
+  return reachable >= 1 ? 'pending' : 'lost'
+}

@@ -1,0 +1,81 @@
+import type { ReadResult } from './effects.ts'
+import type { Index } from './types.ts'
+
+interface Round {
+  readonly sequence: number
+  readonly index: Index
+  readonly ids: readonly number[]
+}
+
+/**
+ * Linearizable reads without a log entry (dissertation 6.4). A round takes the commit index, and holds once a quorum has
+ * answered a heartbeat that left after the round began. Rounds are numbered and the number never falls or repeats, so a
+ * late answer to an older heartbeat cannot confirm a newer read. One round is out at a time; reads that arrive meanwhile
+ * share the next.
+ */
+export class ReadQueue {
+  readonly #readsMax: number
+  #sequence = 0
+  #waiting: number[] = []
+  #out: Round | null = null
+  #results: ReadResult[] = []
+
+  constructor(readsMax: number) {
+    this.#readsMax = readsMax
+  }
+
+  /** Of the newest round; every heartbeat carries it. */
+  get sequence(): number {
+    return this.#sequence
+  }
+
+  get hasWaiting(): boolean {
+    return this.#waiting.length > 0
+  }
+
+  get isRoundOut(): boolean {
+    return this.#out !== null
+  }
+
+  get length(): number {
+    return this.#waiting.length + (this.#out?.ids.length ?? 0)
+  }
+
+  add(id: number): void {
+    if (this.length >= this.#readsMax) this.#results.push({ id, ok: false, code: 'OVERLOADED' })
+    else this.#waiting.push(id)
+  }
+
+  refuse(id: number): void {
+    this.#results.push({ id, ok: false, code: 'NOT_LEADER' })
+  }
+
+  /** Begins a round for all that wait; those of a round still out join it, for a later answer confirms them too. */
+  begin(commit: Index): void {
+    this.#sequence += 1
+    const ids = this.#out === null ? this.#waiting : [...this.#out.ids, ...this.#waiting]
+    this.#out = { sequence: this.#sequence, index: commit, ids }
+    this.#waiting = []
+  }
+
+  /** @param sequence the highest that a quorum has answered. */
+  confirm(sequence: number): void {
+    if (this.#out === null || sequence < this.#out.sequence) return
+    for (const id of this.#out.ids) this.#results.push({ id, ok: true, index: this.#out.index })
+    this.#out = null
+  }
+
+  /** The leadership that the reads relied on has ended. */
+  refuseAll(): void {
+    for (const id of this.#out?.ids ?? []) this.refuse(id)
+    for (const id of this.#waiting) this.refuse(id)
+    this.#out = null
+    this.#waiting = []
+  }
+
+  takeResults(): readonly ReadResult[] {
+    const results = this.#results
+    this.#results = []
+    return results
+  }
+}

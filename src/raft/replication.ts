@@ -1,0 +1,235 @@
+import { assert } from '../lib/assert.ts'
+import { advanceCommit } from './commit.ts'
+import { ENTRY_HEADER_BYTES } from './entry-codec.ts'
+import type { Progress } from './progress.ts'
+import { quorumValue } from './quorum.ts'
+import { releaseHeld } from './propose.ts'
+import { becomeFollower } from './role.ts'
+import type { State } from './state.ts'
+import { continueTransfer, tickTransfer } from './transfer.ts'
+import type { Entry, Index, Message, Position } from './types.ts'
+
+type AppendResponse = Extract<Message, { type: 'appendResponse' }>
+type HeartbeatResponse = Extract<Message, { type: 'heartbeatResponse' }>
+
+/** The leader's half of replication (paper 5.3). The follower's is in follow.ts. */
+export function tickLeader(state: State): void {
+  if (!hasQuorumContact(state)) {
+    // Cut off: the others have elected someone else or will, and nobody here should wait for us (dissertation 6.2).
+    becomeFollower(state, state.term, null)
+    return
+  }
+  state.heartbeatElapsedTicks += 1
+  if (state.heartbeatElapsedTicks >= state.options.heartbeatTicks) {
+    state.heartbeatElapsedTicks = 0
+    state.isHeartbeatDue = true
+  }
+  expireSnapshots(state)
+  tickTransfer(state)
+  releaseHeld(state)
+}
+
+function hasQuorumContact(state: State): boolean {
+  const contactTick = quorumValue(state.configuration, (id) =>
+    id === state.id ? state.ticks : (state.progress.get(id)?.lastContactTick ?? 0),
+  )
+  return state.ticks - contactTick <= state.options.electionTimeoutTicks
+}
+
+/** A snapshot that was sent but never acknowledged was not taken: look again where the peer stands. */
+function expireSnapshots(state: State): void {
+  for (const progress of state.progress.values()) {
+    if (progress.state !== 'snapshot' || progress.snapshotSentTick === null) continue
+    const ageTicks = state.ticks - progress.snapshotSentTick
+    if (ageTicks >= state.options.electionTimeoutTicks) progress.becomeProbe(0)
+  }
+}
+
+/** Everything the leader owes its peers after the inputs of one turn, so that what came in together leaves together. */
+export function sendDue(state: State): void {
+  if (state.role !== 'leader') return
+  beginReadRound(state)
+  const shared: SharedSlice = { from: 0, entries: [] }
+  for (const progress of state.progress.values()) {
+    sendAppends(state, progress, shared)
+    const commit = Math.min(state.commit, progress.matchIndex)
+    if (!state.isHeartbeatDue && commit <= progress.commitSent) continue
+    // The commit index is told as soon as it moves, for a controller answers a write only once it has applied it; a
+    // heartbeat carries it no further than the peer is known to agree.
+    progress.commitSent = Math.max(progress.commitSent, commit)
+    const readSequence = state.reads.sequence
+    state.send(progress.id, { type: 'heartbeatRequest', commit, readSequence }, 0)
+  }
+  state.isHeartbeatDue = false
+}
+
+function beginReadRound(state: State): void {
+  if (!state.reads.hasWaiting || !state.hasCommittedInTerm) return
+  // A round still out is given until the next heartbeat; then it and all that wait go round together.
+  if (state.reads.isRoundOut && !state.isHeartbeatDue) return
+  state.reads.begin(state.commit)
+  state.isHeartbeatDue = true
+  confirmReads(state)
+}
+
+function confirmReads(state: State): void {
+  const acked = quorumValue(state.configuration, (id) =>
+    id === state.id ? state.reads.sequence : (state.progress.get(id)?.ackedReadSequence ?? 0),
+  )
+  state.reads.confirm(acked)
+}
+
+/** Peers at the same place are sent the same array, so that the mesh need pack it only once. */
+interface SharedSlice {
+  from: Index
+  entries: readonly Entry[]
+}
+
+function sendAppends(state: State, progress: Progress, shared: SharedSlice): void {
+  const { log, options } = state
+  while (isSendPossible(state, progress)) {
+    const from = progress.nextIndex
+    const previousTerm = log.termAt(from - 1)
+    if (previousTerm === null) {
+      requestSnapshot(state, progress)
+      return
+    }
+    if (shared.from !== from) {
+      shared.entries = log.slice(from, log.lastIndex, options.appendBytesMax)
+      shared.from = from
+    }
+    const { entries } = shared
+    sendAppend(state, progress, { term: previousTerm, index: from - 1 }, entries)
+    if (progress.state === 'probe') progress.isProbeOut = true
+    else progress.addInflight(from + entries.length - 1, bytesOf(entries))
+    // What a follower is told here it takes as far as this request goes.
+    const told = Math.min(state.commit, from + entries.length - 1)
+    if (progress.state === 'replicate') progress.commitSent = Math.max(progress.commitSent, told)
+  }
+}
+
+function isSendPossible(state: State, progress: Progress): boolean {
+  switch (progress.state) {
+    case 'probe':
+      return !progress.isProbeOut
+    case 'replicate':
+      return (
+        progress.nextIndex <= state.log.lastIndex &&
+        progress.messagesInFlight < state.options.windowMessagesMax &&
+        progress.bytesInFlight < state.options.windowBytesMax
+      )
+    case 'snapshot':
+      return false
+  }
+}
+
+function bytesOf(entries: readonly Entry[]): number {
+  let bytes = entries.length * ENTRY_HEADER_BYTES
+  for (const entry of entries) bytes += entry.data.length
+  return bytes
+}
+
+/** May leave before the entries are on the leader's own disk: the disk works beside the network (dissertation 10.2.1). */
+function sendAppend(
+  state: State,
+  progress: Progress,
+  previous: Position,
+  entries: readonly Entry[],
+): void {
+  const { commit } = state
+  state.send(progress.id, { type: 'appendRequest', previous, commit, entries }, 0)
+}
+
+/** Only to a peer that is there: a snapshot is much work to send to nobody. */
+function requestSnapshot(state: State, progress: Progress): void {
+  const silenceTicks = state.ticks - progress.lastContactTick
+  if (silenceTicks >= state.options.electionTimeoutTicks) {
+    progress.isProbeOut = true
+    return
+  }
+  progress.becomeSnapshot()
+  state.snapshotsWanted.push(progress.id)
+}
+
+export function onAppendResponse(state: State, message: AppendResponse): void {
+  const progress = state.progress.get(message.from)
+  if (state.role !== 'leader' || progress === undefined) return
+  progress.lastContactTick = state.ticks
+  if (message.success) onMatch(state, progress, message.matchIndex)
+  else onRefused(state, progress, message)
+}
+
+function onMatch(state: State, progress: Progress, matchIndex: Index): void {
+  if (matchIndex > state.log.lastIndex) return
+  const isNews = progress.acknowledge(matchIndex)
+  const isInLog = progress.matchIndex >= state.log.base.index
+  if (progress.state === 'probe' || (progress.state === 'snapshot' && isInLog && isNews)) {
+    progress.becomeReplicate()
+  }
+  if (!isNews) return
+  continueTransfer(state)
+  // Last: a leader may find itself out of office here.
+  advanceCommit(state)
+}
+
+/** The logs differ before what was sent. Goes back a whole term of the follower's a round, never below what matched. */
+function onRefused(state: State, progress: Progress, message: AppendResponse): void {
+  const { rejectedIndex, hint } = message
+  if (rejectedIndex <= progress.matchIndex) return
+  if (progress.state === 'replicate') {
+    progress.becomeProbe(progress.matchIndex + 1)
+    return
+  }
+  if (progress.state !== 'probe' || rejectedIndex !== progress.nextIndex - 1) return
+  const agreed = state.log.lastPositionUpToTerm(hint.index, hint.term)
+  progress.becomeProbe(Math.min(rejectedIndex, agreed.index + 1))
+}
+
+export function onHeartbeatResponse(state: State, message: HeartbeatResponse): void {
+  const progress = state.progress.get(message.from)
+  if (state.role !== 'leader' || progress === undefined) return
+  progress.lastContactTick = state.ticks
+  progress.ackedReadSequence = Math.max(progress.ackedReadSequence, message.readSequence)
+  state.logTime.observe(message.from, message.clockMs, state.nowMs)
+  progress.isProbeOut = false
+  lookForLoss(state, progress)
+  confirmReads(state)
+  releaseHeld(state)
+}
+
+/**
+ * A request that got lost is noticed by asking whether the follower has all that was sent: it refuses at once if not,
+ * and its answer merely waits for its disk if so. At most once a heartbeat.
+ */
+function lookForLoss(state: State, progress: Progress): void {
+  if (progress.state !== 'replicate' || progress.matchIndex >= progress.nextIndex - 1) return
+  if (state.ticks - progress.lastLossCheckTick < state.options.heartbeatTicks) return
+  progress.lastLossCheckTick = state.ticks
+  const previousTerm = state.log.termAt(progress.nextIndex - 1)
+  if (previousTerm === null) return
+  sendAppend(state, progress, { term: previousTerm, index: progress.nextIndex - 1 }, [])
+}
+
+export function onSnapshotSent(state: State, to: string): void {
+  const progress = state.progress.get(to)
+  if (progress?.state === 'snapshot') progress.snapshotSentTick = state.ticks
+}
+
+/** Tried again when the peer next answers a heartbeat. */
+export function onSnapshotFailed(state: State, to: string): void {
+  const progress = state.progress.get(to)
+  if (progress?.state !== 'snapshot') return
+  progress.becomeProbe(0)
+  progress.isProbeOut = true
+}
+
+export function onUnreachable(state: State, to: string): void {
+  const progress = state.progress.get(to)
+  if (progress?.state === 'replicate') progress.becomeProbe(0)
+}
+
+/** The leader's own disk has taken more. */
+export function onOwnEntriesDurable(state: State): void {
+  assert(state.role === 'leader', 'only a leader counts its own disk')
+  advanceCommit(state)
+}

@@ -1,0 +1,70 @@
+import { assert } from '../lib/assert.ts'
+import { appendAsLeader } from './leader-log.ts'
+import { entryBytes } from './log.ts'
+import { syncPeers } from './peers.ts'
+import type { State } from './state.ts'
+import type { NodeId, Role, Term } from './types.ts'
+
+const NO_BYTES = new Uint8Array(0)
+
+/** What belongs to one role or one leadership must not outlive it. */
+function enterRole(state: State, role: Role, leader: NodeId | null): void {
+  state.role = role
+  state.leader = leader
+  state.votes.clear()
+  state.ownVoteToken = null
+  state.isTransferCampaign = false
+  state.transfer = null
+  state.isHeartbeatDue = false
+  state.progress.clear()
+  state.logTime.clear()
+  state.uncommittedBytes = 0
+  state.reads.refuseAll()
+  for (const { id } of state.held) {
+    state.proposalResults.push({ id, ok: false, code: 'NOT_LEADER' })
+  }
+  state.held = []
+  state.heldBytes = 0
+  state.resetElectionTimer()
+}
+
+/** Also for a node that stays a follower and learns a new term or leader. */
+export function becomeFollower(state: State, term: Term, leader: NodeId | null): void {
+  const isNewTerm = term > state.term
+  if (isNewTerm) {
+    state.setTermAndVote(term, null)
+    // Nothing is yet known to equal the new leader's log, beyond what is committed.
+    state.matched = state.commit
+  }
+  enterRole(state, 'follower', leader)
+  state.leaderSilenceTicks = 0
+}
+
+/** Asks whether an election could be won, without disturbing anyone's term (dissertation 9.6). */
+export function becomePreCandidate(state: State): void {
+  assert(state.role !== 'leader', 'a leader does not campaign')
+  enterRole(state, 'preCandidate', null)
+}
+
+export function becomeCandidate(state: State): void {
+  assert(state.role !== 'leader', 'a leader does not campaign')
+  state.setTermAndVote(state.term + 1, state.id)
+  state.matched = state.commit
+  enterRole(state, 'candidate', null)
+  state.ownVoteToken = state.durability.hardStateToken
+}
+
+export function becomeLeader(state: State): void {
+  assert(state.role === 'candidate', 'only a candidate is elected')
+  enterRole(state, 'leader', state.id)
+  state.heartbeatElapsedTicks = 0
+  syncPeers(state)
+  const { commit, log } = state
+  for (let index = commit + 1; index <= log.lastIndex; index += 1) {
+    state.uncommittedBytes += entryBytes(log.at(index))
+  }
+  // An entry of the new term is what lets those before it commit (paper 5.4.2, figure 8; 8).
+  appendAsLeader(state, 'noop', NO_BYTES)
+  // At once, for the answers bring the clocks that proposals are stamped by.
+  state.isHeartbeatDue = true
+}

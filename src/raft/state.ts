@@ -1,0 +1,163 @@
+import { assert } from '../lib/assert.ts'
+import type { Random } from '../lib/random.ts'
+import { isVoter, MembershipHistory } from './configuration.ts'
+import type { Membership } from './configuration.ts'
+import { Durability } from './durability.ts'
+import type { DiskOperation, OutgoingMessage, ProposalResult } from './effects.ts'
+import type { Proposal } from './input.ts'
+import type { RaftLog } from './log.ts'
+import { LogTime } from './log-time.ts'
+import type { CoreOptions } from './options.ts'
+import type { Progress } from './progress.ts'
+import { ReadQueue } from './read-index.ts'
+import type { Configuration, Index, Message, MessageBody, NodeId, Role, Term } from './types.ts'
+
+/** A transfer is bound to the leadership it began in: any change of role ends it. */
+export interface Transfer {
+  readonly target: NodeId
+  readonly startedTick: number
+  isTimeoutNowSent: boolean
+}
+
+export interface StateStart {
+  readonly id: NodeId
+  readonly options: CoreOptions
+  readonly random: Random
+  readonly term: Term
+  readonly votedFor: NodeId | null
+  readonly log: RaftLog
+  readonly membership: Membership
+  readonly commit: Index
+  readonly applied: Index
+  readonly timeFloorMs: number
+}
+
+/** Everything one node knows (Raft paper, figure 2), shared by the subjects of this folder. Only they may change it. */
+export class State {
+  readonly id: NodeId
+  readonly options: CoreOptions
+  readonly random: Random
+  readonly log: RaftLog
+  readonly memberships: MembershipHistory
+  readonly durability: Durability
+  readonly logTime = new LogTime()
+  readonly reads: ReadQueue
+
+  role: Role = 'follower'
+  leader: NodeId | null = null
+  #term: Term
+  #votedFor: NodeId | null
+  /** Never falls. */
+  commit: Index
+  /** Highest index known to equal this term's leader's log: commit follows the leader only up to here. */
+  matched: Index
+  /** Handed to apply. */
+  emitted: Index
+  /** Reported applied. */
+  applied: Index
+  /** Stamps never fall below it: log time of the state, which may lie before the kept log. */
+  timeFloorMs: number
+
+  ticks = 0
+  nowMs = 0
+  /** Since a leader was heard, a vote was given, or an election began. */
+  electionElapsedTicks = 0
+  electionDeadlineTicks = 0
+  /** Since a message of the current leader; what protects it from elections. */
+  leaderSilenceTicks = 0
+  heartbeatElapsedTicks = 0
+
+  votes = new Map<NodeId, boolean>()
+  /** Its own vote counts once this write is durable; null when no vote of its own is on its way. */
+  ownVoteToken: number | null = null
+  /** Whether this campaign was ordered by the leader (dissertation 3.10). */
+  isTransferCampaign = false
+
+  /** Leader only; the leader itself is not in it. */
+  progress = new Map<NodeId, Progress>()
+  uncommittedBytes = 0
+  /** Proposals that arrived before a quorum's clocks were known. */
+  held: Proposal[] = []
+  heldBytes = 0
+  transfer: Transfer | null = null
+  isHeartbeatDue = false
+
+  outbox: OutgoingMessage[] = []
+  proposalResults: ProposalResult[] = []
+  snapshotsWanted: NodeId[] = []
+  disk: DiskOperation[] = []
+
+  constructor(start: StateStart) {
+    this.id = start.id
+    this.options = start.options
+    this.random = start.random
+    this.log = start.log
+    this.memberships = new MembershipHistory(start.membership)
+    this.memberships.append(start.log.slice(start.log.base.index + 1, Infinity, Infinity))
+    this.durability = new Durability(start.log.lastIndex)
+    this.reads = new ReadQueue(start.options.readsMax)
+    this.#term = start.term
+    this.#votedFor = start.votedFor
+    this.commit = start.commit
+    this.matched = start.commit
+    this.emitted = start.applied
+    this.applied = start.applied
+    this.timeFloorMs = start.timeFloorMs
+  }
+
+  get term(): Term {
+    return this.#term
+  }
+
+  get votedFor(): NodeId | null {
+    return this.#votedFor
+  }
+
+  get configuration(): Configuration {
+    return this.memberships.current.configuration
+  }
+
+  get isVoter(): boolean {
+    return isVoter(this.configuration, this.id)
+  }
+
+  /** Paper 5.4.2: what an earlier term left behind is only known committed once an entry of this term is. */
+  get hasCommittedInTerm(): boolean {
+    return this.log.termAt(this.commit) === this.#term
+  }
+
+  /** Term and vote move together, into one write. A vote, once given in a term, stands. */
+  setTermAndVote(term: Term, votedFor: NodeId | null): void {
+    assert(term >= this.#term, 'a term never falls')
+    assert(
+      term > this.#term || this.#votedFor === null || this.#votedFor === votedFor,
+      'one vote a term',
+    )
+    if (term === this.#term && votedFor === this.#votedFor) return
+    this.#term = term
+    this.#votedFor = votedFor
+    this.durability.touchHardState()
+  }
+
+  /** @param afterToken the write that the message rests on; 0 for one that promises nothing. */
+  send(to: NodeId, body: MessageBody, afterToken: number, term: Term = this.#term): void {
+    this.outbox.push({ message: { ...body, from: this.id, to, term } as Message, afterToken })
+  }
+
+  /** Term, vote and entries not yet handed to the disk, as one write. */
+  flushWrite(): void {
+    const { durability, log } = this
+    const isHardStateDirty = durability.isHardStateDirty
+    if (!isHardStateDirty && durability.writtenIndex === log.lastIndex) return
+    const entries = log.slice(durability.writtenIndex + 1, log.lastIndex, Infinity)
+    const token = durability.issue(log.lastIndex, this.ticks)
+    const hardState = isHardStateDirty ? { term: this.#term, votedFor: this.#votedFor } : null
+    this.disk.push({ type: 'write', write: { token, hardState, entries, commit: this.commit } })
+  }
+
+  resetElectionTimer(): void {
+    const { electionTimeoutTicks, electionTimeoutTicksMax } = this.options
+    this.electionElapsedTicks = 0
+    this.electionDeadlineTicks = this.random.integer(electionTimeoutTicks, electionTimeoutTicksMax)
+  }
+}

@@ -1,0 +1,54 @@
+import type { State } from './state.ts'
+import type { NodeId } from './types.ts'
+
+/** The voter other than this node that was heard of lately and has most of the log; null when there is none. */
+export function furthestVoter(state: State): NodeId | null {
+  let best: NodeId | null = null
+  let bestMatch = -1
+  for (const progress of state.progress.values()) {
+    const silenceTicks = state.ticks - progress.lastContactTick
+    if (silenceTicks > state.options.electionTimeoutTicks) continue
+    if (!state.configuration.voters.includes(progress.id) || progress.matchIndex <= bestMatch) {
+      continue
+    }
+    best = progress.id
+    bestMatch = progress.matchIndex
+  }
+  return best
+}
+
+/**
+ * Leadership transfer (dissertation 3.10): proposals are refused while the target catches up, then it is told to campaign
+ * at once. Given up after an election timeout.
+ */
+export function startTransfer(state: State, target: NodeId | null): void {
+  if (state.role !== 'leader') return
+  const chosen = target ?? furthestVoter(state)
+  if (chosen === null || chosen === state.id || chosen === state.transfer?.target) return
+  if (!state.configuration.voters.includes(chosen)) return
+  state.transfer = { target: chosen, startedTick: state.ticks, isTimeoutNowSent: false }
+  continueTransfer(state)
+}
+
+/** Called whenever the target may have caught up. */
+export function continueTransfer(state: State): void {
+  const { transfer } = state
+  if (transfer === null || transfer.isTimeoutNowSent) return
+  if (state.progress.get(transfer.target)?.matchIndex !== state.log.lastIndex) return
+  transfer.isTimeoutNowSent = true
+  state.send(transfer.target, { type: 'timeoutNow' }, 0)
+}
+
+export function tickTransfer(state: State): void {
+  const { diskStallTicks, electionTimeoutTicks } = state.options
+  if (state.transfer !== null) {
+    const ageTicks = state.ticks - state.transfer.startedTick
+    if (ageTicks >= electionTimeoutTicks) state.transfer = null
+    return
+  }
+  // A leader that cannot write goes on committing through the others but can apply nothing itself.
+  const stalledSince = state.durability.oldestPendingTick
+  if (stalledSince !== null && state.ticks - stalledSince >= diskStallTicks) {
+    startTransfer(state, null)
+  }
+}
