@@ -1,0 +1,120 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { CommandKind, CommandSchema } from '../../proto/gen/command_pb.ts'
+import type { Command, RequestId } from '../../proto/gen/command_pb.ts'
+import { assert } from '../lib/assert.ts'
+import { problems } from '../lib/problems.ts'
+import type { AppliedEntry } from '../ports/machine.ts'
+import type { Outcome } from '../ports/proposer.ts'
+import type { Entry } from '../raft/types.ts'
+import type { CommandContext } from './commands/context.ts'
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from './commands/entity.ts'
+import { form } from './commands/form.ts'
+import { refused } from './commands/outcome.ts'
+import { createSession, deleteSession, expireSessions, touchSessions } from './commands/session.ts'
+import { requestKey } from './state.ts'
+import type { State } from './state.ts'
+
+/** The newest feature level whose commands this program knows. */
+export const featureLevel = 1
+
+type Handler = (state: State, payload: Uint8Array, context: CommandContext) => Outcome
+
+const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
+  [CommandKind.FORM, form],
+  [CommandKind.ENTITY_CREATE, createEntity],
+  [CommandKind.ENTITY_REPLACE, replaceEntity],
+  [CommandKind.ENTITY_PATCH, patchEntity],
+  [CommandKind.ENTITY_DELETE, deleteEntity],
+  [CommandKind.SESSION_CREATE, createSession],
+  [CommandKind.SESSION_DELETE, deleteSession],
+  [CommandKind.SESSION_TOUCH, touchSessions],
+  [CommandKind.SESSION_EXPIRE, expireSessions],
+])
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+}
+
+function hasMoved(state: State, command: Command): boolean {
+  for (const { entity, id, revision } of command.judgedOn) {
+    if ((state.get(entity, id)?.revision ?? 0) !== Number(revision)) return true
+  }
+  return false
+}
+
+function perform(state: State, command: Command, context: CommandContext): Outcome {
+  const handler = handlers.get(command.kind)
+  if (handler === undefined) throw new Error(`command kind ${command.kind} is unknown here`)
+  if (hasMoved(state, command)) return refused('REVISION_MOVED')
+  return handler(state, command.payload, context)
+}
+
+/** A caller's retry is answered with what its first try came to, through whichever controller either arrived. */
+function performOnce(
+  state: State,
+  command: Command,
+  request: RequestId,
+  context: CommandContext,
+): Outcome {
+  const key = requestKey(request.caller, hex(request.id))
+  const bodyHash = hex(request.bodyHash)
+  const judgement = state.requests.judge(key, request.id, bodyHash, context.logTimeMs)
+  if (judgement !== 'new') return judgement
+  const outcome = perform(state, command, context)
+  // A refusal that passes is no answer for good: the caller may ask again under the same id.
+  if (outcome.ok || problems[outcome.code].retry === 'never') {
+    const { index, logTimeMs: atMs } = context
+    state.rememberRequest(key, { atMs, bodyHash, index, outcome })
+  }
+  return outcome
+}
+
+function applyCommand(
+  state: State,
+  command: Command,
+  context: CommandContext,
+): Omit<AppliedEntry, 'index'> {
+  if (command.level > featureLevel) {
+    throw new Error(`a command of feature level ${command.level} is unknown here`)
+  }
+  const { request } = command
+  const run = (): Outcome =>
+    request === undefined
+      ? perform(state, command, context)
+      : performOnce(state, command, request, context)
+  if (command.origin === undefined) return { origin: null, outcome: run() }
+  const storeId = hex(command.origin.storeId)
+  const boot = Number(command.origin.boot)
+  const sequence = Number(command.origin.sequence)
+  const lowest = Number(command.origin.lowestOutstanding)
+  const isNew = state.origins.take(storeId, boot, sequence, lowest, context.index)
+  return { origin: { storeId, boot, sequence }, outcome: isNew ? run() : null }
+}
+
+/**
+ * Moves the state over one entry. Pure: state and entry decide, alone. The outcome is null for a noop, a
+ * configuration, and a command that took effect before.
+ * @throws when the entry is not the next one, can not be decoded, or is of a kind or level unknown here; the state is
+ * not to be used any more, for it may be half changed.
+ */
+export function apply(state: State, entry: Entry): AppliedEntry {
+  assert(entry.index === state.position.index + 1, 'entries are applied in order, without gaps')
+  const logTimeMs = Math.max(state.logTimeMs, entry.timeMs)
+  const context = { index: entry.index, logTimeMs }
+  state.logTimeMs = logTimeMs
+  state.forgetRequests()
+  let applied: Omit<AppliedEntry, 'index'> = { origin: null, outcome: null }
+  switch (entry.type) {
+    case 'noop':
+      break
+    case 'configuration':
+      // The entry may be a view into a large buffer, which must not be kept alive.
+      state.configuration = Uint8Array.from(entry.data)
+      break
+    case 'command':
+      applied = applyCommand(state, fromBinary(CommandSchema, entry.data), context)
+      break
+  }
+  state.position = { term: entry.term, index: entry.index }
+  return { index: entry.index, ...applied }
+}

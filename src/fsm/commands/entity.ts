@@ -1,0 +1,158 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { EntityDeleteSchema, EntityWriteSchema } from '../../../proto/gen/command_pb.ts'
+import type { EntityWrite } from '../../../proto/gen/command_pb.ts'
+import { checkFields } from '../../entities/check.ts'
+import type { Entity } from '../../entities/define.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { ProblemCode } from '../../lib/problems.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../state.ts'
+import type { CommandContext } from './context.ts'
+import { done, faulty, notFound, refused } from './outcome.ts'
+import { blockingReference, missingReference, removeWithReferences } from './references.ts'
+
+const idCharactersMax = 128
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** @throws when the bytes are no JSON object: the command is undecodable. */
+export function parseFields(json: Uint8Array): JsonObject {
+  const value = JSON.parse(utf8.decode(json)) as Json
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    throw new TypeError('the fields of a command are a JSON object')
+  }
+  return value as JsonObject
+}
+
+/** Only what may be written, so that a body can not set a read-only field whoever proposed it. */
+function writable(entity: Entity, fields: JsonObject, isCreate: boolean): JsonObject {
+  const kept: Record<string, Json> = {}
+  for (const name of Object.keys(fields)) {
+    const field = Object.hasOwn(entity.fields, name) ? entity.fields[name] : undefined
+    const value = fields[name]
+    if (field === undefined || value === undefined) continue
+    if (field.settable === 'always' || (field.settable === 'create' && isCreate)) {
+      kept[name] = value
+    }
+  }
+  return kept
+}
+
+function uniqueFault(state: State, entity: Entity, id: string, fields: JsonObject): Outcome | null {
+  const { indexes } = state.table(entity.name)
+  for (const name of Object.keys(fields)) {
+    const reason = entity.fields[name]?.unique ?? null
+    const value = fields[name]
+    if (reason === null || typeof value !== 'string') continue
+    const owner = indexes.owner(name, value)
+    if (owner !== undefined && owner !== id) {
+      return faulty({ field: name, reason: reason.replace('{value}', () => value), value })
+    }
+  }
+  return null
+}
+
+function fieldRefusal(
+  state: State,
+  entity: Entity,
+  id: string,
+  fields: JsonObject,
+): Outcome | null {
+  const fault = checkFields(entity, fields)
+  if (fault !== null) return faulty(fault)
+  return uniqueFault(state, entity, id, fields) ?? missingReference(state, entity, fields)
+}
+
+function guard(rules: Readonly<Record<string, ProblemCode>>, record: EntityRecord): Outcome | null {
+  for (const [field, code] of Object.entries(rules)) {
+    if (record[field] === true) return refused(code)
+  }
+  return null
+}
+
+interface DecodedWrite {
+  readonly entity: Entity
+  readonly write: EntityWrite
+  readonly fields: JsonObject
+}
+
+function decode(payload: Uint8Array, isCreate: boolean): DecodedWrite {
+  const write = fromBinary(EntityWriteSchema, payload)
+  const entity = entityNamed(write.entity)
+  return { entity, write, fields: writable(entity, parseFields(write.json), isCreate) }
+}
+
+/** Every required field is given; the zero of one would pass for a value otherwise. */
+function requiredFault(entity: Entity, fields: JsonObject): Outcome | null {
+  for (const [name, field] of Object.entries(entity.fields)) {
+    if (!field.isRequired || field.settable === 'never' || name in fields) continue
+    if (field.kind === 'text') return faulty({ field: name, reason: `${name} is required` })
+  }
+  return null
+}
+
+export function createEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const { entity, write, fields } = decode(payload, true)
+  if (write.id === '' || write.id.length > idCharactersMax) {
+    return faulty({ field: 'id', reason: 'id is not usable' })
+  }
+  if (state.get(entity.name, write.id) !== undefined) {
+    return faulty({ field: 'id', reason: 'id must be unique', value: write.id })
+  }
+  const refusal = requiredFault(entity, fields) ?? fieldRefusal(state, entity, write.id, fields)
+  if (refusal !== null) return refusal
+  const { index: revision, logTimeMs } = context
+  state.put(entity.name, {
+    ...fields,
+    id: write.id,
+    createdAt: logTimeMs,
+    updatedAt: logTimeMs,
+    revision,
+  })
+  return done(write.id)
+}
+
+function update(
+  state: State,
+  decoded: DecodedWrite,
+  context: CommandContext,
+  isPatch: boolean,
+): Outcome {
+  const { entity, write, fields } = decoded
+  const record = state.get(entity.name, write.id)
+  if (record === undefined) return notFound(entity.name, write.id)
+  const refusal =
+    guard(entity.refuse.update, record) ??
+    (isPatch ? null : requiredFault(entity, fields)) ??
+    fieldRefusal(state, entity, write.id, fields)
+  if (refusal !== null) return refusal
+  const cleared: Record<string, Json> = {}
+  for (const [name, field] of Object.entries(entity.fields)) {
+    if (!isPatch && field.settable === 'always') cleared[name] = field.zero
+  }
+  const base = { id: record.id, updatedAt: context.logTimeMs, revision: context.index }
+  state.put(entity.name, { ...record, ...cleared, ...fields, ...base })
+  return done(record.id)
+}
+
+/** PUT: every writable field as given, or zero; read-only ones and those fixed at creation stay. */
+export function replaceEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  return update(state, decode(payload, false), context, false)
+}
+
+/** PATCH: the fields given, others as they stand when it is applied. */
+export function patchEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  return update(state, decode(payload, false), context, true)
+}
+
+export function deleteEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const message = fromBinary(EntityDeleteSchema, payload)
+  const entity = entityNamed(message.entity)
+  const record = state.get(entity.name, message.id)
+  if (record === undefined) return notFound(entity.name, message.id)
+  const refusal = guard(entity.refuse.delete, record) ?? blockingReference(state, entity, record.id)
+  if (refusal !== null) return refusal
+  removeWithReferences(state, entity, record, context.index)
+  return done(record.id)
+}

@@ -1,0 +1,30 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { FormSchema } from '../../../proto/gen/command_pb.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../state.ts'
+import type { CommandContext } from './context.ts'
+import { parseFields } from './entity.ts'
+import { done, refused } from './outcome.ts'
+
+/** The first command of a cluster: its id and the records that it begins with. A formed cluster refuses another. */
+export function form(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const message = fromBinary(FormSchema, payload)
+  if (state.clusterId !== '') return refused('ENTITY_CAN_NOT_BE_UPDATED', 'the cluster is formed')
+  const decoded = message.records.map((record) => ({
+    entity: entityNamed(record.entity),
+    id: record.id,
+    fields: parseFields(record.json),
+  }))
+  for (const { entity, id, fields } of decoded) {
+    state.put(entity.name, {
+      ...fields,
+      id,
+      createdAt: context.logTimeMs,
+      updatedAt: context.logTimeMs,
+      revision: context.index,
+    })
+  }
+  state.clusterId = message.clusterId
+  return done(message.clusterId)
+}

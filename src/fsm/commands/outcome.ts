@@ -1,0 +1,21 @@
+import type { FieldFault, ProblemCode } from '../../lib/problems.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+
+type Refusal = Extract<Outcome, { ok: false }>
+
+export function done(id: string): Outcome {
+  return { ok: true, id }
+}
+
+export function refused(code: ProblemCode, detail: string | null = null): Refusal {
+  return { ok: false, code, fault: null, detail }
+}
+
+export function faulty(fault: FieldFault, code: ProblemCode = 'COULD_NOT_VALIDATE'): Refusal {
+  return { ok: false, code, fault, detail: null }
+}
+
+/** As the API family words it. */
+export function notFound(entity: string, id: string): Refusal {
+  return refused('NOT_FOUND', `${entity} with id ${id.slice(0, 128)} not found`)
+}

@@ -1,0 +1,133 @@
+import type { Entity } from '../../entities/define.ts'
+import type { Field, OnDelete } from '../../entities/fields.ts'
+import { entities, pluralOf } from '../../entities/registry.ts'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { elementsOf } from '../indexes.ts'
+import type { State } from '../state.ts'
+import { faulty, notFound } from './outcome.ts'
+
+/** Ids named in a refusal. */
+const shownIdsMax = 20
+
+/** A field of some kind that names records of another kind. */
+interface Referrer {
+  readonly entity: Entity
+  readonly name: string
+  readonly field: Field
+  readonly onDelete: OnDelete
+}
+
+const referrersOf: ReadonlyMap<string, readonly Referrer[]> = collectReferrers()
+
+function collectReferrers(): Map<string, Referrer[]> {
+  const found = new Map<string, Referrer[]>()
+  for (const entity of entities) {
+    for (const [name, field] of Object.entries(entity.fields)) {
+      if (field.reference === null) continue
+      const { to, onDelete } = field.reference
+      const referrers = found.get(to) ?? []
+      referrers.push({ entity, name, field, onDelete })
+      found.set(to, referrers)
+    }
+  }
+  return found
+}
+
+function roleFault(
+  state: State,
+  name: string,
+  to: string,
+  roles: readonly string[],
+): Outcome | null {
+  const unknown: string[] = []
+  for (const role of roles) {
+    if (!role.startsWith('@')) continue
+    const id = role.slice(1)
+    if (state.get(to, id) === undefined) unknown.push(id)
+  }
+  if (unknown.length === 0) return null
+  const reason = `no ${pluralOf(to)} found with the given ids`
+  return faulty({ field: name, reason, value: unknown.slice(0, shownIdsMax) })
+}
+
+/** The first of the given fields that names a record which does not exist; null when all do. */
+export function missingReference(state: State, entity: Entity, fields: JsonObject): Outcome | null {
+  for (const name of entity.indexes) {
+    const reference = entity.fields[name]?.reference
+    const value = fields[name]
+    if (reference === null || reference === undefined || value === undefined) continue
+    if (entity.fields[name]?.kind === 'roleList') {
+      const fault = roleFault(state, name, reference.to, value as readonly string[])
+      if (fault !== null) return fault
+      continue
+    }
+    for (const id of elementsOf(value)) {
+      if (state.get(reference.to, id) === undefined) return notFound(reference.to, id)
+    }
+  }
+  return null
+}
+
+function holders(state: State, referrer: Referrer, id: string): string[] {
+  const element = referrer.field.kind === 'roleList' ? `@${id}` : id
+  return [...state.table(referrer.entity.name).indexes.ids(referrer.name, element)]
+}
+
+/** Why the record can not go while others name it; null when it can. */
+export function blockingReference(state: State, entity: Entity, id: string): Outcome | null {
+  for (const referrer of referrersOf.get(entity.name) ?? []) {
+    if (referrer.onDelete !== 'refuse') continue
+    const ids = holders(state, referrer, id)
+    if (ids.length === 0) continue
+    const shown = ids.slice(0, shownIdsMax)
+    const reason = `entity type ${entity.plural} referenced by ${referrer.entity.plural}: [${shown.join(' ')}]`
+    const fault = { field: referrer.name, reason, value: shown }
+    return faulty(fault, 'CAN_NOT_DELETE_REFERENCED_ENTITY')
+  }
+  return null
+}
+
+function without(field: Field, value: Json | undefined, id: string): Json {
+  if (field.kind === 'reference') return field.zero
+  if (field.kind === 'map') {
+    return Object.fromEntries(Object.entries(value as JsonObject).filter(([key]) => key !== id))
+  }
+  const gone = field.kind === 'roleList' ? `@${id}` : id
+  return (value as readonly string[]).filter((element) => element !== gone)
+}
+
+function strip(
+  state: State,
+  referrer: Referrer,
+  holderId: string,
+  id: string,
+  index: number,
+): void {
+  const holder = state.get(referrer.entity.name, holderId)
+  if (holder === undefined) return
+  const value = without(referrer.field, holder[referrer.name], id)
+  state.put(referrer.entity.name, { ...holder, [referrer.name]: value, revision: index })
+}
+
+/**
+ * Removes a record, takes its id out of the lists that name it, and removes the records that live by it. What `refuse`
+ * guards was judged before.
+ */
+export function removeWithReferences(
+  state: State,
+  entity: Entity,
+  record: EntityRecord,
+  index: number,
+): void {
+  for (const referrer of referrersOf.get(entity.name) ?? []) {
+    for (const holderId of holders(state, referrer, record.id)) {
+      if (referrer.onDelete === 'strip') strip(state, referrer, holderId, record.id, index)
+      if (referrer.onDelete !== 'cascade') continue
+      const holder = state.get(referrer.entity.name, holderId)
+      if (holder !== undefined) removeWithReferences(state, referrer.entity, holder, index)
+    }
+  }
+  state.remove(entity.name, record.id)
+}

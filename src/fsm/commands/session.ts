@@ -1,0 +1,111 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import {
+  SessionCreateSchema,
+  SessionDeleteSchema,
+  SessionExpireSchema,
+  SessionTouchSchema,
+} from '../../../proto/gen/command_pb.ts'
+import type { SessionCreate } from '../../../proto/gen/command_pb.ts'
+import type { ApiSession } from '../../entities/api-session.ts'
+import { apiSession } from '../../entities/api-session.ts'
+import type { Authenticator } from '../../entities/authenticator.ts'
+import type { Identity } from '../../entities/identity.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../state.ts'
+import type { CommandContext } from './context.ts'
+import { parseFields } from './entity.ts'
+import { done, faulty, notFound, refused } from './outcome.ts'
+import { removeWithReferences } from './references.ts'
+
+/** Sessions of the whole network; expiry keeps the number far below. */
+export const apiSessionsMax = 1_000_000
+
+export function isDisabled(identity: Identity, atMs: number): boolean {
+  if (identity.disabledAt === null) return false
+  return identity.disabledUntil === null || identity.disabledUntil > atMs
+}
+
+/** What the client told of its machine; empty bytes leave what is known. */
+function noteClient(
+  state: State,
+  identity: Identity,
+  message: SessionCreate,
+  context: CommandContext,
+): void {
+  if (message.envInfoJson.length === 0 && message.sdkInfoJson.length === 0) return
+  const { envInfoJson, sdkInfoJson } = message
+  state.put('identity', {
+    ...identity,
+    envInfo: envInfoJson.length === 0 ? identity.envInfo : parseFields(envInfoJson),
+    sdkInfo: sdkInfoJson.length === 0 ? identity.sdkInfo : parseFields(sdkInfoJson),
+    revision: context.index,
+  })
+}
+
+/** A log-in. The credential was judged before; that its holder still exists and may log in is judged here. */
+export function createSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const message = fromBinary(SessionCreateSchema, payload)
+  const identity = state.get<Identity>('identity', message.identityId)
+  const authenticator = state.get<Authenticator>('authenticator', message.authenticatorId)
+  if (identity === undefined || isDisabled(identity, context.logTimeMs)) {
+    return refused('INVALID_AUTH')
+  }
+  if (message.authenticatorId !== '' && authenticator?.identityId !== identity.id) {
+    return refused('INVALID_AUTH')
+  }
+  if (message.id === '' || state.get('apiSession', message.id) !== undefined) {
+    return faulty({ field: 'id', reason: 'id must be unique' })
+  }
+  if (state.table('apiSession').rows.size >= apiSessionsMax) {
+    return refused('SERVER_TOO_MANY_REQUESTS')
+  }
+  state.put('apiSession', {
+    id: message.id,
+    createdAt: context.logTimeMs,
+    updatedAt: context.logTimeMs,
+    lastActivityAt: context.logTimeMs,
+    revision: context.index,
+    identityId: identity.id,
+    authenticatorId: message.authenticatorId,
+    ipAddress: message.ipAddress,
+    configTypes: message.configTypes,
+  })
+  noteClient(state, identity, message, context)
+  return done(message.id)
+}
+
+export function deleteSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const { id } = fromBinary(SessionDeleteSchema, payload)
+  const session = state.get('apiSession', id)
+  if (session === undefined) return notFound('apiSession', id)
+  removeWithReferences(state, apiSession, session, context.index)
+  return done(id)
+}
+
+/** Activity is never moved back, nor past log time: a controller whose clock runs ahead can not lengthen a session. */
+export function touchSessions(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  for (const mark of fromBinary(SessionTouchSchema, payload).marks) {
+    const session = state.get<ApiSession>('apiSession', mark.id)
+    const atMs = Math.min(Number(mark.atMs), context.logTimeMs)
+    if (session === undefined || atMs <= (session.lastActivityAt ?? 0)) continue
+    state.put('apiSession', { ...session, lastActivityAt: atMs, revision: context.index })
+  }
+  return done('')
+}
+
+/** Ends those whose activity has not moved since the leader looked; refused when none is left of them. */
+export function expireSessions(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { marks } = fromBinary(SessionExpireSchema, payload)
+  let ended = 0
+  for (const mark of marks) {
+    const session = state.get<ApiSession>('apiSession', mark.id)
+    if (session === undefined || session.lastActivityAt !== Number(mark.lastActivityMs)) continue
+    removeWithReferences(state, apiSession, session, context.index)
+    ended += 1
+  }
+  return ended === 0 && marks.length > 0 ? refused('REVISION_MOVED') : done('')
+}

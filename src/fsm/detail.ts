@@ -1,0 +1,208 @@
+import type { Entity, Link } from '../entities/define.ts'
+import type { ComputedSource, Field } from '../entities/fields.ts'
+import { entitiesByName, entityNamed } from '../entities/registry.ts'
+import type { Identity } from '../entities/identity.ts'
+import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import type { DialBind } from '../ports/state-view.ts'
+import type { GrantCache } from './grant-cache.ts'
+import { BIND, DIAL, linkingPolicies, rolesDisplay } from './roles.ts'
+import type { State } from './state.ts'
+
+/** What the detail of a record is shown with. */
+export interface DetailContext {
+  readonly state: State
+  readonly grants: GrantCache
+  /** The identity whose permissions a service shows. */
+  readonly callerId: string
+  readonly nowMs: number
+}
+
+type Source = (record: EntityRecord, context: DetailContext) => Json
+
+export function permissionsOf(bits: number): readonly DialBind[] {
+  const permissions: DialBind[] = []
+  if ((bits & BIND) !== 0) permissions.push('Bind')
+  if ((bits & DIAL) !== 0) permissions.push('Dial')
+  return permissions
+}
+
+/** RFC 3339, UTC, ms. */
+function dateTime(ms: number): string {
+  return new Date(ms).toISOString()
+}
+
+function hrefOf(entity: Entity, record: EntityRecord, link: Link): string {
+  if (link.by === null) return `./${entity.collection}/${record.id}/${link.key}`
+  return `./${link.by.collection}/${String(record[link.by.field])}`
+}
+
+function linksOf(entity: Entity, record: EntityRecord): JsonObject {
+  const links: Record<string, JsonObject> = {
+    self: { href: `./${entity.collection}/${record.id}` },
+  }
+  for (const link of entity.links) links[link.key] = { href: hrefOf(entity, record, link) }
+  return links
+}
+
+/** {_links, entity, id, name}; null when the record is not there. */
+export function entityRef(state: State, kind: string, id: string): JsonObject | null {
+  const entity = entitiesByName.get(kind)
+  const record = state.get(kind, id)
+  if (entity === undefined || record === undefined) return null
+  return {
+    _links: linksOf(entity, record),
+    entity: entity.collection,
+    id,
+    name: record['name'] ?? '',
+  }
+}
+
+function textField(record: EntityRecord, field: string): string {
+  const value = record[field]
+  return typeof value === 'string' ? value : ''
+}
+
+function byKey(
+  source: Extract<ComputedSource, { readonly from: 'byKey' }>,
+  record: EntityRecord,
+  state: State,
+): JsonObject {
+  const shown: Record<string, JsonObject> = {}
+  for (const id of state.table(source.of).indexes.ids(source.by, record.id)) {
+    const other = state.get(source.of, id)
+    const key = other === undefined ? '' : textField(other, source.key)
+    const names = source.shows[key]
+    if (other === undefined || names === undefined) continue
+    shown[key] = Object.fromEntries([['id', id], ...names.map((name) => [name, other[name] ?? ''])])
+  }
+  return shown
+}
+
+function callerBits(record: EntityRecord, context: DetailContext): number {
+  const caller = context.state.get('identity', context.callerId)
+  return caller === undefined ? 0 : (context.grants.of(caller).bits.get(record.id) ?? 0)
+}
+
+/** Shown where no posture check exists: one entry a permission, all passing. */
+function withoutChecks(permissions: readonly string[]): JsonObject[] {
+  return permissions.map((policyType) => ({
+    policyId: `dummy ${policyType.toLowerCase()} policy: no posture checks defined`,
+    policyType,
+    isPassing: true,
+    postureQueries: [],
+  }))
+}
+
+function policyQueries(record: EntityRecord, context: DetailContext): Json {
+  const { state } = context
+  const permissions = shownPermissions(record, context)
+  const caller = state.get<Identity>('identity', context.callerId)
+  const hasChecks = (state.tables.get('postureCheck')?.rows.size ?? 0) > 0
+  const policies = caller === undefined || !hasChecks ? [] : linkingPolicies(state, caller, record)
+  if (policies.length === 0) return withoutChecks(permissions)
+  return policies.map(({ id, type }) => ({
+    policyId: id,
+    policyType: type,
+    isPassing: true,
+    postureQueries: [],
+  }))
+}
+
+function shownPermissions(record: EntityRecord, context: DetailContext): readonly string[] {
+  const permissions = permissionsOf(callerBits(record, context))
+  return permissions.length === 0 ? ['Invalid'] : permissions
+}
+
+function isWithin(
+  source: Extract<ComputedSource, { readonly from: 'isWithin' }>,
+  record: EntityRecord,
+  nowMs: number,
+): boolean {
+  const since = record[source.since]
+  const until = record[source.until]
+  if (typeof since !== 'number') return false
+  return typeof until !== 'number' || until > nowMs
+}
+
+function sourceOf(source: ComputedSource, entity: Entity): Source {
+  switch (source.from) {
+    case 'constant':
+      return () => source.value
+    case 'field': {
+      const read = storedSource(source.field, entity.fields[source.field])
+      return (record) => read(record)
+    }
+    case 'entityRef':
+      return (record, { state }) => entityRef(state, source.to, textField(record, source.by))
+    case 'rolesDisplay':
+      return (record, { state }) =>
+        rolesDisplay(state, source.to, (record[source.by] ?? []) as readonly string[]).map(
+          ({ role, name }) => ({ role, name }),
+        )
+    case 'isReferenced':
+      return (record, { state }) =>
+        state.table(source.of).indexes.ids(source.by, record.id).size > 0
+    case 'isWithin':
+      return (record, { nowMs }) => isWithin(source, record, nowMs)
+    case 'byKey':
+      return (record, { state }) => byKey(source, record, state)
+    case 'permissions':
+      return shownPermissions
+    case 'policyQueries':
+      return policyQueries
+  }
+}
+
+/** Stored values as shown: times as text, and the zero value where an older record lacks the field. */
+function storedSource(name: string, field: Field | undefined): (record: EntityRecord) => Json {
+  if (field?.kind === 'timestamp') {
+    return (record) => {
+      const value = record[name]
+      return typeof value === 'number' ? dateTime(value) : null
+    }
+  }
+  const zero = field?.zero ?? null
+  return (record) => record[name] ?? zero
+}
+
+interface Shown {
+  readonly name: string
+  readonly source: Source
+  readonly isOptional: boolean
+}
+
+const shownFields: ReadonlyMap<string, readonly Shown[]> = new Map(
+  [...entitiesByName.values()].map((entity) => [entity.name, compile(entity)]),
+)
+
+function compile(entity: Entity): Shown[] {
+  const shown: Shown[] = []
+  for (const name of Object.keys(entity.fields).sort()) {
+    const field = entity.fields[name]
+    if (field === undefined || field.shown === 'never') continue
+    const source =
+      field.computed === null ? storedSource(name, field) : sourceOf(field.computed, entity)
+    shown.push({ name, source, isOptional: field.shown === 'whenSet' })
+  }
+  return shown
+}
+
+function isUnset(value: Json): boolean {
+  return value === null || value === '' || value === false
+}
+
+/** The detail of a record as the responses of every operation show it. */
+export function detailOf(kind: string, record: EntityRecord, context: DetailContext): JsonObject {
+  const detail: Record<string, Json> = {
+    _links: linksOf(entityNamed(kind), record),
+    createdAt: dateTime(record.createdAt),
+    id: record.id,
+    updatedAt: dateTime(record.updatedAt),
+  }
+  for (const { name, source, isOptional } of shownFields.get(kind) ?? []) {
+    const value = source(record, context)
+    if (!isOptional || !isUnset(value)) detail[name] = value
+  }
+  return detail
+}

@@ -1,0 +1,86 @@
+import type { Entity } from '../entities/define.ts'
+import type { Json } from '../lib/canonical-json.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import { SortedIds, noIds } from './sorted-ids.ts'
+
+/** What an index holds for a field: elements of a list, keys of a map, else the value as text. */
+export function elementsOf(value: Json | undefined): readonly string[] {
+  if (value === null || value === undefined || value === '') return []
+  if (typeof value === 'string') return [value]
+  if (typeof value !== 'object') return [String(value)]
+  return Array.isArray(value) ? (value as readonly string[]) : Object.keys(value)
+}
+
+/** Unique values and element → ids, of one kind of record, as its descriptor asks for. */
+export class Indexes {
+  readonly #unique = new Map<string, Map<string, string>>()
+  readonly #postings = new Map<string, Map<string, SortedIds>>()
+
+  constructor(entity: Entity) {
+    for (const [name, field] of Object.entries(entity.fields)) {
+      if (field.unique !== null) this.#unique.set(name, new Map())
+    }
+    for (const name of entity.indexes) this.#postings.set(name, new Map())
+  }
+
+  isUnique(field: string): boolean {
+    return this.#unique.has(field)
+  }
+
+  isIndexed(field: string): boolean {
+    return this.#postings.has(field)
+  }
+
+  /** Id of the record with that value of a unique field. */
+  owner(field: string, value: string): string | undefined {
+    return this.#unique.get(field)?.get(value)
+  }
+
+  /** Ids of the records with that element in an indexed field, sorted. Must not be changed. */
+  ids(field: string, element: string): SortedIds {
+    return this.#postings.get(field)?.get(element) ?? noIds
+  }
+
+  /** The distinct elements of an indexed field, in no order. */
+  elements(field: string): Iterable<string> {
+    return this.#postings.get(field)?.keys() ?? []
+  }
+
+  /** Either side undefined: the record comes, or goes. */
+  move(id: string, before: EntityRecord | undefined, after: EntityRecord | undefined): void {
+    for (const [field, owners] of this.#unique) {
+      const old = before?.[field]
+      const value = after?.[field]
+      if (old === value) continue
+      if (typeof old === 'string' && old !== '') owners.delete(old)
+      if (typeof value === 'string' && value !== '') owners.set(value, id)
+    }
+    for (const [field, postings] of this.#postings) {
+      const old = before?.[field]
+      const value = after?.[field]
+      if (old !== value) movePostings(postings, id, elementsOf(old), elementsOf(value))
+    }
+  }
+}
+
+function movePostings(
+  postings: Map<string, SortedIds>,
+  id: string,
+  before: readonly string[],
+  after: readonly string[],
+): void {
+  for (const element of before) {
+    const ids = postings.get(element)
+    if (ids === undefined) continue
+    ids.delete(id)
+    if (ids.size === 0) postings.delete(element)
+  }
+  for (const element of after) {
+    let ids = postings.get(element)
+    if (ids === undefined) {
+      ids = new SortedIds()
+      postings.set(element, ids)
+    }
+    ids.add(id)
+  }
+}

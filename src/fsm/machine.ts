@@ -1,0 +1,227 @@
+import { create, fromBinary } from '@bufbuild/protobuf'
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { Configuration } from '../../proto/gen/membership_pb.ts'
+import { entityNamed } from '../entities/registry.ts'
+import { assert } from '../lib/assert.ts'
+import type { JsonObject } from '../lib/canonical-json.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import type { AppliedEntry, Digests, Machine } from '../ports/machine.ts'
+import type {
+  ApplyProgress,
+  StateStore,
+  StoreReceiver,
+  StoreSnapshot,
+} from '../ports/state-store.ts'
+import type { DialBind, ListQuery, ListResult, StateView } from '../ports/state-view.ts'
+import type { Entry, Index, Position } from '../raft/types.ts'
+import { apply } from './apply.ts'
+import { loadState } from './load.ts'
+import { Reader } from './reader.ts'
+import type { State } from './state.ts'
+import { IndexWaiters, systemSchedule } from './waiters.ts'
+import type { Schedule } from './waiters.ts'
+import { WriteBehind, writeBehindDefaults } from './write-behind.ts'
+import type { WriteBehindLimits } from './write-behind.ts'
+
+export interface MachineParts {
+  readonly store: StateStore
+  /** Tells whether an identity is disabled now; apply never asks it. */
+  readonly clock: Clock
+  readonly schedule?: Schedule
+  readonly limits?: WriteBehindLimits
+}
+
+/**
+ * The replicated state machine of a controller: entries go in, readers look at what they made of the state. The state lives
+ * in memory; the store follows behind.
+ */
+export class StateMachine implements Machine, StateView {
+  onPersisted: (position: Position) => void = () => undefined
+  onFailed: (error: Error) => void = () => undefined
+  readonly #parts: MachineParts
+  readonly #waiters: IndexWaiters
+  #state: State
+  #reader: Reader
+  #writeBehind: WriteBehind
+  /** Set by an entry that could not be applied: the state may be half changed and must not be used or kept. */
+  #failure: Error | null = null
+  #isRestoring = false
+
+  private constructor(parts: MachineParts, state: State) {
+    this.#parts = parts
+    this.#waiters = new IndexWaiters(parts.schedule ?? systemSchedule)
+    this.#state = state
+    this.#reader = new Reader(state, parts.clock)
+    this.#writeBehind = this.#newWriteBehind()
+  }
+
+  /** @throws when the store is damaged. */
+  static async open(parts: MachineParts): Promise<StateMachine> {
+    return new StateMachine(parts, await loadState(parts.store))
+  }
+
+  #newWriteBehind(): WriteBehind {
+    const { store, schedule = systemSchedule, limits = writeBehindDefaults } = this.#parts
+    const made = new WriteBehind(store, schedule, limits, this.#state.position)
+    made.onPersisted = (position) => {
+      this.onPersisted(position)
+    }
+    made.onFailed = (error) => {
+      this.onFailed(error)
+    }
+    return made
+  }
+
+  progress(): ApplyProgress {
+    return {
+      applied: this.#state.position.index,
+      persisted: this.#writeBehind.persisted.index,
+    }
+  }
+
+  persistedMark(): { readonly position: Position; readonly configuration: Configuration } {
+    const mark = this.#parts.store.mark()
+    if (mark === null) {
+      return { position: { term: 0, index: 0 }, configuration: create(ConfigurationSchema) }
+    }
+    const bytes = Uint8Array.from(Buffer.from(mark.configuration, 'base64'))
+    return { position: mark.position, configuration: fromBinary(ConfigurationSchema, bytes) }
+  }
+
+  apply(entry: Entry): AppliedEntry {
+    if (this.#failure !== null) throw this.#failure
+    assert(!this.#isRestoring, 'nothing is applied while a snapshot takes the place of the state')
+    if (entry.index <= this.#state.position.index) {
+      return { index: entry.index, origin: null, outcome: null }
+    }
+    try {
+      const applied = apply(this.#state, entry)
+      this.#writeBehind.noteApplied(this.#state)
+      this.#waiters.reached(entry.index)
+      return applied
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      this.#failure = new Error(`entry ${entry.index} can not be applied: ${reason}`, {
+        cause: error,
+      })
+      void this.#writeBehind.stop()
+      throw this.#failure
+    }
+  }
+
+  digests(): Digests {
+    return {
+      index: this.#state.position.index,
+      state: this.#state.stateDigest(),
+      entities: this.#state.entitiesDigest(),
+    }
+  }
+
+  async snapshot(): Promise<StoreSnapshot> {
+    await this.#writeBehind.flush(this.#state)
+    return await this.#parts.store.snapshot()
+  }
+
+  async receive(): Promise<StoreReceiver> {
+    return await this.#parts.store.receive()
+  }
+
+  async restore(receiver: StoreReceiver): Promise<void> {
+    assert(!this.#isRestoring, 'one snapshot is restored at a time')
+    this.#isRestoring = true
+    try {
+      await this.#writeBehind.stop()
+      await receiver.swap()
+      this.#state = await loadState(this.#parts.store)
+    } catch (error) {
+      this.#failure = error instanceof Error ? error : new Error(String(error))
+      throw this.#failure
+    }
+    this.#isRestoring = false
+    this.#failure = null
+    this.#reader = new Reader(this.#state, this.#parts.clock)
+    this.#writeBehind = this.#newWriteBehind()
+    this.#waiters.reached(this.#state.position.index)
+    this.onPersisted(this.#state.position)
+  }
+
+  async close(): Promise<void> {
+    this.#waiters.dismiss()
+    if (this.#failure === null) await this.#writeBehind.flush(this.#state)
+    await this.#writeBehind.stop()
+    await this.#parts.store.close()
+  }
+
+  get appliedIndex(): Index {
+    return this.#state.position.index
+  }
+
+  get logTimeMs(): number {
+    return this.#state.logTimeMs
+  }
+
+  get clusterId(): string {
+    return this.#state.clusterId
+  }
+
+  waitForApplied(index: Index, timeoutMs: number): Promise<boolean> {
+    if (index <= this.#state.position.index) return Promise.resolve(true)
+    return this.#waiters.wait(index, timeoutMs)
+  }
+
+  get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined {
+    return this.#state.get<R>(entity, id)
+  }
+
+  find<R extends EntityRecord = EntityRecord>(
+    entity: string,
+    field: string,
+    value: string,
+  ): R | undefined {
+    return this.#reader.find(entity, field, value) as R | undefined
+  }
+
+  findAll<R extends EntityRecord = EntityRecord>(
+    entity: string,
+    field: string,
+    value: string,
+  ): readonly R[] {
+    return this.#reader.findAll<R>(entity, field, value)
+  }
+
+  count(entity: string): number {
+    return this.#state.tables.get(entity)?.rows.size ?? 0
+  }
+
+  list(entity: string, query: ListQuery): ListResult {
+    return this.#reader.list(entity, query)
+  }
+
+  subList(entity: string, id: string, key: string, query: ListQuery): ListResult | null {
+    return this.#reader.subList(entityNamed(entity), id, key, query)
+  }
+
+  filterableFields(entity: string): readonly string[] {
+    return entityNamed(entity).symbols.map((symbol) => symbol.name)
+  }
+
+  permissions(identityId: string, serviceId: string): readonly DialBind[] {
+    return this.#reader.permissions(identityId, serviceId)
+  }
+
+  accessibleServices(identityId: string, query: ListQuery): ListResult {
+    return this.#reader.accessibleServices(identityId, query)
+  }
+
+  detail(entity: string, record: EntityRecord, callerId: string): JsonObject {
+    return this.#reader.detail(entity, record, callerId)
+  }
+
+  idleSessions(
+    beforeMs: number,
+    max: number,
+  ): readonly { readonly id: string; readonly lastActivityMs: number }[] {
+    return this.#reader.idleSessions(beforeMs, max)
+  }
+}

@@ -1,0 +1,63 @@
+/** A parsed query. Positions (`at`) are offsets into its text. */
+export type Literal =
+  | { readonly type: 'string'; readonly value: string }
+  | { readonly type: 'number'; readonly value: number }
+  | { readonly type: 'boolean'; readonly value: boolean }
+  /** UTC ms. */
+  | { readonly type: 'datetime'; readonly value: number }
+  | { readonly type: 'null' }
+
+export type CompareOperator = '=' | '!=' | '<' | '<=' | '>' | '>='
+
+/** A set symbol, or the records it leads to that satisfy a query. */
+export interface SetExpression {
+  readonly name: string
+  readonly query: Query | null
+}
+
+export type Operand =
+  | { readonly type: 'symbol'; readonly name: string }
+  | { readonly type: 'anyOf' | 'allOf'; readonly name: string }
+  | { readonly type: 'count'; readonly set: SetExpression }
+
+export type Expression =
+  | { readonly type: 'and' | 'or'; readonly left: Expression; readonly right: Expression }
+  | { readonly type: 'not'; readonly operand: Expression }
+  | { readonly type: 'constant'; readonly value: boolean }
+  | { readonly type: 'symbol'; readonly name: string }
+  | { readonly type: 'isEmpty'; readonly set: SetExpression }
+  | {
+      readonly type: 'compare'
+      readonly operand: Operand
+      readonly operator: CompareOperator
+      readonly value: Literal
+    }
+  | { readonly type: 'in'; readonly operand: Operand; readonly values: readonly Literal[] }
+  | {
+      readonly type: 'between'
+      readonly operand: Operand
+      /** Inclusive. */
+      readonly low: Literal
+      /** Exclusive. */
+      readonly high: Literal
+    }
+  | {
+      readonly type: 'contains'
+      readonly operand: Operand
+      readonly value: Literal
+      readonly ignoresCase: boolean
+    }
+
+export interface SortField {
+  readonly name: string
+  readonly isDescending: boolean
+}
+
+export interface Query {
+  /** null: every record. */
+  readonly where: Expression | null
+  /** null: the query does not say. */
+  readonly sort: readonly SortField[] | null
+  readonly skip: number | null
+  readonly limit: number | 'none' | null
+}

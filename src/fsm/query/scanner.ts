@@ -1,0 +1,166 @@
+import { Problem } from '../../lib/problems.ts'
+import type { Literal } from './ast.ts'
+
+/** Bounds of a query: what a URL can carry, and what the evaluator nests. */
+export const queryLimits = {
+  charactersMax: 16_384,
+  depthMax: 64,
+  termsMax: 1000,
+  arrayMax: 2000,
+} as const
+
+const BLANK = /[ \t\r\n]/
+const WORD = /[A-Za-z][A-Za-z_]*(?:\.[A-Za-z][A-Za-z_-]*)*/y
+const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
+const DATETIME =
+  /datetime\([ \t\r\n]*([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})[ \t\r\n]*\)/y
+const ESCAPES: Readonly<Record<string, string>> = {
+  '"': '"',
+  '\\': '\\',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+}
+
+export function invalidFilter(detail: string): Problem {
+  return new Problem('INVALID_FILTER', { detail })
+}
+
+/** Reads the tokens of a query; blanks matter in it, so the parser asks for each. */
+export class Scanner {
+  readonly #text: string
+  at = 0
+
+  /** @throws {Problem} INVALID_FILTER when the text is too long. */
+  constructor(text: string) {
+    if (text.length > queryLimits.charactersMax) {
+      throw invalidFilter(`the filter is longer than ${queryLimits.charactersMax} characters`)
+    }
+    this.#text = text
+  }
+
+  get isAtEnd(): boolean {
+    return this.at >= this.#text.length
+  }
+
+  /** At the place where no reading goes on. Lines from 1, columns from 0. */
+  unexpected(): Problem {
+    const before = this.#text.slice(0, this.at)
+    const line = before.split('\n').length
+    const column = this.at - (before.lastIndexOf('\n') + 1)
+    const symbol = this.isAtEnd ? '<EOF>' : (this.#match(WORD) ?? this.#text.charAt(this.at))
+    const lineText = this.#text.split('\n')[line - 1] ?? ''
+    const place = `at line: ${line} column: ${column}. line: ${lineText.slice(0, 256)}`
+    return invalidFilter(`Unexpected symbol: "${symbol.slice(0, 64)}" ${place}`)
+  }
+
+  #match(pattern: RegExp): string | null {
+    pattern.lastIndex = this.at
+    return pattern.exec(this.#text)?.[0] ?? null
+  }
+
+  /** @returns how many blanks were passed over. */
+  blanks(): number {
+    const start = this.at
+    while (!this.isAtEnd && BLANK.test(this.#text.charAt(this.at))) this.at += 1
+    return this.at - start
+  }
+
+  requireBlanks(): void {
+    if (this.blanks() === 0) throw this.unexpected()
+  }
+
+  peek(text: string): boolean {
+    return this.#text.startsWith(text, this.at)
+  }
+
+  take(text: string): boolean {
+    if (!this.peek(text)) return false
+    this.at += text.length
+    return true
+  }
+
+  require(text: string): void {
+    if (!this.take(text)) throw this.unexpected()
+  }
+
+  /** An identifier or keyword, as written; null when there is none here. */
+  peekWord(): string | null {
+    return this.#match(WORD)
+  }
+
+  /** Passes over the keyword, in any case, if the whole next word is it. */
+  takeKeyword(keyword: string): boolean {
+    const word = this.peekWord()
+    if (word?.toLowerCase() !== keyword.toLowerCase()) return false
+    this.at += word.length
+    return true
+  }
+
+  requireKeyword(keyword: string): void {
+    if (!this.takeKeyword(keyword)) throw this.unexpected()
+  }
+
+  /** Blanks and then one of the keywords; nothing is passed over when they do not follow. */
+  takeBlankKeyword(...keywords: readonly string[]): string | null {
+    const start = this.at
+    if (this.blanks() > 0) {
+      for (const keyword of keywords) if (this.takeKeyword(keyword)) return keyword
+    }
+    this.at = start
+    return null
+  }
+
+  takeNumber(): Literal | null {
+    const text = this.#match(NUMBER)
+    if (text === null) return null
+    this.at += text.length
+    return { type: 'number', value: Number(text) }
+  }
+
+  takeDatetime(): Literal | null {
+    DATETIME.lastIndex = this.at
+    const match = DATETIME.exec(this.#text)
+    if (match === null) return null
+    const [whole, day = '', time = '', fraction = '', zone = ''] = match
+    const value = Date.parse(`${day}T${time}${fraction.slice(0, 4)}${zone.toUpperCase()}`)
+    if (Number.isNaN(value) || !hasDay(day)) throw this.unexpected()
+    this.at += whole.length
+    return { type: 'datetime', value }
+  }
+
+  takeString(): Literal | null {
+    if (!this.peek('"')) return null
+    let value = ''
+    let at = this.at + 1
+    for (;;) {
+      const character = this.#text.charAt(at)
+      if (character === '"') break
+      if (character === '' || character < ' ') {
+        this.at = at
+        throw this.unexpected()
+      }
+      if (character !== '\\') {
+        value += character
+        at += 1
+        continue
+      }
+      const escaped = ESCAPES[this.#text.charAt(at + 1)]
+      if (escaped === undefined) {
+        this.at = at
+        throw this.unexpected()
+      }
+      value += escaped
+      at += 2
+    }
+    this.at = at + 1
+    return { type: 'string', value }
+  }
+}
+
+/** A day that its month does not have would roll over into the next one. */
+function hasDay(day: string): boolean {
+  const [year = 0, month = 0, date = 0] = day.split('-').map(Number)
+  return new Date(Date.UTC(year, month - 1, date)).getUTCDate() === date
+}

@@ -1,0 +1,147 @@
+import type { ApiSession } from '../entities/api-session.ts'
+import type { Entity, SubList } from '../entities/define.ts'
+import { entitiesByName } from '../entities/registry.ts'
+import { assert } from '../lib/assert.ts'
+import type { JsonObject } from '../lib/canonical-json.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import { fieldProblem } from '../lib/problems.ts'
+import type { DialBind, ListQuery, ListResult } from '../ports/state-view.ts'
+import { detailOf, permissionsOf } from './detail.ts'
+import { GrantCache } from './grant-cache.ts'
+import { Lister } from './query/list.ts'
+import type { Links } from './query/evaluate.ts'
+import { BIND, DIAL, identityGrants, members, policiesMatching } from './roles.ts'
+import type { State, Table } from './state.ts'
+
+function listRule(entity: Entity, key: string): SubList {
+  const rule = Object.hasOwn(entity.lists, key) ? entity.lists[key] : undefined
+  assert(rule !== undefined, `${entity.name} has a sub-list ${key}`)
+  return rule
+}
+
+function policyBits(policyType: string | undefined): number {
+  const lower = (policyType ?? '').toLowerCase()
+  if (lower === '') return BIND | DIAL
+  if (lower === 'bind') return BIND
+  if (lower === 'dial') return DIAL
+  throw fieldProblem('policyType', 'must be dial or bind', policyType?.slice(0, 128))
+}
+
+function idsWith(grants: ReadonlyMap<string, number>, bits: number): string[] {
+  const ids: string[] = []
+  for (const [id, granted] of grants) if ((granted & bits) !== 0) ids.push(id)
+  return ids
+}
+
+/** Reads of one state: lists, sub-lists, what policies grant, details. A restored snapshot gets a reader of its own. */
+export class Reader {
+  readonly #state: State
+  readonly #clock: Clock
+  readonly #grants: GrantCache
+  readonly #lister: Lister
+
+  constructor(state: State, clock: Clock) {
+    this.#state = state
+    this.#clock = clock
+    this.#grants = new GrantCache(state)
+    const links: Links = {
+      ids: (entity, key, record) => [...this.#linked(listRule(entity, key), record, {})],
+      target: (entity, key) => this.#table(listRule(entity, key).of).entity,
+      record: (entity, id) => state.get(entity.name, id),
+    }
+    this.#lister = new Lister(links)
+  }
+
+  #table(entity: string): Table {
+    return this.#state.table(entity)
+  }
+
+  find(entity: string, field: string, value: string): EntityRecord | undefined {
+    const table = this.#table(entity)
+    assert(table.indexes.isUnique(field), `${entity}.${field} is unique`)
+    const id = table.indexes.owner(field, value)
+    return id === undefined ? undefined : table.get(id)
+  }
+
+  findAll<R extends EntityRecord>(entity: string, field: string, value: string): R[] {
+    const table = this.#table(entity)
+    assert(table.indexes.isIndexed(field), `${entity}.${field} is indexed`)
+    const found: R[] = []
+    for (const id of table.indexes.ids(field, value)) {
+      const record = this.#state.get<R>(entity, id)
+      if (record !== undefined) found.push(record)
+    }
+    return found
+  }
+
+  list(entity: string, query: ListQuery): ListResult {
+    return this.#lister.list(this.#table(entity), query, null)
+  }
+
+  subList(entity: Entity, id: string, key: string, query: ListQuery): ListResult | null {
+    const rule = listRule(entity, key)
+    const parent = this.#state.get(entity.name, id)
+    if (parent === undefined && rule.unknownParent === 'notFound') return null
+    const linked = parent === undefined ? [] : this.#linked(rule, parent, query)
+    return this.#lister.list(this.#table(rule.of), query, [...linked].sort())
+  }
+
+  /** Ids of a sub-list, in no order. */
+  #linked(rule: SubList, parent: EntityRecord, query: ListQuery): Iterable<string> {
+    const { of, by } = rule
+    switch (rule.through) {
+      case 'roles': {
+        const roles = (by === null ? [] : parent[by]) as readonly string[]
+        return members(this.#table(of), roles, String(parent['semantic']))
+      }
+      case 'policies':
+        return policiesMatching<EntityRecord & { readonly semantic: string }>(
+          this.#table(of),
+          by ?? '',
+          parent,
+        ).map((policy) => policy.id)
+      case 'access': {
+        const bits = policyBits(query.policyType)
+        if (of === 'service') return idsWith(this.#grants.of(parent).bits, bits)
+        return idsWith(identityGrants(this.#state, parent), bits)
+      }
+    }
+  }
+
+  permissions(identityId: string, serviceId: string): readonly DialBind[] {
+    const identity = this.#state.get('identity', identityId)
+    if (identity === undefined) return []
+    return permissionsOf(this.#grants.of(identity).bits.get(serviceId) ?? 0)
+  }
+
+  accessibleServices(identityId: string, query: ListQuery): ListResult {
+    const identity = this.#state.get('identity', identityId)
+    const ids = identity === undefined ? [] : this.#grants.of(identity).ids
+    return this.#lister.list(this.#table('service'), query, ids)
+  }
+
+  detail(entity: string, record: EntityRecord, callerId: string): JsonObject {
+    assert(entitiesByName.has(entity), `there is a descriptor named ${entity}`)
+    return detailOf(entity, record, {
+      state: this.#state,
+      grants: this.#grants,
+      callerId,
+      nowMs: this.#clock.nowMs(),
+    })
+  }
+
+  idleSessions(
+    beforeMs: number,
+    max: number,
+  ): { readonly id: string; readonly lastActivityMs: number }[] {
+    const idle: { id: string; lastActivityMs: number }[] = []
+    for (const { record } of this.#table('apiSession').rows.values()) {
+      const lastActivityMs = (record as ApiSession).lastActivityAt ?? 0
+      if (lastActivityMs >= beforeMs) continue
+      idle.push({ id: record.id, lastActivityMs })
+      if (idle.length >= max) break
+    }
+    return idle
+  }
+}

@@ -1,0 +1,44 @@
+import { create } from '@bufbuild/protobuf'
+import { SeedRecordSchema } from '../../proto/gen/command_pb.ts'
+import type { SeedRecord } from '../../proto/gen/command_pb.ts'
+import { openPrimary, openSecondary } from '../entities/auth-policy.ts'
+import { canonicalJson } from '../lib/canonical-json.ts'
+
+export interface FormingInput {
+  readonly adminId: string
+  readonly adminAuthenticatorId: string
+  /** What the default admin is called, and the user name it logs in with. */
+  readonly adminName: string
+  /** PHC string of Argon2id. */
+  readonly passwordHash: string
+}
+
+function seed(entity: string, id: string, fields: Readonly<Record<string, unknown>>): SeedRecord {
+  const json = new TextEncoder().encode(canonicalJson(fields))
+  return create(SeedRecordSchema, { entity, id, json })
+}
+
+/** The records of a cluster at its beginning, for the forming command: what every installation of the API family has. */
+export function formingRecords(input: FormingInput): SeedRecord[] {
+  return [
+    seed('identityType', 'Default', { name: 'Default' }),
+    seed('identityType', 'Router', { name: 'Router' }),
+    seed('authPolicy', 'default', {
+      name: 'Default',
+      isSystem: true,
+      primary: openPrimary,
+      secondary: openSecondary,
+    }),
+    seed('identity', input.adminId, {
+      name: input.adminName,
+      isAdmin: true,
+      isDefaultAdmin: true,
+    }),
+    seed('authenticator', input.adminAuthenticatorId, {
+      identityId: input.adminId,
+      method: 'updb',
+      username: input.adminName,
+      passwordHash: input.passwordHash,
+    }),
+  ]
+}

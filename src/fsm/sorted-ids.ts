@@ -1,0 +1,99 @@
+const CHUNK_LENGTH_MAX = 512
+
+/** First position in `sorted` whose value is not below `id`. */
+function lowerBound(sorted: readonly string[], id: string): number {
+  let low = 0
+  let high = sorted.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((sorted[middle] ?? '') < id) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/**
+ * A set of ids in code-unit order. Kept in short chunks, so that adding to a large set moves few ids: one array of
+ * 100,000 would cost more per write than all the rest of apply.
+ */
+export class SortedIds implements Iterable<string> {
+  readonly #chunks: string[][] = []
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** Index of the chunk that holds `id` or would hold it. */
+  #chunkOf(id: string): number {
+    let low = 0
+    let high = this.#chunks.length - 1
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1
+      if ((this.#chunks[middle]?.[0] ?? '') <= id) low = middle
+      else high = middle - 1
+    }
+    return low
+  }
+
+  has(id: string): boolean {
+    const chunk = this.#chunks[this.#chunkOf(id)]
+    return chunk !== undefined && chunk[lowerBound(chunk, id)] === id
+  }
+
+  /** @returns false when it was there already. */
+  add(id: string): boolean {
+    const at = this.#chunkOf(id)
+    const chunk = this.#chunks[at]
+    if (chunk === undefined) {
+      this.#chunks.push([id])
+      this.#size = 1
+      return true
+    }
+    const position = lowerBound(chunk, id)
+    if (chunk[position] === id) return false
+    chunk.splice(position, 0, id)
+    this.#size += 1
+    if (chunk.length > CHUNK_LENGTH_MAX) {
+      this.#chunks.splice(at + 1, 0, chunk.splice(chunk.length >>> 1))
+    }
+    return true
+  }
+
+  delete(id: string): boolean {
+    const at = this.#chunkOf(id)
+    const chunk = this.#chunks[at]
+    if (chunk === undefined) return false
+    const position = lowerBound(chunk, id)
+    if (chunk[position] !== id) return false
+    chunk.splice(position, 1)
+    this.#size -= 1
+    if (chunk.length === 0) this.#chunks.splice(at, 1)
+    return true
+  }
+
+  *[Symbol.iterator](): Iterator<string> {
+    for (const chunk of this.#chunks) yield* chunk
+  }
+
+  /** At most `count` ids from position `start` on. */
+  slice(start: number, count: number): string[] {
+    const page: string[] = []
+    let skip = start
+    for (const chunk of this.#chunks) {
+      if (skip >= chunk.length) {
+        skip -= chunk.length
+        continue
+      }
+      for (let i = skip; i < chunk.length; i += 1) {
+        if (page.length >= count) return page
+        const id = chunk[i]
+        if (id !== undefined) page.push(id)
+      }
+      skip = 0
+    }
+    return page
+  }
+}
+
+export const noIds: SortedIds = new SortedIds()

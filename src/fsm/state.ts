@@ -1,0 +1,219 @@
+import { hash } from 'node:crypto'
+import type { Entity } from '../entities/define.ts'
+import { entities } from '../entities/registry.ts'
+import { assert } from '../lib/assert.ts'
+import type { Json } from '../lib/canonical-json.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import type { Position } from '../raft/types.ts'
+import { OriginWindows, RequestTable } from './dedupe.ts'
+import type { StoredOrigin, StoredRequest } from './dedupe.ts'
+import { SetDigest, lanesOf } from './digest.ts'
+import type { Lanes } from './digest.ts'
+import { Indexes } from './indexes.ts'
+import { SortedIds } from './sorted-ids.ts'
+
+interface Row {
+  readonly record: EntityRecord
+  readonly lanes: Lanes
+}
+
+/** The records of one kind with their indexes. Changed by `State` alone. */
+export class Table {
+  readonly entity: Entity
+  readonly ids = new SortedIds()
+  readonly indexes: Indexes
+  readonly rows = new Map<string, Row>()
+  /** Moves with each change. */
+  version = 0
+  /** Moves when a record comes, goes, or changes its role attributes: what role lists match may differ. */
+  matchVersion = 0
+  /** Stored fields in the order in which a record holds them. */
+  readonly #keys: readonly string[]
+
+  constructor(entity: Entity) {
+    this.entity = entity
+    this.indexes = new Indexes(entity)
+    const stored = Object.keys(entity.fields).filter(
+      (name) => entity.fields[name]?.computed === null,
+    )
+    this.#keys = [...stored, 'createdAt', 'id', 'revision', 'updatedAt'].sort()
+  }
+
+  get(id: string): EntityRecord | undefined {
+    return this.rows.get(id)?.record
+  }
+
+  /** One order of members for all records, so that equal records have equal JSON; fields not given are zero. */
+  shape(values: Readonly<Record<string, Json>>): EntityRecord {
+    const record: Record<string, Json> = {}
+    for (const key of this.#keys) {
+      record[key] = values[key] ?? this.entity.fields[key]?.zero ?? null
+    }
+    return record as EntityRecord
+  }
+
+  change(id: string, row: Row | undefined): Row | undefined {
+    const before = this.rows.get(id)
+    if (row === undefined) {
+      this.rows.delete(id)
+      this.ids.delete(id)
+    } else {
+      this.rows.set(id, row)
+      if (before === undefined) this.ids.add(id)
+    }
+    this.indexes.move(id, before?.record, row?.record)
+    this.version += 1
+    if (before?.record['roleAttributes'] !== row?.record['roleAttributes'] || !before || !row) {
+      this.matchVersion += 1
+    }
+    return before
+  }
+}
+
+function recordKey(entity: string, id: string): string {
+  return `e/${entity}/${id}`
+}
+function originKey(storeId: string): string {
+  return `o/${storeId}`
+}
+/** `caller` is an identity id or '', `id` the hex of the request id. */
+export function requestKey(caller: string, id: string): string {
+  return `r/${caller}/${id}`
+}
+const CLUSTER_KEY = 'm/cluster'
+
+/**
+ * All that apply reads and writes, in memory. Each change is noted as a store record (key and value, null for a
+ * deletion) until `takeDirty`; the store and the digests speak of the same values.
+ */
+export class State {
+  readonly tables: ReadonlyMap<string, Table>
+  readonly origins = new OriginWindows()
+  readonly requests: RequestTable
+  position: Position = { term: 0, index: 0 }
+  /** Log time at `position`, UTC ms. */
+  logTimeMs = 0
+  /** membership.v1.Configuration bytes in force at `position`. */
+  configuration: Uint8Array = new Uint8Array()
+  #clusterId = ''
+  readonly #entitiesDigest = new SetDigest()
+  /** What is in the state digest only. */
+  readonly #otherDigest = new SetDigest()
+  #dirty = new Map<string, string | null>()
+  #dirtyCharacters = 0
+
+  constructor() {
+    this.tables = new Map(entities.map((entity) => [entity.name, new Table(entity)]))
+    this.requests = new RequestTable(this.#otherDigest)
+  }
+
+  get clusterId(): string {
+    return this.#clusterId
+  }
+
+  set clusterId(id: string) {
+    this.#clusterId = id
+    this.#note(CLUSTER_KEY, JSON.stringify(id))
+  }
+
+  /** @throws {AssertionError} for a kind without a descriptor. */
+  table(entity: string): Table {
+    const table = this.tables.get(entity)
+    assert(table !== undefined, `there is a table of ${entity}`)
+    return table
+  }
+
+  get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined {
+    return this.tables.get(entity)?.get(id) as R | undefined
+  }
+
+  /** Writes a record as `Table.shape` makes it from `values`; base fields included. */
+  put(entity: string, values: Readonly<Record<string, Json>> & { readonly id: string }): void {
+    const table = this.table(entity)
+    const record = table.shape(values)
+    const value = JSON.stringify(record)
+    const key = recordKey(entity, record.id)
+    this.#replace(table, record.id, { record, lanes: lanesOf(key, value) })
+    this.#note(key, value)
+  }
+
+  remove(entity: string, id: string): void {
+    this.#replace(this.table(entity), id, undefined)
+    this.#note(recordKey(entity, id), null)
+  }
+
+  #replace(table: Table, id: string, row: Row | undefined): void {
+    const before = table.change(id, row)
+    const digest = table.entity.digest === 'entities' ? this.#entitiesDigest : this.#otherDigest
+    if (before !== undefined) digest.remove(before.lanes)
+    if (row !== undefined) digest.add(row.lanes)
+  }
+
+  rememberRequest(key: string, request: StoredRequest): void {
+    this.#note(key, this.requests.remember(key, request))
+  }
+
+  forgetRequests(): void {
+    this.requests.forget(this.logTimeMs, (key) => {
+      this.#note(key, null)
+    })
+  }
+
+  #note(key: string, value: string | null): void {
+    this.#dirty.set(key, value)
+    this.#dirtyCharacters += key.length + (value?.length ?? 0)
+  }
+
+  /** Upper bound of what `takeDirty` would hand out. */
+  get dirtyCharacters(): number {
+    return this.#dirtyCharacters
+  }
+
+  /** What has changed since the last call: to be written as one batch with the position. */
+  takeDirty(): { readonly key: string; readonly value: string | null }[] {
+    for (const storeId of this.origins.takeChanged()) {
+      const stored = this.origins.stored(storeId)
+      this.#note(originKey(storeId), stored === null ? null : JSON.stringify(stored))
+    }
+    const records = Array.from(this.#dirty, ([key, value]) => ({ key, value }))
+    this.#dirty = new Map()
+    this.#dirtyCharacters = 0
+    return records
+  }
+
+  /** Takes back one stored record; request records in the order of `loadOrder`. @throws on one that is malformed. */
+  load(key: string, value: string): void {
+    const [kind, name] = key.split('/', 2)
+    if (key === CLUSTER_KEY) this.#clusterId = JSON.parse(value) as string
+    else if (kind === 'e' && name !== undefined) {
+      const record = JSON.parse(value) as EntityRecord
+      this.#replace(this.table(name), record.id, { record, lanes: lanesOf(key, value) })
+    } else if (kind === 'o' && name !== undefined) {
+      this.origins.load(name, JSON.parse(value) as StoredOrigin)
+    } else if (kind === 'r') {
+      this.requests.load(key, value, JSON.parse(value) as StoredRequest)
+    } else throw new Error(`the store holds a record of no known kind: ${key.slice(0, 80)}`)
+  }
+
+  /** Hex; over the records that clients can see. */
+  entitiesDigest(): string {
+    return this.#entitiesDigest.hex()
+  }
+
+  /** Hex; over everything, position, log time and configuration included. */
+  stateDigest(): string {
+    const origins = new SetDigest()
+    this.origins.digestInto(origins, originKey)
+    const whole = [
+      this.#entitiesDigest.hex(),
+      this.#otherDigest.hex(),
+      origins.hex(),
+      this.#clusterId,
+      this.position.term,
+      this.position.index,
+      this.logTimeMs,
+      Buffer.from(this.configuration).toString('hex'),
+    ]
+    return hash('sha256', whole.join('\n')).slice(0, 32)
+  }
+}

@@ -1,0 +1,110 @@
+import type { Position } from '../raft/types.ts'
+import type { StateStore, StoreMark } from '../ports/state-store.ts'
+import type { State } from './state.ts'
+import type { Schedule } from './waiters.ts'
+
+export const writeBehindDefaults = {
+  flushPeriodMs: 200,
+  flushBytes: 1024 * 1024,
+} as const
+
+export interface WriteBehindLimits {
+  readonly flushPeriodMs: number
+  readonly flushBytes: number
+}
+
+export function markOf(state: State): StoreMark {
+  return {
+    position: state.position,
+    timeMs: state.logTimeMs,
+    configuration: Buffer.from(state.configuration).toString('base64'),
+    digest: state.stateDigest(),
+    entitiesDigest: state.entitiesDigest(),
+  }
+}
+
+/**
+ * Brings what apply changed into the store: soon after the first change or when much has gathered, one batch in flight. What
+ * is not written yet is in the log.
+ */
+export class WriteBehind {
+  onPersisted: (position: Position) => void = () => undefined
+  onFailed: (error: Error) => void = () => undefined
+  readonly #store: StateStore
+  readonly #schedule: Schedule
+  readonly #limits: WriteBehindLimits
+  #persisted: Position
+  #inFlight: Promise<void> | null = null
+  #cancelTimer: (() => void) | null = null
+  #isStopped = false
+
+  constructor(
+    store: StateStore,
+    schedule: Schedule,
+    limits: WriteBehindLimits,
+    persisted: Position,
+  ) {
+    this.#store = store
+    this.#schedule = schedule
+    this.#limits = limits
+    this.#persisted = persisted
+  }
+
+  get persisted(): Position {
+    return this.#persisted
+  }
+
+  /** After each applied entry. */
+  noteApplied(state: State): void {
+    if (this.#isStopped || this.#inFlight !== null) return
+    if (state.dirtyCharacters >= this.#limits.flushBytes) this.#begin(state)
+    else this.#arm(state)
+  }
+
+  #arm(state: State): void {
+    this.#cancelTimer ??= this.#schedule(this.#limits.flushPeriodMs, () => {
+      this.#cancelTimer = null
+      if (!this.#isStopped && this.#inFlight === null) this.#begin(state)
+    })
+  }
+
+  #begin(state: State): void {
+    this.#cancelTimer?.()
+    this.#cancelTimer = null
+    this.#inFlight = this.#write(state).finally(() => {
+      this.#inFlight = null
+      if (state.position.index > this.#persisted.index) this.noteApplied(state)
+    })
+  }
+
+  /** Never rejects: a store that fails is told to the owner, once, and nothing is written after it. */
+  async #write(state: State): Promise<void> {
+    const mark = markOf(state)
+    try {
+      await this.#store.write(state.takeDirty(), mark)
+    } catch (error) {
+      this.#isStopped = true
+      this.onFailed(error instanceof Error ? error : new Error(String(error)))
+      return
+    }
+    this.#persisted = mark.position
+    this.onPersisted(mark.position)
+  }
+
+  /** Resolves when all that is applied now is in the store, or the store has failed. */
+  async flush(state: State): Promise<void> {
+    const target = state.position.index
+    while (!this.#isStopped && this.#persisted.index < target) {
+      if (this.#inFlight === null) this.#begin(state)
+      await this.#inFlight
+    }
+  }
+
+  /** Nothing is begun any more; resolves when what is in flight has ended. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#cancelTimer?.()
+    this.#cancelTimer = null
+    await this.#inFlight
+  }
+}
