@@ -18,6 +18,7 @@ import type { Certificate } from '../pki/certificate.ts'
 import { parseClusterKey } from '../pki/cluster-key.ts'
 import type { ClusterKey } from '../pki/cluster-key.ts'
 import { readSecretFile } from '../pki/key-file.ts'
+import { readIdentity } from '../store/identity.ts'
 import { sentenceOf } from './failure.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -200,6 +201,22 @@ function checkDataFolder(config: ControllerConfig, report: Report): void {
     return
   }
   if (canWrite(folder, report)) checkSpace(config, report)
+  checkOwner(config, report)
+}
+
+/** The folder was formed for this controller; one copied from another would vote with its promises. */
+function checkOwner(config: ControllerConfig, report: Report): void {
+  let owner: string
+  try {
+    owner = readIdentity(config.data).nodeId
+  } catch (error) {
+    report.faults.push(`data: ${sentenceOf(error)}`)
+    return
+  }
+  if (owner === config.id) return
+  report.faults.push(
+    `data: ${config.data} belongs to controller ${owner}, and id is ${config.id}; name the folder that was formed for ${config.id}`,
+  )
 }
 
 /** Writes and syncs a small file, as permission bits tell nothing of a read-only or full disk. */

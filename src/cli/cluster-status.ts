@@ -1,0 +1,39 @@
+/** What the admin verbs `status` and `list` answer; the JSON that scripts read. */
+
+export interface MemberStatus {
+  readonly id: string
+  /** leader, follower, candidate, preCandidate, learner; unknown when it was never heard of. */
+  readonly role: string
+  readonly term: number
+  readonly commit: number
+  /** In memory. */
+  readonly applied: number
+  /** On disk. */
+  readonly persisted: number
+  /** Index at which `digest` was taken; members are compared at equal ones. */
+  readonly digestIndex: number
+  /** Hex, of the whole state. */
+  readonly digest: string
+  /** Since the asked controller last heard from it; 0 for itself, null when never. */
+  readonly lastContactMs: number | null
+}
+
+export interface ClusterStatus {
+  readonly clusterId: string
+  readonly generation: number
+  /** The controller that was asked. */
+  readonly selfId: string
+  readonly leaderId: string | null
+  /** Sorted by id. */
+  readonly members: readonly MemberStatus[]
+}
+
+export interface ListedMember {
+  readonly id: string
+  /** host:port of the mesh. */
+  readonly address: string
+  readonly voter: boolean
+  readonly leader: boolean
+  readonly connected: boolean
+  readonly version: string
+}

@@ -1,0 +1,151 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { closeSync, openSync, renameSync, statSync } from 'node:fs'
+
+import { runningPid } from './pid-file.ts'
+import type { ControllerPlan } from './quickstart-plan.ts'
+
+const POLL_MS = 250
+/** A log larger than this is put aside, as one older one, before a start. */
+export const LOG_BYTES_MAX = 16 * 1024 * 1024
+const STOP_MS_MAX = 10_000
+
+interface Watched {
+  readonly plan: ControllerPlan
+  child: ChildProcess | null
+  /** Running at the last look. */
+  pid: number | null
+}
+
+export type ProcessEvent =
+  | { readonly type: 'ended'; readonly plan: ControllerPlan; readonly how: string }
+  | { readonly type: 'running'; readonly plan: ControllerPlan; readonly pid: number }
+
+/**
+ * The controllers of one DIR as processes: those started here, those found running, and those that somebody starts by
+ * hand later. What counts is the pid file, which a controller itself writes, and the process behind it.
+ */
+export class ControllerProcesses {
+  readonly #watched: readonly Watched[]
+  readonly #program: string
+  readonly #onEvent: (event: ProcessEvent) => void
+  #timer: NodeJS.Timeout | null = null
+
+  /** @param program path of bin/flotilla. @param onEvent told of each end and each new start. */
+  constructor(
+    plans: readonly ControllerPlan[],
+    program: string,
+    onEvent: (event: ProcessEvent) => void,
+  ) {
+    this.#watched = plans.map((plan) => ({ plan, child: null, pid: runningPid(plan.configPath) }))
+    this.#program = program
+    this.#onEvent = onEvent
+  }
+
+  /** Those that ran already when this was made, or run by now. */
+  pidOf(plan: ControllerPlan): number | null {
+    return this.#watched.find((one) => one.plan === plan)?.pid ?? null
+  }
+
+  /** Starts what does not run, and watches all. */
+  start(): void {
+    for (const one of this.#watched) {
+      if (one.pid === null) this.#spawn(one)
+    }
+    this.#timer = setInterval(() => this.#look(), POLL_MS)
+  }
+
+  /** SIGTERM, and SIGKILL to those that are still there after 10 s, or at once when `hasToHurry` resolves. */
+  async stop(hasToHurry: Promise<void>): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+    this.#signal('SIGTERM')
+    let isHurried = false
+    void hasToHurry.then(() => {
+      isHurried = true
+    })
+    const deadline = performance.now() + STOP_MS_MAX
+    while (this.#running().length > 0 && performance.now() < deadline && !isHurried) {
+      await pause(50)
+    }
+    while (this.#running().length > 0) {
+      this.#signal('SIGKILL')
+      await pause(50)
+    }
+  }
+
+  #spawn(one: Watched): void {
+    putLogAside(one.plan.logPath)
+    const log = openSync(one.plan.logPath, 'a', 0o600)
+    // A session of its own: the terminal's ^C reaches quickstart alone, which stops the controllers in its own way.
+    const child = spawn(this.#program, ['controller', 'run', one.plan.configPath], {
+      stdio: ['ignore', log, log],
+      detached: true,
+    })
+    closeSync(log)
+    one.child = child
+    one.pid = child.pid ?? null
+    child.once('error', (error) => this.#end(one, `could not be started: ${error.message}`))
+    child.once('exit', () => {
+      if (this.#timer !== null) this.#look()
+    })
+  }
+
+  #look(): void {
+    for (const one of this.#watched) {
+      const before = one.pid
+      const now = livePid(one)
+      if (before !== null && now !== before) this.#end(one, howEnded(one))
+      if (now !== null && now !== before) {
+        one.pid = now
+        this.#onEvent({ type: 'running', plan: one.plan, pid: now })
+      }
+    }
+  }
+
+  #end(one: Watched, how: string): void {
+    one.child = null
+    one.pid = null
+    this.#onEvent({ type: 'ended', plan: one.plan, how })
+  }
+
+  #running(): number[] {
+    return this.#watched.flatMap((one) => livePid(one) ?? [])
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    for (const pid of this.#running()) {
+      try {
+        process.kill(pid, signal)
+      } catch {
+        // It has ended between the look and the signal.
+      }
+    }
+  }
+}
+
+function livePid({ child, plan }: Watched): number | null {
+  if (child !== null && child.exitCode === null && child.signalCode === null) {
+    return child.pid ?? null
+  }
+  return runningPid(plan.configPath)
+}
+
+function howEnded({ child }: Watched): string {
+  if (child?.signalCode !== null && child?.signalCode !== undefined) {
+    return `was killed by ${child.signalCode}`
+  }
+  if (child?.exitCode !== null && child?.exitCode !== undefined) {
+    return `ended with exit code ${child.exitCode}`
+  }
+  return 'has ended'
+}
+
+function putLogAside(path: string): void {
+  const status = statSync(path, { throwIfNoEntry: false })
+  if (status !== undefined && status.size > LOG_BYTES_MAX) renameSync(path, `${path}.1`)
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

@@ -1,0 +1,141 @@
+import { Command, CommanderError, InvalidArgumentError } from 'commander'
+
+import { listMembers, showStatus, transferLeadership } from './cluster-commands.ts'
+import { CommandFailure, EXIT_DONE, EXIT_FAILED, EXIT_USAGE } from './failure.ts'
+import { printJson, printLine } from './output.ts'
+import { programVersion } from './version.ts'
+
+/** Runs the program on a command line (as `process.argv`) and sets the process's exit code. */
+export async function run(argv: readonly string[]): Promise<void> {
+  try {
+    await buildProgram().parseAsync(argv)
+    process.exitCode ??= EXIT_DONE
+  } catch (error) {
+    process.exitCode = reportFailure(error)
+  }
+}
+
+function reportFailure(error: unknown): number {
+  // Commander has printed its own message; help and version count as done.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_DONE : EXIT_USAGE
+  if (error instanceof CommandFailure) {
+    process.stderr.write(`flotilla: ${error.message}\n`)
+    return error.exitCode
+  }
+  // A mistake of this program: the stack is what a report of it needs.
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  process.stderr.write(`flotilla: ${text}\n`)
+  return EXIT_FAILED
+}
+
+function buildProgram(): Command {
+  const program = new Command('flotilla')
+    .description('The control plane of a zero-trust overlay network, run as a cluster of equals.')
+    .exitOverride()
+    .showHelpAfterError('(add --help for what it takes)')
+    .configureHelp({ showGlobalOptions: false })
+    .addHelpText('after', '\nExit code: 0 done, 1 failed, 2 wrong usage or configuration.')
+  addQuickstart(program)
+  addController(program)
+  addCluster(program)
+  program
+    .command('version')
+    .description('print the version')
+    .option('--json', 'print JSON')
+    .action(({ json }: { json?: boolean }) => {
+      const version = programVersion()
+      if (json === true) printJson({ version, node: process.version })
+      else printLine(`flotilla ${version} (node ${process.version})`)
+    })
+  return program
+}
+
+function addQuickstart(program: Command): void {
+  program
+    .command('quickstart')
+    .description('run a real cluster on loopback in the foreground; the same folder resumes')
+    .option('--dir <folder>', 'everything is kept here', '.flotilla')
+    .option('--nodes <count>', 'controllers: 1 to 9', integerBetween(1, 9), 3)
+    .option('--port <port>', 'HTTPS of the first controller', integerBetween(1, 65_535), 1280)
+    .addHelpText(
+      'after',
+      `
+Controller K serves HTTPS on PORT+K-1, keeps PORT+100+K-1 for routers and speaks to its peers on PORT+200+K-1.
+FOLDER/admin.json holds the administrator's password and the addresses; ^C stops every controller.
+
+Examples:
+  flotilla quickstart
+  flotilla quickstart --dir /tmp/five --nodes 5 --port 2280`,
+    )
+    .action(async (options: { dir: string; nodes: number; port: number }) => {
+      // Loaded when needed: the small verbs then start in a tenth of a second.
+      const { quickstart } = await import('./quickstart.ts')
+      await quickstart(options)
+    })
+}
+
+function addController(program: Command): void {
+  const controller = program.command('controller').description('run or check one controller')
+  controller
+    .command('run')
+    .argument('<config>', 'its configuration, a YAML file')
+    .description('run a controller in the foreground; SIGTERM stops it cleanly within 10 s')
+    .addHelpText('after', '\nExample:\n  flotilla controller run /etc/flotilla/config.yml')
+    .action(async (config: string) => {
+      const { runController } = await import('./controller-run.ts')
+      await runController(config)
+    })
+  controller
+    .command('check')
+    .argument('<config>', 'its configuration, a YAML file')
+    .option('--json', 'print JSON')
+    .description('judge configuration, certificates, ports and data folder; start nothing')
+    .addHelpText(
+      'after',
+      `
+Exit code 2 lists every fault of the configuration with its line, 1 what else stands in the way and the remedy.
+
+Example:
+  flotilla controller check /etc/flotilla/config.yml`,
+    )
+    .action(async (config: string, options: { json?: boolean }) => {
+      const { checkController } = await import('./controller-check-command.ts')
+      await checkController(config, options)
+    })
+  controller
+    .command('options')
+    .description('print every option of the configuration, as Markdown')
+    .action(async () => {
+      const { configurationDocument } = await import('../config/document.ts')
+      printLine(configurationDocument().trimEnd())
+    })
+}
+
+function addCluster(program: Command): void {
+  const cluster = program
+    .command('cluster')
+    .description('ask the controller on this host, through the admin socket in its data folder')
+  const verb = (name: string, description: string): Command =>
+    cluster
+      .command(name)
+      .description(description)
+      .requiredOption('--config <file>', 'configuration of a controller running on this host')
+      .option('--json', 'print JSON')
+      .addHelpText(
+        'after',
+        `\nExample:\n  flotilla cluster ${name} --config .flotilla/ctrl1/config.yml`,
+      )
+  verb('status', 'how far each member has got, as this controller sees it').action(showStatus)
+  verb('list', 'the members and their addresses').action(listMembers)
+  verb('transfer-leadership', 'hand leadership to another member')
+    .argument('[id]', 'the member to lead; the most caught-up one when left out')
+    .action(transferLeadership)
+}
+
+function integerBetween(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = /^[0-9]{1,9}$/.test(text) ? Number(text) : NaN
+    if (value >= min && value <= max) return value
+    throw new InvalidArgumentError(`Expected an integer from ${min} to ${max}.`)
+  }
+}

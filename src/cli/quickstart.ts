@@ -1,0 +1,287 @@
+import { createHash } from 'node:crypto'
+import {
+  closeSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  realpathSync,
+} from 'node:fs'
+import { request } from 'node:https'
+import { createServer } from 'node:net'
+import type { Server } from 'node:net'
+import { join, relative, resolve } from 'node:path'
+
+import { systemClock } from '../lib/clock.ts'
+import { askController } from './admin-client.ts'
+import type { ClusterStatus } from './cluster-status.ts'
+import { listenFault } from './controller-check.ts'
+import { ControllerProcesses } from './controller-processes.ts'
+import type { ProcessEvent } from './controller-processes.ts'
+import { CommandFailure, EXIT_FAILED } from './failure.ts'
+import { formatTable, printLine, shellWord } from './output.ts'
+import { formCluster } from './quickstart-form.ts'
+import { inspectFolder, LOOPBACK, planQuickstart } from './quickstart-plan.ts'
+import type { ControllerPlan, QuickstartPlan } from './quickstart-plan.ts'
+
+const READY_MS_MAX = 90_000
+const POLL_MS = 100
+const ANSWER_MS_MAX = 5_000
+const LOG_TAIL_BYTES = 2000
+
+/** The launcher, which finds a Node new enough. */
+const PROGRAM = resolve(import.meta.dirname, '../../bin/flotilla')
+
+/**
+ * `quickstart`: forms a cluster in DIR or takes up the one there, runs a process a controller, and stays in the
+ * foreground until a signal, upon which it stops every controller of DIR.
+ * @throws {CommandFailure}
+ */
+export async function quickstart(options: {
+  readonly dir: string
+  readonly nodes: number
+  readonly port: number
+}): Promise<void> {
+  const plan = planQuickstart(options.dir, options.nodes, options.port)
+  // Everything made here is for its owner alone, the logs of the controllers included.
+  process.umask(0o077)
+  const signals = new StopSignals()
+  mkdirSync(plan.dir, { recursive: true, mode: 0o700 })
+  const lock = await lockFolder(plan)
+  try {
+    if (inspectFolder(plan) !== 'complete') {
+      await checkPorts(plan, () => false)
+      printLine(`forming a cluster of ${plan.controllers.length} in ${plan.dir}`)
+      await formCluster(plan, systemClock.nowMs())
+    }
+    await runControllers(plan, signals)
+  } finally {
+    lock.close()
+    signals.release()
+  }
+}
+
+async function runControllers(plan: QuickstartPlan, signals: StopSignals): Promise<void> {
+  const watch = new StartWatch()
+  const processes = new ControllerProcesses(plan.controllers, PROGRAM, (event) => {
+    watch.onEvent(event)
+  })
+  await checkPorts(plan, (controller) => processes.pidOf(controller) !== null)
+  for (const controller of plan.controllers) {
+    const pid = processes.pidOf(controller)
+    if (pid !== null) printLine(`${controller.id} is running already (pid ${pid})`)
+  }
+  if (signals.count > 0) return
+  processes.start()
+  try {
+    const isReady = await waitUntilReady(plan, watch, signals)
+    if (isReady) {
+      printTable(plan, processes)
+      printLine('ready')
+      watch.isReady = true
+    }
+    await signals.first
+    printLine('stopping')
+  } finally {
+    await processes.stop(signals.second)
+  }
+  printLine('stopped')
+}
+
+/** Before `ready` the end of a controller fails the start; afterwards it is told, and nothing is restarted. */
+class StartWatch {
+  isReady = false
+  readonly ended: { readonly plan: ControllerPlan; readonly how: string }[] = []
+
+  onEvent(event: ProcessEvent): void {
+    const { plan } = event
+    if (!this.isReady) {
+      if (event.type === 'ended') this.ended.push(event)
+      return
+    }
+    if (event.type === 'running') {
+      printLine(`${plan.id} is running again (pid ${event.pid})`)
+      return
+    }
+    const command = `${shellWord(PROGRAM)} controller run ${shellWord(plan.configPath)}`
+    printLine(`${plan.id} ${event.how}; its log is ${plan.logPath}. To start it again:`)
+    printLine(`  ${command}`)
+  }
+}
+
+/** @returns false when a signal came first. @throws {CommandFailure} when one ends, or 90 s pass. */
+async function waitUntilReady(
+  plan: QuickstartPlan,
+  watch: StartWatch,
+  signals: StopSignals,
+): Promise<boolean> {
+  const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
+  const deadlineMs = performance.now() + READY_MS_MAX
+  let missing = 'nothing was asked yet'
+  while (performance.now() < deadlineMs) {
+    if (signals.count > 0) return false
+    const [ended] = watch.ended
+    if (ended !== undefined) {
+      throw new CommandFailure(
+        EXIT_FAILED,
+        `${ended.plan.id} ${ended.how}; the end of ${ended.plan.logPath}:\n${tailOf(ended.plan.logPath)}`,
+      )
+    }
+    const found = await notReadyBecause(plan, ca)
+    if (found === null) return true
+    missing = found
+    await Promise.race([signals.first, new Promise((done) => setTimeout(done, POLL_MS))])
+  }
+  const logs = plan.controllers.map(({ id, logPath }) => `--- ${id}\n${tailOf(logPath)}`)
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `not ready after ${READY_MS_MAX / 1000} s: ${missing}\n${logs.join('\n')}`,
+  )
+}
+
+/** @returns null once every controller answers and knows the leader. */
+async function notReadyBecause(plan: QuickstartPlan, ca: string): Promise<string | null> {
+  const answers = await Promise.all(plan.controllers.map((one) => controllerAnswers(one, ca)))
+  const silent = plan.controllers.filter((_, at) => answers[at] !== true)
+  if (silent.length > 0) return `${silent.map(({ id }) => id).join(', ')} does not answer yet`
+  const leaders = await Promise.all(plan.controllers.map(leaderSeenBy))
+  return leaders.includes(null) ? 'there is no leader yet' : null
+}
+
+function controllerAnswers({ webPort }: ControllerPlan, ca: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const asked = request(
+      {
+        host: LOOPBACK,
+        port: webPort,
+        path: '/edge/client/v1/version',
+        ca,
+        agent: false,
+        timeout: ANSWER_MS_MAX,
+      },
+      (answer) => {
+        answer.resume()
+        resolve(answer.statusCode === 200)
+      },
+    )
+    asked.on('timeout', () => asked.destroy())
+    asked.on('error', () => resolve(false))
+    asked.end()
+  })
+}
+
+async function leaderSeenBy({ dataFolder }: ControllerPlan): Promise<string | null> {
+  try {
+    const status = await askController(dataFolder, 'status', {}, ANSWER_MS_MAX)
+    return (status as ClusterStatus).leaderId
+  } catch {
+    return null
+  }
+}
+
+function printTable(plan: QuickstartPlan, processes: ControllerProcesses): void {
+  const here = (path: string): string => {
+    const short = relative(process.cwd(), path)
+    return short.startsWith('..') ? path : short
+  }
+  const rows = plan.controllers.map((one) => [
+    one.id,
+    one.url,
+    `${LOOPBACK}:${one.meshPort}`,
+    String(processes.pidOf(one) ?? '-'),
+    here(one.logPath),
+  ])
+  printLine(formatTable(['id', 'https', 'mesh', 'pid', 'log'], rows))
+  printLine(`log in as in ${here(join(plan.dir, 'admin.json'))}; ^C stops all`)
+}
+
+/** Names every port that is taken, before anything is started. @throws {CommandFailure} */
+async function checkPorts(
+  plan: QuickstartPlan,
+  isRunning: (controller: ControllerPlan) => boolean,
+): Promise<void> {
+  const faults: string[] = []
+  for (const controller of plan.controllers) {
+    if (isRunning(controller)) continue
+    const uses = [
+      ['HTTPS', controller.webPort],
+      ['routers', controller.routerPort],
+      ['mesh', controller.meshPort],
+    ] as const
+    for (const [use, port] of uses) {
+      const fault = await listenFault(`${LOOPBACK}:${port}`)
+      if (fault !== null) faults.push(`${LOOPBACK}:${port} (${use} of ${controller.id}) ${fault}`)
+    }
+  }
+  if (faults.length === 0) return
+  throw new CommandFailure(EXIT_FAILED, `${faults.join('\n')}\n(--port chooses other ports)`)
+}
+
+/**
+ * An abstract unix socket named after DIR: the kernel gives it to one process, and takes it back however that ends, so
+ * no stale lock is ever left. @throws {CommandFailure} when another quickstart has it.
+ */
+async function lockFolder(plan: QuickstartPlan): Promise<Server> {
+  const name = createHash('sha256').update(realpathSync(plan.dir)).digest('hex').slice(0, 32)
+  const server = createServer((socket) => socket.destroy())
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(`\0flotilla-quickstart-${process.getuid?.() ?? 0}-${name}`, resolve)
+    })
+  } catch (error) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `another quickstart is running on ${plan.dir}; stop it with ^C where it runs, or choose another --dir`,
+      error,
+    )
+  }
+  server.unref()
+  return server
+}
+
+/** ^C, SIGTERM and SIGHUP: the first stops in order, the second at once. */
+class StopSignals {
+  count = 0
+  readonly first: Promise<void>
+  readonly second: Promise<void>
+  readonly release: () => void
+
+  constructor() {
+    const { promise: first, resolve: onFirst } = Promise.withResolvers<void>()
+    const { promise: second, resolve: onSecond } = Promise.withResolvers<void>()
+    this.first = first
+    this.second = second
+    const onSignal = (): void => {
+      this.count += 1
+      if (this.count === 1) onFirst()
+      else onSecond()
+    }
+    const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+    for (const name of names) process.on(name, onSignal)
+    // A terminal that is gone must not keep the controllers from being stopped.
+    const ignore = (): void => undefined
+    process.stdout.on('error', ignore)
+    process.stderr.on('error', ignore)
+    this.release = () => {
+      for (const name of names) process.off(name, onSignal)
+    }
+  }
+}
+
+function tailOf(path: string): string {
+  try {
+    const file = openSync(path, 'r')
+    try {
+      const { size } = fstatSync(file)
+      const bytes = Buffer.alloc(Math.min(size, LOG_TAIL_BYTES))
+      const length = readSync(file, bytes, 0, bytes.length, size - bytes.length)
+      return bytes.toString('utf8', 0, length).trimEnd()
+    } finally {
+      closeSync(file)
+    }
+  } catch {
+    return '(no log)'
+  }
+}

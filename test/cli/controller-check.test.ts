@@ -1,0 +1,239 @@
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
+import { preflight } from '../../src/cli/controller-check.ts'
+import { loadControllerConfig } from '../../src/config/load.ts'
+import type { ControllerConfig } from '../../src/config/options.ts'
+import { present } from '../../src/lib/assert.ts'
+import { issueControllerCertificate, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
+import type { CertifiedKey, LeafOptions } from '../../src/pki/authority.ts'
+import { layOut, run } from './support.ts'
+import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+let laidOut = ''
+let plan: QuickstartPlan
+let folder = ''
+/** A copy of ctrl1's folder that a test may spoil. */
+let ctrl1 = ''
+
+beforeAll(async () => {
+  laidOut = mkdtempSync(join(tmpdir(), 'flotilla-check-'))
+  plan = await layOut(laidOut, 2)
+})
+afterAll(() => {
+  rmSync(laidOut, { recursive: true, force: true })
+})
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-check-'))
+  ctrl1 = join(folder, 'ctrl1')
+  cpSync(join(plan.dir, 'ctrl1'), ctrl1, { recursive: true })
+})
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function config(environment: Readonly<Record<string, string>> = {}): ControllerConfig {
+  const loaded = loadControllerConfig(join(ctrl1, 'config.yml'), environment)
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
+  return loaded.config
+}
+
+async function faultsOf(environment: Readonly<Record<string, string>> = {}): Promise<string[]> {
+  const { faults, credentials } = await preflight(config(environment), Date.now())
+  if (faults.length === 0) expect(credentials).not.toBeNull()
+  return [...faults]
+}
+
+function issuer(): CertifiedKey {
+  const read = (name: string): string => readFileSync(join(plan.dir, 'pki', name), 'utf8')
+  return { certificatePem: read('issuing.pem'), privateKeyPem: read('issuing.key') }
+}
+
+function install({ certificatePem, privateKeyPem }: CertifiedKey): void {
+  writeFileSync(join(ctrl1, 'cert.pem'), certificatePem)
+  writeFileSync(join(ctrl1, 'controller.key'), privateKeyPem)
+}
+
+async function installLeaf(changes: Partial<LeafOptions>): Promise<void> {
+  const { trustDomain } = config()
+  install(
+    await issueLeaf({
+      issuer: issuer(),
+      commonName: 'ctrl1',
+      uris: [`spiffe://${trustDomain}/controller/ctrl1`],
+      hosts: ['127.0.0.1'],
+      validity: validityFrom(Date.now(), DAY_MS * 90),
+      usages: ['server', 'client'],
+      ...changes,
+    }),
+  )
+}
+
+/** The one fault found; it must hold a remedy, told after a semicolon or colon. */
+async function onlyFault(environment: Readonly<Record<string, string>> = {}): Promise<string> {
+  const faults = await faultsOf(environment)
+  expect(faults).toHaveLength(1)
+  const fault = present(faults[0], 'a fault')
+  expect(fault).toMatch(/[;:] .+/)
+  expect(fault).not.toContain('\n')
+  return fault
+}
+
+describe('Preflight', () => {
+  test('lets a controller as laid out start, and leaves nothing behind', async () => {
+    const before = readdirSync(ctrl1, { recursive: true }).sort()
+    expect(await faultsOf()).toEqual([])
+    expect(readdirSync(ctrl1, { recursive: true }).sort()).toEqual(before)
+  })
+
+  test('names a port that is taken', async () => {
+    const server = createServer()
+    await new Promise<void>((done) => server.listen(plan.port, '127.0.0.1', done))
+    const fault = await onlyFault()
+    expect(fault).toContain(`web[0].bind: 127.0.0.1:${plan.port} is taken by another process`)
+    await new Promise((done) => server.close(done))
+  })
+
+  test('names an address that is not of this host', async () => {
+    const fault = await onlyFault({ FLOTILLA_CLUSTER_BIND: '192.0.2.1:1480' })
+    expect(fault).toContain('cluster.bind: 192.0.2.1:1480 is no address of this host')
+  })
+
+  test('names a key that others can read, and one that is missing', async () => {
+    chmodSync(join(ctrl1, 'controller.key'), 0o644)
+    expect(await onlyFault()).toContain(`chmod 600 ${join(ctrl1, 'controller.key')}`)
+    rmSync(join(ctrl1, 'controller.key'))
+    expect(await onlyFault()).toContain('identity.key: ')
+  })
+
+  test('names a key of another certificate', async () => {
+    cpSync(join(plan.dir, 'ctrl2', 'controller.key'), join(ctrl1, 'controller.key'))
+    expect(await onlyFault()).toContain('does not belong to the certificate')
+  })
+
+  test('names an expired certificate and one of the future', async () => {
+    const now = Date.now()
+    await installLeaf({ validity: { notBeforeMs: now - 2 * DAY_MS, notAfterMs: now - DAY_MS } })
+    expect(await onlyFault()).toContain('it expired at ')
+    await installLeaf({ validity: { notBeforeMs: now + DAY_MS, notAfterMs: now + 2 * DAY_MS } })
+    expect(await onlyFault()).toContain('it is not valid before ')
+  })
+
+  test('warns of a certificate that expires within a month', async () => {
+    await installLeaf({ validity: validityFrom(Date.now(), DAY_MS * 10.5) })
+    const { faults, warnings } = await preflight(config(), Date.now())
+    expect(faults).toEqual([])
+    expect(warnings.join()).toContain('it expires in 10 days')
+  })
+
+  test('names a certificate of another controller, or with two identities', async () => {
+    const { trustDomain } = config()
+    const own = `spiffe://${trustDomain}/controller/ctrl1`
+    await installLeaf({ commonName: 'ctrl2', uris: [`spiffe://${trustDomain}/controller/ctrl2`] })
+    expect(await onlyFault()).toContain('it belongs to controller ctrl2, and id is ctrl1')
+    await installLeaf({ uris: [own, `${own}b`] })
+    expect(await onlyFault()).toContain('exactly one SPIFFE id')
+    await installLeaf({ uris: [`spiffe://${trustDomain}/identity/ctrl1`] })
+    expect(await onlyFault()).toContain('is no controller of')
+  })
+
+  test('names a certificate that lacks the advertised host', async () => {
+    await installLeaf({ hosts: ['other.example'] })
+    expect(await onlyFault()).toContain('it does not name 127.0.0.1 of web[0].advertise')
+  })
+
+  test('names a certificate of a CA that is not trusted', async () => {
+    const other = await layOut(folder, 1)
+    cpSync(join(other.dir, 'ca.pem'), join(ctrl1, 'ca.pem'))
+    expect(await onlyFault()).toContain('its chain does not lead to any of the 1 CA certificates')
+  })
+
+  test('names files that hold something else', async () => {
+    writeFileSync(join(ctrl1, 'cert.pem'), 'hello')
+    expect(await onlyFault()).toContain('there is no PEM certificate in it')
+    await installLeaf({})
+    writeFileSync(join(ctrl1, 'cluster.key'), 'hello')
+    expect(await onlyFault()).toContain('clusterKey: ')
+  })
+
+  test('names a data folder that is missing, a file, empty, or of another controller', async () => {
+    const data = join(ctrl1, 'data')
+    rmSync(data, { recursive: true })
+    expect(await onlyFault()).toContain(`${data} does not exist`)
+    writeFileSync(data, '')
+    expect(await onlyFault()).toContain(`${data} is no folder`)
+    rmSync(data)
+    mkdirSync(data)
+    expect(await onlyFault()).toContain('IDENTITY')
+    rmSync(data, { recursive: true })
+    cpSync(join(plan.dir, 'ctrl2', 'data'), data, { recursive: true })
+    expect(await onlyFault()).toContain('belongs to controller ctrl2, and id is ctrl1')
+  })
+
+  test('names a disk with too little room', async () => {
+    const fault = await onlyFault({ FLOTILLA_LOG_LOW_SPACE_BYTES: String(2 ** 40) })
+    expect(fault).toContain('less than log.lowSpaceBytes')
+  })
+
+  test('names everything that is wrong at once', async () => {
+    rmSync(join(ctrl1, 'data'), { recursive: true })
+    chmodSync(join(ctrl1, 'cluster.key'), 0o666)
+    await installLeaf({ commonName: 'x', hosts: [] })
+    expect(await faultsOf()).toHaveLength(4)
+  })
+})
+
+describe('flotilla controller check', () => {
+  test('exits 0 and says so when the controller can start', async () => {
+    const done = await run(['controller', 'check', join(ctrl1, 'config.yml')])
+    expect(done).toEqual({
+      code: 0,
+      stdout: `${join(ctrl1, 'config.yml')}: ctrl1 can start\n`,
+      stderr: '',
+    })
+  })
+
+  test('exits 2 with every fault of the configuration on a line, also as JSON', async () => {
+    const path = join(ctrl1, 'config.yml')
+    writeFileSync(path, 'id: 5\ncolour: blue\n')
+    const done = await run(['controller', 'check', path])
+    expect(done.code).toBe(2)
+    expect(done.stderr).toContain(`${path}:2: colour: is no known key`)
+    expect(done.stderr).toContain(`${path}:1: id: expected`)
+    const json = await run(['controller', 'check', path, '--json'])
+    expect(json.code).toBe(2)
+    const report = JSON.parse(json.stdout) as { ok: boolean; faults: string[] }
+    expect(report.ok).toBe(false)
+    expect(report.faults.length).toBeGreaterThan(5)
+  })
+
+  test('exits 1 for what else stands in the way, and so does a start, without harm to the folder', async () => {
+    const { trustDomain } = config()
+    const validity = validityFrom(Date.now(), DAY_MS)
+    const hosts = ['127.0.0.1']
+    install(
+      await issueControllerCertificate({ issuer: issuer(), trustDomain, id: 'b', hosts, validity }),
+    )
+    const before = readdirSync(ctrl1, { recursive: true }).sort()
+    for (const verb of ['check', 'run']) {
+      const done = await run(['controller', verb, join(ctrl1, 'config.yml')])
+      expect(done.code, done.stderr).toBe(1)
+      expect(done.stderr).toContain('it belongs to controller b, and id is ctrl1')
+      expect(readdirSync(ctrl1, { recursive: true }).sort()).toEqual(before)
+    }
+  })
+})

@@ -1,0 +1,202 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { AdminServer } from '../../src/cli/admin-server.ts'
+import { adminVerbs } from '../../src/cli/admin-verbs.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
+import { layOut, run } from './support.ts'
+import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
+
+let folder = ''
+let plan: QuickstartPlan
+let config = ''
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-program-'))
+  plan = await layOut(folder, 1)
+  config = join(plan.dir, 'ctrl1', 'config.yml')
+})
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe('The command line', () => {
+  test.each([
+    ['no verb', []],
+    ['an unknown verb', ['fly']],
+    ['an unknown option', ['version', '--fast']],
+    ['a missing argument', ['controller', 'run']],
+    ['a missing option', ['cluster', 'status']],
+    ['one argument too many', ['controller', 'check', 'a', 'b']],
+    ['a number out of range', ['quickstart', '--nodes', '0']],
+    ['a number that is none', ['quickstart', '--port', '12x']],
+    ['a port that leaves no room', ['quickstart', '--port', '65400']],
+    ['a configuration that is not there', ['cluster', 'status', '--config', '/nonexistent.yml']],
+    ['a configuration that is not there', ['controller', 'run', '/nonexistent.yml']],
+  ])('exits 2 with a word on stderr for %s', async (_title, words) => {
+    const done = await run(words)
+    expect(done.stderr).not.toBe('')
+    expect(done.stderr).not.toContain('    at ')
+    expect(done.stdout).toBe('')
+    expect(done.code).toBe(2)
+  })
+
+  test('suggests the verb that was meant', async () => {
+    expect((await run(['quickstrat'])).stderr).toContain('Did you mean quickstart?')
+  })
+
+  test.each([[['--help']], [['quickstart', '--help']], [['cluster', 'status', '--help']]])(
+    'has help for %j on stdout, exit 0',
+    async (words) => {
+      const done = await run(words)
+      expect(done.code).toBe(0)
+      expect(done.stdout).toContain('Usage: flotilla')
+    },
+  )
+
+  test('tells its version, also as JSON', async () => {
+    expect((await run(['version'])).stdout).toMatch(/^flotilla \d+\.\d+\.\d+ \(node v\d+/)
+    const { stdout } = await run(['version', '--json'])
+    expect(JSON.parse(stdout)).toMatchObject({ version: expect.stringMatching(/^\d+\.\d+\.\d+/) })
+  })
+
+  test('prints the options of the configuration', async () => {
+    expect((await run(['controller', 'options'])).stdout).toContain('`raft.electionTimeoutMs`')
+  })
+})
+
+const member: MemberView = {
+  id: 'ctrl1',
+  address: '127.0.0.1:1480',
+  voter: true,
+  leader: true,
+  connected: true,
+  version: 'v0.1.0',
+  apiAddresses: [],
+  certificatePem: '',
+  startedAtMs: 1,
+  lastContactMs: 0,
+  progress: {
+    role: 'leader',
+    term: 3,
+    commit: 9,
+    applied: 8,
+    persisted: 7,
+    digestIndex: 6,
+    digest: '00112233445566778899',
+    entitiesDigest: '',
+  },
+}
+const silent: MemberView = {
+  ...member,
+  id: 'ctrl2',
+  leader: false,
+  connected: false,
+  version: '',
+  lastContactMs: null,
+  progress: null,
+}
+
+function viewOf(members: readonly MemberView[]): ClusterView {
+  return {
+    selfId: 'ctrl1',
+    clusterId: 'c-1',
+    generation: 1,
+    members: () => members,
+    leaderId: () => members.find(({ leader }) => leader)?.id ?? null,
+    leaderContactMs: () => 0,
+    readIndex: () => Promise.resolve(9),
+  }
+}
+
+describe('The cluster verbs', () => {
+  let server: AdminServer
+  const asked: (string | null)[] = []
+
+  beforeAll(async () => {
+    const transferLeadership = (to: string | null): Promise<void> => {
+      asked.push(to)
+      if (to === 'ctrl1') return Promise.resolve()
+      return Promise.reject(
+        new Problem('TRANSFER_LEADERSHIP_ERROR', { detail: 'there is no such member' }),
+      )
+    }
+    const verbs = adminVerbs({ cluster: viewOf([member, silent]), transferLeadership })
+    server = new AdminServer(verbs, () => undefined)
+    await server.listen(join(plan.dir, 'ctrl1', 'data'))
+  })
+  afterAll(async () => {
+    await server.close()
+  })
+
+  test('status gives JSON with all that scripts read of each member', async () => {
+    const { code, stdout } = await run(['cluster', 'status', '--config', config, '--json'])
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toEqual({
+      clusterId: 'c-1',
+      generation: 1,
+      selfId: 'ctrl1',
+      leaderId: 'ctrl1',
+      members: [
+        {
+          id: 'ctrl1',
+          role: 'leader',
+          term: 3,
+          commit: 9,
+          applied: 8,
+          persisted: 7,
+          digestIndex: 6,
+          digest: '00112233445566778899',
+          lastContactMs: 0,
+        },
+        {
+          id: 'ctrl2',
+          role: 'unknown',
+          term: 0,
+          commit: 0,
+          applied: 0,
+          persisted: 0,
+          digestIndex: 0,
+          digest: '',
+          lastContactMs: null,
+        },
+      ],
+    })
+  })
+
+  test('status gives a table to people', async () => {
+    const { stdout } = await run(['cluster', 'status', '--config', config])
+    expect(stdout).toContain('ctrl1 is the leader')
+    expect(stdout).toMatch(/^ctrl1 +leader +3 +9 +8 +7 +6:001122334455 +0 ms ago$/m)
+    expect(stdout).toMatch(/^ctrl2 +unknown .* never$/m)
+  })
+
+  test('list gives the members', async () => {
+    const { stdout } = await run(['cluster', 'list', '--config', config, '--json'])
+    expect(JSON.parse(stdout)).toHaveLength(2)
+    const table = await run(['cluster', 'list', '--config', config])
+    expect(table.stdout).toMatch(/^ctrl1 +127\.0\.0\.1:1480 +yes +yes +yes +v0\.1\.0$/m)
+  })
+
+  test('a transfer tells who leads, and a refused one exits 1 with the reason', async () => {
+    const words = ['cluster', 'transfer-leadership', '--config', config]
+    const done = await run([...words, 'ctrl1', '--json'])
+    expect(JSON.parse(done.stdout)).toEqual({ leaderId: 'ctrl1' })
+    const refused = await run([...words, 'ctrl9'])
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toBe('flotilla: ctrl1: there is no such member\n')
+    expect(asked).toEqual(['ctrl1', 'ctrl9'])
+  })
+
+  test('one that does not run is said to be so, with the command that starts it', async () => {
+    const other = join(folder, 'other.yml')
+    const text = readFileSync(config, 'utf8')
+    writeFileSync(other, text.replace('data: data', `data: ${join(folder, 'nowhere')}`))
+    const done = await run(['cluster', 'status', '--config', other])
+    expect(done.code).toBe(1)
+    expect(done.stderr).toContain(`start it with: flotilla controller run ${other}`)
+  })
+})

@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join, resolve } from 'node:path'
+
+import { formCluster } from '../../src/cli/quickstart-form.ts'
+import { planQuickstart } from '../../src/cli/quickstart-plan.ts'
+import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
+
+export const flotilla = resolve(import.meta.dirname, '../../bin/flotilla')
+
+export interface Finished {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs the program as a person does, and waits for its end. */
+export function run(words: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Finished> {
+  return new Promise((done, reject) => {
+    const child = spawn(flotilla, words, {
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let stdout = ''
+    let stderr = ''
+    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+    child.once('error', reject)
+    child.once('close', (code) => done({ code, stdout, stderr }))
+  })
+}
+
+/** A cluster laid out in `folder` as quickstart does, on ports that were free a moment ago. */
+export async function layOut(folder: string, nodes: number): Promise<QuickstartPlan> {
+  const plan = planQuickstart(join(folder, 'net'), nodes, await freePortBlock(nodes))
+  mkdirSync(plan.dir)
+  await formCluster(plan, Date.now())
+  return plan
+}
+
+/** A port from which quickstart's ports for so many controllers are free. */
+export async function freePortBlock(nodes: number): Promise<number> {
+  for (let attempt = 0; attempt < 50; attempt += 1) {
+    const base = 20_000 + Math.floor(Math.random() * 20_000)
+    const offsets = Array.from({ length: nodes }, (_, at) => [at, at + 100, at + 200]).flat()
+    const free = await Promise.all(offsets.map((offset) => isFree(base + offset)))
+    if (free.every(Boolean)) return base
+  }
+  throw new Error('no free block of ports')
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((done) => {
+    const server = createServer()
+    server.once('error', () => done(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => done(true)))
+  })
+}
