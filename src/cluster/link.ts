@@ -6,14 +6,15 @@ import type { Log, LogLevel } from './log.ts'
  * thread or in a worker; what is large crosses as one packed Uint8Array a batch, whose buffer is handed over.
  */
 
-export type RefusalCode = 'NO_LEADER' | 'NOT_LEADER' | 'OVERLOADED'
+export type RefusalCode = 'NO_LEADER' | 'NOT_LEADER' | 'OVERLOADED' | 'TOO_LARGE'
 
 /** What main tells the host. Requests with an `id` are answered with the same id. */
 export type HostCommand =
   /** Packed by {@link packProposals}. Each is either refused or handed to a leader. */
   | { readonly type: 'propose'; readonly proposals: Uint8Array }
   | { readonly type: 'readIndex'; readonly id: number }
-  | ({ readonly type: 'progress' } & MachineProgress)
+  /** `timeMs`: log time at `applied`. */
+  | ({ readonly type: 'progress'; readonly timeMs: number } & MachineProgress)
   | { readonly type: 'compact'; readonly position: Position }
   | { readonly type: 'transferLeadership'; readonly id: number; readonly target: NodeId | null }
   /** A membership.v1.Configuration, encoded: the members wanted, without outgoing voters. */

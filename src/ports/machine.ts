@@ -26,7 +26,12 @@ export interface Digests {
 export interface Machine {
   progress(): ApplyProgress
   /** Where the store on disk stands, and the configuration in force there: the log's beginning at start. */
-  persistedMark(): { readonly position: Position; readonly configuration: ConfigurationRecord }
+  persistedMark(): {
+    readonly position: Position
+    readonly configuration: ConfigurationRecord
+    /** Log time at `position`, UTC ms: later stamps never run behind it. */
+    readonly timeMs: number
+  }
   /**
    * In index order, without gaps; an index already applied is passed over.
    * @throws when the entry cannot be decoded or its kind is unknown: the node must stop applying, never step over it.

@@ -1,0 +1,105 @@
+import type { Clock } from '../lib/clock.ts'
+import type { AppliedEntry, Machine } from '../ports/machine.ts'
+import { decodeEntries } from '../raft/entry-codec.ts'
+import type { Entry } from '../raft/types.ts'
+
+/** Apply gives the event loop back after this long, so that requests are answered while a backlog is worked off. */
+const SLICE_MS = 8
+/** Between looks at the clock. */
+const SLICE_ENTRIES = 32
+
+export interface ApplyQueueParts {
+  readonly machine: Machine
+  readonly clock: Clock
+  readonly onApplied: (entry: Entry, applied: AppliedEntry) => void
+  /** After every slice that applied something. */
+  readonly onProgress: () => void
+  /** An entry could not be applied. It is not stepped over: nothing is applied after it. */
+  readonly onFailed: (error: Error) => void
+}
+
+/** Applies committed entries in order, in slices. Its length is bounded by the host, which is told how far it is. */
+export class ApplyQueue {
+  readonly #parts: ApplyQueueParts
+  #batches: Entry[][] = []
+  #at = 0
+  #isScheduled = false
+  #isPaused = false
+  #hasFailed = false
+
+  constructor(parts: ApplyQueueParts) {
+    this.#parts = parts
+  }
+
+  get hasFailed(): boolean {
+    return this.#hasFailed
+  }
+
+  push(packed: Uint8Array): void {
+    if (this.#hasFailed) return
+    this.#batches.push(decodeEntries(packed))
+    if (!this.#isScheduled) this.#run()
+  }
+
+  /** Until resumed nothing is applied: the state is being replaced. */
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    if (!this.#isScheduled) this.#run()
+  }
+
+  stop(): void {
+    this.#hasFailed = true
+    this.#batches = []
+  }
+
+  #run(): void {
+    this.#isScheduled = false
+    if (this.#isPaused || this.#hasFailed || this.#batches.length === 0) return
+    const endMs = this.#parts.clock.monotonicMs() + SLICE_MS
+    do {
+      if (!this.#applySome(SLICE_ENTRIES)) break
+    } while (this.#batches.length > 0 && this.#parts.clock.monotonicMs() < endMs)
+    this.#parts.onProgress()
+    if (this.#batches.length === 0 || this.#hasFailed) return
+    this.#isScheduled = true
+    setImmediate(() => this.#run())
+  }
+
+  /** @returns false when nothing more can be applied now. */
+  #applySome(count: number): boolean {
+    const batch = this.#batches[0] ?? []
+    const end = Math.min(this.#at + count, batch.length)
+    while (this.#at < end) {
+      const entry = batch[this.#at]
+      if (entry === undefined || !this.#apply(entry)) return false
+      this.#at += 1
+    }
+    if (this.#at >= batch.length) {
+      this.#batches.shift()
+      this.#at = 0
+    }
+    return true
+  }
+
+  #apply(entry: Entry): boolean {
+    let applied: AppliedEntry
+    try {
+      applied = this.#parts.machine.apply(entry)
+    } catch (error) {
+      this.#hasFailed = true
+      const cause = error instanceof Error ? error.message : String(error)
+      this.#parts.onFailed(
+        new Error(`entry ${entry.index} cannot be applied by this release: ${cause}`, {
+          cause: error,
+        }),
+      )
+      return false
+    }
+    this.#parts.onApplied(entry, applied)
+    return true
+  }
+}

@@ -1,0 +1,545 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import { CommandSchema } from '../../proto/gen/command_pb.ts'
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import type { Clock } from '../lib/clock.ts'
+import { Problem } from '../lib/problems.ts'
+import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
+import type { AppliedEntry, Machine } from '../ports/machine.ts'
+import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
+import type { Entry, Index, NodeId, Position, Role, Term } from '../raft/types.ts'
+import { ApplyQueue } from './apply-queue.ts'
+import { DIGEST_INTERVAL_ENTRIES, DigestRing } from './digest-ring.ts'
+import type { HostEvent, HostStatus, MachineProgress, MainLink } from './link.ts'
+import { LogRetention } from './log-retention.ts'
+import type { RetentionOptions } from './log-retention.ts'
+import { LogThrottle } from './log.ts'
+import type { Log } from './log.ts'
+import { memberViews } from './member-views.ts'
+import type { SelfDescription } from './member-views.ts'
+import { OutstandingProposals } from './outstanding.ts'
+import type { OutstandingProposal } from './outstanding.ts'
+import { packProposals } from './proposal-codec.ts'
+import { ReadRounds } from './read-rounds.ts'
+import { SnapshotDesk } from './snapshot-desk.ts'
+
+export interface GatewayOptions {
+  readonly self: SelfDescription
+  readonly clusterId: string
+  readonly generation: number
+  /** 16 bytes. */
+  readonly storeId: Uint8Array
+  /** Counts the starts of this store. */
+  readonly boot: number
+  /** A write without an outcome after this long is given up. */
+  readonly proposeTimeoutMs: number
+  /** Without a leader for longer, writes and reads through one are refused at once. */
+  readonly leaderlessMsMax: number
+  readonly readTimeoutMs: number
+  /** How long a stop waits for writes that are outstanding. */
+  readonly drainMsMax: number
+  readonly outstandingMax: number
+  readonly outstandingSpanMax: number
+  readonly retention: RetentionOptions
+}
+
+export const defaultGatewayOptions = {
+  proposeTimeoutMs: 8000,
+  leaderlessMsMax: 3000,
+  readTimeoutMs: 5000,
+  drainMsMax: 2000,
+  outstandingMax: 4096,
+  outstandingSpanMax: 65_536,
+  retention: { entries: 20_000, bytes: 64 * 1024 * 1024 },
+} as const satisfies Partial<GatewayOptions>
+
+export interface GatewayParts {
+  readonly link: MainLink
+  readonly machine: Machine
+  readonly clock: Clock
+  readonly log: Log
+  /** Called once: this controller can do nothing more and its process must stop. */
+  readonly onFatal: (error: Error) => void
+}
+
+/** Something an operator must know of; it stays until the process ends. */
+export interface Alarm {
+  readonly code: 'STATE_DIVERGED' | 'APPLY_STOPPED'
+  readonly text: string
+}
+
+export interface GatewayStatus {
+  readonly role: Role
+  readonly term: Term
+  readonly leader: NodeId | null
+  readonly commit: Index
+  readonly applied: Index
+  readonly persisted: Index
+  readonly digestIndex: Index
+  readonly digest: string
+  readonly entitiesDigest: string
+  readonly outstanding: number
+  readonly alarms: readonly Alarm[]
+}
+
+/** The feature level that commands of this release ask for. */
+const FEATURE_LEVEL = 1
+const SWEEP_MS = 50
+const ALARMS_MAX = 32
+
+const nothingHeard: HostStatus = {
+  role: 'follower',
+  term: 0,
+  leader: null,
+  leaderSilentMs: null,
+  commit: 0,
+  last: 0,
+  configuration: new Uint8Array(0),
+  peers: [],
+}
+
+/**
+ * Main's door to the cluster. A write becomes a Command with this controller's origin, goes to whichever controller
+ * leads, again when that one is lost, and is answered by what this controller itself applies. Created stopped:
+ * `start` once the host may speak.
+ */
+export class Gateway implements Proposer, ClusterView {
+  readonly #options: GatewayOptions
+  readonly #parts: GatewayParts
+  readonly #storeIdHex: string
+  readonly #outstanding: OutstandingProposals
+  readonly #reads: ReadRounds
+  readonly #snapshots: SnapshotDesk
+  readonly #applyQueue: ApplyQueue
+  readonly #retention: LogRetention
+  readonly #digests = new DigestRing()
+  readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 256 })
+  readonly #requests = new Map<number, (because: string | null) => void>()
+  readonly #alarms: Alarm[] = []
+  #status = nothingHeard
+  #statusAtMs: number
+  #configuration: ConfigurationRecord
+  #leaderSeenMs: number
+  /** Sequences that leave with the next flush. */
+  #queued: number[] = []
+  /** Of the last entry applied. */
+  #logTimeMs: number
+  #digest: Pick<MachineProgress, 'digestIndex' | 'digest' | 'entitiesDigest'>
+  #nextRequest = 1
+  #isFlushScheduled = false
+  #sweep: NodeJS.Timeout | null = null
+  #onStarted: (port: number) => void = () => undefined
+  #onStopped: () => void = () => undefined
+  #hasFailed = false
+
+  constructor(options: GatewayOptions, parts: GatewayParts) {
+    const { link, machine, clock } = parts
+    this.#options = options
+    this.#parts = parts
+    this.#storeIdHex = Buffer.from(options.storeId).toString('hex')
+    this.#outstanding = new OutstandingProposals({
+      countMax: options.outstandingMax,
+      spanMax: options.outstandingSpanMax,
+    })
+    this.#reads = new ReadRounds({
+      clock,
+      timeoutMs: options.readTimeoutMs,
+      ask: (id) => link.post({ type: 'readIndex', id }),
+    })
+    this.#snapshots = new SnapshotDesk(machine, link)
+    this.#retention = new LogRetention(options.retention)
+    this.#applyQueue = new ApplyQueue({
+      machine,
+      clock,
+      onApplied: (entry, applied) => this.#onApplied(entry, applied),
+      onProgress: () => this.#reportProgress(),
+      onFailed: (error) => this.#onApplyFailed(error),
+    })
+    const { configuration, timeMs } = machine.persistedMark()
+    this.#configuration = configuration
+    this.#logTimeMs = timeMs
+    this.#digest = { digestIndex: 0, digest: '', entitiesDigest: '' }
+    this.#statusAtMs = clock.monotonicMs()
+    this.#leaderSeenMs = this.#statusAtMs
+    machine.onPersisted = (position) => this.#onPersisted(position)
+    machine.onFailed = (error) => this.#fail(error)
+    link.onMessage = (event) => this.#onEvent(event)
+  }
+
+  get selfId(): NodeId {
+    return this.#options.self.id
+  }
+
+  get clusterId(): string {
+    return this.#options.clusterId
+  }
+
+  get generation(): number {
+    return this.#options.generation
+  }
+
+  /** @returns the port the mesh listens on, once the host has started. */
+  async start(): Promise<number> {
+    this.#sweep = setInterval(() => this.#onSweep(), SWEEP_MS)
+    this.#reportProgress()
+    return await new Promise((resolve) => {
+      this.#onStarted = resolve
+    })
+  }
+
+  /**
+   * Before a planned stop: a leader hands over, and what is outstanding gets a little time to be answered through the
+   * next one. Resolves in bounded time, whether or not it went well.
+   */
+  async handOver(): Promise<void> {
+    const hasHeir = this.#status.peers.some(({ isConnected }) => isConnected)
+    if (this.#hasFailed || !hasHeir) return
+    if (this.#status.role === 'leader') {
+      const because = await this.#request((id) => ({
+        type: 'transferLeadership',
+        id,
+        target: null,
+      }))
+      if (because !== null) this.#parts.log.warn({}, `leadership was not handed over: ${because}`)
+    }
+    const endMs = this.#parts.clock.monotonicMs() + this.#options.drainMsMax
+    while (this.#outstanding.count > 0 && this.#parts.clock.monotonicMs() < endMs) {
+      await new Promise((resolve) => setTimeout(resolve, SWEEP_MS))
+    }
+  }
+
+  /**
+   * Ends the host; what is outstanding is given up. Resolves when the host has let go of its disk. The machine stays
+   * open.
+   */
+  async stop(): Promise<void> {
+    const stopped = new Promise<void>((resolve) => {
+      this.#onStopped = resolve
+    })
+    this.#parts.link.post({ type: 'stop' })
+    await stopped
+    this.#end()
+    this.#parts.link.close()
+  }
+
+  members(): readonly MemberView[] {
+    const ageMs = this.#parts.clock.monotonicMs() - this.#statusAtMs
+    const { self } = this.#options
+    return memberViews(this.#configuration, this.#status, ageMs, self, this.#progress())
+  }
+
+  leaderId(): NodeId | null {
+    return this.#status.leader
+  }
+
+  leaderContactMs(): number {
+    if (this.#status.role === 'leader') return 0
+    return Math.round(this.#parts.clock.monotonicMs() - this.#leaderSeenMs)
+  }
+
+  status(): GatewayStatus {
+    const { role, term, leader, commit } = this.#status
+    return {
+      role,
+      term,
+      leader,
+      commit,
+      ...this.#progress(),
+      outstanding: this.#outstanding.count,
+      alarms: this.#alarms,
+    }
+  }
+
+  async readIndex(): Promise<Index> {
+    this.#refuseWithoutLeader()
+    return await this.#reads.read()
+  }
+
+  async propose(input: ProposalInput): Promise<Applied> {
+    this.#refuseWithoutLeader()
+    if (this.#outstanding.isFull) throw new Problem('SERVER_TOO_MANY_REQUESTS')
+    const sequence = this.#outstanding.nextSequence
+    const command = this.#encode(input, sequence)
+    return await new Promise<Applied>((resolve, reject) => {
+      this.#outstanding.add({
+        sequence,
+        command,
+        deadlineMs: this.#parts.clock.monotonicMs() + this.#options.proposeTimeoutMs,
+        resolve,
+        reject,
+        stage: 'queued',
+        isFateOpen: false,
+        lastRefusal: null,
+      })
+      this.#queued.push(sequence)
+      this.#scheduleFlush()
+    })
+  }
+
+  /**
+   * Hands leadership to `target`, or to whichever voter is furthest. Resolves when the leader has begun; rejects with
+   * TRANSFER_LEADERSHIP_ERROR otherwise. Only the leader's own controller can.
+   */
+  async transferLeadership(target: NodeId | null): Promise<void> {
+    const because = await this.#request((id) => ({ type: 'transferLeadership', id, target }))
+    if (because !== null) throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail: because })
+  }
+
+  /**
+   * Asks for other members: those wanted in the end, without outgoing voters. Only the leader's own controller can.
+   * @returns null when it was logged, or why it was not.
+   */
+  async changeConfiguration(target: ConfigurationRecord): Promise<string | null> {
+    const configuration = toBinary(ConfigurationSchema, target)
+    return await this.#request((id) => ({ type: 'changeConfiguration', id, configuration }))
+  }
+
+  async #request(command: (id: number) => Parameters<MainLink['post']>[0]): Promise<string | null> {
+    const id = this.#nextRequest
+    this.#nextRequest += 1
+    return await new Promise((resolve) => {
+      this.#requests.set(id, resolve)
+      this.#parts.link.post(command(id))
+    })
+  }
+
+  #encode(input: ProposalInput, sequence: number): Uint8Array {
+    const lowest = Math.min(this.#outstanding.lowest, sequence)
+    return toBinary(
+      CommandSchema,
+      create(CommandSchema, {
+        origin: {
+          storeId: this.#options.storeId,
+          boot: BigInt(this.#options.boot),
+          sequence: BigInt(sequence),
+          lowestOutstanding: BigInt(lowest),
+        },
+        ...(input.request === undefined ? {} : { request: input.request }),
+        actor: input.actor,
+        kind: input.kind,
+        level: FEATURE_LEVEL,
+        payload: input.payload,
+        judgedOn: (input.judgedOn ?? []).map(({ entity, id, revision }) => ({
+          entity,
+          id,
+          revision: BigInt(revision),
+        })),
+      }),
+    )
+  }
+
+  #refuseWithoutLeader(): void {
+    const isLeaderless =
+      this.#status.leader === null && this.leaderContactMs() > this.#options.leaderlessMsMax
+    if (isLeaderless || this.#hasFailed) throw new Problem('CLUSTER_NO_LEADER')
+  }
+
+  #scheduleFlush(): void {
+    if (this.#isFlushScheduled) return
+    this.#isFlushScheduled = true
+    // One batch a loop turn: all that the turn's requests propose shares one message, one write and one round trip.
+    setImmediate(() => this.#flush())
+  }
+
+  #flush(): void {
+    this.#isFlushScheduled = false
+    const queued = this.#queued
+    this.#queued = []
+    const leaving: OutstandingProposal[] = []
+    for (const sequence of queued) {
+      const proposal = this.#outstanding.get(sequence)
+      if (proposal?.stage === 'queued') leaving.push(proposal)
+    }
+    this.#send(leaving)
+  }
+
+  #send(proposals: readonly OutstandingProposal[]): void {
+    if (proposals.length === 0 || this.#hasFailed) return
+    for (const proposal of proposals) proposal.stage = 'sent'
+    const packed = packProposals(proposals)
+    this.#parts.link.post({ type: 'propose', proposals: packed }, [packed.buffer])
+  }
+
+  #onEvent(event: HostEvent): void {
+    switch (event.type) {
+      case 'started':
+        this.#onStarted(event.port)
+        break
+      case 'committed':
+        this.#applyQueue.push(event.entries)
+        break
+      case 'refused':
+        this.#onRefused(event.sequences, event.code)
+        break
+      case 'handoverLost':
+        this.#proposeAgain()
+        break
+      case 'readIndex':
+        this.#reads.answer(event.id, event.index)
+        break
+      case 'answered':
+        this.#requests.get(event.id)?.(event.because)
+        this.#requests.delete(event.id)
+        break
+      case 'status':
+        this.#onStatus(event)
+        break
+      case 'restore':
+        void this.#restore(event.id)
+        break
+      case 'log':
+        this.#parts.log[event.level](event.fields, event.message)
+        break
+      case 'fatal':
+        this.#fail(new Error(event.because))
+        break
+      case 'stopped':
+        this.#onStopped()
+        break
+      default:
+        this.#snapshots.handle(event)
+    }
+  }
+
+  #onRefused(sequences: readonly number[], code: 'TOO_LARGE' | OutstandingProposal['lastRefusal']) {
+    for (const sequence of sequences) {
+      const proposal = this.#outstanding.get(sequence)
+      if (proposal === undefined) continue
+      proposal.stage = 'parked'
+      proposal.lastRefusal = code
+      if (code !== 'TOO_LARGE') continue
+      this.#outstanding.remove(sequence)
+      proposal.reject(new Problem('REQUEST_ENTITY_TOO_LARGE'))
+    }
+  }
+
+  /** The leader of before may or may not have logged them; the origin makes a second time harmless. */
+  #proposeAgain(): void {
+    if (this.#outstanding.parkSent()) this.#sendParked()
+  }
+
+  #sendParked(): void {
+    if (this.#status.leader !== null) this.#send(this.#outstanding.inStage('parked'))
+  }
+
+  #onSweep(): void {
+    this.#outstanding.expire(this.#parts.clock.monotonicMs())
+    this.#reads.sweep()
+    if (this.#outstanding.count > 0) this.#sendParked()
+  }
+
+  #onStatus(status: HostStatus): void {
+    const before = this.#status
+    this.#status = status
+    this.#statusAtMs = this.#parts.clock.monotonicMs()
+    if (status.leaderSilentMs !== null) {
+      this.#leaderSeenMs = this.#statusAtMs - status.leaderSilentMs
+    }
+    if (Buffer.compare(before.configuration, status.configuration) !== 0) {
+      this.#configuration = fromBinary(ConfigurationSchema, status.configuration)
+    }
+    this.#compareDigests()
+    if (status.leader === before.leader && status.term === before.term) return
+    this.#parts.log.info(
+      { term: status.term, leader: status.leader, role: status.role },
+      status.leader === null
+        ? `no leader in term ${status.term}`
+        : `${status.leader} leads term ${status.term}`,
+    )
+    if (status.leader === null) return
+    this.#proposeAgain()
+    this.#sendParked()
+    this.#reads.retry()
+  }
+
+  #onApplied(entry: Entry, { index, origin, outcome }: AppliedEntry): void {
+    this.#retention.note(entry)
+    this.#logTimeMs = entry.timeMs
+    if (index % DIGEST_INTERVAL_ENTRIES === 0) this.#recordDigest()
+    if (origin === null) return
+    if (origin.storeId !== this.#storeIdHex || origin.boot !== this.#options.boot) return
+    const proposal = this.#outstanding.get(origin.sequence)
+    if (proposal === undefined) return
+    this.#outstanding.remove(origin.sequence)
+    // It took effect inside a snapshot that was installed meanwhile: that it did is known, what came of it is not.
+    if (outcome === null) proposal.reject(new Problem('OUTCOME_UNKNOWN'))
+    else proposal.resolve({ index, outcome })
+  }
+
+  #recordDigest(): void {
+    const { index, state, entities } = this.#parts.machine.digests()
+    this.#digests.record(index, state)
+    this.#digest = { digestIndex: index, digest: state, entitiesDigest: entities }
+  }
+
+  #compareDigests(): void {
+    for (const { id, presence } of this.#status.peers) {
+      if (presence === null) continue
+      const { digestIndex, digest } = presence
+      const at = this.#digests.compare(id, digestIndex, digest, this.#digest.digestIndex)
+      if (at === null) continue
+      const text = `the state of ${id} and of this controller differ at index ${at}`
+      this.#raise({ code: 'STATE_DIVERGED', text }, `diverged ${id}`)
+    }
+  }
+
+  #raise(alarm: Alarm, key: string): void {
+    if (!this.#throttle.allow(key, this.#parts.clock.monotonicMs())) return
+    if (this.#alarms.length < ALARMS_MAX) this.#alarms.push(alarm)
+    this.#parts.log.error({ alarm: alarm.code }, alarm.text)
+  }
+
+  #progress(): MachineProgress {
+    return { ...this.#parts.machine.progress(), ...this.#digest }
+  }
+
+  #reportProgress(): void {
+    this.#parts.link.post({ type: 'progress', timeMs: this.#logTimeMs, ...this.#progress() })
+  }
+
+  #onPersisted(position: Position): void {
+    this.#reportProgress()
+    const live = this.#status.peers.filter(({ isConnected }) => isConnected)
+    const slowest = Math.min(...live.map((peer) => peer.presence?.commit ?? 0))
+    const cut = this.#retention.cut(position.index, slowest)
+    if (cut !== null) this.#parts.link.post({ type: 'compact', position: cut })
+  }
+
+  async #restore(id: number): Promise<void> {
+    this.#applyQueue.pause()
+    try {
+      await this.#snapshots.restore(id)
+      this.#retention.reset()
+      this.#digests.clear()
+      this.#logTimeMs = this.#parts.machine.persistedMark().timeMs
+      this.#applyQueue.resume()
+      this.#reportProgress()
+    } catch (error) {
+      this.#fail(new Error(`a received snapshot cannot be installed: ${String(error)}`))
+    }
+  }
+
+  #onApplyFailed(error: Error): void {
+    this.#raise({ code: 'APPLY_STOPPED', text: error.message }, 'apply stopped')
+    this.#fail(error)
+  }
+
+  #fail(error: Error): void {
+    if (this.#hasFailed) return
+    this.#end()
+    this.#parts.onFatal(error)
+  }
+
+  #end(): void {
+    this.#hasFailed = true
+    if (this.#sweep !== null) clearInterval(this.#sweep)
+    this.#sweep = null
+    this.#applyQueue.stop()
+    this.#outstanding.abandon()
+    this.#reads.abandon()
+    this.#snapshots.close()
+    for (const resolve of this.#requests.values()) resolve('this controller is stopping')
+    this.#requests.clear()
+  }
+}

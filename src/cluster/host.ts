@@ -1,0 +1,493 @@
+import { create, fromBinary } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
+import type { ForwardFrame } from '../../proto/gen/mesh_pb.ts'
+import type { Clock } from '../lib/clock.ts'
+import { seededRandom } from '../lib/random.ts'
+import type { ApiAddress } from '../ports/cluster-view.ts'
+import { encodeConfiguration } from '../raft/configuration.ts'
+import { Core } from '../raft/core.ts'
+import type { CoreStatus, ProposalResult } from '../raft/effects.ts'
+import { encodeEntries } from '../raft/entry-codec.ts'
+import { defaultRaftNodeLimits, RaftNode, systemScheduler } from '../raft/node.ts'
+import { defaultCoreOptions } from '../raft/options.ts'
+import type { CoreOptions } from '../raft/options.ts'
+import type { Disk, NodeId, Position, RestoredLog } from '../raft/types.ts'
+import { Forwarding } from './forwarding.ts'
+import { logOverLink } from './link.ts'
+import type {
+  HostCommand,
+  HostLink,
+  HostStatus,
+  MachineProgress,
+  PresenceStatus,
+  RefusalCode,
+} from './link.ts'
+import type { Log } from './log.ts'
+import type { RaftContent } from './message-codec.ts'
+import type { MeshIdentity } from './mesh-service.ts'
+import { Mesh } from './mesh.ts'
+import { encodePresence, decodePresence, roleToShow } from './presence.ts'
+import { unpackProposals } from './proposal-codec.ts'
+import { SnapshotReceiver } from './snapshot-receiver.ts'
+import { defaultSnapshotSenderOptions, SnapshotSender } from './snapshot-sender.ts'
+import type { SnapshotSenderOptions } from './snapshot-sender.ts'
+
+/** All that a host must be told; plain values, so that it can cross to a worker. */
+export interface HostOptions {
+  readonly selfId: NodeId
+  readonly clusterId: string
+  readonly generation: number
+  /** 16 bytes. */
+  readonly storeId: Uint8Array
+  readonly trustDomain: string
+  readonly identity: MeshIdentity
+  /** host:port to listen on for peers. */
+  readonly bind: string
+  /** host:port under which peers reach this member. */
+  readonly advertise: string
+  /** host:port by id; they go before what the member records say. */
+  readonly addressHints: readonly (readonly [NodeId, string])[]
+  readonly version: string
+  readonly startedAtMs: number
+  readonly apiAddresses: readonly ApiAddress[]
+  /** Where the state stands, the log time there, and the membership.v1.Configuration in force there, encoded. */
+  readonly applied: Position
+  readonly appliedTimeMs: number
+  /** Empty while nothing is applied: a formed log then begins with it. */
+  readonly configuration: Uint8Array
+  readonly tickMs?: number
+  readonly core?: Partial<CoreOptions>
+  readonly snapshots?: Partial<SnapshotSenderOptions>
+}
+
+export interface HostParts {
+  readonly link: HostLink
+  readonly disk: Disk
+  readonly restored: RestoredLog
+  readonly clock: Clock
+}
+
+const FEATURE_LEVEL = 1
+const PRESENCE_MS = 1000
+const STATUS_MS = 250
+
+/**
+ * Consensus of one controller with all that must never wait for its API: the Raft node, its disk, the mesh, forwarding,
+ * snapshots under way. Talks to main over a link of plain messages only, so it runs as well in a thread of its own.
+ */
+export class RaftHost {
+  readonly #options: HostOptions
+  readonly #parts: HostParts
+  readonly #log: Log
+  readonly #node: RaftNode
+  readonly #mesh: Mesh
+  readonly #forwarding: Forwarding
+  readonly #sender: SnapshotSender
+  readonly #receiver: SnapshotReceiver
+  readonly #presences = new Map<NodeId, PresenceStatus>()
+  readonly #timers: NodeJS.Timeout[] = []
+  #core: CoreStatus
+  #configuration: Uint8Array
+  #progress: MachineProgress
+  #isStatusPlanned = false
+  #isOver = false
+
+  constructor(options: HostOptions, parts: HostParts) {
+    this.#options = options
+    this.#parts = parts
+    this.#log = logOverLink(parts.link)
+    this.#configuration = configurationAtStart(options, parts.restored)
+    const { index } = options.applied
+    const none = { digestIndex: 0, digest: '', entitiesDigest: '' }
+    this.#progress = { applied: index, persisted: index, ...none }
+    const core = this.#makeCore()
+    this.#core = core.status
+    this.#mesh = this.#makeMesh(core.status.configurationRecord)
+    this.#node = new RaftNode({
+      core,
+      disk: parts.disk,
+      transport: this.#mesh,
+      clock: parts.clock,
+      scheduler: systemScheduler,
+      limits: {
+        ...defaultRaftNodeLimits,
+        ...(options.tickMs === undefined ? {} : { tickMs: options.tickMs }),
+      },
+      callbacks: {
+        onCommitted: (entries) => {
+          const packed = encodeEntries(entries)
+          parts.link.post({ type: 'committed', entries: packed }, [packed.buffer])
+        },
+        onProposals: (results) => this.#onProposals(results),
+        onStatus: (status) => this.#onCoreStatus(status),
+        onSendSnapshot: (to) => this.#sender.start(to, this.#core.term),
+        onRestore: async (position) => await this.#receiver.restore(position),
+        onFatal: (error) => this.#fail(error),
+      },
+    })
+    this.#forwarding = this.#makeForwarding()
+    this.#sender = this.#makeSender()
+    this.#receiver = this.#makeReceiver()
+    parts.link.onMessage = (command) => this.#onCommand(command)
+  }
+
+  /** Takes part from here on. A failure to listen is told to main as fatal. */
+  async start(): Promise<void> {
+    let port: number
+    try {
+      port = await this.#mesh.start()
+    } catch (error) {
+      this.#fail(error instanceof Error ? error : new Error(String(error)))
+      return
+    }
+    this.#node.start()
+    this.#timers.push(
+      setInterval(() => this.#sendPresence(), PRESENCE_MS),
+      setInterval(() => this.#onStatusTimer(), STATUS_MS),
+    )
+    this.#parts.link.post({ type: 'started', port })
+    this.#planStatus()
+  }
+
+  #makeCore(): Core {
+    const { selfId, storeId, applied, appliedTimeMs, core } = this.#options
+    const { restored, clock } = this.#parts
+    return Core.restore({
+      id: selfId,
+      options: { ...defaultCoreOptions, ...core },
+      // Nodes must not draw the same election timeouts, nor one node the same after each start.
+      random: seededRandom(seedOf(storeId, restored.boot, clock.nowMs())),
+      log: restored,
+      applied,
+      appliedTimeMs,
+      configuration: fromBinary(ConfigurationSchema, this.#configuration),
+    })
+  }
+
+  #makeMesh(record: ConfigurationRecord): Mesh {
+    const { options, parts } = { options: this.#options, parts: this.#parts }
+    const { selfId, clusterId, generation, storeId, trustDomain, bind, identity } = options
+    const hello = create(HelloSchema, {
+      clusterId,
+      generation,
+      nodeId: selfId,
+      storeId,
+      boot: BigInt(parts.restored.boot),
+      version: options.version,
+      featureLevel: FEATURE_LEVEL,
+      startedAtMs: BigInt(options.startedAtMs),
+      apiAddresses: options.apiAddresses.map(({ api, url, version }) => ({ api, url, version })),
+      certificatePem: '',
+      advertise: options.advertise,
+    })
+    const { members } = record
+    const addressHints = new Map(options.addressHints)
+    const random = seededRandom(seedOf(storeId, parts.restored.boot, 0))
+    return new Mesh(
+      { selfId, clusterId, generation, trustDomain, bind, identity, hello, members, addressHints },
+      { clock: parts.clock, random, log: this.#log },
+      {
+        onRaft: (from, content) => this.#onRaft(from, content),
+        onForward: (from, frame, isAnswer) => this.#onForward(from, frame, isAnswer),
+        onLink: (to, isReady) => this.#onLink(to, isReady),
+        onPeers: () => this.#planStatus(),
+      },
+    )
+  }
+
+  #makeForwarding(): Forwarding {
+    return new Forwarding({
+      selfId: this.#options.selfId,
+      target: {
+        propose: (proposals) => this.#node.propose(proposals),
+        read: (id) => {
+          void this.#node.readIndex().then((result) => {
+            this.#forwarding.onRead(id, result.ok ? result.index : null)
+          })
+        },
+      },
+      leader: () => this.#core.leader,
+      forward: (to, frame) => this.#mesh.forward(to, frame),
+      answer: (to, frame) => this.#mesh.answer(to, frame),
+      post: (event) => this.#parts.link.post(event),
+    })
+  }
+
+  #makeSender(): SnapshotSender {
+    return new SnapshotSender(
+      { ...defaultSnapshotSenderOptions, ...this.#options.snapshots },
+      {
+        clock: this.#parts.clock,
+        post: (event) => this.#parts.link.post(event),
+        send: (to, term, chunk) => this.#mesh.sendSnapshotChunk(to, term, chunk),
+        onDone: (to, outcome, because) => {
+          if (outcome === 'sent') this.#node.snapshotSent(to)
+          else this.#node.snapshotFailed(to)
+          this.#log.info({ peer: to }, `snapshot to ${to} ${outcome}: ${because}`)
+        },
+      },
+    )
+  }
+
+  #makeReceiver(): SnapshotReceiver {
+    return new SnapshotReceiver({
+      post: (event, transfer) => this.#parts.link.post(event, transfer),
+      send: (to, term, ack) => {
+        this.#mesh.sendSnapshotAck(to, term, ack)
+      },
+      onReceived: ({ from, term, position, configuration }) => {
+        const to = this.#options.selfId
+        this.#log.info({ peer: from, ...position }, `snapshot of ${position.index} received`)
+        this.#node.receive({ type: 'snapshot', from, to, term, position, configuration })
+      },
+      onFailed: (from, because) => {
+        this.#log.warn({ peer: from }, `snapshot from ${from} given up: ${because}`)
+      },
+    })
+  }
+
+  #onCommand(command: HostCommand): void {
+    if (this.#isOver) return
+    switch (command.type) {
+      case 'propose':
+        this.#forwarding.proposeFromMain(unpackProposals(command.proposals))
+        break
+      case 'readIndex':
+        this.#forwarding.readFromMain(command.id)
+        break
+      case 'progress':
+        this.#onProgress(command, command.timeMs)
+        break
+      case 'compact':
+        this.#node.compact(command.position)
+        break
+      case 'transferLeadership':
+        void this.#transferLeadership(command.id, command.target)
+        break
+      case 'changeConfiguration':
+        void this.#changeConfiguration(command.id, command.configuration)
+        break
+      case 'snapshotOpened':
+        this.#sender.onOpened(command.id, command.position, command.configuration)
+        break
+      case 'snapshotChunk':
+        this.#sender.onChunk(command.id, command.data, command.isLast)
+        break
+      case 'snapshotFailed':
+        this.#sender.onSourceFailed(command.id, command.because)
+        break
+      case 'receiveWritten':
+        this.#receiver.onWritten(command.id)
+        break
+      case 'receiveFinished':
+        this.#receiver.onFinished(command.id, command.position, command.configuration)
+        break
+      case 'receiveFailed':
+        this.#receiver.onSourceFailed(command.id, command.because)
+        break
+      case 'restored':
+        this.#receiver.onRestored(command.id)
+        break
+      case 'stop':
+        void this.#stop()
+        break
+    }
+  }
+
+  #onProgress(progress: MachineProgress, timeMs: number): void {
+    const { applied, persisted, digestIndex, digest, entitiesDigest } = progress
+    this.#progress = { applied, persisted, digestIndex, digest, entitiesDigest }
+    this.#node.applied(applied, timeMs)
+  }
+
+  async #transferLeadership(id: number, target: NodeId | null): Promise<void> {
+    if (this.#core.role !== 'leader') {
+      const leader = this.#core.leader ?? 'nobody'
+      this.#answer(id, `this controller does not lead; ${leader} does`)
+      return
+    }
+    const isDone = await this.#node.transferLeadership(target)
+    this.#answer(id, isDone ? null : `${target ?? 'no other voter'} did not take over in time`)
+  }
+
+  async #changeConfiguration(id: number, configuration: Uint8Array): Promise<void> {
+    const target = fromBinary(ConfigurationSchema, configuration)
+    const result = await this.#node.changeConfiguration(target)
+    this.#answer(id, result.ok ? null : result.code)
+  }
+
+  #answer(id: number, because: string | null): void {
+    this.#parts.link.post({ type: 'answered', id, because })
+  }
+
+  #onRaft(from: NodeId, content: RaftContent): void {
+    switch (content.kind) {
+      case 'message':
+        // Only a whole, checked snapshot becomes such a message, and it is this host that makes it.
+        if (content.message.type !== 'snapshot') this.#node.receive(content.message)
+        break
+      case 'snapshotChunk':
+        this.#receiver.onChunk(from, content.term, content.chunk, this.#core.term)
+        break
+      case 'snapshotAck':
+        this.#sender.onAck(from, content.ack)
+        break
+      case 'hello':
+      case 'unknown':
+        break
+    }
+  }
+
+  #onForward(from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean): void {
+    if (frame.case === 'presence') this.#presences.set(from, decodePresence(frame.value))
+    else this.#forwarding.onFrame(from, frame, isAnswer)
+  }
+
+  #onLink(to: NodeId, isReady: boolean): void {
+    this.#planStatus()
+    if (isReady) {
+      this.#mesh.forward(to, this.#presenceFrame())
+      return
+    }
+    this.#forwarding.onLinkLost(to)
+    this.#sender.onLinkLost(to)
+    this.#receiver.onSenderLost(to)
+    this.#node.unreachable(to)
+  }
+
+  #onProposals(results: readonly ProposalResult[]): void {
+    for (const result of results) {
+      this.#forwarding.onProposed(result.id, result.ok ? null : refusalOf(result.code))
+    }
+  }
+
+  #onCoreStatus(status: CoreStatus): void {
+    const before = this.#core
+    this.#core = status
+    if (status.configurationRecord !== before.configurationRecord) {
+      this.#configuration = encodeConfiguration(status.configurationRecord)
+      this.#mesh.setMembers(status.configurationRecord.members)
+    }
+    this.#sender.abandonOtherThan(status.role === 'leader' ? status.term : null)
+    if (status.role !== before.role || status.leader !== before.leader) this.#sendPresence()
+    this.#planStatus()
+  }
+
+  #presenceFrame(): ForwardFrame['frame'] {
+    const { selfId } = this.#options
+    const { commit, term } = this.#node.status()
+    const role = roleToShow(this.#core, selfId)
+    return encodePresence(selfId, { ...this.#progress, role, term, commit })
+  }
+
+  #sendPresence(): void {
+    if (this.#isOver) return
+    const frame = this.#presenceFrame()
+    for (const { id } of this.#core.configurationRecord.members) {
+      if (id !== this.#options.selfId) this.#mesh.forward(id, frame)
+    }
+  }
+
+  #onStatusTimer(): void {
+    this.#sender.sweep()
+    this.#postStatus()
+  }
+
+  /** What changes within one turn is told once. */
+  #planStatus(): void {
+    if (this.#isStatusPlanned) return
+    this.#isStatusPlanned = true
+    setImmediate(() => {
+      this.#isStatusPlanned = false
+      this.#postStatus()
+    })
+  }
+
+  #postStatus(): void {
+    if (this.#isOver) return
+    const full = this.#node.status()
+    this.#receiver.dropIfPassedOver(full.commit)
+    const { leaderSilenceTicks, peers } = full
+    const tickMs = this.#options.tickMs ?? defaultRaftNodeLimits.tickMs
+    const matches = new Map(peers.map(({ id, matchIndex }) => [id, matchIndex]))
+    const status: HostStatus = {
+      role: full.role,
+      term: full.term,
+      leader: full.leader,
+      leaderSilentMs: leaderSilenceTicks === null ? null : leaderSilenceTicks * tickMs,
+      commit: full.commit,
+      last: full.last.index,
+      configuration: this.#configuration,
+      peers: this.#mesh.peers().map(({ id, address, isConnected, silentMs, hello, leafPem }) => ({
+        id,
+        address,
+        isConnected,
+        silentMs,
+        version: hello?.version ?? '',
+        startedAtMs: Number(hello?.startedAtMs ?? 0n),
+        apiAddresses: (hello?.apiAddresses ?? []).map(({ api, url, version }) => ({
+          api,
+          url,
+          version,
+        })),
+        certificatePem: leafPem,
+        presence: this.#presences.get(id) ?? null,
+        matchIndex: matches.get(id) ?? null,
+      })),
+    }
+    this.#parts.link.post({ type: 'status', ...status })
+  }
+
+  async #stop(): Promise<void> {
+    this.#end()
+    try {
+      await this.#parts.disk.close()
+    } finally {
+      this.#parts.link.post({ type: 'stopped' })
+    }
+  }
+
+  #fail(error: Error): void {
+    if (this.#isOver) return
+    this.#end()
+    const cause = error.cause instanceof Error ? `: ${error.cause.message}` : ''
+    this.#parts.link.post({ type: 'fatal', because: `${error.message}${cause}` })
+  }
+
+  #end(): void {
+    this.#isOver = true
+    for (const timer of this.#timers) clearInterval(timer)
+    this.#node.stop()
+    this.#mesh.stop()
+  }
+}
+
+function refusalOf(code: (ProposalResult & { ok: false })['code']): RefusalCode {
+  switch (code) {
+    case 'OVERLOADED':
+    case 'TOO_LARGE':
+      return code
+    case 'NOT_LEADER':
+    case 'CHANGE_IN_PROGRESS':
+    case 'NOT_CAUGHT_UP':
+    case 'INVALID_CONFIGURATION':
+      return 'NOT_LEADER'
+  }
+}
+
+/** @throws when neither the state nor the log says who the members are. */
+function configurationAtStart(options: HostOptions, restored: RestoredLog): Uint8Array {
+  if (options.configuration.length > 0) return options.configuration
+  const first = restored.entries.find(({ type }) => type === 'configuration')
+  if (first !== undefined) return first.data
+  throw new Error('neither the state nor the log holds a configuration: this member was not formed')
+}
+
+function seedOf(storeId: Uint8Array, boot: number, salt: number): number {
+  let seed = (boot ^ salt) >>> 0
+  for (const byte of storeId) seed = (Math.imul(seed, 31) + byte) >>> 0
+  return seed
+}

@@ -1,0 +1,210 @@
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { Member } from '../../proto/gen/membership_pb.ts'
+import { CounterMachine } from '../../bench/support/counter-machine.ts'
+import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
+import type { GatewayOptions } from '../../src/cluster/gateway.ts'
+import { RaftHost } from '../../src/cluster/host.ts'
+import { inlineLink } from '../../src/cluster/link.ts'
+import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import type { ProposalInput } from '../../src/ports/proposer.ts'
+import type { Entry, RestoredLog } from '../../src/raft/types.ts'
+import { MemoryDisk } from '../../src/store/memory-disk.ts'
+import {
+  CLUSTER_ID,
+  controllerIdentity,
+  createAuthority,
+  memberOf,
+  RecordedLog,
+  storeIdOf,
+  TRUST_DOMAIN,
+  until,
+} from './mesh-fixture.ts'
+
+export interface TestNode {
+  readonly id: string
+  readonly gateway: Gateway
+  readonly machine: CounterMachine
+  readonly log: RecordedLog
+  readonly disk: MemoryDisk
+  readonly fatal: Error[]
+  /** Payloads that took effect here, in order. */
+  readonly effects: string[]
+  /** As a process does that is killed: nothing is said to anyone. */
+  kill: () => Promise<void>
+}
+
+export interface TestCluster {
+  readonly ids: readonly string[]
+  readonly nodes: Map<string, TestNode>
+  start: (id: string, changes?: StartChanges) => Promise<TestNode>
+  node: (id: string) => TestNode
+  leader: () => Promise<TestNode>
+  stop: () => Promise<void>
+}
+
+export interface StartChanges {
+  readonly gateway?: Partial<GatewayOptions>
+  /** A start with empty hands: the log and the state of before are gone. */
+  readonly from?: 'memory' | 'nothing'
+  readonly persistEntries?: number
+  readonly snapshotBytesPerSecond?: number
+}
+
+/** Free now; another process may still take it before us, which `listen` then tells. */
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+export function firstEntries(members: readonly Member[]): Entry[] {
+  const configuration = create(ConfigurationSchema, { members: [...members] })
+  const data = toBinary(ConfigurationSchema, configuration)
+  return [{ index: 1, term: 1, timeMs: 1, type: 'configuration', data }]
+}
+
+/** Controllers in one process, over real gRPC and TLS on loopback, with logs in memory. */
+export async function formCluster(size: number): Promise<TestCluster> {
+  const authority = await createAuthority()
+  const ids = Array.from({ length: size }, (_, i) => `n${i + 1}`)
+  const identities = new Map<string, MeshIdentity>()
+  const members: Member[] = []
+  for (const id of ids) {
+    const identity = await controllerIdentity(authority, id)
+    identities.set(id, identity)
+    members.push(memberOf(id, identity, `127.0.0.1:${await freePort()}`))
+  }
+  const nodes = new Map<string, TestNode>()
+  const logs = new Map<string, { disk: MemoryDisk; restored: RestoredLog }>()
+
+  const start = async (id: string, changes: StartChanges = {}): Promise<TestNode> => {
+    const before = changes.from === 'nothing' ? undefined : logs.get(id)
+    const opened =
+      before === undefined
+        ? MemoryDisk.form({ entries: firstEntries(members) })
+        : before.disk.reopen()
+    logs.set(id, opened)
+    const member = members.find((candidate) => candidate.id === id)
+    const identity = identities.get(id)
+    if (member === undefined || identity === undefined) throw new Error(`no member ${id}`)
+    const node = await startNode({ id, member, identity, ...opened, changes })
+    nodes.set(id, node)
+    return node
+  }
+
+  return {
+    ids,
+    nodes,
+    start,
+    node: (id) => {
+      const node = nodes.get(id)
+      if (node === undefined) throw new Error(`no node ${id}`)
+      return node
+    },
+    leader: async () => {
+      const find = () =>
+        [...nodes.values()].find(({ gateway }) => gateway.status().role === 'leader')
+      await until('a leader exists', () => find() !== undefined)
+      const leader = find()
+      if (leader === undefined) throw new Error('the leader is gone again')
+      return leader
+    },
+    stop: async () => {
+      await Promise.all([...nodes.values()].map(async (node) => await node.kill()))
+    },
+  }
+}
+
+interface NodeParts {
+  readonly id: string
+  readonly member: Member
+  readonly identity: MeshIdentity
+  readonly disk: MemoryDisk
+  readonly restored: RestoredLog
+  readonly changes: StartChanges
+}
+
+async function startNode(parts: NodeParts): Promise<TestNode> {
+  const { id, member, identity, disk, restored, changes } = parts
+  const machine = new CounterMachine({
+    persistEntries: changes.persistEntries ?? 1_000_000,
+    isChained: true,
+  })
+  const effects: string[] = []
+  machine.onCommand = (payload) => effects.push(new TextDecoder().decode(payload))
+  const log = new RecordedLog()
+  const fatal: Error[] = []
+  const { main, host: hostLink } = inlineLink()
+  const self = {
+    id,
+    version: '1.0.0',
+    startedAtMs: Date.now(),
+    apiAddresses: [],
+    certificatePem: identity.certificatePem,
+  }
+  const gateway = new Gateway(
+    {
+      ...defaultGatewayOptions,
+      self,
+      clusterId: CLUSTER_ID,
+      generation: 1,
+      storeId: storeIdOf(id),
+      boot: restored.boot,
+      ...changes.gateway,
+    },
+    {
+      link: main,
+      machine,
+      clock: systemClock,
+      log: log.log,
+      onFatal: (error) => fatal.push(error),
+    },
+  )
+  const bytesPerSecond = changes.snapshotBytesPerSecond
+  const host = new RaftHost(
+    {
+      ...self,
+      selfId: id,
+      clusterId: CLUSTER_ID,
+      generation: 1,
+      storeId: storeIdOf(id),
+      trustDomain: TRUST_DOMAIN,
+      identity,
+      bind: member.address,
+      advertise: member.address,
+      addressHints: [],
+      applied: { term: 0, index: 0 },
+      appliedTimeMs: 0,
+      configuration: new Uint8Array(0),
+      ...(bytesPerSecond === undefined ? {} : { snapshots: { bytesPerSecond } }),
+    },
+    { link: hostLink, disk, restored, clock: systemClock },
+  )
+  const started = gateway.start()
+  await host.start()
+  await started
+  let isKilled = false
+  const kill = async (): Promise<void> => {
+    if (isKilled) return
+    isKilled = true
+    await gateway.stop()
+  }
+  return { id, gateway, machine, log, disk, fatal, effects, kill }
+}
+
+export function command(text: string): ProposalInput {
+  return {
+    kind: CommandKind.ENTITY_CREATE,
+    payload: new TextEncoder().encode(text),
+    actor: { identityId: 'i', sessionId: 's', address: '127.0.0.1' },
+  }
+}
