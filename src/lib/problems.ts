@@ -171,15 +171,27 @@ export class Problem extends Error {
   readonly fault: FieldFault | null
   /** Shown as `cause.message` when there is no field fault. */
   readonly detail: string | null
+  /** Sent as Retry-After, in seconds; null: not said. */
+  readonly retryAfterSeconds: number | null
+  /** Structured extras for the caller; never a secret. */
+  readonly data: Readonly<Record<string, unknown>> | null
 
   constructor(
     code: ProblemCode,
-    options: { fault?: FieldFault; detail?: string; cause?: unknown } = {},
+    options: {
+      fault?: FieldFault
+      detail?: string
+      cause?: unknown
+      retryAfterSeconds?: number
+      data?: Readonly<Record<string, unknown>>
+    } = {},
   ) {
     super(options.detail ?? problems[code].message, { cause: options.cause })
     this.code = code
     this.fault = options.fault ?? null
     this.detail = options.detail ?? null
+    this.retryAfterSeconds = options.retryAfterSeconds ?? null
+    this.data = options.data ?? null
   }
 }
 

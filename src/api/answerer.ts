@@ -1,0 +1,144 @@
+import type { Socket } from 'node:net'
+import { STATUS_CODES } from 'node:http'
+import type { FastifyReply } from 'fastify'
+import { Problem, fieldProblem } from '../lib/problems.ts'
+import { challengeText } from './auth/gate.ts'
+import type { SessionKeeper } from './auth/session-keeper.ts'
+import type { Call } from './call.ts'
+import { corsHeaders } from './cors.ts'
+import type { Answer } from './envelope.ts'
+import type { ApiMetrics, OperationMetrics } from './metrics.ts'
+import type { ApiParts } from './parts.ts'
+import { answerOf } from './problem.ts'
+
+type Headers = Record<string, string | number>
+
+/** The only place that writes an answer: one head, one body, the headers that every answer has. */
+export class Answerer {
+  readonly #parts: ApiParts
+  readonly #sessions: SessionKeeper
+  readonly #metrics: ApiMetrics
+  readonly #unmatched: OperationMetrics
+  readonly #server: string
+
+  constructor(parts: ApiParts, sessions: SessionKeeper, metrics: ApiMetrics) {
+    this.#parts = parts
+    this.#sessions = sessions
+    this.#metrics = metrics
+    this.#unmatched = metrics.of('unmatched')
+    this.#server = `ziti-controller/${parts.version.version}`
+  }
+
+  succeed(reply: FastifyReply, call: Call, answer: Answer): void {
+    const headers = this.#headers(reply, call, answer.contentType)
+    if (answer.headers !== undefined) Object.assign(headers, answer.headers)
+    this.#send(reply, call, answer.status, headers, answer.body)
+  }
+
+  /** Anything that was thrown on the way; what is neither a problem nor a known mistake of the caller is ours. */
+  fail(reply: FastifyReply, call: Call, error: unknown): void {
+    if (reply.raw.headersSent) return
+    const problem = this.#problemOf(call, error)
+    const { status, body, retryAfterSeconds } = answerOf(problem)
+    const headers = this.#headers(reply, call, 'application/json')
+    if (retryAfterSeconds !== null) headers['retry-after'] = retryAfterSeconds
+    if (status === 401 && call.challenge !== null) {
+      headers['www-authenticate'] = challengeText(call.challenge)
+    }
+    // What is left of a body that was not read would have to be read to reach the next request.
+    if (hasUnreadBody(reply)) headers['connection'] = 'close'
+    this.#send(reply, call, status, headers, body)
+  }
+
+  plain(reply: FastifyReply, call: Call, status: number, extra: Readonly<Record<string, string>>): void {
+    const headers = { ...this.#headers(reply, call, 'text/plain'), ...extra }
+    this.#send(reply, call, status, headers, '')
+  }
+
+  /** A connection that spoke no HTTP, or too much of it. */
+  failConnection(error: Error & { readonly code?: string }, socket: Socket): void {
+    if (error.code === 'ECONNRESET' || !socket.writable) return
+    const problem = new Problem('COULD_NOT_PARSE_BODY', { detail: 'this is no HTTP request' })
+    const status = statusOfClientError(error.code)
+    const { body } = answerOf(problem)
+    socket.end(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nserver: ${this.#server}\r\n` +
+        `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+    )
+  }
+
+  #headers(reply: FastifyReply, call: Call, contentType: string): Headers {
+    const { cluster, state, instanceId, limits } = this.#parts
+    const index = call.index === 0 ? state.appliedIndex : call.index
+    const headers: Headers = {
+      'content-type': contentType,
+      server: this.#server,
+      'ziti-instance-id': instanceId,
+      'net-index': `${cluster.generation}:${index}`,
+      'net-stale-ms': Math.round(cluster.leaderContactMs()),
+    }
+    if (call.caller !== null) {
+      headers['expiration-seconds'] = Math.round(limits.sessionTimeoutMs / 1000)
+      headers['expires-at'] = goTimeText(this.#sessions.expiresAtMs(call.caller.session))
+    }
+    if (reply.request.headers.origin !== undefined) Object.assign(headers, corsHeaders)
+    return headers
+  }
+
+  #send(reply: FastifyReply, call: Call, status: number, headers: Headers, body: string): void {
+    const { operation, startedAtMs } = call
+    const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
+    metrics.record(status, this.#parts.clock.monotonicMs() - startedAtMs)
+    headers['content-length'] = Buffer.byteLength(body)
+    reply.hijack()
+    reply.raw.writeHead(status, headers)
+    reply.raw.end(call.method === 'HEAD' ? '' : body)
+  }
+
+  #problemOf(call: Call, error: unknown): Problem {
+    if (error instanceof Problem) return error
+    const known = problemOfFramework(error)
+    if (known !== null) return known
+    const operation = call.operation?.operationId ?? 'none'
+    this.#parts.logger.error({ err: error, operation, path: call.path }, 'a request failed by our fault')
+    return new Problem('UNHANDLED', { cause: error })
+  }
+}
+
+function problemOfFramework(error: unknown): Problem | null {
+  const { code, statusCode } = error as { readonly code?: unknown; readonly statusCode?: unknown }
+  switch (code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new Problem('REQUEST_ENTITY_TOO_LARGE')
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new Problem('UNSUPPORTED_CONTENT_TYPE', {
+        fault: { field: 'Content-Type', reason: 'must be application/json' },
+      })
+    case 'FST_ERR_BAD_URL':
+      return fieldProblem('path', 'is not a valid URL path')
+    default:
+      return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500
+        ? new Problem('COULD_NOT_PARSE_BODY', { cause: error })
+        : null
+  }
+}
+
+function hasUnreadBody(reply: FastifyReply): boolean {
+  const { raw } = reply.request
+  if (raw.complete) return false
+  const length = raw.headers['content-length']
+  return raw.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
+}
+
+function statusOfClientError(code: string | undefined): number {
+  if (code === 'HPE_HEADER_OVERFLOW') return 431
+  return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
+}
+
+/** `2024-01-02 03:04:05.678 +0000 UTC`, as Go prints a time: clients of the API family read this header so. */
+function goTimeText(ms: number): string {
+  const text = new Date(ms).toISOString()
+  // Go leaves trailing zeros of the fraction away.
+  const fraction = text.slice(19, 23).replace(/\.?0+$/, '')
+  return `${text.slice(0, 10)} ${text.slice(11, 19)}${fraction} +0000 UTC`
+}

@@ -1,0 +1,94 @@
+import { isIPv6 } from 'node:net'
+import type { Clock } from '../../lib/clock.ts'
+import { Problem } from '../../lib/problems.ts'
+
+interface Attempts {
+  failures: number
+  atWork: number
+  pausedUntilMs: number
+}
+
+export interface ThrottleLimits {
+  readonly failuresMax: number
+  readonly pauseMsMin: number
+  readonly pauseMsMax: number
+  readonly sourcesMax: number
+}
+
+/**
+ * Slows down guessing: after `failuresMax` failures in a row one (user name, source) waits 1 s, then 2 s, up to a
+ * minute. By source, so that nobody can lock another out by knowing a name; in memory, so a guesser costs no write.
+ */
+export class LogInThrottle {
+  readonly #limits: ThrottleLimits
+  readonly #clock: Clock
+  /** In order of last use. */
+  readonly #sources = new Map<string, Attempts>()
+
+  constructor(limits: ThrottleLimits, clock: Clock) {
+    this.#limits = limits
+    this.#clock = clock
+  }
+
+  /**
+   * One attempt. Attempts under way count as failed until they turn out well, so that a burst is no way around the
+   * limit once it has begun to fail.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS during a pause.
+   */
+  async attempt<T>(username: string, address: string, run: () => Promise<T | null>): Promise<T | null> {
+    const key = `${sourceOf(address)} ${username}`
+    const attempts = this.#sources.get(key) ?? { failures: 0, atWork: 0, pausedUntilMs: 0 }
+    this.#check(attempts)
+    this.#remember(key, attempts)
+    attempts.atWork += 1
+    try {
+      const result = await run()
+      if (result === null) this.#fail(attempts)
+      else attempts.failures = 0
+      return result
+    } finally {
+      attempts.atWork -= 1
+      if (attempts.failures === 0 && attempts.atWork === 0 && this.#sources.get(key) === attempts) {
+        this.#sources.delete(key)
+      }
+    }
+  }
+
+  #check(attempts: Attempts): void {
+    const waitMs = attempts.pausedUntilMs - this.#clock.monotonicMs()
+    const isCrowded = attempts.failures > 0 && attempts.failures + attempts.atWork >= this.#limits.failuresMax
+    // After a pause one attempt at a time is let through; another failure doubles the pause.
+    if (waitMs <= 0 && !(isCrowded && attempts.atWork > 0)) return
+    throw new Problem('SERVER_TOO_MANY_REQUESTS', {
+      retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
+    })
+  }
+
+  #fail(attempts: Attempts): void {
+    attempts.failures += 1
+    const beyond = attempts.failures - this.#limits.failuresMax
+    if (beyond < 0) return
+    const pauseMs = Math.min(this.#limits.pauseMsMin * 2 ** Math.min(beyond, 30), this.#limits.pauseMsMax)
+    attempts.pausedUntilMs = this.#clock.monotonicMs() + pauseMs
+  }
+
+  #remember(key: string, attempts: Attempts): void {
+    this.#sources.delete(key)
+    this.#sources.set(key, attempts)
+    if (this.#sources.size <= this.#limits.sourcesMax) return
+    for (const [oldest] of this.#sources) {
+      this.#sources.delete(oldest)
+      return
+    }
+  }
+}
+
+/** One customer holds a /64 of IPv6 (RFC 6177), so that is one source. */
+function sourceOf(address: string): string {
+  if (!isIPv6(address) || address.startsWith('::ffff:')) return address
+  const [head = '', tail = ''] = address.split('::')
+  const first = head === '' ? [] : head.split(':')
+  const last = tail === '' ? [] : tail.split(':')
+  const zeros = address.includes('::') ? Math.max(0, 8 - first.length - last.length) : 0
+  return [...first, ...Array<string>(zeros).fill('0'), ...last].slice(0, 4).join(':')
+}

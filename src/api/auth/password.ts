@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto'
+import argon2 from 'argon2'
+import { BoundedQueue } from '../../lib/bounded-queue.ts'
+import { Problem } from '../../lib/problems.ts'
+
+/** Argon2id, the first choice of RFC 9106's successor guidance for interactive log-in (OWASP): 19 MiB, 2 passes. */
+const PARAMETERS = {
+  type: argon2.argon2id,
+  memoryCost: 19_456,
+  timeCost: 2,
+  parallelism: 1,
+  hashLength: 32,
+} as const
+const SALT_BYTES = 16
+
+/** Lengths that a password must keep everywhere, in characters. */
+export const PASSWORD_CHARACTERS_MIN = 5
+export const PASSWORD_CHARACTERS_MAX = 100
+
+/** @returns a PHC string: parameters and salt stand beside the hash, so they can be raised later. */
+export function hashPassword(password: string): Promise<string> {
+  return argon2.hash(password, { ...PARAMETERS, salt: randomBytes(SALT_BYTES) })
+}
+
+/**
+ * Checks passwords, few at a time: a hash takes a thread of libuv's pool for tens of milliseconds and 19 MiB, so a
+ * crowd of log-ins must wait in line or be sent away rather than take the process with it.
+ */
+export class PasswordVerifier {
+  readonly #atOnceMax: number
+  readonly #waiting: BoundedQueue<() => void>
+  #atWork = 0
+  #decoy: Promise<string> | null = null
+
+  constructor(options: { atOnceMax: number; waitingMax: number }) {
+    this.#atOnceMax = options.atOnceMax
+    this.#waiting = new BoundedQueue(options.waitingMax)
+  }
+
+  /**
+   * @param hash null when there is nothing to compare with: the same work is done and the answer is no, so that the
+   * time taken does not tell which user names exist.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when the line is full.
+   */
+  async verify(hash: string | null, password: string): Promise<boolean> {
+    await this.#enter()
+    try {
+      this.#decoy ??= hashPassword(randomBytes(SALT_BYTES).toString('hex'))
+      const isMatch = await matches(hash ?? (await this.#decoy), password)
+      return isMatch && hash !== null
+    } finally {
+      this.#leave()
+    }
+  }
+
+  #enter(): Promise<void> {
+    if (this.#atWork < this.#atOnceMax) {
+      this.#atWork += 1
+      return Promise.resolve()
+    }
+    return new Promise((resolve, reject) => {
+      if (!this.#waiting.push(resolve)) {
+        reject(new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 }))
+      }
+    })
+  }
+
+  /** The slot passes to the next in line without ever being free: nobody can slip in between. */
+  #leave(): void {
+    const next = this.#waiting.shift()
+    if (next === undefined) this.#atWork -= 1
+    else next()
+  }
+}
+
+async function matches(hash: string, password: string): Promise<boolean> {
+  try {
+    return await argon2.verify(hash, password)
+  } catch {
+    // A record that is no PHC string authenticates nobody.
+    return false
+  }
+}

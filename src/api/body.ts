@@ -1,0 +1,120 @@
+import type { Readable } from 'node:stream'
+import { Problem } from '../lib/problems.ts'
+import type { Call } from './call.ts'
+import type { ApiLimits } from './limits.ts'
+
+/**
+ * Reads and parses the body of an operation that takes one. `application/json` with nothing in it means no body.
+ * @throws {Problem} UNSUPPORTED_CONTENT_TYPE, REQUEST_ENTITY_TOO_LARGE, COULD_NOT_PARSE_BODY.
+ */
+export async function readBody(
+  call: Call,
+  contentType: string | undefined,
+  stream: Readable,
+  limits: Pick<ApiLimits, 'bodyBytesMax' | 'bodyDepthMax'>,
+): Promise<unknown> {
+  if (!isJsonType(contentType)) {
+    throw new Problem('UNSUPPORTED_CONTENT_TYPE', {
+      fault: { field: 'Content-Type', reason: 'must be application/json', value: contentType },
+    })
+  }
+  const text = decode(await readBytes(stream, limits.bodyBytesMax))
+  if (call.netRequestId !== null) call.bodyText = text
+  return text.trim() === '' ? undefined : parseJson(text, limits.bodyDepthMax)
+}
+
+function isJsonType(contentType: string | undefined): boolean {
+  return contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
+}
+
+/** Counts what arrives: a chunked body declares no length. */
+function readBytes(stream: Readable, bytesMax: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let length = 0
+    const onData = (chunk: Buffer): void => {
+      length += chunk.length
+      if (length > bytesMax) {
+        stream.off('data', onData)
+        stream.pause()
+        reject(new Problem('REQUEST_ENTITY_TOO_LARGE'))
+      } else {
+        chunks.push(chunk)
+      }
+    }
+    stream.on('data', onData)
+    stream.on('end', () => {
+      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
+    })
+    stream.on('error', (error) => {
+      reject(unparsable('the request ended before its body did', error))
+    })
+  })
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+function decode(bytes: Buffer): string {
+  try {
+    return utf8.decode(bytes)
+  } catch (error) {
+    throw unparsable('it is not UTF-8', error)
+  }
+}
+
+function parseJson(text: string, depthMax: number): unknown {
+  if (jsonDepth(text) > depthMax) throw unparsable(`it nests deeper than ${depthMax}`)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    // The parser's own words quote the text, which may hold a password.
+    throw unparsable('it is not JSON', error)
+  }
+  if (PROTOTYPE_KEY.test(text) && hasPrototypeKey(value)) {
+    throw unparsable('it has a member named __proto__')
+  }
+  return value
+}
+
+function unparsable(why: string, cause?: unknown): Problem {
+  return new Problem('COULD_NOT_PARSE_BODY', {
+    detail: `parsing the body failed, because ${why}`,
+    cause,
+  })
+}
+
+const PROTOTYPE_KEY = /__proto__|\\u005f/i
+
+/** A member of that name changes what an object is when it is copied by assignment. Depth is bounded by then. */
+function hasPrototypeKey(value: unknown): boolean {
+  if (value === null || typeof value !== 'object') return false
+  return Object.entries(value).some(([key, member]) => key === '__proto__' || hasPrototypeKey(member))
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+/** How deep a JSON text nests, strings left aside; linear in its length. */
+export function jsonDepth(text: string): number {
+  let depth = 0
+  let deepest = 0
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) at = endOfString(text, at)
+    else if (code === 0x5b || code === 0x7b) {
+      depth += 1
+      if (depth > deepest) deepest = depth
+    } else if (code === 0x5d || code === 0x7d) depth -= 1
+  }
+  return deepest
+}
+
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === BACKSLASH) at += 1
+    else if (code === QUOTE) return at
+  }
+  return text.length
+}

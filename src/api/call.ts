@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import type { ApiName, Operation } from './operation.ts'
+
+/** Who calls, proven by its session. Records as they stood when the request was judged. */
+export interface Caller {
+  readonly session: EntityRecord
+  readonly identity: EntityRecord
+  readonly isAdmin: boolean
+}
+
+export type Query = Readonly<Record<string, string | readonly string[] | undefined>>
+
+/** The reason given in WWW-Authenticate of a 401 (RFC 6750 wording, as the API family uses it). */
+export type Challenge = 'missing' | 'invalid' | 'expired'
+
+/** One request on its way: what was judged of it, and what its answer will reflect. */
+export class Call {
+  readonly operation: Operation | null
+  readonly api: ApiName
+  readonly method: string
+  /** Canonical, without the query. */
+  readonly path: string
+  /** Of the peer, without its port. */
+  readonly address: string
+  /** Monotonic ms. */
+  readonly startedAtMs: number
+  /** The Accept header; '' when there was none. */
+  readonly accept: string
+  params: Readonly<Record<string, string>> = {}
+  query: Query = {}
+  body: unknown = undefined
+  /** The body as it was sent; kept only for requests with an id. */
+  bodyText = ''
+  netRequestId: { readonly text: string; readonly bytes: Uint8Array } | null = null
+  /** The least index that the answer must reflect. */
+  minIndex = 0
+  isLinearizable = false
+  caller: Caller | null = null
+  challenge: Challenge | null = null
+  /** Log index that the answer reflects; 0: not read yet. */
+  index = 0
+  /** From here on the fate of the write is the cluster's. */
+  hasProposed = false
+
+  constructor(input: {
+    operation: Operation | null
+    api: ApiName
+    method: string
+    path: string
+    address: string
+    startedAtMs: number
+    accept: string
+  }) {
+    this.operation = input.operation
+    this.api = input.api
+    this.method = input.method
+    this.path = input.path
+    this.address = input.address
+    this.startedAtMs = input.startedAtMs
+    this.accept = input.accept
+  }
+
+  /** SHA-256 over method, path and body: what makes two requests under one id the same. */
+  bodyHash(): Uint8Array {
+    const hash = createHash('sha256').update(`${this.method} ${this.path}\n`)
+    return Uint8Array.from(hash.update(this.bodyText).digest())
+  }
+
+  param(name: string): string {
+    return this.params[name] ?? ''
+  }
+
+  /** The first value of a query parameter; an empty one counts as none. */
+  first(name: string): string | undefined {
+    const value = this.query[name]
+    const first = typeof value === 'string' ? value : value?.[0]
+    return first === '' ? undefined : first
+  }
+
+  all(name: string): readonly string[] {
+    const value = this.query[name]
+    if (value === undefined) return []
+    return typeof value === 'string' ? [value] : value
+  }
+}

@@ -1,0 +1,66 @@
+import { Problem, fieldProblem } from '../lib/problems.ts'
+import { parseUuid, uuidv7TimeMs } from '../lib/uuid.ts'
+import type { ClusterView } from '../ports/cluster-view.ts'
+import type { StateView } from '../ports/state-view.ts'
+
+/** What of the state is needed to wait for a point of the log. */
+export type AppliedLog = Pick<StateView, 'appliedIndex' | 'waitForApplied'>
+
+const MIN_INDEX = /^([0-9]{1,15}):([0-9]{1,15})$/
+
+/**
+ * `net-min-index: <generation>:<index>`: the least that an answer must reflect. An index of an older generation means
+ * nothing any more (the cluster was restored from a snapshot since); one of a newer generation is not here yet.
+ * @throws {Problem} COULD_NOT_VALIDATE, or INDEX_NOT_REACHED for a newer generation.
+ */
+export function parseMinIndex(text: string, generation: number): number {
+  const match = MIN_INDEX.exec(text)
+  if (match === null) throw fieldProblem('net-min-index', 'must be <generation>:<index>', text)
+  const asked = Number(match[1])
+  if (asked > generation) {
+    throw new Problem('INDEX_NOT_REACHED', {
+      detail: `generation ${asked} is not known here yet; this controller is in generation ${generation}`,
+      retryAfterSeconds: 1,
+    })
+  }
+  if (asked < generation) {
+    throw fieldProblem(
+      'net-min-index',
+      `generation ${asked} has ended; the cluster is in generation ${generation}, read again without it`,
+      text,
+    )
+  }
+  return Number(match[2])
+}
+
+/** `net-request-id`. @throws {Problem} COULD_NOT_VALIDATE when it is no UUIDv7. */
+export function parseNetRequestId(text: string): Uint8Array {
+  const bytes = parseUuid(text)
+  if (bytes === null || uuidv7TimeMs(bytes) === null) {
+    throw fieldProblem('net-request-id', 'must be a UUID of version 7', text)
+  }
+  return bytes
+}
+
+/** Waits until this controller reflects `index`. @throws {Problem} INDEX_NOT_REACHED when the limit passes first. */
+export async function reachIndex(log: AppliedLog, index: number, timeoutMs: number): Promise<void> {
+  if (log.appliedIndex >= index) return
+  if (await log.waitForApplied(index, timeoutMs)) return
+  throw new Problem('INDEX_NOT_REACHED', {
+    detail: `asked for ${index}, applied ${log.appliedIndex}`,
+    retryAfterSeconds: 1,
+  })
+}
+
+/**
+ * Brings this controller to a point at or after everything acknowledged before the call, on any controller (Raft
+ * dissertation 6.4). Rounds are shared, so a crowd of callers costs one.
+ * @throws {Problem} CLUSTER_NO_LEADER when nobody can confirm it.
+ */
+export async function reachLatest(
+  cluster: ClusterView,
+  log: AppliedLog,
+  timeoutMs: number,
+): Promise<void> {
+  await reachIndex(log, await cluster.readIndex(), timeoutMs)
+}

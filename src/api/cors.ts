@@ -1,0 +1,49 @@
+/** Cross-origin rules for consoles in a browser. The session is a header, never a cookie, so any origin may ask. */
+export interface CorsAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])
+const UNSAFE_METHODS = new Set(['PUT', 'PATCH', 'DELETE'])
+const HEADERS = new Set([
+  'accept',
+  'accept-language',
+  'authorization',
+  'content-language',
+  'content-type',
+  'net-min-index',
+  'net-request-id',
+  'net-session',
+  'origin',
+  'zt-session',
+])
+const REQUESTED_HEADERS_MAX = 32
+
+export const corsHeaders: Readonly<Record<string, string>> = {
+  'access-control-allow-origin': '*',
+  'access-control-allow-credentials': 'true',
+}
+
+/** The answer to an OPTIONS request. `asked` are its Access-Control-Request-Method and -Headers. */
+export function preflight(asked: { method: string | undefined; headers: string | undefined }): CorsAnswer {
+  if (asked.method === undefined) return { status: 400, headers: {} }
+  if (!METHODS.has(asked.method)) return { status: 405, headers: {} }
+  const names = (asked.headers ?? '')
+    .split(',', REQUESTED_HEADERS_MAX + 1)
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => name !== '')
+  if (names.length > REQUESTED_HEADERS_MAX || names.some((name) => !HEADERS.has(name))) {
+    return { status: 403, headers: {} }
+  }
+  return {
+    status: 200,
+    headers: {
+      ...corsHeaders,
+      ...(names.length === 0 ? {} : { 'access-control-allow-headers': names.join(', ') }),
+      ...(UNSAFE_METHODS.has(asked.method)
+        ? { 'access-control-allow-methods': asked.method }
+        : {}),
+    },
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * Every limit of the HTTP side in one table. What is beyond a limit is refused with the code named here, never queued
+ * without end and never cut off silently.
+ */
+export interface ApiLimits {
+  /** Request body, declared or chunked; beyond: 413 REQUEST_ENTITY_TOO_LARGE. */
+  readonly bodyBytesMax: number
+  /** Nesting of arrays and objects in a body; beyond: 400 COULD_NOT_PARSE_BODY. */
+  readonly bodyDepthMax: number
+  /** Request line and headers together; beyond: 431 and the connection ends. */
+  readonly headerBytesMax: number
+  /** One path parameter; a longer one matches no route. */
+  readonly pathParameterCharactersMax: number
+  /** Open connections of one listener; more are closed at once. */
+  readonly connectionsMax: number
+  /** Requests that wait for something (a write, an index, a hash); beyond: 429 SERVER_TOO_MANY_REQUESTS. */
+  readonly waitingRequestsMax: number
+  /** From the end of the headers to the answer; beyond: 503 TIMEOUT, or OUTCOME_UNKNOWN when a write was handed over. */
+  readonly handlerTimeoutMs: number
+  /** Until all headers are there. */
+  readonly headersTimeoutMs: number
+  /** Until the whole request is there. */
+  readonly requestTimeoutMs: number
+  readonly keepAliveTimeoutMs: number
+  /** `net-min-index` and confirmations of something unknown; beyond: 503 INDEX_NOT_REACHED. */
+  readonly indexWaitMs: number
+  /** Password hashes at work at a time: they share libuv's pool of four with the disk. */
+  readonly passwordHashesMax: number
+  /** Log-ins that wait for a hash; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
+  readonly passwordHashesWaitingMax: number
+  /** Consecutive failures of one (user name, source) before it must pause. */
+  readonly logInFailuresMax: number
+  readonly logInPauseMsMin: number
+  readonly logInPauseMsMax: number
+  /** (user name, source) pairs remembered; the longest quiet one is forgotten first. */
+  readonly logInSourcesMax: number
+  /** A session not used for this long is refused, and removed by the leader. */
+  readonly sessionTimeoutMs: number
+  /** A controller that heard from no leader for longer refuses sessions: one revoked meanwhile may be among them. */
+  readonly staleSessionMsMax: number
+  /** Activity is kept in memory and proposed in batches this far apart ... */
+  readonly activityFlushMs: number
+  /** ... for sessions whose mark would move by more than this ... */
+  readonly activityMoveMs: number
+  /** ... at most so many in one command. */
+  readonly activityBatchMax: number
+  /** Sessions whose activity is kept in memory. */
+  readonly activitySessionsMax: number
+  /** The leader looks for expired sessions this often and removes at most `sweepBatchMax` a time. */
+  readonly sweepMs: number
+  readonly sweepBatchMax: number
+  /** Values of one repeated query parameter. */
+  readonly queryValuesMax: number
+  /** `configTypes` at log-in. */
+  readonly configTypesMax: number
+}
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+
+export const defaultLimits: ApiLimits = {
+  bodyBytesMax: 1024 * 1024,
+  bodyDepthMax: 64,
+  headerBytesMax: 16 * 1024,
+  pathParameterCharactersMax: 128,
+  connectionsMax: 10_000,
+  waitingRequestsMax: 4096,
+  handlerTimeoutMs: 10 * SECOND,
+  headersTimeoutMs: 5 * SECOND,
+  requestTimeoutMs: 15 * SECOND,
+  keepAliveTimeoutMs: 30 * SECOND,
+  indexWaitMs: 5 * SECOND,
+  passwordHashesMax: 2,
+  passwordHashesWaitingMax: 64,
+  logInFailuresMax: 10,
+  logInPauseMsMin: SECOND,
+  logInPauseMsMax: MINUTE,
+  logInSourcesMax: 10_000,
+  sessionTimeoutMs: 30 * MINUTE,
+  staleSessionMsMax: 15 * MINUTE,
+  activityFlushMs: MINUTE,
+  activityMoveMs: 30 * SECOND,
+  activityBatchMax: 500,
+  activitySessionsMax: 200_000,
+  sweepMs: 5 * SECOND,
+  sweepBatchMax: 500,
+  queryValuesMax: 100,
+  configTypesMax: 100,
+}
+
+/** The shortest inactivity timeout; a shorter one would end sessions faster than their activity spreads. */
+export const SESSION_TIMEOUT_MS_MIN = MINUTE
+
+/**
+ * Defaults with what the configuration says. A session timeout below a minute falls back to the default, and activity
+ * spreads often enough for a short timeout.
+ */
+export function limitsWith(changes: Partial<ApiLimits>): ApiLimits {
+  const limits = { ...defaultLimits, ...changes }
+  const sessionTimeoutMs =
+    limits.sessionTimeoutMs < SESSION_TIMEOUT_MS_MIN
+      ? defaultLimits.sessionTimeoutMs
+      : limits.sessionTimeoutMs
+  const activityFlushMs = Math.min(limits.activityFlushMs, sessionTimeoutMs / 4)
+  const activityMoveMs = Math.min(limits.activityMoveMs, sessionTimeoutMs / 8)
+  return { ...limits, sessionTimeoutMs, activityFlushMs, activityMoveMs }
+}

@@ -1,0 +1,129 @@
+import { Counter, Gauge, Registry, collectDefaultMetrics } from 'prom-client'
+import type { ClusterView } from '../ports/cluster-view.ts'
+import type { AppliedLog } from './consistency.ts'
+
+const BUCKET_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000] as const
+
+/** Plain counters of one operation: the hot path adds numbers, names and labels are made when somebody asks. */
+export class OperationMetrics {
+  readonly operationId: string
+  readonly byStatus = new Map<number, number>()
+  readonly buckets = new Float64Array(BUCKET_BOUNDS_MS.length)
+  durationMsTotal = 0
+  count = 0
+
+  constructor(operationId: string) {
+    this.operationId = operationId
+  }
+
+  record(status: number, durationMs: number): void {
+    this.byStatus.set(status, (this.byStatus.get(status) ?? 0) + 1)
+    this.count += 1
+    this.durationMsTotal += durationMs
+    for (let at = BUCKET_BOUNDS_MS.length - 1; at >= 0; at -= 1) {
+      if (durationMs > (BUCKET_BOUNDS_MS[at] ?? 0)) break
+      this.buckets[at] = (this.buckets[at] ?? 0) + 1
+    }
+  }
+}
+
+/** Numbers of one controller in the Prometheus text format. */
+export class ApiMetrics {
+  readonly #registry = new Registry()
+  readonly #operations = new Map<string, OperationMetrics>()
+
+  constructor(cluster: ClusterView, log: AppliedLog) {
+    collectDefaultMetrics({ register: this.#registry })
+    this.#addHttp()
+    this.#addCluster(cluster, log)
+  }
+
+  of(operationId: string): OperationMetrics {
+    const known = this.#operations.get(operationId)
+    if (known !== undefined) return known
+    const added = new OperationMetrics(operationId)
+    this.#operations.set(operationId, added)
+    return added
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType
+  }
+
+  text(): Promise<string> {
+    return this.#registry.metrics()
+  }
+
+  #addHttp(): void {
+    const operations = this.#operations
+    const registers = [this.#registry]
+    new Counter({
+      name: 'flotilla_http_requests_total',
+      help: 'Answered requests by operation and status.',
+      labelNames: ['operation', 'status'],
+      registers,
+      collect() {
+        this.reset()
+        for (const { operationId, byStatus } of operations.values()) {
+          for (const [status, count] of byStatus) {
+            this.inc({ operation: operationId, status: String(status) }, count)
+          }
+        }
+      },
+    })
+    new Counter({
+      name: 'flotilla_http_request_duration_ms_sum',
+      help: 'Time from the first header to the end of the answer, added up.',
+      labelNames: ['operation'],
+      registers,
+      collect() {
+        this.reset()
+        for (const { operationId, durationMsTotal } of operations.values()) {
+          this.inc({ operation: operationId }, durationMsTotal)
+        }
+      },
+    })
+    new Counter({
+      name: 'flotilla_http_request_duration_ms_bucket',
+      help: 'Requests answered within `le` milliseconds.',
+      labelNames: ['operation', 'le'],
+      registers,
+      collect() {
+        this.reset()
+        for (const { operationId, buckets, count } of operations.values()) {
+          if (count === 0) continue
+          for (const [at, bound] of BUCKET_BOUNDS_MS.entries()) {
+            this.inc({ operation: operationId, le: String(bound) }, buckets[at] ?? 0)
+          }
+          this.inc({ operation: operationId, le: '+Inf' }, count)
+        }
+      },
+    })
+  }
+
+  #addCluster(cluster: ClusterView, log: AppliedLog): void {
+    const registers = [this.#registry]
+    const gauge = (name: string, help: string, read: () => number): void => {
+      new Gauge({
+        name,
+        help,
+        registers,
+        collect() {
+          this.set(read())
+        },
+      })
+    }
+    const self = () => cluster.members().find((member) => member.id === cluster.selfId)
+    gauge('flotilla_raft_applied_index', 'Log index that reads reflect.', () => log.appliedIndex)
+    gauge('flotilla_raft_commit_index', 'Log index known committed.', () => self()?.progress?.commit ?? 0)
+    gauge('flotilla_raft_persisted_index', 'Log index durable in the state store.', () => self()?.progress?.persisted ?? 0)
+    gauge('flotilla_raft_term', 'Current term.', () => self()?.progress?.term ?? 0)
+    gauge('flotilla_raft_is_leader', '1 when this controller leads.', () =>
+      cluster.leaderId() === cluster.selfId ? 1 : 0,
+    )
+    gauge('flotilla_raft_leader_contact_ms', 'Since a leader was last heard from.', () => cluster.leaderContactMs())
+    gauge('flotilla_cluster_members_connected', 'Members connected, this one included.', () =>
+      cluster.members().filter((member) => member.connected).length,
+    )
+  }
+}

@@ -1,0 +1,60 @@
+import type { NamedSchema } from '../entities/operations.ts'
+import type { Call } from './call.ts'
+import type { Answer } from './envelope.ts'
+
+/** `host`: at the root of the listener, beside the APIs. */
+export type ApiName = 'client' | 'management' | 'fabric' | 'host'
+
+/**
+ * Who may call. `public`: anybody, no session is looked at. `session`: any identity with a session. `admin`, or
+ * `<kind>.<action>`: an identity with isAdmin; others get 401 UNAUTHORIZED, as in the whole API family.
+ */
+export type Permission = 'public' | 'session' | 'admin' | `${string}.${string}`
+
+const PERMISSION = /^(public|session|admin|[a-z-]+\.(read|create|update|delete))$/
+
+export function isPermission(text: unknown): text is Permission {
+  return typeof text === 'string' && PERMISSION.test(text)
+}
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+export interface QueryParameter {
+  readonly name: string
+  readonly schema: JsonSchema
+  readonly isRequired: boolean
+}
+
+/**
+ * What a success holds. `detail`: `{data, meta}`; `list`: the same with rows and pagination; `bare`: no envelope, the schema
+ * is that of the whole body.
+ */
+export interface ResponseShape {
+  readonly kind: 'detail' | 'list' | 'bare'
+  readonly schema: NamedSchema
+  /** JSON when not said. The first one is the default. */
+  readonly types?: readonly string[]
+}
+
+/** One operation of one or several APIs, whether it was made from a descriptor or written by hand. */
+export interface Operation {
+  readonly operationId: string
+  readonly summary: string
+  readonly tag: string
+  readonly apis: readonly ApiName[]
+  readonly method: Method
+  /** Below the API's base, with `{name}` parameters. */
+  readonly path: string
+  readonly permission: Permission
+  readonly query?: readonly QueryParameter[]
+  readonly body?: { readonly schema: NamedSchema; readonly isRequired: boolean }
+  readonly success: 200 | 201
+  readonly response: ResponseShape
+  /** Statuses of refusals, ascending; each comes in the error envelope. */
+  readonly refusals: readonly number[]
+  /** True for the liveness answer, which must come even when nothing else does. */
+  readonly isAlwaysServed?: boolean
+  /** A synchronous answer costs no promise and no timer: reads should give one. */
+  readonly handle: (call: Call) => Answer | Promise<Answer>
+}

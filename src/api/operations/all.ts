@@ -1,0 +1,29 @@
+import type { Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import { resourceOperations } from '../resource-routes.ts'
+import type { ApiServices } from '../services.ts'
+import { apiSessionOperations } from './api-sessions.ts'
+import { authenticateOperations } from './authenticate.ts'
+import { clusterOperations } from './cluster.ts'
+import { controllerOperations } from './controllers.ts'
+import { currentOperations } from './current.ts'
+import { hostOperations } from './host.ts'
+import { metaOperations } from './meta.ts'
+import { specOperations } from './specs.ts'
+import { summaryOperations } from './summary.ts'
+
+/** Every operation of every API, sorted by nothing: routes do not overlap. The documents are made from the same list. */
+export function allOperations(parts: ApiParts, services: ApiServices): readonly Operation[] {
+  const operations: Operation[] = [
+    ...resourceOperations(parts, services.writer),
+    ...metaOperations(parts),
+    ...summaryOperations(parts),
+    ...authenticateOperations(parts, services),
+    ...currentOperations(parts, services),
+    ...apiSessionOperations(parts, services),
+    ...controllerOperations(parts),
+    ...clusterOperations(parts),
+    ...hostOperations(parts, services),
+  ]
+  return [...operations, ...specOperations(parts, operations)]
+}

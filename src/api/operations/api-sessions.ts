@@ -1,0 +1,72 @@
+import { detailAnswer, emptyAnswer, listAnswer } from '../envelope.ts'
+import { foundOrConfirmed } from '../not-found.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import { listParameters, listQueryOf } from '../query-parameters.ts'
+import { nothing, session } from '../schemas.ts'
+import type { ApiServices } from '../services.ts'
+import { sessionView } from '../session-view.ts'
+import { callerOf, deleteSession } from './current.ts'
+
+/** Sessions of everybody, for administrators. */
+export function apiSessionOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  const { state } = parts
+  const common = {
+    tag: 'apiSessions',
+    apis: ['management'],
+    permission: 'ops.read',
+    success: 200,
+  } as const
+  return [
+    {
+      ...common,
+      operationId: 'listAPISessions',
+      summary: 'Lists the sessions of all identities',
+      method: 'GET',
+      path: '/api-sessions',
+      query: listParameters,
+      response: { kind: 'list', schema: session },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => {
+        const caller = callerOf(call)
+        const { records, limit, offset, totalCount } = state.list('apiSession', listQueryOf(call))
+        const rows = records.map((record) => sessionView(parts, services, caller, record))
+        const fields = state.filterableFields('apiSession')
+        return listAnswer(rows, { limit, offset, totalCount }, fields)
+      },
+    },
+    {
+      ...common,
+      operationId: 'detailAPISessions',
+      summary: 'Shows one session',
+      method: 'GET',
+      path: '/api-sessions/{id}',
+      response: { kind: 'detail', schema: session },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => {
+        const id = call.param('id')
+        return foundOrConfirmed(parts, call, `apiSession with id ${id}`, () => {
+          const record = state.get('apiSession', id)
+          if (record === undefined) return null
+          return detailAnswer(sessionView(parts, services, callerOf(call), record))
+        })
+      },
+    },
+    {
+      ...common,
+      operationId: 'deleteAPISessions',
+      summary: 'Ends one session: its token is refused from then on',
+      permission: 'ops.delete',
+      method: 'DELETE',
+      path: '/api-sessions/{id}',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [401, 403, 404, 429, 503],
+      handle: async (call) => {
+        const id = call.param('id')
+        await deleteSession(services.writer, call, id)
+        services.sessions.forget(id)
+        return emptyAnswer()
+      },
+    },
+  ]
+}

@@ -1,0 +1,57 @@
+import { fieldProblem } from '../../lib/problems.ts'
+import { bareAnswer, emptyAnswer } from '../envelope.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import { leadershipTransfer, members, nothing } from '../schemas.ts'
+import { ignoredFieldsOf } from '../validation.ts'
+
+/** The cluster as operators see it. */
+export function clusterOperations({ cluster, transferLeadership }: ApiParts): Operation[] {
+  const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
+  return [
+    {
+      ...common,
+      operationId: 'clusterListMembers',
+      summary: 'Lists the members of the cluster as this controller sees them',
+      method: 'GET',
+      path: '/cluster/list-members',
+      response: { kind: 'bare', schema: members },
+      refusals: [401, 429, 503],
+      handle: () =>
+        bareAnswer(
+          JSON.stringify({
+            data: cluster.members().map(({ id, address, voter, leader, connected, version }) => ({
+              id,
+              address,
+              voter,
+              leader,
+              connected,
+              version,
+              readOnly: false,
+              preferredLeader: false,
+            })),
+          }),
+        ),
+    },
+    {
+      ...common,
+      operationId: 'clusterTransferLeadership',
+      summary: 'Moves leadership to the member named, or to the best one',
+      method: 'POST',
+      path: '/cluster/transfer-leadership',
+      body: { schema: leadershipTransfer, isRequired: false },
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 413, 429, 500, 503],
+      handle: async (call) => {
+        const { newLeaderId } = call.body as { readonly newLeaderId?: string | null }
+        const to = newLeaderId === undefined || newLeaderId === '' ? null : newLeaderId
+        const isVoter = cluster.members().some((member) => member.id === to && member.voter)
+        if (to !== null && !isVoter) {
+          throw fieldProblem('newLeaderId', 'must be the id of a voting member', to)
+        }
+        await transferLeadership(to)
+        return emptyAnswer(ignoredFieldsOf(leadershipTransfer.schema, call.body))
+      },
+    },
+  ]
+}

@@ -1,0 +1,103 @@
+import { capability, protocols, version } from '../schemas.ts'
+import { detailAnswer, listAnswer } from '../envelope.ts'
+import type { Answer } from '../envelope.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiParts, BindingName } from '../parts.ts'
+import { basePaths } from '../paths.ts'
+
+/** Every capability of the API family; those in force stand in the version answer. */
+const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
+/** None of them works here yet, and clients act on what is announced. */
+const activeCapabilities: readonly string[] = []
+
+const bindingPaths: Readonly<Record<BindingName, string>> = {
+  'edge-client': basePaths.client,
+  'edge-management': basePaths.management,
+  fabric: basePaths.fabric,
+  'health-checks': '/health-checks',
+}
+
+/** What needs no session and never changes while a controller runs: made once. */
+export function metaOperations(parts: ApiParts): Operation[] {
+  const versionAnswer = detailAnswer(versionOf(parts))
+  const capabilities = listAnswer(
+    knownCapabilities,
+    { limit: knownCapabilities.length, offset: 0, totalCount: knownCapabilities.length },
+    [],
+  )
+  const common = { tag: 'informational', method: 'GET', permission: 'public', success: 200 } as const
+  return [
+    {
+      ...common,
+      operationId: 'listRoot',
+      summary: 'Shows version, addresses and capabilities of this controller',
+      apis: ['client', 'management', 'fabric'],
+      path: '/',
+      response: { kind: 'detail', schema: version },
+      refusals: [],
+      handle: () => versionAnswer,
+    },
+    {
+      ...common,
+      operationId: 'listVersion',
+      summary: 'Shows version, addresses and capabilities of this controller',
+      apis: ['client', 'management', 'fabric'],
+      path: '/version',
+      response: { kind: 'detail', schema: version },
+      refusals: [],
+      handle: () => versionAnswer,
+    },
+    {
+      ...common,
+      operationId: 'listEnumeratedCapabilities',
+      summary: 'Lists every capability a controller of this API family may have',
+      apis: ['client', 'management'],
+      path: '/enumerated-capabilities',
+      response: { kind: 'list', schema: capability },
+      refusals: [],
+      handle: () => capabilities,
+    },
+    {
+      ...common,
+      operationId: 'listProtocols',
+      summary: 'Shows where clients reach this controller',
+      apis: ['client'],
+      path: '/protocols',
+      response: { kind: 'detail', schema: protocols },
+      refusals: [429],
+      handle: protocolsAnswer(parts),
+    },
+  ]
+}
+
+function protocolsAnswer(parts: ApiParts): () => Answer {
+  const [url] = parts.bindings['edge-client'] ?? []
+  const made = detailAnswer(url === undefined ? {} : { https: { address: addressOf(url) } })
+  return () => made
+}
+
+/** host:port, the port said even where it is the scheme's own. */
+function addressOf(url: string): string {
+  const { hostname, port } = new URL(url)
+  return `${hostname}:${port === '' ? '443' : port}`
+}
+
+function versionOf({ bindings, version: info }: ApiParts): Record<string, unknown> {
+  const apiVersions: Record<string, unknown> = {}
+  for (const name of Object.keys(bindingPaths) as BindingName[]) {
+    const urls = bindings[name]
+    if (urls === undefined) continue
+    const path = bindingPaths[name]
+    apiVersions[name] = { v1: { path, apiBaseUrls: urls.map((url) => url + path) } }
+  }
+  // Older clients look for the client API under this name.
+  if (apiVersions['edge-client'] !== undefined) apiVersions['edge'] = apiVersions['edge-client']
+  return {
+    apiVersions,
+    buildDate: info.buildDate,
+    capabilities: activeCapabilities,
+    revision: info.revision,
+    runtimeVersion: info.runtimeVersion,
+    version: info.version,
+  }
+}

@@ -1,0 +1,93 @@
+import { bareAnswer, detailAnswer, listAnswer } from '../envelope.ts'
+import type { Answer } from '../envelope.ts'
+import { Problem } from '../../lib/problems.ts'
+import { openapiDocument as documentOf } from '../openapi.ts'
+import type { ApiName, Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import type { Call } from '../call.ts'
+import { openapiDocument, spec, specBody } from '../schemas.ts'
+
+const YAML = 'text/yaml'
+
+/** The documents about the APIs, printed from the operations once they are first asked for. */
+export function specOperations(parts: ApiParts, others: readonly Operation[]): Operation[] {
+  const texts = new Map<ApiName, string>()
+  const operations: Operation[] = []
+  const textOf = (api: ApiName): string => {
+    const known = texts.get(api)
+    if (known !== undefined) return known
+    const text = JSON.stringify(documentOf(api, [...others, ...operations], parts))
+    texts.set(api, text)
+    return text
+  }
+  const apiOf = (call: Call): ApiName => {
+    const id = call.param('id')
+    if (id === 'edge-client') return 'client'
+    if (id === 'edge-management') return 'management'
+    throw new Problem('NOT_FOUND', { detail: `spec with id ${id} not found` })
+  }
+  const common = { tag: 'informational', method: 'GET', permission: 'public', success: 200 } as const
+  const both = ['client', 'management'] as const
+  operations.push(
+    {
+      ...common,
+      operationId: 'getOpenapi',
+      summary: 'This document',
+      apis: [...both, 'fabric'],
+      path: '/openapi.json',
+      response: { kind: 'bare', schema: openapiDocument },
+      refusals: [],
+      handle: (call) => bareAnswer(textOf(call.api)),
+    },
+    {
+      ...common,
+      operationId: 'listSpecs',
+      summary: 'Lists the documents about the client API',
+      apis: both,
+      path: '/specs',
+      response: { kind: 'list', schema: spec },
+      refusals: [],
+      handle: () =>
+        listAnswer([specOf(parts, 'edge-client')], { limit: 1, offset: 0, totalCount: 1 }, []),
+    },
+    {
+      ...common,
+      operationId: 'detailSpec',
+      summary: 'Shows what is known of one document',
+      apis: both,
+      path: '/specs/{id}',
+      response: { kind: 'detail', schema: spec },
+      refusals: [404],
+      handle: (call) => {
+        apiOf(call)
+        return detailAnswer(specOf(parts, call.param('id')))
+      },
+    },
+    {
+      ...common,
+      operationId: 'detailSpecBody',
+      summary: 'One document: OpenAPI 3.1, as JSON, which is YAML too',
+      apis: both,
+      path: '/specs/{id}/spec',
+      response: { kind: 'bare', schema: specBody, types: ['application/json', YAML] },
+      refusals: [404],
+      handle: (call): Answer => {
+        const text = textOf(apiOf(call))
+        return bareAnswer(text, call.accept.includes(YAML) ? YAML : 'application/json')
+      },
+    },
+  )
+  return operations
+}
+
+function specOf({ version }: ApiParts, id: string): Record<string, unknown> {
+  const self = `./specs/${id}`
+  return {
+    _links: { self: { href: self }, spec: { href: `${self}/spec` } },
+    createdAt: version.buildDate,
+    id,
+    name: id,
+    tags: {},
+    updatedAt: version.buildDate,
+  }
+}

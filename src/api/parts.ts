@@ -1,0 +1,74 @@
+import type { Clock } from '../lib/clock.ts'
+import type { ProblemCode } from '../lib/problems.ts'
+import type { ClusterKey } from '../pki/cluster-key.ts'
+import type { ClusterView } from '../ports/cluster-view.ts'
+import type { Proposer } from '../ports/proposer.ts'
+import type { StateView } from '../ports/state-view.ts'
+import type { ApiLimits } from './limits.ts'
+
+/** Names of `apiVersions` in the version answer. */
+export type BindingName = 'edge-client' | 'edge-management' | 'fabric' | 'health-checks'
+
+export interface VersionInfo {
+  /** Like `v1.2.3`; clients read it as semver. */
+  readonly version: string
+  readonly revision: string
+  /** RFC 3339. */
+  readonly buildDate: string
+  readonly runtimeVersion: string
+}
+
+export interface HealthReport {
+  readonly isHealthy: boolean
+  readonly checks: readonly {
+    readonly id: string
+    readonly healthy: boolean
+    readonly detail?: string
+  }[]
+}
+
+/** Runs something again and again until it is told to stop. */
+export interface Scheduler {
+  /** @returns the way to stop it. */
+  every(periodMs: number, run: () => void): () => void
+}
+
+/** Timers that never keep a process alive. */
+export const systemScheduler: Scheduler = {
+  every(periodMs, run) {
+    const timer = setInterval(run, periodMs)
+    timer.unref()
+    return () => {
+      clearInterval(timer)
+    }
+  },
+}
+
+export interface ApiLogger {
+  warn(fields: Readonly<Record<string, unknown>>, message: string): void
+  error(fields: Readonly<Record<string, unknown>>, message: string): void
+}
+
+/** Everything the HTTP side is built from. It keeps nothing that a restart would lose but session activity. */
+export interface ApiParts {
+  readonly proposer: Proposer
+  readonly cluster: ClusterView
+  readonly state: StateView
+  /** Asked at each use: a rotated key is in force at once. */
+  readonly clusterKey: () => ClusterKey
+  readonly clock: Clock
+  readonly scheduler: Scheduler
+  readonly limits: ApiLimits
+  readonly version: VersionInfo
+  /** Fresh in each process: clients notice a restart by it. */
+  readonly instanceId: string
+  readonly logger: ApiLogger
+  /** What is served, on whichever listener: binding to base URLs (`https://host:port`), the first one preferred. */
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  /** A cheap look at this process; called for each health request. */
+  readonly health: () => HealthReport
+  /** A code while this controller must not answer from its state (NODE_QUARANTINED), else null. */
+  readonly refusal: () => ProblemCode | null
+  /** Moves leadership to that member, or to the best one for null. @throws {Problem} when it can not. */
+  readonly transferLeadership: (to: string | null) => Promise<void>
+}

@@ -1,0 +1,40 @@
+import type { ApiName } from './operation.ts'
+
+/** Where each API is served. */
+export const basePaths: Readonly<Record<ApiName, string>> = {
+  client: '/edge/client/v1',
+  management: '/edge/management/v1',
+  fabric: '/fabric/v1',
+  host: '',
+}
+
+const CLIENT_ALIAS = '/edge/v1'
+/** Paths that are served as they are; every other one is taken for the client API's, which is the default. */
+const ROOTS = ['/edge', '/fabric', '/health-checks', '/metrics', '/oidc']
+
+/**
+ * The path a request means: repeated slashes count as one, `/edge/v1` is the client API, and so is a path under no known
+ * root. The query is untouched.
+ */
+export function canonicalUrl(url: string): string {
+  const at = url.indexOf('?')
+  const path = at === -1 ? url : url.slice(0, at)
+  const query = at === -1 ? '' : url.slice(at)
+  return canonicalPath(path.includes('//') ? path.replace(/\/{2,}/g, '/') : path) + query
+}
+
+function canonicalPath(path: string): string {
+  const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+  if (isUnder(trimmed, CLIENT_ALIAS)) return basePaths.client + trimmed.slice(CLIENT_ALIAS.length)
+  if (ROOTS.some((root) => isUnder(trimmed, root))) return trimmed
+  return trimmed === '/' ? basePaths.client : basePaths.client + trimmed
+}
+
+function isUnder(path: string, root: string): boolean {
+  return path.startsWith(root) && (path.length === root.length || path[root.length] === '/')
+}
+
+/** `/services/{id}` as the router wants it: `/services/:id`. */
+export function routerPath(path: string): string {
+  return path.replace(/\{([A-Za-z]+)\}/g, ':$1')
+}

@@ -1,0 +1,236 @@
+import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
+import { Problem, fieldProblem } from '../lib/problems.ts'
+import type { Answerer } from './answerer.ts'
+import { Call } from './call.ts'
+import type { Query } from './call.ts'
+import { parseMinIndex, parseNetRequestId, reachIndex, reachLatest } from './consistency.ts'
+import { preflight } from './cors.ts'
+import type { Answer } from './envelope.ts'
+import type { Operation } from './operation.ts'
+import type { ApiParts } from './parts.ts'
+import { checkQuery } from './query-parameters.ts'
+import type { ApiServices } from './services.ts'
+import { Validator } from './validation.ts'
+import { outcomeUnknown } from './writes.ts'
+
+const JSON_ONLY = ['application/json'] as const
+type Check = (value: unknown) => void
+
+/**
+ * The way of every request, in the order of judgement: size, route, session, permission, accepted types, body, schema;
+ * then the point of the log it must reflect; then its operation, bounded in time and number.
+ */
+export class Pipeline {
+  readonly #parts: ApiParts
+  readonly #services: ApiServices
+  readonly #answerer: Answerer
+  readonly #validator = new Validator()
+  #waiting = 0
+
+  constructor(parts: ApiParts, services: ApiServices, answerer: Answerer) {
+    this.#parts = parts
+    this.#services = services
+    this.#answerer = answerer
+  }
+
+  /** The first hook: everything that needs no body. A path that does not exist goes on to its own handler. */
+  readonly judge = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    done: HookHandlerDoneFunction,
+  ): void => {
+    const call = this.callOf(request)
+    request.call = call
+    try {
+      if (request.raw.method === 'OPTIONS') {
+        this.#answerPreflight(request, reply, call)
+        return
+      }
+      this.#checkSize(request)
+      const { operation } = call
+      if (operation === null) {
+        done()
+        return
+      }
+      const pending = this.#admit(request, call, operation)
+      if (pending === null) {
+        this.#readHeaders(request, call, operation)
+        done()
+        return
+      }
+      pending.then(
+        () => {
+          this.#readHeaders(request, call, operation)
+          done()
+        },
+      ).catch((error: unknown) => {
+        this.#answerer.fail(reply, call, error)
+      })
+    } catch (error) {
+      this.#answerer.fail(reply, call, error)
+    }
+  }
+
+  /** The last step; validators are compiled here, once. */
+  handlerOf(operation: Operation): (request: FastifyRequest, reply: FastifyReply) => void {
+    const { body } = operation
+    const check = body === undefined ? null : this.#validator.compile(body.schema.schema)
+    return (request, reply) => {
+      const call = this.callOf(request)
+      try {
+        this.#takeInput(request, call, operation, check)
+        // Before a write is handed over: from then on its caller is owed the outcome.
+        if (operation.method !== 'GET') this.#checkCrowd()
+        if (call.minIndex > this.#parts.state.appliedIndex || call.isLinearizable) {
+          this.#wait(reply, call, this.#handleLater(call, operation))
+          return
+        }
+        const result = this.#handle(call, operation)
+        if (result instanceof Promise) this.#wait(reply, call, result)
+        else this.#answerer.succeed(reply, call, result)
+      } catch (error) {
+        this.#answerer.fail(reply, call, error)
+      }
+    }
+  }
+
+  #checkCrowd(): void {
+    if (this.#waiting < this.#parts.limits.waitingRequestsMax) return
+    throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
+  }
+
+  /** The call of a request: made by the first hook, or here when it failed before. */
+  callOf(request: FastifyRequest): Call {
+    if (request.call !== null && request.call !== undefined) return request.call
+    const { config } = request.routeOptions
+    const { raw } = request
+    const url = raw.url ?? '/'
+    const end = url.indexOf('?')
+    return new Call({
+      operation: config.operation ?? null,
+      api: config.api ?? 'host',
+      method: raw.method ?? '',
+      path: end === -1 ? url : url.slice(0, end),
+      address: raw.socket.remoteAddress ?? '',
+      startedAtMs: this.#parts.clock.monotonicMs(),
+      accept: request.headers.accept ?? '',
+    })
+  }
+
+  #answerPreflight(request: FastifyRequest, reply: FastifyReply, call: Call): void {
+    const { headers } = request
+    const { status, headers: extra } = preflight({
+      method: headers['access-control-request-method'],
+      headers: headers['access-control-request-headers'],
+    })
+    this.#answerer.plain(reply, call, status, extra)
+  }
+
+  /** Before anything else: what declares too much is not read at all. */
+  #checkSize(request: FastifyRequest): void {
+    const declared = request.headers['content-length']
+    if (declared !== undefined && Number(declared) > this.#parts.limits.bodyBytesMax) {
+      throw new Problem('REQUEST_ENTITY_TOO_LARGE')
+    }
+  }
+
+  #admit(request: FastifyRequest, call: Call, operation: Operation): Promise<void> | null {
+    if (operation.isAlwaysServed !== true) {
+      const refusal = this.#parts.refusal()
+      if (refusal !== null) throw new Problem(refusal)
+    }
+    const { permission } = operation
+    if (permission === 'public') return null
+    const token = request.headers['net-session'] ?? request.headers['zt-session']
+    return this.#services.gate.admit(call, typeof token === 'string' ? token : undefined, permission)
+  }
+
+  #readHeaders(request: FastifyRequest, call: Call, operation: Operation): void {
+    const { headers } = request
+    const types = operation.response.types ?? JSON_ONLY
+    if (!isAccepted(headers.accept, types)) {
+      throw new Problem('NOT_ACCEPTABLE', {
+        fault: { field: 'Accept', reason: `must allow one of ${types.join(', ')}` },
+      })
+    }
+    const minIndex = headers['net-min-index']
+    if (typeof minIndex === 'string') {
+      call.minIndex = parseMinIndex(minIndex, this.#parts.cluster.generation)
+    }
+    const requestId = headers['net-request-id']
+    if (typeof requestId === 'string') {
+      call.netRequestId = { text: requestId, bytes: parseNetRequestId(requestId) }
+    }
+  }
+
+  #takeInput(request: FastifyRequest, call: Call, operation: Operation, check: Check | null): void {
+    call.params = request.params as Readonly<Record<string, string>>
+    call.query = request.query as Query
+    checkQuery(call, operation.query ?? [], this.#parts.limits)
+    const consistency = call.first('consistency')
+    if (consistency === 'linearizable') call.isLinearizable = true
+    else if (consistency !== undefined && consistency !== 'local') {
+      throw fieldProblem('consistency', 'should be one of [local linearizable]', consistency)
+    }
+    if (check === null) return
+    const { body } = request
+    if (body !== undefined && body !== null) check(body)
+    else if (body === null || operation.body?.isRequired === true) {
+      throw fieldProblem('body', 'body in body is required')
+    }
+    call.body = body ?? {}
+  }
+
+  #handle(call: Call, operation: Operation): Answer | Promise<Answer> {
+    // Taken before the state is read: an answer never claims to reflect more than it does.
+    call.index = this.#parts.state.appliedIndex
+    return operation.handle(call)
+  }
+
+  async #handleLater(call: Call, operation: Operation): Promise<Answer> {
+    const { state, cluster, limits } = this.#parts
+    this.#checkCrowd()
+    await reachIndex(state, call.minIndex, limits.indexWaitMs)
+    if (call.isLinearizable) await reachLatest(cluster, state, limits.indexWaitMs)
+    return this.#handle(call, operation)
+  }
+
+  /** Bounds how long and how many; the answer that comes first is the answer. */
+  #wait(reply: FastifyReply, call: Call, result: Promise<Answer>): void {
+    this.#waiting += 1
+    const timer = setTimeout(() => {
+      this.#answerer.fail(reply, call, call.hasProposed ? outcomeUnknown(call) : new Problem('TIMEOUT'))
+    }, this.#parts.limits.handlerTimeoutMs)
+    result
+      .then(
+        (answer) => {
+          if (!reply.raw.headersSent) this.#answerer.succeed(reply, call, answer)
+        },
+        (error: unknown) => {
+          this.#answerer.fail(reply, call, error)
+        },
+      )
+      .catch((error: unknown) => {
+        this.#answerer.fail(reply, call, error)
+      })
+      .finally(() => {
+        clearTimeout(timer)
+        this.#waiting -= 1
+      })
+      .catch(() => undefined)
+  }
+}
+
+/** RFC 9110 section 12.5.1, as far as clients use it: names, wildcards, and q=0. */
+function isAccepted(accept: string | undefined, types: readonly string[]): boolean {
+  if (accept === undefined || accept === '' || accept === '*/*') return true
+  return accept.split(',', ACCEPT_TYPES_MAX).some((item) => {
+    const [range = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
+    if (parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))) return false
+    return types.some(
+      (type) => range === type || range === '*/*' || range === `${type.split('/')[0] ?? ''}/*`,
+    )
+  })
+}
+
+const ACCEPT_TYPES_MAX = 32

@@ -1,0 +1,207 @@
+import { createServer as createHttpServer } from 'node:http'
+import type { Server } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import fastify from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { ServerOptions } from 'node:https'
+import { assert } from '../lib/assert.ts'
+import { Problem } from '../lib/problems.ts'
+import { Answerer } from './answerer.ts'
+import { readBody } from './body.ts'
+import type { Call } from './call.ts'
+import { createServices } from './services.ts'
+import type { ApiServices } from './services.ts'
+import { isPermission } from './operation.ts'
+import type { ApiName, Method, Operation } from './operation.ts'
+import { allOperations } from './operations/all.ts'
+import type { ApiParts } from './parts.ts'
+import { basePaths, canonicalUrl, routerPath } from './paths.ts'
+import { Pipeline } from './pipeline.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by the first hook of every request. */
+    call: Call | null
+  }
+  interface FastifyContextConfig {
+    operation?: Operation | null
+    api?: ApiName
+  }
+}
+
+export interface ListenerOptions {
+  /** Which APIs this listener serves; version, health and metrics stand at its root. */
+  readonly apis: readonly ApiName[]
+  /** null: plain HTTP, for tests. */
+  readonly https: ServerOptions | null
+}
+
+/** The HTTP side of one controller: what all its listeners share, and the way to make one. */
+export interface Api {
+  /** An app that does not listen yet. */
+  listener(options: ListenerOptions): FastifyInstance
+  /** Begins to spread session activity and to remove expired sessions. */
+  start(): void
+  /** Spreads what is left and stops. */
+  stop(): Promise<void>
+}
+
+export function createApi(parts: ApiParts): Api {
+  const services = createServices(parts)
+  const operations = allOperations(parts, services)
+  return {
+    listener: (options) => buildListener(parts, services, operations, options),
+    start: () => {
+      services.sessions.start()
+    },
+    stop: async () => {
+      services.sessions.stop()
+      await services.sessions.flushActivity()
+    },
+  }
+}
+
+/** One listener that serves everything: started when the app is ready, stopped when it closes. */
+export function buildApi(parts: ApiParts, https: ServerOptions | null = null): FastifyInstance {
+  const api = createApi(parts)
+  const app = api.listener({ apis: ['client', 'management', 'fabric', 'host'], https })
+  app.addHook('onReady', (done) => {
+    api.start()
+    done()
+  })
+  app.addHook('onClose', () => api.stop())
+  return app
+}
+
+function buildListener(
+  parts: ApiParts,
+  services: ApiServices,
+  operations: readonly Operation[],
+  options: ListenerOptions,
+): FastifyInstance {
+  const answerer = new Answerer(parts, services.sessions, services.metrics)
+  const pipeline = new Pipeline(parts, services, answerer)
+  const app = newApp(parts, options, answerer, pipeline)
+  app.decorateRequest('call', null)
+  app.addHook('onRoute', (route) => {
+    const operation = route.config?.operation
+    if (operation === null) return
+    assert(
+      isPermission(operation?.permission),
+      `${String(route.method)} ${route.url} declares no permission: a route without one does not start`,
+    )
+  })
+  app.addHook('onRequest', pipeline.judge)
+  addBodyParser(app, parts, pipeline)
+  app.setErrorHandler((error, request, reply) => {
+    answerer.fail(reply, pipeline.callOf(request), error)
+  })
+  app.setNotFoundHandler((request, reply) => {
+    const detail = `path ${request.raw.url?.split('?')[0] ?? ''} was not found`
+    answerer.fail(reply, pipeline.callOf(request), new Problem('NOT_FOUND', { detail }))
+  })
+  for (const api of options.apis) addRoutes(app, api, operations, pipeline, answerer)
+  return app
+}
+
+function newApp(
+  parts: ApiParts,
+  options: ListenerOptions,
+  answerer: Answerer,
+  pipeline: Pipeline,
+): FastifyInstance {
+  const { limits } = parts
+  const serverOptions = {
+    maxHeaderSize: limits.headerBytesMax,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+  }
+  const { https } = options
+  const app = fastify<Server>({
+    logger: false,
+    bodyLimit: limits.bodyBytesMax,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    exposeHeadRoutes: false,
+    // A controller that is going away finishes what it was asked; the load is not shed on its last requests.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    genReqId: () => '',
+    rewriteUrl: (request) => canonicalUrl(request.url ?? '/'),
+    routerOptions: { maxParamLength: limits.pathParameterCharactersMax },
+    frameworkErrors: (error, request, reply) => {
+      answerer.fail(reply, pipeline.callOf(request), error)
+    },
+    clientErrorHandler: (error, socket) => {
+      answerer.failConnection(error, socket)
+    },
+    serverFactory: (handler): Server =>
+      https === null
+        ? createHttpServer(serverOptions, handler)
+        : // Its requests and answers are those of HTTP; only the types know it as another server.
+          (createHttpsServer(
+            { minVersion: 'TLSv1.2', ...https, ...serverOptions },
+            handler,
+          ) as unknown as Server),
+  })
+  app.server.maxConnections = limits.connectionsMax
+  return app
+}
+
+/**
+ * JSON only, and only where the operation takes a body: nothing of another request is looked at. `application/json` with
+ * an empty body means that there is none.
+ */
+function addBodyParser(app: FastifyInstance, parts: ApiParts, pipeline: Pipeline): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (request, payload, done) => {
+    const call = pipeline.callOf(request)
+    if (call.operation?.body === undefined) {
+      done(null, undefined)
+      return
+    }
+    readBody(call, request.headers['content-type'], payload, parts.limits).then(
+      (body) => {
+        done(null, body)
+      },
+      (error: unknown) => {
+        done(error as Error)
+      },
+    )
+  })
+}
+
+const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+
+function addRoutes(
+  app: FastifyInstance,
+  api: ApiName,
+  operations: readonly Operation[],
+  pipeline: Pipeline,
+  answerer: Answerer,
+): void {
+  const methodsByUrl = new Map<string, Set<string>>()
+  for (const operation of operations) {
+    if (!operation.apis.includes(api)) continue
+    const url = basePaths[api] + (operation.path === '/' ? '' : routerPath(operation.path))
+    app.route({
+      method: operation.method,
+      url,
+      config: { operation, api },
+      handler: pipeline.handlerOf(operation),
+    })
+    const methods = methodsByUrl.get(url) ?? new Set()
+    methodsByUrl.set(url, methods.add(operation.method))
+  }
+  for (const [url, methods] of methodsByUrl) {
+    app.route({
+      method: [...METHODS, 'HEAD'].filter((method) => !methods.has(method)),
+      url,
+      config: { operation: null, api },
+      handler: (request: FastifyRequest, reply: FastifyReply) => {
+        answerer.fail(reply, pipeline.callOf(request), new Problem('METHOD_NOT_ALLOWED'))
+      },
+    })
+  }
+}

@@ -1,0 +1,45 @@
+import { LogInThrottle } from './auth/log-in-throttle.ts'
+import { Gate } from './auth/gate.ts'
+import { PasswordVerifier } from './auth/password.ts'
+import { SessionKeeper } from './auth/session-keeper.ts'
+import { TokenSigner } from './auth/token.ts'
+import { ApiMetrics } from './metrics.ts'
+import type { ApiParts } from './parts.ts'
+import { Writer } from './writes.ts'
+
+/** What the operations of all listeners share. */
+export interface ApiServices {
+  readonly sessions: SessionKeeper
+  readonly tokens: TokenSigner
+  readonly gate: Gate
+  readonly passwords: PasswordVerifier
+  readonly throttle: LogInThrottle
+  readonly writer: Writer
+  readonly metrics: ApiMetrics
+}
+
+export function createServices(parts: ApiParts): ApiServices {
+  const { limits } = parts
+  const sessions = new SessionKeeper(parts)
+  const tokens = new TokenSigner(parts.clusterKey)
+  return {
+    sessions,
+    tokens,
+    gate: new Gate(parts, sessions, tokens),
+    passwords: new PasswordVerifier({
+      atOnceMax: limits.passwordHashesMax,
+      waitingMax: limits.passwordHashesWaitingMax,
+    }),
+    throttle: new LogInThrottle(
+      {
+        failuresMax: limits.logInFailuresMax,
+        pauseMsMin: limits.logInPauseMsMin,
+        pauseMsMax: limits.logInPauseMsMax,
+        sourcesMax: limits.logInSourcesMax,
+      },
+      parts.clock,
+    ),
+    writer: new Writer(parts.proposer),
+    metrics: new ApiMetrics(parts.cluster, parts.state),
+  }
+}

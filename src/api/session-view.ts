@@ -1,0 +1,42 @@
+import type { EntityRecord } from '../lib/entity-record.ts'
+import type { Caller } from './call.ts'
+import { timeText } from './envelope.ts'
+import type { ApiParts } from './parts.ts'
+import type { ApiServices } from './services.ts'
+
+type ViewServices = Pick<ApiServices, 'sessions' | 'tokens'>
+
+/** A session as an administrator sees it: its token is shown to nobody but its owner. */
+export function sessionView(
+  { state }: Pick<ApiParts, 'state'>,
+  { sessions, tokens }: ViewServices,
+  caller: Caller,
+  session: EntityRecord,
+): Record<string, unknown> {
+  const detail = state.detail('apiSession', session, caller.identity.id)
+  return {
+    ...detail,
+    cachedLastActivityAt: timeText(sessions.lastUseMs(session)),
+    token: session.id === caller.session.id ? tokens.tokenOf(session.id) : session.id,
+  }
+}
+
+/**
+ * The caller's own session, as log-in and /current-api-session show it. Its end is counted from the use that this very
+ * request is: clients poll for it and log in again when it seems past.
+ */
+export function currentSessionView(
+  parts: Pick<ApiParts, 'state' | 'limits'>,
+  services: ViewServices,
+  caller: Caller,
+): Record<string, unknown> {
+  return {
+    ...sessionView(parts, services, caller, caller.session),
+    _links: {
+      self: { href: './current-api-session' },
+      'current-identity': { href: './current-identity' },
+    },
+    expirationSeconds: Math.round(parts.limits.sessionTimeoutMs / 1000),
+    expiresAt: timeText(services.sessions.expiresAtMs(caller.session)),
+  }
+}

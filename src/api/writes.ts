@@ -1,0 +1,102 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import {
+  CommandKind,
+  EntityDeleteSchema,
+  EntityWriteSchema,
+} from '../../proto/gen/command_pb.ts'
+import { canonicalJson } from '../lib/canonical-json.ts'
+import { Problem } from '../lib/problems.ts'
+import { formatUuid } from '../lib/uuid.ts'
+import type { ProposalInput, Proposer } from '../ports/proposer.ts'
+import type { Call } from './call.ts'
+
+const utf8 = new TextEncoder()
+
+type EntityWriteKind =
+  | typeof CommandKind.ENTITY_CREATE
+  | typeof CommandKind.ENTITY_REPLACE
+  | typeof CommandKind.ENTITY_PATCH
+
+/** Takes a caller's writes to the cluster and turns refusals, which are values there, into problems. */
+export class Writer {
+  readonly #proposer: Proposer
+
+  constructor(proposer: Proposer) {
+    this.#proposer = proposer
+  }
+
+  /**
+   * @returns the id the write took effect on: of the first request when this one repeats it.
+   * @throws {Problem} what apply refused it with, or why its fate is not known.
+   */
+  async write(
+    call: Call,
+    kind: ProposalInput['kind'],
+    payload: Uint8Array,
+    options: { readonly isRepeatable: boolean } = { isRepeatable: true },
+  ): Promise<string> {
+    const { caller, netRequestId } = call
+    const identityId = caller?.identity.id ?? ''
+    const input: ProposalInput = {
+      kind,
+      payload,
+      actor: { identityId, sessionId: caller?.session.id ?? '', address: call.address },
+      ...(netRequestId === null || !options.isRepeatable
+        ? {}
+        : { request: { caller: identityId, id: netRequestId.bytes, bodyHash: call.bodyHash() } }),
+    }
+    call.hasProposed = true
+    const { index, outcome } = await this.#proposer.propose(input).catch((error: unknown) => {
+      throw withRequestId(error, call)
+    })
+    call.index = Math.max(call.index, index)
+    if (outcome.ok) return outcome.id
+    throw new Problem(outcome.code, {
+      ...(outcome.fault === null ? {} : { fault: outcome.fault }),
+      ...(outcome.detail === null ? {} : { detail: outcome.detail }),
+    })
+  }
+
+  /** @param fields validated and normalised. */
+  entity(
+    call: Call,
+    kind: EntityWriteKind,
+    entity: string,
+    id: string,
+    fields: Readonly<Record<string, unknown>>,
+  ): Promise<string> {
+    const json = utf8.encode(canonicalJson(fields))
+    const message = create(EntityWriteSchema, { entity, id, json })
+    return this.write(call, kind, toBinary(EntityWriteSchema, message))
+  }
+
+  deleteEntity(call: Call, entity: string, id: string): Promise<string> {
+    const message = create(EntityDeleteSchema, { entity, id })
+    return this.write(call, CommandKind.ENTITY_DELETE, toBinary(EntityDeleteSchema, message))
+  }
+}
+
+/** The problem for a write whose fate is not known: with the id to ask again with, or saying that none was sent. */
+export function outcomeUnknown(call: Call, cause?: unknown): Problem {
+  const { netRequestId } = call
+  if (netRequestId === null) {
+    return new Problem('OUTCOME_UNKNOWN', {
+      detail: 'no net-request-id was sent, so it can not be asked for again safely; read what it was to change',
+      cause,
+    })
+  }
+  const text = formatUuid(netRequestId.bytes)
+  return new Problem('OUTCOME_UNKNOWN', {
+    detail: `send the same request again with net-request-id ${text}`,
+    data: { netRequestId: text },
+    cause,
+  })
+}
+
+function withRequestId(error: unknown, call: Call): unknown {
+  if (!(error instanceof Problem)) return error
+  if (error.code === 'OUTCOME_UNKNOWN') return outcomeUnknown(call, error)
+  // Nothing was changed, whatever the time: the caller may be told so.
+  call.hasProposed = false
+  return error
+}

@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest'
+import { LogInThrottle } from '../../src/api/auth/log-in-throttle.ts'
+import { PasswordVerifier, hashPassword } from '../../src/api/auth/password.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import { ManualClock } from './support/manual-time.ts'
+
+test('a password is hashed by Argon2id with 19 MiB, two passes, and a salt of its own', async () => {
+  const [first, second] = await Promise.all([hashPassword('correct horse'), hashPassword('correct horse')])
+  expect(first).toMatch(/^\$argon2id\$v=19\$m=19456,p=1,t=2\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
+  expect(second).not.toBe(first)
+})
+
+test('only the right password of a known hash is accepted', async () => {
+  const hash = await hashPassword('correct horse')
+  const verifier = new PasswordVerifier({ atOnceMax: 2, waitingMax: 8 })
+  expect(await verifier.verify(hash, 'correct horse')).toBe(true)
+  expect(await verifier.verify(hash, 'Correct horse')).toBe(false)
+  expect(await verifier.verify(null, 'correct horse')).toBe(false)
+  expect(await verifier.verify('no PHC string', 'correct horse')).toBe(false)
+})
+
+test('log-ins beyond the waiting list are sent away, and the list empties again', async () => {
+  const verifier = new PasswordVerifier({ atOnceMax: 1, waitingMax: 2 })
+  const results = await Promise.allSettled(
+    Array.from({ length: 5 }, () => verifier.verify(null, 'whatever')),
+  )
+  const refused = results.filter((result) => result.status === 'rejected')
+  expect(refused).toHaveLength(2)
+  for (const { reason } of refused) {
+    expect((reason as Problem).code).toBe('SERVER_TOO_MANY_REQUESTS')
+    expect((reason as Problem).retryAfterSeconds).toBe(1)
+  }
+  expect(await verifier.verify(null, 'whatever')).toBe(false)
+})
+
+const limits = { failuresMax: 10, pauseMsMin: 1000, pauseMsMax: 60_000, sourcesMax: 3 }
+const fails = (): Promise<null> => Promise.resolve(null)
+
+async function codeOf(attempt: Promise<unknown>): Promise<string> {
+  return attempt.then(
+    () => 'let through',
+    (error: unknown) => (error as Problem).code,
+  )
+}
+
+test('after ten failures in a row a user name pauses from one source, longer each time, a minute at most', async () => {
+  const clock = new ManualClock()
+  const throttle = new LogInThrottle(limits, clock)
+  for (let failure = 0; failure < 10; failure += 1) await throttle.attempt('eve', '10.0.0.1', fails)
+  let pauseMs = 1000
+  for (let round = 0; round < 9; round += 1) {
+    clock.advance(pauseMs - 1)
+    expect(await codeOf(throttle.attempt('eve', '10.0.0.1', fails))).toBe('SERVER_TOO_MANY_REQUESTS')
+    clock.advance(1)
+    expect(await codeOf(throttle.attempt('eve', '10.0.0.1', fails))).toBe('let through')
+    pauseMs = Math.min(pauseMs * 2, 60_000)
+  }
+})
+
+test('another source or name is not held up, and a success forgets the failures', async () => {
+  const throttle = new LogInThrottle(limits, new ManualClock())
+  for (let failure = 0; failure < 9; failure += 1) await throttle.attempt('eve', '10.0.0.1', fails)
+  expect(await throttle.attempt('eve', '10.0.0.1', () => Promise.resolve('in'))).toBe('in')
+  for (let failure = 0; failure < 10; failure += 1) await throttle.attempt('eve', '10.0.0.1', fails)
+  expect(await codeOf(throttle.attempt('eve', '10.0.0.1', fails))).toBe('SERVER_TOO_MANY_REQUESTS')
+  expect(await codeOf(throttle.attempt('eve', '10.0.0.2', fails))).toBe('let through')
+  expect(await codeOf(throttle.attempt('bob', '10.0.0.1', fails))).toBe('let through')
+})
+
+test('addresses of one IPv6 /64 are one source', async () => {
+  const throttle = new LogInThrottle(limits, new ManualClock())
+  for (let failure = 0; failure < 10; failure += 1) {
+    await throttle.attempt('eve', `2001:db8:0:1::${failure}`, fails)
+  }
+  expect(await codeOf(throttle.attempt('eve', '2001:db8::1:a:b:c:d', fails))).toBe(
+    'SERVER_TOO_MANY_REQUESTS',
+  )
+  expect(await codeOf(throttle.attempt('eve', '2001:db8:0:2::1', fails))).toBe('let through')
+})
+
+test('a burst of guesses can not get past the limit while the first ones are still at work', async () => {
+  const throttle = new LogInThrottle(limits, new ManualClock())
+  await throttle.attempt('eve', '10.0.0.1', fails)
+  const release: (() => void)[] = []
+  const slow = (): Promise<null> => new Promise((resolve) => release.push(() => resolve(null)))
+  const burst = Array.from({ length: 50 }, () => codeOf(throttle.attempt('eve', '10.0.0.1', slow)))
+  for (const free of release) free()
+  const codes = await Promise.all(burst)
+  expect(codes.filter((code) => code === 'let through')).toHaveLength(9)
+})
+
+test('an attempt that was never judged counts as no failure', async () => {
+  const throttle = new LogInThrottle(limits, new ManualClock())
+  const busy = (): Promise<null> => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    expect(await codeOf(throttle.attempt('eve', '10.0.0.1', busy))).toBe('CLUSTER_NO_LEADER')
+  }
+})

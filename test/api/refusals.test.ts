@@ -1,0 +1,300 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { TokenSigner } from '../../src/api/auth/token.ts'
+import { newClusterKey } from '../../src/pki/cluster-key.ts'
+import { CallerOf, client, fabric, management } from './support/caller.ts'
+import { admin, startController, user } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let root: CallerOf
+let alice: CallerOf
+let anonymous: CallerOf
+
+beforeAll(async () => {
+  controller = await startController()
+  root = new CallerOf(controller)
+  alice = new CallerOf(controller)
+  anonymous = new CallerOf(controller)
+  expect((await root.logIn(admin)).status).toBe(200)
+  expect((await alice.logIn(user)).status).toBe(200)
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+const services = `${management}/services`
+const good = { name: 'anything', encryptionRequired: true }
+
+describe('a body', () => {
+  test.each([
+    ['{"name":', 'cut off'],
+    ['name=x', 'of another format'],
+    ['\u0000', 'of a control character'],
+    [`${'['.repeat(100_000)}`, 'that nests without end'],
+    [`{"name":"x","encryptionRequired":true,"tags":{"__proto__":{"a":1}}}`, 'that names a prototype'],
+    [`{"name":"x","encryptionRequired":true,"tags":{"\\u005f_proto__":1}}`, 'that hides the name'],
+  ])('%#: %s is answered with 400 COULD_NOT_PARSE_BODY', async (text) => {
+    const reply = await root.call('POST', services, text)
+    expect(reply.status).toBe(400)
+    expect(reply.body.error?.code).toBe('COULD_NOT_PARSE_BODY')
+  })
+
+  test('that is not UTF-8 is answered with 400', async () => {
+    const answer = await controller.app.inject({
+      method: 'POST',
+      url: services,
+      headers: { 'net-session': root.token ?? '', 'content-type': 'application/json' },
+      payload: Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d]),
+    })
+    expect(answer.statusCode).toBe(400)
+    expect(answer.json<{ error: { code: string } }>().error.code).toBe('COULD_NOT_PARSE_BODY')
+  })
+
+  test.each([
+    [{}, 'encryptionRequired', 'encryptionRequired is required'],
+    [{ encryptionRequired: true }, 'name', 'name is required'],
+    [{ name: '', encryptionRequired: true }, 'name', 'name is required'],
+    [{ name: 5, encryptionRequired: true }, 'name', 'name in body must be of type string'],
+    [{ name: 'x', encryptionRequired: 'yes' }, 'encryptionRequired', 'encryptionRequired in body must be of type boolean'],
+    [{ ...good, maxIdleTimeMillis: '5' }, 'maxIdleTimeMillis', /must be of type integer/],
+    [{ ...good, maxIdleTimeMillis: -1 }, 'maxIdleTimeMillis', /greater than or equal to 0/],
+    [{ ...good, terminatorStrategy: 'best' }, 'terminatorStrategy', /should be one of \[smartrouting/],
+    [{ ...good, roleAttributes: ['#x'] }, 'roleAttributes', /may not be prefixed with #/],
+    [{ ...good, roleAttributes: [1] }, 'roleAttributes.0', /must be of type string/],
+    [{ ...good, tags: { a: { b: 1 } } }, 'tags', /tags values must be/],
+    [[], 'body', 'body in body must be of type object'],
+    ['"text"', 'body', 'body in body must be of type object'],
+    ['null', 'body', 'body in body is required'],
+  ])('%j is answered with 400 COULD_NOT_VALIDATE naming %s', async (body, field, reason) => {
+    const reply = await root.call('POST', services, body)
+    expect(reply.status).toBe(400)
+    expect(reply.body.error?.code).toBe('COULD_NOT_VALIDATE')
+    expect(reply.body.error?.cause?.['field']).toBe(field)
+    expect(reply.body.error?.cause?.['reason']).toMatch(reason)
+  })
+
+  test('that is missing where one is needed is answered with 400', async () => {
+    for (const headers of [{}, { 'content-type': 'application/json' }]) {
+      const reply = await root.call('POST', services, undefined, headers)
+      expect(reply.status).toBe(400)
+      expect(reply.body.error?.code).toBe('COULD_NOT_VALIDATE')
+    }
+  })
+
+  test('of another type is answered with 415, and an answer that nobody accepts with 406', async () => {
+    const xml = await root.call('POST', services, '<a/>', { 'content-type': 'application/xml' })
+    expect(xml.status).toBe(415)
+    expect(xml.body.error?.code).toBe('COULD_NOT_VALIDATE')
+    expect(xml.body.error?.cause?.['field']).toBe('Content-Type')
+    const answer = await controller.app.inject({
+      url: services,
+      headers: { 'net-session': root.token ?? '', accept: 'application/x-pem-file' },
+    })
+    expect(answer.statusCode).toBe(406)
+    expect(answer.json<{ error: { code: string } }>().error.code).toBe('COULD_NOT_VALIDATE')
+    for (const accept of ['*/*', 'application/*', 'text/html, application/json;q=0.9']) {
+      expect((await root.get(services, { accept })).status).toBe(200)
+    }
+  })
+
+  test('that declares more than 1 MiB is answered with 413 in the envelope, whoever sends it', async () => {
+    const big = JSON.stringify({ ...good, tags: { a: 'x'.repeat(1024 * 1024) } })
+    for (const caller of [root, anonymous]) {
+      const reply = await caller.call('POST', services, big)
+      expect(reply.status).toBe(413)
+      expect(reply.body.error?.code).toBe('REQUEST_ENTITY_TOO_LARGE')
+      expect(reply.body.meta?.apiVersion).toBe('0.0.1')
+    }
+  })
+})
+
+describe('a session', () => {
+  test('that is missing is answered with 401 and a challenge that says so', async () => {
+    const reply = await anonymous.get(services)
+    expect(reply.status).toBe(401)
+    expect(reply.body.error?.code).toBe('UNAUTHORIZED')
+    expect(reply.headers['www-authenticate']).toBe(
+      'zt-session realm="zt-session" error="missing" error_description="no matching token was provided"',
+    )
+  })
+
+  test('with a forged, foreign or unknown token is answered with 401 and a challenge that says so', async () => {
+    const foreign = new TokenSigner(() => newClusterKey()).tokenOf('someSession')
+    const own = root.token ?? ''
+    const changed = own.slice(0, -1) + (own.endsWith('A') ? 'B' : 'A')
+    for (const token of [foreign, changed, 'x', 'eyJh.eyJz.', `${own}, ${own}`]) {
+      const reply = await anonymous.get(services, { 'zt-session': token })
+      expect(reply.status, token).toBe(401)
+      expect(reply.headers['www-authenticate']).toBe(
+        'zt-session realm="zt-session" error="invalid" error_description="token is invalid"',
+      )
+      expect(reply.text).not.toContain(token === 'x' ? foreign : token)
+    }
+  })
+
+  test('of nobody does not get its body looked at', async () => {
+    const reply = await anonymous.call('POST', services, '{"name":')
+    expect(reply.status).toBe(401)
+    const typed = await anonymous.call('POST', services, '<a/>', { 'content-type': 'text/xml' })
+    expect(typed.status).toBe(401)
+  })
+
+  test('of somebody who is no administrator opens nothing of management, and no challenge tells to log in again', async () => {
+    const asked: [string, string, unknown][] = [
+      ['GET', services, undefined],
+      ['POST', services, good],
+      ['POST', services, '{"name":'],
+      ['DELETE', `${services}/x`, undefined],
+      ['GET', `${management}/service-policies`, undefined],
+      ['GET', `${management}/identities`, undefined],
+      ['GET', `${management}/api-sessions`, undefined],
+      ['GET', `${management}/controllers`, undefined],
+      ['GET', `${management}/summary`, undefined],
+      ['GET', `${fabric}/cluster/list-members`, undefined],
+      ['POST', `${fabric}/cluster/transfer-leadership`, {}],
+      ['GET', '/metrics', undefined],
+      ['DELETE', `${client}/services/x`, undefined],
+    ]
+    for (const [method, url, body] of asked) {
+      const reply = await alice.call(method, url, body)
+      expect(reply.status, `${method} ${url}`).toBe(401)
+      expect(reply.body.error?.code).toBe('UNAUTHORIZED')
+      expect(reply.headers['www-authenticate']).toBeUndefined()
+    }
+    expect(controller.machine.count('service')).toBe(0)
+  })
+})
+
+describe('a path', () => {
+  test('that does not exist is answered with 404 naming it', async () => {
+    for (const path of [`${management}/nothing`, `${client}/nothing`, '/edge/x', '/fabric/v1/x', '/nothing']) {
+      const reply = await root.get(path)
+      expect(reply.status).toBe(404)
+      expect(reply.body.error?.code).toBe('NOT_FOUND')
+      expect(reply.body.error?.cause?.['message']).toMatch(/^path .* was not found$/)
+    }
+  })
+
+  test('of an id longer than any is answered with 404', async () => {
+    expect((await root.get(`${services}/${'x'.repeat(5000)}`)).status).toBe(404)
+  })
+
+  test('that is no URL is answered with 400', async () => {
+    const reply = await root.get(`${services}/%zz`)
+    expect(reply.status).toBe(400)
+    expect(reply.body.error?.code).toBe('COULD_NOT_VALIDATE')
+  })
+
+  test('with another verb is answered with 405, with or without a session', async () => {
+    for (const [method, path] of [
+      ['DELETE', services],
+      ['POST', `${services}/x`],
+      ['PUT', `${management}/version`],
+      ['GET', `${management}/authenticate`],
+      ['PATCH', `${fabric}/cluster/list-members`],
+    ] as const) {
+      const reply = await anonymous.call(method, path)
+      expect(reply.status, `${method} ${path}`).toBe(405)
+      expect(reply.body.error?.code).toBe('METHOD_NOT_ALLOWED')
+    }
+  })
+})
+
+describe('a list query', () => {
+  test.each([
+    ['filter=nothing%20%3D%20%22x%22', 'INVALID_FILTER'],
+    ['filter=name%20%3D', 'INVALID_FILTER'],
+    ['filter=name%20%3D%205', 'INVALID_FILTER'],
+    ['filter=%22', 'INVALID_FILTER'],
+    ['filter=' + '('.repeat(5000), 'INVALID_FILTER'],
+    ['sort=nothing', 'INVALID_SORT_IDENTIFIER'],
+    ['sort=name%20sideways', 'INVALID_SORT_IDENTIFIER'],
+    ['limit=none', 'COULD_NOT_VALIDATE'],
+    ['limit=1.5', 'COULD_NOT_VALIDATE'],
+    ['offset=x', 'COULD_NOT_VALIDATE'],
+    ['roleFilter=x', 'COULD_NOT_VALIDATE'],
+    ['roleFilter=%23x&roleSemantic=Some', 'COULD_NOT_VALIDATE'],
+    ['consistency=eventual', 'COULD_NOT_VALIDATE'],
+  ])('%s is answered with 400 %s', async (query, code) => {
+    const reply = await root.get(`${services}?${query}`)
+    expect(reply.status).toBe(400)
+    expect(reply.body.error?.code).toBe(code)
+  })
+
+  test('names the symbol and its place', async () => {
+    const unknown = await root.get(`${services}?filter=nothing%20%3D%20%22x%22`)
+    expect(unknown.body.error?.cause?.['message']).toContain('unknown symbol nothing')
+    const broken = await root.get(`${services}?filter=name%20%3D%20)`)
+    expect(broken.body.error?.cause?.['message']).toMatch(/Unexpected symbol.* line: 1 column: 7/)
+  })
+})
+
+describe('a log-in', () => {
+  const url = `${client}/authenticate`
+  test.each([
+    ['', {}, 400, 'COULD_NOT_VALIDATE'],
+    ['?method=', {}, 400, 'COULD_NOT_VALIDATE'],
+    ['?method=magic', {}, 400, 'INVALID_AUTH_METHOD'],
+    ['?method=cert', {}, 400, 'INVALID_AUTH_METHOD'],
+    ['?method=ext-jwt', {}, 400, 'INVALID_AUTH_METHOD'],
+    ['?method=password', {}, 400, 'COULD_NOT_VALIDATE'],
+    ['?method=password', { username: 'admin' }, 400, 'COULD_NOT_VALIDATE'],
+    ['?method=password', { username: 'adm', password: 'whatever' }, 400, 'COULD_NOT_VALIDATE'],
+    ['?method=password', { username: 'admin', password: 'x'.repeat(101) }, 400, 'COULD_NOT_VALIDATE'],
+    ['?method=password', { username: 'admin', password: ['correct'] }, 400, 'COULD_NOT_VALIDATE'],
+    ['?method=password', { username: 'admin', password: 'wrong password' }, 401, 'INVALID_AUTH'],
+    ['?method=password', { username: 'Admin', password: admin.password }, 401, 'INVALID_AUTH'],
+    ['?method=password', { username: 'nobody', password: admin.password }, 401, 'INVALID_AUTH'],
+    ['?method=password', { username: 'mallory', password: user.password }, 401, 'INVALID_AUTH'],
+  ])('%s with %j is answered with %i %s', async (query, body, status, code) => {
+    const reply = await anonymous.call('POST', url + query, body)
+    expect(reply.status).toBe(status)
+    expect(reply.body.error?.code).toBe(code)
+    expect(reply.text).not.toContain('whatever')
+    expect(reply.text).not.toContain('x'.repeat(101))
+    expect(reply.headers['zt-session']).toBeUndefined()
+  })
+})
+
+describe('a header', () => {
+  test.each([
+    ['net-min-index', 'five', 400, 'COULD_NOT_VALIDATE'],
+    ['net-min-index', '3:', 400, 'COULD_NOT_VALIDATE'],
+    ['net-min-index', '2:1', 400, 'COULD_NOT_VALIDATE'],
+    ['net-min-index', '4:1', 503, 'INDEX_NOT_REACHED'],
+    ['net-request-id', 'x', 400, 'COULD_NOT_VALIDATE'],
+    ['net-request-id', '2b0e8a4c-6a6e-4e0b-9c55-0d4f2d1f8a11', 400, 'COULD_NOT_VALIDATE'],
+  ])('%s: %s is answered with %i %s', async (name, value, status, code) => {
+    const reply = await root.call('POST', services, good, { [name]: value })
+    expect(reply.status).toBe(status)
+    expect(reply.body.error?.code).toBe(code)
+    expect(controller.machine.count('service')).toBe(0)
+  })
+})
+
+test('every error names code, message, request id and both versions', async () => {
+  const first = await anonymous.get(services)
+  const second = await anonymous.get(services)
+  expect(first.body.error?.message).toBe(
+    'The request could not be completed. The session is not authorized or the credentials are invalid',
+  )
+  expect(first.body.error?.requestId).toMatch(/^[0-9a-zA-Z.-]{9,10}$/)
+  expect(second.body.error?.requestId).not.toBe(first.body.error?.requestId)
+  expect(first.body.meta).toEqual({ apiEnrollmentVersion: '0.0.1', apiVersion: '0.0.1' })
+  expect(first.body).not.toHaveProperty('data')
+  expect(first.headers['content-type']).toBe('application/json')
+})
+
+test('a controller that must not be trusted answers nothing but its health', async () => {
+  controller.refusal = 'NODE_QUARANTINED'
+  try {
+    const reply = await root.get(services)
+    expect(reply.status).toBe(503)
+    expect(reply.body.error?.code).toBe('NODE_QUARANTINED')
+    expect((await anonymous.get('/health-checks')).status).toBe(200)
+  } finally {
+    controller.refusal = null
+  }
+})

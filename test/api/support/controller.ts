@@ -1,0 +1,244 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import type { FastifyInstance } from 'fastify'
+import { CommandKind, CommandSchema, FormSchema } from '../../../proto/gen/command_pb.ts'
+import { hashPassword } from '../../../src/api/auth/password.ts'
+import { limitsWith } from '../../../src/api/limits.ts'
+import type { ApiLimits } from '../../../src/api/limits.ts'
+import type { ApiParts } from '../../../src/api/parts.ts'
+import { buildApi } from '../../../src/api/server.ts'
+import { StateMachine } from '../../../src/fsm/machine.ts'
+import { formingRecords } from '../../../src/fsm/seed.ts'
+import { canonicalJson } from '../../../src/lib/canonical-json.ts'
+import { Problem } from '../../../src/lib/problems.ts'
+import type { ProblemCode } from '../../../src/lib/problems.ts'
+import { newClusterKey } from '../../../src/pki/cluster-key.ts'
+import type { ClusterView, MemberView } from '../../../src/ports/cluster-view.ts'
+import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
+import { ManualClock, ManualScheduler } from './manual-time.ts'
+import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
+
+export const admin = { username: 'admin', password: 'correct horse battery' }
+export const user = { username: 'alice', password: 'a staple of alice' }
+
+/** Hashing takes its time: once for all tests of a file. */
+const hashes = Promise.all([hashPassword(admin.password), hashPassword(user.password)])
+
+/**
+ * A cluster of one: the real state machine, and a log that is committed as soon as it is proposed. What a network would
+ * do to it is done on demand: no leader, an answer that got lost, entries that arrive late.
+ */
+export class LocalCluster implements Proposer, ClusterView {
+  readonly selfId = 'ctrl1'
+  readonly clusterId = 'cluster-1'
+  readonly generation = 3
+  readonly #machine: StateMachine
+  readonly #clock: ManualClock
+  hasLeader = true
+  /** The command takes effect, but the one who proposed it never hears of it. */
+  losesAnswers = false
+  contactMs = 0
+  readRounds = 0
+  proposals: ProposalInput[] = []
+  /** Commands that other controllers proposed: applied here when somebody asks for the latest. */
+  readonly arriving: Uint8Array[] = []
+
+  constructor(machine: StateMachine, clock: ManualClock) {
+    this.#machine = machine
+    this.#clock = clock
+  }
+
+  propose(input: ProposalInput): Promise<Applied> {
+    if (!this.hasLeader) return Promise.reject(new Problem('CLUSTER_NO_LEADER'))
+    this.proposals.push(input)
+    const { request, judgedOn = [], ...rest } = input
+    const command = create(CommandSchema, {
+      kind: rest.kind,
+      payload: rest.payload,
+      actor: rest.actor,
+      level: 1,
+      ...(request === undefined ? {} : { request }),
+      judgedOn: judgedOn.map((one) => ({ ...one, revision: BigInt(one.revision) })),
+    })
+    const applied = this.apply(toBinary(CommandSchema, command))
+    return this.losesAnswers
+      ? Promise.reject(new Problem('OUTCOME_UNKNOWN'))
+      : Promise.resolve(applied)
+  }
+
+  apply(data: Uint8Array): Applied {
+    const index = this.#machine.appliedIndex + 1
+    const timeMs = this.#clock.nowMs()
+    const { outcome } = this.#machine.apply({ index, term: 1, timeMs, type: 'command', data })
+    if (outcome === null) throw new Error('a command has an outcome')
+    return { index, outcome }
+  }
+
+  members(): readonly MemberView[] {
+    const common = { voter: true, version: 'v1.2.3', certificatePem: '', progress: null }
+    const address = (port: number) => [
+      { api: 'edge-client', url: `https://localhost:${port}/edge/client/v1`, version: 'v1' },
+      { api: 'edge-management', url: `https://localhost:${port}/edge/management/v1`, version: 'v1' },
+    ]
+    return [
+      {
+        ...common,
+        id: 'ctrl1',
+        address: 'localhost:1480',
+        leader: this.hasLeader,
+        connected: true,
+        apiAddresses: address(1280),
+        startedAtMs: this.#clock.nowMs(),
+        lastContactMs: 0,
+      },
+      {
+        ...common,
+        id: 'ctrl2',
+        address: 'localhost:1481',
+        leader: false,
+        connected: false,
+        apiAddresses: address(1281),
+        startedAtMs: 0,
+        lastContactMs: null,
+      },
+    ]
+  }
+
+  leaderId(): string | null {
+    return this.hasLeader ? 'ctrl1' : null
+  }
+
+  leaderContactMs(): number {
+    return this.contactMs
+  }
+
+  readIndex(): Promise<number> {
+    if (!this.hasLeader) return Promise.reject(new Problem('CLUSTER_NO_LEADER'))
+    this.readRounds += 1
+    for (const data of this.arriving.splice(0)) this.apply(data)
+    return Promise.resolve(this.#machine.appliedIndex)
+  }
+}
+
+export interface TestController {
+  readonly app: FastifyInstance
+  readonly machine: StateMachine
+  readonly cluster: LocalCluster
+  readonly clock: ManualClock
+  readonly scheduler: ManualScheduler
+  readonly errors: string[]
+  refusal: ProblemCode | null
+  isHealthy: boolean
+  readonly transfers: (string | null)[]
+  close(): Promise<void>
+}
+
+/** A formed controller with an administrator and a plain identity, both able to log in by password. */
+export async function startController(limits: Partial<ApiLimits> = {}): Promise<TestController> {
+  const clock = new ManualClock()
+  const scheduler = new ManualScheduler()
+  const machine = await StateMachine.open({ store: new MemoryStateStore(), clock })
+  const cluster = new LocalCluster(machine, clock)
+  await form(cluster)
+  const key = newClusterKey()
+  const errors: string[] = []
+  const controller = { refusal: null as ProblemCode | null, isHealthy: true }
+  const transfers: (string | null)[] = []
+  const baseUrl = 'https://localhost:1280'
+  const parts: ApiParts = {
+    proposer: cluster,
+    cluster,
+    state: machine,
+    clusterKey: () => key,
+    clock,
+    scheduler,
+    limits: limitsWith(limits),
+    version: {
+      version: 'v1.2.3',
+      revision: '0123456789ab',
+      buildDate: '2026-01-02T03:04:05.000Z',
+      runtimeVersion: 'node test',
+    },
+    instanceId: 'test-instance',
+    logger: {
+      warn: () => undefined,
+      error: (fields, message) => {
+        errors.push(`${message}: ${String(fields['err'])}`)
+      },
+    },
+    bindings: {
+      'edge-client': [baseUrl],
+      'edge-management': [baseUrl],
+      fabric: [baseUrl],
+      'health-checks': [baseUrl],
+    },
+    health: () => ({
+      isHealthy: controller.isHealthy,
+      checks: [{ id: 'store', healthy: controller.isHealthy, detail: 'kept inside' }],
+    }),
+    refusal: () => controller.refusal,
+    transferLeadership: (to) => {
+      transfers.push(to)
+      return Promise.resolve()
+    },
+  }
+  const app = buildApi(parts)
+  await app.ready()
+  return Object.assign(controller, {
+    app,
+    machine,
+    cluster,
+    clock,
+    scheduler,
+    errors,
+    transfers,
+    close: async () => {
+      await app.close()
+      await machine.close()
+    },
+  })
+}
+
+async function form(cluster: LocalCluster): Promise<void> {
+  const [adminHash, userHash] = await hashes
+  const records = formingRecords({
+    adminId: 'admin-id',
+    adminAuthenticatorId: 'admin-updb',
+    adminName: admin.username,
+    passwordHash: adminHash,
+  })
+  const seed = (entity: string, id: string, fields: Record<string, unknown>) => ({
+    entity,
+    id,
+    json: new TextEncoder().encode(canonicalJson(fields)),
+  })
+  const message = create(FormSchema, {
+    clusterId: cluster.clusterId,
+    records: [
+      ...records,
+      seed('identity', 'alice-id', { name: 'Alice', isAdmin: false, roleAttributes: ['staff'] }),
+      seed('authenticator', 'alice-updb', {
+        identityId: 'alice-id',
+        method: 'updb',
+        username: user.username,
+        passwordHash: userHash,
+      }),
+      seed('identity', 'mallory-id', {
+        name: 'Mallory',
+        isAdmin: true,
+        disabledAt: 1,
+        disabledUntil: null,
+      }),
+      seed('authenticator', 'mallory-updb', {
+        identityId: 'mallory-id',
+        method: 'updb',
+        username: 'mallory',
+        passwordHash: userHash,
+      }),
+    ],
+  })
+  await cluster.propose({
+    kind: CommandKind.FORM,
+    payload: toBinary(FormSchema, message),
+    actor: { identityId: '', sessionId: '', address: '' },
+  })
+}
