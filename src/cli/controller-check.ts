@@ -1,4 +1,13 @@
-import { closeSync, fsyncSync, openSync, readFileSync, rmSync, statfsSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from 'node:fs'
 import { writeSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -18,6 +27,7 @@ import type { Certificate } from '../pki/certificate.ts'
 import { parseClusterKey } from '../pki/cluster-key.ts'
 import type { ClusterKey } from '../pki/cluster-key.ts'
 import { readSecretFile } from '../pki/key-file.ts'
+import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import { sentenceOf } from './failure.ts'
 
@@ -47,7 +57,7 @@ export interface Preflight {
 export async function preflight(config: ControllerConfig, nowMs: number): Promise<Preflight> {
   const report = new Report()
   const credentials = readCredentials(config, nowMs, report)
-  checkDataFolder(config, report)
+  await checkDataFolder(config, report)
   await checkListeners(config, report)
   return { faults: report.faults, warnings: report.warnings, credentials }
 }
@@ -182,7 +192,7 @@ function readText(path: string): string {
   }
 }
 
-function checkDataFolder(config: ControllerConfig, report: Report): void {
+async function checkDataFolder(config: ControllerConfig, report: Report): Promise<void> {
   const folder = config.data
   const status = report.attempt(
     `data: ${folder}: `,
@@ -202,6 +212,18 @@ function checkDataFolder(config: ControllerConfig, report: Report): void {
   }
   if (canWrite(folder, report)) checkSpace(config, report)
   checkOwner(config, report)
+  await checkUnused(config, report)
+}
+
+/** Only where somebody has held it before: the lock itself would leave a folder behind in a fresh one. */
+async function checkUnused({ data }: ControllerConfig, report: Report): Promise<void> {
+  if (!existsSync(join(data, 'lock'))) return
+  try {
+    const lock = await lockDataFolder(data)
+    await lock.release()
+  } catch (error) {
+    report.faults.push(`data: ${sentenceOf(error)}`)
+  }
 }
 
 /** The folder was formed for this controller; one copied from another would vote with its promises. */

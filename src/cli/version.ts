@@ -1,4 +1,7 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
+
+const ROOT = new URL('../../', import.meta.url)
+const manifest = new URL('package.json', ROOT)
 
 interface Manifest {
   readonly version: string
@@ -6,6 +9,35 @@ interface Manifest {
 
 /** Of the package, without a leading v. */
 export function programVersion(): string {
-  const manifest = new URL('../../package.json', import.meta.url)
   return (JSON.parse(readFileSync(manifest, 'utf8')) as Manifest).version
+}
+
+/** When this copy of the program was laid down, RFC 3339: sources run as they are, there is no build. */
+export function programDate(): string {
+  return statSync(manifest).mtime.toISOString()
+}
+
+/** 12 hex digits of the commit that is checked out; `unknown` outside a clone. */
+export function programRevision(): string {
+  try {
+    const head = readFileSync(new URL('.git/HEAD', ROOT), 'utf8').trim()
+    const commit = head.startsWith('ref: ') ? commitOf(head.slice('ref: '.length)) : head
+    return /^[0-9a-f]{40}$/.test(commit) ? commit.slice(0, 12) : 'unknown'
+  } catch {
+    return 'unknown'
+  }
+}
+
+function commitOf(ref: string): string {
+  try {
+    return readFileSync(new URL(`.git/${ref}`, ROOT), 'utf8').trim()
+  } catch {
+    const packed = readFileSync(new URL('.git/packed-refs', ROOT), 'utf8')
+    return (
+      packed
+        .split('\n')
+        .find((line) => line.endsWith(` ${ref}`))
+        ?.slice(0, 40) ?? ''
+    )
+  }
 }

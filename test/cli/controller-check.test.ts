@@ -19,6 +19,7 @@ import type { ControllerConfig } from '../../src/config/options.ts'
 import { present } from '../../src/lib/assert.ts'
 import { issueControllerCertificate, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
 import type { CertifiedKey, LeafOptions } from '../../src/pki/authority.ts'
+import { lockDataFolder } from '../../src/store/folder-lock.ts'
 import { layOut, run } from './support.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
 
@@ -182,6 +183,13 @@ describe('Preflight', () => {
     rmSync(data, { recursive: true })
     cpSync(join(plan.dir, 'ctrl2', 'data'), data, { recursive: true })
     expect(await onlyFault()).toContain('belongs to controller ctrl2, and id is ctrl1')
+  })
+
+  test('names a data folder that another process works on', async () => {
+    const lock = await lockDataFolder(join(ctrl1, 'data'))
+    expect(await onlyFault()).toContain('is in use by another process')
+    await lock.release()
+    expect(await faultsOf()).toEqual([])
   })
 
   test('names a disk with too little room', async () => {

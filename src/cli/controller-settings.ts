@@ -1,0 +1,66 @@
+import type { ApiLimits } from '../api/limits.ts'
+import { limitsWith } from '../api/limits.ts'
+import type { ApiName } from '../api/operation.ts'
+import type { BindingName } from '../api/parts.ts'
+import type { API_NAMES, ControllerConfig } from '../config/options.ts'
+import type { ApiAddress } from '../ports/cluster-view.ts'
+import type { CoreOptions } from '../raft/options.ts'
+
+/** Where the checked configuration meets the options of the parts; nothing is decided here. */
+
+type ConfiguredApi = (typeof API_NAMES)[number]
+
+const apiNames: Readonly<Record<ConfiguredApi, ApiName>> = {
+  'edge-client': 'client',
+  'edge-management': 'management',
+  fabric: 'fabric',
+  'health-checks': 'host',
+}
+
+/** Where each API stands below its listener's base URL; controllers tell each other whole addresses. */
+const apiPaths: Readonly<Record<ConfiguredApi, string>> = {
+  'edge-client': '/edge/client/v1',
+  'edge-management': '/edge/management/v1',
+  fabric: '/fabric/v1',
+  'health-checks': '/health-checks',
+}
+
+export function apisOf(configured: readonly ConfiguredApi[]): ApiName[] {
+  return configured.map((name) => apiNames[name])
+}
+
+/** API to base URLs (`https://host:port`), in the order of the listeners. */
+export function bindingsOf({
+  web,
+}: ControllerConfig): Partial<Record<BindingName, readonly string[]>> {
+  const bindings: Partial<Record<BindingName, string[]>> = {}
+  for (const { advertise, apis } of web) {
+    for (const api of apis) (bindings[api] ??= []).push(`https://${advertise}`)
+  }
+  return bindings
+}
+
+/** What the other controllers show in their list of controllers. */
+export function apiAddressesOf({ web }: ControllerConfig): ApiAddress[] {
+  return web.flatMap(({ advertise, apis }) =>
+    apis.map((api) => ({ api, url: `https://${advertise}${apiPaths[api]}`, version: 'v1' })),
+  )
+}
+
+export function apiLimitsOf({ api, limits }: ControllerConfig): ApiLimits {
+  return limitsWith({
+    bodyBytesMax: api.bodyBytesMax,
+    handlerTimeoutMs: api.requestTimeoutMs,
+    sessionTimeoutMs: api.sessionTimeoutMs,
+    staleSessionMsMax: api.staleSessionMaxMs,
+    connectionsMax: limits.connectionsMax,
+  })
+}
+
+export function coreOptionsOf({ raft }: ControllerConfig): Partial<CoreOptions> {
+  return {
+    heartbeatTicks: raft.heartbeatMs / raft.tickMs,
+    electionTimeoutTicks: raft.electionTimeoutMs / raft.tickMs,
+    electionTimeoutTicksMax: raft.electionTimeoutMaxMs / raft.tickMs,
+  }
+}

@@ -1,0 +1,157 @@
+import { spawn } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+
+import { ControllerProcesses, LOG_BYTES_MAX } from '../../src/cli/controller-processes.ts'
+import type { ProcessEvent } from '../../src/cli/controller-processes.ts'
+import { runningPid, writePidFile } from '../../src/cli/pid-file.ts'
+import { planQuickstart } from '../../src/cli/quickstart-plan.ts'
+import type { ControllerPlan } from '../../src/cli/quickstart-plan.ts'
+
+// Goal: quickstart knows which controllers run, whoever started them, and leaves none behind.
+// Method: a script in place of the program, which keeps its pid file as a controller does.
+
+const WELL_BEHAVED = `#!/bin/sh
+echo $$ > "$(dirname "$3")/pid"
+echo "started $3"
+trap 'rm "$(dirname "$3")/pid"; exit 0' TERM
+while :; do sleep 0.02; done
+`
+const STUBBORN = `#!/bin/sh
+echo $$ > "$(dirname "$3")/pid"
+trap '' TERM
+while :; do sleep 0.02; done
+`
+
+let folder = ''
+let program = ''
+let plans: readonly ControllerPlan[] = []
+let events: ProcessEvent[] = []
+let made: ControllerProcesses[] = []
+const never = new Promise<void>(() => undefined)
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-processes-'))
+  program = join(folder, 'program')
+  install(WELL_BEHAVED)
+  plans = planQuickstart(join(folder, 'net'), 2, 1280).controllers
+  for (const plan of plans) {
+    mkdirSync(plan.folder, { recursive: true })
+    writeFileSync(plan.configPath, '')
+  }
+  events = []
+  made = []
+})
+afterEach(async () => {
+  for (const processes of made) await processes.stop(Promise.resolve())
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function install(script: string): void {
+  writeFileSync(program, script)
+  chmodSync(program, 0o755)
+}
+
+function processesOf(): ControllerProcesses {
+  const processes = new ControllerProcesses(plans, program, (event) => events.push(event))
+  made.push(processes)
+  return processes
+}
+
+const first = (): ControllerPlan => plans[0] ?? expect.unreachable('a plan')
+const allRun = (): void => {
+  for (const { configPath } of plans) expect(runningPid(configPath)).not.toBeNull()
+}
+const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 10_000 })
+
+test('All are started with their output in their log, and all are ended', async () => {
+  const processes = processesOf()
+  processes.start()
+  await until(allRun)
+  const pids = plans.map((plan) => processes.pidOf(plan))
+  expect(pids).toEqual(plans.map(({ configPath }) => runningPid(configPath)))
+  await until(() => expect(readFileSync(first().logPath, 'utf8')).toContain('started '))
+  await processes.stop(never)
+  for (const { configPath, folder: own } of plans) {
+    expect(runningPid(configPath)).toBeNull()
+    expect(existsSync(join(own, 'pid'))).toBe(false)
+  }
+  expect(events).toEqual([])
+})
+
+test('One that is killed is told, and so is one that somebody starts again', async () => {
+  const processes = processesOf()
+  processes.start()
+  await until(allRun)
+  process.kill(runningPid(first().configPath) ?? 0, 'SIGKILL')
+  await until(() => expect(events).toHaveLength(1))
+  expect(events[0]).toMatchObject({ type: 'ended', how: 'was killed by SIGKILL' })
+  expect(processes.pidOf(first())).toBeNull()
+  const byHand = spawn(program, ['controller', 'run', first().configPath], { stdio: 'ignore' })
+  await until(() => expect(events).toHaveLength(2))
+  expect(events[1]).toMatchObject({ type: 'running', pid: byHand.pid })
+  await processes.stop(never)
+  await until(() => expect(byHand.exitCode).toBe(0))
+})
+
+test('One that runs already is taken over, not started twice, and ended with the others', async () => {
+  const earlier = spawn(program, ['controller', 'run', 'config.yml'], {
+    cwd: first().folder,
+    stdio: 'ignore',
+  })
+  await until(() => expect(runningPid(first().configPath)).toBe(earlier.pid))
+  const processes = processesOf()
+  expect(processes.pidOf(first())).toBe(earlier.pid)
+  processes.start()
+  await until(allRun)
+  expect(runningPid(first().configPath)).toBe(earlier.pid)
+  await processes.stop(never)
+  await until(() => expect(earlier.exitCode).toBe(0))
+})
+
+test('One that does not heed SIGTERM is killed', async () => {
+  install(STUBBORN)
+  const processes = processesOf()
+  processes.start()
+  await until(allRun)
+  await processes.stop(Promise.resolve())
+  for (const { configPath } of plans) expect(runningPid(configPath)).toBeNull()
+})
+
+test('A pid file that a killed process left behind names nobody, whoever has the number now', () => {
+  writePidFile(first().configPath)
+  expect(readFileSync(join(first().folder, 'pid'), 'utf8')).toBe(`${process.pid}\n`)
+  // This very process: it is alive, and no controller.
+  expect(runningPid(first().configPath)).toBeNull()
+  for (const text of ['', '0', '-1', '1x', '99999999999', 'no']) {
+    writeFileSync(join(first().folder, 'pid'), text)
+    expect(runningPid(first().configPath)).toBeNull()
+  }
+})
+
+test('A program that cannot be started is told', async () => {
+  program = join(folder, 'none')
+  processesOf().start()
+  await until(() => expect(events.length).toBeGreaterThanOrEqual(2))
+  expect(events[0]).toMatchObject({ type: 'ended', how: expect.stringContaining('ENOENT') })
+})
+
+test('A log grown large is put aside before a start', async () => {
+  writeFileSync(first().logPath, Buffer.alloc(LOG_BYTES_MAX + 1))
+  const processes = processesOf()
+  processes.start()
+  await until(allRun)
+  expect(statSync(`${first().logPath}.1`).size).toBe(LOG_BYTES_MAX + 1)
+  expect(statSync(first().logPath).size).toBeLessThan(1000)
+})

@@ -1,0 +1,152 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fromBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import { CommandFailure } from '../../src/cli/failure.ts'
+import { formCluster } from '../../src/cli/quickstart-form.ts'
+import { inspectFolder, planQuickstart } from '../../src/cli/quickstart-plan.ts'
+import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
+import { loadControllerConfig } from '../../src/config/load.ts'
+import { present } from '../../src/lib/assert.ts'
+import { leafControllerId, parseCertificates } from '../../src/pki/certificate.ts'
+import { openLog } from '../../src/store/open-log.ts'
+
+let folder = ''
+let plan: QuickstartPlan
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-quickstart-'))
+  plan = planQuickstart(join(folder, 'net'), 3, 1280)
+  mkdirSync(plan.dir)
+})
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function failureOf(wanted: QuickstartPlan): CommandFailure {
+  try {
+    inspectFolder(wanted)
+  } catch (error) {
+    if (error instanceof CommandFailure) return error
+    throw error
+  }
+  throw new Error('it was accepted')
+}
+
+test('Ports follow the documented rule', () => {
+  expect(
+    plan.controllers.map(({ webPort, routerPort, meshPort }) => [webPort, routerPort, meshPort]),
+  ).toEqual([
+    [1280, 1380, 1480],
+    [1281, 1381, 1481],
+    [1282, 1382, 1482],
+  ])
+  expect(() => planQuickstart(folder, 3, 65_334)).toThrow('choose 65333 or lower')
+})
+
+test('A cluster is laid out so that each controller is who its record says, and all begin with one log', async () => {
+  await formCluster(plan, Date.now())
+  const logs: Uint8Array[][] = []
+  for (const { configPath, dataFolder, id } of plan.controllers) {
+    const loaded = loadControllerConfig(configPath, {})
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
+    const { identity, trustDomain } = loaded.config
+    const [leaf] = parseCertificates(readFileSync(identity.cert, 'utf8'))
+    expect(leafControllerId(leaf, trustDomain)).toBe(id)
+    const opened = openLog(dataFolder, {})
+    opened.disk.closeNow()
+    const { entries, commit } = opened.restored
+    expect(entries.map(({ index, term, type }) => [index, term, type])).toEqual([
+      [1, 1, 'configuration'],
+      [2, 1, 'command'],
+    ])
+    expect(commit).toBe(2)
+    logs.push(entries.map(({ data }) => data))
+    const { members } = fromBinary(ConfigurationSchema, present(entries[0], 'entry').data)
+    const member = present(
+      members.find((one) => one.id === id),
+      'its member record',
+    )
+    expect(Buffer.from(member.publicKeySha256)).toEqual(Buffer.from(leaf.publicKeySha256))
+    expect(Buffer.from(member.storeId)).toEqual(Buffer.from(opened.identity.storeId))
+  }
+  expect(logs[1]).toEqual(logs[0])
+  expect(logs[2]).toEqual(logs[0])
+})
+
+test('Secrets are for their owner alone, and the password is nowhere but in admin.json', async () => {
+  await formCluster(plan, Date.now())
+  const admin = JSON.parse(readFileSync(join(plan.dir, 'admin.json'), 'utf8')) as {
+    password: string
+  }
+  const open: string[] = []
+  for (const name of readdirSync(plan.dir, { recursive: true }) as string[]) {
+    const path = join(plan.dir, name)
+    if (!statSync(path).isFile()) continue
+    const isOpen = (statSync(path).mode & 0o077) !== 0
+    const text = readFileSync(path)
+    if (isOpen && text.includes('PRIVATE KEY')) open.push(name)
+    if (isOpen && /key|admin/.test(name)) open.push(name)
+    if (name !== 'admin.json') expect(text.includes(admin.password), name).toBe(false)
+  }
+  expect(open).toEqual([])
+})
+
+test('A folder resumes with the same count and port, and tells what it holds when asked for another', async () => {
+  expect(inspectFolder(plan)).toBe('empty')
+  await formCluster(plan, Date.now())
+  expect(inspectFolder(plan)).toBe('complete')
+  for (const [nodes, port] of [
+    [5, 1280],
+    [3, 2280],
+  ] as const) {
+    const failure = failureOf(planQuickstart(plan.dir, nodes, port))
+    expect(failure.exitCode).toBe(2)
+    expect(failure.message).toContain('run it with --nodes 3 --port 1280')
+  }
+})
+
+test('A folder that lost a part is refused with what is missing', async () => {
+  await formCluster(plan, Date.now())
+  rmSync(join(plan.dir, 'ctrl2', 'data'), { recursive: true })
+  expect(failureOf(plan).message).toContain(join('ctrl2', 'data', 'IDENTITY'))
+})
+
+test('A forming that was cut off at any step is made anew, and then is whole', async () => {
+  await formCluster(plan, Date.now())
+  const first = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
+  // The steps of moving into place, undone from the last one backwards.
+  for (const name of ['admin.json', 'ctrl3', 'ctrl2', 'ctrl1', 'pki']) {
+    rmSync(join(plan.dir, name), { recursive: true })
+    mkdirSync(join(plan.dir, '.forming'), { recursive: true })
+    expect(inspectFolder(plan), name).toBe('half-made')
+  }
+  await formCluster(plan, Date.now())
+  expect(inspectFolder(plan)).toBe('complete')
+  expect(readFileSync(join(plan.dir, 'ca.pem'), 'utf8')).not.toBe(first)
+  expect(existsSync(join(plan.dir, '.forming'))).toBe(false)
+})
+
+test('A folder with anything else in it is left alone', () => {
+  writeFileSync(join(plan.dir, 'thesis.txt'), 'two years of work')
+  expect(failureOf(plan).message).toContain('holds thesis.txt')
+})
+
+test('A cluster that has run is never made anew for want of its admin.json', async () => {
+  await formCluster(plan, Date.now())
+  rmSync(join(plan.dir, 'admin.json'))
+  writeFileSync(join(plan.dir, 'ctrl2', 'controller.log'), '')
+  expect(failureOf(plan).message).toContain('holds a cluster that has run (ctrl2)')
+})
