@@ -101,8 +101,8 @@ const nothingHeard: HostStatus = {
 
 /**
  * Main's door to the cluster. A write becomes a Command with this controller's origin, goes to whichever controller
- * leads, again when that one is lost, and is answered by what this controller itself applies. Created stopped:
- * `start` once the host may speak.
+ * leads, again when that one is lost, and is answered by what this controller itself applies. Created stopped;
+ * `start` lets the host speak.
  */
 export class Gateway implements Proposer, ClusterView {
   readonly #options: GatewayOptions
@@ -179,9 +179,10 @@ export class Gateway implements Proposer, ClusterView {
     return this.#options.generation
   }
 
-  /** @returns the port the mesh listens on, once the host has started. */
+  /** @returns the port the mesh listens on. Never settles when the host fails: that is told through `onFatal`. */
   async start(): Promise<number> {
     this.#sweep = setInterval(() => this.#onSweep(), SWEEP_MS)
+    this.#parts.link.post({ type: 'start' })
     this.#reportProgress()
     return await new Promise((resolve) => {
       this.#onStarted = resolve

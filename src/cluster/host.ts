@@ -135,7 +135,7 @@ export class RaftHost {
   }
 
   /** Takes part from here on. A failure to listen is told to main as fatal. */
-  async start(): Promise<void> {
+  async #start(): Promise<void> {
     let port: number
     try {
       port = await this.#mesh.start()
@@ -252,6 +252,9 @@ export class RaftHost {
   #onCommand(command: HostCommand): void {
     if (this.#isOver) return
     switch (command.type) {
+      case 'start':
+        void this.#start()
+        break
       case 'propose':
         this.#forwarding.proposeFromMain(unpackProposals(command.proposals))
         break
@@ -482,7 +485,8 @@ function refusalOf(code: (ProposalResult & { ok: false })['code']): RefusalCode 
 function configurationAtStart(options: HostOptions, restored: RestoredLog): Uint8Array {
   if (options.configuration.length > 0) return options.configuration
   const first = restored.entries.find(({ type }) => type === 'configuration')
-  if (first !== undefined) return first.data
+  // A copy: the entry is a view of the whole log as it was read, which would travel along with every status.
+  if (first !== undefined) return Uint8Array.from(first.data)
   throw new Error('neither the state nor the log holds a configuration: this member was not formed')
 }
 

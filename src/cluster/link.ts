@@ -10,6 +10,8 @@ export type RefusalCode = 'NO_LEADER' | 'NOT_LEADER' | 'OVERLOADED' | 'TOO_LARGE
 
 /** What main tells the host. Requests with an `id` are answered with the same id. */
 export type HostCommand =
+  /** First of all, when main is ready to hear: answered by `started`. */
+  | { readonly type: 'start' }
   /** Packed by {@link packProposals}. Each is either refused or handed to a leader. */
   | { readonly type: 'propose'; readonly proposals: Uint8Array }
   | { readonly type: 'readIndex'; readonly id: number }

@@ -170,7 +170,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
     },
   )
   const bytesPerSecond = changes.snapshotBytesPerSecond
-  const host = new RaftHost(
+  new RaftHost(
     {
       ...self,
       selfId: id,
@@ -189,9 +189,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
     },
     { link: hostLink, disk, restored, clock: systemClock },
   )
-  const started = gateway.start()
-  await host.start()
-  await started
+  await gateway.start()
   let isKilled = false
   const kill = async (): Promise<void> => {
     if (isKilled) return

@@ -1,0 +1,54 @@
+import { encodeEntries } from '../raft/entry-codec.ts'
+import type { Disk, DiskWrite, Position } from '../raft/types.ts'
+import type { PortLink } from './port-link.ts'
+import type { WalCommand, WalEvent } from './wal-messages.ts'
+
+/** The log's thread as seen from the Raft thread. */
+export class DiskProxy implements Disk {
+  onDurable: (token: number) => void = () => undefined
+  onFailed: (error: Error) => void = () => undefined
+  readonly #link: PortLink<WalEvent, WalCommand>
+  #onClosed: () => void = () => undefined
+
+  constructor(link: PortLink<WalEvent, WalCommand>) {
+    this.#link = link
+    link.onMessage = (event) => this.#onEvent(event)
+  }
+
+  write({ token, hardState, entries, commit }: DiskWrite): void {
+    const packed = encodeEntries(entries)
+    this.#link.post({ type: 'write', token, hardState, entries: packed, commit }, [packed.buffer])
+  }
+
+  compact(position: Position): void {
+    this.#link.post({ type: 'compact', position })
+  }
+
+  reset(position: Position, token: number): void {
+    this.#link.post({ type: 'reset', position, token })
+  }
+
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#onClosed = resolve
+      this.#link.post({ type: 'close' })
+    })
+    this.#link.close()
+  }
+
+  #onEvent(event: WalEvent): void {
+    switch (event.type) {
+      case 'durable':
+        this.onDurable(event.token)
+        break
+      case 'failed':
+        this.onFailed(new Error(event.because))
+        break
+      case 'closed':
+        this.#onClosed()
+        break
+      case 'opened':
+        break
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import type { MessagePort } from 'node:worker_threads'
+
+import type { Link } from '../cluster/link.ts'
+
+/**
+ * A link over a message port. What is posted within one turn crosses as one message with all its buffers, as each
+ * crossing costs far more than what it carries.
+ */
+export class PortLink<In, Out> implements Link<In, Out> {
+  readonly #port: MessagePort
+  #handler: ((message: In) => void) | null = null
+  /** Came before anybody listened. */
+  #early: In[] = []
+  #posts: Out[] = []
+  #transfer: ArrayBuffer[] = []
+
+  constructor(port: MessagePort) {
+    this.#port = port
+    port.on('message', (batch: readonly In[]) => {
+      for (const message of batch) this.deliver(message)
+    })
+  }
+
+  get onMessage(): (message: In) => void {
+    return this.#handler ?? (() => undefined)
+  }
+
+  set onMessage(handler: (message: In) => void) {
+    this.#handler = handler
+    for (const message of this.#early.splice(0)) handler(message)
+  }
+
+  post(message: Out, transfer: readonly ArrayBuffer[] = []): void {
+    this.#posts.push(message)
+    this.#transfer.push(...transfer)
+    if (this.#posts.length === 1) queueMicrotask(() => this.#flush())
+  }
+
+  close(): void {
+    this.#flush()
+    this.#port.close()
+  }
+
+  protected deliver(message: In): void {
+    if (this.#handler === null) this.#early.push(message)
+    else this.#handler(message)
+  }
+
+  #flush(): void {
+    if (this.#posts.length === 0) return
+    const posts = this.#posts
+    const transfer = this.#transfer
+    this.#posts = []
+    this.#transfer = []
+    this.#port.postMessage(posts, transfer)
+  }
+}

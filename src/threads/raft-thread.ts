@@ -1,0 +1,35 @@
+import { workerData } from 'node:worker_threads'
+import type { MessagePort } from 'node:worker_threads'
+
+import { RaftHost } from '../cluster/host.ts'
+import type { HostOptions } from '../cluster/host.ts'
+import type { HostCommand, HostEvent } from '../cluster/link.ts'
+import { systemClock } from '../lib/clock.ts'
+import { decodeEntries } from '../raft/entry-codec.ts'
+import { DiskProxy } from './disk-proxy.ts'
+import { PortLink } from './port-link.ts'
+import type { WalCommand, WalEvent } from './wal-messages.ts'
+
+// Thread of consensus and mesh: heartbeats go out in time here, however busy the API is.
+
+export interface RaftThreadData {
+  readonly host: HostOptions
+  readonly mainPort: MessagePort
+  readonly walPort: MessagePort
+}
+
+const { host, mainPort, walPort } = workerData as RaftThreadData
+const wal = new PortLink<WalEvent, WalCommand>(walPort)
+
+wal.onMessage = (event) => {
+  if (event.type !== 'opened') return
+  const { hardState, base, commit, boot } = event
+  const restored = { hardState, base, commit, boot, entries: decodeEntries(event.entries) }
+  const disk = new DiskProxy(wal)
+  const link = new PortLink<HostCommand, HostEvent>(mainPort)
+  try {
+    new RaftHost(host, { link, disk, restored, clock: systemClock })
+  } catch (error) {
+    link.post({ type: 'fatal', because: error instanceof Error ? error.message : String(error) })
+  }
+}

@@ -1,0 +1,137 @@
+import { MessageChannel, Worker } from 'node:worker_threads'
+
+import type { HostOptions } from '../cluster/host.ts'
+import { RaftHost } from '../cluster/host.ts'
+import { inlineLink } from '../cluster/link.ts'
+import type { HostCommand, HostEvent, MainLink } from '../cluster/link.ts'
+import { systemClock } from '../lib/clock.ts'
+import { StoreError } from '../store/errors.ts'
+import type { StoreErrorCode } from '../store/errors.ts'
+import { openLog } from '../store/open-log.ts'
+import type { LogOptions } from '../store/open-log.ts'
+import { PortLink } from './port-link.ts'
+import type { RaftThreadData } from './raft-thread.ts'
+import type { WalReport, WalThreadData } from './wal-messages.ts'
+
+export interface HostStart {
+  /** Data folder, formed, its lock held by the caller. */
+  readonly dir: string
+  readonly log: Omit<LogOptions, 'files'>
+  readonly host: HostOptions
+}
+
+export interface StartedHost {
+  /** For the Gateway, whose `start` sets the host going. */
+  readonly link: MainLink
+  /** Counts the starts of this store; part of the origin of every command. */
+  readonly boot: number
+  /** Bytes of a torn write that were cut from the end of the log. */
+  readonly cutBytes: number
+  /** After the Gateway's `stop`: resolves when nothing of the host is left. */
+  close(): Promise<void>
+}
+
+/**
+ * Log and consensus in this thread: for debugging, and for machines with one core to spare at most.
+ * @throws {StoreError} when the log cannot be opened.
+ */
+export function startInline(start: HostStart): StartedHost {
+  const { restored, disk, cutBytes } = openLog(start.dir, start.log)
+  const { main, host } = inlineLink()
+  new RaftHost(start.host, { link: host, disk, restored, clock: systemClock })
+  return { link: main, boot: restored.boot, cutBytes, close: () => Promise.resolve() }
+}
+
+/**
+ * Log and consensus in threads of their own. A thread that dies is told through the link as `fatal`, with its reason.
+ * @throws {StoreError} when the log cannot be opened; both threads have ended then.
+ */
+export async function startThreads(start: HostStart): Promise<StartedHost> {
+  const toRaft = new MessageChannel()
+  const toWal = new MessageChannel()
+  const walData: WalThreadData = { dir: start.dir, options: start.log, port: toWal.port1 }
+  const raftData: RaftThreadData = {
+    host: start.host,
+    mainPort: toRaft.port1,
+    walPort: toWal.port2,
+  }
+  const wal = spawn('wal', new URL('./wal-thread.ts', import.meta.url), walData, [toWal.port1])
+  const report = await firstReport(wal)
+  if (report.type === 'refused') {
+    await wal.terminate()
+    throw new StoreError(report.code as StoreErrorCode, start.dir, report.because)
+  }
+  const raft = spawn('raft', new URL('./raft-thread.ts', import.meta.url), raftData, [
+    toRaft.port1,
+    toWal.port2,
+  ])
+  const link = new WatchedLink(toRaft.port2, wal, raft)
+  const close = async (): Promise<void> => {
+    link.close()
+    await Promise.all([raft.terminate(), wal.terminate()])
+  }
+  return { link, boot: report.boot, cutBytes: report.cutBytes, close }
+}
+
+function spawn(
+  name: string,
+  file: URL,
+  data: WalThreadData | RaftThreadData,
+  transferList: MessagePort[],
+): Worker {
+  return new Worker(file, { name, workerData: data, transferList })
+}
+
+type MessagePort = MessageChannel['port1']
+
+async function firstReport(wal: Worker): Promise<WalReport> {
+  return await new Promise((resolve, reject) => {
+    const onExit = (): void =>
+      reject(new Error('the log thread ended before it had opened the log'))
+    wal.once('error', reject)
+    wal.once('exit', onExit)
+    wal.once('message', (report: WalReport) => {
+      wal.off('error', reject)
+      wal.off('exit', onExit)
+      resolve(report)
+    })
+  })
+}
+
+/** The link to the host's thread, which also tells when one of the threads behind it is gone. */
+class WatchedLink extends PortLink<HostEvent, HostCommand> {
+  #isStopping = false
+  #isOver = false
+
+  constructor(port: MessagePort, log: Worker, consensus: Worker) {
+    super(port)
+    for (const [name, worker] of [
+      ['log', log],
+      ['consensus', consensus],
+    ] as const) {
+      worker.on('error', (error) => this.#onEnd(name, `has failed: ${String(error)}`))
+      worker.on('exit', (code) => this.#onEnd(name, `has ended with code ${code}`))
+    }
+  }
+
+  override post(message: HostCommand, transfer?: readonly ArrayBuffer[]): void {
+    if (message.type === 'stop') this.#isStopping = true
+    super.post(message, transfer)
+  }
+
+  override close(): void {
+    this.#isOver = true
+    super.close()
+  }
+
+  #onEnd(name: 'log' | 'consensus', how: string): void {
+    if (this.#isOver) return
+    if (!this.#isStopping) {
+      this.#isOver = true
+      this.deliver({ type: 'fatal', because: `the ${name} thread ${how}` })
+    } else if (name === 'consensus') {
+      // It may not have come to say so; whoever waits for it must not wait for ever.
+      this.deliver({ type: 'stopped' })
+    }
+  }
+}

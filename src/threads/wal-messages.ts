@@ -1,0 +1,44 @@
+import type { MessagePort } from 'node:worker_threads'
+
+import type { HardState, Index, Position } from '../raft/types.ts'
+import type { LogOptions } from '../store/open-log.ts'
+
+/** What the log's thread is started with. */
+export interface WalThreadData {
+  readonly dir: string
+  readonly options: Omit<LogOptions, 'files'>
+  /** To the thread of the Raft host. */
+  readonly port: MessagePort
+}
+
+/** From the Raft thread, in order. Entries are packed (src/raft/entry-codec.ts) in a buffer given away. */
+export type WalCommand =
+  | {
+      readonly type: 'write'
+      readonly token: number
+      readonly hardState: HardState | null
+      readonly entries: Uint8Array
+      readonly commit: Index
+    }
+  | { readonly type: 'compact'; readonly position: Position }
+  | { readonly type: 'reset'; readonly position: Position; readonly token: number }
+  | { readonly type: 'close' }
+
+/** To the Raft thread; `opened` comes first, and only once. */
+export type WalEvent =
+  | {
+      readonly type: 'opened'
+      readonly hardState: HardState
+      readonly base: Position
+      readonly entries: Uint8Array
+      readonly commit: Index
+      readonly boot: number
+    }
+  | { readonly type: 'durable'; readonly token: number }
+  | { readonly type: 'failed'; readonly because: string }
+  | { readonly type: 'closed' }
+
+/** To main: what it has to know before the host starts, or why nothing can start. */
+export type WalReport =
+  | { readonly type: 'opened'; readonly boot: number; readonly cutBytes: number }
+  | { readonly type: 'refused'; readonly because: string; readonly code: string }

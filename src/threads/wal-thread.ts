@@ -1,0 +1,64 @@
+import { parentPort, workerData } from 'node:worker_threads'
+
+import { present } from '../lib/assert.ts'
+import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
+import type { FileDisk } from '../store/file-disk.ts'
+import { openLog } from '../store/open-log.ts'
+import { StoreError } from '../store/errors.ts'
+import { PortLink } from './port-link.ts'
+import type { WalCommand, WalEvent, WalReport, WalThreadData } from './wal-messages.ts'
+
+// Thread of the log: its writes and syncs block, and nothing else lives here that they could hold up.
+
+const { dir, options, port } = workerData as WalThreadData
+const main = present(parentPort, 'the log has a thread of its own')
+const raft = new PortLink<WalCommand, WalEvent>(port)
+
+function report(message: WalReport): void {
+  main.postMessage(message)
+}
+
+function open(): FileDisk | null {
+  try {
+    const { restored, disk, cutBytes } = openLog(dir, options)
+    const { hardState, base, commit, boot } = restored
+    const entries = encodeEntries(restored.entries)
+    raft.post({ type: 'opened', hardState, base, entries, commit, boot }, [entries.buffer])
+    report({ type: 'opened', boot, cutBytes })
+    return disk
+  } catch (error) {
+    const code = error instanceof StoreError ? error.code : ''
+    report({ type: 'refused', because: error instanceof Error ? error.message : '', code })
+    raft.close()
+    return null
+  }
+}
+
+function serve(disk: FileDisk): void {
+  disk.onDurable = (token) => raft.post({ type: 'durable', token })
+  disk.onFailed = (error) => raft.post({ type: 'failed', because: error.message })
+  raft.onMessage = (command) => {
+    switch (command.type) {
+      case 'write': {
+        const { token, hardState, commit } = command
+        disk.write({ token, hardState, entries: decodeEntries(command.entries), commit })
+        break
+      }
+      case 'compact':
+        disk.compact(command.position)
+        break
+      case 'reset':
+        disk.reset(command.position, command.token)
+        break
+      case 'close':
+        void disk.close().finally(() => {
+          raft.post({ type: 'closed' })
+          raft.close()
+        })
+        break
+    }
+  }
+}
+
+const disk = open()
+if (disk !== null) serve(disk)
