@@ -1,0 +1,296 @@
+import { toBinary } from '@bufbuild/protobuf'
+import type { Logger } from 'pino'
+
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { HealthReport } from '../api/parts.ts'
+import { systemScheduler } from '../api/parts.ts'
+import { createApi } from '../api/server.ts'
+import type { Api } from '../api/server.ts'
+import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
+import type { HostOptions } from '../cluster/host.ts'
+import type { ControllerConfig } from '../config/options.ts'
+import { StateMachine } from '../fsm/machine.ts'
+import { systemClock } from '../lib/clock.ts'
+import { newShortId } from '../lib/random.ts'
+import { lockDataFolder } from '../store/folder-lock.ts'
+import { readIdentity } from '../store/identity.ts'
+import type { DataIdentity } from '../store/identity.ts'
+import { LevelStateStore } from '../store/level-state-store.ts'
+import { startInline, startThreads } from '../threads/start-threads.ts'
+import type { StartedHost } from '../threads/start-threads.ts'
+import { AdminServer } from './admin-server.ts'
+import { adminVerbs } from './admin-verbs.ts'
+import type { Credentials } from './controller-check.ts'
+import { Listeners } from './controller-listeners.ts'
+import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './controller-settings.ts'
+import { CommandFailure, EXIT_FAILED } from './failure.ts'
+import { programDate, programRevision, programVersion } from './version.ts'
+
+/** How long a leader that goes away waits for its successor before it stops serving. */
+const HANDOVER_MS_MAX = 2_000
+const POLL_MS = 10
+
+export interface ControllerParts {
+  readonly config: ControllerConfig
+  readonly credentials: Credentials
+  readonly log: Logger
+  /** Called at most once, at any time: nothing works any more and the process must end. */
+  readonly onFatal: (error: Error) => void
+}
+
+/** Gives back what was opened, last first; the steps of a failed start as well as those of a stop. */
+type Release = () => Promise<void>
+
+/** One controller: everything from the data folder to the listeners. */
+export class Controller {
+  readonly #releases: Release[] = []
+  readonly #parts: ControllerParts
+  #gateway: Gateway | null = null
+  #hasFailed = false
+
+  private constructor(parts: ControllerParts) {
+    this.#parts = parts
+  }
+
+  /** @throws StoreError, or what listening throws; everything is closed again then. */
+  static async start(parts: ControllerParts): Promise<Controller> {
+    const controller = new Controller(parts)
+    try {
+      await controller.#open()
+      return controller
+    } catch (error) {
+      await controller.#releaseAll()
+      throw error
+    }
+  }
+
+  /**
+   * Hands leadership over while it still serves, answers what is under way, and lets go of the data folder.
+   * Requests in these moments find the next leader, so a planned stop fails none.
+   */
+  async stop(): Promise<void> {
+    await this.#handOver()
+    await this.#releaseAll()
+  }
+
+  async #open(): Promise<void> {
+    const { config } = this.#parts
+    const identity = readIdentity(config.data)
+    const lock = await lockDataFolder(config.data)
+    this.#releases.push(() => lock.release())
+    const store = await LevelStateStore.open(config.data, {
+      freeBytesMin: config.log.lowSpaceBytes,
+    })
+    // The machine closes its store; until it is there, nobody else does.
+    const machine = await StateMachine.open({ store, clock: systemClock }).catch(
+      async (error: unknown) => {
+        await store.close()
+        throw error
+      },
+    )
+    this.#releases.push(() => machine.close())
+    this.#checkMember(identity, machine)
+    const gateway = await this.#joinCluster(identity, machine)
+    await this.#serve(gateway, machine)
+  }
+
+  /** A folder whose members know another key, or another folder, by this name would be refused by every peer. */
+  #checkMember(identity: DataIdentity, machine: StateMachine): void {
+    const { config, credentials } = this.#parts
+    const { configuration } = machine.persistedMark()
+    const member = configuration.members.find(({ id }) => id === config.id)
+    if (member === undefined) return
+    if (Buffer.compare(member.storeId, identity.storeId) !== 0) {
+      throw new CommandFailure(
+        EXIT_FAILED,
+        `${config.data} is not the data folder that the cluster knows ${config.id} by; it was restored or copied: replace this member so that it is rebuilt from its peers`,
+      )
+    }
+    if (Buffer.compare(member.publicKeySha256, credentials.chain[0].publicKeySha256) === 0) return
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `the key of ${config.identity.cert} is not the one that the cluster in ${config.data} knows ${config.id} by; name the certificate of that cluster, or the data folder of this one`,
+    )
+  }
+
+  async #joinCluster(identity: DataIdentity, machine: StateMachine): Promise<Gateway> {
+    const { config, log } = this.#parts
+    const fatal = Promise.withResolvers<never>()
+    const onFatal = (error: Error): void => {
+      this.#hasFailed = true
+      fatal.reject(error)
+      this.#parts.onFatal(error)
+    }
+    // Once started, the failure is told by onFatal alone.
+    fatal.promise.catch(() => undefined)
+    const host = this.#hostOptions(identity, machine)
+    const consensus = await this.#startHost(host, machine)
+    this.#releases.push(() => consensus.close())
+    if (consensus.cutBytes > 0) {
+      log.warn({ bytes: consensus.cutBytes }, 'a torn write at the end of the log was cut off')
+    }
+    const gateway = new Gateway(
+      {
+        ...defaultGatewayOptions,
+        self: {
+          id: config.id,
+          version: host.version,
+          startedAtMs: host.startedAtMs,
+          apiAddresses: host.apiAddresses,
+          certificatePem: this.#parts.credentials.chain[0].pem,
+        },
+        clusterId: identity.clusterId,
+        generation: identity.generation,
+        storeId: identity.storeId,
+        boot: consensus.boot,
+        proposeTimeoutMs: config.limits.writeTimeoutMs,
+        outstandingMax: config.limits.outstandingWritesMax,
+        retention: { entries: config.log.retainEntries, bytes: config.log.retainBytes },
+      },
+      { link: consensus.link, machine, clock: systemClock, log, onFatal },
+    )
+    this.#gateway = gateway
+    this.#releases.push(() => (this.#hasFailed ? Promise.resolve() : gateway.stop()))
+    await Promise.race([gateway.start(), fatal.promise])
+    return gateway
+  }
+
+  async #startHost(host: HostOptions, machine: StateMachine): Promise<StartedHost> {
+    const { config } = this.#parts
+    const { position } = machine.persistedMark()
+    const log = {
+      segmentBytes: config.log.segmentBytes,
+      freeBytesMin: config.log.lowSpaceBytes,
+      statePosition: position.index === 0 ? null : position,
+    }
+    const start = { dir: config.data, log, host }
+    return config.threads ? await startThreads(start) : startInline(start)
+  }
+
+  #hostOptions(identity: DataIdentity, machine: StateMachine): HostOptions {
+    const { config, credentials } = this.#parts
+    const { certificatePem, privateKeyPem, caPem } = credentials
+    const mark = machine.persistedMark()
+    return {
+      selfId: config.id,
+      clusterId: identity.clusterId,
+      generation: identity.generation,
+      storeId: identity.storeId,
+      trustDomain: config.trustDomain,
+      identity: { certificatePem, privateKeyPem, caPem },
+      bind: config.cluster.bind,
+      advertise: config.cluster.advertise,
+      addressHints: [],
+      version: `v${programVersion()}`,
+      startedAtMs: systemClock.nowMs(),
+      apiAddresses: apiAddressesOf(config),
+      applied: mark.position,
+      appliedTimeMs: machine.logTimeMs,
+      configuration: toBinary(ConfigurationSchema, mark.configuration),
+      tickMs: config.raft.tickMs,
+      core: coreOptionsOf(config),
+    }
+  }
+
+  async #serve(gateway: Gateway, machine: StateMachine): Promise<void> {
+    const { config, credentials, log } = this.#parts
+    const transferLeadership = (to: string | null): Promise<void> => gateway.transferLeadership(to)
+    const api = this.#createApi(gateway, machine, transferLeadership)
+    api.start()
+    const listeners = await Listeners.open(api, config, credentials)
+    this.#releases.push(async () => {
+      await listeners.close()
+      await api.stop()
+    })
+    const admin = new AdminServer(
+      adminVerbs({ cluster: gateway, transferLeadership }),
+      (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
+    )
+    await admin.listen(config.data)
+    this.#releases.push(() => admin.close())
+  }
+
+  #createApi(
+    gateway: Gateway,
+    machine: StateMachine,
+    transferLeadership: (to: string | null) => Promise<void>,
+  ): Api {
+    const { config, credentials, log } = this.#parts
+    return createApi({
+      proposer: gateway,
+      cluster: gateway,
+      state: machine,
+      clusterKey: () => credentials.clusterKey,
+      clock: systemClock,
+      scheduler: systemScheduler,
+      limits: apiLimitsOf(config),
+      version: {
+        version: `v${programVersion()}`,
+        revision: programRevision(),
+        buildDate: programDate(),
+        runtimeVersion: `node ${process.version}`,
+      },
+      instanceId: newShortId(),
+      logger: log,
+      bindings: bindingsOf(config),
+      health: () => healthOf(gateway),
+      refusal: () => (this.#hasFailed ? 'NODE_QUARANTINED' : null),
+      transferLeadership,
+    })
+  }
+
+  async #handOver(): Promise<void> {
+    const gateway = this.#gateway
+    if (gateway === null || this.#hasFailed || gateway.leaderId() !== gateway.selfId) return
+    if (!hasSuccessor(gateway)) return
+    try {
+      await gateway.transferLeadership(null)
+    } catch (error) {
+      this.#parts.log.warn({ err: error }, 'leadership could not be handed over before the stop')
+      return
+    }
+    const deadlineMs = systemClock.monotonicMs() + HANDOVER_MS_MAX
+    while (systemClock.monotonicMs() < deadlineMs) {
+      const leader = gateway.leaderId()
+      // Where all are stopped at once, those that could follow go away meanwhile.
+      if ((leader !== null && leader !== gateway.selfId) || !hasSuccessor(gateway)) return
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+    }
+  }
+
+  async #releaseAll(): Promise<void> {
+    for (
+      let release = this.#releases.pop();
+      release !== undefined;
+      release = this.#releases.pop()
+    ) {
+      try {
+        await release()
+      } catch (error) {
+        this.#parts.log.error({ err: error }, 'a part did not close in order')
+      }
+    }
+  }
+}
+
+function hasSuccessor(gateway: Gateway): boolean {
+  return gateway
+    .members()
+    .some(({ id, voter, connected }) => voter && connected && id !== gateway.selfId)
+}
+
+/** Alive is not the same as in contact: without a leader this controller still answers reads and must not be restarted. */
+function healthOf(gateway: Gateway): HealthReport {
+  const { alarms, leader } = gateway.status()
+  return {
+    isHealthy: alarms.length === 0,
+    checks: [
+      {
+        id: 'state',
+        healthy: alarms.length === 0,
+        ...(alarms.length === 0 ? {} : { detail: alarms.map(({ text }) => text).join('; ') }),
+      },
+      { id: 'leader', healthy: leader !== null },
+    ],
+  }
+}
