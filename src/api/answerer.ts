@@ -50,7 +50,12 @@ export class Answerer {
     this.#send(reply, call, status, headers, body)
   }
 
-  plain(reply: FastifyReply, call: Call, status: number, extra: Readonly<Record<string, string>>): void {
+  plain(
+    reply: FastifyReply,
+    call: Call,
+    status: number,
+    extra: Readonly<Record<string, string>>,
+  ): void {
     const headers = { ...this.#headers(reply, call, 'text/plain'), ...extra }
     this.#send(reply, call, status, headers, '')
   }
@@ -100,7 +105,10 @@ export class Answerer {
     const known = problemOfFramework(error)
     if (known !== null) return known
     const operation = call.operation?.operationId ?? 'none'
-    this.#parts.logger.error({ err: error, operation, path: call.path }, 'a request failed by our fault')
+    this.#parts.logger.error(
+      { err: error, operation, path: call.path },
+      'a request failed by our fault',
+    )
     return new Problem('UNHANDLED', { cause: error })
   }
 }
@@ -114,6 +122,8 @@ function problemOfFramework(error: unknown): Problem | null {
       return new Problem('UNSUPPORTED_CONTENT_TYPE', {
         fault: { field: 'Content-Type', reason: 'must be application/json' },
       })
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new Problem('NOT_FOUND', { detail: 'no id is as long as the one in the path' })
     case 'FST_ERR_BAD_URL':
       return fieldProblem('path', 'is not a valid URL path')
     default:

@@ -89,7 +89,9 @@ const PROTOTYPE_KEY = /__proto__|\\u005f/i
 /** A member of that name changes what an object is when it is copied by assignment. Depth is bounded by then. */
 function hasPrototypeKey(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return false
-  return Object.entries(value).some(([key, member]) => key === '__proto__' || hasPrototypeKey(member))
+  return Object.entries(value).some(
+    ([key, member]) => key === '__proto__' || hasPrototypeKey(member),
+  )
 }
 
 const QUOTE = 0x22

@@ -26,7 +26,10 @@ export const corsHeaders: Readonly<Record<string, string>> = {
 }
 
 /** The answer to an OPTIONS request. `asked` are its Access-Control-Request-Method and -Headers. */
-export function preflight(asked: { method: string | undefined; headers: string | undefined }): CorsAnswer {
+export function preflight(asked: {
+  method: string | undefined
+  headers: string | undefined
+}): CorsAnswer {
   if (asked.method === undefined) return { status: 400, headers: {} }
   if (!METHODS.has(asked.method)) return { status: 405, headers: {} }
   const names = (asked.headers ?? '')
@@ -41,9 +44,7 @@ export function preflight(asked: { method: string | undefined; headers: string |
     headers: {
       ...corsHeaders,
       ...(names.length === 0 ? {} : { 'access-control-allow-headers': names.join(', ') }),
-      ...(UNSAFE_METHODS.has(asked.method)
-        ? { 'access-control-allow-methods': asked.method }
-        : {}),
+      ...(UNSAFE_METHODS.has(asked.method) ? { 'access-control-allow-methods': asked.method } : {}),
     },
   }
 }

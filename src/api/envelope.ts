@@ -18,7 +18,11 @@ export interface Answer {
 
 const JSON_TYPE = 'application/json'
 
-export function answer(status: number, data: unknown, meta: Readonly<Record<string, unknown>> | null = null): Answer {
+export function answer(
+  status: number,
+  data: unknown,
+  meta: Readonly<Record<string, unknown>> | null = null,
+): Answer {
   const metaText = meta === null ? versionMetaText : JSON.stringify({ ...versions, ...meta })
   return {
     status,
@@ -39,8 +43,16 @@ export function listAnswer(
   return answer(200, data, { filterableFields, pagination })
 }
 
-export function createdAnswer(collection: string, id: string, ignoredFields: readonly string[]): Answer {
-  return answer(201, { _links: { self: { href: `./${collection}/${id}` } }, id }, ignoredMeta(ignoredFields))
+export function createdAnswer(
+  collection: string,
+  id: string,
+  ignoredFields: readonly string[],
+): Answer {
+  return answer(
+    201,
+    { _links: { self: { href: `./${collection}/${id}` } }, id },
+    ignoredMeta(ignoredFields),
+  )
 }
 
 /** For update, delete and acknowledgements. */

@@ -115,15 +115,27 @@ export class ApiMetrics {
     }
     const self = () => cluster.members().find((member) => member.id === cluster.selfId)
     gauge('flotilla_raft_applied_index', 'Log index that reads reflect.', () => log.appliedIndex)
-    gauge('flotilla_raft_commit_index', 'Log index known committed.', () => self()?.progress?.commit ?? 0)
-    gauge('flotilla_raft_persisted_index', 'Log index durable in the state store.', () => self()?.progress?.persisted ?? 0)
+    gauge(
+      'flotilla_raft_commit_index',
+      'Log index known committed.',
+      () => self()?.progress?.commit ?? 0,
+    )
+    gauge(
+      'flotilla_raft_persisted_index',
+      'Log index durable in the state store.',
+      () => self()?.progress?.persisted ?? 0,
+    )
     gauge('flotilla_raft_term', 'Current term.', () => self()?.progress?.term ?? 0)
     gauge('flotilla_raft_is_leader', '1 when this controller leads.', () =>
       cluster.leaderId() === cluster.selfId ? 1 : 0,
     )
-    gauge('flotilla_raft_leader_contact_ms', 'Since a leader was last heard from.', () => cluster.leaderContactMs())
-    gauge('flotilla_cluster_members_connected', 'Members connected, this one included.', () =>
-      cluster.members().filter((member) => member.connected).length,
+    gauge('flotilla_raft_leader_contact_ms', 'Since a leader was last heard from.', () =>
+      cluster.leaderContactMs(),
+    )
+    gauge(
+      'flotilla_cluster_members_connected',
+      'Members connected, this one included.',
+      () => cluster.members().filter((member) => member.connected).length,
     )
   }
 }

@@ -55,11 +55,13 @@ export function openapiDocument(
 type Refer = (named: NamedSchema) => Json
 
 function describe(operation: Operation, refer: Refer): Json {
-  const { operationId, summary, tag, body, permission, response } = operation
-  const responses: Json = {
-    [operation.success]: { description: 'Done', content: contentOf(response, refer) },
+  const { operationId, summary, tag, body, permission, response, success } = operation
+  const content = contentOf(response, refer)
+  const responses: Json = { [success]: { description: 'Done', content } }
+  if (operation.alsoAnswers !== undefined) {
+    responses[operation.alsoAnswers] = { description: 'Done, and the news is bad', content }
   }
-  for (const status of operation.refusals) {
+  for (const status of refusalsOf(operation)) {
     responses[status] = {
       description: reasons[status] ?? 'Refused',
       content: { 'application/json': { schema: refer(errorEnvelope) } },
@@ -81,6 +83,16 @@ function describe(operation: Operation, refer: Refer): Json {
         }),
     responses,
   }
+}
+
+/** What every operation may be refused with on its way, and what this one says of itself. */
+function refusalsOf({ refusals, permission, body, method, isAlwaysServed }: Operation): number[] {
+  const statuses = new Set([...refusals, 400, 406])
+  if (isAlwaysServed !== true) statuses.add(503)
+  if (permission !== 'public') statuses.add(401)
+  if (method !== 'GET') statuses.add(429)
+  if (body !== undefined) for (const status of [413, 415]) statuses.add(status)
+  return [...statuses].sort((a, b) => a - b)
 }
 
 function parametersOf({ path, query = [], method, permission }: Operation): Json[] {

@@ -51,7 +51,9 @@ export interface Operation {
   readonly body?: { readonly schema: NamedSchema; readonly isRequired: boolean }
   readonly success: 200 | 201
   readonly response: ResponseShape
-  /** Statuses of refusals, ascending; each comes in the error envelope. */
+  /** Another status that comes with the shape of a success. */
+  readonly alsoAnswers?: number
+  /** Statuses of refusals beside those that every operation has; each comes in the error envelope. */
   readonly refusals: readonly number[]
   /** True for the liveness answer, which must come even when nothing else does. */
   readonly isAlwaysServed?: boolean

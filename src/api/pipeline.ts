@@ -58,14 +58,14 @@ export class Pipeline {
         done()
         return
       }
-      pending.then(
-        () => {
+      pending
+        .then(() => {
           this.#readHeaders(request, call, operation)
           done()
-        },
-      ).catch((error: unknown) => {
-        this.#answerer.fail(reply, call, error)
-      })
+        })
+        .catch((error: unknown) => {
+          this.#answerer.fail(reply, call, error)
+        })
     } catch (error) {
       this.#answerer.fail(reply, call, error)
     }
@@ -142,7 +142,11 @@ export class Pipeline {
     const { permission } = operation
     if (permission === 'public') return null
     const token = request.headers['net-session'] ?? request.headers['zt-session']
-    return this.#services.gate.admit(call, typeof token === 'string' ? token : undefined, permission)
+    return this.#services.gate.admit(
+      call,
+      typeof token === 'string' ? token : undefined,
+      permission,
+    )
   }
 
   #readHeaders(request: FastifyRequest, call: Call, operation: Operation): void {
@@ -199,7 +203,11 @@ export class Pipeline {
   #wait(reply: FastifyReply, call: Call, result: Promise<Answer>): void {
     this.#waiting += 1
     const timer = setTimeout(() => {
-      this.#answerer.fail(reply, call, call.hasProposed ? outcomeUnknown(call) : new Problem('TIMEOUT'))
+      this.#answerer.fail(
+        reply,
+        call,
+        call.hasProposed ? outcomeUnknown(call) : new Problem('TIMEOUT'),
+      )
     }, this.#parts.limits.handlerTimeoutMs)
     result
       .then(

@@ -48,14 +48,21 @@ export function checkQuery(
       continue
     }
     if (schema['type'] === 'integer' && !INTEGER.test(value)) {
-      throw fieldProblem(name, `${name} in query must be of type int64: ${JSON.stringify(value)}`, value)
+      throw fieldProblem(
+        name,
+        `${name} in query must be of type int64: ${JSON.stringify(value)}`,
+        value,
+      )
     }
     const allowed = schema['enum']
     if (Array.isArray(allowed) && !allowed.includes(value)) {
       throw fieldProblem(name, `${name} in query should be one of [${allowed.join(' ')}]`, value)
     }
     if (call.all(name).length > limits.queryValuesMax) {
-      throw fieldProblem(name, `${name} in query should have at most ${limits.queryValuesMax} values`)
+      throw fieldProblem(
+        name,
+        `${name} in query should have at most ${limits.queryValuesMax} values`,
+      )
     }
   }
 }

@@ -98,11 +98,7 @@ export class ResourceHandlers {
     return createdAnswer(entity.collection, id, ignoredFields)
   }
 
-  async #change(
-    call: Call,
-    entity: Entity,
-    mode: Exclude<RequestMode, 'create'>,
-  ): Promise<Answer> {
+  async #change(call: Call, entity: Entity, mode: Exclude<RequestMode, 'create'>): Promise<Answer> {
     const { fields, ignoredFields } = normalise(entity, mode, bodyOf(call))
     const kind = mode === 'patch' ? CommandKind.ENTITY_PATCH : CommandKind.ENTITY_REPLACE
     await this.#writer.entity(call, kind, entity.name, call.param('id'), fields)

@@ -79,14 +79,7 @@ export const version: NamedSchema = {
       runtimeVersion: text,
       version: text,
     },
-    required: [
-      'apiVersions',
-      'buildDate',
-      'capabilities',
-      'revision',
-      'runtimeVersion',
-      'version',
-    ],
+    required: ['apiVersions', 'buildDate', 'capabilities', 'revision', 'runtimeVersion', 'version'],
   },
 }
 

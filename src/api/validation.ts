@@ -35,7 +35,11 @@ function problemOf(error: ErrorObject, body: unknown): Problem {
     return fieldProblem(field, `${field} is required`)
   }
   const field = steps.length === 0 ? 'body' : steps.join('.')
-  return fieldProblem(field, `${field} in body ${reasonOf(error, params)}`, scalar(valueAt(body, steps)))
+  return fieldProblem(
+    field,
+    `${field} in body ${reasonOf(error, params)}`,
+    scalar(valueAt(body, steps)),
+  )
 }
 
 function reasonOf(error: ErrorObject, params: Readonly<Record<string, unknown>>): string {

@@ -1,9 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import {
-  CommandKind,
-  EntityDeleteSchema,
-  EntityWriteSchema,
-} from '../../proto/gen/command_pb.ts'
+import { CommandKind, EntityDeleteSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { Problem } from '../lib/problems.ts'
 import { formatUuid } from '../lib/uuid.ts'
@@ -81,7 +77,8 @@ export function outcomeUnknown(call: Call, cause?: unknown): Problem {
   const { netRequestId } = call
   if (netRequestId === null) {
     return new Problem('OUTCOME_UNKNOWN', {
-      detail: 'no net-request-id was sent, so it can not be asked for again safely; read what it was to change',
+      detail:
+        'no net-request-id was sent, so it can not be asked for again safely; read what it was to change',
       cause,
     })
   }

@@ -5,7 +5,10 @@ import { Problem } from '../../src/lib/problems.ts'
 import { ManualClock } from './support/manual-time.ts'
 
 test('a password is hashed by Argon2id with 19 MiB, two passes, and a salt of its own', async () => {
-  const [first, second] = await Promise.all([hashPassword('correct horse'), hashPassword('correct horse')])
+  const [first, second] = await Promise.all([
+    hashPassword('correct horse'),
+    hashPassword('correct horse'),
+  ])
   expect(first).toMatch(/^\$argon2id\$v=19\$m=19456,p=1,t=2\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
   expect(second).not.toBe(first)
 })
@@ -50,7 +53,9 @@ test('after ten failures in a row a user name pauses from one source, longer eac
   let pauseMs = 1000
   for (let round = 0; round < 9; round += 1) {
     clock.advance(pauseMs - 1)
-    expect(await codeOf(throttle.attempt('eve', '10.0.0.1', fails))).toBe('SERVER_TOO_MANY_REQUESTS')
+    expect(await codeOf(throttle.attempt('eve', '10.0.0.1', fails))).toBe(
+      'SERVER_TOO_MANY_REQUESTS',
+    )
     clock.advance(1)
     expect(await codeOf(throttle.attempt('eve', '10.0.0.1', fails))).toBe('let through')
     pauseMs = Math.min(pauseMs * 2, 60_000)

@@ -15,8 +15,8 @@ beforeAll(async () => {
   root = new CallerOf(controller)
   alice = new CallerOf(controller)
   anonymous = new CallerOf(controller)
-  expect((await root.logIn(admin)).status).toBe(200)
-  expect((await alice.logIn(user)).status).toBe(200)
+  root.token = controller.openSession('admin-id')
+  alice.token = controller.openSession('alice-id')
 })
 
 afterAll(async () => {
@@ -33,7 +33,10 @@ describe('a body', () => {
     ['name=x', 'of another format'],
     ['\u0000', 'of a control character'],
     [`${'['.repeat(100_000)}`, 'that nests without end'],
-    [`{"name":"x","encryptionRequired":true,"tags":{"__proto__":{"a":1}}}`, 'that names a prototype'],
+    [
+      `{"name":"x","encryptionRequired":true,"tags":{"__proto__":{"a":1}}}`,
+      'that names a prototype',
+    ],
     [`{"name":"x","encryptionRequired":true,"tags":{"\\u005f_proto__":1}}`, 'that hides the name'],
   ])('%#: %s is answered with 400 COULD_NOT_PARSE_BODY', async (text) => {
     const reply = await root.call('POST', services, text)
@@ -57,10 +60,18 @@ describe('a body', () => {
     [{ encryptionRequired: true }, 'name', 'name is required'],
     [{ name: '', encryptionRequired: true }, 'name', 'name is required'],
     [{ name: 5, encryptionRequired: true }, 'name', 'name in body must be of type string'],
-    [{ name: 'x', encryptionRequired: 'yes' }, 'encryptionRequired', 'encryptionRequired in body must be of type boolean'],
+    [
+      { name: 'x', encryptionRequired: 'yes' },
+      'encryptionRequired',
+      'encryptionRequired in body must be of type boolean',
+    ],
     [{ ...good, maxIdleTimeMillis: '5' }, 'maxIdleTimeMillis', /must be of type integer/],
     [{ ...good, maxIdleTimeMillis: -1 }, 'maxIdleTimeMillis', /greater than or equal to 0/],
-    [{ ...good, terminatorStrategy: 'best' }, 'terminatorStrategy', /should be one of \[smartrouting/],
+    [
+      { ...good, terminatorStrategy: 'best' },
+      'terminatorStrategy',
+      /should be one of \[smartrouting/,
+    ],
     [{ ...good, roleAttributes: ['#x'] }, 'roleAttributes', /may not be prefixed with #/],
     [{ ...good, roleAttributes: [1] }, 'roleAttributes.0', /must be of type string/],
     [{ ...good, tags: { a: { b: 1 } } }, 'tags', /tags values must be/],
@@ -169,7 +180,13 @@ describe('a session', () => {
 
 describe('a path', () => {
   test('that does not exist is answered with 404 naming it', async () => {
-    for (const path of [`${management}/nothing`, `${client}/nothing`, '/edge/x', '/fabric/v1/x', '/nothing']) {
+    for (const path of [
+      `${management}/nothing`,
+      `${client}/nothing`,
+      '/edge/x',
+      '/fabric/v1/x',
+      '/nothing',
+    ]) {
       const reply = await root.get(path)
       expect(reply.status).toBe(404)
       expect(reply.body.error?.code).toBe('NOT_FOUND')
@@ -242,7 +259,12 @@ describe('a log-in', () => {
     ['?method=password', {}, 400, 'COULD_NOT_VALIDATE'],
     ['?method=password', { username: 'admin' }, 400, 'COULD_NOT_VALIDATE'],
     ['?method=password', { username: 'adm', password: 'whatever' }, 400, 'COULD_NOT_VALIDATE'],
-    ['?method=password', { username: 'admin', password: 'x'.repeat(101) }, 400, 'COULD_NOT_VALIDATE'],
+    [
+      '?method=password',
+      { username: 'admin', password: 'x'.repeat(101) },
+      400,
+      'COULD_NOT_VALIDATE',
+    ],
     ['?method=password', { username: 'admin', password: ['correct'] }, 400, 'COULD_NOT_VALIDATE'],
     ['?method=password', { username: 'admin', password: 'wrong password' }, 401, 'INVALID_AUTH'],
     ['?method=password', { username: 'Admin', password: admin.password }, 401, 'INVALID_AUTH'],

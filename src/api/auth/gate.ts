@@ -32,7 +32,8 @@ export class Gate {
     const sessionId = this.#tokens.sessionIdOf(token)
     if (sessionId === null) return refuse(call, 'invalid')
     const found = this.#sessions.find(sessionId)
-    if (found === 'unknown' || found === 'expired') return this.#confirm(call, sessionId, permission)
+    if (found === 'unknown' || found === 'expired')
+      return this.#confirm(call, sessionId, permission)
     this.#accept(call, found, permission)
     return null
   }

@@ -35,7 +35,11 @@ export class LogInThrottle {
    * limit once it has begun to fail.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS during a pause.
    */
-  async attempt<T>(username: string, address: string, run: () => Promise<T | null>): Promise<T | null> {
+  async attempt<T>(
+    username: string,
+    address: string,
+    run: () => Promise<T | null>,
+  ): Promise<T | null> {
     const key = `${sourceOf(address)} ${username}`
     const attempts = this.#sources.get(key) ?? { failures: 0, atWork: 0, pausedUntilMs: 0 }
     this.#check(attempts)
@@ -56,7 +60,8 @@ export class LogInThrottle {
 
   #check(attempts: Attempts): void {
     const waitMs = attempts.pausedUntilMs - this.#clock.monotonicMs()
-    const isCrowded = attempts.failures > 0 && attempts.failures + attempts.atWork >= this.#limits.failuresMax
+    const isCrowded =
+      attempts.failures > 0 && attempts.failures + attempts.atWork >= this.#limits.failuresMax
     // After a pause one attempt at a time is let through; another failure doubles the pause.
     if (waitMs <= 0 && !(isCrowded && attempts.atWork > 0)) return
     throw new Problem('SERVER_TOO_MANY_REQUESTS', {
@@ -68,7 +73,10 @@ export class LogInThrottle {
     attempts.failures += 1
     const beyond = attempts.failures - this.#limits.failuresMax
     if (beyond < 0) return
-    const pauseMs = Math.min(this.#limits.pauseMsMin * 2 ** Math.min(beyond, 30), this.#limits.pauseMsMax)
+    const pauseMs = Math.min(
+      this.#limits.pauseMsMin * 2 ** Math.min(beyond, 30),
+      this.#limits.pauseMsMax,
+    )
     attempts.pausedUntilMs = this.#clock.monotonicMs() + pauseMs
   }
 

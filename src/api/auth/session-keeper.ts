@@ -57,7 +57,8 @@ export class SessionKeeper {
     const { state, cluster, limits, clock } = this.#parts
     if (cluster.leaderContactMs() > limits.staleSessionMsMax) {
       throw new Problem('CLUSTER_NO_LEADER', {
-        detail: 'this controller has been out of contact for too long to know which sessions still stand',
+        detail:
+          'this controller has been out of contact for too long to know which sessions still stand',
       })
     }
     const session = state.get('apiSession', sessionId)

@@ -39,7 +39,8 @@ export function authenticateOperations(parts: ApiParts, services: ApiServices): 
   return [
     {
       operationId: 'authenticate',
-      summary: 'Logs in by user name and password; certificates and external JWTs are not taken yet',
+      summary:
+        'Logs in by user name and password; certificates and external JWTs are not taken yet',
       tag: 'authentication',
       apis: ['client', 'management'],
       method: 'POST',
@@ -103,7 +104,8 @@ class LogIn {
     if (authenticator['method'] !== 'updb') return null
     const identity = state.get('identity', String(authenticator['identityId']))
     if (identity === undefined) return null
-    const { disabledAt, disabledUntil } = identity as EntityRecord & Readonly<Record<'disabledAt' | 'disabledUntil', unknown>>
+    const { disabledAt, disabledUntil } = identity as EntityRecord &
+      Readonly<Record<'disabledAt' | 'disabledUntil', unknown>>
     const isDisabled =
       typeof disabledAt === 'number' &&
       (typeof disabledUntil !== 'number' || disabledUntil > clock.nowMs())
@@ -156,7 +158,8 @@ class LogIn {
 }
 
 function allowsPasswords(policy: EntityRecord | undefined): boolean {
-  const primary = policy?.['primary'] as { readonly updb?: { readonly allowed?: unknown } } | undefined
+  const primary = policy?.['primary'] as
+    { readonly updb?: { readonly allowed?: unknown } } | undefined
   return primary?.updb?.allowed === true
 }
 
@@ -171,7 +174,8 @@ function infoJson(
   const known: Record<string, string> = {}
   for (const [name, value] of Object.entries(info)) {
     const wanted = byLowerCase.get(name.toLowerCase())
-    if (wanted !== undefined && typeof value === 'string') known[wanted] = value.slice(0, INFO_CHARACTERS_MAX)
+    if (wanted !== undefined && typeof value === 'string')
+      known[wanted] = value.slice(0, INFO_CHARACTERS_MAX)
   }
   return utf8.encode(canonicalJson(known))
 }

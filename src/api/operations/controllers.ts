@@ -120,7 +120,10 @@ function viewOf(member: MemberView, api: ApiName): Record<string, unknown> {
 
 const clientAddresses = new Set(['edge-client', 'edge-oidc'])
 
-function addressesOf(member: MemberView, api: ApiName): Record<string, { url: string; version: string }[]> {
+function addressesOf(
+  member: MemberView,
+  api: ApiName,
+): Record<string, { url: string; version: string }[]> {
   const addresses: Record<string, { url: string; version: string }[]> = {}
   for (const { api: name, url, version } of member.apiAddresses) {
     if (api === 'client' && !clientAddresses.has(name)) continue

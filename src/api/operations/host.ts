@@ -18,6 +18,7 @@ export function hostOperations(parts: ApiParts, { metrics }: ApiServices): Opera
       success: 200,
       response: { kind: 'detail', schema: health },
       refusals: [],
+      alsoAnswers: 503,
       isAlwaysServed: true,
       handle: () => {
         const { isHealthy, checks } = parts.health()

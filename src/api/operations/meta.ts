@@ -25,7 +25,12 @@ export function metaOperations(parts: ApiParts): Operation[] {
     { limit: knownCapabilities.length, offset: 0, totalCount: knownCapabilities.length },
     [],
   )
-  const common = { tag: 'informational', method: 'GET', permission: 'public', success: 200 } as const
+  const common = {
+    tag: 'informational',
+    method: 'GET',
+    permission: 'public',
+    success: 200,
+  } as const
   return [
     {
       ...common,

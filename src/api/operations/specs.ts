@@ -26,7 +26,12 @@ export function specOperations(parts: ApiParts, others: readonly Operation[]): O
     if (id === 'edge-management') return 'management'
     throw new Problem('NOT_FOUND', { detail: `spec with id ${id} not found` })
   }
-  const common = { tag: 'informational', method: 'GET', permission: 'public', success: 200 } as const
+  const common = {
+    tag: 'informational',
+    method: 'GET',
+    permission: 'public',
+    success: 200,
+  } as const
   const both = ['client', 'management'] as const
   operations.push(
     {

@@ -52,7 +52,8 @@ export function summaryOperations(parts: ApiParts): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: summary },
       refusals: [401, 429, 503],
-      handle: () => detailAnswer(Object.fromEntries(stores.map((store) => [store, countOf(store)]))),
+      handle: () =>
+        detailAnswer(Object.fromEntries(stores.map((store) => [store, countOf(store)]))),
     },
   ]
 }

@@ -11,7 +11,11 @@ export interface Body {
     readonly apiEnrollmentVersion: string
     readonly filterableFields?: readonly string[]
     readonly ignoredFields?: readonly string[]
-    readonly pagination?: { readonly limit: number; readonly offset: number; readonly totalCount: number }
+    readonly pagination?: {
+      readonly limit: number
+      readonly offset: number
+      readonly totalCount: number
+    }
   }
   readonly error?: {
     readonly code: string
@@ -77,7 +81,9 @@ export class CallerOf {
       method: method as 'GET',
       url,
       headers: sent,
-      ...(body === undefined ? {} : { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
+      ...(body === undefined
+        ? {}
+        : { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
     const type = String(answer.headers['content-type'])
     const reply: Reply = {
@@ -108,7 +114,10 @@ export class CallerOf {
     for (const api of Object.keys(bases) as ApiName[]) {
       if (path !== bases[api] && !path.startsWith(`${bases[api]}/`)) continue
       const template = await this.#templateOf(api, path.slice(bases[api].length) || '/')
-      const described = template === null ? undefined : this.#documents.get(api)?.paths[template]?.[method.toLowerCase()]
+      const described =
+        template === null
+          ? undefined
+          : this.#documents.get(api)?.paths[template]?.[method.toLowerCase()]
       if (template !== null && described !== undefined) {
         this.#holdAgainst(api, template, method.toLowerCase(), described, reply)
       }
@@ -128,8 +137,19 @@ export class CallerOf {
     const type = String(reply.headers['content-type']).split(';')[0] ?? ''
     expect(Object.keys(content ?? {}), where).toContain(type)
     if (type !== 'application/json') return
-    const steps = ['paths', template, method, 'responses', String(reply.status), 'content', type, 'schema']
-    const pointer = steps.map((step) => encodeURIComponent(step.replaceAll('~', '~0').replaceAll('/', '~1')))
+    const steps = [
+      'paths',
+      template,
+      method,
+      'responses',
+      String(reply.status),
+      'content',
+      type,
+      'schema',
+    ]
+    const pointer = steps.map((step) =>
+      encodeURIComponent(step.replaceAll('~', '~0').replaceAll('/', '~1')),
+    )
     const ref = `${api}#/${pointer.join('/')}`
     let check = this.#checks.get(ref)
     if (check === undefined) {
@@ -158,7 +178,9 @@ export class CallerOf {
 
 /** Details with their members closed: a member that the document does not name is a fault too. */
 function closed(document: Document): unknown {
-  const { components, ...rest } = document as unknown as { components: { schemas: Record<string, Item> } }
+  const { components, ...rest } = document as unknown as {
+    components: { schemas: Record<string, Item> }
+  }
   const schemas = Object.fromEntries(
     Object.entries(components.schemas).map(([name, schema]) => {
       const isDetail = name.endsWith('Detail') || name.endsWith('Result')

@@ -1,7 +1,13 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import type { FastifyInstance } from 'fastify'
-import { CommandKind, CommandSchema, FormSchema } from '../../../proto/gen/command_pb.ts'
+import {
+  CommandKind,
+  CommandSchema,
+  FormSchema,
+  SessionCreateSchema,
+} from '../../../proto/gen/command_pb.ts'
 import { hashPassword } from '../../../src/api/auth/password.ts'
+import { TokenSigner } from '../../../src/api/auth/token.ts'
 import { limitsWith } from '../../../src/api/limits.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
 import type { ApiParts } from '../../../src/api/parts.ts'
@@ -11,6 +17,7 @@ import { formingRecords } from '../../../src/fsm/seed.ts'
 import { canonicalJson } from '../../../src/lib/canonical-json.ts'
 import { Problem } from '../../../src/lib/problems.ts'
 import type { ProblemCode } from '../../../src/lib/problems.ts'
+import { newShortId } from '../../../src/lib/random.ts'
 import { newClusterKey } from '../../../src/pki/cluster-key.ts'
 import type { ClusterView, MemberView } from '../../../src/ports/cluster-view.ts'
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
@@ -77,7 +84,11 @@ export class LocalCluster implements Proposer, ClusterView {
     const common = { voter: true, version: 'v1.2.3', certificatePem: '', progress: null }
     const address = (port: number) => [
       { api: 'edge-client', url: `https://localhost:${port}/edge/client/v1`, version: 'v1' },
-      { api: 'edge-management', url: `https://localhost:${port}/edge/management/v1`, version: 'v1' },
+      {
+        api: 'edge-management',
+        url: `https://localhost:${port}/edge/management/v1`,
+        version: 'v1',
+      },
     ]
     return [
       {
@@ -121,6 +132,7 @@ export class LocalCluster implements Proposer, ClusterView {
 
 export interface TestController {
   readonly app: FastifyInstance
+  readonly parts: ApiParts
   readonly machine: StateMachine
   readonly cluster: LocalCluster
   readonly clock: ManualClock
@@ -129,6 +141,10 @@ export interface TestController {
   refusal: ProblemCode | null
   isHealthy: boolean
   readonly transfers: (string | null)[]
+  /** The token of a session, as every controller of the cluster would sign it. */
+  tokenOf(sessionId: string): string
+  /** A session without a log-in, and so without a hash. @returns its token. */
+  openSession(identityId: string): string
   close(): Promise<void>
 }
 
@@ -181,21 +197,39 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
       return Promise.resolve()
     },
   }
+  const tokenOf = (sessionId: string): string => new TokenSigner(() => key).tokenOf(sessionId)
   const app = buildApi(parts)
   await app.ready()
   return Object.assign(controller, {
     app,
+    parts,
     machine,
     cluster,
     clock,
     scheduler,
     errors,
     transfers,
+    tokenOf,
+    openSession: (identityId: string) => {
+      const id = newShortId()
+      cluster.apply(sessionCommand(id, identityId))
+      return tokenOf(id)
+    },
     close: async () => {
       await app.close()
       await machine.close()
     },
   })
+}
+
+/** The log entry of a log-in, wherever it took place. */
+export function sessionCommand(id: string, identityId: string): Uint8Array {
+  const session = create(SessionCreateSchema, { id, identityId, ipAddress: '10.0.0.9' })
+  const payload = toBinary(SessionCreateSchema, session)
+  return toBinary(
+    CommandSchema,
+    create(CommandSchema, { kind: CommandKind.SESSION_CREATE, level: 1, payload }),
+  )
 }
 
 async function form(cluster: LocalCluster): Promise<void> {

@@ -1,0 +1,161 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { CommandKind, CommandSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
+import { canonicalJson } from '../../src/lib/canonical-json.ts'
+import { formatUuid, newUuidv7 } from '../../src/lib/uuid.ts'
+import { CallerOf, management } from './support/caller.ts'
+import { sessionCommand, startController, user } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let root: CallerOf
+
+beforeEach(async () => {
+  controller = await startController({ indexWaitMs: 60 })
+  root = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+})
+
+afterEach(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+const services = `${management}/services`
+const service = (name: string) => ({ name, encryptionRequired: true })
+const requestId = () => formatUuid(newUuidv7(controller.clock.nowMs()))
+
+/** A service made on another controller: in the log, but not here yet. */
+function serviceElsewhere(id: string, name: string): Uint8Array {
+  const json = new TextEncoder().encode(canonicalJson(service(name)))
+  const payload = toBinary(
+    EntityWriteSchema,
+    create(EntityWriteSchema, { entity: 'service', id, json }),
+  )
+  return toBinary(
+    CommandSchema,
+    create(CommandSchema, { kind: CommandKind.ENTITY_CREATE, level: 1, payload }),
+  )
+}
+
+test('an answer says which index it reflects and how old that may be', async () => {
+  const before = await root.get(services)
+  expect(before.headers['net-index']).toBe(`3:${controller.machine.appliedIndex}`)
+  expect(before.headers['net-stale-ms']).toBe('0')
+  controller.cluster.contactMs = 1234.4
+  const write = await root.call('POST', services, service('a'))
+  expect(write.headers['net-index']).toBe(`3:${controller.machine.appliedIndex}`)
+  expect(write.headers['net-index']).not.toBe(before.headers['net-index'])
+  expect(write.headers['net-stale-ms']).toBe('1234')
+})
+
+test('a read waits for the index asked for, and says so when it does not come', async () => {
+  const next = controller.machine.appliedIndex + 1
+  const pending = root.get(`${services}/late-id`, { 'net-min-index': `3:${next}` })
+  controller.cluster.apply(serviceElsewhere('late-id', 'late'))
+  const reply = await pending
+  expect(reply.status).toBe(200)
+  expect(reply.headers['net-index']).toBe(`3:${next}`)
+  const never = await root.get(services, { 'net-min-index': `3:${next + 5}` })
+  expect(never.status).toBe(503)
+  expect(never.body.error?.code).toBe('INDEX_NOT_REACHED')
+})
+
+test('an id that is unknown here is confirmed by the cluster before it is called missing', async () => {
+  controller.cluster.arriving.push(serviceElsewhere('fresh-id', 'fresh'))
+  const rounds = controller.cluster.readRounds
+  const reply = await root.get(`${services}/fresh-id`)
+  expect(reply.status).toBe(200)
+  expect(controller.cluster.readRounds).toBe(rounds + 1)
+  expect(reply.headers['net-index']).toBe(`3:${controller.machine.appliedIndex}`)
+  expect((await root.get(`${services}/nobody`)).status).toBe(404)
+  controller.cluster.hasLeader = false
+  expect((await root.get(`${services}/fresh-id`)).status).toBe(200)
+  const unknown = await root.get(`${services}/nobody`)
+  expect(unknown.status).toBe(503)
+  expect(unknown.body.error?.code).toBe('CLUSTER_NO_LEADER')
+})
+
+test('a linearizable read reflects what was acknowledged anywhere before it', async () => {
+  controller.cluster.arriving.push(serviceElsewhere('elsewhere-id', 'elsewhere'))
+  expect((await root.get(services)).body.data).toEqual([])
+  const reply = await root.get(`${services}?consistency=linearizable`)
+  expect(reply.body.data).toHaveLength(1)
+  controller.cluster.hasLeader = false
+  expect((await root.get(`${services}?consistency=local`)).body.data).toHaveLength(1)
+  const refused = await root.get(`${services}?consistency=linearizable`)
+  expect(refused.status).toBe(503)
+  expect(refused.body.error?.code).toBe('CLUSTER_NO_LEADER')
+})
+
+test('a request id takes effect once and is answered alike when it comes again', async () => {
+  const headers = { 'net-request-id': requestId() }
+  const first = await root.call('POST', services, service('once'), headers)
+  const again = await root.call('POST', services, service('once'), headers)
+  expect(first.status).toBe(201)
+  expect(again.status).toBe(201)
+  expect(again.body.data).toEqual(first.body.data)
+  expect(controller.machine.count('service')).toBe(1)
+  const alias = await root.call('POST', `/edge//management/v1/services/`, service('once'), headers)
+  expect(alias.body.data).toEqual(first.body.data)
+  const other = await root.call('POST', services, service('other'), headers)
+  expect(other.status).toBe(409)
+  expect(other.body.error?.code).toBe('REQUEST_ID_REUSED')
+  const { id } = first.body.data as { id: string }
+  const elsewhere = await root.call('DELETE', `${services}/${id}`, undefined, headers)
+  expect(elsewhere.body.error?.code).toBe('REQUEST_ID_REUSED')
+  expect(controller.machine.count('service')).toBe(1)
+})
+
+test('a request id older than the window is refused rather than judged anew', async () => {
+  const headers = { 'net-request-id': requestId() }
+  controller.clock.advance(16 * 60_000)
+  const reply = await root.call('POST', services, service('late'), headers)
+  expect(reply.status).toBe(409)
+  expect(reply.body.error?.code).toBe('REQUEST_ID_EXPIRED')
+})
+
+test('a write whose outcome is not known names the id to ask again with, or says that there is none', async () => {
+  const id = requestId()
+  controller.cluster.losesAnswers = true
+  const lost = await root.call('POST', services, service('lost'), { 'net-request-id': id })
+  expect(lost.status).toBe(503)
+  expect(lost.body.error?.code).toBe('OUTCOME_UNKNOWN')
+  expect(lost.body.error?.data).toEqual({ netRequestId: id })
+  const blind = await root.call('POST', services, service('blind'))
+  expect(blind.body.error?.code).toBe('OUTCOME_UNKNOWN')
+  expect(blind.body.error?.cause?.['message']).toContain('no net-request-id was sent')
+  controller.cluster.losesAnswers = false
+  const retry = await root.call('POST', services, service('lost'), { 'net-request-id': id })
+  expect(retry.status).toBe(201)
+  const { id: made } = retry.body.data as { id: string }
+  expect(controller.machine.get('service', made)?.['name']).toBe('lost')
+  expect(controller.machine.count('service')).toBe(2)
+})
+
+test('without a leader reads go on, writes are refused as unchanged, and log-in hashes nothing', async () => {
+  controller.cluster.hasLeader = false
+  expect((await root.get(services)).status).toBe(200)
+  const write = await root.call('POST', services, service('x'))
+  expect(write.status).toBe(503)
+  expect(write.body.error?.code).toBe('CLUSTER_NO_LEADER')
+  const logIn = await new CallerOf(controller).logIn(user)
+  expect(logIn.status).toBe(503)
+  expect(logIn.body.error?.code).toBe('CLUSTER_NO_LEADER')
+  const logOut = await root.call('DELETE', `${management}/current-api-session`)
+  expect(logOut.body.error?.code).toBe('CLUSTER_NO_LEADER')
+})
+
+test('a token given by another controller a moment ago is confirmed by the cluster, and refused by nobody else', async () => {
+  const token = controller.tokenOf('elsewhereXYZ')
+  const roamer = new CallerOf(controller)
+  roamer.token = token
+  controller.cluster.hasLeader = false
+  const nobodyKnows = await roamer.get(services)
+  expect(nobodyKnows.status).toBe(503)
+  expect(nobodyKnows.body.error?.code).toBe('CLUSTER_NO_LEADER')
+  controller.cluster.hasLeader = true
+  expect((await roamer.get(services)).status).toBe(401)
+  controller.cluster.arriving.push(sessionCommand('elsewhereXYZ', 'admin-id'))
+  expect((await roamer.get(services)).status).toBe(200)
+})

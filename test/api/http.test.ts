@@ -1,0 +1,137 @@
+import { once } from 'node:events'
+import { request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createApi } from '../../src/api/server.ts'
+import { CallerOf, management } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+// What can only be seen on a real connection.
+
+let controller: TestController
+let port: number
+let token: string
+
+beforeAll(async () => {
+  controller = await startController({ bodyBytesMax: 10_000, handlerTimeoutMs: 100 })
+  await controller.app.listen({ host: '127.0.0.1', port: 0 })
+  port = (controller.app.server.address() as AddressInfo).port
+  token = controller.openSession('admin-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+interface Seen {
+  readonly status: number
+  readonly connection: string | undefined
+  readonly code: string | undefined
+}
+
+/** Sends a body in chunks, without saying how long it is; an early answer may end the connection under it. */
+function sendChunks(count: number, headers: Record<string, string>): Promise<Seen> {
+  return new Promise((resolve, reject) => {
+    const sent = request({
+      host: '127.0.0.1',
+      port,
+      method: 'POST',
+      path: `${management}/services`,
+      headers: { 'content-type': 'application/json', 'transfer-encoding': 'chunked', ...headers },
+    })
+    let isAnswered = false
+    sent.on('response', (response) => {
+      isAnswered = true
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('end', () => {
+        const body = JSON.parse(Buffer.concat(chunks).toString()) as { error?: { code: string } }
+        resolve({
+          status: response.statusCode ?? 0,
+          connection: response.headers.connection,
+          code: body.error?.code,
+        })
+      })
+    })
+    sent.on('error', (error) => {
+      if (!isAnswered) reject(error)
+    })
+    for (let chunk = 0; chunk < count; chunk += 1) sent.write('x'.repeat(1000))
+    sent.end()
+  })
+}
+
+test('a chunked body over the limit is answered with 413 in the envelope, and the connection ends', async () => {
+  const seen = await sendChunks(64, { 'net-session': token })
+  expect(seen).toEqual({ status: 413, connection: 'close', code: 'REQUEST_ENTITY_TOO_LARGE' })
+})
+
+test('a chunked body of nobody is not read to its end', async () => {
+  const seen = await sendChunks(64, {})
+  expect(seen).toEqual({ status: 401, connection: 'close', code: 'UNAUTHORIZED' })
+})
+
+test('what is no HTTP is answered with 400 in the envelope and ends', async () => {
+  const socket = connect(port, '127.0.0.1')
+  socket.write('HELLO\r\n\r\n')
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  await once(socket, 'close')
+  expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
+  const body = JSON.parse(text.split('\r\n\r\n')[1] ?? '') as { error: { code: string } }
+  expect(body.error.code).toBe('COULD_NOT_PARSE_BODY')
+})
+
+test('headers beyond the limit are answered with 431', async () => {
+  const socket = connect(port, '127.0.0.1')
+  socket.write(`GET /version HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  await once(socket, 'close')
+  expect(text).toMatch(/^HTTP\/1\.1 431 /)
+})
+
+test('a request that takes too long is answered with TIMEOUT, or OUTCOME_UNKNOWN once its write was handed over', async () => {
+  const root = new CallerOf(controller)
+  root.token = token
+  const never = new Promise<never>(() => undefined)
+  const { propose, readIndex } = controller.cluster
+  controller.cluster.readIndex = () => never
+  controller.cluster.propose = () => never
+  try {
+    const read = await root.get(`${management}/services?consistency=linearizable`)
+    expect([read.status, read.body.error?.code]).toEqual([503, 'TIMEOUT'])
+    const write = await root.call('POST', `${management}/services`, {
+      name: 'slow',
+      encryptionRequired: true,
+    })
+    expect([write.status, write.body.error?.code]).toEqual([503, 'OUTCOME_UNKNOWN'])
+  } finally {
+    Object.assign(controller.cluster, { propose, readIndex })
+  }
+})
+
+test('a listener serves the APIs it was given and no other', async () => {
+  const api = createApi(controller.parts)
+  const app = api.listener({ apis: ['client', 'host'], https: null })
+  try {
+    expect((await app.inject('/edge/client/v1/version')).statusCode).toBe(200)
+    expect((await app.inject('/health-checks')).statusCode).toBe(200)
+    expect((await app.inject('/edge/management/v1/version')).statusCode).toBe(404)
+    expect((await app.inject('/fabric/v1/version')).statusCode).toBe(404)
+  } finally {
+    await app.close()
+  }
+})
+
+test('a route without a permission does not start', async () => {
+  const app = createApi(controller.parts).listener({ apis: ['client'], https: null })
+  try {
+    expect(() => app.get('/open', () => 'open')).toThrow(/declares no permission/)
+  } finally {
+    await app.close()
+  }
+})

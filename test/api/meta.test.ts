@@ -1,0 +1,227 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { operationsOf } from '../../src/entities/operations.ts'
+import { entities } from '../../src/entities/registry.ts'
+import { CallerOf, client, fabric, management } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let root: CallerOf
+let alice: CallerOf
+let anonymous: CallerOf
+
+beforeAll(async () => {
+  controller = await startController()
+  root = new CallerOf(controller)
+  alice = new CallerOf(controller)
+  anonymous = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+  alice.token = controller.openSession('alice-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+test('the version is told to anybody, at every base and alias, with the addresses clients look for', async () => {
+  const paths = [client, management, fabric].flatMap((base) => [
+    base,
+    `${base}/`,
+    `${base}/version`,
+  ])
+  for (const path of [
+    ...paths,
+    '/',
+    '/version',
+    '/edge/v1/version',
+    '/edge/client//v1///version',
+    '/version?x=1',
+  ]) {
+    const reply = await anonymous.get(path)
+    expect(reply.status, path).toBe(200)
+    expect(reply.body.data).toEqual({
+      apiVersions: {
+        edge: { v1: { path: client, apiBaseUrls: [`https://localhost:1280${client}`] } },
+        'edge-client': { v1: { path: client, apiBaseUrls: [`https://localhost:1280${client}`] } },
+        'edge-management': {
+          v1: { path: management, apiBaseUrls: [`https://localhost:1280${management}`] },
+        },
+        fabric: { v1: { path: fabric, apiBaseUrls: [`https://localhost:1280${fabric}`] } },
+        'health-checks': {
+          v1: { path: '/health-checks', apiBaseUrls: ['https://localhost:1280/health-checks'] },
+        },
+      },
+      buildDate: '2026-01-02T03:04:05.000Z',
+      capabilities: [],
+      revision: '0123456789ab',
+      runtimeVersion: 'node test',
+      version: 'v1.2.3',
+    })
+    expect(reply.headers['server']).toBe('ziti-controller/v1.2.3')
+    expect(reply.headers['ziti-instance-id']).toBe('test-instance')
+    expect(reply.body.meta).toEqual({ apiEnrollmentVersion: '0.0.1', apiVersion: '0.0.1' })
+  }
+})
+
+test('a public operation looks at no token, not even a bad one', async () => {
+  const reply = await anonymous.get(`${client}/version`, { 'zt-session': 'nonsense' })
+  expect(reply.status).toBe(200)
+  expect(reply.headers['www-authenticate']).toBeUndefined()
+})
+
+test('capabilities, protocols and specs are told to anybody', async () => {
+  const capabilities = await anonymous.get(`${client}/enumerated-capabilities`)
+  expect(capabilities.body.data).toEqual(['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR'])
+  const protocols = await anonymous.get(`${client}/protocols`)
+  expect(protocols.body.data).toEqual({ https: { address: 'localhost:1280' } })
+  const specs = await anonymous.get(`${management}/specs`)
+  expect((specs.body.data as { id: string }[]).map(({ id }) => id)).toEqual(['edge-client'])
+  expect((await anonymous.get(`${client}/specs/edge-management`)).status).toBe(200)
+  expect((await anonymous.get(`${client}/specs/other`)).status).toBe(404)
+  const text = await anonymous.get(`${client}/specs/edge-management/spec`)
+  expect(text.text).toBe((await anonymous.get(`${management}/openapi.json`)).text)
+  const yaml = await anonymous.get(`${client}/specs/edge-client/spec`, { accept: 'text/yaml' })
+  expect(yaml.headers['content-type']).toBe('text/yaml')
+})
+
+test('the served documents name every operation of the descriptors, each with its own id', async () => {
+  for (const [api, base] of [
+    ['client', client],
+    ['management', management],
+  ] as const) {
+    const document = JSON.parse((await anonymous.get(`${base}/openapi.json`)).text) as {
+      openapi: string
+      paths: Record<string, Record<string, { operationId: string; security: unknown[] }>>
+    }
+    expect(document.openapi).toBe('3.1.0')
+    for (const operation of entities.flatMap(operationsOf).filter((one) => one.api === api)) {
+      const described = document.paths[operation.path]?.[operation.method.toLowerCase()]
+      expect(described?.operationId, operation.path).toBe(operation.operationId)
+      expect(described?.security).toHaveLength(2)
+    }
+    const ids = Object.values(document.paths).flatMap((item) =>
+      Object.values(item).map(({ operationId }) => operationId),
+    )
+    expect(new Set(ids).size).toBe(ids.length)
+  }
+})
+
+test('the summary counts every store, and those not kept here as none', async () => {
+  const reply = await root.get(`${management}/summary`)
+  expect(reply.body.data).toMatchObject({
+    apiSessions: 2,
+    authPolicies: 1,
+    controllers: 2,
+    identities: 3,
+    identityTypes: 2,
+    services: 0,
+    'routers.edge': 0,
+  })
+  expect(Object.keys(reply.body.data as object)).toHaveLength(25)
+})
+
+test('controllers are listed with who is online; how they reach each other is shown to administrators alone', async () => {
+  const all = await root.get(`${management}/controllers`)
+  expect(all.body.data).toMatchObject([
+    {
+      id: 'ctrl1',
+      name: 'ctrl1',
+      isOnline: true,
+      ctrlAddress: 'localhost:1480',
+      lastJoinedAt: '2026-01-02T03:04:05.670Z',
+    },
+    { id: 'ctrl2', isOnline: false },
+  ])
+  const filter = encodeURIComponent('isOnline = true')
+  const online = await root.get(`${management}/controllers?filter=${filter}`)
+  expect(online.body.meta?.pagination?.totalCount).toBe(1)
+  const seen = await alice.get(`${client}/controllers?sort=name%20desc&limit=1`)
+  expect(seen.body.data).toMatchObject([{ id: 'ctrl2' }])
+  const [row] = seen.body.data as Record<string, unknown>[]
+  expect(row).not.toHaveProperty('ctrlAddress')
+  expect(Object.keys(row?.['apiAddresses'] as object)).toEqual(['edge-client'])
+  const guess = encodeURIComponent('ctrlAddress contains "1480"')
+  expect((await alice.get(`${client}/controllers?filter=${guess}`)).status).toBe(400)
+})
+
+test('the members of the cluster are listed without an envelope, and leadership moves on request', async () => {
+  const reply = await root.get(`${fabric}/cluster/list-members`)
+  expect(JSON.parse(reply.text)).toEqual({
+    data: [
+      {
+        id: 'ctrl1',
+        address: 'localhost:1480',
+        voter: true,
+        leader: true,
+        connected: true,
+        version: 'v1.2.3',
+        readOnly: false,
+        preferredLeader: false,
+      },
+      {
+        id: 'ctrl2',
+        address: 'localhost:1481',
+        voter: true,
+        leader: false,
+        connected: false,
+        version: 'v1.2.3',
+        readOnly: false,
+        preferredLeader: false,
+      },
+    ],
+  })
+  const url = `${fabric}/cluster/transfer-leadership`
+  expect((await root.call('POST', url, { newLeaderId: 'nobody' })).status).toBe(400)
+  expect((await root.call('POST', url, { newLeaderId: 'ctrl2' })).status).toBe(200)
+  expect((await root.call('POST', url)).status).toBe(200)
+  expect(controller.transfers).toEqual(['ctrl2', null])
+})
+
+test('health is told to anybody without its details, and is 503 when a check fails', async () => {
+  const well = await anonymous.get('/health-checks')
+  expect(well.status).toBe(200)
+  expect(well.body.data).toEqual({ healthy: true, checks: [{ id: 'store', healthy: true }] })
+  controller.isHealthy = false
+  const ill = await anonymous.get('/health-checks')
+  controller.isHealthy = true
+  expect(ill.status).toBe(503)
+  expect(ill.body.data).toMatchObject({ healthy: false })
+})
+
+test('metrics count requests by operation and status', async () => {
+  await root.get(`${management}/service-policies?limit=x`)
+  const reply = await root.get('/metrics')
+  expect(reply.status).toBe(200)
+  expect(reply.headers['content-type']).toMatch(/^text\/plain/)
+  expect(reply.text).toMatch(
+    /flotilla_http_requests_total\{operation="listServicePolicies",status="400"\} 1\n/,
+  )
+  expect(reply.text).toMatch(/flotilla_raft_is_leader 1\n/)
+  expect(reply.text).toContain('process_resident_memory_bytes')
+})
+
+test('a page of another origin may ask, by the headers and methods that the API knows', async () => {
+  const reply = await anonymous.get(`${client}/version`, { origin: 'https://console.example' })
+  expect(reply.headers['access-control-allow-origin']).toBe('*')
+  expect(reply.headers['access-control-allow-credentials']).toBe('true')
+  expect(
+    (await anonymous.get(`${client}/version`)).headers['access-control-allow-origin'],
+  ).toBeUndefined()
+  const ask = (method: string, headers = '') =>
+    anonymous.call('OPTIONS', `${management}/services`, undefined, {
+      origin: 'https://console.example',
+      ...(method === '' ? {} : { 'access-control-request-method': method }),
+      ...(headers === '' ? {} : { 'access-control-request-headers': headers }),
+    })
+  const patch = await ask('PATCH', 'Content-Type, zt-session, net-session')
+  expect(patch.status).toBe(200)
+  expect(patch.headers['access-control-allow-methods']).toBe('PATCH')
+  expect(patch.headers['access-control-allow-headers']).toBe(
+    'content-type, zt-session, net-session',
+  )
+  expect((await ask('GET')).headers['access-control-allow-methods']).toBeUndefined()
+  expect((await ask('')).status).toBe(400)
+  expect((await ask('TRACE')).status).toBe(405)
+  expect((await ask('GET', 'x-other')).status).toBe(403)
+})

@@ -1,0 +1,197 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { CallerOf, client, management } from './support/caller.ts'
+import { admin, startController, user } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let root: CallerOf
+
+beforeEach(async () => {
+  controller = await startController()
+  root = new CallerOf(controller)
+  await root.logIn(admin)
+})
+
+afterEach(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+const minute = 60_000
+const current = `${management}/current-api-session`
+
+interface Session {
+  readonly id: string
+  readonly token: string
+  readonly expiresAt: string
+  readonly expirationSeconds: number
+  readonly lastActivityAt: string
+  readonly cachedLastActivityAt: string
+  readonly [key: string]: unknown
+}
+
+/** Runs what the controller would run by the clock, and waits for it. */
+async function flush(): Promise<void> {
+  controller.scheduler.runs.get(minute)?.()
+  await Promise.resolve()
+}
+async function sweep(): Promise<void> {
+  controller.scheduler.runs.get(5000)?.()
+  await Promise.resolve()
+}
+
+test('a log-in answers with the session, its token in both headers and its end', async () => {
+  const alice = new CallerOf(controller)
+  const reply = await alice.call('POST', `${client}/authenticate?method=password`, {
+    ...user,
+    configTypes: ['nothing', 'all'],
+    envInfo: { OS: 'linux', arch: 'x64', deviceId: 'd1' },
+    sdkInfo: { appID: 'my app', version: 'v1' },
+  })
+  expect(reply.status).toBe(200)
+  const session = reply.body.data as Session
+  expect(session).toMatchObject({
+    identityId: 'alice-id',
+    authenticatorId: 'alice-updb',
+    identity: { entity: 'identities', id: 'alice-id', name: 'Alice' },
+    configTypes: ['all'],
+    ipAddress: '127.0.0.1',
+    authQueries: [],
+    isMfaRequired: false,
+    isMfaComplete: false,
+    expirationSeconds: 1800,
+    expiresAt: '2026-01-02T03:34:05.670Z',
+  })
+  expect(session.token).toBe(controller.tokenOf(session.id))
+  expect(reply.headers['zt-session']).toBe(session.token)
+  expect(reply.headers['net-session']).toBe(session.token)
+  expect(reply.headers['expiration-seconds']).toBe('1800')
+  expect(reply.headers['expires-at']).toBe('2026-01-02 03:34:05.67 +0000 UTC')
+  const info = await root.get(`${management}/identities/alice-id`)
+  expect(info.body.data).toMatchObject({
+    envInfo: { os: 'linux', arch: 'x64' },
+    sdkInfo: { appId: 'my app', version: 'v1' },
+  })
+  alice.token = session.token
+  const me = await alice.get(`${client}/current-identity`)
+  expect(me.body.data).toMatchObject({
+    id: 'alice-id',
+    _links: { self: { href: './current-identity' } },
+  })
+  for (const header of ['zt-session', 'net-session']) {
+    const answer = await new CallerOf(controller).get(`${client}/current-api-session`, {
+      [header]: session.token,
+    })
+    expect(answer.status).toBe(200)
+  }
+})
+
+test('the token stands in no command and no record', async () => {
+  const { token } = root
+  const kept = JSON.stringify([
+    controller.machine.list('apiSession', {}).records,
+    controller.cluster.proposals.map(({ payload }) => Buffer.from(payload).toString('latin1')),
+  ])
+  const mac = (token ?? '').split('.')[2] ?? ''
+  expect(mac).toHaveLength(43)
+  expect(kept).not.toContain(mac)
+  expect(kept).not.toContain(admin.password)
+})
+
+test('logging out ends the session at once', async () => {
+  expect((await root.call('DELETE', current)).status).toBe(200)
+  const reply = await root.get(current)
+  expect(reply.status).toBe(401)
+  expect(reply.headers['www-authenticate']).toContain('error="invalid"')
+})
+
+test('a session ends by inactivity, and every use of it counts as activity', async () => {
+  for (let use = 0; use < 3; use += 1) {
+    controller.clock.advance(29 * minute)
+    expect((await root.get(current)).status).toBe(200)
+  }
+  const { expiresAt } = (await root.get(current)).body.data as Session
+  expect(Date.parse(expiresAt)).toBe(controller.clock.nowMs() + 30 * minute)
+  controller.clock.advance(30 * minute + 1)
+  const reply = await root.get(current)
+  expect(reply.status).toBe(401)
+  expect(reply.headers['www-authenticate']).toContain('error="expired"')
+})
+
+test('activity is spread in batches, and only where it moved by more than half a minute', async () => {
+  const touches = () =>
+    controller.cluster.proposals.filter(({ kind }) => kind === CommandKind.SESSION_TOUCH)
+  controller.clock.advance(29_000)
+  await root.get(current)
+  await flush()
+  expect(touches()).toHaveLength(0)
+  controller.clock.advance(2000)
+  await root.get(current)
+  await flush()
+  expect(touches()).toHaveLength(1)
+  const session = (await root.get(current)).body.data as Session
+  expect(session.lastActivityAt).toBe(new Date(controller.clock.nowMs()).toISOString())
+  await flush()
+  expect(touches()).toHaveLength(1)
+})
+
+test('the leader removes sessions that ended, once it has led long enough to know what others saw', async () => {
+  await new CallerOf(controller).logIn(user)
+  expect(controller.machine.count('apiSession')).toBe(2)
+  controller.clock.advance(40 * minute)
+  await sweep()
+  expect(controller.machine.count('apiSession')).toBe(2)
+  controller.clock.advance(2 * minute)
+  await sweep()
+  expect(controller.machine.count('apiSession')).toBe(0)
+})
+
+test('a session used here is not removed, whatever the log knows of it', async () => {
+  await sweep()
+  controller.clock.advance(29 * minute)
+  await root.get(current)
+  controller.clock.advance(29 * minute)
+  await sweep()
+  expect(controller.machine.count('apiSession')).toBe(1)
+  expect((await root.get(current)).status).toBe(200)
+})
+
+test('a controller out of contact honours sessions for a quarter of an hour', async () => {
+  controller.cluster.contactMs = 15 * minute
+  expect((await root.get(current)).status).toBe(200)
+  controller.cluster.contactMs = 15 * minute + 1
+  const reply = await root.get(current)
+  expect(reply.status).toBe(503)
+  expect(reply.body.error?.code).toBe('CLUSTER_NO_LEADER')
+})
+
+test('an administrator lists and ends sessions, and sees the token of its own alone', async () => {
+  const alice = new CallerOf(controller)
+  const mine = (await alice.logIn(user)).body.data as Session
+  const list = (await root.get(`${management}/api-sessions`)).body.data as Session[]
+  expect(list).toHaveLength(2)
+  for (const { id, token } of list) expect(token).toBe(id === mine.id ? mine.id : root.token)
+  const filter = encodeURIComponent('identity = "alice-id"')
+  const found = await root.get(`${management}/api-sessions?filter=${filter}`)
+  expect(found.body.meta?.pagination?.totalCount).toBe(1)
+  const url = `${management}/api-sessions/${mine.id}`
+  expect(((await root.get(url)).body.data as Session).token).toBe(mine.id)
+  expect((await root.call('DELETE', url)).status).toBe(200)
+  expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
+  expect((await root.get(url)).status).toBe(404)
+  expect((await root.call('DELETE', url)).status).toBe(404)
+})
+
+test('after ten wrong passwords even the right one waits, and the answer says how long', async () => {
+  const guesser = new CallerOf(controller)
+  for (let guess = 0; guess < 10; guess += 1) {
+    expect((await guesser.logIn({ ...user, password: 'a wrong guess' })).status).toBe(401)
+  }
+  const held = await guesser.logIn(user)
+  expect(held.status).toBe(429)
+  expect(held.body.error?.code).toBe('SERVER_TOO_MANY_REQUESTS')
+  expect(held.headers['retry-after']).toBe('1')
+  controller.clock.advance(1000)
+  expect((await guesser.logIn(user)).status).toBe(200)
+})
