@@ -1,0 +1,54 @@
+import type { RestoredLog } from '../raft/types.ts'
+import type { FileDisk } from './file-disk.ts'
+import { lockDataFolder } from './folder-lock.ts'
+import { readIdentity, type DataIdentity } from './identity.ts'
+import { LevelStateStore, type StateStoreOptions } from './level-state-store.ts'
+import { openLog, type LogOptions } from './open-log.ts'
+
+export interface DataFolderOptions {
+  readonly log?: Omit<LogOptions, 'statePosition'>
+  readonly state?: StateStoreOptions
+}
+
+export interface DataFolder {
+  readonly identity: DataIdentity
+  readonly restored: RestoredLog
+  readonly disk: FileDisk
+  readonly stateStore: LevelStateStore
+  /** Bytes of a torn write that were cut from the end of the log. */
+  readonly cutBytes: number
+  close(): Promise<void>
+}
+
+/**
+ * Opens all of a formed data folder on this thread. A program that gives the log a thread of its own does the same in
+ * pieces: `lockDataFolder` and `LevelStateStore.open` here, then `openLog` there with the mark's position.
+ * @throws {StoreError} with everything closed again.
+ */
+export async function openDataFolder(
+  dir: string,
+  options: DataFolderOptions = {},
+): Promise<DataFolder> {
+  // Before the lock, which would make a folder where there is none.
+  readIdentity(dir)
+  const lock = await lockDataFolder(dir)
+  try {
+    const stateStore = await LevelStateStore.open(dir, options.state)
+    try {
+      const statePosition = stateStore.mark()?.position ?? null
+      const { identity, restored, disk, cutBytes } = openLog(dir, { ...options.log, statePosition })
+      const close = async (): Promise<void> => {
+        disk.closeNow()
+        await stateStore.close()
+        await lock.release()
+      }
+      return { identity, restored, disk, stateStore, cutBytes, close }
+    } catch (error) {
+      await stateStore.close()
+      throw error
+    }
+  } catch (error) {
+    await lock.release()
+    throw error
+  }
+}

@@ -1,0 +1,49 @@
+import { ClassicLevel } from 'classic-level'
+import { asStoreError, corrupt, StoreError } from './errors.ts'
+
+export type LevelDatabase = ClassicLevel<string, string>
+
+/** Small caches: the state is read once, at the start; afterwards LevelDB is only written. */
+const CACHE_BYTES = 1024 * 1024
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
+}
+
+/** What a LevelDB error means to the operator. It tells a full disk only in its text, which is strerror's. */
+export function asLevelError(error: unknown, doing: string, path: string): Error {
+  if (error instanceof StoreError) return error
+  const inner =
+    codeOf(error) === 'LEVEL_DATABASE_NOT_OPEN' &&
+    error instanceof Error &&
+    error.cause instanceof Error
+      ? error.cause
+      : error
+  const text = inner instanceof Error ? inner.message : String(inner)
+  const code = codeOf(inner)
+  if (code === 'LEVEL_CORRUPTION') return corrupt(path, `the state is damaged (${text})`)
+  if (code === 'LEVEL_LOCKED') {
+    return new StoreError('IN_USE', path, `${path} is in use by another process.`, inner)
+  }
+  if (code.endsWith('_NOT_OPEN')) {
+    return new StoreError('CLOSED', path, `cannot ${doing} ${path}: it was closed.`, inner)
+  }
+  if (/No space left|quota exceeded/i.test(text)) {
+    return asStoreError(Object.assign(new Error(text), { code: 'ENOSPC' }), doing, path)
+  }
+  if (/Permission denied|Read-only file system/i.test(text)) {
+    return asStoreError(Object.assign(new Error(text), { code: 'EACCES' }), doing, path)
+  }
+  return asStoreError(inner, doing, path)
+}
+
+/** @throws {StoreError} */
+export async function openDatabase(path: string): Promise<LevelDatabase> {
+  const database: LevelDatabase = new ClassicLevel(path, { cacheSize: CACHE_BYTES })
+  try {
+    await database.open()
+  } catch (error) {
+    throw asLevelError(error, 'open', path)
+  }
+  return database
+}

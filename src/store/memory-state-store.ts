@@ -1,0 +1,146 @@
+import { assert } from '../lib/assert.ts'
+import type {
+  StateStore,
+  StoreMark,
+  StoreReceiver,
+  StoreRecord,
+  StoreSnapshot,
+} from '../ports/state-store.ts'
+import { StoreError } from './errors.ts'
+import {
+  assertRecord,
+  CHUNK_BYTES_DEFAULT,
+  encodeSnapshot,
+  SnapshotDecoder,
+  type FullRecord,
+} from './snapshot-stream.ts'
+
+/** What stays when the store is closed or its process ends. */
+export interface MemoryState {
+  records: Map<string, string>
+  mark: StoreMark | null
+}
+
+/** The state store in memory, for tests and the simulator. A write is durable at once, in the {@link MemoryState}. */
+export class MemoryStateStore implements StateStore {
+  readonly #state: MemoryState
+  readonly #chunkBytes: number
+  #isClosed = false
+  #isReceiving = false
+  /** A snapshot or a reader holds the map, so the next write must leave it alone. */
+  #isShared = false
+
+  constructor(
+    state: MemoryState = { records: new Map(), mark: null },
+    options: { readonly chunkBytes?: number } = {},
+  ) {
+    this.#state = state
+    this.#chunkBytes = options.chunkBytes ?? CHUNK_BYTES_DEFAULT
+  }
+
+  mark(): StoreMark | null {
+    return this.#state.mark
+  }
+
+  async *records(): AsyncGenerator<FullRecord> {
+    this.#requireOpen()
+    yield* sorted(this.#state.records)
+  }
+
+  async write(records: readonly StoreRecord[], mark: StoreMark): Promise<void> {
+    this.#requireOpen()
+    for (const record of records) assertRecord(record)
+    if (this.#isShared) this.#state.records = new Map(this.#state.records)
+    this.#isShared = false
+    for (const { key, value } of records) {
+      if (value === null) this.#state.records.delete(key)
+      else this.#state.records.set(key, value)
+    }
+    this.#state.mark = mark
+  }
+
+  async snapshot(): Promise<StoreSnapshot> {
+    this.#requireOpen()
+    const { records, mark } = this.#state
+    this.#isShared = true
+    if (mark === null) {
+      throw new StoreError('MISSING', 'memory', 'the store is empty: there is nothing to send yet.')
+    }
+    const batches = async function* (): AsyncGenerator<FullRecord[]> {
+      yield sorted(records)
+    }
+    return {
+      mark,
+      chunks: () => encodeSnapshot(mark, batches(), this.#chunkBytes),
+      close: async () => {},
+    }
+  }
+
+  async receive(): Promise<StoreReceiver> {
+    this.#requireOpen()
+    assert(!this.#isReceiving, 'one snapshot is received at a time')
+    this.#isReceiving = true
+    return new MemoryReceiver(this.#state, () => {
+      this.#isReceiving = false
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+  }
+
+  #requireOpen(): void {
+    if (this.#isClosed) throw new StoreError('CLOSED', 'memory', 'the store was closed.')
+  }
+}
+
+/** By ascending UTF-8 bytes of the key, as LevelDB has them; UTF-16 order differs beyond the basic plane. */
+function sorted(records: ReadonlyMap<string, string>): FullRecord[] {
+  return [...records]
+    .map(([key, value]) => ({ bytes: Buffer.from(key, 'utf8'), record: { key, value } }))
+    .sort((a, b) => a.bytes.compare(b.bytes))
+    .map(({ record }) => record)
+}
+
+class MemoryReceiver implements StoreReceiver {
+  readonly #target: MemoryState
+  readonly #ended: () => void
+  readonly #decoder = new SnapshotDecoder()
+  readonly #records = new Map<string, string>()
+  #mark: StoreMark | null = null
+  #state: 'receiving' | 'failed' | 'finished' | 'over' = 'receiving'
+
+  constructor(target: MemoryState, ended: () => void) {
+    this.#target = target
+    this.#ended = ended
+  }
+
+  async write(chunk: Uint8Array): Promise<void> {
+    assert(this.#state === 'receiving', `a snapshot that is ${this.#state} takes no more`)
+    this.#state = 'failed'
+    for (const { key, value } of this.#decoder.push(chunk.slice())) this.#records.set(key, value)
+    this.#state = 'receiving'
+  }
+
+  async finish(): Promise<StoreMark> {
+    assert(this.#state === 'receiving', `a snapshot that is ${this.#state} takes no more`)
+    this.#state = 'failed'
+    this.#mark = this.#decoder.finish()
+    this.#state = 'finished'
+    return this.#mark
+  }
+
+  async swap(): Promise<void> {
+    assert(this.#state === 'finished', 'only a finished snapshot is swapped in')
+    this.#state = 'over'
+    this.#target.records = this.#records
+    this.#target.mark = this.#mark
+    this.#ended()
+  }
+
+  async abandon(): Promise<void> {
+    if (this.#state === 'over') return
+    this.#state = 'over'
+    this.#ended()
+  }
+}

@@ -1,0 +1,41 @@
+import type { StoreMark } from '../ports/state-store.ts'
+
+export const STATE_FORMAT = 1
+
+/** The text under which a mark lies in a store and travels in a snapshot. */
+export function encodeMark(mark: StoreMark): string {
+  const { position, timeMs, configuration, digest, entitiesDigest } = mark
+  const { term, index } = position
+  return JSON.stringify({
+    format: STATE_FORMAT,
+    term,
+    index,
+    timeMs,
+    configuration,
+    digest,
+    entitiesDigest,
+  })
+}
+
+function isIndex(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
+
+/** @returns null: no mark; a number: the format of a newer program. */
+export function decodeMark(text: string): StoreMark | number | null {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return null
+  }
+  if (typeof value !== 'object' || value === null) return null
+  const found = value as Record<string, unknown>
+  const { format, term, index, timeMs, configuration, digest, entitiesDigest } = found
+  if (!isIndex(format)) return null
+  if (format > STATE_FORMAT) return format
+  if (!isIndex(term) || !isIndex(index) || !isIndex(timeMs)) return null
+  if (typeof configuration !== 'string' || typeof digest !== 'string') return null
+  if (typeof entitiesDigest !== 'string') return null
+  return { position: { term, index }, timeMs, configuration, digest, entitiesDigest }
+}

@@ -1,0 +1,175 @@
+import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { RestoredLog } from '../../src/raft/types.ts'
+import type { FileDisk } from '../../src/store/file-disk.ts'
+import { formDataFolder } from '../../src/store/form-data-folder.ts'
+import { openLog } from '../../src/store/open-log.ts'
+import { entry, someEntries, summary } from './support/entries.ts'
+import { formedFolder, identity, smallLog, temporaryFolder } from './support/folders.ts'
+import { watchedFileSystem } from './support/power-cut.ts'
+
+// Method: before each call that changes the disk, the folder is copied as a crash would leave it; each copy must open.
+
+function crashPoints(
+  prepare: (disk: FileDisk) => void,
+  work: (disk: FileDisk) => void,
+): RestoredLog[] {
+  const dir = formedFolder()
+  const files = watchedFileSystem()
+  const { disk } = openLog(dir, { ...smallLog, files })
+  disk.onFailed = (error) => {
+    throw error
+  }
+  prepare(disk)
+  const found: RestoredLog[] = []
+  files.onChange = () => found.push(afterCrash(dir))
+  work(disk)
+  files.onChange = () => {}
+  found.push(afterCrash(dir))
+  disk.closeNow()
+  return found
+}
+
+/** What a start finds there, and again what the start after that finds, having written on. */
+function afterCrash(dir: string): RestoredLog {
+  const copy = join(temporaryFolder(), 'data')
+  cpSync(dir, copy, { recursive: true })
+  const { disk, restored } = openLog(copy, smallLog)
+  const next = restored.base.index + restored.entries.length + 1
+  const more = entry(next, 99)
+  disk.write({ token: 1, hardState: null, entries: [more], commit: 0 })
+  disk.closeNow()
+  const again = openLog(copy, smallLog)
+  expect(summary(again.restored.entries)).toEqual(summary([...restored.entries, more]))
+  expect(again.restored.base).toEqual(restored.base)
+  again.disk.closeNow()
+  rmSync(copy, { recursive: true })
+  return restored
+}
+
+const large = someEntries(1, 60, 1, 1500)
+
+function fill(disk: FileDisk): void {
+  disk.write({ token: 1, hardState: { term: 1, votedFor: 'a' }, entries: large, commit: 60 })
+  disk.flush()
+}
+
+test('a crash at any step of a reset leaves the old log or the new one', () => {
+  const found = crashPoints(fill, (disk) => {
+    disk.reset({ term: 7, index: 500 }, 2)
+    disk.flush()
+  })
+  const bases = found.map(({ base }) => base.index)
+  expect(new Set(bases)).toEqual(new Set([0, 500]))
+  expect(bases).toEqual([...bases].sort((a, b) => a - b))
+  for (const { base, entries, hardState, commit } of found) {
+    expect(summary(entries)).toEqual(summary(base.index === 0 ? large : []))
+    expect(hardState).toEqual({ term: 1, votedFor: 'a' })
+    if (base.index === 500) expect(commit).toBe(500)
+  }
+})
+
+test('a crash at any step of a compaction loses no entry after its position', () => {
+  const found = crashPoints(fill, (disk) => disk.compact({ term: 1, index: 45 }))
+  expect(new Set(found.map(({ base }) => base.index)).size).toBe(2)
+  for (const { base, entries } of found) {
+    expect(base.index).toBeLessThanOrEqual(45)
+    expect(summary(entries)).toEqual(summary(large.slice(base.index)))
+  }
+})
+
+test('a crash at any step of appending over several segments keeps a prefix, and all that was durable before', () => {
+  const found = crashPoints(
+    (disk) => {
+      disk.write({ token: 1, hardState: null, entries: large.slice(0, 5), commit: 5 })
+      disk.flush()
+    },
+    (disk) => {
+      disk.write({ token: 2, hardState: null, entries: large.slice(5), commit: 5 })
+      disk.flush()
+    },
+  )
+  expect(found.length).toBeGreaterThan(20)
+  for (const { entries } of found) {
+    expect(entries.length).toBeGreaterThanOrEqual(5)
+    expect(summary(entries)).toEqual(summary(large.slice(0, entries.length)))
+  }
+  expect(found.at(-1)?.entries.length).toBe(60)
+})
+
+test('a crash at any step of a replacement reaching back leaves the old tail, or a prefix with the new one', () => {
+  const replacement = someEntries(10, 30, 2, 1500)
+  const found = crashPoints(
+    (disk) => {
+      disk.write({ token: 1, hardState: null, entries: large, commit: 9 })
+      disk.flush()
+    },
+    (disk) => {
+      disk.write({
+        token: 2,
+        hardState: { term: 2, votedFor: null },
+        entries: replacement,
+        commit: 9,
+      })
+      disk.flush()
+    },
+  )
+  let old = 0
+  for (const { entries } of found) {
+    const replaced = entries.filter(({ term }) => term === 2).length
+    if (replaced === 0) old += 1
+    const expected =
+      replaced === 0 ? large : [...large.slice(0, 9), ...replacement.slice(0, replaced)]
+    expect(summary(entries)).toEqual(summary(expected))
+  }
+  expect(old).toBeGreaterThan(2)
+  expect(found.at(-1)?.entries.length).toBe(39)
+})
+
+test('entries never lie on disk before the term that came with them', () => {
+  const found = crashPoints(
+    () => {},
+    (disk) => {
+      for (const term of [1, 2, 3]) {
+        const entries = someEntries(term * 2 - 1, 2, term)
+        disk.write({ token: term, hardState: { term, votedFor: null }, entries, commit: 0 })
+      }
+      disk.flush()
+    },
+  )
+  for (const { hardState, entries } of found) {
+    expect(hardState.term).toBeGreaterThanOrEqual(entries.at(-1)?.term ?? 0)
+    // Writes are taken in order: a term is on disk only after the entries that were written before it.
+    expect(entries.length).toBeGreaterThanOrEqual((hardState.term - 1) * 2)
+  }
+  expect(found.at(-1)?.entries.length).toBe(6)
+})
+
+test('a crash at any step of forming leaves no data folder or a whole one, and forming can be tried again', () => {
+  const parent = temporaryFolder()
+  const dir = join(parent, 'data')
+  const entries = someEntries(1, 2)
+  const files = watchedFileSystem()
+  const copies: string[] = []
+  files.onChange = () => {
+    const copy = temporaryFolder()
+    cpSync(parent, copy, { recursive: true })
+    copies.push(copy)
+  }
+  formDataFolder(dir, { ...identity, entries }, { ...smallLog, files })
+  files.onChange('', '')
+  expect(copies.length).toBeGreaterThan(20)
+  let whole = 0
+  for (const copy of copies) {
+    const formed = join(copy, 'data')
+    if (existsSync(formed)) whole += 1
+    else formDataFolder(formed, { ...identity, entries }, smallLog)
+    const { disk, restored } = openLog(formed, smallLog)
+    expect(restored).toMatchObject({ entries, commit: 2, boot: 1 })
+    disk.closeNow()
+    expect(readdirSync(copy)).toEqual(['data'])
+  }
+  expect(whole).toBeGreaterThan(0)
+  expect(whole).toBeLessThan(copies.length)
+})

@@ -1,0 +1,17 @@
+import { MemoryStateStore, type MemoryState } from '../../src/store/memory-state-store.ts'
+import { stateStoreSuite, type OpenedStore } from './state-store-suite.ts'
+
+const chunkBytes = 4096
+
+function harness(state: MemoryState): OpenedStore {
+  const store = new MemoryStateStore(state, { chunkBytes })
+  return {
+    store,
+    reopen: async () => {
+      await store.close()
+      return harness(state)
+    },
+  }
+}
+
+stateStoreSuite('memory store', chunkBytes, async () => harness({ records: new Map(), mark: null }))

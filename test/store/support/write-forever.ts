@@ -1,0 +1,12 @@
+// Run as a process of its own, to be killed: writes batch after batch, each of ten records that hold its number, and
+// prints the number once the batch is said to be durable.
+import { LevelStateStore } from '../../../src/store/level-state-store.ts'
+
+const store = await LevelStateStore.open(process.argv[2] ?? '', { freeBytesMin: 0 })
+for (let number = (store.mark()?.position.index ?? 0) + 1; ; number += 1) {
+  const records = Array.from({ length: 10 }, (_, key) => ({ key: `${key}`, value: `${number}` }))
+  const position = { term: 1, index: number }
+  const rest = { timeMs: 0, configuration: '', digest: '', entitiesDigest: '' }
+  await store.write(records, { position, ...rest })
+  process.stdout.write(`${number}\n`)
+}
