@@ -80,13 +80,19 @@ export class StateMachine implements Machine, StateView {
     }
   }
 
-  persistedMark(): { readonly position: Position; readonly configuration: Configuration } {
+  persistedMark(): {
+    readonly position: Position
+    readonly configuration: Configuration
+    readonly timeMs: number
+  } {
     const mark = this.#parts.store.mark()
     if (mark === null) {
-      return { position: { term: 0, index: 0 }, configuration: create(ConfigurationSchema) }
+      const configuration = create(ConfigurationSchema)
+      return { position: { term: 0, index: 0 }, configuration, timeMs: 0 }
     }
     const bytes = Uint8Array.from(Buffer.from(mark.configuration, 'base64'))
-    return { position: mark.position, configuration: fromBinary(ConfigurationSchema, bytes) }
+    const configuration = fromBinary(ConfigurationSchema, bytes)
+    return { position: mark.position, configuration, timeMs: mark.timeMs }
   }
 
   apply(entry: Entry): AppliedEntry {

@@ -1,0 +1,350 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
+import { describe, expect, test } from 'vitest'
+import { normalise } from '../../src/entities/normalise.ts'
+import { operationsOf } from '../../src/entities/operations.ts'
+import { entities, entitiesByName, entityNamed } from '../../src/entities/registry.ts'
+import { detailSchema, requestSchema } from '../../src/entities/schema.ts'
+import { Reader } from '../../src/fsm/reader.ts'
+import type { JsonObject } from '../../src/lib/canonical-json.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import { formedState, identity, policy, service, startMs } from '../fsm/support/log.ts'
+
+const modes = ['create', 'replace', 'patch'] as const
+
+function newAjv(): Ajv2020 {
+  const ajv = new Ajv2020({ allowUnionTypes: true, strictRequired: false })
+  formats.default(ajv)
+  return ajv
+}
+
+describe('every descriptor', () => {
+  test.each(entities.map((entity) => [entity.name, entity] as const))(
+    '%s holds together',
+    (_name, entity) => {
+      const names = entity.symbols.map(({ name }) => name)
+      expect(new Set(names).size).toBe(names.length)
+      for (const name of names) expect(name).toMatch(/^[A-Za-z][A-Za-z_]*(\.[A-Za-z][A-Za-z_-]*)*$/)
+      for (const { by } of entity.links) {
+        if (by !== null) expect(Object.keys(entity.fields)).toContain(by.field)
+      }
+      for (const rule of Object.values(entity.lists)) {
+        expect(entitiesByName.has(rule.of)).toBe(true)
+        if (rule.through === 'roles') expect(entity.fields[rule.by ?? '']?.kind).toBe('roleList')
+        if (rule.through === 'policies') {
+          expect(entityNamed(rule.of).fields[rule.by ?? '']?.reference?.to).toBe(entity.name)
+        }
+      }
+      for (const { computed } of Object.values(entity.fields)) {
+        if (computed === null) continue
+        if (computed.from === 'entityRef' || computed.from === 'rolesDisplay') {
+          expect(entity.fields[computed.by]?.reference?.to).toBe(computed.to)
+        }
+        if (computed.from === 'isReferenced' || computed.from === 'byKey') {
+          expect(entityNamed(computed.of).indexes).toContain(computed.by)
+        }
+      }
+      for (const guarded of [entity.refuse.update, entity.refuse.delete]) {
+        for (const field of Object.keys(guarded)) expect(entity.fields[field]?.kind).toBe('boolean')
+      }
+      if (entity.hasRoleFilter) expect(entity.indexes).toContain('roleAttributes')
+    },
+  )
+
+  test.each(entities.map((entity) => [entity.name, entity] as const))(
+    'the schemas of %s compile and are JSON alone',
+    (_name, entity) => {
+      const ajv = newAjv()
+      for (const schema of [
+        ...modes.map((mode) => requestSchema(entity, mode)),
+        detailSchema(entity),
+      ]) {
+        ajv.compile(schema)
+        expect(JSON.parse(JSON.stringify(schema))).toEqual(schema)
+      }
+    },
+  )
+
+  test('link keys are those of the API family', () => {
+    const keys = Object.fromEntries(
+      entities.map((entity) => [entity.collection, entity.links.map(({ key }) => key)]),
+    )
+    expect(keys).toMatchObject({
+      services: ['service-edge-router-policies', 'service-policies', 'terminators', 'configs'],
+      'service-policies': ['services', 'identities', 'posture-checks'],
+      'auth-policies': [],
+      'identity-types': [],
+      authenticators: ['identities'],
+      'api-sessions': ['sessions'],
+    })
+  })
+
+  test('operation ids are unique within an API', () => {
+    for (const api of ['client', 'management']) {
+      const ids = entities.flatMap((entity) =>
+        operationsOf(entity)
+          .filter((operation) => operation.api === api)
+          .map(({ operationId }) => operationId),
+      )
+      expect(new Set(ids).size).toBe(ids.length)
+    }
+  })
+})
+
+interface Contract {
+  readonly operations: readonly {
+    readonly method: string
+    readonly path: string
+    readonly operationId: string
+    readonly responses: Readonly<Record<string, unknown>>
+    readonly body?: { readonly schema: { readonly $ref: string } }
+  }[]
+  readonly definitions: Readonly<Record<string, JsonObject>>
+}
+
+const contractFolder = process.env['FLOTILLA_CONTRACT'] ?? resolve('../shared/contract')
+
+describe.skipIf(!existsSync(contractFolder))('the contract of the API family', () => {
+  const contracts = Object.fromEntries(
+    ['client', 'management'].map((api) => [
+      api,
+      JSON.parse(readFileSync(resolve(contractFolder, `${api}.json`), 'utf8')) as Contract,
+    ]),
+  )
+  const operations = entities.flatMap((entity) => operationsOf(entity))
+
+  test.each(
+    operations.map((operation) => [operation.api, operation.operationId, operation] as const),
+  )(
+    'has the %s operation %s with the same method, path, body and statuses',
+    (api, operationId, operation) => {
+      const theirs = contracts[api]?.operations.find((other) => other.operationId === operationId)
+      expect(theirs).toMatchObject({ method: operation.method, path: operation.path })
+      const body = contracts[api]?.definitions[theirs?.body?.schema.$ref ?? '']
+      const ours = operation.request?.schema
+      expect(Object.keys((ours?.['properties'] ?? {}) as JsonObject)).toEqual(
+        expect.arrayContaining(Object.keys((body?.['properties'] ?? {}) as JsonObject)),
+      )
+      expect(ours?.['required'] ?? []).toEqual(
+        expect.arrayContaining((body?.['required'] ?? []) as string[]),
+      )
+      const statuses = [operation.success, ...operation.refusals].map(String)
+      expect(statuses).toEqual(expect.arrayContaining(Object.keys(theirs?.responses ?? {})))
+    },
+  )
+
+  test.each([
+    ['service', 'serviceDetail'],
+    ['servicePolicy', 'servicePolicyDetail'],
+    ['identity', 'identityDetail'],
+    ['identityType', 'identityTypeDetail'],
+    ['authPolicy', 'authPolicyDetail'],
+    ['authenticator', 'authenticatorDetail'],
+    ['apiSession', 'apiSessionDetail'],
+  ])('the detail of %s has every field of %s', (name, definition) => {
+    const theirs = contracts['management']?.definitions[definition]?.[
+      'allOf'
+    ] as readonly JsonObject[]
+    const names = Object.keys((theirs[1]?.['properties'] ?? {}) as JsonObject)
+    const ours = Object.keys(detailSchema(entityNamed(name))['properties'] as JsonObject)
+    expect(ours).toEqual(
+      expect.arrayContaining([...names, '_links', 'id', 'tags', 'createdAt', 'updatedAt']),
+    )
+  })
+})
+
+test('details shown match the schemas served for them', () => {
+  const { state, log } = formedState()
+  log.create('service', 's1', { ...service('one', ['x']), tags: { a: null, b: 1, c: true } })
+  log.create('identity', 'i1', {
+    ...identity('ann'),
+    externalId: 'e',
+    serviceHostingCosts: { s1: 4 },
+  })
+  log.create('servicePolicy', 'p1', policy('p', ['@admin', '#a'], ['#all']))
+  log.logIn('sess', 'admin', 'admin-updb', '{"os":"linux"}')
+  const reader = new Reader(state, { nowMs: () => startMs, monotonicMs: () => 0 })
+  const ajv = newAjv()
+  let shown = 0
+  for (const entity of entities) {
+    const check = ajv.compile(detailSchema(entity))
+    for (const { record } of state.table(entity.name).rows.values()) {
+      const detail = reader.detail(entity.name, record, 'admin')
+      expect(check(detail), JSON.stringify(check.errors)).toBe(true)
+      expect(JSON.stringify(detail)).not.toContain('argon2id')
+      shown += 1
+    }
+  }
+  expect(shown).toBe(9)
+})
+
+test('a detail says who may do what, and what is linked', () => {
+  const { state, log } = formedState()
+  log.create('service', 's1', service('one'))
+  log.create('servicePolicy', 'p1', policy('p', ['@admin'], ['@s1']))
+  log.create('servicePolicy', 'p2', policy('q', ['@admin'], ['@s1'], { type: 'Bind' }))
+  const nowMs = startMs + 1
+  const reader = new Reader(state, { nowMs: () => nowMs, monotonicMs: () => 0 })
+  const detail = (entity: string, id: string, caller: string): JsonObject => {
+    const record = state.get(entity, id)
+    if (record === undefined) throw new Error('no record')
+    return reader.detail(entity, record, caller)
+  }
+  expect(detail('service', 's1', 'admin')).toMatchObject({
+    permissions: ['Bind', 'Dial'],
+    config: {},
+  })
+  expect(detail('service', 's1', 'nobody')).toMatchObject({
+    permissions: ['Invalid'],
+    postureQueries: [
+      {
+        policyId: 'dummy invalid policy: no posture checks defined',
+        policyType: 'Invalid',
+        isPassing: true,
+      },
+    ],
+  })
+  expect(detail('service', 's1', 'admin')['_links']).toMatchObject({
+    self: { href: './services/s1' },
+    'service-policies': { href: './services/s1/service-policies' },
+  })
+  expect(detail('identity', 'admin', 'admin')).toMatchObject({
+    _links: { 'auth-policies': { href: './auth-policies/default' } },
+    authenticators: { updb: { id: 'admin-updb', username: 'Default Admin' } },
+    disabled: false,
+    hasApiSession: false,
+    type: { entity: 'identity-types', id: 'Default', name: 'Default' },
+    authPolicy: { entity: 'auth-policies', id: 'default' },
+    externalId: null,
+    roleAttributes: [],
+    createdAt: new Date(startMs).toISOString(),
+  })
+  log.logIn('sess')
+  expect(detail('identity', 'admin', 'admin')['hasApiSession']).toBe(true)
+  const admin = { ...state.get('identity', 'admin'), id: 'admin' }
+  state.put('identity', { ...admin, disabledAt: startMs, disabledUntil: startMs + 1 })
+  expect(detail('identity', 'admin', 'admin')).toMatchObject({ disabled: false })
+  state.put('identity', { ...admin, disabledAt: startMs, disabledUntil: null })
+  expect(detail('identity', 'admin', 'admin')).toMatchObject({
+    disabled: true,
+    disabledAt: new Date(startMs).toISOString(),
+  })
+})
+
+describe('request bodies', () => {
+  const services = entityNamed('service')
+  const policies = entityNamed('servicePolicy')
+
+  test('create and replace give zero values to what is absent or null', () => {
+    const zero = {
+      configs: [],
+      maxIdleTimeMillis: 0,
+      name: 'n',
+      roleAttributes: [],
+      tags: {},
+      terminatorStrategy: 'smartrouting',
+    }
+    const body = { name: 'n', encryptionRequired: true, tags: null, terminatorStrategy: '' }
+    expect(normalise(services, 'create', body).fields).toEqual({
+      ...zero,
+      encryptionRequired: true,
+    })
+    expect(normalise(services, 'replace', body)).toEqual({
+      fields: zero,
+      ignoredFields: ['encryptionRequired'],
+    })
+  })
+
+  test('patch takes what is present and not null; maps are replaced whole', () => {
+    const patch = (body: JsonObject): JsonObject => normalise(services, 'patch', body).fields
+    expect(patch({})).toEqual({})
+    expect(patch({ name: null, configs: null, tags: null })).toEqual({})
+    expect(patch({ configs: [], tags: {} })).toEqual({ configs: [], tags: {} })
+    expect(patch({ tags: { a: null } })).toEqual({})
+    expect(patch({ tags: { a: null, b: 'x' } })).toEqual({ tags: { a: null, b: 'x' } })
+    expect(
+      normalise(entityNamed('identity'), 'patch', { externalId: '', authPolicyId: '' }).fields,
+    ).toEqual({
+      externalId: null,
+      authPolicyId: 'default',
+    })
+  })
+
+  test('roles and attributes are sorted, each once', () => {
+    const roles = ['#b', '@z', '#a', '#b']
+    expect(normalise(policies, 'patch', { serviceRoles: roles }).fields).toEqual({
+      serviceRoles: ['#a', '#b', '@z'],
+    })
+    expect(normalise(services, 'patch', { roleAttributes: ['b', 'B', 'a', 'b'] }).fields).toEqual({
+      roleAttributes: ['B', 'a', 'b'],
+    })
+  })
+
+  test('unknown and read-only members are ignored and named, within bounds', () => {
+    const body = JSON.parse(
+      '{"id":"x","permissions":[],"constructor":1,"__proto__":{"a":1},"semantc":2}',
+    ) as JsonObject
+    expect(normalise(services, 'patch', body)).toEqual({
+      fields: {},
+      ignoredFields: ['id', 'permissions', 'constructor', '__proto__', 'semantc'],
+    })
+    const many = Object.fromEntries(
+      Array.from({ length: 500 }, (_, i) => [`${'x'.repeat(500)}${i}`, 1]),
+    )
+    const { ignoredFields } = normalise(services, 'patch', many)
+    expect(ignoredFields).toHaveLength(64)
+    expect(ignoredFields[0]).toHaveLength(128)
+  })
+
+  test.each([
+    ['create', { name: '' }, 'name', 'name is required'],
+    ['patch', { name: '' }, 'name', 'name is required'],
+    [
+      'patch',
+      { roleAttributes: ['ok', '#x'] },
+      'roleAttributes',
+      'role attributes may not be prefixed with #',
+    ],
+    [
+      'patch',
+      { roleAttributes: ['@x'] },
+      'roleAttributes',
+      'role attributes may not be prefixed with @',
+    ],
+    [
+      'patch',
+      { tags: { a: [] } },
+      'tags',
+      'tags values must be a string, a number, a boolean or null',
+    ],
+  ] as const)('%s of %j is refused', (mode, body, field, reason) => {
+    let problem: unknown = null
+    try {
+      normalise(services, mode, body)
+    } catch (error) {
+      problem = error
+    }
+    expect(problem).toBeInstanceOf(Problem)
+    expect(problem).toMatchObject({ code: 'COULD_NOT_VALIDATE', fault: { field, reason } })
+  })
+
+  test('a schema refuses wrong types and bounds, and lets null and unknown members pass', () => {
+    const ajv = newAjv()
+    const create = ajv.compile(requestSchema(services, 'create'))
+    const patch = ajv.compile(requestSchema(policies, 'patch'))
+    expect(create({ name: 'n', encryptionRequired: true, tags: null, more: 1 })).toBe(true)
+    expect(create({ name: 'n' })).toBe(false)
+    expect(create({ name: null, encryptionRequired: true })).toBe(false)
+    expect(create({ name: 7, encryptionRequired: true })).toBe(false)
+    expect(create({ name: 'n', encryptionRequired: 'true' })).toBe(false)
+    expect(create({ name: 'n', encryptionRequired: true, maxIdleTimeMillis: -1 })).toBe(false)
+    expect(create({ name: 'n', encryptionRequired: true, maxIdleTimeMillis: 1.5 })).toBe(false)
+    expect(create({ name: 'n', encryptionRequired: true, terminatorStrategy: 'x' })).toBe(false)
+    expect(create({ name: 'n'.repeat(513), encryptionRequired: true })).toBe(false)
+    expect(patch({ semantic: null, type: 'Bind' })).toBe(true)
+    expect(patch({ semantic: 'anyof' })).toBe(false)
+    expect(patch({ serviceRoles: [1] })).toBe(false)
+  })
+})

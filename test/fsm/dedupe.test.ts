@@ -1,0 +1,144 @@
+import { create } from '@bufbuild/protobuf'
+import { describe, expect, test } from 'vitest'
+import { CommandKind, OriginSchema, RequestIdSchema } from '../../proto/gen/command_pb.ts'
+import type { Origin, RequestId } from '../../proto/gen/command_pb.ts'
+import { OriginWindows, requestAheadMsMax, requestWindowMs } from '../../src/fsm/dedupe.ts'
+import { newUuidv7 } from '../../src/lib/uuid.ts'
+import { LogWriter, formedState, service, startMs } from './support/log.ts'
+
+function origin(sequence: number, lowest: number, boot = 1, store = 1): Origin {
+  return create(OriginSchema, {
+    storeId: new Uint8Array(16).fill(store),
+    boot: BigInt(boot),
+    sequence: BigInt(sequence),
+    lowestOutstanding: BigInt(lowest),
+  })
+}
+
+function request(id: Uint8Array, hash = 1, caller = 'admin'): RequestId {
+  return create(RequestIdSchema, { caller, id, bodyHash: new Uint8Array(32).fill(hash) })
+}
+
+describe('between controllers', () => {
+  const payload = (name: string): Uint8Array => LogWriter.write('service', name, { name })
+
+  test('a command that the log repeats takes effect once, and the repetition has no outcome', () => {
+    const { log, state } = formedState()
+    const first = log.command(CommandKind.ENTITY_CREATE, payload('a'), { origin: origin(1, 1) })
+    expect(first.outcome).toEqual({ ok: true, id: 'a' })
+    expect(first.origin).toEqual({ storeId: '01'.repeat(16), boot: 1, sequence: 1 })
+    log.delete('service', 'a')
+    const again = log.command(CommandKind.ENTITY_CREATE, payload('a'), { origin: origin(1, 1) })
+    expect(again.outcome).toBeNull()
+    expect(state.get('service', 'a')).toBeUndefined()
+  })
+
+  test('commands out of order are each taken once', () => {
+    const windows = new OriginWindows()
+    const taken = [3, 1, 3, 2, 1, 4, 2].map((sequence) =>
+      windows.take('s', 1, sequence, 1, sequence),
+    )
+    expect(taken).toEqual([true, true, false, true, false, true, false])
+    expect(windows.stored('s')).toMatchObject({ floor: 5, ahead: [] })
+  })
+
+  test('a sequence given up is passed over when it arrives after all', () => {
+    const windows = new OriginWindows()
+    expect(windows.take('s', 1, 9, 9, 1)).toBe(true)
+    expect(windows.take('s', 1, 4, 1, 2)).toBe(false)
+  })
+
+  test('a new start of a store begins anew, and its earlier start is over', () => {
+    const windows = new OriginWindows()
+    expect(windows.take('s', 1, 1, 1, 1)).toBe(true)
+    expect(windows.take('s', 2, 1, 1, 2)).toBe(true)
+    expect(windows.take('s', 1, 2, 1, 3)).toBe(false)
+    expect(windows.take('other', 1, 1, 1, 4)).toBe(true)
+  })
+
+  test('the number of stores remembered is bounded; the one not heard of longest makes room', () => {
+    const windows = new OriginWindows()
+    for (let i = 0; i < 300; i += 1) windows.take(`s${i}`, 1, 1, 1, i)
+    expect(windows.stored('s0')).toBeNull()
+    expect(windows.stored('s299')).not.toBeNull()
+  })
+
+  test('gaps far behind are closed rather than kept for ever', () => {
+    const windows = new OriginWindows()
+    for (let i = 2; i < 70_000; i += 1) windows.take('s', 1, i, 1, i)
+    expect(windows.stored('s')).toMatchObject({ floor: 70_000, ahead: [] })
+  })
+})
+
+describe('for callers', () => {
+  test('the same request again is answered with its first outcome and done once', () => {
+    const { log, state } = formedState()
+    const id = newUuidv7(startMs)
+    const first = log.create('service', 's1', service('one'), { request: request(id) })
+    const again = log.create('service', 's2', service('one'), { request: request(id) })
+    expect(again).toEqual(first)
+    expect(state.table('service').rows.size).toBe(1)
+  })
+
+  test('a refusal for good is an outcome like any other', () => {
+    const { log } = formedState()
+    log.create('service', 's1', service('one'))
+    const id = newUuidv7(startMs)
+    const refusal = log.create('service', 's2', service('one'), { request: request(id) })
+    log.delete('service', 's1')
+    expect(log.create('service', 's3', service('one'), { request: request(id) })).toEqual(refusal)
+  })
+
+  test('another body under a used id is refused; another caller is not concerned', () => {
+    const { log } = formedState()
+    const id = newUuidv7(startMs)
+    log.create('service', 's1', service('one'), { request: request(id, 1) })
+    expect(log.create('service', 's2', service('two'), { request: request(id, 2) })).toMatchObject({
+      code: 'REQUEST_ID_REUSED',
+    })
+    const other = request(id, 2, 'ann')
+    expect(log.create('service', 's2', service('two'), { request: other }).ok).toBe(true)
+  })
+
+  test('an id older than the window is refused, and one from the future too', () => {
+    const { log } = formedState()
+    const old = request(newUuidv7(startMs - requestWindowMs - 1))
+    expect(log.create('service', 's1', service('one'), { request: old })).toMatchObject({
+      code: 'REQUEST_ID_EXPIRED',
+    })
+    const edge = request(newUuidv7(startMs - requestWindowMs))
+    expect(log.create('service', 's1', service('one'), { request: edge }).ok).toBe(true)
+    const ahead = request(newUuidv7(startMs + requestAheadMsMax + 1))
+    expect(log.create('service', 's2', service('two'), { request: ahead })).toMatchObject({
+      code: 'COULD_NOT_VALIDATE',
+    })
+  })
+
+  test('no id works a second time once its outcome is forgotten, however far ahead its clock was', () => {
+    const { log, state } = formedState()
+    for (const aheadMs of [-requestWindowMs, 0, requestAheadMsMax]) {
+      const id = request(newUuidv7(log.timeMs + aheadMs))
+      const name = `at ${aheadMs}`
+      expect(log.create('service', `a${aheadMs}`, service(name), { request: id }).ok).toBe(true)
+      log.delete('service', `a${aheadMs}`)
+      const firstMs = log.timeMs
+      for (let step = 1; step <= 30; step += 1) {
+        log.timeMs = firstMs + step * 60_000
+        log.create('service', `b${aheadMs}`, service(name), { request: id })
+        expect(state.get('service', `b${aheadMs}`)).toBeUndefined()
+      }
+    }
+  })
+
+  test('outcomes are forgotten by log time', () => {
+    const { log, state } = formedState()
+    log.create('service', 's1', service('one'), { request: request(newUuidv7(startMs)) })
+    expect(state.requests.size).toBe(1)
+    log.timeMs = startMs + requestWindowMs + requestAheadMsMax
+    log.append('noop', new Uint8Array())
+    expect(state.requests.size).toBe(1)
+    log.timeMs += 1
+    log.append('noop', new Uint8Array())
+    expect(state.requests.size).toBe(0)
+  })
+})

@@ -1,0 +1,155 @@
+import { expect, test } from 'vitest'
+import type { Identity } from '../../src/entities/identity.ts'
+import type { EntityRecord } from '../../src/lib/entity-record.ts'
+import { Reader } from '../../src/fsm/reader.ts'
+import { matches } from '../../src/fsm/roles.ts'
+import type { State } from '../../src/fsm/state.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { formedState, identity, policy, service, startMs } from './support/log.ts'
+
+const clock = { nowMs: () => startMs, monotonicMs: () => 0 }
+
+function record(id: string, roleAttributes: readonly string[]): EntityRecord {
+  return { id, createdAt: 0, updatedAt: 0, revision: 1, roleAttributes }
+}
+
+test.each([
+  [['@a'], 'AllOf', [], true],
+  [['@b'], 'AllOf', ['x'], false],
+  [['#all'], 'AllOf', [], true],
+  [['#x', '#y'], 'AllOf', ['x', 'y', 'z'], true],
+  [['#x', '#y'], 'AllOf', ['x'], false],
+  [['#x', '#y'], 'AnyOf', ['y'], true],
+  [['#x', '#y'], 'AnyOf', ['z'], false],
+  [['@b', '#x', '#y'], 'AllOf', ['x', 'y'], true],
+  [['@b', '#x'], 'AllOf', [], false],
+  [[], 'AllOf', ['x'], false],
+  [[], 'AnyOf', ['x'], false],
+] as const)(
+  'roles %j by %s mean a record with attributes %j: %s',
+  (roles, semantic, own, expected) => {
+    expect(matches(record('a', own), roles, semantic)).toBe(expected)
+  },
+)
+
+test('a service of the fabric alone is matched by no role', () => {
+  const hidden = { ...record('a', ['x']), isFabricOnly: true }
+  expect(matches(hidden, ['#all'], 'AnyOf')).toBe(false)
+  expect(matches(hidden, ['@a', '#x'], 'AnyOf')).toBe(false)
+})
+
+function ids(result: { readonly records: readonly EntityRecord[] } | null): string[] {
+  return (result?.records ?? []).map(({ id }) => id)
+}
+
+/** What policies grant, found the slow way: every policy against every pair. */
+function slowGrants(state: State, identityId: string): Map<string, Set<string>> {
+  const caller = state.get<Identity>('identity', identityId)
+  const grants = new Map<string, Set<string>>()
+  for (const { record: item } of state.table('servicePolicy').rows.values()) {
+    const semantic = String(item['semantic'])
+    if (caller === undefined || !matches(caller, item['identityRoles'] as string[], semantic))
+      continue
+    for (const { record: target } of state.table('service').rows.values()) {
+      if (!matches(target, item['serviceRoles'] as string[], semantic)) continue
+      const types = grants.get(target.id) ?? new Set()
+      grants.set(target.id, types.add(String(item['type'])))
+    }
+  }
+  return grants
+}
+
+test('what the indexes say that policies grant is what every policy says of every pair', () => {
+  const random = seededRandom(11)
+  const { state, log } = formedState()
+  const reader = new Reader(state, clock)
+  const attributes = (): string[] => ['a', 'b', 'c'].filter(() => random.next() < 0.4)
+  const roles = (prefix: string): string[] => {
+    if (random.next() < 0.1) return ['#all']
+    const named = [`@${prefix}${random.integer(0, 14)}`].filter((role) => {
+      const kind = prefix === 's' ? 'service' : 'identity'
+      return random.next() < 0.5 && state.get(kind, role.slice(1)) !== undefined
+    })
+    return [...named, ...attributes().map((name) => `#${name}`)]
+  }
+  for (let round = 0; round < 400; round += 1) {
+    const n = random.integer(0, 14)
+    const semantic = random.next() < 0.5 ? 'AllOf' : 'AnyOf'
+    const type = random.next() < 0.5 ? 'Dial' : 'Bind'
+    const actions = [
+      () => log.create('service', `s${n}`, service(`s${n}`, attributes())),
+      () => log.create('identity', `i${n}`, identity(`i${n}`, attributes())),
+      () =>
+        log.create(
+          'servicePolicy',
+          `p${n}`,
+          policy(`p${n}`, roles('i'), roles('s'), { semantic, type }),
+        ),
+      () => log.patch('servicePolicy', `p${n}`, { serviceRoles: roles('s') }),
+      () => log.patch('identity', `i${n}`, { roleAttributes: attributes() }),
+      () => log.patch('service', `s${n}`, { roleAttributes: attributes() }),
+      () => log.delete('service', `s${n}`),
+      () => log.delete('identity', `i${n}`),
+      () => log.delete('servicePolicy', `p${n}`),
+    ]
+    actions[random.integer(0, round < 60 ? 2 : actions.length - 1)]?.()
+
+    const who = `i${random.integer(0, 14)}`
+    const slow = slowGrants(state, who)
+    const granted = reader.accessibleServices(who, { limit: -1 })
+    expect(ids(granted)).toEqual([...slow.keys()].sort())
+    for (const id of ids(granted)) {
+      expect(reader.permissions(who, id)).toEqual([...(slow.get(id) ?? [])].sort())
+    }
+    const target = `s${random.integer(0, 14)}`
+    const both = [...state.table('identity').rows.keys()].filter((id) =>
+      slowGrants(state, id).has(target),
+    )
+    const services = state.table('service').entity
+    expect(ids(reader.subList(services, target, 'identities', { limit: -1 }))).toEqual(both.sort())
+  }
+})
+
+test('sub-lists lead both ways and narrow by policy type', () => {
+  const { state, log } = formedState()
+  const reader = new Reader(state, clock)
+  log.create('service', 's1', service('one', ['x']))
+  log.create('service', 's2', service('two'))
+  log.create('identity', 'i1', identity('ann', ['y']))
+  log.create('servicePolicy', 'dial', policy('dial', ['#y'], ['#x']))
+  log.create('servicePolicy', 'bind', policy('bind', ['@i1'], ['#all'], { type: 'Bind' }))
+  const identities = state.table('identity').entity
+  const services = state.table('service').entity
+  const policies = state.table('servicePolicy').entity
+  expect(ids(reader.subList(identities, 'i1', 'services', {}))).toEqual(['s1', 's2'])
+  expect(ids(reader.subList(identities, 'i1', 'services', { policyType: 'dial' }))).toEqual(['s1'])
+  expect(ids(reader.subList(identities, 'i1', 'service-policies', {}))).toEqual(['bind', 'dial'])
+  expect(ids(reader.subList(services, 's2', 'service-policies', {}))).toEqual(['bind'])
+  expect(ids(reader.subList(services, 's1', 'identities', { policyType: 'bind' }))).toEqual(['i1'])
+  expect(ids(reader.subList(policies, 'bind', 'services', {}))).toEqual(['s1', 's2'])
+  expect(ids(reader.subList(policies, 'dial', 'identities', {}))).toEqual(['i1'])
+  expect(ids(reader.subList(policies, 'bind', 'services', { filter: 'name = "two"' }))).toEqual([
+    's2',
+  ])
+  expect(reader.subList(policies, 'nope', 'services', {})).toMatchObject({ totalCount: 0 })
+  expect(reader.subList(identities, 'nope', 'services', {})).toBeNull()
+  expect(() => reader.subList(identities, 'i1', 'services', { policyType: 'x' })).toThrow('invalid')
+})
+
+test('role lists are shown by present names, and what names nothing is left out', () => {
+  const { state, log } = formedState()
+  const reader = new Reader(state, clock)
+  log.create('service', 's1', service('one'))
+  log.create('servicePolicy', 'p1', policy('p', ['#a', '@admin'], ['@s1']))
+  log.patch('service', 's1', { name: 'renamed' })
+  const stored = state.get('servicePolicy', 'p1')
+  if (stored === undefined) throw new Error('no policy')
+  expect(reader.detail('servicePolicy', stored, 'admin')).toMatchObject({
+    identityRolesDisplay: [
+      { role: '#a', name: '#a' },
+      { role: '@admin', name: '@Default Admin' },
+    ],
+    serviceRolesDisplay: [{ role: '@s1', name: '@renamed' }],
+    postureCheckRolesDisplay: [],
+  })
+})

@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest'
+import type { ApiSession } from '../../src/entities/api-session.ts'
+import { formedState, identity, startMs } from './support/log.ts'
+
+test('a log-in needs an identity that exists and its own authenticator', () => {
+  const { log } = formedState()
+  log.create('identity', 'i1', identity('ann'))
+  const refusal = { ok: false, code: 'INVALID_AUTH', fault: null, detail: null }
+  expect(log.logIn('s1', 'nobody')).toEqual(refusal)
+  expect(log.logIn('s1', 'i1', 'admin-updb')).toEqual(refusal)
+  expect(log.logIn('s1', 'admin', 'nothing')).toEqual(refusal)
+  expect(log.logIn('s1')).toEqual({ ok: true, id: 's1' })
+})
+
+test('a disabled identity does not log in until its time is over', () => {
+  const { log, state } = formedState()
+  const admin = state.get('identity', 'admin')
+  state.put('identity', {
+    ...admin,
+    id: 'admin',
+    disabledAt: startMs,
+    disabledUntil: startMs + 60_000,
+  })
+  expect(log.logIn('s1')).toMatchObject({ code: 'INVALID_AUTH' })
+  log.timeMs = startMs + 60_000
+  expect(log.logIn('s1').ok).toBe(true)
+  state.put('identity', { ...admin, id: 'admin', disabledAt: startMs, disabledUntil: null })
+  expect(log.logIn('s2')).toMatchObject({ code: 'INVALID_AUTH' })
+})
+
+test('a session id works once', () => {
+  const { log } = formedState()
+  log.logIn('s1')
+  expect(log.logIn('s1')).toMatchObject({ ok: false })
+})
+
+test('what the client tells of itself is kept with its identity', () => {
+  const { log, state } = formedState()
+  log.logIn('s1', 'admin', 'admin-updb', '{"os":"linux"}')
+  log.logIn('s2')
+  expect(state.get('identity', 'admin')).toMatchObject({ envInfo: { os: 'linux' }, sdkInfo: {} })
+})
+
+test('activity moves forward only, and never past log time', () => {
+  const { log, state } = formedState()
+  const last = (): number | null | undefined =>
+    state.get<ApiSession>('apiSession', 's1')?.lastActivityAt
+  log.logIn('s1')
+  log.timeMs = startMs + 10_000
+  log.touch('s1', startMs + 4000)
+  expect(last()).toBe(startMs + 4000)
+  log.touch('s1', startMs + 1000)
+  expect(last()).toBe(startMs + 4000)
+  log.touch('s1', startMs + 99_000)
+  expect(last()).toBe(startMs + 10_000)
+  expect(log.touch('gone', startMs).ok).toBe(true)
+})
+
+test('a session whose activity moved is not expired', () => {
+  const { log, state } = formedState()
+  log.logIn('s1')
+  log.timeMs = startMs + 10_000
+  log.touch('s1', startMs + 5000)
+  expect(log.expire('s1', startMs)).toMatchObject({ ok: false, code: 'REVISION_MOVED' })
+  expect(state.get('apiSession', 's1')).toBeDefined()
+  expect(log.expire('s1', startMs + 5000).ok).toBe(true)
+  expect(state.get('apiSession', 's1')).toBeUndefined()
+})
+
+test('log-out ends the session, once', () => {
+  const { log, state } = formedState()
+  log.logIn('s1')
+  expect(log.logOut('s1')).toEqual({ ok: true, id: 's1' })
+  expect(state.get('apiSession', 's1')).toBeUndefined()
+  expect(log.logOut('s1')).toMatchObject({ code: 'NOT_FOUND' })
+})
+
+test('the sessions of a deleted authenticator end', () => {
+  const { log, state } = formedState()
+  log.logIn('s1')
+  expect(log.delete('authenticator', 'admin-updb').ok).toBe(true)
+  expect(state.get('apiSession', 's1')).toBeUndefined()
+})

@@ -1,0 +1,152 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import {
+  CommandKind,
+  CommandSchema,
+  EntityDeleteSchema,
+  EntityWriteSchema,
+  FormSchema,
+  SessionCreateSchema,
+  SessionDeleteSchema,
+  SessionExpireSchema,
+  SessionTouchSchema,
+} from '../../../proto/gen/command_pb.ts'
+import type { Command } from '../../../proto/gen/command_pb.ts'
+import { normalise } from '../../../src/entities/normalise.ts'
+import { entityNamed } from '../../../src/entities/registry.ts'
+import { apply } from '../../../src/fsm/apply.ts'
+import { formingRecords } from '../../../src/fsm/seed.ts'
+import { State } from '../../../src/fsm/state.ts'
+import { canonicalJson } from '../../../src/lib/canonical-json.ts'
+import type { JsonObject } from '../../../src/lib/canonical-json.ts'
+import type { AppliedEntry } from '../../../src/ports/machine.ts'
+import type { Outcome } from '../../../src/ports/proposer.ts'
+import type { Entry, EntryType } from '../../../src/raft/types.ts'
+
+export const startMs = 1_700_000_000_000
+
+type CommandInput = Partial<Pick<Command, 'origin' | 'request' | 'judgedOn' | 'level'>>
+
+const utf8 = new TextEncoder()
+
+/** Writes a log as controllers would, and hands each entry to whoever applies it. */
+export class LogWriter {
+  readonly entries: Entry[] = []
+  timeMs = startMs
+  readonly #apply: (entry: Entry) => AppliedEntry
+
+  constructor(applyEntry: (entry: Entry) => AppliedEntry) {
+    this.#apply = applyEntry
+  }
+
+  append(type: EntryType, data: Uint8Array): AppliedEntry {
+    const entry = { index: this.entries.length + 1, term: 1, timeMs: this.timeMs, type, data }
+    this.entries.push(entry)
+    return this.#apply(entry)
+  }
+
+  command(kind: number, payload: Uint8Array, input: CommandInput = {}): AppliedEntry {
+    const message = create(CommandSchema, { kind, payload, level: 1, ...input })
+    return this.append('command', toBinary(CommandSchema, message))
+  }
+
+  #outcome(kind: number, payload: Uint8Array, input: CommandInput = {}): Outcome {
+    const { outcome } = this.command(kind, payload, input)
+    if (outcome === null) throw new Error('the command was passed over')
+    return outcome
+  }
+
+  form(): Outcome {
+    const records = formingRecords({
+      adminId: 'admin',
+      adminAuthenticatorId: 'admin-updb',
+      adminName: 'Default Admin',
+      passwordHash: '$argon2id$test',
+    })
+    return this.#outcome(
+      CommandKind.FORM,
+      toBinary(FormSchema, create(FormSchema, { clusterId: 'cluster', records })),
+    )
+  }
+
+  /** The payload as an API would make it; `fields` past the checks of `normalise`. */
+  static write(entity: string, id: string, fields: JsonObject): Uint8Array {
+    const json = utf8.encode(canonicalJson(fields))
+    return toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
+  }
+
+  create(entity: string, id: string, body: JsonObject, input: CommandInput = {}): Outcome {
+    const { fields } = normalise(entityNamed(entity), 'create', body)
+    return this.#outcome(CommandKind.ENTITY_CREATE, LogWriter.write(entity, id, fields), input)
+  }
+
+  replace(entity: string, id: string, body: JsonObject, input: CommandInput = {}): Outcome {
+    const { fields } = normalise(entityNamed(entity), 'replace', body)
+    return this.#outcome(CommandKind.ENTITY_REPLACE, LogWriter.write(entity, id, fields), input)
+  }
+
+  patch(entity: string, id: string, body: JsonObject, input: CommandInput = {}): Outcome {
+    const { fields } = normalise(entityNamed(entity), 'patch', body)
+    return this.#outcome(CommandKind.ENTITY_PATCH, LogWriter.write(entity, id, fields), input)
+  }
+
+  raw(kind: number, entity: string, id: string, fields: JsonObject): Outcome {
+    return this.#outcome(kind, LogWriter.write(entity, id, fields))
+  }
+
+  delete(entity: string, id: string): Outcome {
+    const message = create(EntityDeleteSchema, { entity, id })
+    return this.#outcome(CommandKind.ENTITY_DELETE, toBinary(EntityDeleteSchema, message))
+  }
+
+  logIn(id: string, identityId = 'admin', authenticatorId = 'admin-updb', envInfo = ''): Outcome {
+    const envInfoJson = utf8.encode(envInfo)
+    const init = { id, identityId, authenticatorId, ipAddress: '127.0.0.1', envInfoJson }
+    return this.#outcome(
+      CommandKind.SESSION_CREATE,
+      toBinary(SessionCreateSchema, create(SessionCreateSchema, init)),
+    )
+  }
+
+  logOut(id: string): Outcome {
+    const message = create(SessionDeleteSchema, { id })
+    return this.#outcome(CommandKind.SESSION_DELETE, toBinary(SessionDeleteSchema, message))
+  }
+
+  touch(id: string, atMs: number): Outcome {
+    const message = create(SessionTouchSchema, { marks: [{ id, atMs: BigInt(atMs) }] })
+    return this.#outcome(CommandKind.SESSION_TOUCH, toBinary(SessionTouchSchema, message))
+  }
+
+  expire(id: string, lastActivityMs: number): Outcome {
+    const marks = [{ id, lastActivityMs: BigInt(lastActivityMs) }]
+    return this.#outcome(
+      CommandKind.SESSION_EXPIRE,
+      toBinary(SessionExpireSchema, create(SessionExpireSchema, { marks })),
+    )
+  }
+}
+
+/** A formed cluster's state and the log that made it. */
+export function formedState(): { readonly state: State; readonly log: LogWriter } {
+  const state = new State()
+  const log = new LogWriter((entry) => apply(state, entry))
+  log.form()
+  return { state, log }
+}
+
+export function service(name: string, roleAttributes: readonly string[] = []): JsonObject {
+  return { name, encryptionRequired: true, roleAttributes }
+}
+
+export function identity(name: string, roleAttributes: readonly string[] = []): JsonObject {
+  return { name, isAdmin: false, roleAttributes }
+}
+
+export function policy(
+  name: string,
+  identityRoles: readonly string[],
+  serviceRoles: readonly string[],
+  rest: JsonObject = {},
+): JsonObject {
+  return { name, type: 'Dial', semantic: 'AnyOf', identityRoles, serviceRoles, ...rest }
+}

@@ -1,0 +1,58 @@
+import { seededRandom } from '../../../src/lib/random.ts'
+import { newUuidv7 } from '../../../src/lib/uuid.ts'
+import { create } from '@bufbuild/protobuf'
+import { OriginSchema, RequestIdSchema } from '../../../proto/gen/command_pb.ts'
+import { identity, policy, service } from './log.ts'
+import type { LogWriter } from './log.ts'
+
+/** A long mix of good and bad commands, the same for a seed but for the request ids. */
+export function writeRandomLog(log: LogWriter, seed: number, commands: number): void {
+  const random = seededRandom(seed)
+  const pick = (prefix: string): string => `${prefix}${random.integer(0, 19)}`
+  const attribute = (): string => `a${random.integer(0, 4)}`
+  let sequence = 0
+  const input = (): object => {
+    sequence += 1
+    const origin = create(OriginSchema, {
+      storeId: new Uint8Array(16).fill(random.integer(1, 3)),
+      boot: BigInt(seed),
+      sequence: BigInt(sequence),
+      lowestOutstanding: BigInt(Math.max(1, sequence - 5)),
+    })
+    const bodyHash = new Uint8Array(32).fill(1)
+    const request = create(RequestIdSchema, {
+      caller: 'admin',
+      id: newUuidv7(log.timeMs),
+      bodyHash,
+    })
+    return random.next() < 0.5 ? { origin } : { origin, request }
+  }
+  const actions: readonly (() => unknown)[] = [
+    () => log.create('service', pick('s'), service(pick('service ')), input()),
+    () => log.create('service', pick('s'), service(pick('service '), [attribute()]), input()),
+    () => log.create('identity', pick('i'), identity(pick('identity '), [attribute()]), input()),
+    () =>
+      log.create(
+        'servicePolicy',
+        pick('p'),
+        policy(pick('policy '), [`@${pick('i')}`, `#${attribute()}`], [`#${attribute()}`], {
+          type: random.next() < 0.5 ? 'Dial' : 'Bind',
+        }),
+        input(),
+      ),
+    () => log.patch('service', pick('s'), { roleAttributes: [attribute(), attribute()] }, input()),
+    () => log.replace('service', pick('s'), service(pick('service ')), input()),
+    () => log.patch('servicePolicy', pick('p'), { identityRoles: ['#all'] }, input()),
+    () => log.delete('service', pick('s')),
+    () => log.delete('identity', pick('i')),
+    () => log.logIn(pick('sess')),
+    () => log.touch(pick('sess'), log.timeMs - random.integer(-100, 100)),
+    () => log.logOut(pick('sess')),
+    () => log.append('noop', new Uint8Array()),
+    () => log.append('configuration', Uint8Array.of(random.integer(0, 9))),
+  ]
+  for (let i = 0; i < commands; i += 1) {
+    log.timeMs += random.integer(0, 20_000)
+    actions[random.integer(0, actions.length - 1)]?.()
+  }
+}

@@ -1,0 +1,115 @@
+import type {
+  StateStore,
+  StoreMark,
+  StoreReceiver,
+  StoreRecord,
+  StoreSnapshot,
+} from '../../../src/ports/state-store.ts'
+import type { Schedule } from '../../../src/fsm/waiters.ts'
+
+interface Contents {
+  records: Map<string, string>
+  mark: StoreMark | null
+}
+
+/** A store in memory whose writes can be held back or made to fail. */
+export class TestStore implements StateStore {
+  contents: Contents = { records: new Map(), mark: null }
+  writes = 0
+  failure: Error | null = null
+  /** Writes wait for it. */
+  gate: Promise<void> = Promise.resolve()
+  inFlight = 0
+  inFlightMost = 0
+
+  mark(): StoreMark | null {
+    return this.contents.mark
+  }
+
+  async *records(): AsyncIterable<{ readonly key: string; readonly value: string }> {
+    await Promise.resolve()
+    for (const [key, value] of [...this.contents.records].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      yield { key, value }
+    }
+  }
+
+  async write(records: readonly StoreRecord[], mark: StoreMark): Promise<void> {
+    this.inFlight += 1
+    this.inFlightMost = Math.max(this.inFlightMost, this.inFlight)
+    await this.gate
+    this.inFlight -= 1
+    if (this.failure !== null) throw this.failure
+    for (const { key, value } of records) {
+      if (value === null) this.contents.records.delete(key)
+      else this.contents.records.set(key, value)
+    }
+    this.contents.mark = mark
+    this.writes += 1
+  }
+
+  snapshot(): Promise<StoreSnapshot> {
+    const { mark } = this.contents
+    if (mark === null) throw new Error('nothing was written')
+    const text = JSON.stringify({ mark, records: [...this.contents.records] })
+    return Promise.resolve({
+      mark,
+      async *chunks() {
+        await Promise.resolve()
+        yield new TextEncoder().encode(text)
+      },
+      close: () => Promise.resolve(),
+    })
+  }
+
+  receive(): Promise<StoreReceiver> {
+    let text = ''
+    const read = (): Contents => {
+      const { mark, records } = JSON.parse(text) as {
+        mark: StoreMark
+        records: [string, string][]
+      }
+      return { mark, records: new Map(records) }
+    }
+    return Promise.resolve({
+      write: (chunk) => {
+        text += new TextDecoder().decode(chunk)
+        return Promise.resolve()
+      },
+      finish: () => {
+        const { mark } = read()
+        if (mark === null) throw new Error('no mark')
+        return Promise.resolve(mark)
+      },
+      swap: () => {
+        this.contents = read()
+        return Promise.resolve()
+      },
+      abandon: () => Promise.resolve(),
+    })
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+}
+
+/** Time that moves when the test says so. */
+export class ManualSchedule {
+  #due: { atMs: number; run: () => void }[] = []
+  #nowMs = 0
+
+  readonly schedule: Schedule = (delayMs, run) => {
+    const timer = { atMs: this.#nowMs + delayMs, run }
+    this.#due.push(timer)
+    return () => {
+      this.#due = this.#due.filter((other) => other !== timer)
+    }
+  }
+
+  advance(ms: number): void {
+    this.#nowMs += ms
+    const due = this.#due.filter((timer) => timer.atMs <= this.#nowMs)
+    this.#due = this.#due.filter((timer) => timer.atMs > this.#nowMs)
+    for (const timer of due) timer.run()
+  }
+}
