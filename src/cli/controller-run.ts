@@ -34,6 +34,11 @@ export async function runController(path: string): Promise<void> {
   // A mistake anywhere must end the process with a word, not leave half of it running.
   process.on('uncaughtException', end)
   process.on('unhandledRejection', end)
+  // Counts from the signal on, also when that comes during the start.
+  void stop.requested.then((signal) => {
+    log.info({ signal }, 'controller stops')
+    setTimeout(() => end(new Error('the stop took too long')), STOP_MS_MAX).unref()
+  })
   let controller: Controller
   try {
     controller = await Controller.start({ config, credentials, log, onFatal: end })
@@ -50,9 +55,7 @@ export async function runController(path: string): Promise<void> {
     },
     'controller is up',
   )
-  const signal = await stop.requested
-  log.info({ signal }, 'controller stops')
-  setTimeout(() => end(new Error('the stop took too long')), STOP_MS_MAX).unref()
+  await stop.requested
   await controller.stop()
   removePidFile(path)
   log.info('controller has stopped')

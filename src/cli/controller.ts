@@ -29,6 +29,7 @@ import { programDate, programRevision, programVersion } from './version.ts'
 /** How long a leader that goes away waits for its successor before it stops serving. */
 const HANDOVER_MS_MAX = 2_000
 const POLL_MS = 10
+const MEMBER_POLL_MS = 200
 
 export interface ControllerParts {
   readonly config: ControllerConfig
@@ -89,28 +90,51 @@ export class Controller {
       },
     )
     this.#releases.push(() => machine.close())
-    this.#checkMember(identity, machine)
+    const isChecked = this.#checkMember(identity, machine)
     const gateway = await this.#joinCluster(identity, machine)
+    if (!isChecked) this.#watchMember(identity, machine)
     await this.#serve(gateway, machine)
   }
 
-  /** A folder whose members know another key, or another folder, by this name would be refused by every peer. */
-  #checkMember(identity: DataIdentity, machine: StateMachine): void {
+  /**
+   * A folder whose members know another key, or another folder, by this name would be refused by every peer.
+   * @returns whether the member record was there to compare with; a folder that has never run has it in its log alone.
+   * @throws {CommandFailure}
+   */
+  #checkMember(identity: DataIdentity, machine: StateMachine): boolean {
     const { config, credentials } = this.#parts
     const { configuration } = machine.persistedMark()
     const member = configuration.members.find(({ id }) => id === config.id)
-    if (member === undefined) return
+    if (member === undefined) return false
     if (Buffer.compare(member.storeId, identity.storeId) !== 0) {
       throw new CommandFailure(
         EXIT_FAILED,
         `${config.data} is not the data folder that the cluster knows ${config.id} by; it was restored or copied: replace this member so that it is rebuilt from its peers`,
       )
     }
-    if (Buffer.compare(member.publicKeySha256, credentials.chain[0].publicKeySha256) === 0) return
-    throw new CommandFailure(
-      EXIT_FAILED,
-      `the key of ${config.identity.cert} is not the one that the cluster in ${config.data} knows ${config.id} by; name the certificate of that cluster, or the data folder of this one`,
-    )
+    if (Buffer.compare(member.publicKeySha256, credentials.chain[0].publicKeySha256) !== 0) {
+      throw new CommandFailure(
+        EXIT_FAILED,
+        `the key of ${config.identity.cert} is not the one that the cluster in ${config.data} knows ${config.id} by; name the certificate of that cluster, or the data folder of this one`,
+      )
+    }
+    return true
+  }
+
+  /** For a folder on its first run: its member record is known once the log's beginning is applied and persisted. */
+  #watchMember(identity: DataIdentity, machine: StateMachine): void {
+    const timer = setInterval(() => {
+      try {
+        if (this.#checkMember(identity, machine)) clearInterval(timer)
+      } catch (error) {
+        clearInterval(timer)
+        this.#parts.onFatal(error instanceof Error ? error : new Error(String(error)))
+      }
+    }, MEMBER_POLL_MS)
+    this.#releases.push(() => {
+      clearInterval(timer)
+      return Promise.resolve()
+    })
   }
 
   async #joinCluster(identity: DataIdentity, machine: StateMachine): Promise<Gateway> {

@@ -1,0 +1,158 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { cpSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import { closeSync, rmSync, statSync, writeSync } from 'node:fs'
+import { request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+
+import { askController } from '../../src/cli/admin-client.ts'
+import type { ClusterStatus } from '../../src/cli/cluster-status.ts'
+import type { ControllerPlan, QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
+import { present } from '../../src/lib/assert.ts'
+import { flotilla, layOut } from './support.ts'
+
+// Goal: one controller as a process starts, serves, stops and fails as an operator is told.
+
+// A start takes a second on an idle machine; a busy one must not fail the test.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
+
+let folder = ''
+let plan: QuickstartPlan
+let controller: ControllerPlan
+let started: Running[] = []
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-run-'))
+  plan = await layOut(folder, 1)
+  controller = present(plan.controllers[0], 'ctrl1')
+  started = []
+})
+afterEach(async () => {
+  for (const { child, ended } of started) {
+    child.kill('SIGKILL')
+    await ended
+  }
+  rmSync(folder, { recursive: true, force: true })
+})
+
+interface Running {
+  readonly child: ChildProcess
+  readonly ended: Promise<number | null>
+  output: string
+}
+
+function start(env: NodeJS.ProcessEnv = {}): Running {
+  const child = spawn(flotilla, ['controller', 'run', controller.configPath], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const ended = new Promise<number | null>((done) => child.once('close', done))
+  const running: Running = { child, ended, output: '' }
+  child.stdout.on('data', (chunk: Buffer) => (running.output += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (running.output += chunk.toString()))
+  started.push(running)
+  return running
+}
+
+const leads = async (): Promise<void> => {
+  const status = (await askController(controller.dataFolder, 'status')) as ClusterStatus
+  expect(status.leaderId).toBe('ctrl1')
+}
+const until = (check: () => unknown): Promise<unknown> =>
+  vi.waitFor(check, { timeout: 20_000, interval: 50 })
+
+function versionStatus(): Promise<number | undefined> {
+  const { webPort: port } = controller
+  const ca = readFileSync(join(plan.dir, 'ca.pem'))
+  return new Promise((resolve, reject) => {
+    const path = '/edge/client/v1/version'
+    request({ host: '127.0.0.1', port, path, ca, agent: false }, (answer) => {
+      answer.resume()
+      resolve(answer.statusCode)
+    })
+      .on('error', reject)
+      .end()
+  })
+}
+
+const lastLine = ({ output }: Running): string => output.trimEnd().split('\n').at(-1) ?? ''
+
+test.each(['true', 'false'])(
+  'A controller serves until SIGTERM and leaves neither pid nor socket behind (threads: %s)',
+  async (threads) => {
+    const running = start({ FLOTILLA_THREADS: threads })
+    await until(leads)
+    await until(() => expect(existsSync(join(controller.folder, 'pid'))).toBe(true))
+    expect(readFileSync(join(controller.folder, 'pid'), 'utf8')).toBe(`${running.child.pid}\n`)
+    expect(await versionStatus()).toBe(200)
+    running.child.kill('SIGTERM')
+    expect(await running.ended, running.output).toBe(0)
+    expect(existsSync(join(controller.folder, 'pid'))).toBe(false)
+    expect(existsSync(join(controller.dataFolder, 'admin.sock'))).toBe(false)
+    expect(lastLine(running)).toContain('controller has stopped')
+  },
+)
+
+test('A second one on the same folder is refused, and after a kill -9 the next one starts without clean-up', async () => {
+  const first = start()
+  await until(leads)
+  const second = start()
+  expect(await second.ended).toBe(1)
+  expect(second.output).toMatch(/the data folder \S+ is in use by another process \(pid \d+\)/)
+  await leads()
+  first.child.kill('SIGKILL')
+  await first.ended
+  const third = start()
+  await until(leads)
+  third.child.kill('SIGINT')
+  expect(await third.ended, third.output).toBe(0)
+})
+
+test('A key that the cluster of the folder does not know ends the first run and every later one', async () => {
+  const data = controller.dataFolder
+  const other = await layOut(mkdtempSync(join(folder, 'other-')), 1)
+  rmSync(data, { recursive: true })
+  cpSync(join(other.dir, 'ctrl1', 'data'), data, { recursive: true })
+  for (const time of ['first', 'second']) {
+    const running = start()
+    expect(await running.ended, time).toBe(1)
+    expect(lastLine(running)).toMatch(
+      /^flotilla: .*is not the one that the cluster in .* knows ctrl1 by/,
+    )
+  }
+})
+
+test('A damaged log ends the start with one sentence, and nothing on disk is changed', async () => {
+  const first = start()
+  await until(leads)
+  first.child.kill('SIGTERM')
+  await first.ended
+  const name = present(
+    readdirSync(join(controller.dataFolder, 'wal')).find((one) => one.endsWith('.seg')),
+    'a segment',
+  )
+  const segment = join(controller.dataFolder, 'wal', name)
+  // Within the first record, which good ones follow.
+  flipByte(segment, 4096 + 100)
+  const before = digestOf(segment)
+  const running = start()
+  expect(await running.ended).toBe(1)
+  expect(lastLine(running)).toContain(segment)
+  expect(running.output).not.toContain('    at ')
+  expect(digestOf(segment)).toBe(before)
+})
+
+function flipByte(path: string, at: number): void {
+  const bytes = readFileSync(path)
+  const file = openSync(path, 'r+')
+  writeSync(file, Buffer.of((bytes[at] ?? 0) ^ 0xff), 0, 1, at)
+  closeSync(file)
+  expect(statSync(path).size).toBe(bytes.length)
+}
+
+function digestOf(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex')
+}
