@@ -80,7 +80,7 @@ export class Answerer {
       server: this.#server,
       'ziti-instance-id': instanceId,
       'net-index': `${cluster.generation}:${index}`,
-      'net-stale-ms': Math.round(cluster.leaderContactMs()),
+      'net-stale-ms': Math.min(Math.round(cluster.leaderContactMs()), Number.MAX_SAFE_INTEGER),
     }
     if (call.caller !== null) {
       headers['expiration-seconds'] = Math.round(limits.sessionTimeoutMs / 1000)

@@ -40,6 +40,8 @@ export class Call {
   challenge: Challenge | null = null
   /** Log index that the answer reflects; 0: not read yet. */
   index = 0
+  /** False where the request id is not kept: asking again would make a second one. */
+  isRepeatable = true
   /** From here on the fate of the write is the cluster's. */
   hasProposed = false
 

@@ -84,6 +84,18 @@ export class ApiMetrics {
       },
     })
     new Counter({
+      name: 'flotilla_http_request_duration_ms_count',
+      help: 'Requests whose time was taken.',
+      labelNames: ['operation'],
+      registers,
+      collect() {
+        this.reset()
+        for (const { operationId, count } of operations.values()) {
+          this.inc({ operation: operationId }, count)
+        }
+      },
+    })
+    new Counter({
       name: 'flotilla_http_request_duration_ms_bucket',
       help: 'Requests answered within `le` milliseconds.',
       labelNames: ['operation', 'le'],

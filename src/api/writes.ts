@@ -25,19 +25,14 @@ export class Writer {
    * @returns the id the write took effect on: of the first request when this one repeats it.
    * @throws {Problem} what apply refused it with, or why its fate is not known.
    */
-  async write(
-    call: Call,
-    kind: ProposalInput['kind'],
-    payload: Uint8Array,
-    options: { readonly isRepeatable: boolean } = { isRepeatable: true },
-  ): Promise<string> {
+  async write(call: Call, kind: ProposalInput['kind'], payload: Uint8Array): Promise<string> {
     const { caller, netRequestId } = call
     const identityId = caller?.identity.id ?? ''
     const input: ProposalInput = {
       kind,
       payload,
       actor: { identityId, sessionId: caller?.session.id ?? '', address: call.address },
-      ...(netRequestId === null || !options.isRepeatable
+      ...(netRequestId === null || !call.isRepeatable
         ? {}
         : { request: { caller: identityId, id: netRequestId.bytes, bodyHash: call.bodyHash() } }),
     }
@@ -75,6 +70,10 @@ export class Writer {
 /** The problem for a write whose fate is not known: with the id to ask again with, or saying that none was sent. */
 export function outcomeUnknown(call: Call, cause?: unknown): Problem {
   const { netRequestId } = call
+  if (!call.isRepeatable) {
+    const detail = 'it may be asked for again; at worst it takes effect twice'
+    return new Problem('OUTCOME_UNKNOWN', { detail, cause })
+  }
   if (netRequestId === null) {
     return new Problem('OUTCOME_UNKNOWN', {
       detail:

@@ -133,6 +133,15 @@ test('a write whose outcome is not known names the id to ask again with, or says
   expect(controller.machine.count('service')).toBe(2)
 })
 
+test('a log-in leaves no hash over its password in the log, whatever id it is sent with', async () => {
+  const reply = await root.call('POST', `${management}/authenticate?method=password`, user, {
+    'net-request-id': requestId(),
+  })
+  expect(reply.status).toBe(200)
+  expect(controller.cluster.proposals.at(-1)?.kind).toBe(CommandKind.SESSION_CREATE)
+  expect(controller.cluster.proposals.at(-1)?.request).toBeUndefined()
+})
+
 test('without a leader reads go on, writes are refused as unchanged, and log-in hashes nothing', async () => {
   controller.cluster.hasLeader = false
   expect((await root.get(services)).status).toBe(200)

@@ -126,11 +126,9 @@ class LogIn {
       sdkInfoJson: infoJson(given.sdkInfo, sdkInfo),
     })
     const payload = toBinary(SessionCreateSchema, message)
-    // Not repeatable by request id: its record would keep a plain hash over the password in the log. A second session
-    // does no harm.
-    const id = await this.#services.writer.write(call, CommandKind.SESSION_CREATE, payload, {
-      isRepeatable: false,
-    })
+    // A record of the request id would keep a plain hash over the password in the log. A second session does no harm.
+    call.isRepeatable = false
+    const id = await this.#services.writer.write(call, CommandKind.SESSION_CREATE, payload)
     const session = state.get('apiSession', id)
     const identity = state.get('identity', proof.identityId)
     if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')
