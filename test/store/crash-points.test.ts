@@ -7,7 +7,7 @@ import { formDataFolder } from '../../src/store/form-data-folder.ts'
 import { openLog } from '../../src/store/open-log.ts'
 import { entry, someEntries, summary } from './support/entries.ts'
 import { formedFolder, identity, smallLog, temporaryFolder } from './support/folders.ts'
-import { watchedFileSystem } from './support/power-cut.ts'
+import { fastFileSystem, watchedFileSystem } from './support/power-cut.ts'
 
 // Method: before each call that changes the disk, the folder is copied as a crash would leave it; each copy must open.
 
@@ -35,12 +35,13 @@ function crashPoints(
 function afterCrash(dir: string): RestoredLog {
   const copy = join(temporaryFolder(), 'data')
   cpSync(dir, copy, { recursive: true })
-  const { disk, restored } = openLog(copy, smallLog)
+  const options = { ...smallLog, files: fastFileSystem }
+  const { disk, restored } = openLog(copy, options)
   const next = restored.base.index + restored.entries.length + 1
   const more = entry(next, 99)
   disk.write({ token: 1, hardState: null, entries: [more], commit: 0 })
   disk.closeNow()
-  const again = openLog(copy, smallLog)
+  const again = openLog(copy, options)
   expect(summary(again.restored.entries)).toEqual(summary([...restored.entries, more]))
   expect(again.restored.base).toEqual(restored.base)
   again.disk.closeNow()
@@ -160,12 +161,13 @@ test('a crash at any step of forming leaves no data folder or a whole one, and f
   formDataFolder(dir, { ...identity, entries }, { ...smallLog, files })
   files.onChange('', '')
   expect(copies.length).toBeGreaterThan(20)
+  const options = { ...smallLog, files: fastFileSystem }
   let whole = 0
   for (const copy of copies) {
     const formed = join(copy, 'data')
     if (existsSync(formed)) whole += 1
-    else formDataFolder(formed, { ...identity, entries }, smallLog)
-    const { disk, restored } = openLog(formed, smallLog)
+    else formDataFolder(formed, { ...identity, entries }, options)
+    const { disk, restored } = openLog(formed, options)
     expect(restored).toMatchObject({ entries, commit: 2, boot: 1 })
     disk.closeNow()
     expect(readdirSync(copy)).toEqual(['data'])

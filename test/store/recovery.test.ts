@@ -8,15 +8,17 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { Entry, RestoredLog } from '../../src/raft/types.ts'
 import { StoreError } from '../../src/store/errors.ts'
+import { formDataFolder } from '../../src/store/form-data-folder.ts'
 import { openLog, type LogOptions } from '../../src/store/open-log.ts'
 import { SEGMENT_HEADER_BYTES } from '../../src/store/wal-format.ts'
 import { entry, someEntries, summary } from './support/entries.ts'
-import { formedFolder, smallLog, temporaryFolder } from './support/folders.ts'
-import { watchedFileSystem } from './support/power-cut.ts'
+import { formedFolder, identity, smallLog, temporaryFolder } from './support/folders.ts'
+import { fastFileSystem, watchedFileSystem } from './support/power-cut.ts'
 
 // Goal: after any crash the log holds all that was reported durable, and damage is never taken for a crash.
 // Method: a running folder is copied as it lies there (a crash: the disk never gets to close), then the copy is damaged
@@ -55,7 +57,7 @@ function flipBit(path: string, bit: number): void {
 }
 
 function recover(dir: string, options: LogOptions = {}): RestoredLog {
-  const { disk, restored } = openLog(dir, { ...smallLog, ...options })
+  const { disk, restored } = openLog(dir, { ...smallLog, files: fastFileSystem, ...options })
   disk.closeNow()
   return restored
 }
@@ -104,7 +106,7 @@ test('a log cut at any byte of its last record keeps all records before it and c
   for (let cut = begin; cut < end; cut += 1) {
     const copy = copyOf(crashed)
     truncateSync(lastSegment(copy), cut)
-    const { disk, restored } = openLog(copy, smallLog)
+    const { disk, restored } = openLog(copy, { ...smallLog, files: fastFileSystem })
     expect(summary(restored.entries), `cut at ${cut}`).toEqual(summary(someEntries(1, 2)))
     disk.write({ token: 1, hardState: null, entries: [entry(3, 2)], commit: 0 })
     disk.closeNow()
@@ -318,12 +320,38 @@ test('a crash at any byte of a meta write leaves the old term and vote or the ne
 })
 
 test('files of another store are refused as foreign', () => {
+  const foreign = join(temporaryFolder(), 'data')
+  const storeId = new Uint8Array(16).fill(9)
+  formDataFolder(foreign, { ...identity, storeId, entries: someEntries(1, 2) }, smallLog)
+  for (const names of [['meta.0', 'meta.1'], ['wal']]) {
+    const dir = formedFolder(someEntries(1, 2))
+    for (const name of names) {
+      cpSync(join(foreign, name), join(dir, name), { recursive: true, force: true })
+    }
+    const error = refusal(dir)
+    expect(error.code).toBe('FOREIGN')
+    expect(error.message).toContain('belongs to store 09090909')
+  }
+})
+
+test('a format of a later program is refused by number, not taken for damage', () => {
   const dir = formedFolder(someEntries(1, 2))
-  const other = temporaryFolder()
-  cpSync(dir, join(other, 'data'), { recursive: true })
-  const text = readFileSync(join(dir, 'IDENTITY'), 'utf8')
-  writeFileSync(join(dir, 'IDENTITY'), text.replace('000102', 'ffffff'))
-  expect(refusal(dir).message).toContain('must not be edited by hand')
+  const raise = (path: string): void => {
+    const page = readFileSync(path)
+    page.writeUInt32LE(2, 8)
+    page.writeUInt32LE(crc32(page.subarray(0, 4092)), 4092)
+    writeFileSync(path, page)
+  }
+  const newerSegment = copyOf(dir)
+  raise(lastSegment(newerSegment))
+  const newerMeta = copyOf(dir)
+  for (const name of ['meta.0', 'meta.1']) raise(join(newerMeta, name))
+  for (const copy of [newerSegment, newerMeta]) {
+    expect(refusal(copy)).toMatchObject({
+      code: 'NEWER_FORMAT',
+      message: expect.stringContaining('has format 2 and this program reads up to 1'),
+    })
+  }
 })
 
 test('a store that ends before the log begins, or contradicts what is committed, is refused', () => {
