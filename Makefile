@@ -1,5 +1,6 @@
 # One verb a target; each does all the set-up it needs from a fresh clone.
 SHELL := /bin/sh
+SYSTEM_PATH := $(PATH)
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 INSTALLED := node_modules/.package-lock.json
 DIR ?= .flotilla
@@ -12,7 +13,7 @@ quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
 
 $(INSTALLED): package.json package-lock.json
-	@npm ci --loglevel=error --no-progress
+	@PATH="$(SYSTEM_PATH)" npm ci --loglevel=error --no-progress
 	@touch $@
 
 build: $(INSTALLED)
@@ -27,9 +28,10 @@ fmt: $(INSTALLED)
 
 # Unit and simulation first, then real controllers one file at a time.
 test: $(INSTALLED)
-	@mkdir -p .test && rm -f .test/counts
-	FLOTILLA_TEST_COUNTS=$(CURDIR)/.test/counts vitest run --project unit; unit=$$?; \
-	FLOTILLA_TEST_COUNTS=$(CURDIR)/.test/counts vitest run --project process; processes=$$?; \
+	@rm -rf .test && mkdir -p .test/tmp
+	@export TMPDIR=$(CURDIR)/.test/tmp FLOTILLA_TEST_COUNTS=$(CURDIR)/.test/counts; \
+	vitest run --project unit; unit=$$?; \
+	vitest run --project process; processes=$$?; \
 	awk '{p+=$$1; f+=$$2; s+=$$3} END {print p+0 " passed, " f+0 " failed, " s+0 " skipped"}' .test/counts; \
 	exit $$((unit + processes))
 
@@ -44,6 +46,8 @@ sim: $(INSTALLED)
 
 bench: $(INSTALLED)
 	node bench/http.ts
+	node bench/etcd.ts
+	node bench/failover.ts
 
 bench-raft: $(INSTALLED)
 	node bench/raft.ts
