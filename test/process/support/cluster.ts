@@ -209,14 +209,16 @@ export class TestCluster {
         // It has ended already.
       }
     }
+    const running = this.#started.filter(
+      (child) => child.exitCode === null && child.signalCode === null,
+    )
     await Promise.all(
-      this.#started.map((child) =>
-        child.exitCode !== null || child.signalCode !== null
-          ? null
-          : new Promise((done) => {
-              child.once('exit', done)
-              child.kill('SIGKILL')
-            }),
+      running.map(
+        (child) =>
+          new Promise((done) => {
+            child.once('exit', done)
+            child.kill('SIGKILL')
+          }),
       ),
     )
     if (process.env['FLOTILLA_KEEP'] === undefined)
