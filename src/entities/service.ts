@@ -47,7 +47,7 @@ export const service = defineEntity({
     permissions: computed({ from: 'permissions' }, dialBindList),
     postureQueries: computed({ from: 'policyQueries' }, policyQueryList),
   },
-  indexes: ['roleAttributes'],
+  indexes: ['roleAttributes', 'isFabricOnly'],
   symbols: ['name', 'terminatorStrategy', 'roleAttributes', 'configs', 'isFabricOnly'],
   links: ['service-edge-router-policies', 'service-policies', 'terminators', 'configs'],
   lists: {

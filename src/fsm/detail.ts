@@ -6,7 +6,7 @@ import type { Json, JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { DialBind } from '../ports/state-view.ts'
 import type { GrantCache } from './grant-cache.ts'
-import { BIND, DIAL, linkingPolicies, rolesDisplay } from './roles.ts'
+import { BIND, DIAL, bitsOf, linkingPolicies, rolesDisplay } from './roles.ts'
 import type { State } from './state.ts'
 
 /** What the detail of a record is shown with. */
@@ -81,7 +81,7 @@ function byKey(
 
 function callerBits(record: EntityRecord, context: DetailContext): number {
   const caller = context.state.get('identity', context.callerId)
-  return caller === undefined ? 0 : (context.grants.of(caller).bits.get(record.id) ?? 0)
+  return caller === undefined ? 0 : bitsOf(context.grants.of(caller), record.id)
 }
 
 /** Shown where no posture check exists: one entry a permission, all passing. */

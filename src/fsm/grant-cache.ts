@@ -1,22 +1,19 @@
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { serviceGrants } from './roles.ts'
+import type { Grants } from './roles.ts'
 import type { State } from './state.ts'
 
-export interface Grants {
-  /** Service id → bits of BIND and DIAL. */
-  readonly bits: ReadonlyMap<string, number>
-  /** The ids, sorted. */
-  readonly ids: readonly string[]
-}
-
-interface Cached extends Grants {
+interface Cached {
+  readonly grants: Grants
+  readonly weight: number
   readonly services: number
   readonly policies: number
   readonly revision: number
 }
 
 const identitiesMax = 1024
-const grantsMax = 2_000_000
+/** Ids in all cached scopes together. */
+const weightMax = 2_000_000
 
 /**
  * What each identity may use, kept until a policy, a service's membership or attributes, or the identity changes. It is not
@@ -25,7 +22,7 @@ const grantsMax = 2_000_000
 export class GrantCache {
   readonly #state: State
   readonly #cached = new Map<string, Cached>()
-  #grants = 0
+  #weight = 0
 
   constructor(state: State) {
     this.#state = state
@@ -44,22 +41,23 @@ export class GrantCache {
     ) {
       return this.#keep(id, known)
     }
-    const bits = serviceGrants(this.#state, identity)
-    return this.#keep(id, { bits, ids: [...bits.keys()].sort(), services, policies, revision })
+    const grants = serviceGrants(this.#state, identity)
+    const weight = grants.bind.size + grants.dial.size + grants.any.size
+    return this.#keep(id, { grants, weight, services, policies, revision })
   }
 
   #drop(id: string, cached: Cached): void {
     this.#cached.delete(id)
-    this.#grants -= cached.ids.length
+    this.#weight -= cached.weight
   }
 
-  #keep(id: string, cached: Cached): Cached {
+  #keep(id: string, cached: Cached): Grants {
     this.#cached.set(id, cached)
-    this.#grants += cached.ids.length
+    this.#weight += cached.weight
     for (const [oldId, old] of this.#cached) {
-      if (this.#cached.size <= identitiesMax && this.#grants <= grantsMax) break
+      if (this.#cached.size <= identitiesMax && this.#weight <= weightMax) break
       if (oldId !== id) this.#drop(oldId, old)
     }
-    return cached
+    return cached.grants
   }
 }

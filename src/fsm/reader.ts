@@ -11,7 +11,10 @@ import { detailOf, permissionsOf } from './detail.ts'
 import { GrantCache } from './grant-cache.ts'
 import { Lister } from './query/list.ts'
 import type { Links } from './query/evaluate.ts'
-import { BIND, DIAL, identityGrants, members, policiesMatching } from './roles.ts'
+import { bitsOf, identityGrants, members, policiesMatching } from './roles.ts'
+import type { Grants } from './roles.ts'
+import { SetScope, noIds } from './sorted-ids.ts'
+import type { IdScope } from './sorted-ids.ts'
 import type { State, Table } from './state.ts'
 
 function listRule(entity: Entity, key: string): SubList {
@@ -20,18 +23,12 @@ function listRule(entity: Entity, key: string): SubList {
   return rule
 }
 
-function policyBits(policyType: string | undefined): number {
+function narrowed(grants: Grants, policyType: string | undefined): IdScope {
   const lower = (policyType ?? '').toLowerCase()
-  if (lower === '') return BIND | DIAL
-  if (lower === 'bind') return BIND
-  if (lower === 'dial') return DIAL
+  if (lower === '') return grants.any
+  if (lower === 'bind') return grants.bind
+  if (lower === 'dial') return grants.dial
   throw fieldProblem('policyType', 'must be dial or bind', policyType?.slice(0, 128))
-}
-
-function idsWith(grants: ReadonlyMap<string, number>, bits: number): string[] {
-  const ids: string[] = []
-  for (const [id, granted] of grants) if ((granted & bits) !== 0) ids.push(id)
-  return ids
 }
 
 /** Reads of one state: lists, sub-lists, what policies grant, details. A restored snapshot gets a reader of its own. */
@@ -83,28 +80,29 @@ export class Reader {
     const rule = listRule(entity, key)
     const parent = this.#state.get(entity.name, id)
     if (parent === undefined && rule.unknownParent === 'notFound') return null
-    const linked = parent === undefined ? [] : this.#linked(rule, parent, query)
-    return this.#lister.list(this.#table(rule.of), query, [...linked].sort())
+    const linked = parent === undefined ? noIds : this.#linked(rule, parent, query)
+    return this.#lister.list(this.#table(rule.of), query, linked)
   }
 
-  /** Ids of a sub-list, in no order. */
-  #linked(rule: SubList, parent: EntityRecord, query: ListQuery): Iterable<string> {
+  #linked(rule: SubList, parent: EntityRecord, query: ListQuery): IdScope {
     const { of, by } = rule
     switch (rule.through) {
       case 'roles': {
         const roles = (by === null ? [] : parent[by]) as readonly string[]
-        return members(this.#table(of), roles, String(parent['semantic']))
+        return members(this.#table(of), [{ roles, semantic: String(parent['semantic']) }])
       }
-      case 'policies':
-        return policiesMatching<EntityRecord & { readonly semantic: string }>(
+      case 'policies': {
+        const policies = policiesMatching<EntityRecord & { readonly semantic: string }>(
           this.#table(of),
           by ?? '',
           parent,
-        ).map((policy) => policy.id)
+        )
+        return new SetScope(new Set(policies.map((policy) => policy.id)))
+      }
       case 'access': {
-        const bits = policyBits(query.policyType)
-        if (of === 'service') return idsWith(this.#grants.of(parent).bits, bits)
-        return idsWith(identityGrants(this.#state, parent), bits)
+        const grants =
+          of === 'service' ? this.#grants.of(parent) : identityGrants(this.#state, parent)
+        return narrowed(grants, query.policyType)
       }
     }
   }
@@ -112,13 +110,13 @@ export class Reader {
   permissions(identityId: string, serviceId: string): readonly DialBind[] {
     const identity = this.#state.get('identity', identityId)
     if (identity === undefined) return []
-    return permissionsOf(this.#grants.of(identity).bits.get(serviceId) ?? 0)
+    return permissionsOf(bitsOf(this.#grants.of(identity), serviceId))
   }
 
   accessibleServices(identityId: string, query: ListQuery): ListResult {
     const identity = this.#state.get('identity', identityId)
-    const ids = identity === undefined ? [] : this.#grants.of(identity).ids
-    return this.#lister.list(this.#table('service'), query, ids)
+    const scope = identity === undefined ? noIds : this.#grants.of(identity).any
+    return this.#lister.list(this.#table('service'), query, scope)
   }
 
   detail(entity: string, record: EntityRecord, callerId: string): JsonObject {

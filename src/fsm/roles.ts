@@ -1,5 +1,7 @@
 import type { ServicePolicy } from '../entities/service-policy.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
+import { SetScope } from './sorted-ids.ts'
+import type { IdScope } from './sorted-ids.ts'
 import type { State, Table } from './state.ts'
 
 const ALL = '#all'
@@ -46,30 +48,64 @@ export function idsByAttributes(
   table: Table,
   attributes: readonly string[],
   semantic: string,
-): Iterable<string> {
+): Set<string> {
   const postings = attributes.map((name) => table.indexes.ids('roleAttributes', name))
-  if (semantic === 'AnyOf') return new Set(postings.flatMap((ids) => [...ids]))
+  const found = new Set<string>()
+  if (semantic === 'AnyOf') {
+    for (const ids of postings) for (const id of ids) found.add(id)
+    return found
+  }
   postings.sort((a, b) => a.size - b.size)
   const [rarest, ...others] = postings
-  return [...(rarest ?? [])].filter((id) => others.every((ids) => ids.has(id)))
+  for (const id of rarest ?? []) if (others.every((ids) => ids.has(id))) found.add(id)
+  return found
 }
 
-/** Ids of the records that a role list means, each once, in no order. */
-export function members(table: Table, roles: readonly string[], semantic: string): Set<string> {
-  if (roles.length === 0) return new Set()
-  const found = new Set<string>()
-  const attributes: string[] = []
-  for (const role of roles) {
-    if (role.startsWith('#')) attributes.push(role.slice(1))
-    else if (table.rows.has(role.slice(1))) found.add(role.slice(1))
+/** A role list with the semantic of its policy. */
+export interface RoleList {
+  readonly roles: readonly string[]
+  readonly semantic: string
+}
+
+/** What many role lists name, each thing once: their number must not multiply the records behind an attribute. */
+interface Named {
+  readonly ids: Set<string>
+  readonly any: Set<string>
+  /** Sorted attributes of which all are needed, by their joined text. */
+  readonly all: Map<string, readonly string[]>
+}
+
+function nameAll(lists: readonly RoleList[]): Named {
+  const named: Named = { ids: new Set(), any: new Set(), all: new Map() }
+  for (const { roles, semantic } of lists) {
+    const attributes: string[] = []
+    for (const role of roles) {
+      if (role.startsWith('@')) named.ids.add(role.slice(1))
+      else attributes.push(role.slice(1))
+    }
+    if (semantic === 'AnyOf' || attributes.length === 1) {
+      for (const attribute of attributes) named.any.add(attribute)
+    } else named.all.set(JSON.stringify(attributes), attributes)
   }
-  const wide = roles.includes(ALL) ? table.ids : idsByAttributes(table, attributes, semantic)
-  for (const id of wide) found.add(id)
-  for (const id of found) {
-    const record = table.get(id)
-    if (record === undefined || !isMatchable(record)) found.delete(id)
+  return named
+}
+
+/** The records that any of the role lists means. */
+export function members(table: Table, lists: readonly RoleList[]): IdScope {
+  const hidden = table.indexes.ids('isFabricOnly', 'true')
+  const meansAll = lists.some(({ roles }) => roles.includes(ALL))
+  if (meansAll && hidden.size === 0) return table.ids
+  const found = new Set<string>(meansAll ? table.ids : [])
+  if (!meansAll) {
+    const named = nameAll(lists)
+    for (const id of named.ids) if (table.rows.has(id)) found.add(id)
+    for (const id of idsByAttributes(table, [...named.any], 'AnyOf')) found.add(id)
+    for (const attributes of named.all.values()) {
+      for (const id of idsByAttributes(table, attributes, 'AllOf')) found.add(id)
+    }
   }
-  return found
+  for (const id of hidden) found.delete(id)
+  return new SetScope(found)
 }
 
 /** The policies of the table whose role list `field` means the record, in id order. */
@@ -91,44 +127,51 @@ export function policiesMatching<P extends EntityRecord & { readonly semantic: s
   return found
 }
 
-export function bitOf(policy: ServicePolicy): number {
-  return policy.type === 'Bind' ? BIND : DIAL
+/** What policies grant on one side of a pair: whom the other side may be, by type of policy. */
+export interface Grants {
+  readonly bind: IdScope
+  readonly dial: IdScope
+  /** Either of them. */
+  readonly any: IdScope
 }
 
-/** Service id → bits, of an identity; each policy that means it adds the services that it means. */
-export function serviceGrants(state: State, identity: EntityRecord): Map<string, number> {
-  const services = state.table('service')
-  const grants = new Map<string, number>()
-  const policies = policiesMatching<ServicePolicy>(
-    state.table('servicePolicy'),
-    'identityRoles',
-    identity,
-  )
-  for (const policy of policies) {
-    const bit = bitOf(policy)
-    for (const id of members(services, policy.serviceRoles, policy.semantic)) {
-      grants.set(id, (grants.get(id) ?? 0) | bit)
-    }
-  }
-  return grants
+/** Bits of BIND and DIAL. */
+export function bitsOf(grants: Grants, id: string): number {
+  return (grants.bind.has(id) ? BIND : 0) | (grants.dial.has(id) ? DIAL : 0)
 }
 
-/** Identity id → bits, of a service. */
-export function identityGrants(state: State, service: EntityRecord): Map<string, number> {
-  const identities = state.table('identity')
-  const grants = new Map<string, number>()
-  const policies = policiesMatching<ServicePolicy>(
-    state.table('servicePolicy'),
-    'serviceRoles',
-    service,
-  )
+function grantsBy(
+  state: State,
+  record: EntityRecord,
+  own: 'identityRoles' | 'serviceRoles',
+  other: 'identityRoles' | 'serviceRoles',
+): Grants {
+  const table = state.table(other === 'serviceRoles' ? 'service' : 'identity')
+  const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
+  const policies = policiesMatching<ServicePolicy>(state.table('servicePolicy'), own, record)
   for (const policy of policies) {
-    const bit = bitOf(policy)
-    for (const id of members(identities, policy.identityRoles, policy.semantic)) {
-      grants.set(id, (grants.get(id) ?? 0) | bit)
-    }
+    lists[policy.type].push({ roles: policy[other], semantic: policy.semantic })
   }
-  return grants
+  const bind = members(table, lists.Bind)
+  const dial = members(table, lists.Dial)
+  return { bind, dial, any: union(bind, dial, table.rows.size) }
+}
+
+/** The larger one where it holds the other: as it does when it is all there is. */
+function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
+  const [small, large] = a.size < b.size ? [a, b] : [b, a]
+  if (small.size === 0 || large.size === sizeOfAll) return large
+  return new SetScope(new Set([...large, ...small]))
+}
+
+/** The services that an identity may use. */
+export function serviceGrants(state: State, identity: EntityRecord): Grants {
+  return grantsBy(state, identity, 'identityRoles', 'serviceRoles')
+}
+
+/** The identities that may use a service. */
+export function identityGrants(state: State, service: EntityRecord): Grants {
+  return grantsBy(state, service, 'serviceRoles', 'identityRoles')
 }
 
 /** The policies that link the two, in id order. */

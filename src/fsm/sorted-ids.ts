@@ -12,11 +12,50 @@ function lowerBound(sorted: readonly string[], id: string): number {
   return low
 }
 
+/** A set of ids that is walked in code-unit order. */
+export interface IdScope extends Iterable<string> {
+  readonly size: number
+  has(id: string): boolean
+  /** At most `count` ids from position `start` on. */
+  slice(start: number, count: number): readonly string[]
+}
+
+/** A plain set as a scope; sorted when first walked. */
+export class SetScope implements IdScope {
+  readonly #ids: ReadonlySet<string>
+  #sorted: readonly string[] | null = null
+
+  constructor(ids: ReadonlySet<string>) {
+    this.#ids = ids
+  }
+
+  get size(): number {
+    return this.#ids.size
+  }
+
+  has(id: string): boolean {
+    return this.#ids.has(id)
+  }
+
+  #walk(): readonly string[] {
+    this.#sorted ??= [...this.#ids].sort()
+    return this.#sorted
+  }
+
+  [Symbol.iterator](): Iterator<string> {
+    return this.#walk()[Symbol.iterator]()
+  }
+
+  slice(start: number, count: number): readonly string[] {
+    return this.#walk().slice(start, start + count)
+  }
+}
+
 /**
  * A set of ids in code-unit order. Kept in short chunks, so that adding to a large set moves few ids: one array of
  * 100,000 would cost more per write than all the rest of apply.
  */
-export class SortedIds implements Iterable<string> {
+export class SortedIds implements IdScope {
   readonly #chunks: string[][] = []
   #size = 0
 
@@ -76,7 +115,6 @@ export class SortedIds implements Iterable<string> {
     for (const chunk of this.#chunks) yield* chunk
   }
 
-  /** At most `count` ids from position `start` on. */
   slice(start: number, count: number): string[] {
     const page: string[] = []
     let skip = start

@@ -3,7 +3,8 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ListQuery, ListResult } from '../../ports/state-view.ts'
 import { idsByAttributes } from '../roles.ts'
-import { SortedIds } from '../sorted-ids.ts'
+import { SetScope, SortedIds } from '../sorted-ids.ts'
+import type { IdScope } from '../sorted-ids.ts'
 import type { Table } from '../state.ts'
 import type { Query, SortField } from './ast.ts'
 import { Compiler } from './evaluate.ts'
@@ -74,8 +75,8 @@ function orderOf(
   return comparator(entity, sortParameter(query.sort))
 }
 
-/** The ids that a role filter means, sorted; null when there is none. @throws {Problem} COULD_NOT_VALIDATE. */
-function roleFilterIds(table: Table, query: ListQuery): readonly string[] | null {
+/** The ids that a role filter means; null when there is none. @throws {Problem} COULD_NOT_VALIDATE. */
+function roleFilterIds(table: Table, query: ListQuery): IdScope | null {
   const semantic = roleSemantic(query.roleSemantic)
   const filters = query.roleFilter ?? []
   if (filters.length === 0) return null
@@ -92,7 +93,7 @@ function roleFilterIds(table: Table, query: ListQuery): readonly string[] | null
     } else if (table.rows.has(name)) found.add(name)
   }
   for (const id of idsByAttributes(table, attributes, semantic)) found.add(id)
-  return [...found].sort()
+  return new SetScope(found)
 }
 
 function roleSemantic(text: string | undefined): 'AllOf' | 'AnyOf' {
@@ -132,31 +133,29 @@ export class Lister {
   }
 
   /**
-   * `within`: sorted ids to choose from, null for all.
+   * `within`: the ids to choose from, null for all.
    * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE.
    */
-  list(table: Table, query: ListQuery, within: readonly string[] | null): ListResult {
+  list(table: Table, query: ListQuery, within: IdScope | null): ListResult {
     const { entity } = table
     const text = query.filter ?? ''
     const parsed = text.trim() === '' ? everything : parseQuery(text)
     const test = parsed.where === null ? null : this.#compiler.predicate(entity, parsed.where)
     const order = orderOf(entity, query, parsed)
     const page = pageOf(query, parsed)
-    const base = intersect(roleFilterIds(table, query), within)
-    if (base !== null) return collect(table, base, test, order, page)
+    const scope = intersect(roleFilterIds(table, query), within)
     const found = parsed.where === null ? null : candidates(entity, table, parsed.where)
-    if (found === null) return collect(table, table.ids, test, order, page)
-    return collect(table, found.ids(), found.isExact ? null : test, order, page)
+    if (found === null || (scope !== null && scope.size < found.size)) {
+      return collect(table, scope ?? table.ids, test, order, page)
+    }
+    const ids = scope === null ? found.ids() : [...found.ids()].filter((id) => scope.has(id))
+    return collect(table, ids, found.isExact ? null : test, order, page)
   }
 }
 
-function intersect(
-  a: readonly string[] | null,
-  b: readonly string[] | null,
-): readonly string[] | null {
+function intersect(a: IdScope | null, b: IdScope | null): IdScope | null {
   if (a === null || b === null) return a ?? b
-  const inB = new Set(b)
-  return a.filter((id) => inB.has(id))
+  return new SetScope(new Set([...a].filter((id) => b.has(id))))
 }
 
 function collect(
@@ -197,5 +196,6 @@ function sliceOf(
     const list = ids as readonly string[]
     return { ids: list.slice(offset, offset + limit), total: list.length }
   }
-  return ids instanceof SortedIds ? { ids: ids.slice(offset, limit), total: ids.size } : null
+  const isScope = ids instanceof SortedIds || ids instanceof SetScope
+  return isScope ? { ids: ids.slice(offset, limit), total: ids.size } : null
 }
