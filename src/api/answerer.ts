@@ -94,10 +94,12 @@ export class Answerer {
     const { operation, startedAtMs } = call
     const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
     metrics.record(status, this.#parts.clock.monotonicMs() - startedAtMs)
-    headers['content-length'] = Buffer.byteLength(body)
+    const length = Buffer.byteLength(body)
+    headers['content-length'] = length
     reply.hijack()
     reply.raw.writeHead(status, headers)
-    reply.raw.end(call.method === 'HEAD' ? '' : body)
+    // Plain ASCII, as nearly every answer is, goes out as it lies in memory.
+    reply.raw.end(call.method === 'HEAD' ? '' : body, length === body.length ? 'latin1' : 'utf8')
   }
 
   #problemOf(call: Call, error: unknown): Problem {

@@ -127,6 +127,13 @@ test('a name that is taken is refused, at create, replace and patch', async () =
   }
 })
 
+test('text beyond ASCII comes back as it was sent', async () => {
+  for (const name of ['Prüfgerät', 'プリンター 🖨', 'plain']) {
+    const id = await created(services, { name, encryptionRequired: true })
+    expect((await detail(`${services}/${id}`)).name).toBe(name)
+  }
+})
+
 test('a write to what does not exist is answered with 404, a reference to it too', async () => {
   for (const [method, url, body] of [
     ['PUT', `${services}/nobody`, { name: 'x' }],
