@@ -1,4 +1,4 @@
-import { basename, dirname, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { assert } from '../lib/assert.ts'
 import type { Entry } from '../raft/types.ts'
 import { ChainWindow } from './chain-window.ts'
@@ -40,7 +40,7 @@ export function formDataFolder(
   assert(Buffer.byteLength(nodeId) <= NODE_ID_BYTES_MAX, 'a node id is within its limit')
   const target = resolve(dir)
   requireEmpty(files, target)
-  const building = `${dirname(target)}/.${basename(target)}.forming`
+  const building = join(dirname(target), `.${basename(target)}.forming`)
   files.remove(building)
   files.makeFolder(building)
   writeIdentity(building, { nodeId, storeId, clusterId, generation }, files)

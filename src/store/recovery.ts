@@ -190,6 +190,10 @@ class LogReader {
     if (!isSame) {
       throw corrupt(segment.path, 'the segment does not continue the one before it', 0)
     }
+    // Begun for a replacement: were the old tail kept while its records are missing, later entries would follow it
+    // here, and a compaction that begins the log with this segment would lose it.
+    this.#chains.truncateAfter(previous.index)
+    this.#entries.length = previous.index - this.#base.index
   }
 
   #readRecords(segment: ReadSegment): void {

@@ -21,8 +21,9 @@
  *              first entry and after a reset
  *
  * Records only ever get appended. A record whose index is not after the last one replaces everything from that index on.
- * When it would reach back to or before the segment's own first index, a new segment is begun for it, so a header's
- * "entry before" is always older than all records of its segment. Segments are consecutive in sequence from the one that
+ * When it would reach back before the segment's own first index, a new segment is begun for it. A segment's header cuts
+ * the log after its "entry before" even while it has no records, so what comes after that entry is never in an older
+ * segment. Segments are consecutive in sequence from the one that
  * the meta slots name as the first. A segment is synced whole before the next one comes into being.
  *
  * Torn or corrupt: one flush is one unsynced stretch of a segment, and a power cut may keep any of its sectors. So a bad

@@ -1,0 +1,204 @@
+import { basename, dirname } from 'node:path'
+import type { Random } from '../../../src/lib/random.ts'
+import type { FileSystem } from '../../../src/store/file-system.ts'
+import { StoreError } from '../../../src/store/errors.ts'
+
+const SECTOR_BYTES = 512
+
+class MemoryFile {
+  bytes = new Uint8Array(0)
+  /** Content at the last sync. */
+  synced = new Uint8Array(0)
+}
+
+/** Names taken away and given by one call; atomic, as the journal of a file system makes it. */
+type Change = readonly (readonly [name: string, node: MemoryNode | null])[]
+
+class MemoryFolder {
+  readonly names = new Map<string, MemoryNode>()
+  readonly synced = new Map<string, MemoryNode>()
+  /** Since the last sync of the folder, in order. */
+  changes: Change[] = []
+
+  change(change: Change): void {
+    applyChange(this.names, change)
+    this.changes.push(change)
+  }
+}
+
+type MemoryNode = MemoryFile | MemoryFolder
+
+function applyChange(names: Map<string, MemoryNode>, change: Change): void {
+  for (const [name, node] of change) {
+    if (node === null) names.delete(name)
+    else names.set(name, node)
+  }
+}
+
+/** Thrown by the call at which the power goes, and by all after it. */
+export class PowerCut extends Error {
+  override readonly name = 'PowerCut'
+}
+
+/**
+ * Files in memory that lose at a power cut whatever they may lose on a real disk: of each file any sectors written since
+ * its last sync, of each folder any tail of the changes of names since the folder was synced.
+ */
+export class FaultyMemoryFiles implements FileSystem {
+  readonly #root: MemoryFolder
+  readonly #open = new Map<number, MemoryFile>()
+  #nextFd = 3
+  /** Calls that change something, until the power goes; Infinity: never. */
+  callsLeft = Infinity
+
+  constructor(root: MemoryFolder = new MemoryFolder()) {
+    this.#root = root
+  }
+
+  /** What a start after the power cut finds. */
+  afterPowerCut(random: Random): FaultyMemoryFiles {
+    return new FaultyMemoryFiles(keptFolder(this.#root, random))
+  }
+
+  open(path: string, isNew: boolean): number {
+    if (isNew) {
+      this.#spend()
+      if (this.exists(path)) throw new StoreError('IO', path, `${path} exists`)
+      this.#folder(dirname(path)).change([[basename(path), new MemoryFile()]])
+    }
+    this.#nextFd += 1
+    this.#open.set(this.#nextFd, this.#file(path))
+    return this.#nextFd
+  }
+
+  write(fd: number, _path: string, bytes: Uint8Array, position: number): void {
+    // A write that the power cuts short may have got through in part.
+    const part = this.callsLeft <= 1 ? bytes.subarray(0, Math.floor(bytes.length / 2)) : bytes
+    const file = this.#opened(fd)
+    const end = position + part.length
+    if (end > file.bytes.length) {
+      const grown = new Uint8Array(end)
+      grown.set(file.bytes)
+      file.bytes = grown
+    }
+    file.bytes.set(part, position)
+    this.#spend()
+  }
+
+  sync(fd: number): void {
+    this.#spend()
+    const file = this.#opened(fd)
+    file.synced = file.bytes.slice()
+  }
+
+  close(fd: number): void {
+    this.#open.delete(fd)
+  }
+
+  read(path: string): Uint8Array<ArrayBuffer> {
+    return this.#file(path).bytes.slice()
+  }
+
+  list(folder: string): string[] {
+    return [...this.#folder(folder).names.keys()].sort()
+  }
+
+  exists(path: string): boolean {
+    return this.#find(path) !== undefined
+  }
+
+  makeFolder(path: string): void {
+    this.#spend()
+    this.#folder(dirname(path)).change([[basename(path), new MemoryFolder()]])
+  }
+
+  rename(from: string, to: string): void {
+    this.#spend()
+    const node = this.#find(from)
+    if (node === undefined || dirname(from) !== dirname(to)) {
+      throw new StoreError('MISSING', from, `${from} cannot be renamed to ${to}`)
+    }
+    const change: Change = [
+      [basename(from), null],
+      [basename(to), node],
+    ]
+    this.#folder(dirname(from)).change(change)
+  }
+
+  remove(path: string): void {
+    this.#spend()
+    if (this.exists(path)) this.#folder(dirname(path)).change([[basename(path), null]])
+  }
+
+  syncFolder(path: string): void {
+    this.#spend()
+    const folder = this.#folder(path)
+    for (const change of folder.changes) applyChange(folder.synced, change)
+    folder.changes = []
+  }
+
+  freeBytes(): number {
+    return Number.MAX_SAFE_INTEGER
+  }
+
+  #spend(): void {
+    this.callsLeft -= 1
+    if (this.callsLeft <= 0) throw new PowerCut('the power is gone')
+  }
+
+  #find(path: string): MemoryNode | undefined {
+    let node: MemoryNode | undefined = this.#root
+    for (const name of path.split('/').filter((part) => part !== '')) {
+      node = node instanceof MemoryFolder ? node.names.get(name) : undefined
+    }
+    return node
+  }
+
+  #folder(path: string): MemoryFolder {
+    const node = this.#find(path)
+    if (node instanceof MemoryFolder) return node
+    throw new StoreError('MISSING', path, `${path} is no folder`)
+  }
+
+  #file(path: string): MemoryFile {
+    const node = this.#find(path)
+    if (node instanceof MemoryFile) return node
+    throw new StoreError('MISSING', path, `${path} is no file`)
+  }
+
+  #opened(fd: number): MemoryFile {
+    const file = this.#open.get(fd)
+    if (file === undefined) throw new Error(`descriptor ${fd} is not open`)
+    return file
+  }
+}
+
+function keptFolder(folder: MemoryFolder, random: Random): MemoryFolder {
+  const names = new Map(folder.synced)
+  for (const change of folder.changes) {
+    if (random.next() < 0.3) break
+    applyChange(names, change)
+  }
+  const kept = new MemoryFolder()
+  for (const [name, node] of names) {
+    const keptNode =
+      node instanceof MemoryFolder ? keptFolder(node, random) : keptFile(node, random)
+    kept.names.set(name, keptNode)
+    kept.synced.set(name, keptNode)
+  }
+  return kept
+}
+
+function keptFile({ bytes, synced }: MemoryFile, random: Random): MemoryFile {
+  const kept = new MemoryFile()
+  // A size that grew is kept or not; bytes beyond the synced ones may still be zeros.
+  const mixed = new Uint8Array(random.next() < 0.5 ? bytes.length : synced.length)
+  const lossRate = [0, 0.1, 0.5, 1][random.integer(0, 3)] ?? 0
+  for (let at = 0; at < mixed.length; at += SECTOR_BYTES) {
+    const from = random.next() < lossRate ? synced : bytes
+    mixed.set(from.subarray(at, Math.min(at + SECTOR_BYTES, mixed.length)), at)
+  }
+  kept.bytes = mixed
+  kept.synced = mixed.slice()
+  return kept
+}
