@@ -134,6 +134,7 @@ export class Core {
       case 'tick':
         return tick(state, input.nowMs)
       case 'message':
+        state.nowMs = input.nowMs
         return onMessage(state, input.message)
       case 'propose':
         return propose(state, input.proposals, input.nowMs)
@@ -196,7 +197,7 @@ export class Core {
 
   get fullStatus(): FullStatus {
     const state = this.#state
-    const isAwareOfLeader = state.leader !== null
+    const silenceTicks = state.role === 'leader' ? 0 : state.leaderSilenceTicks
     return {
       ...this.status,
       id: state.id,
@@ -208,7 +209,7 @@ export class Core {
       durableIndex: state.durability.durableIndex,
       uncommittedBytes: state.uncommittedBytes,
       transferTarget: state.transfer?.target ?? null,
-      leaderSilenceTicks: isAwareOfLeader ? state.leaderSilenceTicks : null,
+      leaderSilenceTicks: state.leader === null ? null : silenceTicks,
       peers: peersOf(state),
     }
   }

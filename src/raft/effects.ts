@@ -60,7 +60,7 @@ export interface CoreStatus {
   readonly configuration: Configuration
   /** The record of the configuration in force, with addresses and pins. Not to be changed. */
   readonly configurationRecord: ConfigurationRecord
-  /** Log index the configuration in force came with. */
+  /** Log index the configuration in force came with, or of the state that this node started from. */
   readonly configurationIndex: Index
   readonly isConfigurationCommitted: boolean
 }

@@ -11,7 +11,7 @@ export interface Proposal {
 /** Everything that can happen to a core. It is stepped in one at a time and never waits. */
 export type Input =
   | { readonly type: 'tick'; readonly nowMs: number }
-  | { readonly type: 'message'; readonly message: Message }
+  | { readonly type: 'message'; readonly message: Message; readonly nowMs: number }
   | {
       readonly type: 'propose'
       readonly proposals: readonly Proposal[]

@@ -166,7 +166,7 @@ export class RaftNode {
     if (this.#inboxMessages >= inboxMessagesMax || this.#inboxBytes + bytes > inboxBytesMax) return
     this.#inboxMessages += 1
     this.#inboxBytes += bytes
-    this.#submit({ type: 'message', message })
+    this.#submit({ type: 'message', message, nowMs: this.#clock.nowMs() })
   }
 
   /** Ids are the caller's, >= 0. Each is answered once through onProposals, in a later turn, unless the node stops. */

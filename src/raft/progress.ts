@@ -20,8 +20,8 @@ export class Progress {
   commitSent: Index = 0
   /** snapshot: when its sender reported the end; null while it is on its way. */
   snapshotSentTick: number | null = null
-  /** replicate: when a lost request was last looked for. */
-  lastLossCheckTick = 0
+  /** When a request was last sent to find out where the peer stands, or whether one was lost. */
+  lastProbeTick = 0
   #inflightIndexes: Index[] = []
   #inflightBytes: number[] = []
   #bytesInFlight = 0

@@ -100,8 +100,10 @@ function sendAppends(state: State, progress: Progress, shared: SharedSlice): voi
     }
     const { entries } = shared
     sendAppend(state, progress, { term: previousTerm, index: from - 1 }, entries)
-    if (progress.state === 'probe') progress.isProbeOut = true
-    else progress.addInflight(from + entries.length - 1, bytesOf(entries))
+    if (progress.state === 'probe') {
+      progress.isProbeOut = true
+      progress.lastProbeTick = state.ticks
+    } else progress.addInflight(from + entries.length - 1, bytesOf(entries))
     // What a follower is told here it takes as far as this request goes.
     const told = Math.min(state.commit, from + entries.length - 1)
     if (progress.state === 'replicate') progress.commitSent = Math.max(progress.commitSent, told)
@@ -191,22 +193,26 @@ export function onHeartbeatResponse(state: State, message: HeartbeatResponse): v
   progress.lastContactTick = state.ticks
   progress.ackedReadSequence = Math.max(progress.ackedReadSequence, message.readSequence)
   state.logTime.observe(message.from, message.clockMs, state.nowMs)
-  progress.isProbeOut = false
   lookForLoss(state, progress)
   confirmReads(state)
   releaseHeld(state)
 }
 
 /**
- * A request that got lost is noticed by asking whether the follower has all that was sent: it refuses at once if not,
- * and its answer merely waits for its disk if so. At most once a heartbeat.
+ * A probe without an answer goes out again. A request lost from a row of them is noticed by asking whether the follower
+ * has all that was sent: it refuses at once if not, and its answer merely waits for its disk if so. Once a heartbeat.
  */
 function lookForLoss(state: State, progress: Progress): void {
+  if (state.ticks - progress.lastProbeTick < state.options.heartbeatTicks) return
+  if (progress.state === 'probe') progress.isProbeOut = false
   if (progress.state !== 'replicate' || progress.matchIndex >= progress.nextIndex - 1) return
-  if (state.ticks - progress.lastLossCheckTick < state.options.heartbeatTicks) return
-  progress.lastLossCheckTick = state.ticks
+  progress.lastProbeTick = state.ticks
   const previousTerm = state.log.termAt(progress.nextIndex - 1)
-  if (previousTerm === null) return
+  if (previousTerm === null) {
+    // The log was compacted past what is on its way, so the question can no longer be put: start over from what matched.
+    progress.becomeProbe(0)
+    return
+  }
   sendAppend(state, progress, { term: previousTerm, index: progress.nextIndex - 1 }, [])
 }
 

@@ -1,0 +1,99 @@
+import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import type { CoreStatus } from '../../src/raft/effects.ts'
+import type { NodeId } from '../../src/raft/types.ts'
+import { configurationOf } from './members.ts'
+import type { SimulatedCluster } from './simulated-cluster.ts'
+
+/** Whoever changes the membership: adds learners on empty disks, promotes, demotes, removes, replaces. */
+export class Operator {
+  readonly #cluster: SimulatedCluster
+  readonly #spares: NodeId[]
+  #nextStore = 2
+  #committedIndex = 0
+  #committed: ConfigurationRecord | null = null
+  readonly #admitted = new Set<string>()
+
+  constructor(cluster: SimulatedCluster, spares: readonly NodeId[]) {
+    this.#cluster = cluster
+    this.#spares = [...spares]
+  }
+
+  /** Asks whoever leads for one change, drawn at random; it may be refused. */
+  act(): void {
+    const { leader, chance } = this.#cluster
+    if (leader === null) return
+    const { configuration, configurationRecord, isConfigurationCommitted } = leader.core.status
+    if (!isConfigurationCommitted || configuration.outgoingVoters.length > 0) return
+    const stores = new Map(configurationRecord.members.map((one) => [one.id, one.storeId[0] ?? 0]))
+    const voters = new Set(configuration.voters)
+    const learners = new Set(configuration.learners)
+    const changes = chance.integer(1, 3)
+    for (let at = 0; at < changes; at += 1) this.#alter(voters, learners, stores)
+    if (voters.size === 0) return
+    const lists = { voters: [...voters], learners: [...learners], stores }
+    void leader.node.changeConfiguration(configurationOf(lists))
+  }
+
+  #alter(voters: Set<NodeId>, learners: Set<NodeId>, stores: Map<NodeId, number>): void {
+    const { chance } = this.#cluster
+    const any = (ids: ReadonlySet<NodeId>): NodeId | undefined =>
+      [...ids][chance.integer(0, ids.size - 1)]
+    const voter = any(voters)
+    const learner = any(learners)
+    switch (chance.integer(0, 5)) {
+      case 0:
+      case 1:
+        this.#admit(learners, stores)
+        return
+      case 2:
+      case 3:
+        if (learner === undefined) return
+        learners.delete(learner)
+        voters.add(learner)
+        return
+      case 4:
+        if (voter === undefined || voters.size < 3) return
+        voters.delete(voter)
+        if (chance.next() < 0.5) learners.add(voter)
+        return
+      default:
+        if (learner !== undefined) learners.delete(learner)
+    }
+  }
+
+  #admit(learners: Set<NodeId>, stores: Map<NodeId, number>): void {
+    const id = this.#spares.shift()
+    if (id === undefined) return
+    const store = this.#nextStore
+    this.#nextStore += 1
+    const leader = this.#cluster.leader
+    if (leader === null) return
+    learners.add(id)
+    stores.set(id, store)
+    const node = this.#cluster.addNode(id, store, leader.core.status.configurationRecord)
+    this.#cluster.startNode(node)
+  }
+
+  /** Keeps the newest configuration that anyone knows to be committed, and who was ever in one. */
+  learn(status: CoreStatus): void {
+    if (!status.isConfigurationCommitted || status.configurationIndex <= this.#committedIndex)
+      return
+    this.#committedIndex = status.configurationIndex
+    this.#committed = status.configurationRecord
+    for (const { id, storeId } of status.configurationRecord.members) {
+      this.#admitted.add(`${id}/${storeId[0]}`)
+    }
+  }
+
+  /** A machine whose removal is committed is wiped; its name may be used again, with another disk. */
+  tidy(): void {
+    if (this.#committed === null || this.#committed.outgoingVoters.length > 0) return
+    for (const [id, node] of this.#cluster.nodes) {
+      const member = this.#committed.members.find((one) => one.id === id)
+      if (member?.storeId[0] === node.store) continue
+      if (!this.#admitted.has(`${id}/${node.store}`) || this.#cluster.chance.next() < 0.95) continue
+      this.#cluster.removeNode(node)
+      this.#spares.push(id)
+    }
+  }
+}

@@ -1,0 +1,519 @@
+import { toBinary } from '@bufbuild/protobuf'
+import { describe, expect, test } from 'vitest'
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { Entry, Message, MessageBody, NodeId, Term } from '../../src/raft/types.ts'
+import { configurationOf, text } from './members.ts'
+import { ScriptCluster } from './script-cluster.ts'
+
+// Rules of the Raft paper (Ongaro & Ousterhout 2014) and of Ongaro's dissertation, one test a rule.
+
+const three = { voters: ['1', '2', '3'] }
+
+/** Node 1 receives `body` from `from`, disks included; what it answers is returned. */
+function ask(cluster: ScriptCluster, from: NodeId, term: Term, body: MessageBody): Message[] {
+  cluster.flights = []
+  cluster.receive({ ...body, from, to: '1', term } as Message)
+  return answers(cluster)
+}
+
+function answers(cluster: ScriptCluster): Message[] {
+  cluster.settle(['1'])
+  return cluster.flights.splice(0)
+}
+
+const command = (index: number, term: Term, body = `${term}.${index}`): Entry => ({
+  index,
+  term,
+  timeMs: 1000,
+  type: 'command',
+  data: text(body),
+})
+
+const append = (index: number, term: Term, entries: readonly Entry[], commit = 0): MessageBody => ({
+  type: 'appendRequest',
+  previous: { index, term },
+  commit,
+  entries,
+})
+
+const requestVote = (term: Term, index: number): MessageBody => ({
+  type: 'voteRequest',
+  pre: false,
+  last: { term, index },
+  transfer: false,
+})
+
+function restarted(log: Parameters<ScriptCluster['setLog']>[1], list = three): ScriptCluster {
+  const cluster = new ScriptCluster(list)
+  cluster.setLog('1', log)
+  cluster.restart('1')
+  return cluster
+}
+
+const termsOf = (cluster: ScriptCluster, id: NodeId): Term[] =>
+  cluster
+    .core(id)
+    .entries(cluster.core(id).fullStatus.base.index + 1, Infinity)
+    .map((entry) => entry.term)
+
+describe('elections (5.2, 5.4.1)', () => {
+  test('a node votes for one candidate a term, also when asked again after a crash', () => {
+    const cluster = restarted({ term: 1, terms: [] })
+    const [first] = ask(cluster, '2', 5, requestVote(1, 2))
+    expect(first).toMatchObject({ type: 'voteResponse', granted: true, term: 5 })
+    cluster.crash('1')
+    cluster.restart('1')
+    const [other] = ask(cluster, '3', 5, requestVote(9, 99))
+    expect(other).toMatchObject({ granted: false, term: 5 })
+    const [again] = ask(cluster, '2', 5, requestVote(1, 2))
+    expect(again).toMatchObject({ granted: true, term: 5 })
+  })
+
+  test('term and vote reach the disk in one write, so that no crash leaves a new term with an old vote', () => {
+    const cluster = restarted({ term: 4, vote: '2', terms: [] })
+    ask(cluster, '3', 5, requestVote(1, 2))
+    expect(cluster.platter('1').hardState).toEqual({ term: 5, votedFor: '3' })
+  })
+
+  test.for<[string, Term, number, boolean]>([
+    ['a later last term wins over a longer log', 4, 3, true],
+    ['an earlier last term loses, however long the log', 2, 99, false],
+    ['with equal last terms the longer log wins', 3, 6, true],
+    ['equal logs are up to date', 3, 5, true],
+    ['with equal last terms the shorter log loses', 3, 4, false],
+  ])('up to date: %s', ([, lastTerm, lastIndex, granted]) => {
+    const cluster = restarted({ term: 3, terms: [2, 3, 3] })
+    expect(ask(cluster, '2', 7, requestVote(lastTerm, lastIndex))).toMatchObject([{ granted }])
+  })
+
+  test('a candidate that hears the leader of its own term follows it', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.campaign('1')
+    ask(cluster, '2', 1, { type: 'voteResponse', pre: true, granted: true })
+    cluster.receive({ type: 'voteResponse', pre: true, granted: true, from: '2', to: '1', term: 2 })
+    cluster.settle(['1'])
+    expect(cluster.core('1').status).toMatchObject({ role: 'candidate', term: 2 })
+    ask(cluster, '3', 2, { type: 'heartbeatRequest', commit: 0, readSequence: 0 })
+    expect(cluster.core('1').status).toMatchObject({ role: 'follower', leader: '3' })
+  })
+
+  test('votes of nodes that are no voters do not elect', () => {
+    const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4', '5'] })
+    cluster.campaign('1')
+    for (const from of ['4', '5']) {
+      cluster.receive({ type: 'voteResponse', pre: true, granted: true, from, to: '1', term: 2 })
+    }
+    expect(cluster.core('1').status.role).toBe('preCandidate')
+  })
+
+  test('a learner never campaigns', () => {
+    const cluster = new ScriptCluster({ voters: ['1', '2'], learners: ['3'] })
+    cluster.tick('3', 500)
+    expect(cluster.core('3').status.role).toBe('follower')
+    expect(cluster.flights).toEqual([])
+  })
+
+  test('whoever hears a leader refuses its vote and keeps its term; an ordered hand-over is let through', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('2')
+    expect(ask(cluster, '3', 9, requestVote(9, 99))).toEqual([])
+    expect(cluster.core('1').status.term).toBe(2)
+    const transfer = { ...requestVote(9, 99), transfer: true } as MessageBody
+    expect(ask(cluster, '3', 9, transfer)).toMatchObject([{ granted: true, term: 9 }])
+  })
+
+  test('a pre-vote moves nobody’s term and uses up nobody’s vote', () => {
+    const cluster = restarted({ term: 3, terms: [] })
+    const pre = { ...requestVote(9, 99), pre: true } as MessageBody
+    expect(ask(cluster, '2', 4, pre)).toMatchObject([{ granted: true, pre: true, term: 4 }])
+    expect(ask(cluster, '3', 4, pre)).toMatchObject([{ granted: true, pre: true, term: 4 }])
+    expect(cluster.core('1').fullStatus).toMatchObject({ term: 3, votedFor: null })
+  })
+
+  test('an order to campaign from anyone but the leader is not followed', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('2')
+    ask(cluster, '3', 2, { type: 'timeoutNow' })
+    expect(cluster.core('1').status).toMatchObject({ role: 'follower', term: 2 })
+  })
+})
+
+describe('replication (5.3)', () => {
+  test('a request whose previous entry is missing or of another term is refused with where to look', () => {
+    const cluster = restarted({ term: 3, terms: [2, 2, 3] })
+    expect(ask(cluster, '2', 5, append(9, 4, []))).toMatchObject([
+      { success: false, rejectedIndex: 9, hint: { index: 5, term: 3 } },
+    ])
+    expect(ask(cluster, '2', 5, append(5, 2, []))).toMatchObject([
+      { success: false, rejectedIndex: 5, hint: { index: 4, term: 2 } },
+    ])
+  })
+
+  test('an entry that differs is replaced with all after it', () => {
+    const cluster = restarted({ term: 3, terms: [2, 2, 2, 3] })
+    ask(cluster, '2', 5, append(3, 2, [command(4, 4)]))
+    expect(termsOf(cluster, '1')).toEqual([1, 1, 2, 4])
+    expect(cluster.platter('1').entries.map((entry) => entry.term)).toEqual([1, 1, 2, 4])
+  })
+
+  test('a late request with less than is there cuts nothing off', () => {
+    const cluster = restarted({ term: 1, terms: [] })
+    ask(cluster, '2', 5, append(2, 1, [command(3, 5), command(4, 5)]))
+    expect(ask(cluster, '2', 5, append(2, 1, [command(3, 5)]))).toMatchObject([
+      { success: true, matchIndex: 3 },
+    ])
+    expect(termsOf(cluster, '1')).toEqual([1, 1, 5, 5])
+  })
+
+  test('a follower commits what matches the leader, not what merely lies in its log', () => {
+    const cluster = restarted({ term: 3, terms: [3, 3, 3] })
+    ask(cluster, '2', 5, append(2, 1, [command(3, 5)], 5))
+    expect(cluster.core('1').fullStatus.commit).toBe(3)
+    const other = restarted({ term: 3, terms: [3, 3, 3] })
+    ask(other, '2', 5, { type: 'heartbeatRequest', commit: 5, readSequence: 0 })
+    expect(other.core('1').fullStatus.commit).toBe(2)
+  })
+
+  test('a commit index beyond a fresh learner’s log does not harm it', () => {
+    const cluster = new ScriptCluster({ voters: ['2', '3'], learners: ['4'] })
+    cluster.add('1')
+    ask(cluster, '2', 5, { type: 'heartbeatRequest', commit: 900, readSequence: 0 })
+    expect(cluster.core('1').fullStatus).toMatchObject({ commit: 0, term: 5 })
+  })
+
+  test('a request that begins before what is compacted is taken from where it is new', () => {
+    const cluster = restarted({ term: 1, terms: [] })
+    ask(cluster, '2', 5, append(2, 1, [command(3, 5), command(4, 5)], 4))
+    cluster.step('1', { type: 'compact', position: { term: 5, index: 4 } })
+    const request = append(2, 1, [command(3, 5), command(4, 5), command(5, 5)], 5)
+    expect(ask(cluster, '2', 5, request)).toMatchObject([{ success: true, matchIndex: 5 }])
+    expect(cluster.appliedBy('1').map((entry) => entry.index)).toEqual([3, 4, 5])
+  })
+
+  test('a request whose entries do not follow one another is dropped', () => {
+    const cluster = restarted({ term: 1, terms: [] })
+    expect(ask(cluster, '2', 5, append(2, 1, [command(4, 5)]))).toEqual([])
+    expect(ask(cluster, '2', 5, append(2, 1, [command(3, 6)]))).toEqual([])
+    expect(termsOf(cluster, '1')).toEqual([1, 1])
+  })
+
+  test('repeated, late and reordered answers never take back what a peer has acknowledged', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    cluster.propose('1', 'a', 'b')
+    cluster.settle()
+    const peer = () => cluster.core('1').fullStatus.peers.find((one) => one.id === '2')
+    expect(peer()).toMatchObject({ matchIndex: 5, nextIndex: 6 })
+    const hint = { term: 1, index: 2 }
+    const late = { type: 'appendResponse', matchIndex: 3, hint, rejectedIndex: 4 } as const
+    ask(cluster, '2', 2, { ...late, success: true })
+    ask(cluster, '2', 2, { ...late, success: false })
+    expect(peer()).toMatchObject({ matchIndex: 5, nextIndex: 6, state: 'replicate' })
+  })
+
+  test('a lost request is noticed and sent again', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    cluster.propose('1', 'lost on the way')
+    cluster.flights = []
+    for (let round = 0; round < 3; round += 1) {
+      cluster.tick('1', 2)
+      cluster.settle()
+    }
+    expect(termsOf(cluster, '3')).toEqual([1, 1, 2, 2])
+    expect(cluster.core('1').fullStatus.commit).toBe(4)
+  })
+
+  test('a write reported late does not count for the entries that have since taken its place', () => {
+    const cluster = restarted({ term: 1, terms: [] })
+    cluster.holdDisk('1', true)
+    cluster.receive({
+      ...append(2, 1, [command(3, 2, 'old')]),
+      from: '2',
+      to: '1',
+      term: 2,
+    } as Message)
+    cluster.receive({
+      ...append(2, 1, [command(3, 3, 'new')]),
+      from: '3',
+      to: '1',
+      term: 3,
+    } as Message)
+    cluster.flights = []
+    cluster.holdDisk('1', false)
+    const matches = answers(cluster).filter((one) => one.type === 'appendResponse' && one.success)
+    expect(matches).toMatchObject([{ term: 2 }, { term: 3, matchIndex: 3 }])
+    expect(cluster.platter('1').entries.at(-1)?.term).toBe(3)
+  })
+})
+
+describe('commit (5.4.2) and leaders', () => {
+  test('a sole voter acknowledges only what is on its own disk', () => {
+    const cluster = new ScriptCluster({ voters: ['1'] })
+    cluster.tick('1')
+    cluster.settle()
+    cluster.holdDisk('1', true)
+    cluster.propose('1', 'a')
+    cluster.settle()
+    expect(cluster.core('1').fullStatus.commit).toBe(3)
+    cluster.holdDisk('1', false)
+    cluster.settle()
+    expect(cluster.appliedBy('1').at(-1)?.index).toBe(4)
+  })
+
+  test('a sole voter that restarts applies again what its state had not reached', () => {
+    const cluster = new ScriptCluster({ voters: ['1'] })
+    cluster.setLog('1', { term: 1, terms: [1, 1] })
+    cluster.restart('1')
+    cluster.tick('1')
+    cluster.settle()
+    expect(cluster.appliedBy('1').map((entry) => entry.index)).toEqual([3, 4, 5])
+  })
+
+  test('what is uncommitted is bounded: beyond it a proposal is refused before it is logged', () => {
+    const cluster = new ScriptCluster(three, { uncommittedBytesMax: 200 })
+    cluster.elect('1')
+    cluster.events = []
+    cluster.propose('1', 'x'.repeat(100), 'x'.repeat(100))
+    expect(cluster.events).toEqual(['1 accepts 2/4', '1 refuses OVERLOADED'])
+    cluster.settle()
+    cluster.propose('1', 'x'.repeat(100))
+    expect(cluster.events.at(-1)).toBe('1 accepts 2/5')
+  })
+
+  test('a body beyond the limit of the log format is refused whatever the load', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    cluster.propose('1', 'x'.repeat(8 * 1024 * 1024 + 1))
+    expect(cluster.events.at(-1)).toBe('1 refuses TOO_LARGE')
+  })
+
+  test('a leader whose disk hangs hands over to one that works', () => {
+    const cluster = new ScriptCluster(three, { diskStallTicks: 6 })
+    cluster.elect('1')
+    cluster.holdDisk('1', true)
+    cluster.propose('1', 'a')
+    for (let round = 0; round < 4; round += 1) {
+      cluster.tick('1', 2)
+      cluster.settle()
+    }
+    expect(['2', '3'].map((id) => cluster.core(id).status.role)).toContain('leader')
+  })
+})
+
+describe('log time', () => {
+  const stamps = (cluster: ScriptCluster): number[] =>
+    cluster
+      .core('1')
+      .entries(3, Infinity)
+      .map((entry) => entry.timeMs)
+
+  test('a leader whose clock is far ahead of the others stamps no further than the allowed skew', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    const honestMs = 1_700_000_000_000
+    const aheadMs = honestMs + 3_600_000
+    for (const from of ['2', '3']) {
+      const clockMs = honestMs
+      const message = {
+        type: 'heartbeatResponse',
+        readSequence: 0,
+        clockMs,
+        from,
+        to: '1',
+        term: 2,
+      }
+      cluster.step('1', { type: 'message', message: message as Message, nowMs: aheadMs })
+    }
+    const proposals = [{ id: 1, data: text('a') }]
+    cluster.step('1', { type: 'propose', proposals, nowMs: aheadMs })
+    expect(stamps(cluster).at(-1)).toBe(honestMs + 2_000)
+  })
+
+  test('a clock that is set back does not take log time with it', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    cluster.propose('1', 'a')
+    const proposals = [{ id: 9, data: text('b') }]
+    cluster.step('1', { type: 'propose', proposals, nowMs: 5 })
+    const [, a = 0, b = 0] = stamps(cluster)
+    expect(b).toBe(a)
+  })
+
+  test('proposals that arrive before any clock is known wait for it, in order', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.campaign('1')
+    cluster.deliver('1', '2')
+    cluster.deliver('2', '1')
+    cluster.settle(['1'])
+    cluster.deliver('1', '2')
+    cluster.settle(['2'])
+    cluster.deliver('2', '1')
+    expect(cluster.core('1').status.role).toBe('leader')
+    cluster.propose('1', 'a')
+    cluster.propose('1', 'b')
+    expect(cluster.events).toEqual([])
+    cluster.settle()
+    expect(cluster.events).toEqual(['1 accepts 2/4', '1 accepts 2/5'])
+    expect(stamps(cluster)).toEqual([1000, 1_700_000_000_000, 1_700_000_000_000])
+  })
+})
+
+describe('membership (6)', () => {
+  test('a change is refused before the leader has committed in its term', () => {
+    const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4'] })
+    cluster.holdDisk('3', true)
+    cluster.cut('1', '3')
+    cluster.campaign('1')
+    cluster.deliver('1', '2')
+    cluster.deliver('2', '1')
+    cluster.settle(['1'])
+    cluster.deliver('1', '2')
+    cluster.settle(['2'])
+    cluster.deliver('2', '1')
+    cluster.change('1', { voters: ['1', '2'] })
+    expect(cluster.events).toEqual(['1 refuses CHANGE_IN_PROGRESS'])
+  })
+
+  test('a member that comes back with another disk has to be a learner first, and starts from nothing', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    const stores = new Map([['3', 2]])
+    cluster.events = []
+    cluster.change('1', { voters: ['1', '2', '3'], stores })
+    cluster.cut('1', '3')
+    cluster.cut('3', '1')
+    cluster.change('1', { voters: ['1', '2'], learners: ['3'], stores })
+    expect(cluster.events).toEqual(['1 refuses NOT_CAUGHT_UP', '1 accepts 2/4'])
+    const peer = cluster.core('1').fullStatus.peers.find((one) => one.id === '3')
+    expect(peer).toMatchObject({ matchIndex: 0, state: 'probe' })
+  })
+
+  test.for<[string, readonly NodeId[]]>([
+    ['no voters', []],
+    ['a member named twice', ['1', '1']],
+  ])('a configuration with %s is refused', ([, voters]) => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    cluster.events = []
+    cluster.change('1', { voters })
+    expect(cluster.events).toEqual(['1 refuses INVALID_CONFIGURATION'])
+  })
+
+  test('a new leader leaves the joint configuration that it inherits', () => {
+    const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4'] })
+    cluster.elect('1')
+    cluster.change('1', { voters: ['1', '2', '3', '4'] })
+    for (const to of ['2', '3', '4']) cluster.deliver('1', to)
+    for (const id of ['2', '3', '4']) cluster.settle([id])
+    cluster.crash('1')
+    cluster.elect('2')
+    expect(cluster.core('2').status.configuration).toEqual({
+      voters: ['1', '2', '3', '4'],
+      outgoingVoters: [],
+      learners: [],
+    })
+  })
+
+  test('an answer of a node that is no member unseats nobody', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    const hint = { term: 0, index: 0 }
+    const body = { type: 'appendResponse', success: false, matchIndex: 0, hint, rejectedIndex: 0 }
+    ask(cluster, '9', 99, body as MessageBody)
+    expect(cluster.core('1').status).toMatchObject({ role: 'leader', term: 2 })
+  })
+})
+
+describe('snapshots (7)', () => {
+  const configuration = toBinary(ConfigurationSchema, configurationOf(three))
+  const snapshot = (index: number, term: Term): MessageBody => ({
+    type: 'snapshot',
+    position: { index, term },
+    configuration,
+  })
+
+  test('a snapshot of what is already committed is not taken', () => {
+    const cluster = restarted({ term: 1, terms: [] })
+    ask(cluster, '2', 5, append(2, 1, [command(3, 5), command(4, 5)], 4))
+    expect(ask(cluster, '2', 5, snapshot(3, 5))).toMatchObject([{ success: true, matchIndex: 4 }])
+    expect(cluster.events).toEqual([])
+  })
+
+  test('a snapshot of what is already in the log keeps the log', () => {
+    const cluster = restarted({ term: 1, terms: [] })
+    ask(cluster, '2', 5, append(2, 1, [command(3, 5), command(4, 5)]))
+    ask(cluster, '2', 5, snapshot(3, 5))
+    expect(termsOf(cluster, '1')).toEqual([1, 1, 5, 5])
+    expect(cluster.core('1').fullStatus.commit).toBe(3)
+  })
+
+  test('an uncommitted configuration goes with the log that a snapshot replaces', () => {
+    const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4'] })
+    cluster.elect('1')
+    cluster.change('1', { voters: ['1', '2', '4'] })
+    ask(cluster, '2', 5, snapshot(9, 5))
+    expect(cluster.core('1').status).toMatchObject({
+      configurationIndex: 9,
+      configuration: { voters: ['1', '2', '3'], outgoingVoters: [] },
+    })
+  })
+
+  test('a snapshot is acknowledged once the log on disk has been replaced', () => {
+    const cluster = restarted({ term: 1, terms: [] })
+    cluster.holdDisk('1', true)
+    expect(ask(cluster, '2', 5, snapshot(9, 4))).toEqual([])
+    cluster.holdDisk('1', false)
+    expect(answers(cluster)).toMatchObject([{ success: true, matchIndex: 9, term: 5 }])
+    expect(cluster.platter('1').base).toEqual({ index: 9, term: 4 })
+  })
+
+  test('a start between taking over a snapshot and replacing the log finishes the work', () => {
+    const cluster = restarted({ term: 1, terms: [] })
+    cluster.holdDisk('1', true)
+    ask(cluster, '2', 5, snapshot(9, 4))
+    cluster.crash('1')
+    expect(cluster.platter('1').base.index).toBe(0)
+    cluster.holdDisk('1', false)
+    cluster.restart('1')
+    cluster.settle(['1'])
+    expect(cluster.core('1').fullStatus).toMatchObject({ commit: 9, base: { index: 9, term: 4 } })
+    expect(cluster.platter('1').base).toEqual({ index: 9, term: 4 })
+  })
+})
+
+describe('reads (6.4 of the dissertation)', () => {
+  test('an answer to a heartbeat that left before the read was asked for does not confirm it', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    cluster.tick('1', 2)
+    const early = cluster.flights.splice(0)
+    cluster.step('1', { type: 'read', id: 7 })
+    cluster.flights = early
+    cluster.settle()
+    expect(cluster.events).toEqual([])
+    cluster.tick('1', 2)
+    cluster.settle()
+    expect(cluster.events).toEqual(['1 reads at 3'])
+  })
+
+  test('reads of one turn share a round, and those that arrive meanwhile share the next', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    cluster.flights = []
+    for (let id = 1; id <= 5; id += 1) cluster.step('1', { type: 'read', id })
+    const rounds = new Set(
+      cluster.flights.map((one) => (one.type === 'heartbeatRequest' ? one.readSequence : 0)),
+    )
+    expect([...rounds]).toEqual([1])
+    cluster.settle()
+    expect(cluster.events).toHaveLength(5)
+  })
+
+  test('too many waiting reads are refused', () => {
+    const cluster = new ScriptCluster(three, { readsMax: 2 })
+    cluster.elect('1')
+    for (let id = 1; id <= 3; id += 1) cluster.step('1', { type: 'read', id })
+    expect(cluster.events).toEqual(['1 refuses the read OVERLOADED'])
+  })
+})

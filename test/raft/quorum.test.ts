@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest'
+import { seededRandom } from '../../src/lib/random.ts'
+import { electionOutcome, majorityValue, quorumValue } from '../../src/raft/quorum.ts'
+import type { Configuration, NodeId } from '../../src/raft/types.ts'
+
+// The quorum arithmetic against a slow twin that only counts.
+
+function slowMajorityValue(voters: readonly NodeId[], valueOf: (id: NodeId) => number): number {
+  if (voters.length === 0) return Infinity
+  let best = 0
+  for (const candidate of [0, ...voters.map(valueOf)]) {
+    const reached = voters.filter((id) => valueOf(id) >= candidate).length
+    if (reached * 2 > voters.length && candidate > best) best = candidate
+  }
+  return best
+}
+
+function slowIsWon(half: readonly NodeId[], votes: ReadonlyMap<NodeId, boolean>): boolean {
+  return half.length === 0 || half.filter((id) => votes.get(id) === true).length * 2 > half.length
+}
+
+const random = seededRandom(7)
+const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
+const someOf = (list: readonly NodeId[]): NodeId[] => list.filter(() => random.next() < 0.5)
+
+function drawConfiguration(): Configuration {
+  const voters = someOf(names)
+  return {
+    voters: voters.length > 0 ? voters : ['a'],
+    outgoingVoters: random.next() < 0.5 ? someOf(names) : [],
+    learners: someOf(['x', 'y']),
+  }
+}
+
+test('the value a quorum has reached is what counting heads gives, in any order and in both halves', () => {
+  for (let round = 0; round < 5_000; round += 1) {
+    const configuration = drawConfiguration()
+    const values = new Map([...names, 'x', 'y'].map((id) => [id, random.integer(0, 5)]))
+    const valueOf = (id: NodeId): number => values.get(id) ?? 0
+    const { voters, outgoingVoters } = configuration
+    expect(majorityValue(voters, valueOf)).toBe(slowMajorityValue(voters, valueOf))
+    expect(quorumValue(configuration, valueOf)).toBe(
+      Math.min(slowMajorityValue(voters, valueOf), slowMajorityValue(outgoingVoters, valueOf)),
+    )
+  }
+})
+
+test('an election is won with both halves, lost when that is out of reach, and open otherwise', () => {
+  for (let round = 0; round < 5_000; round += 1) {
+    const configuration = drawConfiguration()
+    const votes = new Map<NodeId, boolean>()
+    for (const id of [...names, 'x', 'y']) {
+      if (random.next() < 0.6) votes.set(id, random.next() < 0.5)
+    }
+    const { voters, outgoingVoters } = configuration
+    const hopeful = new Map(names.map((id) => [id, votes.get(id) ?? true]))
+    const isWon = slowIsWon(voters, votes) && slowIsWon(outgoingVoters, votes)
+    const isPossible = slowIsWon(voters, hopeful) && slowIsWon(outgoingVoters, hopeful)
+    const expected = isWon ? 'won' : isPossible ? 'pending' : 'lost'
+    expect(electionOutcome(configuration, votes)).toBe(expected)
+  }
+})
+
+test.for([
+  [1, 1],
+  [2, 2],
+  [3, 2],
+  [4, 3],
+  [5, 3],
+  [6, 4],
+  [7, 4],
+])('of %i voters, %i are a majority and one fewer is not', ([count = 0, needed = 0]) => {
+  const voters = names.slice(0, count)
+  const reachedBy = (holders: number): number =>
+    majorityValue(voters, (id) => (voters.indexOf(id) < holders ? 1 : 0))
+  expect(reachedBy(needed)).toBe(1)
+  expect(reachedBy(needed - 1)).toBe(0)
+})

@@ -1,0 +1,360 @@
+import { fromBinary, toBinary } from '@bufbuild/protobuf'
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import { assert, present } from '../../src/lib/assert.ts'
+import type { Random } from '../../src/lib/random.ts'
+import { countedBy } from '../../src/raft/configuration.ts'
+import { Core } from '../../src/raft/core.ts'
+import type { Effects, OutgoingMessage } from '../../src/raft/effects.ts'
+import type { Input } from '../../src/raft/input.ts'
+import { defaultCoreOptions } from '../../src/raft/options.ts'
+import type { CoreOptions } from '../../src/raft/options.ts'
+import type { Entry, Message, NodeId, Position, Term } from '../../src/raft/types.ts'
+import { configurationOf, formingEntries, text } from './members.ts'
+import type { MemberList } from './members.ts'
+import { Platter, SimulatedDisk } from './simulated-disk.ts'
+
+const NOW_MS = 1_700_000_000_000
+
+/** Every wait is the longest, so that who campaigns is who is made to. */
+const longest: Random = { next: () => 0.5, integer: (_min, max) => max }
+
+interface Life {
+  readonly core: Core
+  readonly disk: SimulatedDisk
+  readonly syncs: (() => void)[]
+  gated: OutgoingMessage[]
+  durableToken: number
+}
+
+interface ScriptNode {
+  readonly id: NodeId
+  readonly platter: Platter
+  applied: Position
+  isDiskHeld: boolean
+  life: Life | null
+}
+
+/** Cores that move only when told to: the stage of the golden scripts and of the tests of the paper's rules. */
+export class ScriptCluster {
+  /** What happened since it was last taken, a line each. */
+  events: string[] = []
+  isTracing = false
+  flights: Message[] = []
+  readonly #nodes = new Map<NodeId, ScriptNode>()
+  readonly #list: MemberList
+  readonly #options: CoreOptions
+  readonly #cuts = new Set<string>()
+  readonly #applied = new Map<NodeId, Entry[]>()
+  #nextId = 1
+
+  constructor(list: MemberList, options: Partial<CoreOptions> = {}) {
+    this.#list = list
+    this.#options = { ...defaultCoreOptions, ...options }
+    for (const id of [...list.voters, ...(list.learners ?? [])]) this.add(id)
+  }
+
+  add(id: NodeId): void {
+    const platter = new Platter()
+    const node: ScriptNode = {
+      id,
+      platter,
+      applied: { term: 0, index: 0 },
+      isDiskHeld: false,
+      life: null,
+    }
+    this.#nodes.set(id, node)
+    if (this.#list.voters.includes(id) || this.#list.learners?.includes(id) === true) {
+      this.setLog(id, { term: 1, terms: [] })
+    }
+    this.restart(id)
+  }
+
+  /** Puts a node's disk into a state that would take long to reach: `terms` of the entries after the forming two. */
+  setLog(
+    id: NodeId,
+    log: { readonly term: Term; readonly vote?: NodeId; readonly terms: readonly Term[] },
+  ): void {
+    const node = this.#node(id)
+    node.life = null
+    node.platter.hardState = { term: log.term, votedFor: log.vote ?? null }
+    const entries = formingEntries(configurationOf(this.#list))
+    for (const term of log.terms) {
+      const index = entries.length + 1
+      const data = text(`${term}.${index}`)
+      entries.push({ index, term, timeMs: 1000, type: 'command', data })
+    }
+    node.platter.entries = entries
+    node.platter.commit = 2
+    node.applied = { term: 1, index: 2 }
+  }
+
+  crash(id: NodeId): void {
+    const node = this.#node(id)
+    node.life?.disk.crash(0)
+    node.life = null
+    this.flights = this.flights.filter((message) => message.from !== id && message.to !== id)
+  }
+
+  restart(id: NodeId): void {
+    const node = this.#node(id)
+    const syncs: (() => void)[] = []
+    const timing = {
+      syncMs: () => 0,
+      after: (_delayMs: number, task: () => void) => syncs.push(task),
+    }
+    const disk = new SimulatedDisk(node.platter, timing)
+    const core = Core.restore({
+      id,
+      options: this.#options,
+      random: longest,
+      log: node.platter.restored(),
+      applied: node.applied,
+      configuration: configurationOf(this.#list),
+      appliedTimeMs: 0,
+    })
+    const life: Life = { core, disk, syncs, gated: [], durableToken: 0 }
+    disk.onDurable = (token) => {
+      life.durableToken = token
+      this.step(id, { type: 'persisted', token })
+    }
+    node.life = life
+    this.#pump(node)
+  }
+
+  core(id: NodeId): Core {
+    return this.#life(id).core
+  }
+
+  platter(id: NodeId): Platter {
+    return this.#node(id).platter
+  }
+
+  appliedBy(id: NodeId): readonly Entry[] {
+    return this.#applied.get(id) ?? []
+  }
+
+  get ids(): readonly NodeId[] {
+    return [...this.#nodes.keys()]
+  }
+
+  isRunning(id: NodeId): boolean {
+    return (this.#nodes.get(id)?.life ?? null) !== null
+  }
+
+  holdDisk(id: NodeId, isHeld: boolean): void {
+    this.#node(id).isDiskHeld = isHeld
+  }
+
+  step(id: NodeId, input: Input): void {
+    this.core(id).step(input)
+    this.#pump(this.#node(id))
+  }
+
+  tick(id: NodeId, count = 1): void {
+    for (let at = 0; at < count; at += 1) this.step(id, { type: 'tick', nowMs: NOW_MS })
+  }
+
+  propose(id: NodeId, ...bodies: readonly string[]): void {
+    const proposals = bodies.map((body) => ({ id: this.#nextId++, data: text(body) }))
+    this.step(id, { type: 'propose', proposals, nowMs: NOW_MS })
+  }
+
+  change(id: NodeId, list: MemberList): void {
+    const target = configurationOf(list)
+    this.step(id, { type: 'changeConfiguration', id: this.#nextId++, target, nowMs: NOW_MS })
+  }
+
+  receive(message: Message): void {
+    this.step(message.to, { type: 'message', message, nowMs: NOW_MS })
+  }
+
+  cut(from: NodeId, to: NodeId): void {
+    this.#cuts.add(`${from}>${to}`)
+    this.flights = this.flights.filter((one) => one.from !== from || one.to !== to)
+  }
+
+  heal(): void {
+    this.#cuts.clear()
+  }
+
+  /** Lets a node's wait run out, whatever else goes on. Its questions are left in flight. */
+  campaign(id: NodeId): void {
+    for (let at = 0; at < 30 && this.core(id).status.role === 'follower'; at += 1) this.tick(id)
+  }
+
+  /** Those who can hear `id` forget their leader; then it campaigns, and all goes its way. */
+  elect(id: NodeId): void {
+    this.flights = []
+    for (const other of this.ids) {
+      if (other === id || !this.isRunning(other) || this.#cuts.has(`${id}>${other}`)) continue
+      const { electionTimeoutTicks } = this.#options
+      const isLeader = this.core(other).status.role === 'leader'
+      this.tick(other, isLeader ? electionTimeoutTicks + 1 : electionTimeoutTicks)
+    }
+    this.flights = []
+    this.campaign(id)
+    this.settle()
+  }
+
+  /** Delivers and syncs until nothing more comes of it, among `ids` or all. */
+  settle(ids: readonly NodeId[] = this.ids): void {
+    for (let rounds = 0; rounds < 10_000; rounds += 1) {
+      for (const id of ids) this.#syncAll(id)
+      const at = this.flights.findIndex((one) => ids.includes(one.to) && ids.includes(one.from))
+      if (at < 0) return
+      const [message] = this.flights.splice(at, 1)
+      if (message !== undefined) this.#deliver(message)
+    }
+    assert(false, 'the cluster does not settle')
+  }
+
+  /** Of one link, what is on its way now. */
+  deliver(from: NodeId, to: NodeId): void {
+    const isOnLink = (one: Message): boolean => one.from === from && one.to === to
+    const due = this.flights.filter(isOnLink)
+    this.flights = this.flights.filter((one) => !isOnLink(one))
+    for (const message of due) this.#deliver(message)
+  }
+
+  /** The whole state of `from` as it has applied it, as `to` receives it. */
+  deliverSnapshot(from: NodeId, to: NodeId): void {
+    const { position, configuration } = this.snapshotOf(from)
+    const { term } = this.core(from).status
+    this.receive({ type: 'snapshot', from, to, term, position, configuration })
+    this.step(from, { type: 'snapshotSent', to })
+  }
+
+  snapshotOf(id: NodeId): { readonly position: Position; readonly configuration: Uint8Array } {
+    const last = present(this.appliedBy(id).at(-1), `${id} has applied something`)
+    const changes = this.appliedBy(id).filter((entry) => entry.type === 'configuration')
+    const start = toBinary(ConfigurationSchema, configurationOf(this.#list))
+    const configuration = changes.at(-1)?.data ?? start
+    return { position: { term: last.term, index: last.index }, configuration }
+  }
+
+  #deliver(message: Message): void {
+    if (!this.isRunning(message.to)) return
+    if (this.isTracing) this.events.push(describeMessage(message))
+    this.receive(message)
+  }
+
+  #syncAll(id: NodeId): void {
+    const node = this.#node(id)
+    while (!node.isDiskHeld && node.life !== null) {
+      const sync = node.life.syncs.shift()
+      if (sync === undefined) return
+      sync()
+    }
+  }
+
+  #pump(node: ScriptNode): void {
+    const life = this.#life(node.id)
+    for (const outgoing of life.gated.splice(0)) this.#send(life, outgoing)
+    for (let effects = life.core.takeEffects(); effects !== null;) {
+      this.#carryOut(node, life, effects)
+      effects = life.core.takeEffects()
+    }
+  }
+
+  #send(life: Life, outgoing: OutgoingMessage): void {
+    const { message, afterToken } = outgoing
+    if (afterToken > life.durableToken) life.gated.push(outgoing)
+    else if (!this.#cuts.has(`${message.from}>${message.to}`)) this.flights.push(message)
+  }
+
+  #carryOut(node: ScriptNode, life: Life, effects: Effects): void {
+    for (const outgoing of effects.messages) this.#send(life, outgoing)
+    for (const operation of effects.disk) {
+      if (operation.type === 'write') life.disk.write(operation.write)
+      if (operation.type === 'reset') life.disk.reset(operation.position, operation.token)
+      if (operation.type === 'compact') life.disk.compact(operation.position)
+      if (operation.type !== 'restore') continue
+      node.applied = operation.position
+      this.events.push(`${node.id} takes over the snapshot of ${place(operation.position)}`)
+    }
+    for (const result of effects.proposals) {
+      const outcome = result.ok ? `accepts ${place(result)}` : `refuses ${result.code}`
+      this.events.push(`${node.id} ${outcome}`)
+    }
+    for (const result of effects.reads) {
+      const outcome = result.ok ? `reads at ${result.index}` : `refuses the read ${result.code}`
+      this.events.push(`${node.id} ${outcome}`)
+    }
+    for (const to of effects.sendSnapshots)
+      this.events.push(`${node.id} has to send ${to} a snapshot`)
+    if (effects.committed.length === 0) return
+    const applied = this.#applied.get(node.id) ?? []
+    applied.push(...effects.committed)
+    this.#applied.set(node.id, applied)
+    const last = present(effects.committed.at(-1), 'something was committed')
+    node.applied = { term: last.term, index: last.index }
+    life.core.step({ type: 'applied', index: last.index, timeMs: last.timeMs })
+  }
+
+  #node(id: NodeId): ScriptNode {
+    return present(this.#nodes.get(id), `there is a node ${id}`)
+  }
+
+  #life(id: NodeId): Life {
+    return present(this.#node(id).life, `node ${id} runs`)
+  }
+}
+
+export const place = (position: Position): string => `${position.term}/${position.index}`
+
+export function describeEntry(entry: Entry): string {
+  if (entry.type !== 'configuration') {
+    return `${place(entry)} "${new TextDecoder().decode(entry.data)}"`
+  }
+  const { voters, outgoingVoters, learners } = countedBy(
+    fromBinary(ConfigurationSchema, entry.data),
+  )
+  const parts = [`voters=${voters.join(',')}`]
+  if (outgoingVoters.length > 0) parts.push(`outgoing=${outgoingVoters.join(',')}`)
+  if (learners.length > 0) parts.push(`learners=${learners.join(',')}`)
+  return `${place(entry)} {${parts.join(' ')}}`
+}
+
+/** The forming entries are left out: they are the same everywhere. */
+export function describeNode(cluster: ScriptCluster, id: NodeId): string {
+  if (!cluster.isRunning(id)) return `${id} down`
+  const { role, term, commit, applied, base, last } = cluster.core(id).fullStatus
+  const from = Math.max(base.index, Math.min(2, last.index))
+  const log = cluster
+    .core(id)
+    .entries(from + 1, last.index)
+    .map(describeEntry)
+  const start = from > 2 ? [`…${place(base)}`] : []
+  const text = [...start, ...log].join(' ')
+  return `${id} ${role.padEnd(12)} term=${term} commit=${commit} applied=${applied} log=[${text}]`
+}
+
+export function describeMessage(message: Message): string {
+  const { from, to, term, type } = message
+  return `${from}>${to} ${type} term=${term}${describeBody(message)}`
+}
+
+function describeBody(message: Message): string {
+  switch (message.type) {
+    case 'voteRequest':
+      return ` last=${place(message.last)}${message.pre ? ' pre' : ''}${message.transfer ? ' transfer' : ''}`
+    case 'voteResponse':
+      return `${message.granted ? ' granted' : ' refused'}${message.pre ? ' pre' : ''}`
+    case 'appendRequest': {
+      const entries = message.entries.map(describeEntry).join(' ')
+      return ` previous=${place(message.previous)} commit=${message.commit} entries=[${entries}]`
+    }
+    case 'appendResponse':
+      return message.success
+        ? ` match=${message.matchIndex}`
+        : ` refused=${message.rejectedIndex} hint=${place(message.hint)}`
+    case 'heartbeatRequest':
+      return ` commit=${message.commit} read=${message.readSequence}`
+    case 'heartbeatResponse':
+      return ` read=${message.readSequence}`
+    case 'timeoutNow':
+      return ''
+    case 'snapshot':
+      return ` position=${place(message.position)}`
+  }
+}

@@ -1,0 +1,122 @@
+import { assert } from '../../src/lib/assert.ts'
+import type { MemberList } from './members.ts'
+import { describeNode, ScriptCluster } from './script-cluster.ts'
+
+/*
+The language of the scripts, one command a line:
+  cluster voters=1,2,3 [learners=4]       equal disks with the two forming entries, nobody leads;
+                                          [appendBytesMax=1]: requests of one entry each
+  add 4                                   an empty node, in no configuration yet
+  log 2 term=4 [vote=1] terms=2,4         what node 2's disk holds after the forming entries; starts it from there
+  elect 1                                 those who hear 1 forget their leader, 1 campaigns, all settles
+  campaign 1 | tick 1 [3] | settle [1,2]  time and messages by hand; settle also lets disks finish
+  deliver 1>2 | lose                      what is on its way on one link arrives; all that is on its way is lost
+  cut 1 from 2,3 | cut 1>2 | heal
+  propose 1 "x" "y" | read 1 | transfer 1 to 2 | change 1 voters=1,2 [learners=3]
+  disk 1 hold | disk 1 go | crash 1 | restart 1
+  compact 1 through 5 | snapshot 1>3
+  trace                                   from here on every delivered message is shown
+*/
+
+const ids = (list: string): string[] => (list === '' ? [] : list.split(','))
+
+function named(words: readonly string[]): ReadonlyMap<string, string> {
+  return new Map(
+    words
+      .filter((word) => word.includes('='))
+      .map((word) => {
+        const at = word.indexOf('=')
+        return [word.slice(0, at), word.slice(at + 1)]
+      }),
+  )
+}
+
+function members(words: readonly string[]): MemberList {
+  const values = named(words)
+  return { voters: ids(values.get('voters') ?? ''), learners: ids(values.get('learners') ?? '') }
+}
+
+/** @returns what came of the commands: events in their order, then every node as it stands. */
+export class ScriptRunner {
+  #cluster: ScriptCluster | null = null
+
+  run(commands: readonly string[]): string {
+    for (const command of commands) this.#do(command)
+    const cluster = this.#running()
+    const events = cluster.events.splice(0)
+    return [...events, ...cluster.ids.map((id) => describeNode(cluster, id))].join('\n')
+  }
+
+  #running(): ScriptCluster {
+    assert(this.#cluster !== null, 'a script begins with `cluster`')
+    return this.#cluster
+  }
+
+  #do(command: string): void {
+    const words = command.split(/\s+/)
+    const [verb = '', a = '', b = '', c = ''] = words
+    if (verb === 'cluster') {
+      const appendBytesMax = Number(named(words).get('appendBytesMax') ?? 1_000_000)
+      this.#cluster = new ScriptCluster(members(words), { appendBytesMax })
+      return
+    }
+    const cluster = this.#running()
+    const actions: Readonly<Record<string, () => void>> = {
+      add: () => cluster.add(a),
+      log: () => this.#log(a, words),
+      elect: () => cluster.elect(a),
+      campaign: () => cluster.campaign(a),
+      tick: () => cluster.tick(a, b === '' ? 1 : Number(b)),
+      settle: () => (a === '' ? cluster.settle() : cluster.settle(ids(a))),
+      deliver: () => cluster.deliver(...this.#link(a)),
+      lose: () => (cluster.flights = []),
+      cut: () => this.#cut(a, c),
+      heal: () => cluster.heal(),
+      propose: () =>
+        cluster.propose(a, ...[...command.matchAll(/"([^"]*)"/g)].map((m) => m[1] ?? '')),
+      read: () => cluster.step(a, { type: 'read', id: 1 }),
+      transfer: () => cluster.step(a, { type: 'transfer', target: c }),
+      change: () => cluster.change(a, members(words)),
+      disk: () => cluster.holdDisk(a, b === 'hold'),
+      crash: () => cluster.crash(a),
+      restart: () => cluster.restart(a),
+      compact: () => this.#compact(a, Number(c)),
+      snapshot: () => cluster.deliverSnapshot(...this.#link(a)),
+      trace: () => (cluster.isTracing = true),
+    }
+    const action = actions[verb]
+    assert(action !== undefined, `no such command: ${command}`)
+    action()
+  }
+
+  #link(word: string): [string, string] {
+    const [from = '', to = ''] = word.split('>')
+    return [from, to]
+  }
+
+  #log(id: string, words: readonly string[]): void {
+    const values = named(words)
+    const vote = values.get('vote')
+    const log = {
+      term: Number(values.get('term')),
+      terms: ids(values.get('terms') ?? '').map(Number),
+      ...(vote === undefined ? {} : { vote }),
+    }
+    this.#running().setLog(id, log)
+    this.#running().restart(id)
+  }
+
+  #cut(from: string, others: string): void {
+    const cluster = this.#running()
+    if (from.includes('>')) cluster.cut(...this.#link(from))
+    for (const other of ids(others)) {
+      cluster.cut(from, other)
+      cluster.cut(other, from)
+    }
+  }
+
+  #compact(id: string, index: number): void {
+    const term = this.#running().core(id).termAt(index) ?? 0
+    this.#running().step(id, { type: 'compact', position: { term, index } })
+  }
+}
