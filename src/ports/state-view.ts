@@ -74,7 +74,7 @@ export interface StateView {
   /** The detail of a record as responses show it; `callerId` is the identity whose permissions a service shows. */
   detail(entity: string, record: EntityRecord, callerId: string): JsonObject
 
-  /** Sessions whose last stored activity is before `beforeMs`: at most `max`, oldest not first. */
+  /** Sessions whose last stored activity is before `beforeMs`: at most `max`, in no order. */
   idleSessions(
     beforeMs: number,
     max: number,

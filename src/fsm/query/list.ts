@@ -170,13 +170,40 @@ function collect(
     const records = quick.ids.map((id) => table.get(id)).filter((record) => record !== undefined)
     return { records, limit, offset, totalCount: quick.total }
   }
+  const isWhole = ids === table.ids
+  const records = isWhole ? recordsOf(table) : recordsNamed(table, ids)
+  // Memory is walked in the order in which records were made: by id, each would be a miss of the cache.
+  return pick(records, test, order ?? (isWhole ? byId : null), { offset, limit })
+}
+
+function byId(a: EntityRecord, b: EntityRecord): number {
+  return a.id < b.id ? -1 : 1
+}
+
+function* recordsOf(table: Table): Iterable<EntityRecord> {
+  for (const { record } of table.rows.values()) yield record
+}
+
+function* recordsNamed(table: Table, ids: Iterable<string>): Iterable<EntityRecord> {
+  for (const id of ids) {
+    const record = table.get(id)
+    if (record !== undefined) yield record
+  }
+}
+
+/** `order` null: the records come in the order wanted. */
+function pick(
+  records: Iterable<EntityRecord>,
+  test: Predicate | null,
+  order: ((a: EntityRecord, b: EntityRecord) => number) | null,
+  { offset, limit }: Page,
+): ListResult {
   const end = offset + limit
   let total = 0
   const kept: EntityRecord[] = []
   const isBounded = order !== null && end <= boundedSortMax
-  for (const id of ids) {
-    const record = table.get(id)
-    if (record === undefined || (test !== null && !test(record))) continue
+  for (const record of records) {
+    if (test !== null && !test(record)) continue
     total += 1
     if (isBounded) insertBounded(kept, record, order, end)
     else if (order !== null || (total > offset && total <= end)) kept.push(record)

@@ -18,7 +18,7 @@ const reserved = new Set(
   ),
 )
 
-/** The query language of the API family: see docs/api.md. One parser, one text. */
+/** The query language of the API family, by recursive descent. One parser, one text. */
 class Parser {
   readonly #scanner: Scanner
   #depth = 0
