@@ -75,6 +75,11 @@ export class CounterMachine implements Machine {
     return { position, configuration: record, timeMs }
   }
 
+  /** As last applied. */
+  currentConfiguration(): Configuration {
+    return fromBinary(ConfigurationSchema, Buffer.from(this.#live.configuration, 'base64'))
+  }
+
   apply(entry: Entry): AppliedEntry {
     const live = this.#live
     const { index, term, timeMs, type, data } = entry

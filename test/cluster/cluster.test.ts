@@ -1,8 +1,9 @@
 import { afterEach, expect, test } from 'vitest'
 
+import { Problem } from '../../src/lib/problems.ts'
 import type { Applied } from '../../src/ports/proposer.ts'
 import { command, formCluster } from './cluster-fixture.ts'
-import type { TestCluster } from './cluster-fixture.ts'
+import type { StartChanges, TestCluster, TestNode } from './cluster-fixture.ts'
 import { until } from './mesh-fixture.ts'
 
 const clusters: TestCluster[] = []
@@ -13,9 +14,9 @@ async function cluster(size: number): Promise<TestCluster> {
   return formed
 }
 
-async function runningCluster(size: number): Promise<TestCluster> {
+async function runningCluster(size: number, changes: StartChanges = {}): Promise<TestCluster> {
   const formed = await cluster(size)
-  await Promise.all(formed.ids.map(async (id) => await formed.start(id)))
+  await Promise.all(formed.ids.map(async (id) => await formed.start(id, changes)))
   await formed.leader()
   return formed
 }
@@ -40,4 +41,282 @@ test('three controllers elect a leader, and each takes writes and has them all',
     formed.ids.every((id) => formed.node(id).effects.length === 150),
   )
   for (const other of others) expect(other.effects).toEqual(first?.effects)
+})
+
+test('a cluster of one acknowledges what it alone has written', async () => {
+  const formed = await runningCluster(1)
+  const { gateway, effects } = await formed.leader()
+  expect(await gateway.propose(command('alone'))).toMatchObject({ outcome: { ok: true } })
+  expect(effects).toEqual(['alone'])
+  expect(await gateway.readIndex()).toBeGreaterThanOrEqual(2)
+})
+
+/** Proposes one after the other until told to stop; what was acknowledged, and what is in doubt. */
+function writer(node: TestNode, name: string) {
+  const done: string[] = []
+  const doubtful: string[] = []
+  let isOver = false
+  const run = (async () => {
+    for (let i = 0; !isOver; i += 1) {
+      const text = `${name}-${i}`
+      try {
+        await node.gateway.propose(command(text))
+        done.push(text)
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error
+        if (error.code === 'OUTCOME_UNKNOWN') doubtful.push(text)
+        // A refusal comes at once: the loop must turn before the next attempt.
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    }
+  })()
+  const stop = async (): Promise<void> => {
+    isOver = true
+    await run
+  }
+  return { done, doubtful, stop }
+}
+
+test('when the leader dies, every write in progress elsewhere still takes effect once, and is acknowledged', async () => {
+  const formed = await runningCluster(3)
+  const dying = await formed.leader()
+  const rest = formed.ids.filter((id) => id !== dying.id).map((id) => formed.node(id))
+  const writers = rest.flatMap((node) =>
+    Array.from({ length: 8 }, (_, i) => writer(node, `${node.id}-w${i}`)),
+  )
+  await until('writes flow', () => writers.every(({ done }) => done.length > 5))
+  await dying.kill()
+  formed.nodes.delete(dying.id)
+  await formed.leader()
+  const doneBefore = writers.map(({ done }) => done.length)
+  await until('writes flow again', () =>
+    writers.every(({ done }, i) => done.length > (doneBefore[i] ?? 0) + 5),
+  )
+  await Promise.all(writers.map(async ({ stop }) => await stop()))
+  expect(writers.flatMap(({ doubtful }) => doubtful)).toEqual([])
+  const acknowledged = writers.flatMap(({ done }) => done)
+  await until('the survivors agree', () =>
+    rest.every(({ effects }) => effects.length >= acknowledged.length),
+  )
+  for (const { effects } of rest) {
+    expect(new Set(effects).size).toBe(effects.length)
+    expect(effects.filter((text) => !text.startsWith(dying.id)).sort()).toEqual(acknowledged.sort())
+  }
+}, 60_000)
+
+test('a planned stop hands leadership over without one failed write', async () => {
+  const formed = await runningCluster(3)
+  const leaving = await formed.leader()
+  const writers = formed.ids.map((id) => writer(formed.node(id), id))
+  await until('writes flow', () => writers.every(({ done }) => done.length > 5))
+  await leaving.gateway.handOver()
+  expect(leaving.gateway.status().role).not.toBe('leader')
+  const before = writers.map(({ done }) => done.length)
+  await until('writes flow again, from the controller that led too', () =>
+    writers.every(({ done }, i) => done.length > (before[i] ?? 0) + 5),
+  )
+  await Promise.all(writers.map(async ({ stop }) => await stop()))
+  expect(writers.flatMap(({ doubtful }) => doubtful)).toEqual([])
+}, 60_000)
+
+async function problemOf(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+    return 'none'
+  } catch (error) {
+    if (error instanceof Problem) return error.code
+    throw error
+  }
+}
+
+test('without a leader a write that was never handed over says that nothing was changed', async () => {
+  const formed = await cluster(3)
+  const gateway = { proposeTimeoutMs: 400, leaderlessMsMax: 800, readTimeoutMs: 300 }
+  const alone = await formed.start('n1', { gateway })
+  expect(await problemOf(alone.gateway.propose(command('nobody')))).toBe('CLUSTER_NO_LEADER')
+  expect(await problemOf(alone.gateway.readIndex())).toBe('CLUSTER_NO_LEADER')
+  await until('it has been without one for long', () => alone.gateway.leaderContactMs() > 800)
+  const beginMs = performance.now()
+  expect(await problemOf(alone.gateway.propose(command('nobody')))).toBe('CLUSTER_NO_LEADER')
+  expect(performance.now() - beginMs).toBeLessThan(300)
+  // What was given up must not come to life when the others are there.
+  await formed.start('n2')
+  await formed.start('n3')
+  await formed.leader()
+  await until('it takes part', () => alone.gateway.leaderId() !== null)
+  await alone.gateway.propose(command('later'))
+  expect(alone.effects).toEqual(['later'])
+})
+
+test('a write that a leader took and could not commit has an unknown outcome, and is not called failed', async () => {
+  const formed = await runningCluster(3, { gateway: { proposeTimeoutMs: 500 } })
+  const leader = await formed.leader()
+  const others = formed.ids.filter((id) => id !== leader.id)
+  await Promise.all(others.map(async (id) => await formed.node(id).kill()))
+  expect(await problemOf(leader.gateway.propose(command('doubt')))).toBe('OUTCOME_UNKNOWN')
+  expect(leader.effects).toEqual([])
+})
+
+test('a full window of outstanding writes refuses more, and opens again', async () => {
+  const formed = await runningCluster(3, { gateway: { outstandingMax: 10 } })
+  const { gateway } = await formed.leader()
+  const writes = Array.from({ length: 11 }, (_, i) => problemOf(gateway.propose(command(`${i}`))))
+  const results = await Promise.all(writes)
+  expect(results.filter((result) => result === 'none').length).toBe(10)
+  expect(results.at(-1)).toBe('SERVER_TOO_MANY_REQUESTS')
+  expect(await problemOf(gateway.propose(command('after')))).toBe('none')
+})
+
+test('a linearizable read on any controller covers every write completed before it', async () => {
+  const formed = await runningCluster(3)
+  for (let i = 0; i < 20; i += 1) {
+    const writing = formed.node(formed.ids[i % 3] ?? '')
+    const { index } = await writing.gateway.propose(command(`${i}`))
+    for (const id of formed.ids) {
+      const { gateway, machine, effects } = formed.node(id)
+      const reads = await Promise.all([gateway.readIndex(), gateway.readIndex()])
+      for (const read of reads) expect(read).toBeGreaterThanOrEqual(index)
+      expect(await machine.waitForApplied(Math.max(...reads), 5000)).toBe(true)
+      expect(effects).toContain(`${i}`)
+    }
+  }
+})
+
+test('every controller lists all members, how far they are, and who has gone', async () => {
+  const formed = await runningCluster(3)
+  const leader = await formed.leader()
+  for (let i = 0; i < 70; i += 1) await leader.gateway.propose(command(`${i}`))
+  await until('all see all, with equal digests', () =>
+    formed.ids.every((id) => {
+      const members = formed.node(id).gateway.members()
+      const digests = new Set(members.map(({ progress }) => progress?.digest ?? id))
+      return (
+        members.length === 3 &&
+        members.every(({ connected, progress }) => connected && progress?.digestIndex === 64) &&
+        digests.size === 1 &&
+        members.filter(({ leader: leads }) => leads).length === 1
+      )
+    }),
+  )
+  const members = leader.gateway.members()
+  expect(members.map(({ id }) => id)).toEqual(['n1', 'n2', 'n3'])
+  for (const { voter, version, startedAtMs, certificatePem } of members) {
+    expect({ voter, version }).toEqual({ voter: true, version: '1.0.0' })
+    expect(startedAtMs).toBeGreaterThan(1_700_000_000_000)
+    expect(certificatePem).toContain('BEGIN CERTIFICATE')
+  }
+  expect(leader.gateway.status().alarms).toEqual([])
+  const gone = formed.ids.find((id) => id !== leader.id) ?? ''
+  await formed.node(gone).kill()
+  const left = formed.ids.filter((id) => id !== gone)
+  await until(
+    'both others know',
+    () =>
+      left.every((id) =>
+        formed
+          .node(id)
+          .gateway.members()
+          .every((member) => member.connected === (member.id !== gone)),
+      ),
+    5000,
+  )
+  await formed.start(gone)
+  await until('both others know that it is back', () =>
+    left.every((id) =>
+      formed
+        .node(id)
+        .gateway.members()
+        .every(({ connected }) => connected),
+    ),
+  )
+})
+
+test('a member that was away while the log was cut gets a snapshot and goes on without a restart', async () => {
+  const formed = await cluster(3)
+  const changes: StartChanges = {
+    persistEntries: 300,
+    gateway: { retention: { entries: 100, bytes: 20_000 } },
+  }
+  await formed.start('n1', changes)
+  await formed.start('n2', changes)
+  const leader = await formed.leader()
+  for (const { machine } of formed.nodes.values()) machine.snapshotPaddingBytes = 3_000_000
+  for (let i = 0; i < 20; i += 1) {
+    const batch = Array.from({ length: 50 }, (_, k) => command(`${i}-${k}`))
+    await Promise.all(batch.map(async (input) => await leader.gateway.propose(input)))
+  }
+  const late = await formed.start('n3', changes)
+  const writing = writer(leader, 'during')
+  await until('it has caught up', () => late.machine.count >= 1000 + writing.done.length)
+  await until('it follows', () => late.machine.count > 1010)
+  expect(late.log.lines.some((line) => line.includes('snapshot of'))).toBe(true)
+  expect(late.effects.length).toBeLessThan(1000)
+  expect(late.fatal).toEqual([])
+  const own = await late.gateway.propose(command('from the late one'))
+  expect(own.outcome.ok).toBe(true)
+  await writing.stop()
+  expect(writing.doubtful).toEqual([])
+  await until('all agree', () => {
+    const digests = formed.ids.map((id) => formed.node(id).machine.digests())
+    return digests.every(({ index, state }) => {
+      return index === digests[0]?.index && state === digests[0].state
+    })
+  })
+}, 60_000)
+
+test('an entry that cannot be applied stops apply, raises an alarm and ends the controller', async () => {
+  const formed = await runningCluster(1)
+  const node = await formed.leader()
+  node.machine.onCommand = () => {
+    throw new Error('unknown kind 99')
+  }
+  expect(await problemOf(node.gateway.propose(command('from the future')))).toBe('OUTCOME_UNKNOWN')
+  expect(node.fatal.map(({ message }) => message)).toEqual([
+    expect.stringContaining('unknown kind 99'),
+  ])
+  expect(node.gateway.status().alarms).toMatchObject([{ code: 'APPLY_STOPPED' }])
+  expect(await problemOf(node.gateway.propose(command('next')))).toBe('CLUSTER_NO_LEADER')
+})
+
+test('a controller whose state differs from its peers raises an alarm', async () => {
+  const formed = await runningCluster(3)
+  const leader = await formed.leader()
+  const odd = formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
+  const digests = odd.machine.digests.bind(odd.machine)
+  odd.machine.digests = () => ({ ...digests(), state: 'ff'.repeat(16) })
+  for (let i = 0; i < 70; i += 1) await leader.gateway.propose(command(`${i}`))
+  await until('all three have noticed', () =>
+    formed.ids.every((id) =>
+      formed
+        .node(id)
+        .gateway.status()
+        .alarms.some(({ code }) => code === 'STATE_DIVERGED'),
+    ),
+  )
+  expect(leader.gateway.status().alarms.map(({ text }) => text)).toEqual([
+    expect.stringContaining(odd.id),
+  ])
+})
+
+test('a member that is removed is refused by the others from then on', async () => {
+  const formed = await runningCluster(3)
+  const leader = await formed.leader()
+  const removed = formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
+  const target = leader.machine.currentConfiguration()
+  target.members = target.members.filter(({ id }) => id !== removed.id)
+  expect(await leader.gateway.changeConfiguration(target)).toBeNull()
+  await until('it is out', () => leader.gateway.members().length === 2)
+  const others = formed.ids.filter((id) => id !== removed.id)
+  await until('the others say so to whoever reads their log', () =>
+    others.some((id) =>
+      formed.node(id).log.lines.some((line) => line.includes('no longer, a member')),
+    ),
+  )
+  await until('nobody lists it', () =>
+    others.every((id) => formed.node(id).gateway.members().length === 2),
+  )
+  const before = leader.gateway.status().term
+  expect((await leader.gateway.propose(command('without it'))).outcome.ok).toBe(true)
+  expect(leader.gateway.status().term).toBe(before)
+  expect(removed.effects).toEqual([])
 })
