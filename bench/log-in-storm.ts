@@ -14,13 +14,17 @@ const { values: options } = parseArgs({
   },
 })
 
-console.log(heading('Write latency without and with 8 clients logging in; min / median / max over rounds'))
+console.log(
+  heading('Write latency without and with 8 clients logging in; min / median / max over rounds'),
+)
 await using cluster = await TestCluster.start({ hasCalmElections: false })
 const { admin } = cluster
 const token = (await cluster.loggedIn(1)).token
 const connect = (k: number): Promise<LeanClient> =>
   LeanClient.connect(admin.controllers[k % 3] ?? '', admin.ca)
-const writers = await Promise.all(Array.from({ length: Number(options.writers) }, (_, k) => connect(k)))
+const writers = await Promise.all(
+  Array.from({ length: Number(options.writers) }, (_, k) => connect(k)),
+)
 const guests = await Promise.all(Array.from({ length: 8 }, (_, k) => connect(k)))
 let serial = 0
 

@@ -13,7 +13,14 @@ const length = (bytes: Uint8Array): Buffer => {
 
 /** `{bytes 1 = key, bytes 2 = value}`: etcd's PutRequest as far as a put needs it, and our bench's request alike. */
 export function encodePut(key: Uint8Array, value: Uint8Array): Buffer {
-  return Buffer.concat([Buffer.from([0x0a]), length(key), key, Buffer.from([0x12]), length(value), value])
+  return Buffer.concat([
+    Buffer.from([0x0a]),
+    length(key),
+    key,
+    Buffer.from([0x12]),
+    length(value),
+    value,
+  ])
 }
 
 /** A client that does as little as it can: one unary call at a time on its own channel, the answer left undecoded. */

@@ -10,8 +10,10 @@ import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
 import type { HostOptions } from '../cluster/host.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { StateMachine } from '../fsm/machine.ts'
+import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newShortId } from '../lib/random.ts'
+import type { Proposer } from '../ports/proposer.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import type { DataIdentity } from '../store/identity.ts'
@@ -63,6 +65,11 @@ export class Controller {
       await controller.#releaseAll()
       throw error
     }
+  }
+
+  /** The way of every write, for programs that embed a controller. */
+  get proposer(): Proposer {
+    return present(this.#gateway, 'a started controller has a gateway')
   }
 
   /**

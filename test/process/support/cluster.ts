@@ -227,7 +227,7 @@ export class TestCluster {
 }
 
 /** A base such that the ports of three controllers from there on are free (0-2, 100-102, 200-202). */
-async function freePortBlock(): Promise<number> {
+export async function freePortBlock(): Promise<number> {
   for (let attempt = 0; attempt < 50; attempt += 1) {
     const base = 20_000 + Math.floor(Math.random() * 20_000)
     const wanted = [0, 100, 200].flatMap((offset) => [0, 1, 2].map((k) => base + offset + k))

@@ -1,0 +1,198 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+
+import { formCluster } from '../src/cli/quickstart-form.ts'
+import { planQuickstart } from '../src/cli/quickstart-plan.ts'
+import { canonicalJson } from '../src/lib/canonical-json.ts'
+import { until } from '../test/process/support/client.ts'
+import { freePortBlock } from '../test/process/support/cluster.ts'
+import { encodePut, ThinClient } from './support/grpc-put.ts'
+import { heading, percentile, spread } from './support/report.ts'
+
+// createService through our gRPC door beside etcd's Put: three processes each, fsync on, the same bytes and the same thin
+// client, one after the other in turns on one machine. etcd is taken from PATH (Debian: etcd-server) or left out.
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '4' },
+    clients: { type: 'string', default: '1,64' },
+    dir: { type: 'string', default: '.' },
+  },
+})
+const seconds = Number(values.seconds)
+
+interface Peer {
+  readonly title: string
+  readonly method: string
+  readonly addresses: readonly string[]
+  readonly processes: readonly ChildProcess[]
+}
+
+async function startFlotilla(dir: string): Promise<Peer> {
+  const port = await freePortBlock()
+  const plan = planQuickstart(join(dir, 'flotilla'), 3, port)
+  mkdirSync(plan.dir, { mode: 0o700 })
+  await formCluster(plan, Date.now())
+  const doors = await freePortBlock()
+  const processes = plan.controllers.map(({ id }, at) =>
+    spawn(
+      process.execPath,
+      [
+        '--disable-warning=ExperimentalWarning',
+        join(import.meta.dirname, 'support/grpc-front.ts'),
+        join(plan.dir, id, 'config.yml'),
+        `${doors + at}`,
+      ],
+      { stdio: ['ignore', 'ignore', 'inherit'] },
+    ),
+  )
+  const addresses = [0, 1, 2].map((at) => `127.0.0.1:${doors + at}`)
+  return {
+    title: 'Flotilla createService',
+    method: '/flotilla.bench.Door/Put',
+    addresses,
+    processes,
+  }
+}
+
+async function startEtcd(dir: string): Promise<Peer> {
+  const base = await freePortBlock()
+  const cluster = [0, 1, 2].map((k) => `e${k}=http://127.0.0.1:${base + 100 + k}`).join(',')
+  const processes = [0, 1, 2].map((k) =>
+    spawn(
+      'etcd',
+      [
+        ...['--name', `e${k}`, '--data-dir', join(dir, `e${k}`), '--log-level', 'error'],
+        ...['--listen-client-urls', `http://127.0.0.1:${base + k}`],
+        ...['--advertise-client-urls', `http://127.0.0.1:${base + k}`],
+        ...['--listen-peer-urls', `http://127.0.0.1:${base + 100 + k}`],
+        ...['--initial-advertise-peer-urls', `http://127.0.0.1:${base + 100 + k}`],
+        ...['--initial-cluster', cluster, '--initial-cluster-token', 'bench'],
+      ],
+      { stdio: ['ignore', 'ignore', 'ignore'] },
+    ),
+  )
+  const addresses = [0, 1, 2].map((k) => `127.0.0.1:${base + k}`)
+  return { title: 'etcd Put', method: '/etcdserverpb.KV/Put', addresses, processes }
+}
+
+let serial = 0
+/** What a createService carries, and what etcd is given under its name: about 300 bytes. */
+function nextPut(): Buffer {
+  serial += 1
+  const name = `service-${process.pid}-${serial}`
+  const fields = {
+    name,
+    encryptionRequired: true,
+    terminatorStrategy: 'smartrouting',
+    maxIdleTimeMillis: 0,
+    configs: [],
+    roleAttributes: ['finance', 'internal'],
+    tags: { owner: 'bench', note: 'x'.repeat(110) },
+  }
+  return encodePut(Buffer.from(name), Buffer.from(canonicalJson(fields)))
+}
+
+interface Run {
+  readonly perSecond: number
+  readonly p50: number
+  readonly p99: number
+}
+
+async function load(clients: readonly ThinClient[]): Promise<Run> {
+  const latencies: number[] = []
+  const end = performance.now() + seconds * 1000
+  await Promise.all(
+    clients.map(async (client) => {
+      for (let from = performance.now(); from < end;) {
+        await client.put(nextPut())
+        const now = performance.now()
+        latencies.push(now - from)
+        from = now
+      }
+    }),
+  )
+  const perSecond = latencies.length / seconds
+  return { perSecond, p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) }
+}
+
+function hasEtcd(): boolean {
+  try {
+    execFileSync('etcd', ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+console.log(
+  heading(`Writes over gRPC, ${nextPut().length} B, three processes, clients over all three`),
+)
+const dir = mkdtempSync(join(values.dir, 'flotilla-etcd-'))
+const peers: Peer[] = []
+try {
+  peers.push(await startFlotilla(dir))
+  if (hasEtcd()) peers.push(await startEtcd(dir))
+  else console.log('etcd is not on PATH (Debian package etcd-server): measured alone')
+  for (const peer of peers) {
+    const probe = new ThinClient(peer.addresses[0] ?? '', peer.method)
+    await until(
+      `${peer.title} answers`,
+      async () => (await probe.put(nextPut())).length >= 0,
+      60_000,
+    )
+    probe.close()
+  }
+  for (const count of values.clients.split(',').map(Number)) {
+    const sides = peers.map((peer) => ({
+      peer,
+      runs: [] as Run[],
+      clients: Array.from(
+        { length: count },
+        (_, at) => new ThinClient(peer.addresses[at % 3] ?? '', peer.method),
+      ),
+    }))
+    for (const side of sides) await load(side.clients)
+    for (let round = 0; round < Number(values.rounds); round += 1) {
+      for (const side of sides) side.runs.push(await load(side.clients))
+    }
+    for (const { peer, runs, clients } of sides) {
+      for (const client of clients) client.close()
+      const line = [
+        spread(runs.map((run) => run.perSecond)),
+        `p50 ${spread(
+          runs.map((run) => run.p50),
+          2,
+        )} ms`,
+        `p99 ${spread(
+          runs.map((run) => run.p99),
+          1,
+        )} ms`,
+      ]
+      console.log(
+        `${peer.title.padEnd(24)} ${`${count}`.padStart(3)} clients: ${line.join(' /s, ')}`,
+      )
+    }
+    const [ours, theirs] = sides
+    if (ours !== undefined && theirs !== undefined) {
+      const ratios = ours.runs.map((run, at) => run.perSecond / (theirs.runs[at]?.perSecond ?? NaN))
+      console.log(
+        `ratio                    ${`${count}`.padStart(3)} clients: ${spread(ratios, 2)}`,
+      )
+    }
+  }
+} finally {
+  for (const peer of peers) {
+    for (const child of peer.processes) {
+      if (child.exitCode === null) {
+        const ended = new Promise((done) => child.once('exit', done))
+        child.kill(peer.title.startsWith('etcd') ? 'SIGKILL' : 'SIGTERM')
+        await ended
+      }
+    }
+  }
+  rmSync(dir, { recursive: true, force: true })
+}

@@ -1,0 +1,89 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { Server, ServerCredentials } from '@grpc/grpc-js'
+import type { sendUnaryData, ServerUnaryCall } from '@grpc/grpc-js'
+import pino from 'pino'
+
+import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
+import { Controller } from '../../src/cli/controller.ts'
+import { preflight } from '../../src/cli/controller-check.ts'
+import { loadControllerConfig } from '../../src/config/load.ts'
+import { newShortId } from '../../src/lib/random.ts'
+
+// A whole controller with a bare gRPC door beside its HTTPS one: `node bench/support/grpc-front.ts CONFIG PORT`.
+// A put is answered once its createService is applied here, refusals included.
+
+const [path = '', port = ''] = process.argv.slice(2)
+const loaded = loadControllerConfig(path, process.env)
+if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
+const { credentials, faults } = await preflight(loaded.config, Date.now())
+if (credentials === null || faults.length > 0) throw new Error(faults.join('\n'))
+const controller = await Controller.start({
+  config: loaded.config,
+  credentials,
+  log: pino({ level: 'warn' }),
+  onFatal: (error) => {
+    console.error(error)
+    process.exit(1)
+  },
+})
+
+const actor = { identityId: '', sessionId: '', address: '' }
+
+async function put(value: Uint8Array): Promise<Buffer> {
+  const write = create(EntityWriteSchema, { entity: 'service', id: newShortId(), json: value })
+  const { outcome } = await controller.proposer.propose({
+    kind: CommandKind.ENTITY_CREATE,
+    payload: toBinary(EntityWriteSchema, write),
+    actor,
+  })
+  if (!outcome.ok) throw new Error(`${outcome.code} ${outcome.detail ?? outcome.fault?.reason}`)
+  return Buffer.from(outcome.id)
+}
+
+/** The second field of a put; the first, the key, is only there to be carried. */
+function valueOf(request: Buffer): Uint8Array {
+  let at = 1
+  for (const isLast of [false, true]) {
+    let length = 0
+    for (let shift = 0; ; shift += 7) {
+      const byte = request[at] ?? 0
+      at += 1
+      length |= (byte & 127) << shift
+      if (byte < 128) break
+    }
+    if (isLast) return request.subarray(at, at + length)
+    at += length + 1
+  }
+  return new Uint8Array(0)
+}
+
+const server = new Server()
+server.addService(
+  {
+    put: {
+      path: '/flotilla.bench.Door/Put',
+      requestStream: false,
+      responseStream: false,
+      requestSerialize: (bytes: Buffer) => bytes,
+      requestDeserialize: (bytes: Buffer) => bytes,
+      responseSerialize: (bytes: Buffer) => bytes,
+      responseDeserialize: (bytes: Buffer) => bytes,
+    },
+  },
+  {
+    put: (call: ServerUnaryCall<Buffer, Buffer>, done: sendUnaryData<Buffer>): void => {
+      put(valueOf(call.request)).then(
+        (id) => done(null, id),
+        (error: unknown) => done(error as Error),
+      )
+    },
+  },
+)
+server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error) => {
+  if (error !== null) throw error
+  console.log('serving')
+})
+process.on('SIGTERM', () => {
+  server.forceShutdown()
+  void controller.stop().then(() => process.exit(0))
+})
