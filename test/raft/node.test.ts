@@ -1,0 +1,413 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { systemClock } from '../../src/lib/clock.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { Core } from '../../src/raft/core.ts'
+import type { CoreStatus, ProposalResult } from '../../src/raft/effects.ts'
+import { defaultRaftNodeLimits, RaftNode, systemScheduler } from '../../src/raft/node.ts'
+import type { RaftNodeCallbacks, RaftNodeLimits, Scheduler } from '../../src/raft/node.ts'
+import { defaultCoreOptions } from '../../src/raft/options.ts'
+import type { CoreOptions } from '../../src/raft/options.ts'
+import type { Disk, DiskWrite, Entry, Message, NodeId, Position } from '../../src/raft/types.ts'
+import { configurationOf, formingEntries, text } from './members.ts'
+
+// The driver on the real event loop. What it must hold back is checked here and, under faults, by the simulation.
+
+/** Reports what it is told to, when it is told to. */
+class ManualDisk implements Disk {
+  onDurable: (token: number) => void = () => undefined
+  onFailed: (error: Error) => void = () => undefined
+  isHeld = false
+  readonly calls: string[] = []
+  readonly writes: DiskWrite[] = []
+  #lastToken = 0
+
+  write(write: DiskWrite): void {
+    this.writes.push(write)
+    this.#done('write', write.token)
+  }
+
+  compact(position: Position): void {
+    this.calls.push(`compact ${position.index}`)
+  }
+
+  reset(position: Position, token: number): void {
+    this.#done(`reset ${position.index}`, token)
+  }
+
+  release(): void {
+    this.isHeld = false
+    this.onDurable(this.#lastToken)
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  #done(call: string, token: number): void {
+    this.calls.push(call)
+    this.#lastToken = token
+    if (!this.isHeld)
+      setImmediate(() => {
+        if (!this.isHeld) this.onDurable(token)
+      })
+  }
+}
+
+interface Harness {
+  readonly node: RaftNode
+  readonly disk: ManualDisk
+  readonly sent: Message[]
+  readonly applied: Entry[]
+  readonly results: ProposalResult[]
+  readonly fatal: Error[]
+  status: CoreStatus | null
+}
+
+interface HarnessOptions {
+  readonly send?: (message: Message) => void
+  readonly core?: Partial<CoreOptions>
+  readonly limits?: Partial<RaftNodeLimits>
+  readonly callbacks?: Partial<RaftNodeCallbacks>
+  readonly scheduler?: Scheduler
+  /** Whether committed entries are reported applied by themselves. */
+  readonly isApplying?: boolean
+}
+
+function harness(id: NodeId, voters: readonly NodeId[], options: HarnessOptions = {}): Harness {
+  const configuration = configurationOf({ voters })
+  const entries = formingEntries(configuration)
+  const disk = new ManualDisk()
+  const core = Core.restore({
+    id,
+    options: { ...defaultCoreOptions, ...options.core },
+    random: seededRandom(id.charCodeAt(0)),
+    log: {
+      hardState: { term: 1, votedFor: null },
+      base: { term: 0, index: 0 },
+      entries,
+      commit: 2,
+      boot: 1,
+    },
+    applied: { term: 1, index: 2 },
+    configuration,
+    appliedTimeMs: 0,
+  })
+  const made: Omit<Harness, 'node'> = {
+    disk,
+    sent: [],
+    applied: [],
+    results: [],
+    fatal: [],
+    status: null,
+  }
+  const node: RaftNode = new RaftNode({
+    core,
+    disk,
+    transport: {
+      send: (message) => {
+        made.sent.push(message)
+        options.send?.(message)
+      },
+    },
+    clock: systemClock,
+    scheduler: options.scheduler ?? systemScheduler,
+    limits: { ...defaultRaftNodeLimits, tickMs: 10, ...options.limits },
+    callbacks: {
+      onCommitted: (committed) => {
+        made.applied.push(...committed)
+        const last = committed.at(-1)
+        if (options.isApplying !== false && last !== undefined)
+          node.applied(last.index, last.timeMs)
+      },
+      onProposals: (results) => made.results.push(...results),
+      onStatus: (status) => {
+        made.status = status
+      },
+      onSendSnapshot: (to) => {
+        node.snapshotFailed(to)
+      },
+      onRestore: () => Promise.resolve(),
+      onFatal: (error) => made.fatal.push(error),
+      ...options.callbacks,
+    },
+  })
+  const whole: Harness = Object.assign(made, { node })
+  node.start()
+  onTestFinished(() => {
+    node.stop()
+  })
+  return whole
+}
+
+const proposals = (first: number, count: number): { id: number; data: Uint8Array }[] =>
+  Array.from({ length: count }, (_, at) => ({ id: first + at, data: text(`${first + at}`) }))
+
+const until = (condition: () => void): Promise<void> =>
+  vi.waitFor(condition, { timeout: 10_000, interval: 5 })
+
+async function soleLeader(options: HarnessOptions = {}): Promise<Harness> {
+  const one = harness('1', ['1'], options)
+  await until(() => {
+    expect(one.status?.role).toBe('leader')
+    expect(one.applied).toHaveLength(1)
+  })
+  return one
+}
+
+function three(): Map<NodeId, Harness> {
+  const all = new Map<NodeId, Harness>()
+  for (const id of ['1', '2', '3']) {
+    const send = (message: Message): void => {
+      all.get(message.to)?.node.receive(message)
+    }
+    all.set(id, harness(id, ['1', '2', '3'], { send }))
+  }
+  return all
+}
+
+async function leaderOf(all: ReadonlyMap<NodeId, Harness>): Promise<Harness> {
+  let leader: Harness | undefined
+  await until(() => {
+    leader = [...all.values()].find((one) => one.status?.role === 'leader')
+    expect(leader).toBeDefined()
+  })
+  if (leader === undefined) throw new Error('no leader')
+  return leader
+}
+
+test('three nodes elect a leader, and what it accepts is applied by all in the same order', async () => {
+  const all = three()
+  const leader = await leaderOf(all)
+  leader.node.propose(proposals(1, 500))
+  for (const one of all.values()) {
+    await until(() => {
+      expect(one.applied.filter((entry) => entry.type === 'command')).toHaveLength(500)
+    })
+  }
+  const [first, ...others] = [...all.values()].map((one) => one.applied)
+  for (const other of others) expect(other).toEqual(first)
+  expect(leader.results.filter((result) => result.ok)).toHaveLength(500)
+})
+
+test('proposals of one loop turn share one write', async () => {
+  const one = await soleLeader()
+  const before = one.disk.writes.length
+  for (const proposal of proposals(1, 64)) one.node.propose([proposal])
+  await until(() => {
+    expect(one.applied.at(-1)?.index).toBe(3 + 64)
+  })
+  expect(one.disk.writes.slice(before).map((write) => write.entries.length)).toEqual([64])
+})
+
+test('a sole member hands nothing to apply before its own disk has it', async () => {
+  const one = await soleLeader()
+  one.disk.isHeld = true
+  one.node.propose(proposals(1, 1))
+  await until(() => {
+    expect(one.results).toMatchObject([{ ok: true, index: 4 }])
+  })
+  expect(one.node.status().commit).toBe(3)
+  expect(one.applied.at(-1)?.index).toBe(3)
+  one.disk.release()
+  await until(() => {
+    expect(one.applied.at(-1)?.index).toBe(4)
+  })
+})
+
+test('an acknowledgement stays until the disk reports the write it rests on, and a heartbeat’s answer does not', async () => {
+  const one = harness('1', ['1', '2', '3'])
+  const message = { from: '2', to: '1', term: 2 } as const
+  one.node.receive({ ...message, type: 'heartbeatRequest', commit: 0, readSequence: 1 })
+  await until(() => {
+    expect(one.sent).toMatchObject([{ type: 'heartbeatResponse' }])
+  })
+  one.disk.isHeld = true
+  const entry: Entry = { index: 3, term: 2, timeMs: 1000, type: 'command', data: text('a') }
+  const previous = { term: 1, index: 2 }
+  one.node.receive({ ...message, type: 'appendRequest', previous, commit: 3, entries: [entry] })
+  one.node.receive({ ...message, type: 'heartbeatRequest', commit: 0, readSequence: 2 })
+  await until(() => {
+    expect(one.sent.at(-1)).toMatchObject({ type: 'heartbeatResponse', readSequence: 2 })
+  })
+  expect(one.sent.some((sent) => sent.type === 'appendResponse')).toBe(false)
+  expect(one.applied).toEqual([])
+  one.disk.release()
+  await until(() => {
+    expect(one.sent.at(-1)).toMatchObject({ type: 'appendResponse', success: true, matchIndex: 3 })
+    expect(one.applied).toEqual([entry])
+  })
+})
+
+test('the log is reset only after the received state is in place, and later writes queue behind it', async () => {
+  let finish: () => void = () => undefined
+  const one = harness('1', ['1', '2', '3'], {
+    callbacks: { onRestore: () => new Promise((resolve) => (finish = resolve)) },
+  })
+  const message = { from: '2', to: '1', term: 2 } as const
+  const position = { term: 2, index: 50 }
+  const configuration = one.node.status().configurationRecord
+  const { toBinary } = await import('@bufbuild/protobuf')
+  const { ConfigurationSchema } = await import('../../proto/gen/membership_pb.ts')
+  const bytes = toBinary(ConfigurationSchema, configuration)
+  one.node.receive({ ...message, type: 'snapshot', position, configuration: bytes })
+  const entry: Entry = { index: 51, term: 2, timeMs: 1000, type: 'command', data: text('a') }
+  one.node.receive({
+    ...message,
+    type: 'appendRequest',
+    previous: position,
+    commit: 51,
+    entries: [entry],
+  })
+  await until(() => {
+    expect(one.node.status().last.index).toBe(51)
+  })
+  expect(one.disk.calls).toEqual(['write'])
+  expect(one.applied).toEqual([])
+  finish()
+  await until(() => {
+    expect(one.disk.calls).toEqual(['write', 'reset 50', 'write'])
+    expect(one.applied).toEqual([entry])
+    expect(one.sent.at(-1)).toMatchObject({ type: 'appendResponse', success: true, matchIndex: 51 })
+  })
+})
+
+test('entries that are not reported applied hold back further ones and then further proposals', async () => {
+  const one = await soleLeader({ core: { applyLagEntriesMax: 10 }, isApplying: false })
+  one.node.propose(proposals(1, 25))
+  await until(() => {
+    expect(one.applied.at(-1)?.index).toBe(12)
+    expect(one.node.status().commit).toBe(28)
+  })
+  one.node.propose(proposals(100, 1))
+  await until(() => {
+    expect(one.results.at(-1)).toEqual({ id: 100, ok: false, code: 'OVERLOADED' })
+  })
+  one.node.applied(12, 0)
+  await until(() => {
+    expect(one.applied.at(-1)?.index).toBe(22)
+  })
+})
+
+test('more proposals than one turn takes are refused rather than queued', async () => {
+  const one = await soleLeader({ limits: { inboxProposalsMax: 3 } })
+  one.node.propose(proposals(1, 5))
+  await until(() => {
+    expect(one.results).toHaveLength(5)
+  })
+  expect(one.results.filter((result) => !result.ok).map((result) => result.id)).toEqual([4, 5])
+})
+
+test('messages beyond the inbox are dropped like lost ones', async () => {
+  const one = harness('1', ['1', '2', '3'], { limits: { inboxMessagesMax: 2 } })
+  for (let readSequence = 1; readSequence <= 5; readSequence += 1) {
+    const body = { type: 'heartbeatRequest', commit: 0, readSequence } as const
+    one.node.receive({ ...body, from: '2', to: '1', term: 2 })
+  }
+  await until(() => {
+    expect(one.sent.length).toBeGreaterThan(0)
+  })
+  expect(one.sent.map((sent) => 'readSequence' in sent && sent.readSequence)).toEqual([1, 2])
+})
+
+test('reads are answered by the leader and refused by others', async () => {
+  const all = three()
+  const leader = await leaderOf(all)
+  const results = await Promise.all([leader.node.readIndex(), leader.node.readIndex()])
+  for (const result of results) expect(result).toMatchObject({ ok: true })
+  const follower = [...all.values()].find((one) => one !== leader)
+  expect(await follower?.node.readIndex()).toMatchObject({ ok: false, code: 'NOT_LEADER' })
+})
+
+test('leadership is handed over, and a transfer that nobody takes up is reported as such', async () => {
+  const all = three()
+  const leader = await leaderOf(all)
+  await until(() => {
+    expect(leader.node.status().peers.every((peer) => peer.matchIndex === 3)).toBe(true)
+  })
+  expect(await leader.node.transferLeadership(null)).toBe(true)
+  const next = await leaderOf(all)
+  expect(next).not.toBe(leader)
+  expect(await leader.node.transferLeadership(null)).toBe(false)
+  expect(await next.node.transferLeadership('nobody')).toBe(false)
+})
+
+test('a configuration change is answered once it is logged, and seen left in the status', async () => {
+  const all = three()
+  const leader = await leaderOf(all)
+  const keep = [leader.node.status().id, '1', '2', '3'].slice(0, 3)
+  const voters = [...new Set(keep)].slice(0, 2)
+  await until(() => {
+    expect(leader.node.status().commit).toBeGreaterThanOrEqual(3)
+  })
+  const result = await leader.node.changeConfiguration(configurationOf({ voters }))
+  expect(result.ok).toBe(true)
+  await until(() => {
+    expect(leader.status).toMatchObject({
+      isConfigurationCommitted: true,
+      configuration: { voters: [...voters].sort(), outgoingVoters: [] },
+    })
+  })
+})
+
+test('after a stall one tick is due, not all that were missed', () => {
+  const soon: (() => void)[] = []
+  let timer: () => void = () => undefined
+  const one = harness('1', ['1', '2', '3'], {
+    scheduler: {
+      soon: (task) => soon.push(task),
+      every: (_periodMs, task) => {
+        timer = task
+        return () => undefined
+      },
+    },
+  })
+  const body = { type: 'heartbeatRequest', commit: 0, readSequence: 1 } as const
+  one.node.receive({ ...body, from: '2', to: '1', term: 2 })
+  soon.shift()?.()
+  expect(one.node.status()).toMatchObject({ leader: '2', leaderSilenceTicks: 0 })
+  for (let missed = 0; missed < 100; missed += 1) timer()
+  for (let task = soon.shift(); task !== undefined; task = soon.shift()) task()
+  expect(one.node.status()).toMatchObject({ role: 'follower', leaderSilenceTicks: 1 })
+})
+
+test.for<[string, (one: Harness) => void]>([
+  [
+    'a disk that fails',
+    (one) => {
+      one.disk.onFailed(new Error('EIO'))
+    },
+  ],
+  [
+    'a callback that throws',
+    (one) => {
+      one.node.propose(proposals(1, 1))
+    },
+  ],
+])('%s stops the node, once and for good', async ([, provoke]) => {
+  let isBroken = false
+  const one = await soleLeader({
+    callbacks: {
+      onProposals: () => {
+        if (isBroken) throw new Error('broken')
+      },
+    },
+  })
+  isBroken = true
+  provoke(one)
+  provoke(one)
+  await until(() => {
+    expect(one.fatal).toHaveLength(1)
+  })
+  expect(await one.node.readIndex()).toMatchObject({ ok: false })
+  const sent = one.sent.length
+  one.node.receive({
+    type: 'heartbeatRequest',
+    commit: 0,
+    readSequence: 1,
+    from: '2',
+    to: '1',
+    term: 9,
+  })
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(one.sent).toHaveLength(sent)
+})
