@@ -26,7 +26,7 @@ import type { Credentials } from './controller-check.ts'
 import { Listeners } from './controller-listeners.ts'
 import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './controller-settings.ts'
 import { CommandFailure, EXIT_FAILED } from './failure.ts'
-import { programDate, programRevision, programVersion } from './version.ts'
+import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from './version.ts'
 
 /** How long a leader that goes away waits for its successor before it stops serving. */
 const HANDOVER_MS_MAX = 2_000
@@ -256,10 +256,10 @@ export class Controller {
       scheduler: systemScheduler,
       limits: apiLimitsOf(config),
       version: {
-        version: `v${programVersion()}`,
+        version: API_FAMILY_VERSION,
         revision: programRevision(),
         buildDate: programDate(),
-        runtimeVersion: `node ${process.version}`,
+        runtimeVersion: `flotilla v${programVersion()}, node ${process.version}`,
       },
       instanceId: newShortId(),
       logger: log,

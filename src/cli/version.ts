@@ -7,6 +7,13 @@ interface Manifest {
   readonly version: string
 }
 
+/**
+ * What the version operation answers, and the `server` header: clients of the API family read it as semver and switch
+ * features on by it (service edge routers from 1.0, config types in lists from 1.1), so it names the family's level that
+ * is served, not this program's own version.
+ */
+export const API_FAMILY_VERSION = 'v2.0.0'
+
 /** Of the package, without a leading v. */
 export function programVersion(): string {
   return (JSON.parse(readFileSync(manifest, 'utf8')) as Manifest).version

@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { AppliedEntry, Machine } from '../ports/machine.ts'
 import { decodeEntries } from '../raft/entry-codec.ts'
-import type { Entry } from '../raft/types.ts'
+import type { Entry, Index } from '../raft/types.ts'
 
 /** Apply gives the event loop back after this long, so that requests are answered while a backlog is worked off. */
 const SLICE_MS = 8
@@ -46,8 +46,13 @@ export class ApplyQueue {
     this.#isPaused = true
   }
 
-  resume(): void {
+  /** The state stands at `applied` now: what was waiting from before it is inside it. */
+  resumeAfter(applied: Index): void {
     this.#isPaused = false
+    this.#at = 0
+    this.#batches = this.#batches
+      .map((batch) => batch.filter(({ index }) => index > applied))
+      .filter(({ length }) => length > 0)
     if (!this.#isScheduled) this.#run()
   }
 

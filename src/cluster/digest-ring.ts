@@ -1,6 +1,6 @@
 import type { Index } from '../raft/types.ts'
 
-/** Members compare the state at the same index: digests are taken at multiples of this. */
+/** Members compare the state at the same index: digests are taken at multiples of this, and where apply comes to rest. */
 export const DIGEST_INTERVAL_ENTRIES = 64
 const INDEXES_KEPT = 4096
 

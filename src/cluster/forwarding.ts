@@ -40,6 +40,8 @@ interface Asker {
 const FRAME_COMMANDS_BYTES_MAX = 1024 * 1024
 /** Waiting for the node at once; beyond it peers are refused. */
 const ASKERS_MAX = 262_144
+/** Rounds that peers were asked for and have not answered. */
+const REMOTE_READS_MAX = 16_384
 
 /**
  * Brings proposals and read rounds to the leader: to the node of this host, or over the mesh. What comes from peers is
@@ -75,7 +77,8 @@ export class Forwarding {
       return
     }
     const value = create(ReadIndexRequestSchema, { id: BigInt(number) })
-    if (leader !== null && this.#parts.forward(leader, { case: 'readIndexRequest', value })) {
+    const hasRoom = this.#remoteReads.size < REMOTE_READS_MAX
+    if (leader !== null && hasRoom && this.#parts.forward(leader, { case: 'readIndexRequest', value })) {
       this.#remoteReads.set(number, leader)
     } else {
       this.#parts.post({ type: 'readIndex', id: number, index: null })

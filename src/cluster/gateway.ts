@@ -126,6 +126,7 @@ export class Gateway implements Proposer, ClusterView {
   /** Of the last entry applied. */
   #logTimeMs: number
   #digest: Pick<MachineProgress, 'digestIndex' | 'digest' | 'entitiesDigest'>
+  #appliedAtSweep: Index = 0
   #nextRequest = 1
   #isFlushScheduled = false
   #sweep: NodeJS.Timeout | null = null
@@ -425,6 +426,7 @@ export class Gateway implements Proposer, ClusterView {
   }
 
   #onSweep(): void {
+    this.#digestAtRest()
     this.#outstanding.expire(this.#parts.clock.monotonicMs())
     this.#reads.sweep()
     if (this.#outstanding.count > 0) this.#sendParked()
@@ -466,6 +468,16 @@ export class Gateway implements Proposer, ClusterView {
     // It took effect inside a snapshot that was installed meanwhile: that it did is known, what came of it is not.
     if (outcome === null) proposal.reject(new Problem('OUTCOME_UNKNOWN'))
     else proposal.resolve({ index, outcome })
+  }
+
+  /** Members that come to rest between two multiples rest at one index: there they can be compared, too. */
+  #digestAtRest(): void {
+    const { applied } = this.#parts.machine.progress()
+    const isAtRest = applied === this.#appliedAtSweep
+    this.#appliedAtSweep = applied
+    if (!isAtRest || this.#hasFailed || applied === this.#digest.digestIndex) return
+    this.#recordDigest()
+    this.#reportProgress()
   }
 
   #recordDigest(): void {
@@ -514,8 +526,10 @@ export class Gateway implements Proposer, ClusterView {
       this.#retention.reset()
       this.#digests.clear()
       this.#logTimeMs = this.#parts.machine.persistedMark().timeMs
-      this.#applyQueue.resume()
+      this.#applyQueue.resumeAfter(this.#parts.machine.progress().applied)
       this.#reportProgress()
+      // An entry of ours may be inside the snapshot, and its outcome will not come by: a second time tells.
+      this.#proposeAgain()
     } catch (error) {
       this.#fail(new Error(`a received snapshot cannot be installed: ${String(error)}`))
     }

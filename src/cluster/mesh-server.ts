@@ -83,10 +83,6 @@ export class MeshServer {
     this.#server.forceShutdown()
   }
 
-  renew(identity: MeshIdentity): void {
-    this.#credentials.renew(identity)
-  }
-
   hasCaller(id: NodeId): boolean {
     return this.#bound.raft.has(id) && this.#bound.forward.has(id)
   }

@@ -95,11 +95,6 @@ export class MeshServerCredentials extends ServerCredentials {
     )
   }
 
-  /** New connections are met with the new identity; standing ones keep the one they were made with. */
-  renew(identity: MeshIdentity): void {
-    this.updateSecureContextOptions({ ...contextOptions(identity), minVersion: 'TLSv1.3' })
-  }
-
   override _equals(other: ServerCredentials): boolean {
     return this === other
   }

@@ -1,3 +1,5 @@
+import type { SecureContext } from 'node:tls'
+
 import { status as Status } from '@grpc/grpc-js'
 
 import type { Member } from '../../proto/gen/membership_pb.ts'
@@ -98,7 +100,7 @@ export class Mesh implements Transport {
   readonly #raftQueueBytesMax: number
   readonly #forwardQueueBytesMax: number
   readonly #silenceMsMax: number
-  #secureContext
+  readonly #secureContext: SecureContext
   #roster: Roster
   #watch: NodeJS.Timeout | null = null
   #watchedMs = 0
@@ -157,12 +159,6 @@ export class Mesh implements Transport {
     this.#server.judgeAgain()
     if (this.#watch !== null) this.#updateLinks()
     this.#review()
-  }
-
-  /** Takes a renewed certificate into use: at once for new connections; standing ones go on. */
-  renewIdentity(identity: MeshIdentity): void {
-    this.#secureContext = meshSecureContext(identity)
-    this.#server.renew(identity)
   }
 
   /** Sorted by id; without this member itself. */
@@ -241,17 +237,11 @@ export class Mesh implements Transport {
       const address = this.#options.addressHints?.get(id) ?? member.address
       const peer = this.#peers.get(id)
       if (peer === undefined) this.#addPeer(id, address)
-      else this.#adjustPeer(peer, address)
+      else {
+        peer.link.setAddress(address)
+        peer.link.judgeAgain()
+      }
     }
-  }
-
-  #adjustPeer(peer: PeerRecord, address: string): void {
-    peer.link.setAddress(address)
-    const record = this.#roster.members.get(peer.link.peerId)
-    const isStoreSame =
-      peer.hello === null ||
-      (record !== undefined && Buffer.compare(record.storeId, peer.hello.storeId) === 0)
-    if (!isStoreSame) peer.link.reset('its member record names another data folder now')
   }
 
   #addPeer(id: NodeId, address: string): void {
@@ -329,7 +319,8 @@ export class Mesh implements Transport {
   }
 
   #reportFailure(id: NodeId, address: string, because: string): void {
-    if (!this.#throttle.allow(`${id} failed`, this.#parts.clock.monotonicMs())) return
+    const key = `${id} ${because.slice(0, 100)}`
+    if (!this.#throttle.allow(key, this.#parts.clock.monotonicMs())) return
     this.#parts.log.warn({ peer: id, address }, `no connection to ${id} at ${address}: ${because}`)
   }
 }

@@ -106,26 +106,22 @@ export class PeerLink {
     this.#dial()
   }
 
-  /** Ends the standing connection, as what proved it no longer holds; another attempt follows. */
-  reset(because: string): void {
+  /** The roster has changed: a standing connection that it no longer bears out ends, and another attempt follows. */
+  judgeAgain(): void {
     const attempt = this.#attempt
-    if (attempt !== null) this.#fail(attempt, because)
+    if (attempt?.isReady === true) this.#isProven(attempt, attempt.raft, attempt.raftHello)
   }
 
   /** @returns false when nothing was sent: not connected, or the queue is full. */
   sendRaft(frame: Uint8Array, queueBytesMax: number): boolean {
     const attempt = this.#attempt
-    return (attempt?.isReady ?? false) && attempt !== null
-      ? attempt.raftOut.write(frame, queueBytesMax)
-      : false
+    return attempt?.isReady === true && attempt.raftOut.write(frame, queueBytesMax)
   }
 
   /** @returns as {@link sendRaft}. */
   sendForward(frame: Uint8Array, queueBytesMax: number): boolean {
     const attempt = this.#attempt
-    return (attempt?.isReady ?? false) && attempt !== null
-      ? attempt.forwardOut.write(frame, queueBytesMax)
-      : false
+    return attempt?.isReady === true && attempt.forwardOut.write(frame, queueBytesMax)
   }
 
   #dial(): void {
