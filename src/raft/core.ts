@@ -3,7 +3,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import { assert } from '../lib/assert.ts'
 import type { Random } from '../lib/random.ts'
-import { decodeMembership, memberIds } from './configuration.ts'
+import { decodeMembership, isMember } from './configuration.ts'
 import type { CoreStatus, Effects } from './effects.ts'
 import {
   hasLiveLeader,
@@ -281,7 +281,7 @@ function takeCommitted(state: State): readonly Entry[] {
 /** The rules about terms stand here, once, before any message is looked at (paper 5.1, and figure 2 "All servers"). */
 function onMessage(state: State, message: Message): void {
   if (message.to !== state.id || message.from === state.id) return
-  if (isAnswer(message) && !memberIds(state.configuration).includes(message.from)) return
+  if (isAnswer(message) && !isMember(state.configuration, message.from)) return
   if (message.term > state.term && !adoptTerm(state, message)) return
   if (message.term < state.term && !isJudgedBelowTerm(state, message)) return
   dispatch(state, message)

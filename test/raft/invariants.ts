@@ -30,10 +30,11 @@ export function fingerprint(entry: Entry): string {
 }
 
 /**
- * The guarantees of figure 3 of the Raft paper and those this core adds, looked at from outside after every step. Numbers
- * are those of docs on invariants: I1 one leader a term, I2 leader append-only, I3 log matching, I4 leader completeness,
- * I5 one history, I6 committed means durable on a quorum, I7 own term, I8 nothing regresses, I10 nothing promised early,
- * I11 and I12 configurations, I13 only voters lead, I17 bounds.
+ * The guarantees of figure 3 of the Raft paper and those this core adds, looked at from outside after every turn:
+ * I1 one leader a term, I2 a leader only appends, I3 log matching, I4 leader completeness, I5 one history for all,
+ * I6 committed means durable on a quorum, I7 committed by an entry of the leader's own term, I8 nothing regresses, also
+ * across crashes, I9 no hole between state and log, I10 nothing is promised before it is durable, I11 the configuration in
+ * force is the last in the log, I12 one change at a time, I13 only voters lead, I16 every start succeeds, I17 bounds.
  */
 export class Invariants {
   /** index → term of the entry committed there. */

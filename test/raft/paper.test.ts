@@ -261,6 +261,22 @@ describe('commit (5.4.2) and leaders', () => {
     expect(cluster.appliedBy('1').at(-1)?.index).toBe(4)
   })
 
+  test('the leader counts its own disk like any other: two of three are a quorum only with what both have written', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    cluster.cut('1', '3')
+    cluster.holdDisk('1', true)
+    cluster.propose('1', 'a')
+    cluster.settle()
+    expect(cluster.core('1').fullStatus).toMatchObject({
+      commit: 3,
+      peers: [{ matchIndex: 4 }, {}],
+    })
+    cluster.holdDisk('1', false)
+    cluster.settle()
+    expect(cluster.core('1').fullStatus.commit).toBe(4)
+  })
+
   test('a sole voter that restarts applies again what its state had not reached', () => {
     const cluster = new ScriptCluster({ voters: ['1'] })
     cluster.setLog('1', { term: 1, terms: [1, 1] })
