@@ -322,5 +322,5 @@ test('a member that is removed is refused by the others from then on', async () 
   const before = leader.gateway.status().term
   expect((await leader.gateway.propose(command('without it'))).outcome.ok).toBe(true)
   expect(leader.gateway.status().term).toBe(before)
-  expect(removed.effects).toEqual([])
+  expect(removed.effects).not.toContain('without it')
 })

@@ -344,20 +344,21 @@ const snapshotId = Uint8Array.from(Array(16).keys())
 const whole = bytes('first-second-')
 const configuration = bytes('configuration')
 
-function chunk(number: number, data: Uint8Array, changes: Partial<SnapshotChunk> = {}) {
+function chunk(
+  number: number,
+  data: Uint8Array,
+  changes: { crc32?: number; snapshotId?: Uint8Array } = {},
+): SnapshotChunk {
   const isLast = number === 1
-  return create(SnapshotChunkSchema, {
-    snapshotId,
-    number,
-    data,
-    crc32: crc32(data),
-    last: isLast,
-    ...(number === 0
-      ? { position: create(PositionSchema, { term: 2n, index: 50n }), configuration }
-      : {}),
-    ...(isLast ? { sha256: Uint8Array.from(createHash('sha256').update(whole).digest()) } : {}),
-    ...changes,
-  })
+  const made = create(SnapshotChunkSchema, { snapshotId, number, data, last: isLast })
+  made.crc32 = changes.crc32 ?? crc32(data)
+  made.snapshotId = changes.snapshotId ?? snapshotId
+  if (number === 0) {
+    made.position = create(PositionSchema, { term: 2n, index: 50n })
+    made.configuration = configuration
+  }
+  if (isLast) made.sha256 = Uint8Array.from(createHash('sha256').update(whole).digest())
+  return made
 }
 
 function receiver() {
