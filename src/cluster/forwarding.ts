@@ -78,7 +78,11 @@ export class Forwarding {
     }
     const value = create(ReadIndexRequestSchema, { id: BigInt(number) })
     const hasRoom = this.#remoteReads.size < REMOTE_READS_MAX
-    if (leader !== null && hasRoom && this.#parts.forward(leader, { case: 'readIndexRequest', value })) {
+    if (
+      leader !== null &&
+      hasRoom &&
+      this.#parts.forward(leader, { case: 'readIndexRequest', value })
+    ) {
       this.#remoteReads.set(number, leader)
     } else {
       this.#parts.post({ type: 'readIndex', id: number, index: null })

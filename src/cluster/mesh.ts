@@ -1,6 +1,6 @@
 import type { SecureContext } from 'node:tls'
 
-import { status as Status } from '@grpc/grpc-js'
+import { logVerbosity, setLogVerbosity, status as Status } from '@grpc/grpc-js'
 
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import type { ForwardFrame, Hello, SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
@@ -133,6 +133,8 @@ export class Mesh implements Transport {
 
   /** @returns the port listened on. */
   async start(): Promise<number> {
+    // What gRPC would write to stderr by itself is told here, with the peer's name and a limit.
+    setLogVerbosity(logVerbosity.NONE)
     const port = await this.#server.listen(this.#options.bind)
     this.#updateLinks()
     this.#watchedMs = this.#parts.clock.monotonicMs()

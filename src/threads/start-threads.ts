@@ -27,7 +27,7 @@ export interface StartedHost {
   readonly boot: number
   /** Bytes of a torn write that were cut from the end of the log. */
   readonly cutBytes: number
-  /** After the Gateway's `stop`: resolves when nothing of the host is left. */
+  /** After the Gateway's `stop`, or its failure: resolves when nothing of the host is left. */
   close(): Promise<void>
 }
 
@@ -67,8 +67,8 @@ export async function startThreads(start: HostStart): Promise<StartedHost> {
   ])
   const link = new WatchedLink(toRaft.port2, wal, raft)
   const close = async (): Promise<void> => {
-    link.close()
     await Promise.all([raft.terminate(), wal.terminate()])
+    link.close()
   }
   return { link, boot: report.boot, cutBytes: report.cutBytes, close }
 }

@@ -1,0 +1,168 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { create, toBinary } from '@bufbuild/protobuf'
+import { afterEach, expect, test } from 'vitest'
+
+import { RaftCluster } from '../../bench/support/raft-cluster.ts'
+import { CounterMachine } from '../../bench/support/counter-machine.ts'
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { formDataFolder } from '../../src/store/form-data-folder.ts'
+import { startInline, startThreads } from '../../src/threads/start-threads.ts'
+import type { HostStart, StartedHost } from '../../src/threads/start-threads.ts'
+import { command } from './cluster-fixture.ts'
+import {
+  CLUSTER_ID,
+  controllerIdentity,
+  createAuthority,
+  memberOf,
+  RecordedLog,
+  storeIdOf,
+  TRUST_DOMAIN,
+  until,
+} from './mesh-fixture.ts'
+
+const folders: string[] = []
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'flotilla-threads-'))
+  folders.push(folder)
+  return folder
+}
+
+/** A formed data folder of a cluster of one, and what starts its host. */
+async function formedHost(): Promise<HostStart> {
+  const dir = join(newFolder(), 'data')
+  const identity = await controllerIdentity(await createAuthority(), 'n1')
+  const members = [memberOf('n1', identity, '127.0.0.1:1')]
+  const data = toBinary(ConfigurationSchema, create(ConfigurationSchema, { members }))
+  formDataFolder(
+    dir,
+    {
+      nodeId: 'n1',
+      storeId: storeIdOf('n1'),
+      clusterId: CLUSTER_ID,
+      generation: 1,
+      entries: [{ index: 1, term: 1, timeMs: 1, type: 'configuration', data }],
+    },
+    { freeBytesMin: 0 },
+  )
+  return {
+    dir,
+    log: { freeBytesMin: 0, statePosition: null },
+    host: {
+      selfId: 'n1',
+      clusterId: CLUSTER_ID,
+      generation: 1,
+      storeId: storeIdOf('n1'),
+      trustDomain: TRUST_DOMAIN,
+      identity,
+      bind: '127.0.0.1:0',
+      advertise: '127.0.0.1:1',
+      addressHints: [],
+      version: '1.0.0',
+      startedAtMs: Date.now(),
+      apiAddresses: [],
+      applied: { term: 0, index: 0 },
+      appliedTimeMs: 0,
+      configuration: new Uint8Array(0),
+    },
+  }
+}
+
+function gatewayOf(start: HostStart, started: StartedHost) {
+  const machine = new CounterMachine({ persistEntries: 1000, isChained: true })
+  const effects: string[] = []
+  machine.onCommand = (payload) => effects.push(new TextDecoder().decode(payload))
+  const fatal: string[] = []
+  const gateway = new Gateway(
+    {
+      ...defaultGatewayOptions,
+      self: {
+        id: 'n1',
+        version: '1.0.0',
+        startedAtMs: start.host.startedAtMs,
+        apiAddresses: [],
+        certificatePem: '',
+      },
+      clusterId: CLUSTER_ID,
+      generation: 1,
+      storeId: start.host.storeId,
+      boot: started.boot,
+    },
+    {
+      link: started.link,
+      machine,
+      clock: systemClock,
+      log: new RecordedLog().log,
+      onFatal: (error) => fatal.push(error.message),
+    },
+  )
+  return { gateway, effects, fatal }
+}
+
+test('what was acknowledged through threads is there again after a restart, inline or not', async () => {
+  const start = await formedHost()
+  const expected: string[] = []
+  for (const [round, open] of [startThreads, startInline, startThreads].entries()) {
+    const started = await open(start)
+    expect(started.boot).toBe(round + 1)
+    const { gateway, effects, fatal } = gatewayOf(start, started)
+    await gateway.start()
+    await until('it leads', () => gateway.status().role === 'leader')
+    const texts = Array.from({ length: 20 }, (_, i) => `${round}-${i}`)
+    await Promise.all(texts.map(async (text) => await gateway.propose(command(text))))
+    expected.push(...texts)
+    expect(effects).toEqual(expected)
+    await gateway.stop()
+    await started.close()
+    expect(fatal).toEqual([])
+  }
+})
+
+test('a log that cannot be opened is refused with its reason before anything is started', async () => {
+  const start = await formedHost()
+  const wal = join(start.dir, 'wal')
+  const segment = readdirSync(wal).find((name) => name.endsWith('.seg')) ?? ''
+  writeFileSync(join(wal, segment), 'this is no segment')
+  await expect(startThreads(start)).rejects.toMatchObject({ name: 'StoreError', code: 'CORRUPT' })
+})
+
+test('an address that cannot be listened on ends the controller with one sentence', async () => {
+  const start = await formedHost()
+  const bind = '203.0.113.1:1'
+  const started = await startThreads({ ...start, host: { ...start.host, bind } })
+  const { gateway, fatal } = gatewayOf(start, started)
+  void gateway.start()
+  await until('it is told', () => fatal.length > 0)
+  expect(fatal).toEqual([expect.stringContaining(`cannot listen on ${bind} for peers`)])
+  await started.close()
+})
+
+test('a thread that ends unasked ends the controller with one sentence', async () => {
+  const start = await formedHost()
+  const started = await startThreads(start)
+  const { gateway, fatal } = gatewayOf(start, started)
+  await gateway.start()
+  await until('it leads', () => gateway.status().role === 'leader')
+  await started.close()
+  await until('it is told', () => fatal.length > 0)
+  expect(fatal).toEqual([expect.stringMatching(/^the (log|consensus) thread has ended/)])
+})
+
+test('the engine bench runs: three processes commit under load', async () => {
+  const cluster = await RaftCluster.start(newFolder(), 3)
+  try {
+    const loaded = await cluster.load(4, 0.3, 300)
+    expect(loaded.commits).toBeGreaterThan(0)
+    expect(loaded.p99Ms).toBeGreaterThanOrEqual(loaded.p50Ms)
+  } finally {
+    await cluster.stop()
+  }
+}, 60_000)
