@@ -1,0 +1,69 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+import { defaultLimits } from '../src/api/limits.ts'
+import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
+import { HELLO_LIMITS } from '../src/cluster/handshake.ts'
+import { FRAME_BYTES_MAX } from '../src/cluster/mesh-service.ts'
+import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
+import { apiSessionsMax } from '../src/fsm/commands/session.ts'
+import { requestAheadMsMax, requestsMax, requestWindowMs } from '../src/fsm/dedupe.ts'
+import { pageLimits } from '../src/fsm/query/list.ts'
+import { queryLimits } from '../src/fsm/query/scanner.ts'
+import { writeBehindDefaults } from '../src/fsm/write-behind.ts'
+import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
+import { defaultRaftNodeLimits } from '../src/raft/node.ts'
+import { defaultCoreOptions } from '../src/raft/options.ts'
+
+// docs/limits.md says what each limit is for; this holds its figures to those of the code.
+
+const page = join(import.meta.dirname, '../docs/limits.md')
+
+const { retention, ...gateway } = defaultGatewayOptions
+const tables: Readonly<Record<string, object>> = {
+  'src/api/limits.ts': defaultLimits,
+  'src/fsm/query/list.ts': pageLimits,
+  'src/fsm/query/scanner.ts': queryLimits,
+  'src/fsm/dedupe.ts': { requestWindowMs, requestAheadMsMax, requestsMax },
+  'src/fsm/commands/session.ts': { apiSessionsMax },
+  'src/fsm/write-behind.ts': writeBehindDefaults,
+  'src/cluster/gateway.ts': {
+    ...gateway,
+    retainEntries: retention.entries,
+    retainBytes: retention.bytes,
+  },
+  'src/cluster/handshake.ts': HELLO_LIMITS,
+  'src/cluster/mesh-service.ts': { FRAME_BYTES_MAX },
+  'src/cluster/snapshot-sender.ts': defaultSnapshotSenderOptions,
+  'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
+  'src/raft/options.ts': defaultCoreOptions,
+  'src/raft/node.ts': defaultRaftNodeLimits,
+}
+
+function rows(limits: object): string {
+  return Object.entries(limits)
+    .map(([name, value]) => `| \`${name}\` | ${Number(value).toLocaleString('en-US')} |`)
+    .join('\n')
+}
+
+function text(): string {
+  const parts = Object.entries(tables).map(
+    ([file, limits]) => `## \`${file}\`\n\n| limit | default |\n|---|---|\n${rows(limits)}\n`,
+  )
+  return `# Limits
+
+Everything that can grow has an end. Names carry their unit last; what happens at the limit stands beside each in the file
+that the heading names. Those that an operator may move are options of [configuration.md](configuration.md); the rest are
+part of the program.
+
+What a caller meets: 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with
+\`Retry-After\` for too much at once, 503 \`TIMEOUT\` for too long. Page sizes are clamped silently, as the API family does.
+
+${parts.join('\n')}`
+}
+
+test('docs/limits.md holds the figures of the code', () => {
+  if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, text())
+  expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 writes it anew').toBe(text())
+})
