@@ -1,6 +1,5 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { fromBinary, toBinary } from '@bufbuild/protobuf'
 
-import { CommandSchema } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -18,29 +17,20 @@ import { LogThrottle } from './log.ts'
 import type { Log } from './log.ts'
 import { memberViews } from './member-views.ts'
 import type { SelfDescription } from './member-views.ts'
-import { OutstandingProposals } from './outstanding.ts'
-import type { OutstandingProposal } from './outstanding.ts'
-import { packProposals } from './proposal-codec.ts'
+import { ProposalDesk } from './proposal-desk.ts'
+import type { ProposalDeskOptions } from './proposal-desk.ts'
 import { ReadRounds } from './read-rounds.ts'
 import { SnapshotDesk } from './snapshot-desk.ts'
 
-export interface GatewayOptions {
+export interface GatewayOptions extends ProposalDeskOptions {
   readonly self: SelfDescription
   readonly clusterId: string
   readonly generation: number
-  /** 16 bytes. */
-  readonly storeId: Uint8Array
-  /** Counts the starts of this store. */
-  readonly boot: number
-  /** A write without an outcome after this long is given up. */
-  readonly proposeTimeoutMs: number
   /** Without a leader for longer, writes and reads through one are refused at once. */
   readonly leaderlessMsMax: number
   readonly readTimeoutMs: number
   /** How long a stop waits for writes that are outstanding. */
   readonly drainMsMax: number
-  readonly outstandingMax: number
-  readonly outstandingSpanMax: number
   readonly retention: RetentionOptions
 }
 
@@ -83,9 +73,10 @@ export interface GatewayStatus {
   readonly alarms: readonly Alarm[]
 }
 
-/** The feature level that commands of this release ask for. */
-const FEATURE_LEVEL = 1
 const SWEEP_MS = 50
+/** The host is told how far apply is this often, or after so many entries: it only bounds a lag that is far longer. */
+const PROGRESS_MS = 10
+const PROGRESS_ENTRIES = 1024
 const ALARMS_MAX = 32
 
 const nothingHeard: HostStatus = {
@@ -107,8 +98,7 @@ const nothingHeard: HostStatus = {
 export class Gateway implements Proposer, ClusterView {
   readonly #options: GatewayOptions
   readonly #parts: GatewayParts
-  readonly #storeIdHex: string
-  readonly #outstanding: OutstandingProposals
+  readonly #proposals: ProposalDesk
   readonly #reads: ReadRounds
   readonly #snapshots: SnapshotDesk
   readonly #applyQueue: ApplyQueue
@@ -121,15 +111,14 @@ export class Gateway implements Proposer, ClusterView {
   #statusAtMs: number
   #configuration: ConfigurationRecord
   #leaderSeenMs: number
-  /** Sequences that leave with the next flush. */
-  #queued: number[] = []
   /** Of the last entry applied. */
   #logTimeMs: number
   #digest: Pick<MachineProgress, 'digestIndex' | 'digest' | 'entitiesDigest'>
   #appliedAtSweep: Index = 0
   #nextRequest = 1
-  #isFlushScheduled = false
   #sweep: NodeJS.Timeout | null = null
+  #progressTimer: NodeJS.Timeout | null = null
+  #reportedApplied: Index = 0
   #onStarted: (port: number) => void = () => undefined
   #onStopped: () => void = () => undefined
   #hasFailed = false
@@ -138,10 +127,10 @@ export class Gateway implements Proposer, ClusterView {
     const { link, machine, clock } = parts
     this.#options = options
     this.#parts = parts
-    this.#storeIdHex = Buffer.from(options.storeId).toString('hex')
-    this.#outstanding = new OutstandingProposals({
-      countMax: options.outstandingMax,
-      spanMax: options.outstandingSpanMax,
+    this.#proposals = new ProposalDesk(options, {
+      clock,
+      send: (proposals) => link.post({ type: 'propose', proposals }, [proposals.buffer]),
+      hasLeader: () => this.#status.leader !== null,
     })
     this.#reads = new ReadRounds({
       clock,
@@ -154,7 +143,7 @@ export class Gateway implements Proposer, ClusterView {
       machine,
       clock,
       onApplied: (entry, applied) => this.#onApplied(entry, applied),
-      onProgress: () => this.#reportProgress(),
+      onProgress: () => this.#planProgress(),
       onFailed: (error) => this.#onApplyFailed(error),
     })
     const { configuration, timeMs } = machine.persistedMark()
@@ -206,7 +195,7 @@ export class Gateway implements Proposer, ClusterView {
       if (because !== null) this.#parts.log.warn({}, `leadership was not handed over: ${because}`)
     }
     const endMs = this.#parts.clock.monotonicMs() + this.#options.drainMsMax
-    while (this.#outstanding.count > 0 && this.#parts.clock.monotonicMs() < endMs) {
+    while (this.#proposals.count > 0 && this.#parts.clock.monotonicMs() < endMs) {
       await new Promise((resolve) => setTimeout(resolve, SWEEP_MS))
     }
   }
@@ -248,7 +237,7 @@ export class Gateway implements Proposer, ClusterView {
       leader,
       commit,
       ...this.#progress(),
-      outstanding: this.#outstanding.count,
+      outstanding: this.#proposals.count,
       alarms: this.#alarms,
     }
   }
@@ -260,23 +249,7 @@ export class Gateway implements Proposer, ClusterView {
 
   async propose(input: ProposalInput): Promise<Applied> {
     this.#refuseWithoutLeader()
-    if (this.#outstanding.isFull) throw new Problem('SERVER_TOO_MANY_REQUESTS')
-    const sequence = this.#outstanding.nextSequence
-    const command = this.#encode(input, sequence)
-    return await new Promise<Applied>((resolve, reject) => {
-      this.#outstanding.add({
-        sequence,
-        command,
-        deadlineMs: this.#parts.clock.monotonicMs() + this.#options.proposeTimeoutMs,
-        resolve,
-        reject,
-        stage: 'queued',
-        isFateOpen: false,
-        lastRefusal: null,
-      })
-      this.#queued.push(sequence)
-      this.#scheduleFlush()
-    })
+    return await this.#proposals.propose(input)
   }
 
   /**
@@ -306,61 +279,10 @@ export class Gateway implements Proposer, ClusterView {
     })
   }
 
-  #encode(input: ProposalInput, sequence: number): Uint8Array {
-    const lowest = Math.min(this.#outstanding.lowest, sequence)
-    return toBinary(
-      CommandSchema,
-      create(CommandSchema, {
-        origin: {
-          storeId: this.#options.storeId,
-          boot: BigInt(this.#options.boot),
-          sequence: BigInt(sequence),
-          lowestOutstanding: BigInt(lowest),
-        },
-        ...(input.request === undefined ? {} : { request: input.request }),
-        actor: input.actor,
-        kind: input.kind,
-        level: FEATURE_LEVEL,
-        payload: input.payload,
-        judgedOn: (input.judgedOn ?? []).map(({ entity, id, revision }) => ({
-          entity,
-          id,
-          revision: BigInt(revision),
-        })),
-      }),
-    )
-  }
-
   #refuseWithoutLeader(): void {
     const isLeaderless =
       this.#status.leader === null && this.leaderContactMs() > this.#options.leaderlessMsMax
     if (isLeaderless || this.#hasFailed) throw new Problem('CLUSTER_NO_LEADER')
-  }
-
-  #scheduleFlush(): void {
-    if (this.#isFlushScheduled) return
-    this.#isFlushScheduled = true
-    // One batch a loop turn: all that the turn's requests propose shares one message, one write and one round trip.
-    setImmediate(() => this.#flush())
-  }
-
-  #flush(): void {
-    this.#isFlushScheduled = false
-    const queued = this.#queued
-    this.#queued = []
-    const leaving: OutstandingProposal[] = []
-    for (const sequence of queued) {
-      const proposal = this.#outstanding.get(sequence)
-      if (proposal?.stage === 'queued') leaving.push(proposal)
-    }
-    this.#send(leaving)
-  }
-
-  #send(proposals: readonly OutstandingProposal[]): void {
-    if (proposals.length === 0 || this.#hasFailed) return
-    for (const proposal of proposals) proposal.stage = 'sent'
-    const packed = packProposals(proposals)
-    this.#parts.link.post({ type: 'propose', proposals: packed }, [packed.buffer])
   }
 
   #onEvent(event: HostEvent): void {
@@ -372,10 +294,10 @@ export class Gateway implements Proposer, ClusterView {
         this.#applyQueue.push(event.entries)
         break
       case 'refused':
-        this.#onRefused(event.sequences, event.code)
+        this.#proposals.onRefused(event.sequences, event.code)
         break
       case 'handoverLost':
-        this.#proposeAgain()
+        this.#proposals.proposeAgain()
         break
       case 'readIndex':
         this.#reads.answer(event.id, event.index)
@@ -404,32 +326,10 @@ export class Gateway implements Proposer, ClusterView {
     }
   }
 
-  #onRefused(sequences: readonly number[], code: 'TOO_LARGE' | OutstandingProposal['lastRefusal']) {
-    for (const sequence of sequences) {
-      const proposal = this.#outstanding.get(sequence)
-      if (proposal === undefined) continue
-      proposal.stage = 'parked'
-      proposal.lastRefusal = code
-      if (code !== 'TOO_LARGE') continue
-      this.#outstanding.remove(sequence)
-      proposal.reject(new Problem('REQUEST_ENTITY_TOO_LARGE'))
-    }
-  }
-
-  /** The leader of before may or may not have logged them; the origin makes a second time harmless. */
-  #proposeAgain(): void {
-    if (this.#outstanding.parkSent()) this.#sendParked()
-  }
-
-  #sendParked(): void {
-    if (this.#status.leader !== null) this.#send(this.#outstanding.inStage('parked'))
-  }
-
   #onSweep(): void {
     this.#digestAtRest()
-    this.#outstanding.expire(this.#parts.clock.monotonicMs())
+    this.#proposals.sweep()
     this.#reads.sweep()
-    if (this.#outstanding.count > 0) this.#sendParked()
   }
 
   #onStatus(status: HostStatus): void {
@@ -451,23 +351,16 @@ export class Gateway implements Proposer, ClusterView {
         : `${status.leader} leads term ${status.term}`,
     )
     if (status.leader === null) return
-    this.#proposeAgain()
-    this.#sendParked()
+    this.#proposals.proposeAgain()
+    this.#proposals.sendParked()
     this.#reads.retry()
   }
 
-  #onApplied(entry: Entry, { index, origin, outcome }: AppliedEntry): void {
+  #onApplied(entry: Entry, applied: AppliedEntry): void {
     this.#retention.note(entry)
     this.#logTimeMs = entry.timeMs
-    if (index % DIGEST_INTERVAL_ENTRIES === 0) this.#recordDigest()
-    if (origin === null) return
-    if (origin.storeId !== this.#storeIdHex || origin.boot !== this.#options.boot) return
-    const proposal = this.#outstanding.get(origin.sequence)
-    if (proposal === undefined) return
-    this.#outstanding.remove(origin.sequence)
-    // It took effect inside a snapshot that was installed meanwhile: that it did is known, what came of it is not.
-    if (outcome === null) proposal.reject(new Problem('OUTCOME_UNKNOWN'))
-    else proposal.resolve({ index, outcome })
+    if (entry.index % DIGEST_INTERVAL_ENTRIES === 0) this.#recordDigest()
+    this.#proposals.settle(applied)
   }
 
   /** Members that come to rest between two multiples rest at one index: there they can be compared, too. */
@@ -507,7 +400,18 @@ export class Gateway implements Proposer, ClusterView {
     return { ...this.#parts.machine.progress(), ...this.#digest }
   }
 
+  #planProgress(): void {
+    if (this.#parts.machine.progress().applied - this.#reportedApplied >= PROGRESS_ENTRIES) {
+      this.#reportProgress()
+    } else {
+      this.#progressTimer ??= setTimeout(() => this.#reportProgress(), PROGRESS_MS)
+    }
+  }
+
   #reportProgress(): void {
+    if (this.#progressTimer !== null) clearTimeout(this.#progressTimer)
+    this.#progressTimer = null
+    this.#reportedApplied = this.#parts.machine.progress().applied
     this.#parts.link.post({ type: 'progress', timeMs: this.#logTimeMs, ...this.#progress() })
   }
 
@@ -529,7 +433,7 @@ export class Gateway implements Proposer, ClusterView {
       this.#applyQueue.resumeAfter(this.#parts.machine.progress().applied)
       this.#reportProgress()
       // An entry of ours may be inside the snapshot, and its outcome will not come by: a second time tells.
-      this.#proposeAgain()
+      this.#proposals.proposeAgain()
     } catch (error) {
       this.#fail(new Error(`a received snapshot cannot be installed: ${String(error)}`))
     }
@@ -550,8 +454,9 @@ export class Gateway implements Proposer, ClusterView {
     this.#hasFailed = true
     if (this.#sweep !== null) clearInterval(this.#sweep)
     this.#sweep = null
+    if (this.#progressTimer !== null) clearTimeout(this.#progressTimer)
     this.#applyQueue.stop()
-    this.#outstanding.abandon()
+    this.#proposals.close()
     this.#reads.abandon()
     this.#snapshots.close()
     for (const resolve of this.#requests.values()) resolve('this controller is stopping')

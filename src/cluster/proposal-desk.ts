@@ -1,0 +1,168 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CommandSchema } from '../../proto/gen/command_pb.ts'
+import type { Clock } from '../lib/clock.ts'
+import { Problem } from '../lib/problems.ts'
+import type { AppliedEntry } from '../ports/machine.ts'
+import type { Applied, ProposalInput } from '../ports/proposer.ts'
+import type { RefusalCode } from './link.ts'
+import { OutstandingProposals } from './outstanding.ts'
+import type { OutstandingProposal } from './outstanding.ts'
+import { packProposals } from './proposal-codec.ts'
+
+/** The feature level that commands of this release ask for. */
+const FEATURE_LEVEL = 1
+
+export interface ProposalDeskOptions {
+  /** 16 bytes. */
+  readonly storeId: Uint8Array
+  /** Counts the starts of this store. */
+  readonly boot: number
+  /** A write without an outcome after this long is given up. */
+  readonly proposeTimeoutMs: number
+  readonly outstandingMax: number
+  readonly outstandingSpanMax: number
+}
+
+export interface ProposalDeskParts {
+  readonly clock: Clock
+  /** Packed by proposal-codec.ts; the buffer is given away. */
+  readonly send: (proposals: Uint8Array<ArrayBuffer>) => void
+  readonly hasLeader: () => boolean
+}
+
+/** This controller's own writes, from the request to the outcome that its own apply gives. */
+export class ProposalDesk {
+  readonly #options: ProposalDeskOptions
+  readonly #parts: ProposalDeskParts
+  readonly #storeIdHex: string
+  readonly #outstanding: OutstandingProposals
+  /** Sequences that leave with the next flush. */
+  #queued: number[] = []
+  #isClosed = false
+
+  constructor(options: ProposalDeskOptions, parts: ProposalDeskParts) {
+    this.#options = options
+    this.#parts = parts
+    this.#storeIdHex = Buffer.from(options.storeId).toString('hex')
+    this.#outstanding = new OutstandingProposals({
+      countMax: options.outstandingMax,
+      spanMax: options.outstandingSpanMax,
+    })
+  }
+
+  get count(): number {
+    return this.#outstanding.count
+  }
+
+  /** @throws {Problem} as {@link Proposer.propose}. */
+  async propose(input: ProposalInput): Promise<Applied> {
+    if (this.#outstanding.isFull) throw new Problem('SERVER_TOO_MANY_REQUESTS')
+    const sequence = this.#outstanding.nextSequence
+    const command = this.#encode(input, sequence)
+    return await new Promise<Applied>((resolve, reject) => {
+      this.#outstanding.add({
+        sequence,
+        command,
+        deadlineMs: this.#parts.clock.monotonicMs() + this.#options.proposeTimeoutMs,
+        resolve,
+        reject,
+        stage: 'queued',
+        isFateOpen: false,
+        lastRefusal: null,
+      })
+      this.#queued.push(sequence)
+      // One batch a loop turn: all that its requests propose shares one message, one write and one round trip.
+      if (this.#queued.length === 1) setImmediate(() => this.#flush())
+    })
+  }
+
+  /** An entry was applied here: it may be the outcome of one of ours. */
+  settle({ index, origin, outcome }: AppliedEntry): void {
+    if (origin === null) return
+    if (origin.storeId !== this.#storeIdHex || origin.boot !== this.#options.boot) return
+    const proposal = this.#outstanding.get(origin.sequence)
+    if (proposal === undefined) return
+    this.#outstanding.remove(origin.sequence)
+    // It took effect inside a snapshot that was installed meanwhile: that it did is known, what came of it is not.
+    if (outcome === null) proposal.reject(new Problem('OUTCOME_UNKNOWN'))
+    else proposal.resolve({ index, outcome })
+  }
+
+  onRefused(sequences: readonly number[], code: RefusalCode): void {
+    for (const sequence of sequences) {
+      const proposal = this.#outstanding.get(sequence)
+      if (proposal === undefined) continue
+      proposal.stage = 'parked'
+      proposal.lastRefusal = code
+      if (code !== 'TOO_LARGE') continue
+      this.#outstanding.remove(sequence)
+      proposal.reject(new Problem('REQUEST_ENTITY_TOO_LARGE'))
+    }
+  }
+
+  /** The leader of before may or may not have logged what it was sent; the origin makes a second time harmless. */
+  proposeAgain(): void {
+    if (this.#outstanding.parkSent()) this.sendParked()
+  }
+
+  sendParked(): void {
+    if (this.#outstanding.count > 0 && this.#parts.hasLeader()) {
+      this.#send(this.#outstanding.inStage('parked'))
+    }
+  }
+
+  /** Called now and then. */
+  sweep(): void {
+    this.#outstanding.expire(this.#parts.clock.monotonicMs())
+    this.sendParked()
+  }
+
+  /** Nothing will be applied here any more. */
+  close(): void {
+    this.#isClosed = true
+    this.#outstanding.abandon()
+  }
+
+  #flush(): void {
+    const queued = this.#queued
+    this.#queued = []
+    const leaving: OutstandingProposal[] = []
+    for (const sequence of queued) {
+      const proposal = this.#outstanding.get(sequence)
+      if (proposal?.stage === 'queued') leaving.push(proposal)
+    }
+    this.#send(leaving)
+  }
+
+  #send(proposals: readonly OutstandingProposal[]): void {
+    if (proposals.length === 0 || this.#isClosed) return
+    for (const proposal of proposals) proposal.stage = 'sent'
+    this.#parts.send(packProposals(proposals))
+  }
+
+  #encode(input: ProposalInput, sequence: number): Uint8Array {
+    const { storeId, boot } = this.#options
+    return toBinary(
+      CommandSchema,
+      create(CommandSchema, {
+        origin: {
+          storeId,
+          boot: BigInt(boot),
+          sequence: BigInt(sequence),
+          lowestOutstanding: BigInt(Math.min(this.#outstanding.lowest, sequence)),
+        },
+        ...(input.request === undefined ? {} : { request: input.request }),
+        actor: input.actor,
+        kind: input.kind,
+        level: FEATURE_LEVEL,
+        payload: input.payload,
+        judgedOn: (input.judgedOn ?? []).map(({ entity, id, revision }) => ({
+          entity,
+          id,
+          revision: BigInt(revision),
+        })),
+      }),
+    )
+  }
+}
