@@ -1,7 +1,7 @@
 import { assert } from '../../src/lib/assert.ts'
-import { quorumValue } from '../../src/raft/quorum.ts'
 import type { Core, FullStatus } from '../../src/raft/core.ts'
 import type { Configuration, Entry, Index, Message, NodeId, Term } from '../../src/raft/types.ts'
+import { isQuorum } from './slow-quorum.ts'
 import type { Platter } from './simulated-disk.ts'
 
 /** One life of one node: its disk identity outlives a crash, its view of the core does not. */
@@ -145,9 +145,7 @@ export class Invariants {
     assert(term === (before?.term ?? now.term), `I7: ${node.id} counted an entry of an old term`)
     const platters = this.#platters()
     const isHeldBy = (configuration: Configuration): boolean =>
-      quorumValue(configuration, (id) =>
-        platters.get(id)?.holds(index, term ?? 0) === true ? 1 : 0,
-      ) === 1
+      isQuorum(configuration, (id) => platters.get(id)?.holds(index, term ?? 0) === true)
     assert(
       isHeldBy(before?.configuration ?? now.configuration) || isHeldBy(now.configuration),
       `I6: ${node.id} commits ${index}, which is not on a quorum's disks`,

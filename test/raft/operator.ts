@@ -9,6 +9,7 @@ export class Operator {
   readonly #cluster: SimulatedCluster
   readonly #spares: NodeId[]
   #nextStore = 2
+  #burnt: { readonly id: NodeId; readonly store: number } | null = null
   #committedIndex = 0
   #committed: ConfigurationRecord | null = null
   readonly #admitted = new Set<string>()
@@ -18,9 +19,49 @@ export class Operator {
     this.#spares = [...spares]
   }
 
+  /** A voter's machine burns with its disk; it comes back under its name, empty, and has to be let in again. */
+  #burn(): void {
+    const { leader, chance, nodes } = this.#cluster
+    if (this.#burnt !== null || leader === null) return
+    const { configuration } = leader.core.status
+    if (configuration.voters.length < 3 || configuration.outgoingVoters.length > 0) return
+    const id = configuration.voters[chance.integer(0, configuration.voters.length - 1)]
+    const node = id === undefined ? undefined : nodes.get(id)
+    if (node === undefined || node === leader) return
+    this.#burnt = { id: node.id, store: this.#nextStore }
+    this.#nextStore += 1
+    this.#cluster.removeNode(node)
+  }
+
+  /** Asks until the leader has the new disk in its books as a learner's, then starts on it. Goes on after the faults. */
+  repair(): void {
+    const { leader } = this.#cluster
+    if (this.#burnt === null || leader === null) return
+    const { id, store } = this.#burnt
+    const known = this.#committed?.members.find((one) => one.id === id)
+    if (this.#committed !== null && (known === undefined || known.storeId[0] === store)) {
+      this.#burnt = null
+      const node = this.#cluster.addNode(id, store, this.#committed)
+      this.#cluster.startNode(node)
+      return
+    }
+    const { configuration, configurationRecord, isConfigurationCommitted } = leader.core.status
+    if (!isConfigurationCommitted || configuration.outgoingVoters.length > 0) return
+    const stores = new Map(configurationRecord.members.map((one) => [one.id, one.storeId[0] ?? 0]))
+    stores.set(id, store)
+    const voters = configuration.voters.filter((voter) => voter !== id)
+    const learners = [...configuration.learners.filter((learner) => learner !== id), id]
+    void leader.node.changeConfiguration(configurationOf({ voters, learners, stores }))
+  }
+
   /** Asks whoever leads for one change, drawn at random; it may be refused. */
   act(): void {
     const { leader, chance } = this.#cluster
+    if (this.#burnt !== null) return
+    if (chance.next() < 0.2) {
+      this.#burn()
+      return
+    }
     if (leader === null) return
     const { configuration, configurationRecord, isConfigurationCommitted } = leader.core.status
     if (!isConfigurationCommitted || configuration.outgoingVoters.length > 0) return

@@ -304,6 +304,26 @@ describe('commit (5.4.2) and leaders', () => {
     expect(cluster.events.at(-1)).toBe('1 refuses TOO_LARGE')
   })
 
+  test('a transfer ends with the leadership it began in: elected again, the node takes proposals', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    for (const other of ['2', '3']) {
+      cluster.cut('1', other)
+      cluster.cut(other, '1')
+    }
+    cluster.step('1', { type: 'transfer', target: '2' })
+    cluster.tick('1', 6)
+    cluster.step('1', { type: 'transfer', target: '3' })
+    cluster.tick('1', 7)
+    expect(cluster.core('1').status.role).toBe('follower')
+    cluster.heal()
+    cluster.tick('1', 1)
+    cluster.elect('1')
+    cluster.events = []
+    cluster.propose('1', 'a')
+    expect(cluster.events).toEqual(['1 accepts 3/5'])
+  })
+
   test('a leader whose disk hangs hands over to one that works', () => {
     const cluster = new ScriptCluster(three, { diskStallTicks: 6 })
     cluster.elect('1')
@@ -452,6 +472,7 @@ describe('snapshots (7)', () => {
   test('a snapshot of what is already committed is not taken', () => {
     const cluster = restarted({ term: 1, terms: [] })
     ask(cluster, '2', 5, append(2, 1, [command(3, 5), command(4, 5)], 4))
+    cluster.step('1', { type: 'compact', position: { term: 5, index: 4 } })
     expect(ask(cluster, '2', 5, snapshot(3, 5))).toMatchObject([{ success: true, matchIndex: 4 }])
     expect(cluster.events).toEqual([])
   })

@@ -8,7 +8,7 @@ import type { Effects, OutgoingMessage } from '../../src/raft/effects.ts'
 import type { Input } from '../../src/raft/input.ts'
 import { defaultCoreOptions } from '../../src/raft/options.ts'
 import type { CoreOptions } from '../../src/raft/options.ts'
-import type { Entry, Message, NodeId, Position, Term } from '../../src/raft/types.ts'
+import type { Configuration, Entry, Message, NodeId, Position, Term } from '../../src/raft/types.ts'
 import { configurationOf, formingEntries, text } from './members.ts'
 import type { MemberList } from './members.ts'
 import { Platter, SimulatedDisk } from './simulated-disk.ts'
@@ -131,6 +131,11 @@ export class ScriptCluster {
 
   appliedBy(id: NodeId): readonly Entry[] {
     return this.#applied.get(id) ?? []
+  }
+
+  /** The configuration of the forming entry, in words. */
+  get startsWith(): string {
+    return describeConfiguration(countedBy(configurationOf(this.#list)))
   }
 
   get ids(): readonly NodeId[] {
@@ -306,13 +311,16 @@ export function describeEntry(entry: Entry): string {
   if (entry.type !== 'configuration') {
     return `${place(entry)} "${new TextDecoder().decode(entry.data)}"`
   }
-  const { voters, outgoingVoters, learners } = countedBy(
-    fromBinary(ConfigurationSchema, entry.data),
-  )
+  const configuration = countedBy(fromBinary(ConfigurationSchema, entry.data))
+  return `${place(entry)} {${describeConfiguration(configuration)}}`
+}
+
+function describeConfiguration(configuration: Configuration): string {
+  const { voters, outgoingVoters, learners } = configuration
   const parts = [`voters=${voters.join(',')}`]
   if (outgoingVoters.length > 0) parts.push(`outgoing=${outgoingVoters.join(',')}`)
   if (learners.length > 0) parts.push(`learners=${learners.join(',')}`)
-  return `${place(entry)} {${parts.join(' ')}}`
+  return parts.join(' ')
 }
 
 /** The forming entries are left out: they are the same everywhere. */
@@ -326,7 +334,9 @@ export function describeNode(cluster: ScriptCluster, id: NodeId): string {
     .map(describeEntry)
   const start = from > 2 ? [`…${place(base)}`] : []
   const text = [...start, ...log].join(' ')
-  return `${id} ${role.padEnd(12)} term=${term} commit=${commit} applied=${applied} log=[${text}]`
+  const inForce = describeConfiguration(cluster.core(id).status.configuration)
+  const changed = inForce === cluster.startsWith ? '' : ` in force {${inForce}}`
+  return `${id} ${role.padEnd(12)} term=${term} commit=${commit} applied=${applied} log=[${text}]${changed}`
 }
 
 export function describeMessage(message: Message): string {

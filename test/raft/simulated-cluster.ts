@@ -53,6 +53,7 @@ export class SimulatedCluster implements World {
   #sides = new Map<NodeId, number>()
   /** One-way cuts, "from>to". */
   #deaf = new Set<string>()
+  readonly #graves = new Map<NodeId, Platter>()
   #nextProposal = 1
   #open = new Map<string, string>()
   #accepted = new Map<NodeId, Accepted[]>()
@@ -303,6 +304,7 @@ export class SimulatedCluster implements World {
     node.crash(0)
     this.#accepted.delete(node.id)
     this.nodes.delete(node.id)
+    this.#graves.set(node.id, node.platter)
   }
 
   #crash(node: SimulatedNode): void {
@@ -331,6 +333,7 @@ export class SimulatedCluster implements World {
   }
 
   #misfortune(): void {
+    this.#operator.repair()
     if (this.#isHealed) return
     const { chance, faults } = this
     for (const node of this.nodes.values()) {
@@ -444,9 +447,11 @@ export class SimulatedCluster implements World {
     assert(entry.timeMs <= latest, `log time is ${entry.timeMs - latest} ms too far ahead`)
   }
 
-  /** The disk that a name stands for now: entries on an abandoned one count for nothing. */
+  /** The disk that a name stands for: a burnt one for what it had acknowledged, until another takes its place. */
   #currentPlatters(): ReadonlyMap<NodeId, Platter> {
-    return new Map([...this.nodes].map(([id, node]) => [id, node.platter]))
+    const platters = new Map(this.#graves)
+    for (const [id, node] of this.nodes) platters.set(id, node.platter)
+    return platters
   }
 }
 

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { Durability } from '../../src/raft/durability.ts'
+
+test('a promise waits for the write that holds it: one to come, one on its way, or none any more', () => {
+  const durability = new Durability(2)
+  expect(durability.tokenFor(2)).toBe(0)
+  expect(durability.tokenFor(3)).toBe(1)
+  expect(durability.issue(3, 0)).toBe(1)
+  expect(durability.tokenFor(3)).toBe(1)
+  durability.persisted(1)
+  expect(durability.tokenFor(3)).toBe(0)
+  expect(durability.durableIndex).toBe(3)
+})
+
+test('a late report does not count for entries that have been replaced since (append, overwrite, report)', () => {
+  const durability = new Durability(2)
+  durability.issue(3, 0)
+  durability.touchHardState()
+  durability.issue(3, 0)
+  // Entry 3 is replaced while both writes are on their way.
+  durability.truncate(3)
+  durability.persisted(2)
+  expect(durability.durableIndex).toBe(2)
+  expect(durability.tokenFor(3)).toBe(3)
+  expect(durability.issue(3, 0)).toBe(3)
+  durability.persisted(3)
+  expect(durability.durableIndex).toBe(3)
+})
+
+test('entries count no earlier than the term they were accepted in', () => {
+  const durability = new Durability(2)
+  durability.issue(4, 0)
+  durability.touchHardState()
+  expect(durability.tokenFor(4)).toBe(2)
+  durability.issue(4, 0)
+  durability.persisted(1)
+  expect(durability.tokenFor(4)).toBe(2)
+})
+
+test('nothing of a log that is being replaced counts before the replacement is durable', () => {
+  const durability = new Durability(9)
+  durability.issue(12, 0)
+  const token = durability.reset(50, 9, 0)
+  durability.persisted(token - 1)
+  expect(durability.durableIndex).toBe(9)
+  expect(durability.tokenFor(50)).toBe(token)
+  durability.persisted(token)
+  expect(durability.durableIndex).toBe(50)
+})
+
+test('a report of a write that was never issued is a mistake that stops the node', () => {
+  expect(() => {
+    new Durability(2).persisted(1)
+  }).toThrow('never issued')
+})

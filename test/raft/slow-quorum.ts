@@ -1,0 +1,12 @@
+import type { Configuration, NodeId } from '../../src/raft/types.ts'
+
+// Majorities by counting heads: the twin that the fast arithmetic is held against, and the judge of the simulation.
+
+export function isMajority(voters: readonly NodeId[], holds: (id: NodeId) => boolean): boolean {
+  return voters.length === 0 || voters.filter(holds).length * 2 > voters.length
+}
+
+/** In a joint configuration each half has its own majority (Raft paper 6). */
+export function isQuorum(configuration: Configuration, holds: (id: NodeId) => boolean): boolean {
+  return isMajority(configuration.voters, holds) && isMajority(configuration.outgoingVoters, holds)
+}
