@@ -150,7 +150,11 @@ class LogReader {
     const { synced, commit } = this.#meta
     const last = this.#segments.at(-1)
     if (last !== undefined && last.sequence === synced.segment && this.#end < synced.offset) {
-      throw corrupt(last.path, `synced records up to byte ${synced.offset} are gone`, this.#end)
+      throw corrupt(
+        last.path,
+        `a record is damaged or gone, and all up to byte ${synced.offset} were synced`,
+        this.#end,
+      )
     }
     if (chains.last.index < commit) {
       throw corrupt(
@@ -251,10 +255,6 @@ class LogReader {
 
   /** @throws when the bad record at `at` cannot be the torn end of the last flush (wal-format.ts). */
   #judgeTail(segment: ReadSegment, view: DataView, seed: number, at: number): void {
-    const { synced } = this.#meta
-    if (segment.sequence < synced.segment || at < this.#syncedOffset(segment)) {
-      throw corrupt(segment.path, 'a record is damaged that was already synced', at)
-    }
     for (let later = at + 8; later < segment.bytes.length; later += 8) {
       const record = findRecord(segment.bytes, view, later, seed)
       if (record === null) continue
@@ -267,11 +267,6 @@ class LogReader {
       }
       later = record.end - 8
     }
-  }
-
-  #syncedOffset(segment: Segment): number {
-    const { synced } = this.#meta
-    return segment.sequence === synced.segment ? synced.offset : SEGMENT_HEADER_BYTES
   }
 }
 

@@ -219,7 +219,9 @@ test('records that lost their end to zeros after an orderly close are corruption
   const bytes = readFileSync(path)
   bytes.fill(0, usedBytes(path) - 90)
   writeFileSync(path, bytes)
-  expect(refusal(dir).message).toMatch(/synced records up to byte \d+ are gone|already synced/)
+  expect(refusal(dir).message).toMatch(
+    /a record is damaged or gone, and all up to byte \d+ were synced/,
+  )
 })
 
 test('a missing segment is corruption, be it the first, one between or the last', () => {
@@ -248,6 +250,66 @@ test('records of an earlier place or another store put in the way are not taken 
   readFileSync(first).copy(misdirected, SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES, 8192)
   writeFileSync(second, misdirected)
   expect(refusal(copy).code).toBe('CORRUPT')
+})
+
+test('a whole and undamaged record that does not follow from the ones before it breaks the chain', () => {
+  const [dir, other] = [[entry(1)], [{ ...entry(1), timeMs: 5 }]].map((first) => {
+    const folder = formedFolder([...first, entry(2)])
+    return lastSegment(folder)
+  })
+  const bytes = readFileSync(dir ?? '')
+  // As if the disk had brought back what the second record was in another history of the same length.
+  readFileSync(other ?? '').copy(bytes, SEGMENT_HEADER_BYTES + 104, SEGMENT_HEADER_BYTES + 104)
+  writeFileSync(dir ?? '', bytes)
+  const error = refusal(join(dir ?? '', '../..'))
+  expect(error.message).toContain('at byte 4200: the chain breaks at the record of index 2')
+})
+
+test('a segment of another history, whole in itself, does not continue the log', () => {
+  const [dir = '', other = ''] = [0, 1].map((later) => {
+    const entries = someEntries(1, 40, 1, 700)
+    return formedFolder(entries.map((one) => ({ ...one, timeMs: one.timeMs + later })))
+  })
+  cpSync(segmentsOf(other)[1] ?? '', segmentsOf(dir)[1] ?? '')
+  expect(refusal(dir).message).toContain('the segment does not continue the one before it')
+})
+
+test('a torn record whose body looks like a record of another store is still a torn record', () => {
+  const foreign = join(temporaryFolder(), 'data')
+  const storeId = new Uint8Array(16).fill(9)
+  formDataFolder(
+    foreign,
+    { ...identity, storeId, entries: [entry(3)].map((one) => ({ ...one, index: 1 })) },
+    smallLog,
+  )
+  const body = readFileSync(lastSegment(foreign)).subarray(
+    SEGMENT_HEADER_BYTES - 4,
+    SEGMENT_HEADER_BYTES + 104,
+  )
+  const crashed = crashedWith([[entry(1)], [{ ...entry(2), data: Uint8Array.from(body) }]])
+  const path = lastSegment(crashed)
+  flipBit(path, (SEGMENT_HEADER_BYTES + 104 + 40) * 8)
+  expect(summary(recover(crashed).entries)).toEqual(summary([entry(1)]))
+  // Were it one of this store, it would speak for itself: written later than what it follows.
+  const own = crashedWith([[entry(1)], [entry(2)], [entry(3)]])
+  flipBit(lastSegment(own), (SEGMENT_HEADER_BYTES + 104 + 40) * 8)
+  expect(refusal(own).code).toBe('CORRUPT')
+})
+
+test('the commit hint kept at a compaction leaves out entries that are not durable yet', () => {
+  const dir = formedFolder()
+  const { disk } = openLog(dir, smallLog)
+  disk.write({ token: 1, hardState: null, entries: someEntries(1, 60, 1, 1500), commit: 40 })
+  disk.flush()
+  disk.write({ token: 2, hardState: null, entries: someEntries(58, 2, 2), commit: 40 })
+  disk.write({ token: 3, hardState: null, entries: [], commit: 59 })
+  disk.compact({ term: 1, index: 40 })
+  const copy = copyOf(dir)
+  disk.closeNow()
+  const { base, commit } = recover(copy)
+  expect(base.index).toBeGreaterThan(0)
+  // 58 and 59 of term 2 are committed, but here still lie the ones of term 1.
+  expect(commit).toBeLessThan(58)
 })
 
 test('a header page with any flipped bit is corruption', () => {

@@ -142,6 +142,20 @@ export function stateStoreSuite(
     await source.store.close()
   })
 
+  test(`${name}: a snapshot that was finished and never swapped in is forgotten at the next start`, async () => {
+    const source = await filled(20)
+    const target = await open()
+    await target.store.write(records(['old', '1']), markAt(3))
+    const receiver = await target.store.receive()
+    await writeAll(receiver, await chunksOf(source.store))
+    await receiver.finish()
+    const { store } = await target.reopen()
+    expect(store.mark()).toEqual(markAt(3))
+    expect(await recordsOf(store)).toEqual([['old', '1']])
+    await store.close()
+    await source.store.close()
+  })
+
   test(`${name}: a snapshot can be received several times over`, async () => {
     const source = await filled(20)
     const target = await open()
