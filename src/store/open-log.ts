@@ -32,7 +32,8 @@ export function logFolder(dir: string): string {
 }
 
 /**
- * Opens the log of a formed data folder, which the caller must hold the lock of. Blocking. All that it returns is
+ * Opens the log of a formed data folder, which the caller must hold the lock of (`lockDataFolder`), with the state
+ * store opened before, since the log is checked against its mark. Blocking. All that it returns is
  * durable: what recovery found in the system's cache is synced before anyone may promise it again.
  * @throws {StoreError} with nothing changed on disk when the log is damaged, foreign or too new.
  */

@@ -1,9 +1,9 @@
-import type { RestoredLog } from '../raft/types.ts'
-import type { FileDisk } from './file-disk.ts'
-import { lockDataFolder } from './folder-lock.ts'
-import { readIdentity, type DataIdentity } from './identity.ts'
-import { LevelStateStore, type StateStoreOptions } from './level-state-store.ts'
-import { openLog, type LogOptions } from './open-log.ts'
+import type { RestoredLog } from '../../../src/raft/types.ts'
+import type { FileDisk } from '../../../src/store/file-disk.ts'
+import { lockDataFolder } from '../../../src/store/folder-lock.ts'
+import { readIdentity, type DataIdentity } from '../../../src/store/identity.ts'
+import { LevelStateStore, type StateStoreOptions } from '../../../src/store/level-state-store.ts'
+import { openLog, type LogOptions } from '../../../src/store/open-log.ts'
 
 export interface DataFolderOptions {
   readonly log?: Omit<LogOptions, 'statePosition'>
@@ -20,11 +20,7 @@ export interface DataFolder {
   close(): Promise<void>
 }
 
-/**
- * Opens all of a formed data folder on this thread. A program that gives the log a thread of its own does the same in
- * pieces: `lockDataFolder` and `LevelStateStore.open` here, then `openLog` there with the mark's position.
- * @throws {StoreError} with everything closed again.
- */
+/** Opens all of a data folder on one thread, in the order in which a program opens it on several. */
 export async function openDataFolder(
   dir: string,
   options: DataFolderOptions = {},
