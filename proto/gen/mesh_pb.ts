@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file mesh.proto.
  */
 export const file_mesh: GenFile = /*@__PURE__*/
-  fileDesc("CgptZXNoLnByb3RvEhBmbG90aWxsYS5tZXNoLnYxIoACCgVIZWxsbxISCgpjbHVzdGVyX2lkGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIMCgRib290GAUgASgEEg8KB3ZlcnNpb24YBiABKAkSFQoNZmVhdHVyZV9sZXZlbBgHIAEoDRIVCg1zdGFydGVkX2F0X21zGAggASgEEjMKDWFwaV9hZGRyZXNzZXMYCSADKAsyHC5mbG90aWxsYS5tZXNoLnYxLkFwaUFkZHJlc3MSFwoPY2VydGlmaWNhdGVfcGVtGAogASgJEhEKCWFkdmVydGlzZRgLIAEoCSI3CgpBcGlBZGRyZXNzEgsKA2FwaRgBIAEoCRILCgN1cmwYAiABKAkSDwoHdmVyc2lvbhgDIAEoCSJwCglSYWZ0RnJhbWUSKAoFaGVsbG8YASABKAsyFy5mbG90aWxsYS5tZXNoLnYxLkhlbGxvSAASMAoHbWVzc2FnZRgCIAEoCzIdLmZsb3RpbGxhLm1lc2gudjEuUmFmdE1lc3NhZ2VIAEIHCgVmcmFtZSInCghQb3NpdGlvbhIMCgR0ZXJtGAEgASgEEg0KBWluZGV4GAIgASgEIrYECgtSYWZ0TWVzc2FnZRIMCgR0ZXJtGAEgASgEEjUKDHZvdGVfcmVxdWVzdBgCIAEoCzIdLmZsb3RpbGxhLm1lc2gudjEuVm90ZVJlcXVlc3RIABI3Cg12b3RlX3Jlc3BvbnNlGAMgASgLMh4uZmxvdGlsbGEubWVzaC52MS5Wb3RlUmVzcG9uc2VIABI5Cg5hcHBlbmRfcmVxdWVzdBgEIAEoCzIfLmZsb3RpbGxhLm1lc2gudjEuQXBwZW5kUmVxdWVzdEgAEjsKD2FwcGVuZF9yZXNwb25zZRgFIAEoCzIgLmZsb3RpbGxhLm1lc2gudjEuQXBwZW5kUmVzcG9uc2VIABI/ChFoZWFydGJlYXRfcmVxdWVzdBgGIAEoCzIiLmZsb3RpbGxhLm1lc2gudjEuSGVhcnRiZWF0UmVxdWVzdEgAEkEKEmhlYXJ0YmVhdF9yZXNwb25zZRgHIAEoCzIjLmZsb3RpbGxhLm1lc2gudjEuSGVhcnRiZWF0UmVzcG9uc2VIABIzCgt0aW1lb3V0X25vdxgIIAEoCzIcLmZsb3RpbGxhLm1lc2gudjEuVGltZW91dE5vd0gAEjkKDnNuYXBzaG90X2NodW5rGAkgASgLMh8uZmxvdGlsbGEubWVzaC52MS5TbmFwc2hvdENodW5rSAASNQoMc25hcHNob3RfYWNrGAogASgLMh0uZmxvdGlsbGEubWVzaC52MS5TbmFwc2hvdEFja0gAQgYKBGJvZHkiVgoLVm90ZVJlcXVlc3QSCwoDcHJlGAEgASgIEigKBGxhc3QYAiABKAsyGi5mbG90aWxsYS5tZXNoLnYxLlBvc2l0aW9uEhAKCHRyYW5zZmVyGAMgASgIIiwKDFZvdGVSZXNwb25zZRILCgNwcmUYASABKAgSDwoHZ3JhbnRlZBgCIAEoCCJeCg1BcHBlbmRSZXF1ZXN0EiwKCHByZXZpb3VzGAEgASgLMhouZmxvdGlsbGEubWVzaC52MS5Qb3NpdGlvbhIOCgZjb21taXQYAiABKAQSDwoHZW50cmllcxgDIAEoDCJ4Cg5BcHBlbmRSZXNwb25zZRIPCgdzdWNjZXNzGAEgASgIEhMKC21hdGNoX2luZGV4GAIgASgEEigKBGhpbnQYAyABKAsyGi5mbG90aWxsYS5tZXNoLnYxLlBvc2l0aW9uEhYKDnJlamVjdGVkX2luZGV4GAQgASgEIjkKEEhlYXJ0YmVhdFJlcXVlc3QSDgoGY29tbWl0GAEgASgEEhUKDXJlYWRfc2VxdWVuY2UYAiABKAQiPAoRSGVhcnRiZWF0UmVzcG9uc2USFQoNcmVhZF9zZXF1ZW5jZRgBIAEoBBIQCghjbG9ja19tcxgCIAEoBCIMCgpUaW1lb3V0Tm93IrQBCg1TbmFwc2hvdENodW5rEhMKC3NuYXBzaG90X2lkGAEgASgMEiwKCHBvc2l0aW9uGAIgASgLMhouZmxvdGlsbGEubWVzaC52MS5Qb3NpdGlvbhIVCg1jb25maWd1cmF0aW9uGAMgASgMEg4KBm51bWJlchgEIAEoDRIMCgRkYXRhGAUgASgMEg0KBWNyYzMyGAYgASgNEgwKBGxhc3QYByABKAgSDgoGc2hhMjU2GAggASgMIkIKC1NuYXBzaG90QWNrEhMKC3NuYXBzaG90X2lkGAEgASgMEg4KBm51bWJlchgCIAEoDRIOCgZmYWlsZWQYAyABKAgi2gIKDEZvcndhcmRGcmFtZRIoCgVoZWxsbxgBIAEoCzIXLmZsb3RpbGxhLm1lc2gudjEuSGVsbG9IABIsCgdwcm9wb3NlGAIgASgLMhkuZmxvdGlsbGEubWVzaC52MS5Qcm9wb3NlSAASMwoHcmVmdXNlZBgDIAEoCzIgLmZsb3RpbGxhLm1lc2gudjEuUHJvcG9zZVJlZnVzZWRIABIuCghwcmVzZW5jZRgEIAEoCzIaLmZsb3RpbGxhLm1lc2gudjEuUHJlc2VuY2VIABJAChJyZWFkX2luZGV4X3JlcXVlc3QYBSABKAsyIi5mbG90aWxsYS5tZXNoLnYxLlJlYWRJbmRleFJlcXVlc3RIABJCChNyZWFkX2luZGV4X3Jlc3BvbnNlGAYgASgLMiMuZmxvdGlsbGEubWVzaC52MS5SZWFkSW5kZXhSZXNwb25zZUgAQgcKBWZyYW1lIjgKB1Byb3Bvc2USLQoJcHJvcG9zYWxzGAEgAygLMhouZmxvdGlsbGEubWVzaC52MS5Qcm9wb3NhbCItCghQcm9wb3NhbBIQCghzZXF1ZW5jZRgBIAEoBBIPCgdjb21tYW5kGAIgASgMIkUKDlByb3Bvc2VSZWZ1c2VkEhAKCHNlcXVlbmNlGAEgASgEEgwKBGNvZGUYAiABKAkSEwoLbGVhZGVyX2hpbnQYAyABKAkiyQEKCFByZXNlbmNlEg8KB25vZGVfaWQYASABKAkSDAoEdGVybRgCIAEoBBIOCgZjb21taXQYAyABKAQSDwoHYXBwbGllZBgEIAEoBBIRCglwZXJzaXN0ZWQYBSABKAQSFAoMZGlnZXN0X2luZGV4GAYgASgEEg4KBmRpZ2VzdBgHIAEoDBIMCgRyb2xlGAggASgJEh0KFWVudGl0aWVzX2RpZ2VzdF9pbmRleBgJIAEoBBIXCg9lbnRpdGllc19kaWdlc3QYCiABKAwiHgoQUmVhZEluZGV4UmVxdWVzdBIKCgJpZBgBIAEoBCI/ChFSZWFkSW5kZXhSZXNwb25zZRIKCgJpZBgBIAEoBBINCgVpbmRleBgCIAEoBBIPCgdyZWZ1c2VkGAMgASgIMpsBCgRNZXNoEkQKBFJhZnQSGy5mbG90aWxsYS5tZXNoLnYxLlJhZnRGcmFtZRobLmZsb3RpbGxhLm1lc2gudjEuUmFmdEZyYW1lKAEwARJNCgdGb3J3YXJkEh4uZmxvdGlsbGEubWVzaC52MS5Gb3J3YXJkRnJhbWUaHi5mbG90aWxsYS5tZXNoLnYxLkZvcndhcmRGcmFtZSgBMAFiBnByb3RvMw");
+  fileDesc("CgptZXNoLnByb3RvEhBmbG90aWxsYS5tZXNoLnYxIoACCgVIZWxsbxISCgpjbHVzdGVyX2lkGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIMCgRib290GAUgASgEEg8KB3ZlcnNpb24YBiABKAkSFQoNZmVhdHVyZV9sZXZlbBgHIAEoDRIVCg1zdGFydGVkX2F0X21zGAggASgEEjMKDWFwaV9hZGRyZXNzZXMYCSADKAsyHC5mbG90aWxsYS5tZXNoLnYxLkFwaUFkZHJlc3MSFwoPY2VydGlmaWNhdGVfcGVtGAogASgJEhEKCWFkdmVydGlzZRgLIAEoCSI3CgpBcGlBZGRyZXNzEgsKA2FwaRgBIAEoCRILCgN1cmwYAiABKAkSDwoHdmVyc2lvbhgDIAEoCSJwCglSYWZ0RnJhbWUSKAoFaGVsbG8YASABKAsyFy5mbG90aWxsYS5tZXNoLnYxLkhlbGxvSAASMAoHbWVzc2FnZRgCIAEoCzIdLmZsb3RpbGxhLm1lc2gudjEuUmFmdE1lc3NhZ2VIAEIHCgVmcmFtZSInCghQb3NpdGlvbhIMCgR0ZXJtGAEgASgEEg0KBWluZGV4GAIgASgEIu8ECgtSYWZ0TWVzc2FnZRIMCgR0ZXJtGAEgASgEEjUKDHZvdGVfcmVxdWVzdBgCIAEoCzIdLmZsb3RpbGxhLm1lc2gudjEuVm90ZVJlcXVlc3RIABI3Cg12b3RlX3Jlc3BvbnNlGAMgASgLMh4uZmxvdGlsbGEubWVzaC52MS5Wb3RlUmVzcG9uc2VIABI5Cg5hcHBlbmRfcmVxdWVzdBgEIAEoCzIfLmZsb3RpbGxhLm1lc2gudjEuQXBwZW5kUmVxdWVzdEgAEjsKD2FwcGVuZF9yZXNwb25zZRgFIAEoCzIgLmZsb3RpbGxhLm1lc2gudjEuQXBwZW5kUmVzcG9uc2VIABI/ChFoZWFydGJlYXRfcmVxdWVzdBgGIAEoCzIiLmZsb3RpbGxhLm1lc2gudjEuSGVhcnRiZWF0UmVxdWVzdEgAEkEKEmhlYXJ0YmVhdF9yZXNwb25zZRgHIAEoCzIjLmZsb3RpbGxhLm1lc2gudjEuSGVhcnRiZWF0UmVzcG9uc2VIABIzCgt0aW1lb3V0X25vdxgIIAEoCzIcLmZsb3RpbGxhLm1lc2gudjEuVGltZW91dE5vd0gAEjkKDnNuYXBzaG90X2NodW5rGAkgASgLMh8uZmxvdGlsbGEubWVzaC52MS5TbmFwc2hvdENodW5rSAASNQoMc25hcHNob3RfYWNrGAogASgLMh0uZmxvdGlsbGEubWVzaC52MS5TbmFwc2hvdEFja0gAEjcKDWNvbW1pdF9ub3RpY2UYCyABKAsyHi5mbG90aWxsYS5tZXNoLnYxLkNvbW1pdE5vdGljZUgAQgYKBGJvZHkiVgoLVm90ZVJlcXVlc3QSCwoDcHJlGAEgASgIEigKBGxhc3QYAiABKAsyGi5mbG90aWxsYS5tZXNoLnYxLlBvc2l0aW9uEhAKCHRyYW5zZmVyGAMgASgIIiwKDFZvdGVSZXNwb25zZRILCgNwcmUYASABKAgSDwoHZ3JhbnRlZBgCIAEoCCJeCg1BcHBlbmRSZXF1ZXN0EiwKCHByZXZpb3VzGAEgASgLMhouZmxvdGlsbGEubWVzaC52MS5Qb3NpdGlvbhIOCgZjb21taXQYAiABKAQSDwoHZW50cmllcxgDIAEoDCJ4Cg5BcHBlbmRSZXNwb25zZRIPCgdzdWNjZXNzGAEgASgIEhMKC21hdGNoX2luZGV4GAIgASgEEigKBGhpbnQYAyABKAsyGi5mbG90aWxsYS5tZXNoLnYxLlBvc2l0aW9uEhYKDnJlamVjdGVkX2luZGV4GAQgASgEIjkKEEhlYXJ0YmVhdFJlcXVlc3QSDgoGY29tbWl0GAEgASgEEhUKDXJlYWRfc2VxdWVuY2UYAiABKAQiPAoRSGVhcnRiZWF0UmVzcG9uc2USFQoNcmVhZF9zZXF1ZW5jZRgBIAEoBBIQCghjbG9ja19tcxgCIAEoBCIeCgxDb21taXROb3RpY2USDgoGY29tbWl0GAEgASgEIgwKClRpbWVvdXROb3citAEKDVNuYXBzaG90Q2h1bmsSEwoLc25hcHNob3RfaWQYASABKAwSLAoIcG9zaXRpb24YAiABKAsyGi5mbG90aWxsYS5tZXNoLnYxLlBvc2l0aW9uEhUKDWNvbmZpZ3VyYXRpb24YAyABKAwSDgoGbnVtYmVyGAQgASgNEgwKBGRhdGEYBSABKAwSDQoFY3JjMzIYBiABKA0SDAoEbGFzdBgHIAEoCBIOCgZzaGEyNTYYCCABKAwiQgoLU25hcHNob3RBY2sSEwoLc25hcHNob3RfaWQYASABKAwSDgoGbnVtYmVyGAIgASgNEg4KBmZhaWxlZBgDIAEoCCLaAgoMRm9yd2FyZEZyYW1lEigKBWhlbGxvGAEgASgLMhcuZmxvdGlsbGEubWVzaC52MS5IZWxsb0gAEiwKB3Byb3Bvc2UYAiABKAsyGS5mbG90aWxsYS5tZXNoLnYxLlByb3Bvc2VIABIzCgdyZWZ1c2VkGAMgASgLMiAuZmxvdGlsbGEubWVzaC52MS5Qcm9wb3NlUmVmdXNlZEgAEi4KCHByZXNlbmNlGAQgASgLMhouZmxvdGlsbGEubWVzaC52MS5QcmVzZW5jZUgAEkAKEnJlYWRfaW5kZXhfcmVxdWVzdBgFIAEoCzIiLmZsb3RpbGxhLm1lc2gudjEuUmVhZEluZGV4UmVxdWVzdEgAEkIKE3JlYWRfaW5kZXhfcmVzcG9uc2UYBiABKAsyIy5mbG90aWxsYS5tZXNoLnYxLlJlYWRJbmRleFJlc3BvbnNlSABCBwoFZnJhbWUiOAoHUHJvcG9zZRItCglwcm9wb3NhbHMYASADKAsyGi5mbG90aWxsYS5tZXNoLnYxLlByb3Bvc2FsIi0KCFByb3Bvc2FsEhAKCHNlcXVlbmNlGAEgASgEEg8KB2NvbW1hbmQYAiABKAwiRQoOUHJvcG9zZVJlZnVzZWQSEAoIc2VxdWVuY2UYASABKAQSDAoEY29kZRgCIAEoCRITCgtsZWFkZXJfaGludBgDIAEoCSLJAQoIUHJlc2VuY2USDwoHbm9kZV9pZBgBIAEoCRIMCgR0ZXJtGAIgASgEEg4KBmNvbW1pdBgDIAEoBBIPCgdhcHBsaWVkGAQgASgEEhEKCXBlcnNpc3RlZBgFIAEoBBIUCgxkaWdlc3RfaW5kZXgYBiABKAQSDgoGZGlnZXN0GAcgASgMEgwKBHJvbGUYCCABKAkSHQoVZW50aXRpZXNfZGlnZXN0X2luZGV4GAkgASgEEhcKD2VudGl0aWVzX2RpZ2VzdBgKIAEoDCIeChBSZWFkSW5kZXhSZXF1ZXN0EgoKAmlkGAEgASgEIj8KEVJlYWRJbmRleFJlc3BvbnNlEgoKAmlkGAEgASgEEg0KBWluZGV4GAIgASgEEg8KB3JlZnVzZWQYAyABKAgymwEKBE1lc2gSRAoEUmFmdBIbLmZsb3RpbGxhLm1lc2gudjEuUmFmdEZyYW1lGhsuZmxvdGlsbGEubWVzaC52MS5SYWZ0RnJhbWUoATABEk0KB0ZvcndhcmQSHi5mbG90aWxsYS5tZXNoLnYxLkZvcndhcmRGcmFtZRoeLmZsb3RpbGxhLm1lc2gudjEuRm9yd2FyZEZyYW1lKAEwAWIGcHJvdG8z");
 
 /**
  * First frame on every stream, both ways: binds the stream to a cluster, a generation and a store.
@@ -229,6 +229,12 @@ export type RaftMessage = Message<"flotilla.mesh.v1.RaftMessage"> & {
      */
     value: SnapshotAck;
     case: "snapshotAck";
+  } | {
+    /**
+     * @generated from field: flotilla.mesh.v1.CommitNotice commit_notice = 11;
+     */
+    value: CommitNotice;
+    case: "commitNotice";
   } | { case: undefined; value?: undefined };
 };
 
@@ -400,6 +406,25 @@ export const HeartbeatResponseSchema: GenMessage<HeartbeatResponse> = /*@__PURE_
   messageDesc(file_mesh, 10);
 
 /**
+ * The commit index has moved; not answered. A heartbeat says the same again, so a lost one does no harm.
+ *
+ * @generated from message flotilla.mesh.v1.CommitNotice
+ */
+export type CommitNotice = Message<"flotilla.mesh.v1.CommitNotice"> & {
+  /**
+   * @generated from field: uint64 commit = 1;
+   */
+  commit: bigint;
+};
+
+/**
+ * Describes the message flotilla.mesh.v1.CommitNotice.
+ * Use `create(CommitNoticeSchema)` to create a new message.
+ */
+export const CommitNoticeSchema: GenMessage<CommitNotice> = /*@__PURE__*/
+  messageDesc(file_mesh, 11);
+
+/**
  * @generated from message flotilla.mesh.v1.TimeoutNow
  */
 export type TimeoutNow = Message<"flotilla.mesh.v1.TimeoutNow"> & {
@@ -410,7 +435,7 @@ export type TimeoutNow = Message<"flotilla.mesh.v1.TimeoutNow"> & {
  * Use `create(TimeoutNowSchema)` to create a new message.
  */
 export const TimeoutNowSchema: GenMessage<TimeoutNow> = /*@__PURE__*/
-  messageDesc(file_mesh, 11);
+  messageDesc(file_mesh, 12);
 
 /**
  * A snapshot travels as checked chunks; it is installed only when the last one has arrived and the whole checks out.
@@ -474,7 +499,7 @@ export type SnapshotChunk = Message<"flotilla.mesh.v1.SnapshotChunk"> & {
  * Use `create(SnapshotChunkSchema)` to create a new message.
  */
 export const SnapshotChunkSchema: GenMessage<SnapshotChunk> = /*@__PURE__*/
-  messageDesc(file_mesh, 12);
+  messageDesc(file_mesh, 13);
 
 /**
  * @generated from message flotilla.mesh.v1.SnapshotAck
@@ -503,7 +528,7 @@ export type SnapshotAck = Message<"flotilla.mesh.v1.SnapshotAck"> & {
  * Use `create(SnapshotAckSchema)` to create a new message.
  */
 export const SnapshotAckSchema: GenMessage<SnapshotAck> = /*@__PURE__*/
-  messageDesc(file_mesh, 13);
+  messageDesc(file_mesh, 14);
 
 /**
  * @generated from message flotilla.mesh.v1.ForwardFrame
@@ -556,7 +581,7 @@ export type ForwardFrame = Message<"flotilla.mesh.v1.ForwardFrame"> & {
  * Use `create(ForwardFrameSchema)` to create a new message.
  */
 export const ForwardFrameSchema: GenMessage<ForwardFrame> = /*@__PURE__*/
-  messageDesc(file_mesh, 14);
+  messageDesc(file_mesh, 15);
 
 /**
  * @generated from message flotilla.mesh.v1.Propose
@@ -573,7 +598,7 @@ export type Propose = Message<"flotilla.mesh.v1.Propose"> & {
  * Use `create(ProposeSchema)` to create a new message.
  */
 export const ProposeSchema: GenMessage<Propose> = /*@__PURE__*/
-  messageDesc(file_mesh, 15);
+  messageDesc(file_mesh, 16);
 
 /**
  * @generated from message flotilla.mesh.v1.Proposal
@@ -595,7 +620,7 @@ export type Proposal = Message<"flotilla.mesh.v1.Proposal"> & {
  * Use `create(ProposalSchema)` to create a new message.
  */
 export const ProposalSchema: GenMessage<Proposal> = /*@__PURE__*/
-  messageDesc(file_mesh, 16);
+  messageDesc(file_mesh, 17);
 
 /**
  * @generated from message flotilla.mesh.v1.ProposeRefused
@@ -624,7 +649,7 @@ export type ProposeRefused = Message<"flotilla.mesh.v1.ProposeRefused"> & {
  * Use `create(ProposeRefusedSchema)` to create a new message.
  */
 export const ProposeRefusedSchema: GenMessage<ProposeRefused> = /*@__PURE__*/
-  messageDesc(file_mesh, 17);
+  messageDesc(file_mesh, 18);
 
 /**
  * Sent at least every second by each member to every other: what status and controllers lists show live.
@@ -688,7 +713,7 @@ export type Presence = Message<"flotilla.mesh.v1.Presence"> & {
  * Use `create(PresenceSchema)` to create a new message.
  */
 export const PresenceSchema: GenMessage<Presence> = /*@__PURE__*/
-  messageDesc(file_mesh, 18);
+  messageDesc(file_mesh, 19);
 
 /**
  * @generated from message flotilla.mesh.v1.ReadIndexRequest
@@ -705,7 +730,7 @@ export type ReadIndexRequest = Message<"flotilla.mesh.v1.ReadIndexRequest"> & {
  * Use `create(ReadIndexRequestSchema)` to create a new message.
  */
 export const ReadIndexRequestSchema: GenMessage<ReadIndexRequest> = /*@__PURE__*/
-  messageDesc(file_mesh, 19);
+  messageDesc(file_mesh, 20);
 
 /**
  * @generated from message flotilla.mesh.v1.ReadIndexResponse
@@ -732,7 +757,7 @@ export type ReadIndexResponse = Message<"flotilla.mesh.v1.ReadIndexResponse"> & 
  * Use `create(ReadIndexResponseSchema)` to create a new message.
  */
 export const ReadIndexResponseSchema: GenMessage<ReadIndexResponse> = /*@__PURE__*/
-  messageDesc(file_mesh, 20);
+  messageDesc(file_mesh, 21);
 
 /**
  * @generated from service flotilla.mesh.v1.Mesh

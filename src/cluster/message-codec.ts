@@ -76,6 +76,8 @@ export class MessageEncoder {
           readSequence: BigInt(message.readSequence),
           clockMs: BigInt(message.clockMs),
         })
+      case 'commitNotice':
+        return wire('commitNotice', { commit: BigInt(message.commit) })
       case 'timeoutNow':
         return wire('timeoutNow', {})
       case 'snapshot':
@@ -213,6 +215,8 @@ function decodeBody(body: WireBody): Body | null {
         clockMs: integer(clockMs),
       }
     }
+    case 'commitNotice':
+      return { type: 'commitNotice', commit: integer(body.value.commit) }
     case 'timeoutNow':
       return { type: 'timeoutNow' }
     default:

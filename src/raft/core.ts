@@ -13,7 +13,13 @@ import {
   onVoteResponse,
   tickElection,
 } from './election.ts'
-import { answerStaleLeader, onAppendRequest, onHeartbeatRequest, onSnapshot } from './follow.ts'
+import {
+  answerStaleLeader,
+  onAppendRequest,
+  onCommitNotice,
+  onHeartbeatRequest,
+  onSnapshot,
+} from './follow.ts'
 import type { Input } from './input.ts'
 import { RaftLog } from './log.ts'
 import { changeConfiguration } from './membership-change.ts'
@@ -307,6 +313,7 @@ function adoptTerm(state: State, message: Message): boolean {
       return false
     case 'appendRequest':
     case 'heartbeatRequest':
+    case 'commitNotice':
     case 'snapshot':
       becomeFollower(state, message.term, message.from)
       return true
@@ -332,6 +339,7 @@ function isJudgedBelowTerm(state: State, message: Message): boolean {
     case 'voteResponse':
     case 'appendResponse':
     case 'heartbeatResponse':
+    case 'commitNotice':
     case 'timeoutNow':
       return false
   }
@@ -351,6 +359,8 @@ function dispatch(state: State, message: Message): void {
       return onHeartbeatRequest(state, message)
     case 'heartbeatResponse':
       return onHeartbeatResponse(state, message)
+    case 'commitNotice':
+      return onCommitNotice(state, message)
     case 'timeoutNow':
       return state.leader === message.from ? onTimeoutNow(state) : undefined
     case 'snapshot':

@@ -7,6 +7,7 @@ import type { Entry, Index, Message, NodeId, Position } from './types.ts'
 
 type AppendRequest = Extract<Message, { type: 'appendRequest' }>
 type HeartbeatRequest = Extract<Message, { type: 'heartbeatRequest' }>
+type CommitNotice = Extract<Message, { type: 'commitNotice' }>
 type SnapshotMessage = Extract<Message, { type: 'snapshot' }>
 
 /** A message of this term's leader: there is one, and it lives. */
@@ -31,6 +32,12 @@ export function onHeartbeatRequest(state: State, message: HeartbeatRequest): voi
   } as const
   // Rests on the term alone: behind the entries' writes, a slow disk here would look like a lost node there.
   state.send(message.from, body, state.durability.hardStateToken)
+}
+
+/** Between heartbeats: a controller answers a write only once it has applied it. */
+export function onCommitNotice(state: State, message: CommitNotice): void {
+  hear(state, message.from)
+  followCommit(state, message.commit)
 }
 
 export function onAppendRequest(state: State, message: AppendRequest): void {

@@ -52,15 +52,26 @@ export function sendDue(state: State): void {
   const shared: SharedSlice = { from: 0, entries: [] }
   for (const progress of state.progress.values()) {
     sendAppends(state, progress, shared)
-    const commit = Math.min(state.commit, progress.matchIndex)
-    if (!state.isHeartbeatDue && commit <= progress.commitSent) continue
-    // The commit index is told as soon as it moves, for a controller answers a write only once it has applied it; a
-    // heartbeat carries it no further than the peer is known to agree.
-    progress.commitSent = Math.max(progress.commitSent, commit)
-    const readSequence = state.reads.sequence
-    state.send(progress.id, { type: 'heartbeatRequest', commit, readSequence }, 0)
+    sendCommit(state, progress)
   }
   state.isHeartbeatDue = false
+}
+
+/**
+ * The commit index is told as soon as it moves, for a controller answers a write only once it has applied it. Neither
+ * message carries it further than the peer is known to agree.
+ */
+function sendCommit(state: State, progress: Progress): void {
+  const commit = Math.min(state.commit, progress.matchIndex)
+  const isNews = commit > progress.commitSent
+  progress.commitSent = Math.max(progress.commitSent, commit)
+  if (state.isHeartbeatDue) {
+    const readSequence = state.reads.sequence
+    state.send(progress.id, { type: 'heartbeatRequest', commit, readSequence }, 0)
+  } else if (isNews) {
+    // Not answered: half the messages of a lone write would be answers that tell nothing.
+    state.send(progress.id, { type: 'commitNotice', commit }, 0)
+  }
 }
 
 function beginReadRound(state: State): void {

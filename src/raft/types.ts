@@ -62,6 +62,8 @@ export type MessageBody =
     }
   | { readonly type: 'heartbeatRequest'; readonly commit: Index; readonly readSequence: number }
   | { readonly type: 'heartbeatResponse'; readonly readSequence: number; readonly clockMs: number }
+  /** Says between heartbeats that the commit index has moved; not answered, as the next heartbeat says it again. */
+  | { readonly type: 'commitNotice'; readonly commit: Index }
   | { readonly type: 'timeoutNow' }
   /**
    * A whole snapshot, already received and verified beside the live state; the driver steps this in when the last

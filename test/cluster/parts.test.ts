@@ -66,6 +66,7 @@ test('every Raft message comes back from its frame as it was', () => {
     },
     { ...envelope, type: 'heartbeatRequest', commit: 8, readSequence: 9 },
     { ...envelope, type: 'heartbeatResponse', readSequence: 9, clockMs: 1_700_000_000_000 },
+    { ...envelope, type: 'commitNotice', commit: 8 },
     { ...envelope, type: 'timeoutNow' },
   ]
   for (const message of messages) {

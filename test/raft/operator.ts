@@ -64,7 +64,9 @@ export class Operator {
     }
     if (leader === null) return
     const { configuration, configurationRecord, isConfigurationCommitted } = leader.core.status
-    if (!isConfigurationCommitted || configuration.outgoingVoters.length > 0) return
+    if (configuration.outgoingVoters.length > 0) return
+    // An impatient one now and then asks again before the last change is through.
+    if (!isConfigurationCommitted && chance.next() < 0.5) return
     const stores = new Map(configurationRecord.members.map((one) => [one.id, one.storeId[0] ?? 0]))
     const voters = new Set(configuration.voters)
     const learners = new Set(configuration.learners)

@@ -411,6 +411,25 @@ describe('membership (6)', () => {
     expect(cluster.events).toEqual(['1 refuses CHANGE_IN_PROGRESS'])
   })
 
+  test('a change is refused until the one before it is committed to its end', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    cluster.change('1', { voters: ['1', '2'] })
+    cluster.settle(['1'])
+    cluster.deliver('1', '2')
+    cluster.settle(['2'])
+    cluster.deliver('2', '1')
+    // The joint step is committed and left, but the leaving is on no other disk yet.
+    const { configuration, isConfigurationCommitted } = cluster.core('1').status
+    expect(configuration).toEqual({ voters: ['1', '2'], outgoingVoters: [], learners: [] })
+    expect(isConfigurationCommitted).toBe(false)
+    cluster.events = []
+    cluster.change('1', { voters: ['1'] })
+    cluster.settle()
+    cluster.change('1', { voters: ['1'] })
+    expect(cluster.events).toEqual(['1 refuses CHANGE_IN_PROGRESS', '1 accepts 2/6'])
+  })
+
   test('a member that comes back with another disk has to be a learner first, and starts from nothing', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')

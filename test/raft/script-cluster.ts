@@ -362,6 +362,8 @@ function describeBody(message: Message): string {
       return ` commit=${message.commit} read=${message.readSequence}`
     case 'heartbeatResponse':
       return ` read=${message.readSequence}`
+    case 'commitNotice':
+      return ` commit=${message.commit}`
     case 'timeoutNow':
       return ''
     case 'snapshot':
