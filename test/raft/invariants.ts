@@ -194,6 +194,9 @@ export class Invariants {
     if (message.type !== 'appendResponse' || !message.success) return
     if (platter.hardState.term !== message.term) return
     assert(platter.lastIndex >= message.matchIndex, 'I10: an acknowledgement ahead of its entries')
+    // A node that is already in a later term may have replaced the entry in memory; what it says of the earlier one is
+    // still true of its disk.
+    if (sender.core.status.term !== message.term) return
     const term = sender.core.termAt(message.matchIndex)
     assert(
       term === null || platter.holds(message.matchIndex, term),
