@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 
 import { formCluster } from '../src/cli/quickstart-form.ts'
 import { planQuickstart } from '../src/cli/quickstart-plan.ts'
+import { present } from '../src/lib/assert.ts'
 import { canonicalJson } from '../src/lib/canonical-json.ts'
 import { until } from '../test/process/support/client.ts'
 import { freePortBlock } from '../test/process/support/cluster.ts'
@@ -102,11 +103,12 @@ interface Run {
   readonly p99: number
 }
 
-async function load(clients: readonly ThinClient[]): Promise<Run> {
+async function load(clients: readonly ThinClient[], callers: number): Promise<Run> {
   const latencies: number[] = []
   const end = performance.now() + seconds * 1000
   await Promise.all(
-    clients.map(async (client) => {
+    Array.from({ length: callers }, async (_, at) => {
+      const client = present(clients[at % clients.length], 'there are clients')
       for (let from = performance.now(); from < end;) {
         await client.put(nextPut())
         const now = performance.now()
@@ -150,19 +152,17 @@ try {
     const sides = peers.map((peer) => ({
       peer,
       runs: [] as Run[],
-      clients: Array.from(
-        { length: count },
-        (_, at) => new ThinClient(peer.addresses[at % 3] ?? '', peer.method),
-      ),
+      // One connection to each controller, as client libraries keep it; callers share them.
+      clients: peer.addresses.map((address) => new ThinClient(address, peer.method)),
     }))
-    for (const side of sides) await load(side.clients)
+    for (const side of sides) await load(side.clients, count)
     for (let round = 0; round < Number(values.rounds); round += 1) {
-      for (const side of sides) side.runs.push(await load(side.clients))
+      for (const side of sides) side.runs.push(await load(side.clients, count))
     }
     for (const { peer, runs, clients } of sides) {
       for (const client of clients) client.close()
       const line = [
-        spread(runs.map((run) => run.perSecond)),
+        `${spread(runs.map((run) => run.perSecond))} /s`,
         `p50 ${spread(
           runs.map((run) => run.p50),
           2,
@@ -172,9 +172,7 @@ try {
           1,
         )} ms`,
       ]
-      console.log(
-        `${peer.title.padEnd(24)} ${`${count}`.padStart(3)} clients: ${line.join(' /s, ')}`,
-      )
+      console.log(`${peer.title.padEnd(24)} ${`${count}`.padStart(3)} clients: ${line.join(', ')}`)
     }
     const [ours, theirs] = sides
     if (ours !== undefined && theirs !== undefined) {

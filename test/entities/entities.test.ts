@@ -107,8 +107,10 @@ interface Contract {
 const contractFolder = process.env['FLOTILLA_CONTRACT'] ?? resolve('../shared/contract')
 
 describe.skipIf(!existsSync(contractFolder))('the contract of the API family', () => {
+  // A skipped suite is still gathered.
+  const apis = existsSync(contractFolder) ? ['client', 'management'] : []
   const contracts = Object.fromEntries(
-    ['client', 'management'].map((api) => [
+    apis.map((api) => [
       api,
       JSON.parse(readFileSync(resolve(contractFolder, `${api}.json`), 'utf8')) as Contract,
     ]),
