@@ -20,7 +20,7 @@ const { values: options } = parseArgs({
 })
 
 /** Answers of writes that were already on their way when the leader died do not end the gap. */
-const longestInFlightMs = 30
+const longestInFlightMs = 150
 
 console.log(heading(`Failover gap: kill -9 of the leader under ${options.clients} writing clients`))
 await using cluster = await TestCluster.start({ hasCalmElections: false })

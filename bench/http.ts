@@ -98,12 +98,15 @@ const read = async (client: LeanClient): Promise<number> =>
   (await client.request('GET', path, token)).status
 await measure('read by id, one controller, 1 client', [followers[0] ?? 0], 1, read)
 await measure('read by id, one controller, 64 clients', [followers[0] ?? 0], 64, read)
-const filter = encodeURIComponent('name contains "bench-1" sort by name')
+const list = (filter: string) => async (client: LeanClient) => {
+  const query = `limit=100&filter=${encodeURIComponent(filter)}`
+  return (await client.request('GET', `/edge/management/v1/services?${query}`, token)).status
+}
+const one = [followers[0] ?? 0]
+await measure('list of 100, indexed filter, 1 client', one, 1, list('anyOf(roleAttributes) = "a"'))
 await measure(
-  'list of 100 with a filter, one controller',
-  [followers[0] ?? 0],
-  8,
-  async (client) =>
-    (await client.request('GET', `/edge/management/v1/services?limit=100&filter=${filter}`, token))
-      .status,
+  'list of 100, scan and sort, 1 client',
+  one,
+  1,
+  list('name contains "h-1" sort by name'),
 )

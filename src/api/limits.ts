@@ -24,7 +24,7 @@ export interface ApiLimits {
   readonly keepAliveTimeoutMs: number
   /** `net-min-index` and confirmations of something unknown; beyond: 503 INDEX_NOT_REACHED. */
   readonly indexWaitMs: number
-  /** Password hashes at work at a time: they share libuv's pool of four with the disk. */
+  /** Password hashes at work at a time, a program's default by its cores: libuv's pool of four also serves the store. */
   readonly passwordHashesMax: number
   /** Log-ins that wait for a hash; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
   readonly passwordHashesWaitingMax: number
@@ -70,7 +70,7 @@ export const defaultLimits: ApiLimits = {
   requestTimeoutMs: 15 * SECOND,
   keepAliveTimeoutMs: 30 * SECOND,
   indexWaitMs: 5 * SECOND,
-  passwordHashesMax: 2,
+  passwordHashesMax: 1,
   passwordHashesWaitingMax: 64,
   logInFailuresMax: 10,
   logInPauseMsMin: SECOND,

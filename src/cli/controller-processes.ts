@@ -77,10 +77,11 @@ export class ControllerProcesses {
   #spawn(one: Watched): void {
     putLogAside(one.plan.logPath)
     const log = openSync(one.plan.logPath, 'a', 0o600)
-    // A session of its own: the terminal's ^C reaches quickstart alone, which stops the controllers in its own way.
+    // In the session of quickstart, not in ones of their own: Linux shares the processor between sessions first
+    // (autogroup), and one controller's password hashes would slow the others whatever their priority. The terminal's
+    // ^C therefore reaches the controllers as well; it stops them in order, as the signal from here does.
     const child = spawn(this.#program, ['controller', 'run', one.plan.configPath], {
       stdio: ['ignore', log, log],
-      detached: true,
     })
     closeSync(log)
     one.child = child

@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os'
+
 import type { ApiLimits } from '../api/limits.ts'
 import { limitsWith } from '../api/limits.ts'
 import type { ApiName } from '../api/operation.ts'
@@ -49,12 +51,21 @@ export function apiAddressesOf({ web }: ControllerConfig): ApiAddress[] {
 
 export function apiLimitsOf({ api, limits }: ControllerConfig): ApiLimits {
   return limitsWith({
+    passwordHashesMax: passwordHashesFor(availableParallelism()),
     bodyBytesMax: api.bodyBytesMax,
     handlerTimeoutMs: api.requestTimeoutMs,
     sessionTimeoutMs: api.sessionTimeoutMs,
     staleSessionMsMax: api.staleSessionMaxMs,
     connectionsMax: limits.connectionsMax,
   })
+}
+
+/**
+ * A hash at a time for each two cores: log-ins leave a core to whoever writes. At most three, so that one of libuv's
+ * four threads is left to the state store.
+ */
+export function passwordHashesFor(cores: number): number {
+  return Math.min(3, Math.max(1, Math.floor(cores / 2)))
 }
 
 export function coreOptionsOf({ raft }: ControllerConfig): Partial<CoreOptions> {

@@ -18,6 +18,7 @@ import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import type { DataIdentity } from '../store/identity.ts'
 import { LevelStateStore } from '../store/level-state-store.ts'
+import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { startInline, startThreads } from '../threads/start-threads.ts'
 import type { StartedHost } from '../threads/start-threads.ts'
 import { AdminServer } from './admin-server.ts'
@@ -89,6 +90,9 @@ export class Controller {
     const store = await LevelStateStore.open(config.data, {
       freeBytesMin: config.log.lowSpaceBytes,
     })
+    // The store's first jobs have started the pool.
+    const threads = lowerPoolPriority()
+    if (threads === 0) this.#parts.log.warn('log-ins will compete with writes for the processor')
     // The machine closes its store; until it is there, nobody else does.
     const machine = await StateMachine.open({ store, clock: systemClock }).catch(
       async (error: unknown) => {

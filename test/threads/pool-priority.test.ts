@@ -1,0 +1,21 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { getPriority } from 'node:os'
+import { expect, test } from 'vitest'
+import { lowerPoolPriority } from '../../src/threads/pool-priority.ts'
+
+test.runIf(process.platform === 'linux')(
+  'the threads that hash passwords stand back behind those that answer and agree',
+  async () => {
+    await readFile(import.meta.filename)
+    expect(lowerPoolPriority()).toBeGreaterThan(0)
+    const others: number[] = []
+    for (const thread of readdirSync('/proc/self/task')) {
+      const name = readFileSync(`/proc/self/task/${thread}/comm`, 'utf8').trim()
+      const priority = getPriority(Number(thread))
+      if (name === 'libuv-worker') expect(priority).toBeGreaterThan(0)
+      else others.push(priority)
+    }
+    expect(new Set(others)).toEqual(new Set([getPriority(process.pid)]))
+  },
+)
