@@ -7,7 +7,7 @@ DIR ?= .flotilla
 NODES ?= 3
 PORT ?= 1280
 
-.PHONY: quickstart test build lint fmt proto sim bench bench-raft clean
+.PHONY: quickstart test build lint fmt proto sim chaos bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
@@ -44,13 +44,20 @@ proto: $(INSTALLED)
 sim: $(INSTALLED)
 	FLOTILLA_SIM_SEEDS=$(or $(SEEDS),1000) FLOTILLA_SIM_FIRST=$(FIRST) FLOTILLA_SIM_SEED=$(SEED) vitest run --project unit test/raft/simulation.test.ts --testTimeout=0
 
+# Real controllers killed and frozen by chance under writing clients; MINUTES=n SEED=n.
+chaos: $(INSTALLED)
+	node test/chaos/campaign.ts --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
+
 bench: $(INSTALLED)
 	node bench/http.ts
 	node bench/etcd.ts
 	node bench/failover.ts
+	node bench/log-in-storm.ts
+	node bench/apply.ts
 
 bench-raft: $(INSTALLED)
 	node bench/raft.ts
+	node bench/wal.ts
 
 clean:
 	rm -rf node_modules .test .flotilla
