@@ -4,22 +4,11 @@ import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
+import type { MemberStatus } from '../../../src/cli/cluster-status.ts'
 import { parseClusterKey, signingVersion } from '../../../src/pki/cluster-key.ts'
 import { type AdminFile, Client, until } from './client.ts'
 
 export const flotilla = resolve(import.meta.dirname, '../../../bin/flotilla')
-
-export interface MemberStatus {
-  readonly id: string
-  readonly role: string
-  readonly term: number
-  readonly commit: number
-  readonly applied: number
-  readonly persisted: number
-  readonly digestIndex: number
-  readonly digest: string
-  readonly lastContactMs: number | null
-}
 
 /** Elections take five times as long as in production, so that a busy machine does not cause one. */
 const calmElections = {
