@@ -1,8 +1,10 @@
+import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
+import { flotilla, TestCluster } from './support/cluster.ts'
 
 // Goal: one command gives a real cluster that a person can use, stop and take up again.
 
@@ -106,4 +108,11 @@ test('the same folder resumes with its data, and a second quickstart on it is re
     `/edge/management/v1/services?filter=${encodeURIComponent('name = "wiki"')}`,
   )
   expect((list.body.data as unknown[]).length).toBe(1)
+
+  const second = ['quickstart', '--dir', cluster.folder, '--port', `${cluster.port}`]
+  const refused = await promisify(execFile)(flotilla, second, { env: cluster.env }).catch(
+    (error: unknown) => error as { code: number; stderr: string },
+  )
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('flotilla: ') })
+  expect((await client.request('GET', '/edge/client/v1/current-identity')).status).toBe(200)
 })
