@@ -8,7 +8,7 @@ import { planQuickstart } from '../src/cli/quickstart-plan.ts'
 import { present } from '../src/lib/assert.ts'
 import { canonicalJson } from '../src/lib/canonical-json.ts'
 import { until } from '../test/process/support/client.ts'
-import { freePortBlock } from '../test/process/support/cluster.ts'
+import { freePortBlock } from '../test/support/ports.ts'
 import { encodePut, ThinClient } from './support/grpc-put.ts'
 import { heading, percentile, spread } from './support/report.ts'
 

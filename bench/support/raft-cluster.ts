@@ -1,8 +1,6 @@
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 
 import { create, toBinary } from '@bufbuild/protobuf'
@@ -20,6 +18,7 @@ import {
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { formDataFolder } from '../../src/store/form-data-folder.ts'
 import type { MemberAnswer, MemberCommand } from './raft-member.ts'
+import { freePort } from '../../test/support/ports.ts'
 
 const TRUST_DOMAIN = 'bench.flotilla'
 const CLUSTER_ID = 'bench'
@@ -146,12 +145,4 @@ async function planHosts(size: number): Promise<HostOptions[]> {
   }
   const configuration = toBinary(ConfigurationSchema, create(ConfigurationSchema, { members }))
   return hosts.map((host) => ({ ...host, configuration }))
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

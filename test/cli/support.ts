@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 
 import { formCluster } from '../../src/cli/quickstart-form.ts'
 import { planQuickstart } from '../../src/cli/quickstart-plan.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
+import { freePortBlock } from '../support/ports.ts'
 
 export const flotilla = resolve(import.meta.dirname, '../../bin/flotilla')
 
@@ -37,23 +37,4 @@ export async function layOut(folder: string, nodes: number): Promise<QuickstartP
   mkdirSync(plan.dir)
   await formCluster(plan, Date.now())
   return plan
-}
-
-/** A port from which quickstart's ports for so many controllers are free. */
-export async function freePortBlock(nodes: number): Promise<number> {
-  for (let attempt = 0; attempt < 50; attempt += 1) {
-    const base = 20_000 + Math.floor(Math.random() * 20_000)
-    const offsets = Array.from({ length: nodes }, (_, at) => [at, at + 100, at + 200]).flat()
-    const free = await Promise.all(offsets.map((offset) => isFree(base + offset)))
-    if (free.every(Boolean)) return base
-  }
-  throw new Error('no free block of ports')
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((done) => {
-    const server = createServer()
-    server.once('error', () => done(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => done(true)))
-  })
 }

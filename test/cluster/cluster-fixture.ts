@@ -1,6 +1,3 @@
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
-
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind } from '../../proto/gen/command_pb.ts'
@@ -16,6 +13,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type { Entry, RestoredLog } from '../../src/raft/types.ts'
 import { MemoryDisk } from '../../src/store/memory-disk.ts'
+import { freePort } from '../support/ports.ts'
 import {
   CLUSTER_ID,
   controllerIdentity,
@@ -55,15 +53,6 @@ export interface StartChanges {
   readonly from?: 'memory' | 'nothing'
   readonly persistEntries?: number
   readonly snapshotBytesPerSecond?: number
-}
-
-/** Free now; another process may still take it before us, which `listen` then tells. */
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 export function firstEntries(members: readonly Member[]): Entry[] {

@@ -1,12 +1,12 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync } from 'node:fs'
-import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import type { MemberStatus } from '../../../src/cli/cluster-status.ts'
 import { parseClusterKey, signingVersion } from '../../../src/pki/cluster-key.ts'
 import { type AdminFile, Client, until } from './client.ts'
+import { freePortBlock } from '../../support/ports.ts'
 
 export const flotilla = resolve(import.meta.dirname, '../../../bin/flotilla')
 
@@ -39,7 +39,12 @@ export class TestCluster {
   ): Promise<TestCluster> {
     const env = { ...(options.hasCalmElections === false ? {} : calmElections), ...options.env }
     const cluster = new TestCluster(await freePortBlock(), options.nodes ?? 3, env)
-    await cluster.quickstart()
+    try {
+      await cluster.quickstart()
+    } catch (error) {
+      await cluster[Symbol.asyncDispose]()
+      throw error
+    }
     return cluster
   }
 
@@ -213,23 +218,4 @@ export class TestCluster {
     if (process.env['FLOTILLA_KEEP'] === undefined)
       rmSync(this.dir, { recursive: true, force: true })
   }
-}
-
-/** A base such that the ports of three controllers from there on are free (0-2, 100-102, 200-202). */
-export async function freePortBlock(): Promise<number> {
-  for (let attempt = 0; attempt < 50; attempt += 1) {
-    const base = 20_000 + Math.floor(Math.random() * 20_000)
-    const wanted = [0, 100, 200].flatMap((offset) => [0, 1, 2].map((k) => base + offset + k))
-    const free = await Promise.all(wanted.map(isFree))
-    if (free.every(Boolean)) return base
-  }
-  throw new Error('no free block of ports')
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((done) => {
-    const server = net.createServer()
-    server.once('error', () => done(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => done(true)))
-  })
 }
