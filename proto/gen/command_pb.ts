@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file command.proto.
  */
 export const file_command: GenFile = /*@__PURE__*/
-  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIkEKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCSI4CghSZXZpc2lvbhIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAQiNgoKU2VlZFJlY29yZBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCJMCgRGb3JtEhIKCmNsdXN0ZXJfaWQYASABKAkSMAoHcmVjb3JkcxgCIAMoCzIfLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VlZFJlY29yZCI3CgtFbnRpdHlXcml0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCIqCgxFbnRpdHlEZWxldGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJIqIBCg1TZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhMKC2lkZW50aXR5X2lkGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkSEgoKaXBfYWRkcmVzcxgEIAEoCRIUCgxjb25maWdfdHlwZXMYBSADKAkSFQoNZW52X2luZm9fanNvbhgGIAEoDBIVCg1zZGtfaW5mb19qc29uGAcgASgMIhsKDVNlc3Npb25EZWxldGUSCgoCaWQYASABKAkiaAoMU2Vzc2lvblRvdWNoEjUKBW1hcmtzGAEgAygLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uVG91Y2guTWFyaxohCgRNYXJrEgoKAmlkGAEgASgJEg0KBWF0X21zGAIgASgEInUKDVNlc3Npb25FeHBpcmUSNgoFbWFya3MYASADKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25FeHBpcmUuTWFyaxosCgRNYXJrEgoKAmlkGAEgASgJEhgKEGxhc3RfYWN0aXZpdHlfbXMYAiABKAQqxQIKC0NvbW1hbmRLaW5kEhwKGENPTU1BTkRfS0lORF9VTlNQRUNJRklFRBAAEhUKEUNPTU1BTkRfS0lORF9GT1JNEAESHgoaQ09NTUFORF9LSU5EX0VOVElUWV9DUkVBVEUQAhIfChtDT01NQU5EX0tJTkRfRU5USVRZX1JFUExBQ0UQAxIdChlDT01NQU5EX0tJTkRfRU5USVRZX1BBVENIEAQSHgoaQ09NTUFORF9LSU5EX0VOVElUWV9ERUxFVEUQBRIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9DUkVBVEUQBhIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9ERUxFVEUQBxIeChpDT01NQU5EX0tJTkRfU0VTU0lPTl9UT1VDSBAIEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0VYUElSRRAJYgZwcm90bzM");
+  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIkEKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCSI4CghSZXZpc2lvbhIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAQiNgoKU2VlZFJlY29yZBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCJMCgRGb3JtEhIKCmNsdXN0ZXJfaWQYASABKAkSMAoHcmVjb3JkcxgCIAMoCzIfLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VlZFJlY29yZCI3CgtFbnRpdHlXcml0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCIqCgxFbnRpdHlEZWxldGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJIqIBCg1TZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhMKC2lkZW50aXR5X2lkGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkSEgoKaXBfYWRkcmVzcxgEIAEoCRIUCgxjb25maWdfdHlwZXMYBSADKAkSFQoNZW52X2luZm9fanNvbhgGIAEoDBIVCg1zZGtfaW5mb19qc29uGAcgASgMIhsKDVNlc3Npb25EZWxldGUSCgoCaWQYASABKAkiaAoMU2Vzc2lvblRvdWNoEjUKBW1hcmtzGAEgAygLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uVG91Y2guTWFyaxohCgRNYXJrEgoKAmlkGAEgASgJEg0KBWF0X21zGAIgASgEInUKDVNlc3Npb25FeHBpcmUSNgoFbWFya3MYASADKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25FeHBpcmUuTWFyaxosCgRNYXJrEgoKAmlkGAEgASgJEhgKEGxhc3RfYWN0aXZpdHlfbXMYAiABKAQiUAoMVGlja2V0Q3JlYXRlEgoKAmlkGAEgASgJEg4KBmRpZ2VzdBgCIAEoDBINCgV2b3RlchgDIAEoCBIVCg1leHBpcmVzX2F0X21zGAQgASgEItMBCgxUaWNrZXRSZWRlZW0SEQoJdGlja2V0X2lkGAEgASgJEhUKDXRpY2tldF9kaWdlc3QYAiABKAwSDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIXCg9wdWJsaWNfa2V5X3Nwa2kYBSABKAwSDwoHYWRkcmVzcxgGIAEoCRIXCg9jZXJ0aWZpY2F0ZV9wZW0YByABKAkSMwoHc2VjcmV0cxgIIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCI7Cg9BZG1pc3Npb25EZWxldGUSDwoHbm9kZV9pZBgBIAEoCRIXCg9wdWJsaWNfa2V5X3Nwa2kYAiABKAwiTAoNV3JhcHBlZFNlY3JldBIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRILCgNqd2UYBCABKAkilwEKDFNlY3JldFJvdGF0ZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SFwoPY2VydGlmaWNhdGVfcGVtGAMgASgJEjMKB3dyYXBwZWQYBCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQSGgoSb3ZlcmxhcF9lbmRzX2F0X21zGAUgASgEIkIKC1NlY3JldFNoYXJlEjMKB3dyYXBwZWQYASADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQq5wMKC0NvbW1hbmRLaW5kEhwKGENPTU1BTkRfS0lORF9VTlNQRUNJRklFRBAAEhUKEUNPTU1BTkRfS0lORF9GT1JNEAESHgoaQ09NTUFORF9LSU5EX0VOVElUWV9DUkVBVEUQAhIfChtDT01NQU5EX0tJTkRfRU5USVRZX1JFUExBQ0UQAxIdChlDT01NQU5EX0tJTkRfRU5USVRZX1BBVENIEAQSHgoaQ09NTUFORF9LSU5EX0VOVElUWV9ERUxFVEUQBRIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9DUkVBVEUQBhIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9ERUxFVEUQBxIeChpDT01NQU5EX0tJTkRfU0VTU0lPTl9UT1VDSBAIEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0VYUElSRRAJEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfQ1JFQVRFEAoSHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9SRURFRU0QCxIhCh1DT01NQU5EX0tJTkRfQURNSVNTSU9OX0RFTEVURRAMEh4KGkNPTU1BTkRfS0lORF9TRUNSRVRfUk9UQVRFEA0SHQoZQ09NTUFORF9LSU5EX1NFQ1JFVF9TSEFSRRAOYgZwcm90bzM");
 
 /**
  * One log entry of type `command`.
@@ -461,6 +461,238 @@ export const SessionExpire_MarkSchema: GenMessage<SessionExpire_Mark> = /*@__PUR
   messageDesc(file_command, 12, 0);
 
 /**
+ * A single-use permission to join. The ticket itself is never kept, only its digest.
+ *
+ * @generated from message flotilla.command.v1.TicketCreate
+ */
+export type TicketCreate = Message<"flotilla.command.v1.TicketCreate"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * SHA-256 of the whole ticket text, 32 bytes
+   *
+   * @generated from field: bytes digest = 2;
+   */
+  digest: Uint8Array;
+
+  /**
+   * false: stays a learner
+   *
+   * @generated from field: bool voter = 3;
+   */
+  voter: boolean;
+
+  /**
+   * log time
+   *
+   * @generated from field: uint64 expires_at_ms = 4;
+   */
+  expiresAtMs: bigint;
+};
+
+/**
+ * Describes the message flotilla.command.v1.TicketCreate.
+ * Use `create(TicketCreateSchema)` to create a new message.
+ */
+export const TicketCreateSchema: GenMessage<TicketCreate> = /*@__PURE__*/
+  messageDesc(file_command, 13);
+
+/**
+ * Uses a ticket up: admits one controller by id, key and store. The same three again get the same answer.
+ *
+ * @generated from message flotilla.command.v1.TicketRedeem
+ */
+export type TicketRedeem = Message<"flotilla.command.v1.TicketRedeem"> & {
+  /**
+   * @generated from field: string ticket_id = 1;
+   */
+  ticketId: string;
+
+  /**
+   * @generated from field: bytes ticket_digest = 2;
+   */
+  ticketDigest: Uint8Array;
+
+  /**
+   * @generated from field: string node_id = 3;
+   */
+  nodeId: string;
+
+  /**
+   * 16 bytes
+   *
+   * @generated from field: bytes store_id = 4;
+   */
+  storeId: Uint8Array;
+
+  /**
+   * DER
+   *
+   * @generated from field: bytes public_key_spki = 5;
+   */
+  publicKeySpki: Uint8Array;
+
+  /**
+   * host:port of the mesh
+   *
+   * @generated from field: string address = 6;
+   */
+  address: string;
+
+  /**
+   * issued for it: leaf first, then the intermediates
+   *
+   * @generated from field: string certificate_pem = 7;
+   */
+  certificatePem: string;
+
+  /**
+   * every version in force, for this controller
+   *
+   * @generated from field: repeated flotilla.command.v1.WrappedSecret secrets = 8;
+   */
+  secrets: WrappedSecret[];
+};
+
+/**
+ * Describes the message flotilla.command.v1.TicketRedeem.
+ * Use `create(TicketRedeemSchema)` to create a new message.
+ */
+export const TicketRedeemSchema: GenMessage<TicketRedeem> = /*@__PURE__*/
+  messageDesc(file_command, 14);
+
+/**
+ * The controller is no longer to be admitted: its id may be used again. Its wrapped secrets go with it.
+ *
+ * @generated from message flotilla.command.v1.AdmissionDelete
+ */
+export type AdmissionDelete = Message<"flotilla.command.v1.AdmissionDelete"> & {
+  /**
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * refused when another key is admitted by that id meanwhile
+   *
+   * @generated from field: bytes public_key_spki = 2;
+   */
+  publicKeySpki: Uint8Array;
+};
+
+/**
+ * Describes the message flotilla.command.v1.AdmissionDelete.
+ * Use `create(AdmissionDeleteSchema)` to create a new message.
+ */
+export const AdmissionDeleteSchema: GenMessage<AdmissionDelete> = /*@__PURE__*/
+  messageDesc(file_command, 15);
+
+/**
+ * A version of a shared secret as one controller can open it.
+ *
+ * @generated from message flotilla.command.v1.WrappedSecret
+ */
+export type WrappedSecret = Message<"flotilla.command.v1.WrappedSecret"> & {
+  /**
+   * "clusterKey", "issuingAuthority"
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: uint32 version = 2;
+   */
+  version: number;
+
+  /**
+   * @generated from field: string node_id = 3;
+   */
+  nodeId: string;
+
+  /**
+   * compact
+   *
+   * @generated from field: string jwe = 4;
+   */
+  jwe: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.WrappedSecret.
+ * Use `create(WrappedSecretSchema)` to create a new message.
+ */
+export const WrappedSecretSchema: GenMessage<WrappedSecret> = /*@__PURE__*/
+  messageDesc(file_command, 16);
+
+/**
+ * Puts the next version of a shared secret in force. The versions before it go on verifying until `overlap_ends_at_ms`.
+ *
+ * @generated from message flotilla.command.v1.SecretRotate
+ */
+export type SecretRotate = Message<"flotilla.command.v1.SecretRotate"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * refused unless it follows the newest one
+   *
+   * @generated from field: uint32 version = 2;
+   */
+  version: number;
+
+  /**
+   * public part, when it has one
+   *
+   * @generated from field: string certificate_pem = 3;
+   */
+  certificatePem: string;
+
+  /**
+   * @generated from field: repeated flotilla.command.v1.WrappedSecret wrapped = 4;
+   */
+  wrapped: WrappedSecret[];
+
+  /**
+   * log time
+   *
+   * @generated from field: uint64 overlap_ends_at_ms = 5;
+   */
+  overlapEndsAtMs: bigint;
+};
+
+/**
+ * Describes the message flotilla.command.v1.SecretRotate.
+ * Use `create(SecretRotateSchema)` to create a new message.
+ */
+export const SecretRotateSchema: GenMessage<SecretRotate> = /*@__PURE__*/
+  messageDesc(file_command, 17);
+
+/**
+ * Wraps versions in force for controllers that can not open them yet.
+ *
+ * @generated from message flotilla.command.v1.SecretShare
+ */
+export type SecretShare = Message<"flotilla.command.v1.SecretShare"> & {
+  /**
+   * @generated from field: repeated flotilla.command.v1.WrappedSecret wrapped = 1;
+   */
+  wrapped: WrappedSecret[];
+};
+
+/**
+ * Describes the message flotilla.command.v1.SecretShare.
+ * Use `create(SecretShareSchema)` to create a new message.
+ */
+export const SecretShareSchema: GenMessage<SecretShare> = /*@__PURE__*/
+  messageDesc(file_command, 18);
+
+/**
  * @generated from enum flotilla.command.v1.CommandKind
  */
 export const CommandKind = {
@@ -531,6 +763,41 @@ export const CommandKind = {
    * @generated from enum value: COMMAND_KIND_SESSION_EXPIRE = 9;
    */
   SESSION_EXPIRE: 9,
+
+  /**
+   * TicketCreate
+   *
+   * @generated from enum value: COMMAND_KIND_TICKET_CREATE = 10;
+   */
+  TICKET_CREATE: 10,
+
+  /**
+   * TicketRedeem
+   *
+   * @generated from enum value: COMMAND_KIND_TICKET_REDEEM = 11;
+   */
+  TICKET_REDEEM: 11,
+
+  /**
+   * AdmissionDelete
+   *
+   * @generated from enum value: COMMAND_KIND_ADMISSION_DELETE = 12;
+   */
+  ADMISSION_DELETE: 12,
+
+  /**
+   * SecretRotate
+   *
+   * @generated from enum value: COMMAND_KIND_SECRET_ROTATE = 13;
+   */
+  SECRET_ROTATE: 13,
+
+  /**
+   * SecretShare
+   *
+   * @generated from enum value: COMMAND_KIND_SECRET_SHARE = 14;
+   */
+  SECRET_SHARE: 14,
 } as const;
 
 /**

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file membership.proto.
  */
 export const file_membership: GenFile = /*@__PURE__*/
-  fileDesc("ChBtZW1iZXJzaGlwLnByb3RvEhZmbG90aWxsYS5tZW1iZXJzaGlwLnYxIlkKDUNvbmZpZ3VyYXRpb24SLwoHbWVtYmVycxgBIAMoCzIeLmZsb3RpbGxhLm1lbWJlcnNoaXAudjEuTWVtYmVyEhcKD291dGdvaW5nX3ZvdGVycxgCIAMoCSJyCgZNZW1iZXISCgoCaWQYASABKAkSDQoFdm90ZXIYAiABKAgSDwoHYWRkcmVzcxgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIZChFwdWJsaWNfa2V5X3NoYTI1NhgFIAEoDBIPCgdsZWF2aW5nGAYgASgIYgZwcm90bzM");
+  fileDesc("ChBtZW1iZXJzaGlwLnByb3RvEhZmbG90aWxsYS5tZW1iZXJzaGlwLnYxIlkKDUNvbmZpZ3VyYXRpb24SLwoHbWVtYmVycxgBIAMoCzIeLmZsb3RpbGxhLm1lbWJlcnNoaXAudjEuTWVtYmVyEhcKD291dGdvaW5nX3ZvdGVycxgCIAMoCSKDAQoGTWVtYmVyEgoKAmlkGAEgASgJEg0KBXZvdGVyGAIgASgIEg8KB2FkZHJlc3MYAyABKAkSEAoIc3RvcmVfaWQYBCABKAwSGQoRcHVibGljX2tleV9zaGEyNTYYBSABKAwSDwoHcHJvbW90ZRgHIAEoCBIPCgdsZWF2aW5nGAYgASgIYgZwcm90bzM");
 
 /**
  * A log entry of type `configuration`: who takes part in consensus (Raft paper section 6, joint consensus).
@@ -74,6 +74,13 @@ export type Member = Message<"flotilla.membership.v1.Member"> & {
    * @generated from field: bytes public_key_sha256 = 5;
    */
   publicKeySha256: Uint8Array;
+
+  /**
+   * A learner that becomes a voter as soon as it has caught up and is reached from a quorum.
+   *
+   * @generated from field: bool promote = 7;
+   */
+  promote: boolean;
 
   /**
    * a voter of the outgoing half that is gone once the joint change is left

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file mesh.proto.
  */
 export const file_mesh: GenFile = /*@__PURE__*/
-  fileDesc("CgptZXNoLnByb3RvEhBmbG90aWxsYS5tZXNoLnYxIoACCgVIZWxsbxISCgpjbHVzdGVyX2lkGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIMCgRib290GAUgASgEEg8KB3ZlcnNpb24YBiABKAkSFQoNZmVhdHVyZV9sZXZlbBgHIAEoDRIVCg1zdGFydGVkX2F0X21zGAggASgEEjMKDWFwaV9hZGRyZXNzZXMYCSADKAsyHC5mbG90aWxsYS5tZXNoLnYxLkFwaUFkZHJlc3MSFwoPY2VydGlmaWNhdGVfcGVtGAogASgJEhEKCWFkdmVydGlzZRgLIAEoCSI3CgpBcGlBZGRyZXNzEgsKA2FwaRgBIAEoCRILCgN1cmwYAiABKAkSDwoHdmVyc2lvbhgDIAEoCSJwCglSYWZ0RnJhbWUSKAoFaGVsbG8YASABKAsyFy5mbG90aWxsYS5tZXNoLnYxLkhlbGxvSAASMAoHbWVzc2FnZRgCIAEoCzIdLmZsb3RpbGxhLm1lc2gudjEuUmFmdE1lc3NhZ2VIAEIHCgVmcmFtZSInCghQb3NpdGlvbhIMCgR0ZXJtGAEgASgEEg0KBWluZGV4GAIgASgEIu8ECgtSYWZ0TWVzc2FnZRIMCgR0ZXJtGAEgASgEEjUKDHZvdGVfcmVxdWVzdBgCIAEoCzIdLmZsb3RpbGxhLm1lc2gudjEuVm90ZVJlcXVlc3RIABI3Cg12b3RlX3Jlc3BvbnNlGAMgASgLMh4uZmxvdGlsbGEubWVzaC52MS5Wb3RlUmVzcG9uc2VIABI5Cg5hcHBlbmRfcmVxdWVzdBgEIAEoCzIfLmZsb3RpbGxhLm1lc2gudjEuQXBwZW5kUmVxdWVzdEgAEjsKD2FwcGVuZF9yZXNwb25zZRgFIAEoCzIgLmZsb3RpbGxhLm1lc2gudjEuQXBwZW5kUmVzcG9uc2VIABI/ChFoZWFydGJlYXRfcmVxdWVzdBgGIAEoCzIiLmZsb3RpbGxhLm1lc2gudjEuSGVhcnRiZWF0UmVxdWVzdEgAEkEKEmhlYXJ0YmVhdF9yZXNwb25zZRgHIAEoCzIjLmZsb3RpbGxhLm1lc2gudjEuSGVhcnRiZWF0UmVzcG9uc2VIABIzCgt0aW1lb3V0X25vdxgIIAEoCzIcLmZsb3RpbGxhLm1lc2gudjEuVGltZW91dE5vd0gAEjkKDnNuYXBzaG90X2NodW5rGAkgASgLMh8uZmxvdGlsbGEubWVzaC52MS5TbmFwc2hvdENodW5rSAASNQoMc25hcHNob3RfYWNrGAogASgLMh0uZmxvdGlsbGEubWVzaC52MS5TbmFwc2hvdEFja0gAEjcKDWNvbW1pdF9ub3RpY2UYCyABKAsyHi5mbG90aWxsYS5tZXNoLnYxLkNvbW1pdE5vdGljZUgAQgYKBGJvZHkiVgoLVm90ZVJlcXVlc3QSCwoDcHJlGAEgASgIEigKBGxhc3QYAiABKAsyGi5mbG90aWxsYS5tZXNoLnYxLlBvc2l0aW9uEhAKCHRyYW5zZmVyGAMgASgIIiwKDFZvdGVSZXNwb25zZRILCgNwcmUYASABKAgSDwoHZ3JhbnRlZBgCIAEoCCJeCg1BcHBlbmRSZXF1ZXN0EiwKCHByZXZpb3VzGAEgASgLMhouZmxvdGlsbGEubWVzaC52MS5Qb3NpdGlvbhIOCgZjb21taXQYAiABKAQSDwoHZW50cmllcxgDIAEoDCJ4Cg5BcHBlbmRSZXNwb25zZRIPCgdzdWNjZXNzGAEgASgIEhMKC21hdGNoX2luZGV4GAIgASgEEigKBGhpbnQYAyABKAsyGi5mbG90aWxsYS5tZXNoLnYxLlBvc2l0aW9uEhYKDnJlamVjdGVkX2luZGV4GAQgASgEIjkKEEhlYXJ0YmVhdFJlcXVlc3QSDgoGY29tbWl0GAEgASgEEhUKDXJlYWRfc2VxdWVuY2UYAiABKAQiPAoRSGVhcnRiZWF0UmVzcG9uc2USFQoNcmVhZF9zZXF1ZW5jZRgBIAEoBBIQCghjbG9ja19tcxgCIAEoBCIeCgxDb21taXROb3RpY2USDgoGY29tbWl0GAEgASgEIgwKClRpbWVvdXROb3citAEKDVNuYXBzaG90Q2h1bmsSEwoLc25hcHNob3RfaWQYASABKAwSLAoIcG9zaXRpb24YAiABKAsyGi5mbG90aWxsYS5tZXNoLnYxLlBvc2l0aW9uEhUKDWNvbmZpZ3VyYXRpb24YAyABKAwSDgoGbnVtYmVyGAQgASgNEgwKBGRhdGEYBSABKAwSDQoFY3JjMzIYBiABKA0SDAoEbGFzdBgHIAEoCBIOCgZzaGEyNTYYCCABKAwiQgoLU25hcHNob3RBY2sSEwoLc25hcHNob3RfaWQYASABKAwSDgoGbnVtYmVyGAIgASgNEg4KBmZhaWxlZBgDIAEoCCLaAgoMRm9yd2FyZEZyYW1lEigKBWhlbGxvGAEgASgLMhcuZmxvdGlsbGEubWVzaC52MS5IZWxsb0gAEiwKB3Byb3Bvc2UYAiABKAsyGS5mbG90aWxsYS5tZXNoLnYxLlByb3Bvc2VIABIzCgdyZWZ1c2VkGAMgASgLMiAuZmxvdGlsbGEubWVzaC52MS5Qcm9wb3NlUmVmdXNlZEgAEi4KCHByZXNlbmNlGAQgASgLMhouZmxvdGlsbGEubWVzaC52MS5QcmVzZW5jZUgAEkAKEnJlYWRfaW5kZXhfcmVxdWVzdBgFIAEoCzIiLmZsb3RpbGxhLm1lc2gudjEuUmVhZEluZGV4UmVxdWVzdEgAEkIKE3JlYWRfaW5kZXhfcmVzcG9uc2UYBiABKAsyIy5mbG90aWxsYS5tZXNoLnYxLlJlYWRJbmRleFJlc3BvbnNlSABCBwoFZnJhbWUiOAoHUHJvcG9zZRItCglwcm9wb3NhbHMYASADKAsyGi5mbG90aWxsYS5tZXNoLnYxLlByb3Bvc2FsIi0KCFByb3Bvc2FsEhAKCHNlcXVlbmNlGAEgASgEEg8KB2NvbW1hbmQYAiABKAwiRQoOUHJvcG9zZVJlZnVzZWQSEAoIc2VxdWVuY2UYASABKAQSDAoEY29kZRgCIAEoCRITCgtsZWFkZXJfaGludBgDIAEoCSLJAQoIUHJlc2VuY2USDwoHbm9kZV9pZBgBIAEoCRIMCgR0ZXJtGAIgASgEEg4KBmNvbW1pdBgDIAEoBBIPCgdhcHBsaWVkGAQgASgEEhEKCXBlcnNpc3RlZBgFIAEoBBIUCgxkaWdlc3RfaW5kZXgYBiABKAQSDgoGZGlnZXN0GAcgASgMEgwKBHJvbGUYCCABKAkSHQoVZW50aXRpZXNfZGlnZXN0X2luZGV4GAkgASgEEhcKD2VudGl0aWVzX2RpZ2VzdBgKIAEoDCIeChBSZWFkSW5kZXhSZXF1ZXN0EgoKAmlkGAEgASgEIj8KEVJlYWRJbmRleFJlc3BvbnNlEgoKAmlkGAEgASgEEg0KBWluZGV4GAIgASgEEg8KB3JlZnVzZWQYAyABKAgymwEKBE1lc2gSRAoEUmFmdBIbLmZsb3RpbGxhLm1lc2gudjEuUmFmdEZyYW1lGhsuZmxvdGlsbGEubWVzaC52MS5SYWZ0RnJhbWUoATABEk0KB0ZvcndhcmQSHi5mbG90aWxsYS5tZXNoLnYxLkZvcndhcmRGcmFtZRoeLmZsb3RpbGxhLm1lc2gudjEuRm9yd2FyZEZyYW1lKAEwAWIGcHJvdG8z");
+  fileDesc("CgptZXNoLnByb3RvEhBmbG90aWxsYS5tZXNoLnYxIqsDCgVIZWxsbxISCgpjbHVzdGVyX2lkGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIMCgRib290GAUgASgEEg8KB3ZlcnNpb24YBiABKAkSFQoNZmVhdHVyZV9sZXZlbBgHIAEoDRIVCg1zdGFydGVkX2F0X21zGAggASgEEjMKDWFwaV9hZGRyZXNzZXMYCSADKAsyHC5mbG90aWxsYS5tZXNoLnYxLkFwaUFkZHJlc3MSFwoPY2VydGlmaWNhdGVfcGVtGAogASgJEhEKCWFkdmVydGlzZRgLIAEoCRIoCgRsYXN0GAwgASgLMhouZmxvdGlsbGEubWVzaC52MS5Qb3NpdGlvbhIUCgxjdXJyZW50X3Rlcm0YDSABKAQSGwoTY29uZmlndXJhdGlvbl9pbmRleBgOIAEoBBItCgVjbGFpbRgPIAEoCzIeLmZsb3RpbGxhLm1lc2gudjEuQWRkcmVzc0NsYWltEh0KFXNoYXJlZF9vcHRpb25zX3NoYTI1NhgQIAEoDCJyCgxBZGRyZXNzQ2xhaW0SDwoHbm9kZV9pZBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEhQKDGlzc3VlZF9hdF9tcxgDIAEoBBIXCg9wdWJsaWNfa2V5X3Nwa2kYBCABKAwSEQoJc2lnbmF0dXJlGAUgASgMIjcKCkFwaUFkZHJlc3MSCwoDYXBpGAEgASgJEgsKA3VybBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJInAKCVJhZnRGcmFtZRIoCgVoZWxsbxgBIAEoCzIXLmZsb3RpbGxhLm1lc2gudjEuSGVsbG9IABIwCgdtZXNzYWdlGAIgASgLMh0uZmxvdGlsbGEubWVzaC52MS5SYWZ0TWVzc2FnZUgAQgcKBWZyYW1lIicKCFBvc2l0aW9uEgwKBHRlcm0YASABKAQSDQoFaW5kZXgYAiABKAQi7wQKC1JhZnRNZXNzYWdlEgwKBHRlcm0YASABKAQSNQoMdm90ZV9yZXF1ZXN0GAIgASgLMh0uZmxvdGlsbGEubWVzaC52MS5Wb3RlUmVxdWVzdEgAEjcKDXZvdGVfcmVzcG9uc2UYAyABKAsyHi5mbG90aWxsYS5tZXNoLnYxLlZvdGVSZXNwb25zZUgAEjkKDmFwcGVuZF9yZXF1ZXN0GAQgASgLMh8uZmxvdGlsbGEubWVzaC52MS5BcHBlbmRSZXF1ZXN0SAASOwoPYXBwZW5kX3Jlc3BvbnNlGAUgASgLMiAuZmxvdGlsbGEubWVzaC52MS5BcHBlbmRSZXNwb25zZUgAEj8KEWhlYXJ0YmVhdF9yZXF1ZXN0GAYgASgLMiIuZmxvdGlsbGEubWVzaC52MS5IZWFydGJlYXRSZXF1ZXN0SAASQQoSaGVhcnRiZWF0X3Jlc3BvbnNlGAcgASgLMiMuZmxvdGlsbGEubWVzaC52MS5IZWFydGJlYXRSZXNwb25zZUgAEjMKC3RpbWVvdXRfbm93GAggASgLMhwuZmxvdGlsbGEubWVzaC52MS5UaW1lb3V0Tm93SAASOQoOc25hcHNob3RfY2h1bmsYCSABKAsyHy5mbG90aWxsYS5tZXNoLnYxLlNuYXBzaG90Q2h1bmtIABI1CgxzbmFwc2hvdF9hY2sYCiABKAsyHS5mbG90aWxsYS5tZXNoLnYxLlNuYXBzaG90QWNrSAASNwoNY29tbWl0X25vdGljZRgLIAEoCzIeLmZsb3RpbGxhLm1lc2gudjEuQ29tbWl0Tm90aWNlSABCBgoEYm9keSJWCgtWb3RlUmVxdWVzdBILCgNwcmUYASABKAgSKAoEbGFzdBgCIAEoCzIaLmZsb3RpbGxhLm1lc2gudjEuUG9zaXRpb24SEAoIdHJhbnNmZXIYAyABKAgiLAoMVm90ZVJlc3BvbnNlEgsKA3ByZRgBIAEoCBIPCgdncmFudGVkGAIgASgIIl4KDUFwcGVuZFJlcXVlc3QSLAoIcHJldmlvdXMYASABKAsyGi5mbG90aWxsYS5tZXNoLnYxLlBvc2l0aW9uEg4KBmNvbW1pdBgCIAEoBBIPCgdlbnRyaWVzGAMgASgMIngKDkFwcGVuZFJlc3BvbnNlEg8KB3N1Y2Nlc3MYASABKAgSEwoLbWF0Y2hfaW5kZXgYAiABKAQSKAoEaGludBgDIAEoCzIaLmZsb3RpbGxhLm1lc2gudjEuUG9zaXRpb24SFgoOcmVqZWN0ZWRfaW5kZXgYBCABKAQiOQoQSGVhcnRiZWF0UmVxdWVzdBIOCgZjb21taXQYASABKAQSFQoNcmVhZF9zZXF1ZW5jZRgCIAEoBCI8ChFIZWFydGJlYXRSZXNwb25zZRIVCg1yZWFkX3NlcXVlbmNlGAEgASgEEhAKCGNsb2NrX21zGAIgASgEIh4KDENvbW1pdE5vdGljZRIOCgZjb21taXQYASABKAQiDAoKVGltZW91dE5vdyK0AQoNU25hcHNob3RDaHVuaxITCgtzbmFwc2hvdF9pZBgBIAEoDBIsCghwb3NpdGlvbhgCIAEoCzIaLmZsb3RpbGxhLm1lc2gudjEuUG9zaXRpb24SFQoNY29uZmlndXJhdGlvbhgDIAEoDBIOCgZudW1iZXIYBCABKA0SDAoEZGF0YRgFIAEoDBINCgVjcmMzMhgGIAEoDRIMCgRsYXN0GAcgASgIEg4KBnNoYTI1NhgIIAEoDCJCCgtTbmFwc2hvdEFjaxITCgtzbmFwc2hvdF9pZBgBIAEoDBIOCgZudW1iZXIYAiABKA0SDgoGZmFpbGVkGAMgASgIIoIECgxGb3J3YXJkRnJhbWUSKAoFaGVsbG8YASABKAsyFy5mbG90aWxsYS5tZXNoLnYxLkhlbGxvSAASLAoHcHJvcG9zZRgCIAEoCzIZLmZsb3RpbGxhLm1lc2gudjEuUHJvcG9zZUgAEjMKB3JlZnVzZWQYAyABKAsyIC5mbG90aWxsYS5tZXNoLnYxLlByb3Bvc2VSZWZ1c2VkSAASLgoIcHJlc2VuY2UYBCABKAsyGi5mbG90aWxsYS5tZXNoLnYxLlByZXNlbmNlSAASQAoScmVhZF9pbmRleF9yZXF1ZXN0GAUgASgLMiIuZmxvdGlsbGEubWVzaC52MS5SZWFkSW5kZXhSZXF1ZXN0SAASQgoTcmVhZF9pbmRleF9yZXNwb25zZRgGIAEoCzIjLmZsb3RpbGxhLm1lc2gudjEuUmVhZEluZGV4UmVzcG9uc2VIABImCgRub3RlGAcgASgLMhYuZmxvdGlsbGEubWVzaC52MS5Ob3RlSAASJgoEY2FsbBgIIAEoCzIWLmZsb3RpbGxhLm1lc2gudjEuQ2FsbEgAEioKBmFuc3dlchgJIAEoCzIYLmZsb3RpbGxhLm1lc2gudjEuQW5zd2VySAASKgoGcm9zdGVyGAogASgLMhguZmxvdGlsbGEubWVzaC52MS5Sb3N0ZXJIAEIHCgVmcmFtZSImCgROb3RlEg0KBXRvcGljGAEgASgJEg8KB3BheWxvYWQYAiABKAwiQgoEQ2FsbBIKCgJpZBgBIAEoBBIuCgdyZXF1ZXN0GAIgASgLMh0uZmxvdGlsbGEubWVzaC52MS5DYWxsUmVxdWVzdCJGCgZBbnN3ZXISCgoCaWQYASABKAQSMAoIcmVzcG9uc2UYAiABKAsyHi5mbG90aWxsYS5tZXNoLnYxLkNhbGxSZXNwb25zZSIuCgtDYWxsUmVxdWVzdBIOCgZtZXRob2QYASABKAkSDwoHcGF5bG9hZBgCIAEoDCJPCgxDYWxsUmVzcG9uc2USDwoHcGF5bG9hZBgBIAEoDBIuCgdmYWlsdXJlGAIgASgLMh0uZmxvdGlsbGEubWVzaC52MS5DYWxsRmFpbHVyZSIsCgtDYWxsRmFpbHVyZRIMCgRjb2RlGAEgASgJEg8KB2JlY2F1c2UYAiABKAkiXgoGUm9zdGVyEhUKDWNvbmZpZ3VyYXRpb24YASABKAwSDQoFaW5kZXgYAiABKAQSLgoGY2xhaW1zGAMgAygLMh4uZmxvdGlsbGEubWVzaC52MS5BZGRyZXNzQ2xhaW0iOAoHUHJvcG9zZRItCglwcm9wb3NhbHMYASADKAsyGi5mbG90aWxsYS5tZXNoLnYxLlByb3Bvc2FsIi0KCFByb3Bvc2FsEhAKCHNlcXVlbmNlGAEgASgEEg8KB2NvbW1hbmQYAiABKAwiRQoOUHJvcG9zZVJlZnVzZWQSEAoIc2VxdWVuY2UYASABKAQSDAoEY29kZRgCIAEoCRITCgtsZWFkZXJfaGludBgDIAEoCSLJAQoIUHJlc2VuY2USDwoHbm9kZV9pZBgBIAEoCRIMCgR0ZXJtGAIgASgEEg4KBmNvbW1pdBgDIAEoBBIPCgdhcHBsaWVkGAQgASgEEhEKCXBlcnNpc3RlZBgFIAEoBBIUCgxkaWdlc3RfaW5kZXgYBiABKAQSDgoGZGlnZXN0GAcgASgMEgwKBHJvbGUYCCABKAkSHQoVZW50aXRpZXNfZGlnZXN0X2luZGV4GAkgASgEEhcKD2VudGl0aWVzX2RpZ2VzdBgKIAEoDCIeChBSZWFkSW5kZXhSZXF1ZXN0EgoKAmlkGAEgASgEIj8KEVJlYWRJbmRleFJlc3BvbnNlEgoKAmlkGAEgASgEEg0KBWluZGV4GAIgASgEEg8KB3JlZnVzZWQYAyABKAgy4gEKBE1lc2gSRAoEUmFmdBIbLmZsb3RpbGxhLm1lc2gudjEuUmFmdEZyYW1lGhsuZmxvdGlsbGEubWVzaC52MS5SYWZ0RnJhbWUoATABEk0KB0ZvcndhcmQSHi5mbG90aWxsYS5tZXNoLnYxLkZvcndhcmRGcmFtZRoeLmZsb3RpbGxhLm1lc2gudjEuRm9yd2FyZEZyYW1lKAEwARJFCgRDYWxsEh0uZmxvdGlsbGEubWVzaC52MS5DYWxsUmVxdWVzdBoeLmZsb3RpbGxhLm1lc2gudjEuQ2FsbFJlc3BvbnNlYgZwcm90bzM");
 
 /**
  * First frame on every stream, both ways: binds the stream to a cluster, a generation and a store.
@@ -74,6 +74,37 @@ export type Hello = Message<"flotilla.mesh.v1.Hello"> & {
    * @generated from field: string advertise = 11;
    */
   advertise: string;
+
+  /**
+   * last entry that is durable on this store: never runs back
+   *
+   * @generated from field: flotilla.mesh.v1.Position last = 12;
+   */
+  last?: Position | undefined;
+
+  /**
+   * @generated from field: uint64 current_term = 13;
+   */
+  currentTerm: bigint;
+
+  /**
+   * of the newest configuration it knows to be committed
+   *
+   * @generated from field: uint64 configuration_index = 14;
+   */
+  configurationIndex: bigint;
+
+  /**
+   * @generated from field: flotilla.mesh.v1.AddressClaim claim = 15;
+   */
+  claim?: AddressClaim | undefined;
+
+  /**
+   * fingerprint of the options that must be equal on every controller
+   *
+   * @generated from field: bytes shared_options_sha256 = 16;
+   */
+  sharedOptionsSha256: Uint8Array;
 };
 
 /**
@@ -82,6 +113,53 @@ export type Hello = Message<"flotilla.mesh.v1.Hello"> & {
  */
 export const HelloSchema: GenMessage<Hello> = /*@__PURE__*/
   messageDesc(file_mesh, 0);
+
+/**
+ * Where a member says it is reached; carried by others too, so it is signed with the member's pinned key.
+ *
+ * @generated from message flotilla.mesh.v1.AddressClaim
+ */
+export type AddressClaim = Message<"flotilla.mesh.v1.AddressClaim"> & {
+  /**
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * host:port of the mesh
+   *
+   * @generated from field: string address = 2;
+   */
+  address: string;
+
+  /**
+   * a later one replaces an earlier one
+   *
+   * @generated from field: uint64 issued_at_ms = 3;
+   */
+  issuedAtMs: bigint;
+
+  /**
+   * DER; its SHA-256 is the pin in the member record
+   *
+   * @generated from field: bytes public_key_spki = 4;
+   */
+  publicKeySpki: Uint8Array;
+
+  /**
+   * over the claim without this field
+   *
+   * @generated from field: bytes signature = 5;
+   */
+  signature: Uint8Array;
+};
+
+/**
+ * Describes the message flotilla.mesh.v1.AddressClaim.
+ * Use `create(AddressClaimSchema)` to create a new message.
+ */
+export const AddressClaimSchema: GenMessage<AddressClaim> = /*@__PURE__*/
+  messageDesc(file_mesh, 1);
 
 /**
  * @generated from message flotilla.mesh.v1.ApiAddress
@@ -110,7 +188,7 @@ export type ApiAddress = Message<"flotilla.mesh.v1.ApiAddress"> & {
  * Use `create(ApiAddressSchema)` to create a new message.
  */
 export const ApiAddressSchema: GenMessage<ApiAddress> = /*@__PURE__*/
-  messageDesc(file_mesh, 1);
+  messageDesc(file_mesh, 2);
 
 /**
  * @generated from message flotilla.mesh.v1.RaftFrame
@@ -139,7 +217,7 @@ export type RaftFrame = Message<"flotilla.mesh.v1.RaftFrame"> & {
  * Use `create(RaftFrameSchema)` to create a new message.
  */
 export const RaftFrameSchema: GenMessage<RaftFrame> = /*@__PURE__*/
-  messageDesc(file_mesh, 2);
+  messageDesc(file_mesh, 3);
 
 /**
  * @generated from message flotilla.mesh.v1.Position
@@ -161,7 +239,7 @@ export type Position = Message<"flotilla.mesh.v1.Position"> & {
  * Use `create(PositionSchema)` to create a new message.
  */
 export const PositionSchema: GenMessage<Position> = /*@__PURE__*/
-  messageDesc(file_mesh, 3);
+  messageDesc(file_mesh, 4);
 
 /**
  * @generated from message flotilla.mesh.v1.RaftMessage
@@ -243,7 +321,7 @@ export type RaftMessage = Message<"flotilla.mesh.v1.RaftMessage"> & {
  * Use `create(RaftMessageSchema)` to create a new message.
  */
 export const RaftMessageSchema: GenMessage<RaftMessage> = /*@__PURE__*/
-  messageDesc(file_mesh, 4);
+  messageDesc(file_mesh, 5);
 
 /**
  * @generated from message flotilla.mesh.v1.VoteRequest
@@ -270,7 +348,7 @@ export type VoteRequest = Message<"flotilla.mesh.v1.VoteRequest"> & {
  * Use `create(VoteRequestSchema)` to create a new message.
  */
 export const VoteRequestSchema: GenMessage<VoteRequest> = /*@__PURE__*/
-  messageDesc(file_mesh, 5);
+  messageDesc(file_mesh, 6);
 
 /**
  * @generated from message flotilla.mesh.v1.VoteResponse
@@ -292,7 +370,7 @@ export type VoteResponse = Message<"flotilla.mesh.v1.VoteResponse"> & {
  * Use `create(VoteResponseSchema)` to create a new message.
  */
 export const VoteResponseSchema: GenMessage<VoteResponse> = /*@__PURE__*/
-  messageDesc(file_mesh, 6);
+  messageDesc(file_mesh, 7);
 
 /**
  * @generated from message flotilla.mesh.v1.AppendRequest
@@ -321,7 +399,7 @@ export type AppendRequest = Message<"flotilla.mesh.v1.AppendRequest"> & {
  * Use `create(AppendRequestSchema)` to create a new message.
  */
 export const AppendRequestSchema: GenMessage<AppendRequest> = /*@__PURE__*/
-  messageDesc(file_mesh, 7);
+  messageDesc(file_mesh, 8);
 
 /**
  * @generated from message flotilla.mesh.v1.AppendResponse
@@ -359,7 +437,7 @@ export type AppendResponse = Message<"flotilla.mesh.v1.AppendResponse"> & {
  * Use `create(AppendResponseSchema)` to create a new message.
  */
 export const AppendResponseSchema: GenMessage<AppendResponse> = /*@__PURE__*/
-  messageDesc(file_mesh, 8);
+  messageDesc(file_mesh, 9);
 
 /**
  * @generated from message flotilla.mesh.v1.HeartbeatRequest
@@ -381,7 +459,7 @@ export type HeartbeatRequest = Message<"flotilla.mesh.v1.HeartbeatRequest"> & {
  * Use `create(HeartbeatRequestSchema)` to create a new message.
  */
 export const HeartbeatRequestSchema: GenMessage<HeartbeatRequest> = /*@__PURE__*/
-  messageDesc(file_mesh, 9);
+  messageDesc(file_mesh, 10);
 
 /**
  * @generated from message flotilla.mesh.v1.HeartbeatResponse
@@ -403,7 +481,7 @@ export type HeartbeatResponse = Message<"flotilla.mesh.v1.HeartbeatResponse"> & 
  * Use `create(HeartbeatResponseSchema)` to create a new message.
  */
 export const HeartbeatResponseSchema: GenMessage<HeartbeatResponse> = /*@__PURE__*/
-  messageDesc(file_mesh, 10);
+  messageDesc(file_mesh, 11);
 
 /**
  * The commit index has moved; not answered. A heartbeat says the same again, so a lost one does no harm.
@@ -422,7 +500,7 @@ export type CommitNotice = Message<"flotilla.mesh.v1.CommitNotice"> & {
  * Use `create(CommitNoticeSchema)` to create a new message.
  */
 export const CommitNoticeSchema: GenMessage<CommitNotice> = /*@__PURE__*/
-  messageDesc(file_mesh, 11);
+  messageDesc(file_mesh, 12);
 
 /**
  * @generated from message flotilla.mesh.v1.TimeoutNow
@@ -435,7 +513,7 @@ export type TimeoutNow = Message<"flotilla.mesh.v1.TimeoutNow"> & {
  * Use `create(TimeoutNowSchema)` to create a new message.
  */
 export const TimeoutNowSchema: GenMessage<TimeoutNow> = /*@__PURE__*/
-  messageDesc(file_mesh, 12);
+  messageDesc(file_mesh, 13);
 
 /**
  * A snapshot travels as checked chunks; it is installed only when the last one has arrived and the whole checks out.
@@ -499,7 +577,7 @@ export type SnapshotChunk = Message<"flotilla.mesh.v1.SnapshotChunk"> & {
  * Use `create(SnapshotChunkSchema)` to create a new message.
  */
 export const SnapshotChunkSchema: GenMessage<SnapshotChunk> = /*@__PURE__*/
-  messageDesc(file_mesh, 13);
+  messageDesc(file_mesh, 14);
 
 /**
  * @generated from message flotilla.mesh.v1.SnapshotAck
@@ -528,7 +606,7 @@ export type SnapshotAck = Message<"flotilla.mesh.v1.SnapshotAck"> & {
  * Use `create(SnapshotAckSchema)` to create a new message.
  */
 export const SnapshotAckSchema: GenMessage<SnapshotAck> = /*@__PURE__*/
-  messageDesc(file_mesh, 14);
+  messageDesc(file_mesh, 15);
 
 /**
  * @generated from message flotilla.mesh.v1.ForwardFrame
@@ -573,6 +651,30 @@ export type ForwardFrame = Message<"flotilla.mesh.v1.ForwardFrame"> & {
      */
     value: ReadIndexResponse;
     case: "readIndexResponse";
+  } | {
+    /**
+     * @generated from field: flotilla.mesh.v1.Note note = 7;
+     */
+    value: Note;
+    case: "note";
+  } | {
+    /**
+     * @generated from field: flotilla.mesh.v1.Call call = 8;
+     */
+    value: Call;
+    case: "call";
+  } | {
+    /**
+     * @generated from field: flotilla.mesh.v1.Answer answer = 9;
+     */
+    value: Answer;
+    case: "answer";
+  } | {
+    /**
+     * @generated from field: flotilla.mesh.v1.Roster roster = 10;
+     */
+    value: Roster;
+    case: "roster";
   } | { case: undefined; value?: undefined };
 };
 
@@ -581,7 +683,177 @@ export type ForwardFrame = Message<"flotilla.mesh.v1.ForwardFrame"> & {
  * Use `create(ForwardFrameSchema)` to create a new message.
  */
 export const ForwardFrameSchema: GenMessage<ForwardFrame> = /*@__PURE__*/
-  messageDesc(file_mesh, 15);
+  messageDesc(file_mesh, 16);
+
+/**
+ * Between the main threads of two members. Lost without a word when there is no room.
+ *
+ * @generated from message flotilla.mesh.v1.Note
+ */
+export type Note = Message<"flotilla.mesh.v1.Note"> & {
+  /**
+   * @generated from field: string topic = 1;
+   */
+  topic: string;
+
+  /**
+   * @generated from field: bytes payload = 2;
+   */
+  payload: Uint8Array;
+};
+
+/**
+ * Describes the message flotilla.mesh.v1.Note.
+ * Use `create(NoteSchema)` to create a new message.
+ */
+export const NoteSchema: GenMessage<Note> = /*@__PURE__*/
+  messageDesc(file_mesh, 17);
+
+/**
+ * @generated from message flotilla.mesh.v1.Call
+ */
+export type Call = Message<"flotilla.mesh.v1.Call"> & {
+  /**
+   * the caller's; comes back with the answer
+   *
+   * @generated from field: uint64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * @generated from field: flotilla.mesh.v1.CallRequest request = 2;
+   */
+  request?: CallRequest | undefined;
+};
+
+/**
+ * Describes the message flotilla.mesh.v1.Call.
+ * Use `create(CallSchema)` to create a new message.
+ */
+export const CallSchema: GenMessage<Call> = /*@__PURE__*/
+  messageDesc(file_mesh, 18);
+
+/**
+ * @generated from message flotilla.mesh.v1.Answer
+ */
+export type Answer = Message<"flotilla.mesh.v1.Answer"> & {
+  /**
+   * @generated from field: uint64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * @generated from field: flotilla.mesh.v1.CallResponse response = 2;
+   */
+  response?: CallResponse | undefined;
+};
+
+/**
+ * Describes the message flotilla.mesh.v1.Answer.
+ * Use `create(AnswerSchema)` to create a new message.
+ */
+export const AnswerSchema: GenMessage<Answer> = /*@__PURE__*/
+  messageDesc(file_mesh, 19);
+
+/**
+ * @generated from message flotilla.mesh.v1.CallRequest
+ */
+export type CallRequest = Message<"flotilla.mesh.v1.CallRequest"> & {
+  /**
+   * @generated from field: string method = 1;
+   */
+  method: string;
+
+  /**
+   * @generated from field: bytes payload = 2;
+   */
+  payload: Uint8Array;
+};
+
+/**
+ * Describes the message flotilla.mesh.v1.CallRequest.
+ * Use `create(CallRequestSchema)` to create a new message.
+ */
+export const CallRequestSchema: GenMessage<CallRequest> = /*@__PURE__*/
+  messageDesc(file_mesh, 20);
+
+/**
+ * @generated from message flotilla.mesh.v1.CallResponse
+ */
+export type CallResponse = Message<"flotilla.mesh.v1.CallResponse"> & {
+  /**
+   * @generated from field: bytes payload = 1;
+   */
+  payload: Uint8Array;
+
+  /**
+   * @generated from field: flotilla.mesh.v1.CallFailure failure = 2;
+   */
+  failure?: CallFailure | undefined;
+};
+
+/**
+ * Describes the message flotilla.mesh.v1.CallResponse.
+ * Use `create(CallResponseSchema)` to create a new message.
+ */
+export const CallResponseSchema: GenMessage<CallResponse> = /*@__PURE__*/
+  messageDesc(file_mesh, 21);
+
+/**
+ * @generated from message flotilla.mesh.v1.CallFailure
+ */
+export type CallFailure = Message<"flotilla.mesh.v1.CallFailure"> & {
+  /**
+   * of the table of problems
+   *
+   * @generated from field: string code = 1;
+   */
+  code: string;
+
+  /**
+   * @generated from field: string because = 2;
+   */
+  because: string;
+};
+
+/**
+ * Describes the message flotilla.mesh.v1.CallFailure.
+ * Use `create(CallFailureSchema)` to create a new message.
+ */
+export const CallFailureSchema: GenMessage<CallFailure> = /*@__PURE__*/
+  messageDesc(file_mesh, 22);
+
+/**
+ * Who the members are, as the sender knows to be committed: a member that has fallen behind learns from it whom to
+ * let in before its own log says so.
+ *
+ * @generated from message flotilla.mesh.v1.Roster
+ */
+export type Roster = Message<"flotilla.mesh.v1.Roster"> & {
+  /**
+   * membership.v1.Configuration
+   *
+   * @generated from field: bytes configuration = 1;
+   */
+  configuration: Uint8Array;
+
+  /**
+   * @generated from field: uint64 index = 2;
+   */
+  index: bigint;
+
+  /**
+   * @generated from field: repeated flotilla.mesh.v1.AddressClaim claims = 3;
+   */
+  claims: AddressClaim[];
+};
+
+/**
+ * Describes the message flotilla.mesh.v1.Roster.
+ * Use `create(RosterSchema)` to create a new message.
+ */
+export const RosterSchema: GenMessage<Roster> = /*@__PURE__*/
+  messageDesc(file_mesh, 23);
 
 /**
  * @generated from message flotilla.mesh.v1.Propose
@@ -598,7 +870,7 @@ export type Propose = Message<"flotilla.mesh.v1.Propose"> & {
  * Use `create(ProposeSchema)` to create a new message.
  */
 export const ProposeSchema: GenMessage<Propose> = /*@__PURE__*/
-  messageDesc(file_mesh, 16);
+  messageDesc(file_mesh, 24);
 
 /**
  * @generated from message flotilla.mesh.v1.Proposal
@@ -620,7 +892,7 @@ export type Proposal = Message<"flotilla.mesh.v1.Proposal"> & {
  * Use `create(ProposalSchema)` to create a new message.
  */
 export const ProposalSchema: GenMessage<Proposal> = /*@__PURE__*/
-  messageDesc(file_mesh, 17);
+  messageDesc(file_mesh, 25);
 
 /**
  * @generated from message flotilla.mesh.v1.ProposeRefused
@@ -649,7 +921,7 @@ export type ProposeRefused = Message<"flotilla.mesh.v1.ProposeRefused"> & {
  * Use `create(ProposeRefusedSchema)` to create a new message.
  */
 export const ProposeRefusedSchema: GenMessage<ProposeRefused> = /*@__PURE__*/
-  messageDesc(file_mesh, 18);
+  messageDesc(file_mesh, 26);
 
 /**
  * Sent at least every second by each member to every other: what status and controllers lists show live.
@@ -713,7 +985,7 @@ export type Presence = Message<"flotilla.mesh.v1.Presence"> & {
  * Use `create(PresenceSchema)` to create a new message.
  */
 export const PresenceSchema: GenMessage<Presence> = /*@__PURE__*/
-  messageDesc(file_mesh, 19);
+  messageDesc(file_mesh, 27);
 
 /**
  * @generated from message flotilla.mesh.v1.ReadIndexRequest
@@ -730,7 +1002,7 @@ export type ReadIndexRequest = Message<"flotilla.mesh.v1.ReadIndexRequest"> & {
  * Use `create(ReadIndexRequestSchema)` to create a new message.
  */
 export const ReadIndexRequestSchema: GenMessage<ReadIndexRequest> = /*@__PURE__*/
-  messageDesc(file_mesh, 20);
+  messageDesc(file_mesh, 28);
 
 /**
  * @generated from message flotilla.mesh.v1.ReadIndexResponse
@@ -757,7 +1029,7 @@ export type ReadIndexResponse = Message<"flotilla.mesh.v1.ReadIndexResponse"> & 
  * Use `create(ReadIndexResponseSchema)` to create a new message.
  */
 export const ReadIndexResponseSchema: GenMessage<ReadIndexResponse> = /*@__PURE__*/
-  messageDesc(file_mesh, 21);
+  messageDesc(file_mesh, 29);
 
 /**
  * @generated from service flotilla.mesh.v1.Mesh
@@ -782,6 +1054,17 @@ export const Mesh: GenService<{
     methodKind: "bidi_streaming";
     input: typeof ForwardFrameSchema;
     output: typeof ForwardFrameSchema;
+  },
+  /**
+   * One request, one answer, for a controller that is no member (yet, or with this disk): it proves a controller's
+   * certificate of this cluster's CA, and nothing more.
+   *
+   * @generated from rpc flotilla.mesh.v1.Mesh.Call
+   */
+  call: {
+    methodKind: "unary";
+    input: typeof CallRequestSchema;
+    output: typeof CallResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_mesh, 0);

@@ -6,17 +6,19 @@ import type { Clock } from '../lib/clock.ts'
 import { Problem } from '../lib/problems.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
 import type { AppliedEntry, Machine } from '../ports/machine.ts'
+import type { PeerChannel } from '../ports/peer-channel.ts'
 import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
 import type { Entry, Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import { ApplyQueue } from './apply-queue.ts'
 import { DIGEST_INTERVAL_ENTRIES, DigestRing } from './digest-ring.ts'
-import type { HostEvent, HostStatus, MachineProgress, MainLink } from './link.ts'
+import type { HostEvent, HostStatus, MachineProgress, MainLink, PeerStatus } from './link.ts'
 import { LogRetention } from './log-retention.ts'
 import type { RetentionOptions } from './log-retention.ts'
 import { LogThrottle } from './log.ts'
 import type { Log } from './log.ts'
 import { memberViews } from './member-views.ts'
 import type { SelfDescription } from './member-views.ts'
+import { PeerDesk } from './peer-desk.ts'
 import { ProposalDesk } from './proposal-desk.ts'
 import type { ProposalDeskOptions } from './proposal-desk.ts'
 import { ReadRounds } from './read-rounds.ts'
@@ -59,6 +61,13 @@ export interface Alarm {
   readonly text: string
 }
 
+/** From the moment it is appended (Raft paper 6). */
+export interface ConfigurationInForce {
+  readonly record: ConfigurationRecord
+  readonly index: Index
+  readonly isCommitted: boolean
+}
+
 export interface GatewayStatus {
   readonly role: Role
   readonly term: Term
@@ -87,6 +96,8 @@ const nothingHeard: HostStatus = {
   commit: 0,
   last: 0,
   configuration: new Uint8Array(0),
+  configurationIndex: 0,
+  isConfigurationCommitted: false,
   peers: [],
 }
 
@@ -102,6 +113,7 @@ export class Gateway implements Proposer, ClusterView {
   readonly #reads: ReadRounds
   readonly #snapshots: SnapshotDesk
   readonly #applyQueue: ApplyQueue
+  readonly #peers: PeerDesk
   readonly #retention: LogRetention
   readonly #digests = new DigestRing()
   readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 256 })
@@ -138,6 +150,10 @@ export class Gateway implements Proposer, ClusterView {
       ask: (id) => link.post({ type: 'readIndex', id }),
     })
     this.#snapshots = new SnapshotDesk(machine, link)
+    this.#peers = new PeerDesk(
+      (command) => link.post(command),
+      (method, err) => parts.log.error({ method, err }, 'a call of a peer failed'),
+    )
     this.#retention = new LogRetention(options.retention)
     this.#applyQueue = new ApplyQueue({
       machine,
@@ -163,6 +179,11 @@ export class Gateway implements Proposer, ClusterView {
 
   get clusterId(): string {
     return this.#options.clusterId
+  }
+
+  /** To the main threads of the other controllers. */
+  get peers(): PeerChannel {
+    return this.#peers
   }
 
   get generation(): number {
@@ -218,6 +239,17 @@ export class Gateway implements Proposer, ClusterView {
     const ageMs = this.#parts.clock.monotonicMs() - this.#statusAtMs
     const { self } = this.#options
     return memberViews(this.#configuration, this.#status, ageMs, self, this.#progress())
+  }
+
+  /** The configuration in force here; the record is the caller's to clone before changing it. */
+  configuration(): ConfigurationInForce {
+    const { configurationIndex: index, isConfigurationCommitted: isCommitted } = this.#status
+    return { record: this.#configuration, index, isCommitted }
+  }
+
+  /** The members other than this one as the mesh sees them, sorted by id. */
+  peerStatuses(): readonly PeerStatus[] {
+    return this.#status.peers
   }
 
   leaderId(): NodeId | null {
@@ -311,6 +343,12 @@ export class Gateway implements Proposer, ClusterView {
         break
       case 'restore':
         void this.#restore(event.id)
+        break
+      case 'note':
+      case 'called':
+      case 'callAnswered':
+      case 'link':
+        this.#peers.handle(event)
         break
       case 'log':
         this.#parts.log[event.level](event.fields, event.message)
@@ -459,6 +497,7 @@ export class Gateway implements Proposer, ClusterView {
     this.#proposals.close()
     this.#reads.abandon()
     this.#snapshots.close()
+    this.#peers.close()
     for (const resolve of this.#requests.values()) resolve('this controller is stopping')
     this.#requests.clear()
   }

@@ -2,6 +2,7 @@ import { status } from '@grpc/grpc-js'
 
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import type { Hello } from '../../proto/gen/mesh_pb.ts'
+import type { PeerCaller } from '../ports/peer-channel.ts'
 import { leafControllerId, parseCertificate } from '../pki/certificate.ts'
 import type { NodeId } from '../raft/types.ts'
 
@@ -105,6 +106,28 @@ export function judgePeer(claim: PeerClaim, roster: Roster): Verdict {
   return judgeHello(claim.hello, member, roster) ?? { ok: true, id, leafPem: leaf.pem }
 }
 
+/**
+ * A controller that asks outside the streams: its certificate alone is judged, membership is not. A member's streams are
+ * judged by {@link judgePeer}.
+ */
+export function judgeCaller(
+  leafDer: Uint8Array | null,
+  roster: Roster,
+): { readonly ok: true; readonly caller: PeerCaller } | (Verdict & { readonly ok: false }) {
+  if (leafDer === null) {
+    return refuse('no-certificate', null, 'it presented no certificate of the cluster CA')
+  }
+  try {
+    const leaf = parseCertificate(leafDer)
+    const id = leafControllerId(leaf, roster.trustDomain)
+    const { publicKeySha256, pem } = leaf
+    return { ok: true, caller: { id, publicKeySha256, leafPem: pem, isMember: false } }
+  } catch (error) {
+    const detail = error instanceof Error ? error.message : 'it cannot be read'
+    return refuse('wrong-identity', null, `its certificate names no controller: ${brief(detail)}`)
+  }
+}
+
 function judgeHello(hello: Hello, member: Member, roster: Roster): Verdict | null {
   const id = member.id
   if (isTooLarge(hello)) {
@@ -148,7 +171,11 @@ const STATUS: Readonly<Record<RefusalReason, status>> = {
   'hello-too-large': status.INVALID_ARGUMENT,
 }
 
-function refuse(reason: RefusalReason, id: NodeId | null, because: string): Verdict {
+function refuse(
+  reason: RefusalReason,
+  id: NodeId | null,
+  because: string,
+): Verdict & { readonly ok: false } {
   return { ok: false, reason, status: STATUS[reason], id, because }
 }
 

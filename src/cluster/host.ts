@@ -29,6 +29,7 @@ import type { Log } from './log.ts'
 import type { RaftContent } from './message-codec.ts'
 import type { MeshIdentity } from './mesh-service.ts'
 import { Mesh } from './mesh.ts'
+import { PeerFrames } from './peer-frames.ts'
 import { encodePresence, decodePresence, roleToShow } from './presence.ts'
 import { unpackProposals } from './proposal-codec.ts'
 import { SnapshotReceiver } from './snapshot-receiver.ts'
@@ -85,6 +86,7 @@ export class RaftHost {
   readonly #node: RaftNode
   readonly #mesh: Mesh
   readonly #forwarding: Forwarding
+  readonly #peerFrames: PeerFrames
   readonly #sender: SnapshotSender
   readonly #receiver: SnapshotReceiver
   readonly #presences = new Map<NodeId, PresenceStatus>()
@@ -129,6 +131,12 @@ export class RaftHost {
       },
     })
     this.#forwarding = this.#makeForwarding()
+    this.#peerFrames = new PeerFrames({
+      forward: (to, frame) => this.#mesh.forward(to, frame),
+      answer: (to, frame) => this.#mesh.answer(to, frame),
+      callerOf: (id) => this.#mesh.callerOf(id),
+      post: (event) => parts.link.post(event),
+    })
     this.#sender = this.#makeSender()
     this.#receiver = this.#makeReceiver()
     parts.link.onMessage = (command) => this.#onCommand(command)
@@ -192,6 +200,7 @@ export class RaftHost {
       {
         onRaft: (from, content) => this.#onRaft(from, content),
         onForward: (from, frame, isAnswer) => this.#onForward(from, frame, isAnswer),
+        onCall: (caller, request, answer) => this.#peerFrames.onStranger(caller, request, answer),
         onLink: (to, isReady) => this.#onLink(to, isReady),
         onPeers: () => this.#planStatus(),
       },
@@ -294,6 +303,11 @@ export class RaftHost {
       case 'restored':
         this.#receiver.onRestored(command.id)
         break
+      case 'note':
+      case 'call':
+      case 'answerCall':
+        this.#peerFrames.onCommand(command)
+        break
       case 'stop':
         void this.#stop()
         break
@@ -345,17 +359,29 @@ export class RaftHost {
   }
 
   #onForward(from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean): void {
-    if (frame.case === 'presence') this.#presences.set(from, decodePresence(frame.value))
-    else this.#forwarding.onFrame(from, frame, isAnswer)
+    switch (frame.case) {
+      case 'presence':
+        this.#presences.set(from, decodePresence(frame.value))
+        break
+      case 'note':
+      case 'call':
+      case 'answer':
+        this.#peerFrames.onFrame(from, frame, isAnswer)
+        break
+      default:
+        this.#forwarding.onFrame(from, frame, isAnswer)
+    }
   }
 
   #onLink(to: NodeId, isReady: boolean): void {
     this.#planStatus()
+    this.#parts.link.post({ type: 'link', peer: to, isReady })
     if (isReady) {
       this.#mesh.forward(to, this.#presenceFrame())
       return
     }
     this.#forwarding.onLinkLost(to)
+    this.#peerFrames.onLinkLost(to)
     this.#sender.onLinkLost(to)
     this.#receiver.onSenderLost(to)
     this.#node.unreachable(to)
@@ -424,6 +450,8 @@ export class RaftHost {
       commit: full.commit,
       last: full.last.index,
       configuration: this.#configuration,
+      configurationIndex: full.configurationIndex,
+      isConfigurationCommitted: full.isConfigurationCommitted,
       peers: this.#mesh.peers().map(({ id, address, isConnected, silentMs, hello, leafPem }) => ({
         id,
         address,

@@ -1,3 +1,4 @@
+import type { PeerCaller } from '../ports/peer-channel.ts'
 import type { Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import type { Log, LogLevel } from './log.ts'
 
@@ -49,7 +50,32 @@ export type HostCommand =
     }
   | { readonly type: 'receiveFailed'; readonly id: number; readonly because: string }
   | { readonly type: 'restored'; readonly id: number }
+  | {
+      readonly type: 'note'
+      readonly to: NodeId
+      readonly topic: string
+      readonly payload: Uint8Array
+    }
+  | {
+      readonly type: 'call'
+      readonly id: number
+      readonly to: NodeId
+      readonly method: string
+      readonly payload: Uint8Array
+    }
+  | {
+      readonly type: 'answerCall'
+      readonly ticket: number
+      readonly payload: Uint8Array
+      readonly failure: CallFailure | null
+    }
   | { readonly type: 'stop' }
+
+/** A problem as it crosses between controllers. */
+export interface CallFailure {
+  readonly code: string
+  readonly because: string
+}
 
 /** How far main has got, as it is told to peers. Digests are hex; empty when there is none yet. */
 export interface MachineProgress {
@@ -87,6 +113,28 @@ export type HostEvent =
   /** The core has taken the received snapshot: make it the live state, then answer `restored`. */
   | { readonly type: 'restore'; readonly id: number }
   | {
+      readonly type: 'note'
+      readonly from: NodeId
+      readonly topic: string
+      readonly payload: Uint8Array
+    }
+  /** Answered by `answerCall` with the same ticket. */
+  | {
+      readonly type: 'called'
+      readonly ticket: number
+      readonly caller: PeerCaller
+      readonly method: string
+      readonly payload: Uint8Array
+    }
+  | {
+      readonly type: 'callAnswered'
+      readonly id: number
+      readonly payload: Uint8Array
+      readonly failure: CallFailure | null
+    }
+  /** The streams that this member dials to a peer have come to stand, or have ended. */
+  | { readonly type: 'link'; readonly peer: NodeId; readonly isReady: boolean }
+  | {
       readonly type: 'log'
       readonly level: LogLevel
       readonly fields: object
@@ -107,6 +155,8 @@ export interface HostStatus {
   readonly last: Index
   /** membership.v1.Configuration in force, encoded. */
   readonly configuration: Uint8Array
+  readonly configurationIndex: Index
+  readonly isConfigurationCommitted: boolean
   /** Sorted by id; without this member itself. */
   readonly peers: readonly PeerStatus[]
 }

@@ -1,7 +1,9 @@
 import { Server, status as Status } from '@grpc/grpc-js'
-import type { ServerDuplexStream } from '@grpc/grpc-js'
+import type { sendUnaryData, ServerDuplexStream, ServerUnaryCall } from '@grpc/grpc-js'
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
-import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
+import { CallRequestSchema, CallResponseSchema } from '../../proto/gen/mesh_pb.ts'
+import type { CallRequest, CallResponse, ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
 import { present } from '../lib/assert.ts'
 import type { NodeId } from '../raft/types.ts'
 import type { Verdict } from './handshake.ts'
@@ -23,12 +25,19 @@ export interface MeshServerParts {
   readonly onHeard: (from: NodeId) => void
   readonly onRaft: (from: NodeId, content: RaftContent) => void
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame']) => void
+  /** A single call, whose caller has proven the certificate and nothing else. */
+  readonly onCall: (
+    leafDer: Uint8Array | null,
+    request: CallRequest,
+    answer: (response: CallResponse) => void,
+  ) => void
   /** One of the caller's streams has ended. */
   readonly onGone: (from: NodeId) => void
 }
 
-type Kind = keyof typeof meshService
+type Kind = 'raft' | 'forward'
 type FrameCall = ServerDuplexStream<Buffer, Buffer>
+type UnaryCall = ServerUnaryCall<Buffer, Buffer>
 
 interface Inbound {
   readonly kind: Kind
@@ -59,6 +68,7 @@ export class MeshServer {
     this.#server.addService(meshService, {
       raft: (call: FrameCall) => this.#accept('raft', call),
       forward: (call: FrameCall) => this.#accept('forward', call),
+      call: (call: UnaryCall, done: sendUnaryData<Buffer>) => this.#onCall(call, done),
     })
   }
 
@@ -85,6 +95,11 @@ export class MeshServer {
 
   hasCaller(id: NodeId): boolean {
     return this.#bound.raft.has(id) && this.#bound.forward.has(id)
+  }
+
+  /** The leaf that a caller's standing streams have proven; null when it has none. */
+  leafOf(id: NodeId): Uint8Array | null {
+    return this.#bound.forward.get(id)?.leafDer ?? null
   }
 
   /** Answers on the stream that the peer dialled. @returns false when it has none or its queue is full. */
@@ -135,6 +150,18 @@ export class MeshServer {
       over()
       if (call.writable) call.end()
     })
+  }
+
+  #onCall(call: UnaryCall, done: sendUnaryData<Buffer>): void {
+    const leafDer = call.getAuthContext().sslPeerCertificate?.raw ?? null
+    const answer = (response: CallResponse): void =>
+      done(null, Buffer.from(toBinary(CallResponseSchema, response)))
+    try {
+      this.#parts.onCall(leafDer, fromBinary(CallRequestSchema, call.request), answer)
+    } catch {
+      const failure = { code: 'COULD_NOT_VALIDATE', because: 'the request cannot be read' }
+      answer(create(CallResponseSchema, { failure }))
+    }
   }
 
   #onFrame(inbound: Inbound, bytes: Buffer): void {

@@ -22,12 +22,12 @@ export interface MeshIdentity {
 /** Frames are encoded and decoded by the mesh itself: it counts their bytes and answers for malformed ones. */
 type FrameMethod = MethodDefinition<Buffer, Buffer>
 
-function frameMethod(name: string): FrameMethod {
+function frameMethod(name: string, isStream: boolean): FrameMethod {
   const asIs = (bytes: Buffer): Buffer => bytes
   return {
     path: `/flotilla.mesh.v1.Mesh/${name}`,
-    requestStream: true,
-    responseStream: true,
+    requestStream: isStream,
+    responseStream: isStream,
     requestSerialize: asIs,
     requestDeserialize: asIs,
     responseSerialize: asIs,
@@ -36,8 +36,9 @@ function frameMethod(name: string): FrameMethod {
 }
 
 export const meshService = {
-  raft: frameMethod('Raft'),
-  forward: frameMethod('Forward'),
+  raft: frameMethod('Raft', true),
+  forward: frameMethod('Forward', true),
+  call: frameMethod('Call', false),
 } as const
 
 const keepalive: ChannelOptions = {

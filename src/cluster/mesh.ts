@@ -3,11 +3,22 @@ import type { SecureContext } from 'node:tls'
 import { logVerbosity, setLogVerbosity, status as Status } from '@grpc/grpc-js'
 
 import type { Member } from '../../proto/gen/membership_pb.ts'
-import type { ForwardFrame, Hello, SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
+import { create } from '@bufbuild/protobuf'
+
+import { CallResponseSchema } from '../../proto/gen/mesh_pb.ts'
+import type {
+  CallRequest,
+  CallResponse,
+  ForwardFrame,
+  Hello,
+  SnapshotAck,
+  SnapshotChunk,
+} from '../../proto/gen/mesh_pb.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import type { Message, NodeId, Term, Transport } from '../raft/types.ts'
-import { judgePeer } from './handshake.ts'
+import type { PeerCaller } from '../ports/peer-channel.ts'
+import { judgeCaller, judgePeer } from './handshake.ts'
 import type { Roster, Verdict } from './handshake.ts'
 import { LogThrottle } from './log.ts'
 import type { Log } from './log.ts'
@@ -54,6 +65,12 @@ export interface MeshEvents {
   readonly onRaft: (from: NodeId, content: RaftContent) => void
   /** `isAnswer`: it came back on the stream that this member dialled. */
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean) => void
+  /** A controller that need not be a member asks something, outside the streams. */
+  readonly onCall: (
+    caller: PeerCaller,
+    request: CallRequest,
+    answer: (response: CallResponse) => void,
+  ) => void
   /** The dialled streams to a peer stand, or have ended: what was forwarded before may be lost. */
   readonly onLink: (to: NodeId, isReady: boolean) => void
   /** `connected` of some peer may have changed. */
@@ -127,6 +144,7 @@ export class Mesh implements Transport {
       onHeard: (from) => this.#heard(from),
       onRaft: events.onRaft,
       onForward: (from, frame) => events.onForward(from, frame, false),
+      onCall: (leafDer, request, answer) => this.#onCall(leafDer, request, answer),
       onGone: () => this.#review(),
     })
   }
@@ -220,6 +238,29 @@ export class Mesh implements Transport {
     if (!this.#server.answer(to, encodeForward(frame), this.#forwardQueueBytesMax)) {
       this.#server.drop(to, Status.RESOURCE_EXHAUSTED, 'its answers are not read fast enough')
     }
+  }
+
+  /** What the standing stream of a member has proven; null when it has none. */
+  callerOf(id: NodeId): PeerCaller | null {
+    const leafDer = this.#server.leafOf(id)
+    if (leafDer === null) return null
+    const verdict = judgeCaller(leafDer, this.#roster)
+    return verdict.ok ? { ...verdict.caller, isMember: true } : null
+  }
+
+  #onCall(
+    leafDer: Uint8Array | null,
+    request: CallRequest,
+    answer: (response: CallResponse) => void,
+  ): void {
+    const verdict = judgeCaller(leafDer, this.#roster)
+    if (verdict.ok) {
+      this.#events.onCall(verdict.caller, request, answer)
+      return
+    }
+    this.#reportRefusal(verdict, 'a caller')
+    const failure = { code: 'UNAUTHORIZED', because: verdict.because }
+    answer(create(CallResponseSchema, { failure }))
   }
 
   #sendRaftFrame(to: NodeId, frame: Uint8Array, queueBytesMax: number): boolean {

@@ -146,10 +146,35 @@ export const problems = {
     retry: 'later',
     message: 'Leadership could not be transferred',
   },
+  MEMBERSHIP_REFUSED: {
+    http: 409,
+    retry: 'never',
+    message: 'The members of the cluster can not be changed that way',
+  },
+  MEMBERSHIP_BUSY: {
+    http: 409,
+    retry: 'later',
+    message: 'Another change of the members is under way; nothing was changed',
+  },
+  TOLERANCE_REFUSED: {
+    http: 409,
+    retry: 'never',
+    message: 'The change would leave the cluster able to lose fewer controllers than before',
+  },
+  TICKET_REFUSED: { http: 403, retry: 'never', message: 'The ticket is not good for joining' },
+  PEER_UNREACHABLE: {
+    http: 503,
+    retry: 'later',
+    message: 'Another controller that this needs could not be reached',
+  },
   UNHANDLED: { http: 500, retry: 'later', message: 'An unhandled error occurred' },
 } as const satisfies Record<string, ProblemSpec>
 
 export type ProblemCode = keyof typeof problems
+
+export function isProblemCode(text: string): text is ProblemCode {
+  return Object.hasOwn(problems, text)
+}
 
 /** The codes that go over the wire under another one's name, told apart only by status. */
 export const wireCode: Partial<Record<ProblemCode, ProblemCode>> = {

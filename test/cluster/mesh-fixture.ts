@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 
 import { MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { Member } from '../../proto/gen/membership_pb.ts'
-import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
+import { CallResponseSchema, HelloSchema } from '../../proto/gen/mesh_pb.ts'
 import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
@@ -130,6 +130,10 @@ export async function startMesh(
   const events: MeshEvents = {
     onRaft: (from, content) => seen.raft.push({ from, content }),
     onForward: (from, frame, isAnswer) => seen.forward.push({ from, frame, isAnswer }),
+    onCall: (caller, request, answer) => {
+      const payload = new TextEncoder().encode(`${caller.id} asked ${request.method}`)
+      answer(create(CallResponseSchema, { payload }))
+    },
     onLink: (to, isReady) => seen.links.push({ to, isReady }),
     onPeers: () => undefined,
   }

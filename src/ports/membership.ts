@@ -1,0 +1,90 @@
+import type { Index, NodeId } from '../raft/types.ts'
+
+/** What an operator may ask for. Asking for what is already so is done, and changes nothing. */
+export type MembershipChange =
+  /** A caught-up learner becomes a voter. */
+  | { readonly verb: 'promote'; readonly id: NodeId }
+  /** A voter stays as a learner. */
+  | { readonly verb: 'demote'; readonly id: NodeId }
+  /** `isCompromised`: nothing that it knew is honoured any longer, so every session ends. */
+  | { readonly verb: 'remove'; readonly id: NodeId; readonly isCompromised: boolean }
+  /** One joint change: `newId`, a caught-up learner, votes in place of `oldId`, which is removed. */
+  | { readonly verb: 'replace'; readonly oldId: NodeId; readonly newId: NodeId }
+
+/** What a change would do, or has done. */
+export interface ChangePlan {
+  readonly change: MembershipChange
+  /** False: the members are like that already. */
+  readonly isNeeded: boolean
+  readonly votersBefore: readonly NodeId[]
+  readonly votersAfter: readonly NodeId[]
+  /** Voters that may be lost while writes go on: floor((voters - 1) / 2). */
+  readonly toleranceBefore: number
+  readonly toleranceAfter: number
+  /** Sentences worth reading before it is done. */
+  readonly warnings: readonly string[]
+  /** The text that must be typed because the tolerance falls; null when nothing needs to be confirmed. */
+  readonly confirmation: string | null
+}
+
+export interface Invitation {
+  /** The ticket itself: a secret until it is used. */
+  readonly ticket: string
+  readonly id: string
+  readonly expiresAtMs: number
+}
+
+/** What a new controller sends with its ticket. */
+export interface JoinRequest {
+  readonly ticket: string
+  readonly id: NodeId
+  /** PEM, PKCS #10; signed by the key that stays on the new controller. */
+  readonly certificateRequestPem: string
+  /** 16 bytes. */
+  readonly storeId: Uint8Array
+  /** host:port of its mesh. */
+  readonly address: string
+  /** DNS names and IP addresses for its certificate. */
+  readonly hosts: readonly string[]
+  readonly version: string
+  readonly featureLevel: number
+}
+
+/** All that a new controller needs; the same request gets the same answer again. Nothing in it is secret. */
+export interface JoinAnswer {
+  readonly clusterId: string
+  readonly generation: number
+  readonly trustDomain: string
+  /** Leaf first, then the intermediates. */
+  readonly certificatePem: string
+  /** Anchors that peers and clients are verified against. */
+  readonly caPem: string
+  /** membership.v1.Configuration in force, encoded, and its index. */
+  readonly configuration: Uint8Array
+  readonly configurationIndex: Index
+  readonly isVoter: boolean
+  /** UTC ms, to compare clocks with. */
+  readonly nowMs: number
+}
+
+/** Who the members are, changed through any controller: what only the leader can do is handed to it. */
+export interface MembershipControl {
+  /** @throws {Problem} MEMBERSHIP_REFUSED with the reason, NOT_FOUND, CLUSTER_NO_LEADER, PEER_UNREACHABLE. */
+  plan(change: MembershipChange): Promise<ChangePlan>
+  /**
+   * Resolves once the change is committed and no longer joint. Safe to repeat at any point.
+   * @param confirmation what {@link ChangePlan.confirmation} asks for, typed.
+   * @throws {Problem} as `plan`; TOLERANCE_REFUSED without the right confirmation; MEMBERSHIP_BUSY.
+   */
+  change(change: MembershipChange, confirmation: string | null): Promise<ChangePlan>
+  /** @returns who leads afterwards. @throws {Problem} TRANSFER_LEADERSHIP_ERROR, NOT_FOUND, CLUSTER_NO_LEADER. */
+  transferLeadership(target: NodeId | null): Promise<NodeId>
+}
+
+/** Letting new controllers in; any member can. */
+export interface Admission {
+  /** @param lifetimeMs of the ticket, at most 7 days. */
+  invite(options: { readonly isVoter: boolean; readonly lifetimeMs: number }): Promise<Invitation>
+  /** @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED (id taken), COULD_NOT_VALIDATE with the field. */
+  admit(request: JoinRequest): Promise<JoinAnswer>
+}
