@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
-import { formCluster } from '../src/cli/quickstart-form.ts'
+import { formQuickstart } from '../src/cli/quickstart-form.ts'
 import { planQuickstart } from '../src/cli/quickstart-plan.ts'
 import { present } from '../src/lib/assert.ts'
 import { canonicalJson } from '../src/lib/canonical-json.ts'
@@ -36,7 +36,7 @@ async function startFlotilla(dir: string): Promise<Peer> {
   const port = await freePortBlock()
   const plan = planQuickstart(join(dir, 'flotilla'), 3, port)
   mkdirSync(plan.dir, { mode: 0o700 })
-  await formCluster(plan, Date.now())
+  await formQuickstart(plan, Date.now())
   const doors = await freePortBlock()
   const processes = plan.controllers.map(({ id }, at) =>
     spawn(

@@ -1,11 +1,10 @@
 import { clusterFingerprint } from '../config/load.ts'
 import { systemClock } from '../lib/clock.ts'
-import { StoreError } from '../store/errors.ts'
-import { loadConfigOrFail } from './cluster-commands.ts'
+import { loadConfigOrFail } from './cluster-connection.ts'
 import { Controller } from './controller.ts'
 import { preflight } from './controller-check.ts'
 import { createLog } from './controller-log.ts'
-import { CommandFailure, EXIT_DONE, EXIT_FAILED, sentenceOf } from './failure.ts'
+import { CommandFailure, EXIT_DONE, EXIT_FAILED, operatorFailure, sentenceOf } from './failure.ts'
 import { removePidFile, writePidFile } from './pid-file.ts'
 import { programVersion } from './version.ts'
 
@@ -43,7 +42,7 @@ export async function runController(path: string): Promise<void> {
   try {
     controller = await Controller.start({ config, credentials, log, onFatal: end })
   } catch (error) {
-    throw startFailure(error)
+    throw operatorFailure(error)
   }
   writePidFile(path)
   log.info(
@@ -61,13 +60,6 @@ export async function runController(path: string): Promise<void> {
   log.info('controller has stopped')
   // What a library may have left open must not keep a stopped controller from ending.
   process.exit(EXIT_DONE)
-}
-
-/** What the operator can act on becomes one line; the rest is a mistake of ours and keeps its stack. */
-function startFailure(error: unknown): unknown {
-  if (error instanceof StoreError) return new CommandFailure(EXIT_FAILED, error.message, error)
-  const isSystemError = error instanceof Error && 'syscall' in error
-  return isSystemError ? new CommandFailure(EXIT_FAILED, error.message, error) : error
 }
 
 /** SIGTERM or ^C, also when it comes during the start. */

@@ -1,15 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
+import { ADMIN_FILE_NAME } from './admin-file.ts'
+import type { AdminFile } from './admin-file.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from './failure.ts'
 import { runningPid } from './pid-file.ts'
 
 export const LOOPBACK = '127.0.0.1'
 const ROUTER_PORT_OFFSET = 100
 const MESH_PORT_OFFSET = 200
-/** Made within DIR, then moved to its places; admin.json last, as the sign that all of it is there. */
-export const FORMING_NAME = '.forming'
-export const ADMIN_FILE_NAME = 'admin.json'
 
 export interface ControllerPlan {
   readonly id: string
@@ -28,16 +27,6 @@ export interface QuickstartPlan {
   readonly dir: string
   readonly port: number
   readonly controllers: readonly ControllerPlan[]
-}
-
-/** What DIR/admin.json says; scripts rely on it. */
-export interface AdminFile {
-  readonly username: string
-  readonly password: string
-  /** Base URLs, in the order of the ids. */
-  readonly controllers: readonly string[]
-  /** Path of the CA certificate that the URLs are verified against. */
-  readonly ca: string
 }
 
 /** Where everything goes, for N controllers. @throws {CommandFailure} exit 2 when the ports do not fit. */

@@ -21,7 +21,7 @@ import { ControllerProcesses } from './controller-processes.ts'
 import type { ProcessEvent } from './controller-processes.ts'
 import { CommandFailure, EXIT_FAILED } from './failure.ts'
 import { formatTable, printLine, shellWord } from './output.ts'
-import { formCluster } from './quickstart-form.ts'
+import { formQuickstart } from './quickstart-form.ts'
 import { inspectFolder, LOOPBACK, planQuickstart } from './quickstart-plan.ts'
 import type { ControllerPlan, QuickstartPlan } from './quickstart-plan.ts'
 
@@ -53,7 +53,7 @@ export async function quickstart(options: {
     if (inspectFolder(plan) !== 'complete') {
       await checkPorts(plan, () => false)
       printLine(`forming a cluster of ${plan.controllers.length} in ${plan.dir}`)
-      await formCluster(plan, systemClock.nowMs())
+      await formQuickstart(plan, systemClock.nowMs())
     }
     await runControllers(plan, signals)
   } finally {

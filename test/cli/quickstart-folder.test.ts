@@ -15,7 +15,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { CommandFailure } from '../../src/cli/failure.ts'
-import { formCluster } from '../../src/cli/quickstart-form.ts'
+import { formQuickstart } from '../../src/cli/quickstart-form.ts'
 import { inspectFolder, planQuickstart } from '../../src/cli/quickstart-plan.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
 import { loadControllerConfig } from '../../src/config/load.ts'
@@ -57,7 +57,7 @@ test('Ports follow the documented rule', () => {
 })
 
 test('A cluster is laid out so that each controller is who its record says, and all begin with one log', async () => {
-  await formCluster(plan, Date.now())
+  await formQuickstart(plan, Date.now())
   const logs: Uint8Array[][] = []
   for (const { configPath, dataFolder, id } of plan.controllers) {
     const loaded = loadControllerConfig(configPath, {})
@@ -87,7 +87,7 @@ test('A cluster is laid out so that each controller is who its record says, and 
 })
 
 test('Secrets are for their owner alone, and the password is nowhere but in admin.json', async () => {
-  await formCluster(plan, Date.now())
+  await formQuickstart(plan, Date.now())
   const admin = JSON.parse(readFileSync(join(plan.dir, 'admin.json'), 'utf8')) as {
     password: string
   }
@@ -106,7 +106,7 @@ test('Secrets are for their owner alone, and the password is nowhere but in admi
 
 test('A folder resumes with the same count and port, and tells what it holds when asked for another', async () => {
   expect(inspectFolder(plan)).toBe('empty')
-  await formCluster(plan, Date.now())
+  await formQuickstart(plan, Date.now())
   expect(inspectFolder(plan)).toBe('complete')
   for (const [nodes, port] of [
     [5, 1280],
@@ -119,13 +119,13 @@ test('A folder resumes with the same count and port, and tells what it holds whe
 })
 
 test('A folder that lost a part is refused with what is missing', async () => {
-  await formCluster(plan, Date.now())
+  await formQuickstart(plan, Date.now())
   rmSync(join(plan.dir, 'ctrl2', 'data'), { recursive: true })
   expect(failureOf(plan).message).toContain(join('ctrl2', 'data', 'IDENTITY'))
 })
 
 test('A forming that was cut off at any step is made anew, and then is whole', async () => {
-  await formCluster(plan, Date.now())
+  await formQuickstart(plan, Date.now())
   const first = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
   // The steps of moving into place, undone from the last one backwards.
   for (const name of ['admin.json', 'ctrl3', 'ctrl2', 'ctrl1', 'pki']) {
@@ -133,7 +133,7 @@ test('A forming that was cut off at any step is made anew, and then is whole', a
     mkdirSync(join(plan.dir, '.forming'), { recursive: true })
     expect(inspectFolder(plan), name).toBe('half-made')
   }
-  await formCluster(plan, Date.now())
+  await formQuickstart(plan, Date.now())
   expect(inspectFolder(plan)).toBe('complete')
   expect(readFileSync(join(plan.dir, 'ca.pem'), 'utf8')).not.toBe(first)
   expect(existsSync(join(plan.dir, '.forming'))).toBe(false)
@@ -145,7 +145,7 @@ test('A folder with anything else in it is left alone', () => {
 })
 
 test('A cluster that has run is never made anew for want of its admin.json', async () => {
-  await formCluster(plan, Date.now())
+  await formQuickstart(plan, Date.now())
   rmSync(join(plan.dir, 'admin.json'))
   writeFileSync(join(plan.dir, 'ctrl2', 'controller.log'), '')
   expect(failureOf(plan).message).toContain('holds a cluster that has run (ctrl2)')

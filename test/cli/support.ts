@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-import { formCluster } from '../../src/cli/quickstart-form.ts'
+import { formQuickstart } from '../../src/cli/quickstart-form.ts'
 import { planQuickstart } from '../../src/cli/quickstart-plan.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
 import { freePortBlock } from '../support/ports.ts'
@@ -35,6 +35,6 @@ export function run(words: readonly string[], env: NodeJS.ProcessEnv = {}): Prom
 export async function layOut(folder: string, nodes: number): Promise<QuickstartPlan> {
   const plan = planQuickstart(join(folder, 'net'), nodes, await freePortBlock(nodes))
   mkdirSync(plan.dir)
-  await formCluster(plan, Date.now())
+  await formQuickstart(plan, Date.now())
   return plan
 }
