@@ -1,0 +1,79 @@
+import { cpSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { until } from './support/client.ts'
+import { expectMembers, Fleet } from './support/fleet.ts'
+import { Load } from './support/load.ts'
+
+// Goal: a disk that comes back empty, or as it was some time ago, costs no acknowledged write, and its controller is a
+// voter again by itself. Method: under writing clients one data folder is removed, then another is put back from a copy.
+
+let fleet: Fleet
+beforeAll(async () => {
+  fleet = await Fleet.create(3)
+  await fleet.init()
+  await fleet.join(2, 1)
+  await fleet.join(3, 1)
+})
+afterAll(async () => {
+  await fleet[Symbol.asyncDispose]()
+})
+
+async function isVoterAgain(k: number): Promise<void> {
+  await until(
+    `ctrl${k} votes again`,
+    async () => {
+      const members = JSON.parse(await fleet.cluster(1, 'list', '--json')) as {
+        id: string
+        voter: boolean
+        connected: boolean
+      }[]
+      const member = members.find(({ id }) => id === `ctrl${k}`)
+      if (member?.voter === true && member.connected) return true
+      throw new Error(JSON.stringify(members))
+    },
+    60_000,
+  )
+}
+
+test('a wiped disk, then one rolled back to an old copy, lose no acknowledged write, and both vote again', async () => {
+  const load = new Load([await fleet.loggedIn(1), await fleet.loggedIn(2), await fleet.loggedIn(3)])
+  await load.more(500)
+
+  await fleet.stop(2, 'SIGKILL')
+  rmSync(fleet.data(2), { recursive: true })
+  await load.more(200)
+  fleet.run(2)
+  await isVoterAgain(2)
+
+  const copy = join(fleet.dir, 'old-copy')
+  await fleet.stop(3, 'SIGTERM')
+  cpSync(fleet.data(3), copy, { recursive: true })
+  await fleet.start(3)
+  await load.more(1000)
+  await fleet.stop(3, 'SIGKILL')
+  rmSync(fleet.data(3), { recursive: true })
+  cpSync(copy, fleet.data(3), { recursive: true })
+  fleet.run(3)
+  await until('what was rolled back is set aside', () =>
+    Promise.resolve(readdirSync(fleet.folder(3)).some((name) => name.startsWith('data.set-aside'))),
+  )
+  await isVoterAgain(3)
+
+  await load.more(200)
+  await load.end()
+  await expectMembers(fleet, [1, 2, 3])
+  for (const k of [1, 2, 3]) {
+    const reader = await fleet.loggedIn(k)
+    await until(`ctrl${k} holds every write`, async () => {
+      await load.expectAll(reader)
+      return true
+    })
+  }
+  await until('one digest at one index', async () => {
+    const statuses = await Promise.all([1, 2, 3].map((k) => fleet.status(k)))
+    const own = statuses.map((members, at) => members.find(({ id }) => id === `ctrl${at + 1}`))
+    return new Set(own.map((member) => `${member?.digestIndex} ${member?.digest}`)).size === 1
+  })
+  expect(load.fates.size).toBeGreaterThan(1900)
+})

@@ -1,0 +1,314 @@
+import { execFile, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { MemberStatus } from '../../../src/cli/cluster-status.ts'
+import { freePortBlock } from '../../support/ports.ts'
+import { Client, until } from './client.ts'
+import { flotilla } from './cluster.ts'
+
+/** Elections take five times as long as in production, so that a busy machine does not cause one. */
+const calmElections = {
+  FLOTILLA_RAFT_ELECTION_TIMEOUT_MS: '3000',
+  FLOTILLA_RAFT_ELECTION_TIMEOUT_MAX_MS: '6000',
+}
+
+export const fleetAdmin = { username: 'admin', password: 'seven seas and a harbour' }
+
+export interface CliResult {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface ListedController {
+  readonly name: string
+  readonly isOnline: boolean
+}
+
+/**
+ * Controllers on one machine, each in a folder of its own, formed and changed by the command line alone, as operators
+ * do it. Controller K has the id `ctrlK`.
+ */
+export class Fleet {
+  readonly dir: string
+  readonly env: NodeJS.ProcessEnv
+  readonly port: number
+  readonly size: number
+  /** Host that controller k binds to and advertises. */
+  readonly hosts = new Map<number, string>()
+  readonly #children = new Map<number, ChildProcess>()
+  #clients: Client[] = []
+
+  private constructor(port: number, size: number, env: Readonly<Record<string, string>>) {
+    this.dir = mkdtempSync(join(tmpdir(), 'flotilla-fleet-'))
+    this.port = port
+    this.size = size
+    this.env = { ...process.env, ...env }
+  }
+
+  /** @param size the most controllers there will be. */
+  static async create(
+    size: number,
+    options: { env?: Readonly<Record<string, string>>; hasCalmElections?: boolean } = {},
+  ): Promise<Fleet> {
+    const calm = options.hasCalmElections === false ? {} : calmElections
+    return new Fleet(await freePortBlock(size), size, { ...calm, ...options.env })
+  }
+
+  /** Forms a cluster of controller 1 alone, and runs it. */
+  async init(): Promise<void> {
+    mkdirSync(this.folder(1), { recursive: true })
+    const args = ['cluster', 'init', this.config(1), '--password-file', '-', ...this.#flags(1)]
+    const done = await this.cli(args, `${fleetAdmin.password}\n`)
+    if (done.code !== 0) throw new Error(`init failed:\n${done.stdout}${done.stderr}`)
+    await this.start(1)
+  }
+
+  folder(k: number): string {
+    return join(this.dir, `ctrl${k}`)
+  }
+
+  config(k: number): string {
+    return join(this.folder(k), 'config.yml')
+  }
+
+  data(k: number): string {
+    return join(this.folder(k), 'data')
+  }
+
+  host(k: number): string {
+    return this.hosts.get(k) ?? '127.0.0.1'
+  }
+
+  url(k: number): string {
+    return `https://${this.host(k)}:${this.port + k - 1}`
+  }
+
+  #flags(k: number): string[] {
+    const host = this.host(k)
+    return [
+      ...['--id', `ctrl${k}`, '--data', 'data', '--advertise', host],
+      ...['--bind-api', `${host}:${this.port + k - 1}`],
+      ...['--bind-router', `${host}:${this.port + 100 + k - 1}`],
+      ...['--bind-cluster', `${host}:${this.port + 200 + k - 1}`],
+    ]
+  }
+
+  /** Runs a verb to its end. */
+  cli(args: readonly string[], stdin = '', timeoutMs = 90_000): Promise<CliResult> {
+    return new Promise((resolve) => {
+      const child = execFile(
+        flotilla,
+        args,
+        { env: this.env, timeout: timeoutMs, killSignal: 'SIGKILL', cwd: this.dir },
+        (error, stdout, stderr) => {
+          const code = error === null ? 0 : typeof error.code === 'number' ? error.code : null
+          resolve({ code, stdout, stderr })
+        },
+      )
+      child.stdin?.on('error', () => undefined)
+      child.stdin?.end(stdin)
+    })
+  }
+
+  /** @throws when it fails. */
+  async cluster(k: number, ...args: readonly string[]): Promise<string> {
+    const [verb = '', ...rest] = args
+    const all = ['cluster', verb, '--config', this.config(k), ...rest]
+    const { code, stdout, stderr } = await this.cli(all)
+    if (code !== 0) throw new Error(`${all.join(' ')} ended with ${code}:\n${stdout}${stderr}`)
+    return stdout
+  }
+
+  async invite(k: number, ...options: readonly string[]): Promise<string> {
+    return (await this.cluster(k, 'invite', ...options)).trim()
+  }
+
+  /** A change that asks for a confirmation is given it, as by an operator who has read what it says. */
+  async change(k: number, ...args: readonly string[]): Promise<string> {
+    const [verb = '', ...rest] = args
+    const all = ['cluster', verb, '--config', this.config(k), ...rest]
+    const first = await this.cli(all)
+    if (first.code === 0) return first.stdout
+    const asked = /--confirm '([^']+)'/.exec(first.stderr + first.stdout)?.[1]
+    if (asked === undefined) {
+      throw new Error(`${all.join(' ')} ended with ${first.code}:\n${first.stdout}${first.stderr}`)
+    }
+    return await this.cluster(k, ...args, '--confirm', asked)
+  }
+
+  /** Begins `cluster join` of controller k, which goes on as its process. */
+  beginJoin(k: number, ticket: string): ChildProcess {
+    mkdirSync(this.folder(k), { recursive: true })
+    const args = ['cluster', 'join', this.config(k), '--ticket-file', '-', ...this.#flags(k)]
+    return this.#spawn(k, args, ticket)
+  }
+
+  /** Joins controller k and waits until it is what its ticket says. */
+  async join(k: number, from: number, ...options: readonly string[]): Promise<void> {
+    const child = this.beginJoin(k, await this.invite(from, ...options))
+    await until(
+      `ctrl${k} has joined`,
+      () => {
+        if (child.exitCode !== null) throw new Error(`join of ctrl${k} ended:\n${this.log(k)}`)
+        return Promise.resolve(/^joined\b/m.test(this.log(k)))
+      },
+      60_000,
+    ).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${this.logs()}`)
+    })
+  }
+
+  /** `controller run`, without waiting. */
+  run(k: number): ChildProcess {
+    return this.#spawn(k, ['controller', 'run', this.config(k)], '')
+  }
+
+  /** Runs controller k until it answers. */
+  async start(k: number): Promise<void> {
+    const child = this.run(k)
+    const client = this.client(k)
+    await until(
+      `ctrl${k} answers`,
+      async () => {
+        if (child.exitCode !== null) throw new Error(`ctrl${k} has ended`)
+        return (await client.request('GET', '/edge/client/v1/version')).status === 200
+      },
+      60_000,
+    ).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${this.logs()}`)
+    })
+  }
+
+  #spawn(k: number, args: readonly string[], stdin: string): ChildProcess {
+    const log = openSync(join(this.folder(k), 'output.log'), 'a')
+    const child = spawn(flotilla, args, {
+      env: this.env,
+      stdio: ['pipe', log, log],
+      cwd: this.dir,
+    })
+    closeSync(log)
+    child.stdin?.on('error', () => undefined)
+    child.stdin?.end(stdin)
+    this.#children.set(k, child)
+    return child
+  }
+
+  isRunning(k: number): boolean {
+    const child = this.#children.get(k)
+    return child !== undefined && child.exitCode === null && child.signalCode === null
+  }
+
+  /** Ends the process of controller k. @returns its exit code, null when a signal ended it. */
+  async stop(k: number, signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    const child = this.#children.get(k)
+    if (child === undefined || !this.isRunning(k)) return child?.exitCode ?? null
+    const ended = new Promise<number | null>((done) => child.once('exit', (code) => done(code)))
+    child.kill(signal)
+    return await ended
+  }
+
+  /** Resolves when the process of controller k has ended by itself. */
+  async ended(k: number, timeoutMs = 30_000): Promise<number | null> {
+    await until(`ctrl${k} has ended`, () => Promise.resolve(!this.isRunning(k)), timeoutMs)
+    return this.#children.get(k)?.exitCode ?? null
+  }
+
+  client(k: number): Client {
+    const client = new Client(this.url(k), join(this.folder(k), 'ca.pem'))
+    this.#clients.push(client)
+    return client
+  }
+
+  async loggedIn(k: number): Promise<Client> {
+    const client = this.client(k)
+    const account = { ...fleetAdmin, controllers: [], ca: '' }
+    await until(`log in on ctrl${k}`, async () => (await client.logIn(account)).status === 200)
+    return client
+  }
+
+  async status(k: number): Promise<readonly MemberStatus[]> {
+    const parsed = JSON.parse(await this.cluster(k, 'status', '--json')) as
+      { members: readonly MemberStatus[] } | readonly MemberStatus[]
+    return 'members' in parsed ? parsed.members : parsed
+  }
+
+  /** Number of the leader as controller k sees it. */
+  async leader(k: number): Promise<number> {
+    return await until('a leader', async () => {
+      const leader = (await this.status(k)).find(({ role }) => role === 'leader')
+      return leader === undefined ? null : Number(leader.id.slice('ctrl'.length))
+    })
+  }
+
+  /** The controllers list of controller k, as a client reads it. */
+  async controllers(client: Client): Promise<readonly ListedController[]> {
+    const answer = await client.request('GET', '/edge/management/v1/controllers?limit=100')
+    if (answer.status !== 200) throw new Error(`controllers: ${answer.status} ${answer.text}`)
+    return answer.body.data as readonly ListedController[]
+  }
+
+  log(k: number): string {
+    const files = ['output.log', 'controller.log'].map((name) => join(this.folder(k), name))
+    return files
+      .filter((file) => existsSync(file))
+      .map((file) => readFileSync(file, 'utf8'))
+      .join('')
+  }
+
+  logs(): string {
+    let text = ''
+    for (let k = 1; k <= this.size; k += 1) {
+      if (existsSync(this.folder(k))) text += `--- ctrl${k}\n${this.log(k).slice(-3000)}\n`
+    }
+    return text
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const client of this.#clients) client.close()
+    await Promise.all([...this.#children.keys()].map((k) => this.stop(k, 'SIGKILL')))
+    if (process.env['FLOTILLA_KEEP'] === undefined)
+      rmSync(this.dir, { recursive: true, force: true })
+  }
+}
+
+/** @throws unless within 5 s each of them lists exactly these controllers, all online. */
+export async function expectMembers(fleet: Fleet, expected: readonly number[]): Promise<void> {
+  const wanted = expected.map((k) => `ctrl${k}`).sort()
+  const clients = await Promise.all(expected.map((k) => fleet.loggedIn(k)))
+  try {
+    await until(
+      `the members are ${wanted.join(', ')}`,
+      async () => {
+        const lists = await Promise.all(clients.map((client) => fleet.controllers(client)))
+        const seen = lists.map((list) =>
+          list
+            .filter(({ isOnline }) => isOnline)
+            .map(({ name }) => name)
+            .sort()
+            .join(),
+        )
+        const all = lists.map(({ length }) => length)
+        if (
+          all.every((count) => count === wanted.length) &&
+          seen.every((names) => names === wanted.join())
+        )
+          return true
+        throw new Error(JSON.stringify(lists))
+      },
+      5_000,
+    )
+  } finally {
+    for (const client of clients) client.close()
+  }
+}

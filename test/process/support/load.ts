@@ -1,0 +1,67 @@
+import { allServices, createService, until } from './client.ts'
+import type { Client, WriteFate } from './client.ts'
+
+/**
+ * Clients that write without pause, each trying again as a careful client does: what is answered with a documented 503
+ * or a broken connection is sent again with its request id. Any other answer is a failed request, and ends the load.
+ */
+export class Load {
+  /** Who is written to; may be changed at any time. */
+  readonly clients: Client[]
+  readonly fates = new Map<string, WriteFate>()
+  readonly #writers: Promise<unknown>
+  #failure: Error | null = null
+  #isOver = false
+
+  constructor(clients: readonly Client[], writers = 32) {
+    this.clients = [...clients]
+    const each = Array.from({ length: writers }, (_, worker) => this.#write(worker))
+    this.#writers = Promise.all(each).catch((error: unknown) => {
+      this.#failure ??= error instanceof Error ? error : new Error(String(error))
+      this.#isOver = true
+    })
+  }
+
+  async #write(worker: number): Promise<void> {
+    for (let n = 0; !this.#isOver; n += 1) {
+      const name = `w-${worker}-${n}`
+      const fate = await createService(this.clients, worker + n, name, { hasRequestId: true })
+      this.fates.set(name, fate)
+    }
+  }
+
+  /** Resolves once so many more writes are acknowledged. @throws what a writer failed with. */
+  async more(count: number): Promise<void> {
+    const goal = this.fates.size + count
+    await until(`${count} more writes`, () => {
+      if (this.#failure !== null) return Promise.resolve(true)
+      return Promise.resolve(this.fates.size >= goal)
+    })
+    this.#throwFailure()
+  }
+
+  /** Ends the load. @throws the first failed request. */
+  async end(): Promise<void> {
+    this.#isOver = true
+    await this.#writers
+    this.#throwFailure()
+  }
+
+  /** @throws unless this controller holds every acknowledged write, once, and nothing that nobody asked for. */
+  async expectAll(client: Client): Promise<void> {
+    const names = [...(await allServices(client)).values()]
+    const there = new Set(names)
+    const lost = [...this.fates].filter(
+      ([name, fate]) => fate === 'acknowledged' && !there.has(name),
+    )
+    const twice = names.length - there.size
+    const foreign = names.filter((name) => !this.fates.has(name))
+    if (lost.length + twice + foreign.length > 0) {
+      throw new Error(`${lost.length} lost, ${twice} twice, ${foreign.length} nobody asked for`)
+    }
+  }
+
+  #throwFailure(): void {
+    if (this.#failure !== null) throw this.#failure
+  }
+}
