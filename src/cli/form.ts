@@ -7,6 +7,7 @@ import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import { hashPassword } from '../api/auth/password.ts'
 import type { ControllerConfig } from '../config/options.ts'
+import { featureLevel } from '../fsm/apply.ts'
 import { formingRecords } from '../fsm/seed.ts'
 import { newOpaqueId, newShortId } from '../lib/random.ts'
 import { formatUuid, newUuidv7 } from '../lib/uuid.ts'
@@ -29,7 +30,6 @@ import { advertisedHosts } from './config-from-flags.ts'
 import type { PlannedConfig } from './config-from-flags.ts'
 import { writePublicFile } from './public-file.ts'
 
-const FEATURE_LEVEL = 1
 /** Beside a configuration while its controller is being formed: what stands there without data is ours to make anew. */
 export const FORMING_MARK = '.forming'
 
@@ -167,7 +167,7 @@ function formingCommand(clusterId: string, adminName: string, passwordHash: stri
     CommandSchema,
     create(CommandSchema, {
       kind: CommandKind.FORM,
-      level: FEATURE_LEVEL,
+      level: featureLevel,
       payload: toBinary(FormSchema, create(FormSchema, { clusterId, records })),
     }),
   )
