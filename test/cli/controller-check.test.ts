@@ -60,8 +60,9 @@ async function faultsOf(environment: Readonly<Record<string, string>> = {}): Pro
 }
 
 function issuer(): CertifiedKey {
-  const read = (name: string): string => readFileSync(join(plan.dir, 'pki', name), 'utf8')
-  return { certificatePem: read('issuing.pem'), privateKeyPem: read('issuing.key') }
+  // The root signs here in place of the issuing authority, whose key is on no disk.
+  const read = (name: string): string => readFileSync(join(plan.dir, name), 'utf8')
+  return { certificatePem: read('ca.pem'), privateKeyPem: read('ctrl1/pki/root.key') }
 }
 
 function install({ certificatePem, privateKeyPem }: CertifiedKey): void {

@@ -1,11 +1,7 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 
-import { formQuickstart } from '../../src/cli/quickstart-form.ts'
-import { planQuickstart } from '../../src/cli/quickstart-plan.ts'
-import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
-import { freePortBlock } from '../support/ports.ts'
+export { layOut } from '../support/lay-out.ts'
 
 export const flotilla = resolve(import.meta.dirname, '../../bin/flotilla')
 
@@ -29,12 +25,4 @@ export function run(words: readonly string[], env: NodeJS.ProcessEnv = {}): Prom
     child.once('error', reject)
     child.once('close', (code) => done({ code, stdout, stderr }))
   })
-}
-
-/** A cluster laid out in `folder` as quickstart does, on ports that were free a moment ago. */
-export async function layOut(folder: string, nodes: number): Promise<QuickstartPlan> {
-  const plan = planQuickstart(join(folder, 'net'), nodes, await freePortBlock(nodes))
-  mkdirSync(plan.dir)
-  await formQuickstart(plan, Date.now())
-  return plan
 }
