@@ -117,7 +117,8 @@ export class MemberChanger {
       case 'NOT_CAUGHT_UP':
         if (this.#clock.monotonicMs() - beganMs < CATCH_UP_MS) return
         throw new Problem('MEMBERSHIP_REFUSED', {
-          detail: 'the new voter does not keep up with the log: ask again when fewer writes come in',
+          detail:
+            'the new voter does not keep up with the log: ask again when fewer writes come in',
         })
       case 'NOT_LEADER':
         throw new Problem('CLUSTER_NO_LEADER')

@@ -6,9 +6,10 @@ import type { MemberChanger } from './changer.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
 import type { LeaderCalls } from './leader-calls.ts'
 import { changeOf, idIn } from './messages.ts'
+import type { Message } from './messages.ts'
 import { describeChange, isReadyToVote, planChange } from './plan.ts'
 import type { MembersNow } from './plan.ts'
-import { isAtRest, membersNow } from './record.ts'
+import { isAtRest, isJointRecord, membersNow } from './record.ts'
 import { waitUntil } from './wait.ts'
 
 export interface DeskParts {
@@ -60,7 +61,9 @@ export class MembershipDesk implements MembershipControl {
 
   async change(change: MembershipChange, confirmation: string | null): Promise<ChangePlan> {
     const request = { ...change, confirmation }
-    const answer = await this.#parts.calls.ask('membership.change', request, ASK_TIMEOUT_MS)
+    const answer = await this.#parts.calls.ask('membership.change', request, ASK_TIMEOUT_MS, () =>
+      this.#doneHere(change),
+    )
     return answer['plan'] as ChangePlan
   }
 
@@ -72,6 +75,18 @@ export class MembershipDesk implements MembershipControl {
     const deadlineMs = clock.monotonicMs() + TRANSFER_TIMEOUT_MS
     await waitUntil(clock, deadlineMs, () => consensus.leaderId() === leaderId)
     return leaderId
+  }
+
+  /**
+   * A configuration that is not joint is logged only after the joint one before it is committed, and whoever leads next
+   * would log it again: what it says is decided, committed or not.
+   */
+  #doneHere(change: MembershipChange): Message | null {
+    const { consensus, state } = this.#parts
+    const now = membersNow(consensus, state)
+    if (isJointRecord(now.record)) return null
+    const planned = planChange(now, change)
+    return planned.ok && !planned.plan.isNeeded ? { plan: planned.plan } : null
   }
 
   #planHere(change: MembershipChange): ChangePlan {
@@ -177,13 +192,16 @@ function refuseUnconfirmed(plan: ChangePlan, confirmation: string | null): void 
   })
 }
 
-/** Who should lead when the leader is to vote no longer; null when it stays, or when nobody else votes before it goes. */
+/**
+ * Who should lead when the leader is to vote no longer, at best one that has the whole log; null when it stays, or when
+ * nobody else that answers votes before it goes: the core then leads to the end of the change, and retires.
+ */
 function heirOf(now: MembersNow, plan: ChangePlan): NodeId | null {
   if (plan.votersAfter.includes(now.leaderId)) return null
   const staying = plan.votersAfter.filter(
-    (id) => plan.votersBefore.includes(id) && isReadyToVote(now, id),
+    (id) => plan.votersBefore.includes(id) && now.inContact.has(id),
   )
-  return staying[0] ?? null
+  return staying.find((id) => isReadyToVote(now, id)) ?? staying[0] ?? null
 }
 
 function refuseHeir(now: MembersNow, target: NodeId): void {

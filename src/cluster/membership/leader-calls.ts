@@ -39,10 +39,17 @@ export class LeaderCalls {
   }
 
   /**
+   * @param answerHere asked after each attempt that failed: this controller may have come to know the outcome by itself,
+   * as one that is removed does, whom nobody answers any more.
    * @throws {Problem} what the leader answered; CLUSTER_NO_LEADER or PEER_UNREACHABLE when none has answered within
    * `timeoutMs`: what was asked may take effect nonetheless.
    */
-  async ask(method: string, request: Message, timeoutMs: number): Promise<Message> {
+  async ask(
+    method: string,
+    request: Message,
+    timeoutMs: number,
+    answerHere: () => Message | null = () => null,
+  ): Promise<Message> {
     const deadlineMs = this.#clock.monotonicMs() + timeoutMs
     let last: Problem | null = null
     for (;;) {
@@ -55,6 +62,8 @@ export class LeaderCalls {
         if (!(error instanceof Problem) || !isPassing(error)) throw error
         last = error
       }
+      const known = last === null ? null : answerHere()
+      if (known !== null) return known
       await pause(RETRY_MS)
     }
   }

@@ -23,8 +23,7 @@ export interface MembersNow {
 }
 
 export type Planned =
-  | { readonly ok: true; readonly plan: ChangePlan; readonly target: ConfigurationRecord }
-  | Refusal
+  { readonly ok: true; readonly plan: ChangePlan; readonly target: ConfigurationRecord } | Refusal
 
 export interface Refusal {
   readonly ok: false
@@ -166,9 +165,7 @@ function remove(
     return refused('too many removals are not settled yet: ask again in a few seconds')
   }
   const publicKeySha256 = key
-  target.departed.push(
-    create(DepartureSchema, { id, publicKeySha256, compromised: isCompromised }),
-  )
+  target.departed.push(create(DepartureSchema, { id, publicKeySha256, compromised: isCompromised }))
   const warnings =
     member === undefined ? [`${id} was admitted and never came: its admission is taken back`] : []
   return { target, warnings }
@@ -204,7 +201,8 @@ function obstacleToVote(now: MembersNow, { id, promote: isPromoted }: Member): s
   }
   if (isReadyToVote(now, id)) return null
   const lag = now.lagEntries(id)
-  const lacks = lag === null ? 'has not begun to receive the log' : `lacks ${lag} entries of the log`
+  const lacks =
+    lag === null ? 'has not begun to receive the log' : `lacks ${lag} entries of the log`
   const remedy = isPromoted
     ? 'it becomes a voter by itself once it has caught up'
     : 'wait until it has caught up (flotilla cluster status)'
