@@ -80,9 +80,13 @@ export class ManagedCluster {
   }
 
   control(id: string): MembershipControl {
+    return this.management(id).control
+  }
+
+  management(id: string): MemberManagement {
     const management = this.#managements.get(id)
     if (management === undefined) throw new Error(`${id} does not run`)
-    return management.control
+    return management
   }
 
   async kill(id: string): Promise<void> {

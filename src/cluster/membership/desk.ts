@@ -1,3 +1,6 @@
+import { clone } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ChangePlan, MembershipChange, MembershipControl } from '../../ports/membership.ts'
@@ -7,7 +10,7 @@ import type { AdmissionState, Consensus } from './consensus.ts'
 import type { LeaderCalls } from './leader-calls.ts'
 import { changeOf, idIn } from './messages.ts'
 import type { Message } from './messages.ts'
-import { describeChange, isReadyToVote, planChange } from './plan.ts'
+import { describeChange, donePlan, isReadyToVote, leavingBy, planChange } from './plan.ts'
 import type { MembersNow } from './plan.ts'
 import { isAtRest, isJointRecord, membersNow } from './record.ts'
 import { waitUntil } from './wait.ts'
@@ -38,6 +41,7 @@ export class MembershipDesk implements MembershipControl {
   readonly #parts: DeskParts
   /** On the leader: a request that comes again while it is carried out waits for the same result. */
   readonly #running = new Map<string, Promise<ChangePlan>>()
+  #isSelfRemoved = false
 
   constructor(parts: DeskParts) {
     this.#parts = parts
@@ -77,6 +81,11 @@ export class MembershipDesk implements MembershipControl {
     return leaderId
   }
 
+  /** The others have removed this controller, and tell it nothing more. */
+  onSelfRemoved(): void {
+    this.#isSelfRemoved = true
+  }
+
   /**
    * A configuration that is not joint is logged only after the joint one before it is committed, and whoever leads next
    * would log it again: what it says is decided, committed or not.
@@ -84,6 +93,11 @@ export class MembershipDesk implements MembershipControl {
   #doneHere(change: MembershipChange): Message | null {
     const { consensus, state } = this.#parts
     const now = membersNow(consensus, state)
+    if (this.#isSelfRemoved && leavingBy(change) === consensus.selfId) {
+      const record = clone(ConfigurationSchema, now.record)
+      record.members = record.members.filter(({ id }) => id !== consensus.selfId)
+      return { plan: donePlan(change, record) }
+    }
     if (isJointRecord(now.record)) return null
     const planned = planChange(now, change)
     return planned.ok && !planned.plan.isNeeded ? { plan: planned.plan } : null

@@ -26,6 +26,8 @@ export interface MemberManagement {
   /** The steward's turns; the rest serves from the moment it is made. */
   start(): void
   stop(): void
+  /** The mesh was told that this controller is removed: what was asked of it to that end is done. */
+  onSelfRemoved(): void
 }
 
 /** Everything about members that runs on each controller and matters on whichever leads. One a gateway. */
@@ -36,5 +38,10 @@ export function manageMembers(parts: MemberManagementParts): MemberManagement {
   const control = new MembershipDesk({ ...parts, changer, calls })
   new EntryDesk({ ...parts, changer, calls })
   const steward = new Steward({ ...parts, changer })
-  return { control, start: () => steward.start(), stop: () => steward.stop() }
+  return {
+    control,
+    start: () => steward.start(),
+    stop: () => steward.stop(),
+    onSelfRemoved: () => control.onSelfRemoved(),
+  }
 }

@@ -96,6 +96,28 @@ export function planChange(now: MembersNow, change: MembershipChange): Planned {
   return { ok: true, plan, target }
 }
 
+/** For whoever learns afterwards that it is done. @param record what it has led to. */
+export function donePlan(change: MembershipChange, record: ConfigurationRecord): ChangePlan {
+  const voters = votersOf(record)
+  const tolerance = toleranceOf(voters)
+  return {
+    change,
+    isNeeded: false,
+    votersBefore: voters,
+    votersAfter: voters,
+    toleranceBefore: tolerance,
+    toleranceAfter: tolerance,
+    warnings: [],
+    confirmation: null,
+  }
+}
+
+/** Who is no member any more after it; null when everybody stays. */
+export function leavingBy(change: MembershipChange): NodeId | null {
+  if (change.verb === 'remove') return change.id
+  return change.verb === 'replace' ? change.oldId : null
+}
+
 interface Edited {
   readonly target: ConfigurationRecord
   readonly warnings: readonly string[]
