@@ -34,6 +34,9 @@ export interface TestNode {
   readonly fatal: Error[]
   /** Payloads that took effect here, in order. */
   readonly effects: string[]
+  readonly address: string
+  readonly storeId: Uint8Array
+  readonly startedAtMs: number
   /** As a process does that is killed: nothing is said to anyone. */
   kill: () => Promise<void>
 }
@@ -42,6 +45,9 @@ export interface TestCluster {
   readonly ids: readonly string[]
   readonly nodes: Map<string, TestNode>
   start: (id: string, changes?: StartChanges) => Promise<TestNode>
+  /** A controller of the same CA that no member record names: it has a key, an address and an empty log. */
+  startJoiner: (id: string, changes: JoinerChanges) => Promise<TestNode>
+  identityOf: (id: string) => Promise<MeshIdentity>
   node: (id: string) => TestNode
   leader: () => Promise<TestNode>
   stop: () => Promise<void>
@@ -53,7 +59,12 @@ export interface StartChanges {
   readonly from?: 'memory' | 'nothing'
   readonly persistEntries?: number
   readonly snapshotBytesPerSecond?: number
+  readonly storeId?: Uint8Array
+  /** membership.v1.Configuration to begin with instead of a formed log. */
+  readonly configuration?: Uint8Array
 }
+
+export type JoinerChanges = StartChanges & { readonly configuration: Uint8Array }
 
 export function firstEntries(members: readonly Member[]): Entry[] {
   const configuration = create(ConfigurationSchema, { members: [...members] })
@@ -67,11 +78,15 @@ export async function formCluster(size: number): Promise<TestCluster> {
   const ids = Array.from({ length: size }, (_, i) => `n${i + 1}`)
   const identities = new Map<string, MeshIdentity>()
   const members: Member[] = []
-  for (const id of ids) {
-    const identity = await controllerIdentity(authority, id)
+  const identityOf = async (id: string): Promise<MeshIdentity> => {
+    const identity = identities.get(id) ?? (await controllerIdentity(authority, id))
     identities.set(id, identity)
-    members.push(memberOf(id, identity, `127.0.0.1:${await freePort()}`))
+    return identity
   }
+  for (const id of ids) {
+    members.push(memberOf(id, await identityOf(id), `127.0.0.1:${await freePort()}`))
+  }
+  const joiners: Member[] = []
   const nodes = new Map<string, TestNode>()
   const logs = new Map<string, { disk: MemoryDisk; restored: RestoredLog }>()
 
@@ -79,10 +94,12 @@ export async function formCluster(size: number): Promise<TestCluster> {
     const before = changes.from === 'nothing' ? undefined : logs.get(id)
     const opened =
       before === undefined
-        ? MemoryDisk.form({ entries: firstEntries(members) })
+        ? MemoryDisk.form({
+            entries: changes.configuration === undefined ? firstEntries(members) : [],
+          })
         : before.disk.reopen()
     logs.set(id, opened)
-    const member = members.find((candidate) => candidate.id === id)
+    const member = [...members, ...joiners].find((candidate) => candidate.id === id)
     const identity = identities.get(id)
     if (member === undefined || identity === undefined) throw new Error(`no member ${id}`)
     const node = await startNode({ id, member, identity, ...opened, changes })
@@ -94,6 +111,11 @@ export async function formCluster(size: number): Promise<TestCluster> {
     ids,
     nodes,
     start,
+    startJoiner: async (id, changes) => {
+      joiners.push(memberOf(id, await identityOf(id), `127.0.0.1:${await freePort()}`))
+      return await start(id, changes)
+    },
+    identityOf,
     node: (id) => {
       const node = nodes.get(id)
       if (node === undefined) throw new Error(`no node ${id}`)
@@ -130,6 +152,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
   })
   const effects: string[] = []
   machine.onCommand = (payload) => effects.push(new TextDecoder().decode(payload))
+  const storeId = changes.storeId ?? storeIdOf(id)
   const log = new RecordedLog()
   const fatal: Error[] = []
   const { main, host: hostLink } = inlineLink()
@@ -146,7 +169,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       self,
       clusterId: CLUSTER_ID,
       generation: 1,
-      storeId: storeIdOf(id),
+      storeId,
       boot: restored.boot,
       ...changes.gateway,
     },
@@ -165,7 +188,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       selfId: id,
       clusterId: CLUSTER_ID,
       generation: 1,
-      storeId: storeIdOf(id),
+      storeId,
       trustDomain: TRUST_DOMAIN,
       identity,
       bind: member.address,
@@ -173,7 +196,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       addressHints: [],
       applied: { term: 0, index: 0 },
       appliedTimeMs: 0,
-      configuration: new Uint8Array(0),
+      configuration: changes.configuration ?? new Uint8Array(0),
       ...(bytesPerSecond === undefined ? {} : { snapshots: { bytesPerSecond } }),
     },
     { link: hostLink, disk, restored, clock: systemClock },
@@ -185,7 +208,21 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
     isKilled = true
     await gateway.stop()
   }
-  return { id, gateway, machine, log, disk, fatal, effects, kill }
+  const { address } = member
+  const { startedAtMs } = self
+  return {
+    id,
+    gateway,
+    machine,
+    log,
+    disk,
+    fatal,
+    effects,
+    address,
+    storeId,
+    startedAtMs,
+    kill,
+  }
 }
 
 export function command(text: string): ProposalInput {
