@@ -1,9 +1,14 @@
-import { readdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
 import { syncFolder } from './public-file.ts'
 
 const KEPT_MAX = 2
+
+/** True: there is no data folder, or an empty one, as after the loss of a disk. */
+export function hasNoData(dataFolder: string): boolean {
+  return !existsSync(dataFolder) || readdirSync(dataFolder).length === 0
+}
 
 /**
  * Moves a data folder that its cluster no longer takes for what it says out of the way, as
