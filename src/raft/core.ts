@@ -44,6 +44,8 @@ import type { Entry, Index, Message, NodeId, Position, RestoredLog, Term } from 
 
 export interface CoreStart {
   readonly id: NodeId
+  /** Of the disk that `log` is on: the vote is bound to it. Absent: disks are not told apart. */
+  readonly storeId?: Uint8Array
   readonly options: CoreOptions
   /** Draws election timeouts; seed it differently on every node. */
   readonly random: Random
@@ -74,6 +76,8 @@ export interface FullStatus extends CoreStatus {
   readonly base: Position
   readonly last: Position
   readonly durableIndex: Index
+  /** On disk; trails `term` while its write is on its way. */
+  readonly durableTerm: Term
   readonly uncommittedBytes: number
   readonly transferTarget: NodeId | null
   /** Since the current leader was last heard, in ticks; 0 on the leader, null without one. */
@@ -114,6 +118,7 @@ export class Core {
     if (isLogBehind) log = new RaftLog(applied, [])
     const state = new State({
       id: start.id,
+      storeId: start.storeId ?? null,
       options: start.options,
       random: start.random,
       term: found.hardState.term,
@@ -213,6 +218,7 @@ export class Core {
       base: state.log.base,
       last: state.log.last,
       durableIndex: state.durability.durableIndex,
+      durableTerm: state.durableTerm,
       uncommittedBytes: state.uncommittedBytes,
       transferTarget: state.transfer?.target ?? null,
       leaderSilenceTicks: state.leader === null ? null : silenceTicks,
@@ -253,7 +259,11 @@ function tick(state: State, nowMs: number): void {
 }
 
 function onPersisted(state: State, token: number): void {
-  state.durability.persisted(token)
+  const { durability } = state
+  durability.persisted(token)
+  if (!durability.isHardStateDirty && durability.hardStateToken <= durability.durableToken) {
+    state.durableTerm = state.term
+  }
   onOwnVoteDurable(state)
   if (state.role === 'leader') onOwnEntriesDurable(state)
 }

@@ -1,6 +1,6 @@
 import { assert } from '../lib/assert.ts'
 import type { Random } from '../lib/random.ts'
-import { isVoter, MembershipHistory } from './configuration.ts'
+import { isVoter, listsStore, MembershipHistory } from './configuration.ts'
 import type { Membership } from './configuration.ts'
 import { Durability } from './durability.ts'
 import type { DiskOperation, OutgoingMessage, ProposalResult } from './effects.ts'
@@ -21,6 +21,7 @@ export interface Transfer {
 
 export interface StateStart {
   readonly id: NodeId
+  readonly storeId: Uint8Array | null
   readonly options: CoreOptions
   readonly random: Random
   readonly term: Term
@@ -35,6 +36,8 @@ export interface StateStart {
 /** Everything one node knows (Raft paper, figure 2), shared by the subjects of this folder. Only they may change it. */
 export class State {
   readonly id: NodeId
+  /** Of the disk below; null where disks are not told apart. */
+  readonly storeId: Uint8Array | null
   readonly options: CoreOptions
   readonly random: Random
   readonly log: RaftLog
@@ -47,6 +50,8 @@ export class State {
   leader: NodeId | null = null
   #term: Term
   #votedFor: NodeId | null
+  /** The last term known to be on disk; trails `term` while its write is on its way. */
+  durableTerm: Term
   /** Never falls. */
   commit: Index
   /** Highest index known to equal this term's leader's log: commit follows the leader only up to here. */
@@ -75,6 +80,8 @@ export class State {
 
   /** Leader only; the leader itself is not in it. */
   progress = new Map<NodeId, Progress>()
+  /** Leader only: peers that the configuration in force leaves out, until it is committed. */
+  departing: Progress[] = []
   uncommittedBytes = 0
   /** Proposals that arrived before a quorum's clocks were known. */
   held: Proposal[] = []
@@ -89,6 +96,7 @@ export class State {
 
   constructor(start: StateStart) {
     this.id = start.id
+    this.storeId = start.storeId
     this.options = start.options
     this.random = start.random
     this.log = start.log
@@ -98,6 +106,7 @@ export class State {
     this.reads = new ReadQueue(start.options.readsMax)
     this.#term = start.term
     this.#votedFor = start.votedFor
+    this.durableTerm = start.term
     this.commit = start.commit
     this.matched = start.commit
     this.emitted = start.applied
@@ -117,8 +126,28 @@ export class State {
     return this.memberships.current.configuration
   }
 
-  get isVoter(): boolean {
-    return isVoter(this.configuration, this.id)
+  /**
+   * Whether this disk may give votes. One that was wiped, rolled back or has just joined does not know what was promised
+   * under its name, so it abstains until its own log has a configuration that names this very disk: by then the leader has
+   * re-admitted it, and what its predecessor promised is no longer counted on.
+   *
+   * An uncommitted configuration does not take the vote away: see {@link isEligible}.
+   */
+  get holdsVote(): boolean {
+    const { id, storeId } = this
+    if (storeId === null) return true
+    const standing = this.memberships.notOvertaken(this.commit)
+    return standing.some(({ record }) => listsStore(record, id, storeId))
+  }
+
+  /**
+   * Whether this node campaigns. One that is left out by a configuration it does not know to be committed still does
+   * (dissertation 4.2.2): of two voters the leader removes itself and dies with the final entry on its own disk alone. The
+   * other, whose log is shorter, can then win nothing without it, and it can win for both.
+   */
+  get isEligible(): boolean {
+    const standing = this.memberships.notOvertaken(this.commit)
+    return this.holdsVote && standing.some((one) => isVoter(one.configuration, this.id))
   }
 
   /** Paper 5.4.2: what an earlier term left behind is only known committed once an entry of this term is. */

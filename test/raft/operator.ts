@@ -4,7 +4,10 @@ import type { NodeId } from '../../src/raft/types.ts'
 import { configurationOf } from './members.ts'
 import type { SimulatedCluster } from './simulated-cluster.ts'
 
-/** Whoever changes the membership: adds learners on empty disks, promotes, demotes, removes, replaces. */
+/**
+ * Whoever changes the membership: adds learners on empty disks, promotes, demotes, removes, replaces, and lets in again
+ * those whose disk was wiped or put back to an old copy.
+ */
 export class Operator {
   readonly #cluster: SimulatedCluster
   readonly #spares: NodeId[]
@@ -19,7 +22,11 @@ export class Operator {
     this.#spares = [...spares]
   }
 
-  /** A voter's machine burns with its disk; it comes back under its name, empty, and has to be let in again. */
+  /**
+   * A voter's disk is wiped, or put back to an old copy and so given a new store id; it comes back under its name and has
+   * to be let in again. Now and then it is up before that, and no mesh keeps the others from hearing it: that it abstains
+   * must do.
+   */
   #burn(): void {
     const { leader, chance, nodes } = this.#cluster
     if (this.#burnt !== null || leader === null) return
@@ -31,6 +38,16 @@ export class Operator {
     this.#burnt = { id: node.id, store: this.#nextStore }
     this.#nextStore += 1
     this.#cluster.removeNode(node)
+    const again = this.#cluster.addNode(node.id, this.#burnt.store, node.persisted.configuration)
+    const isRolledBack = chance.next() < 0.5
+    if (isRolledBack) again.copyFrom(node, chance.next())
+    if (chance.next() < 0.5) return
+    again.isHeardAsStranger = true
+    this.#cluster.startNode(again)
+  }
+
+  isAwaitingAdmission(id: NodeId): boolean {
+    return this.#burnt?.id === id
   }
 
   /** Asks until the leader has the new disk in its books as a learner's, then starts on it. Goes on after the faults. */
@@ -41,8 +58,8 @@ export class Operator {
     const known = this.#committed?.members.find((one) => one.id === id)
     if (this.#committed !== null && (known === undefined || known.storeId[0] === store)) {
       this.#burnt = null
-      const node = this.#cluster.addNode(id, store, this.#committed)
-      this.#cluster.startNode(node)
+      const node = this.#cluster.nodes.get(id)
+      if (node?.store === store && !node.isRunning) this.#cluster.startNode(node)
       return
     }
     const { configuration, configurationRecord, isConfigurationCommitted } = leader.core.status
@@ -132,6 +149,7 @@ export class Operator {
   tidy(): void {
     if (this.#committed === null || this.#committed.outgoingVoters.length > 0) return
     for (const [id, node] of this.#cluster.nodes) {
+      if (this.#burnt?.id === id) continue
       const member = this.#committed.members.find((one) => one.id === id)
       if (member?.storeId[0] === node.store) continue
       if (!this.#admitted.has(`${id}/${node.store}`) || this.#cluster.chance.next() < 0.95) continue
