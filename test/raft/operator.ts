@@ -3,6 +3,7 @@ import type { CoreStatus } from '../../src/raft/effects.ts'
 import type { NodeId } from '../../src/raft/types.ts'
 import { configurationOf } from './members.ts'
 import type { SimulatedCluster } from './simulated-cluster.ts'
+import type { SimulatedNode } from './simulated-node.ts'
 
 /**
  * Whoever changes the membership: adds learners on empty disks, promotes, demotes, removes, replaces, and lets in again
@@ -32,9 +33,11 @@ export class Operator {
     if (this.#burnt !== null || leader === null) return
     const { configuration } = leader.core.status
     if (configuration.voters.length < 3 || configuration.outgoingVoters.length > 0) return
-    const id = configuration.voters[chance.integer(0, configuration.voters.length - 1)]
+    const id = this.#worstLoss(configuration.voters, leader)
     const node = id === undefined ? undefined : nodes.get(id)
     if (node === undefined || node === leader) return
+    // What the two of them had just counted is then known to nobody who may answer for it.
+    if (chance.next() < 0.5) this.#cluster.crash(leader)
     this.#burnt = { id: node.id, store: this.#nextStore }
     this.#nextStore += 1
     this.#cluster.removeNode(node)
@@ -44,6 +47,14 @@ export class Operator {
     if (chance.next() < 0.5) return
     again.isHeardAsStranger = true
     this.#cluster.startNode(again)
+  }
+
+  /** Mostly the voter that has acknowledged most. */
+  #worstLoss(voters: readonly NodeId[], leader: SimulatedNode): NodeId | undefined {
+    const { chance } = this.#cluster
+    if (chance.next() < 0.3) return voters[chance.integer(0, voters.length - 1)]
+    const peers = leader.core.fullStatus.peers.filter(({ id }) => voters.includes(id))
+    return peers.sort((a, b) => b.matchIndex - a.matchIndex)[0]?.id
   }
 
   isAwaitingAdmission(id: NodeId): boolean {
@@ -75,7 +86,7 @@ export class Operator {
   act(): void {
     const { leader, chance } = this.#cluster
     if (this.#burnt !== null) return
-    if (chance.next() < 0.2) {
+    if (chance.next() < 0.3) {
       this.#burn()
       return
     }

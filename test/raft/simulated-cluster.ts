@@ -310,7 +310,7 @@ export class SimulatedCluster implements World {
     this.#graves.set(node.id, node.platter)
   }
 
-  #crash(node: SimulatedNode): void {
+  crash(node: SimulatedNode): void {
     this.trace.add(this.nowMs, node.id, 'crash')
     node.crash(this.chance.next() < 0.5 ? this.chance.next() : 0)
     // Nobody is there to be told how it ended.
@@ -340,7 +340,7 @@ export class SimulatedCluster implements World {
     if (this.#isHealed) return
     const { chance, faults } = this
     for (const node of this.nodes.values()) {
-      if (node.isRunning && chance.next() < faults.crashChance) this.#crash(node)
+      if (node.isRunning && chance.next() < faults.crashChance) this.crash(node)
     }
     if (chance.next() < faults.partitionChance) this.#partition()
     else if (this.#sides.size + this.#deaf.size > 0 && chance.next() < faults.rejoinChance) {
