@@ -39,6 +39,7 @@ import {
 } from './replication.ts'
 import { becomeFollower } from './role.ts'
 import { State } from './state.ts'
+import type { OnDisk } from './state.ts'
 import { startTransfer } from './transfer.ts'
 import type { Entry, Index, Message, NodeId, Position, RestoredLog, Term } from './types.ts'
 
@@ -76,8 +77,9 @@ export interface FullStatus extends CoreStatus {
   readonly base: Position
   readonly last: Position
   readonly durableIndex: Index
-  /** On disk; trails `term` while its write is on its way. */
-  readonly durableTerm: Term
+  readonly onDisk: OnDisk
+  /** False while a new term is on its way to the disk: what `onDisk` says may then fall short of what was promised. */
+  readonly isTermDurable: boolean
   readonly uncommittedBytes: number
   readonly transferTarget: NodeId | null
   /** Since the current leader was last heard, in ticks; 0 on the leader, null without one. */
@@ -218,7 +220,8 @@ export class Core {
       base: state.log.base,
       last: state.log.last,
       durableIndex: state.durability.durableIndex,
-      durableTerm: state.durableTerm,
+      onDisk: state.onDisk,
+      isTermDurable: isTermDurable(state),
       uncommittedBytes: state.uncommittedBytes,
       transferTarget: state.transfer?.target ?? null,
       leaderSilenceTicks: state.leader === null ? null : silenceTicks,
@@ -261,11 +264,17 @@ function tick(state: State, nowMs: number): void {
 function onPersisted(state: State, token: number): void {
   const { durability } = state
   durability.persisted(token)
-  if (!durability.isHardStateDirty && durability.hardStateToken <= durability.durableToken) {
-    state.durableTerm = state.term
+  if (isTermDurable(state)) {
+    const index = durability.durableIndex
+    const last = { term: state.log.termAt(index) ?? 0, index }
+    state.onDisk = { term: state.term, last }
   }
   onOwnVoteDurable(state)
   if (state.role === 'leader') onOwnEntriesDurable(state)
+}
+
+function isTermDurable({ durability }: State): boolean {
+  return !durability.isHardStateDirty && durability.hardStateToken <= durability.durableToken
 }
 
 function onApplied(state: State, index: Index, timeMs: number): void {

@@ -10,13 +10,31 @@ import { LogTime } from './log-time.ts'
 import type { CoreOptions } from './options.ts'
 import type { Progress } from './progress.ts'
 import { ReadQueue } from './read-index.ts'
-import type { Configuration, Index, Message, MessageBody, NodeId, Role, Term } from './types.ts'
+import type {
+  Configuration,
+  Index,
+  Message,
+  MessageBody,
+  NodeId,
+  Position,
+  Role,
+  Term,
+} from './types.ts'
 
 /** A transfer is bound to the leadership it began in: any change of role ends it. */
 export interface Transfer {
   readonly target: NodeId
   readonly startedTick: number
   isTimeoutNowSent: boolean
+}
+
+/**
+ * A term that is durable, and a position up to which the log was durable then. It says no more than what is on disk and,
+ * while the term in memory is durable, no less than any acknowledgement that has left: those wait for the same reports.
+ */
+export interface OnDisk {
+  readonly term: Term
+  readonly last: Position
 }
 
 export interface StateStart {
@@ -50,8 +68,8 @@ export class State {
   leader: NodeId | null = null
   #term: Term
   #votedFor: NodeId | null
-  /** The last term known to be on disk; trails `term` while its write is on its way. */
-  durableTerm: Term
+  /** What this node would find if it started again now, as far as it knows. */
+  onDisk: OnDisk
   /** Never falls. */
   commit: Index
   /** Highest index known to equal this term's leader's log: commit follows the leader only up to here. */
@@ -106,7 +124,7 @@ export class State {
     this.reads = new ReadQueue(start.options.readsMax)
     this.#term = start.term
     this.#votedFor = start.votedFor
-    this.durableTerm = start.term
+    this.onDisk = { term: start.term, last: start.log.last }
     this.commit = start.commit
     this.matched = start.commit
     this.emitted = start.applied
