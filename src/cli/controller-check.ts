@@ -203,7 +203,8 @@ async function checkDataFolder(config: ControllerConfig, report: Report): Promis
     () => statSync(folder, { throwIfNoEntry: false }),
   )
   if (status === null) return
-  if (hasNoData(folder) && config.cluster.seeds.length > 0) {
+  const isLost = status === undefined || (status.isDirectory() && hasNoData(folder))
+  if (isLost && config.cluster.seeds.length > 0) {
     checkParent(folder, report)
     return
   }

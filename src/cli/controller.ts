@@ -30,6 +30,8 @@ import type { Credentials } from './controller-check.ts'
 import { Listeners } from './controller-listeners.ts'
 import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './controller-settings.ts'
 import { CommandFailure, EXIT_FAILED } from './failure.ts'
+import { fateOfRefusal } from './member-fate.ts'
+import type { Fate } from './member-fate.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from './version.ts'
 
 /** How long a leader that goes away waits for its successor before it stops serving. */
@@ -43,6 +45,10 @@ export interface ControllerParts {
   readonly log: Logger
   /** Called at most once, at any time: nothing works any more and the process must end. */
   readonly onFatal: (error: Error) => void
+  /** Of the process, UTC ms. */
+  readonly startedAtMs?: number
+  /** The cluster no longer takes this controller as it is; with the meshes of the members known then. May be repeated. */
+  readonly onOusted?: (fate: Fate, addresses: readonly string[]) => void
 }
 
 /** Gives back what was opened, last first; the steps of a failed start as well as those of a stop. */
@@ -111,7 +117,7 @@ export class Controller {
   }
 
   /**
-   * A folder whose members know another key, or another folder, by this name would be refused by every peer.
+   * A folder whose members know another key by this name would be refused by every peer.
    * @returns whether the member record was there to compare with; a folder that has never run has it in its log alone.
    * @throws {CommandFailure}
    */
@@ -120,12 +126,8 @@ export class Controller {
     const { configuration } = machine.persistedMark()
     const member = configuration.members.find(({ id }) => id === config.id)
     if (member === undefined) return false
-    if (Buffer.compare(member.storeId, identity.storeId) !== 0) {
-      throw new CommandFailure(
-        EXIT_FAILED,
-        `${config.data} is not the data folder that the cluster knows ${config.id} by; it was restored or copied: replace this member so that it is rebuilt from its peers`,
-      )
-    }
+    // A disk that is new here is listed once the log has come that far; a stranger's is for the peers to refuse.
+    if (Buffer.compare(member.storeId, identity.storeId) !== 0) return false
     if (Buffer.compare(member.publicKeySha256, credentials.chain[0].publicKeySha256) !== 0) {
       throw new CommandFailure(
         EXIT_FAILED,
@@ -188,6 +190,7 @@ export class Controller {
       {
         ...{ link: consensus.link, machine, clock: systemClock, log, onFatal },
         onRoster: (roster) => this.#writeRoster(roster),
+        onSelfRefused: (refusal) => this.#meet(fateOfRefusal(config.id, refusal)),
       },
     )
     this.#gateway = gateway
@@ -223,7 +226,7 @@ export class Controller {
       advertise: config.cluster.advertise,
       addressHints: [],
       version: `v${programVersion()}`,
-      startedAtMs: systemClock.nowMs(),
+      startedAtMs: this.#parts.startedAtMs ?? systemClock.nowMs(),
       apiAddresses: apiAddressesOf(config),
       applied: mark.position,
       appliedTimeMs: machine.logTimeMs,
@@ -235,6 +238,12 @@ export class Controller {
       tickMs: config.raft.tickMs,
       core: coreOptionsOf(config),
     }
+  }
+
+  #meet(fate: Fate | null): void {
+    if (fate === null) return
+    const addresses = this.#gateway?.peerStatuses().map(({ address }) => address) ?? []
+    this.#parts.onOusted?.(fate, addresses)
   }
 
   /** What is in it can be learned again from any peer that is still where the log says, so damage to it is no reason to stop. */

@@ -13,6 +13,7 @@ import {
 } from '../pki/certificate.ts'
 import { writeSecretFile } from '../pki/key-file.ts'
 import { formDataFolder } from '../store/form-data-folder.ts'
+import { writeRosterFile } from '../store/roster-file.ts'
 import type { CheckList } from './check-list.ts'
 import { advertisedHosts } from './config-from-flags.ts'
 import type { PlannedConfig } from './config-from-flags.ts'
@@ -84,5 +85,7 @@ export function layDown(
       entries: [],
     })
   }
+  const { configuration, configurationIndex: index } = answer
+  writeRosterFile(config.data, { configuration, index, claims: [] })
   endJoinState(folder)
 }
