@@ -71,7 +71,7 @@ export interface HostParts {
   readonly clock: Clock
 }
 
-const FEATURE_LEVEL = 1
+export const FEATURE_LEVEL = 1
 const PRESENCE_MS = 1000
 const STATUS_MS = 250
 
