@@ -8,12 +8,19 @@ import { createApi } from '../api/server.ts'
 import type { Api } from '../api/server.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
 import type { HostOptions } from '../cluster/host.ts'
+import { enterCluster } from '../cluster/membership/enter-cluster.ts'
+import { Entrance } from '../cluster/membership/entrance.ts'
+import type { EntryAnswer } from '../cluster/membership/entry.ts'
+import { manageMembers } from '../cluster/membership/manage.ts'
+import type { MemberManagement } from '../cluster/membership/manage.ts'
 import { sharedOptionsSha256 } from '../config/fingerprint.ts'
 import type { ControllerConfig } from '../config/options.ts'
+import { featureLevel } from '../fsm/apply.ts'
 import { StateMachine } from '../fsm/machine.ts'
 import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newShortId } from '../lib/random.ts'
+import type { MembershipControl } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
@@ -30,13 +37,15 @@ import type { Credentials } from './controller-check.ts'
 import { Listeners } from './controller-listeners.ts'
 import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './controller-settings.ts'
 import { CommandFailure, EXIT_FAILED } from './failure.ts'
-import { fateOfRefusal } from './member-fate.ts'
+import { fateOfAnswer, fateOfRefusal } from './member-fate.ts'
 import type { Fate } from './member-fate.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from './version.ts'
 
 /** How long a leader that goes away waits for its successor before it stops serving. */
 const HANDOVER_MS_MAX = 2_000
 const POLL_MS = 10
+/** For each member that is asked to let this controller in; it takes a commit or two. */
+const ENTER_TIMEOUT_MS = 10_000
 const MEMBER_POLL_MS = 200
 
 export interface ControllerParts {
@@ -58,11 +67,14 @@ type Release = () => Promise<void>
 export class Controller {
   readonly #releases: Release[] = []
   readonly #parts: ControllerParts
+  readonly #startedAtMs: number
   #gateway: Gateway | null = null
+  #management: MemberManagement | null = null
   #hasFailed = false
 
   private constructor(parts: ControllerParts) {
     this.#parts = parts
+    this.#startedAtMs = parts.startedAtMs ?? systemClock.nowMs()
   }
 
   /** @throws StoreError, or what listening throws; everything is closed again then. */
@@ -113,7 +125,7 @@ export class Controller {
     const isChecked = this.#checkMember(identity, machine)
     const gateway = await this.#joinCluster(identity, machine)
     if (!isChecked) this.#watchMember(identity, machine)
-    await this.#serve(gateway, machine)
+    await this.#serve(gateway, machine, this.#manageMembers(gateway, machine, identity))
   }
 
   /**
@@ -190,7 +202,10 @@ export class Controller {
       {
         ...{ link: consensus.link, machine, clock: systemClock, log, onFatal },
         onRoster: (roster) => this.#writeRoster(roster),
-        onSelfRefused: (refusal) => this.#meet(fateOfRefusal(config.id, refusal)),
+        onSelfRefused: (refusal) => {
+          if (refusal.reason === 'removed') this.#management?.onSelfRemoved()
+          this.#meet(fateOfRefusal(config.id, refusal))
+        },
       },
     )
     this.#gateway = gateway
@@ -226,7 +241,7 @@ export class Controller {
       advertise: config.cluster.advertise,
       addressHints: [],
       version: `v${programVersion()}`,
-      startedAtMs: this.#parts.startedAtMs ?? systemClock.nowMs(),
+      startedAtMs: this.#startedAtMs,
       apiAddresses: apiAddressesOf(config),
       applied: mark.position,
       appliedTimeMs: machine.logTimeMs,
@@ -264,29 +279,27 @@ export class Controller {
     }
   }
 
-  async #serve(gateway: Gateway, machine: StateMachine): Promise<void> {
+  async #serve(
+    gateway: Gateway,
+    machine: StateMachine,
+    membership: MembershipControl,
+  ): Promise<void> {
     const { config, credentials, log } = this.#parts
-    const transferLeadership = (to: string | null): Promise<void> => gateway.transferLeadership(to)
-    const api = this.#createApi(gateway, machine, transferLeadership)
+    const api = this.#createApi(gateway, machine, membership)
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
     this.#releases.push(async () => {
       await listeners.close()
       await api.stop()
     })
-    const admin = new AdminServer(
-      adminVerbs({ cluster: gateway, transferLeadership }),
-      (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
+    const admin = new AdminServer(adminVerbs({ cluster: gateway, membership }), (verb, error) =>
+      log.error({ verb, err: error }, 'an admin verb failed'),
     )
     await admin.listen(config.data)
     this.#releases.push(() => admin.close())
   }
 
-  #createApi(
-    gateway: Gateway,
-    machine: StateMachine,
-    transferLeadership: (to: string | null) => Promise<void>,
-  ): Api {
+  #createApi(gateway: Gateway, machine: StateMachine, membership: MembershipControl): Api {
     const { config, credentials, log } = this.#parts
     return createApi({
       proposer: gateway,
@@ -307,7 +320,66 @@ export class Controller {
       bindings: bindingsOf(config),
       health: () => healthOf(gateway),
       refusal: () => (this.#hasFailed ? 'NODE_QUARANTINED' : null),
-      transferLeadership,
+      membership,
+    })
+  }
+
+  #manageMembers(
+    gateway: Gateway,
+    machine: StateMachine,
+    { storeId }: DataIdentity,
+  ): MembershipControl {
+    const { log } = this.#parts
+    const { clusterId, generation } = gateway
+    const consensus = gateway
+    const management = manageMembers({
+      consensus,
+      state: machine,
+      clusterId,
+      generation,
+      clock: systemClock,
+      log,
+      afterRemoval: () => Promise.resolve(),
+      hasSecretsToShare: () => false,
+      shareSecrets: () => Promise.resolve(),
+    })
+    const entrance = new Entrance({
+      consensus,
+      storeId,
+      seeds: () => this.#parts.config.cluster.seeds,
+      enter: (addresses) => this.#enter(addresses, clusterId, storeId),
+      onAnswer: (answer) => this.#meet(fateOfAnswer(answer)),
+      log,
+    })
+    this.#management = management
+    management.start()
+    entrance.start()
+    this.#releases.push(() => {
+      entrance.stop()
+      management.stop()
+      return Promise.resolve()
+    })
+    return management.control
+  }
+
+  #enter(
+    addresses: readonly string[],
+    clusterId: string,
+    storeId: Uint8Array,
+  ): Promise<EntryAnswer> {
+    const { config, credentials } = this.#parts
+    const { certificatePem, privateKeyPem, caPem } = credentials
+    return enterCluster({
+      addresses,
+      identity: { certificatePem, privateKeyPem, caPem },
+      trustDomain: config.trustDomain,
+      clusterId,
+      storeId,
+      address: config.cluster.advertise,
+      version: `v${programVersion()}`,
+      featureLevel,
+      startedAtMs: this.#startedAtMs,
+      timeoutMs: ENTER_TIMEOUT_MS,
     })
   }
 

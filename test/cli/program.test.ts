@@ -112,19 +112,24 @@ function viewOf(members: readonly MemberView[]): ClusterView {
   }
 }
 
+const unasked = (): Promise<never> => Promise.reject(new Error('nobody asks for it'))
+
 describe('The cluster verbs', () => {
   let server: AdminServer
   const asked: (string | null)[] = []
 
   beforeAll(async () => {
-    const transferLeadership = (to: string | null): Promise<void> => {
+    const transferLeadership = (to: string | null): Promise<string> => {
       asked.push(to)
-      if (to === 'ctrl1') return Promise.resolve()
+      if (to === 'ctrl1') return Promise.resolve(to)
       return Promise.reject(
         new Problem('TRANSFER_LEADERSHIP_ERROR', { detail: 'there is no such member' }),
       )
     }
-    const verbs = adminVerbs({ cluster: viewOf([member, silent]), transferLeadership })
+    const verbs = adminVerbs({
+      cluster: viewOf([member, silent]),
+      membership: { transferLeadership, plan: unasked, change: unasked },
+    })
     server = new AdminServer(verbs, () => undefined)
     await server.listen(join(plan.dir, 'ctrl1', 'data'))
   })

@@ -5,6 +5,7 @@ import type { ApiServices } from '../services.ts'
 import { apiSessionOperations } from './api-sessions.ts'
 import { authenticateOperations } from './authenticate.ts'
 import { clusterOperations } from './cluster.ts'
+import { memberOperations } from './cluster-members.ts'
 import { controllerOperations } from './controllers.ts'
 import { currentOperations } from './current.ts'
 import { hostOperations } from './host.ts'
@@ -23,6 +24,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...apiSessionOperations(parts, services),
     ...controllerOperations(parts),
     ...clusterOperations(parts),
+    ...memberOperations(parts),
     ...hostOperations(parts, services),
   ]
   return [...operations, ...specOperations(parts, operations)]

@@ -8,6 +8,7 @@ import type { NodeId } from '../../raft/types.ts'
 import type { MemberChanger } from './changer.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
 import type { LeaderCalls } from './leader-calls.ts'
+import { membershipLimits } from './limits.ts'
 import { changeOf, idIn } from './messages.ts'
 import type { Message } from './messages.ts'
 import { describeChange, donePlan, isReadyToVote, leavingBy, planChange } from './plan.ts'
@@ -24,13 +25,11 @@ export interface DeskParts {
   readonly log: { info(fields: object, message: string): void }
 }
 
-/** A change survives the loss of a leader or two. */
-const ASK_TIMEOUT_MS = 15_000
 /** Of one attempt on one leader. */
 const CHANGE_TIMEOUT_MS = 8_000
 const PLAN_TIMEOUT_MS = 5_000
-/** For what enters or is promoted by itself at that moment; another operator is told to come again. */
-const TURN_MS = 2_000
+/** For what enters or is promoted by itself at that moment; whoever is still behind it then is told to come again. */
+const TURN_MS = 4_000
 const TRANSFER_TIMEOUT_MS = 5_000
 
 /**
@@ -65,15 +64,22 @@ export class MembershipDesk implements MembershipControl {
 
   async change(change: MembershipChange, confirmation: string | null): Promise<ChangePlan> {
     const request = { ...change, confirmation }
-    const answer = await this.#parts.calls.ask('membership.change', request, ASK_TIMEOUT_MS, () =>
-      this.#doneHere(change),
+    const answer = await this.#parts.calls.ask(
+      'membership.change',
+      request,
+      membershipLimits.changeTimeoutMs,
+      () => this.#doneHere(change),
     )
     return answer['plan'] as ChangePlan
   }
 
   async transferLeadership(target: NodeId | null): Promise<NodeId> {
     const { calls, clock, consensus } = this.#parts
-    const answer = await calls.ask('membership.transfer', { target }, ASK_TIMEOUT_MS)
+    const answer = await calls.ask(
+      'membership.transfer',
+      { target },
+      membershipLimits.changeTimeoutMs,
+    )
     const leaderId = idIn(answer, 'leaderId')
     // The caller may look at this controller next.
     const deadlineMs = clock.monotonicMs() + TRANSFER_TIMEOUT_MS

@@ -12,6 +12,7 @@ import type { AdmissionState, Consensus } from './consensus.ts'
 import { entryRequestMessage, entryRequestOf, judgeEntry } from './entry.ts'
 import type { EntryCaller, EntryContext, EntryRequest, EntryVerdict } from './entry.ts'
 import type { LeaderCalls } from './leader-calls.ts'
+import { membershipLimits } from './limits.ts'
 import { bytesIn, decodeMessage, encodeMessage, idIn, messageIn } from './messages.ts'
 import type { Message } from './messages.ts'
 import { isAtRest, keySha256Of } from './record.ts'
@@ -34,8 +35,6 @@ export const ENTER_METHOD = 'enter'
 const ENTER_TIMEOUT_MS = 8_000
 /** For other changes: those who enter at one moment come in one after the other. */
 const TURN_MS = 6_000
-/** Strangers that are served at a time. */
-const ENTRIES_MAX = 16
 
 /** Lets controllers in: any member takes the request, the leader judges it and changes the configuration. */
 export class EntryDesk {
@@ -54,7 +53,7 @@ export class EntryDesk {
   }
 
   async #onEnter({ id, publicKeySha256 }: PeerCaller, payload: Uint8Array): Promise<Uint8Array> {
-    if (this.#entering >= ENTRIES_MAX) throw new Problem('SERVER_TOO_MANY_REQUESTS')
+    if (this.#entering >= membershipLimits.entriesMax) throw new Problem('SERVER_TOO_MANY_REQUESTS')
     this.#entering += 1
     try {
       const request = entryRequestMessage(requestIn(decodeMessage(payload)))

@@ -3,6 +3,7 @@ import { clone, create } from '@bufbuild/protobuf'
 import { ConfigurationSchema, MemberSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
+import { membershipLimits } from './limits.ts'
 import { bytesIn, countIn, textIn } from './messages.ts'
 import type { Message } from './messages.ts'
 import { isOfKey, sameBytes } from './record.ts'
@@ -67,9 +68,6 @@ export type EntryVerdict =
       readonly because: string
     }
 
-/** Of a configuration: it goes with every change, and every member keeps a link to every other. */
-export const MEMBERS_MAX = 32
-
 /**
  * Whether a controller is let in, and as what. Pure. It comes in as a learner always: only once it has caught up does it
  * count, so nothing that it lacks can be taken for kept.
@@ -102,8 +100,11 @@ export function judgeEntry(
       `${id} is admitted by another key: start it with the certificate of its last join, or remove ${id} and join again with a new ticket`,
     )
   }
-  if (context.record.members.length >= MEMBERS_MAX) {
-    return refused('full', `the cluster has ${MEMBERS_MAX} members: remove one first`)
+  if (context.record.members.length >= membershipLimits.membersMax) {
+    return refused(
+      'full',
+      `the cluster has ${membershipLimits.membersMax} members: remove one first`,
+    )
   }
   const target = clone(ConfigurationSchema, context.record)
   const { storeId, address } = request

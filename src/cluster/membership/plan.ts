@@ -6,6 +6,7 @@ import type {
   Member,
 } from '../../../proto/gen/membership_pb.ts'
 import type { ChangePlan, MembershipChange } from '../../ports/membership.ts'
+import { membershipLimits } from './limits.ts'
 import { isOfKey } from './record.ts'
 import type { NodeId } from '../../raft/types.ts'
 
@@ -32,11 +33,6 @@ export interface Refusal {
   readonly because: string
 }
 
-/** A learner that lacks more would hold up commits as a voter; the core has the same limit. */
-export const PROMOTION_LAG_ENTRIES_MAX = 1_000
-/** Removals that are not settled yet. */
-export const DEPARTED_MAX = 32
-
 /** Voters that may be lost while writes go on. */
 export function toleranceOf(voters: readonly NodeId[]): number {
   return Math.floor((voters.length - 1) / 2)
@@ -51,7 +47,10 @@ export function isReadyToVote(
   now: Pick<MembersNow, 'inContact' | 'lagEntries'>,
   id: NodeId,
 ): boolean {
-  return now.inContact.has(id) && (now.lagEntries(id) ?? Infinity) <= PROMOTION_LAG_ENTRIES_MAX
+  return (
+    now.inContact.has(id) &&
+    (now.lagEntries(id) ?? Infinity) <= membershipLimits.promotionLagEntriesMax
+  )
 }
 
 /** In a few words, for logs and for who has to wait for it. */
@@ -183,7 +182,7 @@ function remove(
     (departure) => departure.id === id && isOfKey(departure, key),
   )
   if (isMentioned) return { target, warnings: [] }
-  if (target.departed.length >= DEPARTED_MAX) {
+  if (target.departed.length >= membershipLimits.departedMax) {
     return refused('too many removals are not settled yet: ask again in a few seconds')
   }
   const publicKeySha256 = key

@@ -14,6 +14,7 @@ import type { MemberChanger } from './changer.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
 import { candidates, nextDuty } from './duties.ts'
 import type { Duty, StewardView } from './duties.ts'
+import { membershipLimits } from './limits.ts'
 import { decodeMessage, encodeMessage } from './messages.ts'
 import { isReadyToVote, makeVoter, planChange } from './plan.ts'
 import { isAtRest, isOfKey, membersNow } from './record.ts'
@@ -40,7 +41,6 @@ export interface StewardParts {
 }
 
 const TURN_MS = 200
-const JOIN_TIMEOUT_MS = 10 * 60_000
 /** After a duty that failed; the next turn would fail for the same reason. */
 const BACK_OFF_MS = 2_000
 const PROBE_TIMEOUT_MS = 1_000
@@ -86,7 +86,10 @@ export class Steward {
     this.#isAtWork = true
     try {
       await this.#probe()
-      const duty = nextDuty(this.#view(), this.#parts.joinTimeoutMs ?? JOIN_TIMEOUT_MS)
+      const duty = nextDuty(
+        this.#view(),
+        this.#parts.joinTimeoutMs ?? membershipLimits.joinTimeoutMs,
+      )
       if (duty !== null && this.#timer !== null) await this.#carryOut(duty)
     } finally {
       this.#isAtWork = false

@@ -20,6 +20,11 @@ import type { ProblemCode } from '../../../src/lib/problems.ts'
 import { newShortId } from '../../../src/lib/random.ts'
 import { newClusterKey } from '../../../src/pki/cluster-key.ts'
 import type { ClusterView, MemberView } from '../../../src/ports/cluster-view.ts'
+import type {
+  ChangePlan,
+  MembershipChange,
+  MembershipControl,
+} from '../../../src/ports/membership.ts'
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
@@ -130,6 +135,38 @@ export class LocalCluster implements Proposer, ClusterView {
   }
 }
 
+/** Takes note of what is asked; the judgement of changes is tested where it is made. */
+export class LocalMembership implements MembershipControl {
+  readonly transfers: (string | null)[] = []
+  readonly changes: { change: MembershipChange; confirmation: string | null }[] = []
+  refusal: Problem | null = null
+
+  plan(change: MembershipChange): Promise<ChangePlan> {
+    if (this.refusal !== null) return Promise.reject(this.refusal)
+    return Promise.resolve({
+      change,
+      isNeeded: true,
+      votersBefore: ['ctrl1', 'ctrl2', 'ctrl3'],
+      votersAfter: ['ctrl1', 'ctrl2'],
+      toleranceBefore: 1,
+      toleranceAfter: 0,
+      warnings: ['2 voters tolerate no more failures than 1: an odd number is better'],
+      confirmation: 'remove ctrl3 and tolerate 0 failures',
+    })
+  }
+
+  change(change: MembershipChange, confirmation: string | null): Promise<ChangePlan> {
+    this.changes.push({ change, confirmation })
+    return this.plan(change)
+  }
+
+  transferLeadership(target: string | null): Promise<string> {
+    if (target === 'nobody') return Promise.reject(new Problem('NOT_FOUND'))
+    this.transfers.push(target)
+    return Promise.resolve(target ?? 'ctrl2')
+  }
+}
+
 export interface TestController {
   readonly app: FastifyInstance
   readonly parts: ApiParts
@@ -141,6 +178,7 @@ export interface TestController {
   refusal: ProblemCode | null
   isHealthy: boolean
   readonly transfers: (string | null)[]
+  readonly members: LocalMembership
   /** The token of a session, as every controller of the cluster would sign it. */
   tokenOf(sessionId: string): string
   /** A session without a log-in, and so without a hash. @returns its token. */
@@ -158,7 +196,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
   const key = newClusterKey()
   const errors: string[] = []
   const controller = { refusal: null as ProblemCode | null, isHealthy: true }
-  const transfers: (string | null)[] = []
+  const members = new LocalMembership()
+  const { transfers } = members
   const baseUrl = 'https://localhost:1280'
   const parts: ApiParts = {
     proposer: cluster,
@@ -192,10 +231,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
       checks: [{ id: 'store', healthy: controller.isHealthy, detail: 'kept inside' }],
     }),
     refusal: () => controller.refusal,
-    transferLeadership: (to) => {
-      transfers.push(to)
-      return Promise.resolve()
-    },
+    membership: members,
   }
   const tokenOf = (sessionId: string): string => new TokenSigner(() => key).tokenOf(sessionId)
   const app = buildApi(parts)
@@ -209,6 +245,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     scheduler,
     errors,
     transfers,
+    members,
     tokenOf,
     openSession: (identityId: string) => {
       const id = newShortId()
