@@ -1,6 +1,6 @@
 import { Problem } from '../lib/problems.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
-import type { MembershipChange, MembershipControl } from '../ports/membership.ts'
+import type { Admission, MembershipChange, MembershipControl } from '../ports/membership.ts'
 import type { AdminVerb, AdminVerbs } from './admin-server.ts'
 import type { ClusterStatus, ListedMember, MemberStatus } from './cluster-status.ts'
 
@@ -8,10 +8,16 @@ import type { ClusterStatus, ListedMember, MemberStatus } from './cluster-status
 export function adminVerbs(parts: {
   readonly cluster: ClusterView
   readonly membership: MembershipControl
+  readonly admission: Pick<Admission, 'invite'>
 }): AdminVerbs {
   const { cluster, membership } = parts
   return {
     status: () => Promise.resolve(clusterStatus(cluster)),
+    invite: (params) =>
+      parts.admission.invite({
+        isVoter: params['isVoter'] !== false,
+        lifetimeMs: Number(params['lifetimeMs']),
+      }),
     list: () => Promise.resolve(cluster.members().map(listedMember)),
     ...membershipVerbs(membership),
     'transfer-leadership': async (params) => {

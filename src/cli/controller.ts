@@ -8,11 +8,14 @@ import { createApi } from '../api/server.ts'
 import type { Api } from '../api/server.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
 import type { HostOptions } from '../cluster/host.ts'
+import { AdmissionDesk } from '../cluster/admission.ts'
 import { enterCluster } from '../cluster/membership/enter-cluster.ts'
 import { Entrance } from '../cluster/membership/entrance.ts'
 import type { EntryAnswer } from '../cluster/membership/entry.ts'
 import { manageMembers } from '../cluster/membership/manage.ts'
 import type { MemberManagement } from '../cluster/membership/manage.ts'
+import { afterRemoval, membersLackingSecrets, shareMissing } from '../cluster/secret-rotation.ts'
+import { SecretKeeper } from '../cluster/secret-keeper.ts'
 import { sharedOptionsSha256 } from '../config/fingerprint.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { featureLevel } from '../fsm/apply.ts'
@@ -58,6 +61,12 @@ export interface ControllerParts {
   readonly startedAtMs?: number
   /** The cluster no longer takes this controller as it is; with the meshes of the members known then. May be repeated. */
   readonly onOusted?: (fate: Fate, addresses: readonly string[]) => void
+}
+
+interface ApiInputs {
+  readonly keeper: SecretKeeper
+  readonly admission: AdmissionDesk
+  readonly membership: MembershipControl
 }
 
 /** Gives back what was opened, last first; the steps of a failed start as well as those of a stop. */
@@ -125,7 +134,10 @@ export class Controller {
     const isChecked = this.#checkMember(identity, machine)
     const gateway = await this.#joinCluster(identity, machine)
     if (!isChecked) this.#watchMember(identity, machine)
-    await this.#serve(gateway, machine, this.#manageMembers(gateway, machine, identity))
+    const keeper = await this.#keepSecrets(machine)
+    const membership = this.#manageMembers(gateway, machine, keeper, identity)
+    const admission = this.#admit(gateway, machine, keeper)
+    await this.#serve(gateway, machine, { keeper, admission, membership })
   }
 
   /**
@@ -279,33 +291,69 @@ export class Controller {
     }
   }
 
-  async #serve(
-    gateway: Gateway,
-    machine: StateMachine,
-    membership: MembershipControl,
-  ): Promise<void> {
+  async #serve(gateway: Gateway, machine: StateMachine, inputs: ApiInputs): Promise<void> {
     const { config, credentials, log } = this.#parts
-    const api = this.#createApi(gateway, machine, membership)
+    const { admission, membership } = inputs
+    const api = this.#createApi(gateway, machine, inputs)
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
     this.#releases.push(async () => {
       await listeners.close()
       await api.stop()
     })
-    const admin = new AdminServer(adminVerbs({ cluster: gateway, membership }), (verb, error) =>
-      log.error({ verb, err: error }, 'an admin verb failed'),
+    const admin = new AdminServer(
+      adminVerbs({ cluster: gateway, membership, admission }),
+      (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
     )
     await admin.listen(config.data)
     this.#releases.push(() => admin.close())
   }
 
-  #createApi(gateway: Gateway, machine: StateMachine, membership: MembershipControl): Api {
+  /** The shared secrets, opened with the key of this controller; in force before the first request. */
+  async #keepSecrets(machine: StateMachine): Promise<SecretKeeper> {
     const { config, credentials, log } = this.#parts
+    const keeper = new SecretKeeper({
+      state: machine,
+      selfId: config.id,
+      privateKeyPem: () => credentials.privateKeyPem,
+      log,
+    })
+    await keeper.refresh()
+    keeper.start()
+    this.#releases.push(() => {
+      keeper.stop()
+      return Promise.resolve()
+    })
+    return keeper
+  }
+
+  #admit(gateway: Gateway, machine: StateMachine, keeper: SecretKeeper): AdmissionDesk {
+    const { config, credentials, log } = this.#parts
+    return new AdmissionDesk({
+      cluster: gateway,
+      proposer: gateway,
+      state: machine,
+      keeper,
+      clock: systemClock,
+      log,
+      trustDomain: config.trustDomain,
+      caPem: () => credentials.caPem,
+      featureLevel,
+    })
+  }
+
+  #createApi(
+    gateway: Gateway,
+    machine: StateMachine,
+    { keeper, admission, membership }: ApiInputs,
+  ): Api {
+    const { config, log } = this.#parts
     return createApi({
       proposer: gateway,
       cluster: gateway,
       state: machine,
-      clusterKey: () => credentials.clusterKey,
+      keys: keeper,
+      admission,
       clock: systemClock,
       scheduler: systemScheduler,
       limits: apiLimitsOf(config),
@@ -327,9 +375,14 @@ export class Controller {
   #manageMembers(
     gateway: Gateway,
     machine: StateMachine,
+    keeper: SecretKeeper,
     { storeId }: DataIdentity,
   ): MembershipControl {
-    const { log } = this.#parts
+    const { config, log } = this.#parts
+    const rotation = {
+      ...{ proposer: gateway, state: machine, keeper, log },
+      overlapMs: config.api.sessionTimeoutMs,
+    }
     const { clusterId, generation } = gateway
     const consensus = gateway
     const management = manageMembers({
@@ -339,14 +392,16 @@ export class Controller {
       generation,
       clock: systemClock,
       log,
-      afterRemoval: () => Promise.resolve(),
-      hasSecretsToShare: () => false,
-      shareSecrets: () => Promise.resolve(),
+      afterRemoval: ({ id, isCompromised }) => afterRemoval(rotation, id, { isCompromised }),
+      hasSecretsToShare: () => membersLackingSecrets(machine).length > 0,
+      shareSecrets: async () => {
+        await shareMissing(rotation)
+      },
     })
     const entrance = new Entrance({
       consensus,
       storeId,
-      seeds: () => this.#parts.config.cluster.seeds,
+      seeds: () => config.cluster.seeds,
       enter: (addresses) => this.#enter(addresses, clusterId, storeId),
       onAnswer: (answer) => this.#meet(fateOfAnswer(answer)),
       log,

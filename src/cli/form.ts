@@ -3,9 +3,12 @@ import { dirname, join } from 'node:path'
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, CommandSchema, FormSchema } from '../../proto/gen/command_pb.ts'
+import type { SeedRecord } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import { hashPassword } from '../api/auth/password.ts'
+import { formingSecrets } from '../cluster/wrap-secrets.ts'
+import type { FormingAdmission } from '../cluster/wrap-secrets.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { featureLevel } from '../fsm/apply.ts'
 import { formingRecords } from '../fsm/seed.ts'
@@ -22,7 +25,6 @@ import {
 } from '../pki/authority.ts'
 import type { CertifiedKey } from '../pki/authority.ts'
 import { parseCertificates } from '../pki/certificate.ts'
-import { formatClusterKey, newClusterKey } from '../pki/cluster-key.ts'
 import { writeSecretFile } from '../pki/key-file.ts'
 import type { Entry } from '../raft/types.ts'
 import { formDataFolder } from '../store/form-data-folder.ts'
@@ -86,15 +88,20 @@ export async function formCluster(input: FormInput): Promise<FormedCluster> {
   writeSecretFile(rootKeyPath, authorities.root.privateKeyPem)
   const members: FormedMember[] = []
   for (const planned of controllers) members.push(await makeMember(planned, authorities, input))
+  const secrets = await formingSecrets({
+    clusterId,
+    admissions: members.map(admissionOf),
+    issuing: authorities.issuing,
+    nowMs,
+  })
+  const admin = await adminRecords(input)
   const entries = firstEntries(
     members.map(({ member }) => member),
-    formingCommand(clusterId, input.adminName, await hashPassword(input.password)),
+    formingCommand(clusterId, [...admin, ...secrets]),
     nowMs,
   )
-  const clusterKey = formatClusterKey(newClusterKey())
   for (const { planned, leaf } of members) {
     writeCredentials(planned.config, leaf, authorities.root.certificatePem)
-    writeSecretFile(planned.config.clusterKey, clusterKey)
     if (!planned.isThere) writePublicFile(planned.path, planned.text)
   }
   input.beforeData?.()
@@ -156,13 +163,24 @@ async function makeMember(
   return { planned, leaf, member }
 }
 
-function formingCommand(clusterId: string, adminName: string, passwordHash: string): Uint8Array {
-  const records = formingRecords({
+function admissionOf({ leaf, member }: FormedMember): FormingAdmission {
+  const { id: nodeId, storeId, address } = member
+  const { certificatePem } = leaf
+  const [{ native }] = parseCertificates(certificatePem)
+  const publicKeySpki = native.publicKey.export({ type: 'spki', format: 'der' })
+  return { nodeId, storeId, address, certificatePem, publicKeySpki }
+}
+
+async function adminRecords({ adminName, password }: FormInput): Promise<SeedRecord[]> {
+  return formingRecords({
     adminId: newShortId(),
     adminAuthenticatorId: newShortId(),
     adminName,
-    passwordHash,
+    passwordHash: await hashPassword(password),
   })
+}
+
+function formingCommand(clusterId: string, records: SeedRecord[]): Uint8Array {
   return toBinary(
     CommandSchema,
     create(CommandSchema, {

@@ -25,7 +25,6 @@ export function composeConfig(composed: ComposedConfig): string {
     data: composed.data,
     trustDomain: composed.trustDomain,
     identity: { cert: 'cert.pem', key: 'controller.key', ca: 'ca.pem' },
-    clusterKey: 'cluster.key',
     cluster: {
       bind: meshBind,
       advertise: meshAdvertise,

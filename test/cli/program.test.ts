@@ -129,6 +129,10 @@ describe('The cluster verbs', () => {
     const verbs = adminVerbs({
       cluster: viewOf([member, silent]),
       membership: { transferLeadership, plan: unasked, change: unasked },
+      admission: {
+        invite: ({ isVoter, lifetimeMs }) =>
+          Promise.resolve({ ticket: 'a ticket', id: String(isVoter), expiresAtMs: lifetimeMs }),
+      },
     })
     server = new AdminServer(verbs, () => undefined)
     await server.listen(join(plan.dir, 'ctrl1', 'data'))

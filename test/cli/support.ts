@@ -1,7 +1,10 @@
 import { spawn } from 'node:child_process'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 
 export { layOut } from '../support/lay-out.ts'
+import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { formedSecret } from '../support/formed-secret.ts'
 
 export const flotilla = resolve(import.meta.dirname, '../../bin/flotilla')
 
@@ -25,4 +28,10 @@ export function run(words: readonly string[], env: NodeJS.ProcessEnv = {}): Prom
     child.once('error', reject)
     child.once('close', (code) => done({ code, stdout, stderr }))
   })
+}
+/** The authority that signs leaves in a cluster just laid out. */
+export async function issuingAuthorityOf(plan: QuickstartPlan): Promise<CertifiedKey> {
+  const folder = join(plan.dir, 'ctrl1')
+  const { secret, certificatePem } = await formedSecret(folder, 'ctrl1', 'issuingAuthority')
+  return { certificatePem, privateKeyPem: Buffer.from(secret).toString() }
 }

@@ -9,6 +9,7 @@ import { memberOperations } from './cluster-members.ts'
 import { controllerOperations } from './controllers.ts'
 import { currentOperations } from './current.ts'
 import { hostOperations } from './host.ts'
+import { joinOperations } from './join.ts'
 import { metaOperations } from './meta.ts'
 import { specOperations } from './specs.ts'
 import { summaryOperations } from './summary.ts'
@@ -25,6 +26,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...controllerOperations(parts),
     ...clusterOperations(parts),
     ...memberOperations(parts),
+    ...joinOperations(parts),
     ...hostOperations(parts, services),
   ]
   return [...operations, ...specOperations(parts, operations)]

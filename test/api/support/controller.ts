@@ -18,14 +18,18 @@ import { canonicalJson } from '../../../src/lib/canonical-json.ts'
 import { Problem } from '../../../src/lib/problems.ts'
 import type { ProblemCode } from '../../../src/lib/problems.ts'
 import { newShortId } from '../../../src/lib/random.ts'
-import { newClusterKey } from '../../../src/pki/cluster-key.ts'
 import type { ClusterView, MemberView } from '../../../src/ports/cluster-view.ts'
 import type {
   ChangePlan,
   MembershipChange,
   MembershipControl,
+  Admission,
+  Invitation,
+  JoinAnswer,
+  JoinRequest,
 } from '../../../src/ports/membership.ts'
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
+import { TestTokenKeys } from '../../support/token-keys.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
 
@@ -167,6 +171,35 @@ export class LocalMembership implements MembershipControl {
   }
 }
 
+/** Notes what it was asked, and answers as it was told to. */
+export class TestAdmission implements Admission {
+  readonly invitations: Parameters<Admission['invite']>[0][] = []
+  readonly requests: JoinRequest[] = []
+  /** Thrown in place of an answer. */
+  refusal: Problem | null = null
+
+  invite(options: Parameters<Admission['invite']>[0]): Promise<Invitation> {
+    this.invitations.push(options)
+    return Promise.resolve({ ticket: 'flotilla-ticket-1.x.y', id: 'ticketId', expiresAtMs: 1 })
+  }
+
+  admit(request: JoinRequest): Promise<JoinAnswer> {
+    this.requests.push(request)
+    if (this.refusal !== null) return Promise.reject(this.refusal)
+    return Promise.resolve({
+      clusterId: 'cluster-1',
+      generation: 3,
+      trustDomain: 'test.internal',
+      certificatePem: 'certificate',
+      caPem: 'ca',
+      configuration: Uint8Array.of(250, 251, 252),
+      configurationIndex: 7,
+      isVoter: true,
+      nowMs: 1,
+    })
+  }
+}
+
 export interface TestController {
   readonly app: FastifyInstance
   readonly parts: ApiParts
@@ -179,6 +212,8 @@ export interface TestController {
   isHealthy: boolean
   readonly transfers: (string | null)[]
   readonly members: LocalMembership
+  readonly keys: TestTokenKeys
+  readonly admission: TestAdmission
   /** The token of a session, as every controller of the cluster would sign it. */
   tokenOf(sessionId: string): string
   /** A session without a log-in, and so without a hash. @returns its token. */
@@ -193,7 +228,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
   const machine = await StateMachine.open({ store: new MemoryStateStore(), clock })
   const cluster = new LocalCluster(machine, clock)
   await form(cluster)
-  const key = newClusterKey()
+  const keys = new TestTokenKeys()
+  const admission = new TestAdmission()
   const errors: string[] = []
   const controller = { refusal: null as ProblemCode | null, isHealthy: true }
   const members = new LocalMembership()
@@ -203,7 +239,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     proposer: cluster,
     cluster,
     state: machine,
-    clusterKey: () => key,
+    keys,
+    admission,
     clock,
     scheduler,
     limits: limitsWith(limits),
@@ -233,7 +270,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     refusal: () => controller.refusal,
     membership: members,
   }
-  const tokenOf = (sessionId: string): string => new TokenSigner(() => key).tokenOf(sessionId)
+  const tokenOf = (sessionId: string): string =>
+    new TokenSigner(() => keys.clusterKeys()).tokenOf(sessionId)
   const app = buildApi(parts)
   await app.ready()
   return Object.assign(controller, {
@@ -246,6 +284,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     errors,
     transfers,
     members,
+    keys,
+    admission,
     tokenOf,
     openSession: (identityId: string) => {
       const id = newShortId()
