@@ -17,7 +17,10 @@ export interface EntranceParts {
   readonly log: Pick<Log, 'info' | 'warn'>
 }
 
+/** Between two requests. */
 const INTERVAL_MS = 2_000
+/** How soon it is seen that there is somebody to ask. */
+const LOOK_MS = 100
 const ADDRESSES_MAX = 32
 
 /** On a running controller whose own log does not list it with its own disk yet: asks to be let in until it does. */
@@ -25,6 +28,7 @@ export class Entrance {
   readonly #parts: EntranceParts
   #timer: NodeJS.Timeout | null = null
   #isAsking = false
+  #looksToWait = 0
   #lastSaid = ''
 
   constructor(parts: EntranceParts) {
@@ -32,7 +36,7 @@ export class Entrance {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => void this.#turn(), INTERVAL_MS)
+    this.#timer ??= setInterval(() => void this.#turn(), LOOK_MS)
     void this.#turn()
   }
 
@@ -49,6 +53,10 @@ export class Entrance {
   }
 
   async #turn(): Promise<void> {
+    if (this.#looksToWait > 0) {
+      this.#looksToWait -= 1
+      return
+    }
     // Until the host has spoken it is not known who the members are.
     const isKnown = this.#parts.consensus.configuration().record.members.length > 0
     if (this.#timer === null || this.#isAsking || !isKnown || this.isListed) return
@@ -63,6 +71,7 @@ export class Entrance {
       this.#once('warn', `not let in yet: ${error.message}`)
     } finally {
       this.#isAsking = false
+      this.#looksToWait = INTERVAL_MS / LOOK_MS
     }
   }
 
