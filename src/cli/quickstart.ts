@@ -113,6 +113,7 @@ async function form(start: Start): Promise<boolean> {
     processes.start([controller])
   }
   if (!(await waitFor(start, () => notVotersBecause(first, plan)))) return false
+  if (others.length > 0) nameSeeds(plan)
   finishForming(plan, forming)
   return true
 }
