@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file command.proto.
  */
 export const file_command: GenFile = /*@__PURE__*/
-  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIkEKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCSI4CghSZXZpc2lvbhIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAQiNgoKU2VlZFJlY29yZBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCJMCgRGb3JtEhIKCmNsdXN0ZXJfaWQYASABKAkSMAoHcmVjb3JkcxgCIAMoCzIfLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VlZFJlY29yZCI3CgtFbnRpdHlXcml0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCIqCgxFbnRpdHlEZWxldGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJIqIBCg1TZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhMKC2lkZW50aXR5X2lkGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkSEgoKaXBfYWRkcmVzcxgEIAEoCRIUCgxjb25maWdfdHlwZXMYBSADKAkSFQoNZW52X2luZm9fanNvbhgGIAEoDBIVCg1zZGtfaW5mb19qc29uGAcgASgMIhsKDVNlc3Npb25EZWxldGUSCgoCaWQYASABKAkiaAoMU2Vzc2lvblRvdWNoEjUKBW1hcmtzGAEgAygLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uVG91Y2guTWFyaxohCgRNYXJrEgoKAmlkGAEgASgJEg0KBWF0X21zGAIgASgEInUKDVNlc3Npb25FeHBpcmUSNgoFbWFya3MYASADKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25FeHBpcmUuTWFyaxosCgRNYXJrEgoKAmlkGAEgASgJEhgKEGxhc3RfYWN0aXZpdHlfbXMYAiABKAQqxQIKC0NvbW1hbmRLaW5kEhwKGENPTU1BTkRfS0lORF9VTlNQRUNJRklFRBAAEhUKEUNPTU1BTkRfS0lORF9GT1JNEAESHgoaQ09NTUFORF9LSU5EX0VOVElUWV9DUkVBVEUQAhIfChtDT01NQU5EX0tJTkRfRU5USVRZX1JFUExBQ0UQAxIdChlDT01NQU5EX0tJTkRfRU5USVRZX1BBVENIEAQSHgoaQ09NTUFORF9LSU5EX0VOVElUWV9ERUxFVEUQBRIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9DUkVBVEUQBhIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9ERUxFVEUQBxIeChpDT01NQU5EX0tJTkRfU0VTU0lPTl9UT1VDSBAIEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0VYUElSRRAJYgZwcm90bzM");
+  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIkEKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCSI4CghSZXZpc2lvbhIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAQiNgoKU2VlZFJlY29yZBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCJMCgRGb3JtEhIKCmNsdXN0ZXJfaWQYASABKAkSMAoHcmVjb3JkcxgCIAMoCzIfLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VlZFJlY29yZCI3CgtFbnRpdHlXcml0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCIqCgxFbnRpdHlEZWxldGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJIqIBCg1TZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhMKC2lkZW50aXR5X2lkGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkSEgoKaXBfYWRkcmVzcxgEIAEoCRIUCgxjb25maWdfdHlwZXMYBSADKAkSFQoNZW52X2luZm9fanNvbhgGIAEoDBIVCg1zZGtfaW5mb19qc29uGAcgASgMIhsKDVNlc3Npb25EZWxldGUSCgoCaWQYASABKAkiaAoMU2Vzc2lvblRvdWNoEjUKBW1hcmtzGAEgAygLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uVG91Y2guTWFyaxohCgRNYXJrEgoKAmlkGAEgASgJEg0KBWF0X21zGAIgASgEInUKDVNlc3Npb25FeHBpcmUSNgoFbWFya3MYASADKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25FeHBpcmUuTWFyaxosCgRNYXJrEgoKAmlkGAEgASgJEhgKEGxhc3RfYWN0aXZpdHlfbXMYAiABKAQiNwoPSWRlbnRpdHlEaXNhYmxlEgoKAmlkGAEgASgJEhgKEGR1cmF0aW9uX21pbnV0ZXMYAiABKAQiHAoOSWRlbnRpdHlFbmFibGUSCgoCaWQYASABKAkijQEKDlNlcnZpY2VDb25maWdzEhMKC2lkZW50aXR5X2lkGAEgASgJEjcKBXBhaXJzGAIgAygLMiguZmxvdGlsbGEuY29tbWFuZC52MS5TZXJ2aWNlQ29uZmlncy5QYWlyGi0KBFBhaXISEgoKc2VydmljZV9pZBgBIAEoCRIRCgljb25maWdfaWQYAiABKAkq5QMKC0NvbW1hbmRLaW5kEhwKGENPTU1BTkRfS0lORF9VTlNQRUNJRklFRBAAEhUKEUNPTU1BTkRfS0lORF9GT1JNEAESHgoaQ09NTUFORF9LSU5EX0VOVElUWV9DUkVBVEUQAhIfChtDT01NQU5EX0tJTkRfRU5USVRZX1JFUExBQ0UQAxIdChlDT01NQU5EX0tJTkRfRU5USVRZX1BBVENIEAQSHgoaQ09NTUFORF9LSU5EX0VOVElUWV9ERUxFVEUQBRIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9DUkVBVEUQBhIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9ERUxFVEUQBxIeChpDT01NQU5EX0tJTkRfU0VTU0lPTl9UT1VDSBAIEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0VYUElSRRAJEiEKHUNPTU1BTkRfS0lORF9JREVOVElUWV9ESVNBQkxFEBQSIAocQ09NTUFORF9LSU5EX0lERU5USVRZX0VOQUJMRRAVEioKJkNPTU1BTkRfS0lORF9TRVJWSUNFX0NPTkZJR1NfQVNTT0NJQVRFEBYSLQopQ09NTUFORF9LSU5EX1NFUlZJQ0VfQ09ORklHU19ESVNBU1NPQ0lBVEUQF2IGcHJvdG8z");
 
 /**
  * One log entry of type `command`.
@@ -461,6 +461,93 @@ export const SessionExpire_MarkSchema: GenMessage<SessionExpire_Mark> = /*@__PUR
   messageDesc(file_command, 12, 0);
 
 /**
+ * Ends the sessions of an identity and lets it open none, for so many minutes of log time; 0: until it is enabled.
+ *
+ * @generated from message flotilla.command.v1.IdentityDisable
+ */
+export type IdentityDisable = Message<"flotilla.command.v1.IdentityDisable"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: uint64 duration_minutes = 2;
+   */
+  durationMinutes: bigint;
+};
+
+/**
+ * Describes the message flotilla.command.v1.IdentityDisable.
+ * Use `create(IdentityDisableSchema)` to create a new message.
+ */
+export const IdentityDisableSchema: GenMessage<IdentityDisable> = /*@__PURE__*/
+  messageDesc(file_command, 13);
+
+/**
+ * @generated from message flotilla.command.v1.IdentityEnable
+ */
+export type IdentityEnable = Message<"flotilla.command.v1.IdentityEnable"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.IdentityEnable.
+ * Use `create(IdentityEnableSchema)` to create a new message.
+ */
+export const IdentityEnableSchema: GenMessage<IdentityEnable> = /*@__PURE__*/
+  messageDesc(file_command, 14);
+
+/**
+ * Configs that an identity gets of services in place of the services' own, one a config type; all pairs or none.
+ *
+ * @generated from message flotilla.command.v1.ServiceConfigs
+ */
+export type ServiceConfigs = Message<"flotilla.command.v1.ServiceConfigs"> & {
+  /**
+   * @generated from field: string identity_id = 1;
+   */
+  identityId: string;
+
+  /**
+   * @generated from field: repeated flotilla.command.v1.ServiceConfigs.Pair pairs = 2;
+   */
+  pairs: ServiceConfigs_Pair[];
+};
+
+/**
+ * Describes the message flotilla.command.v1.ServiceConfigs.
+ * Use `create(ServiceConfigsSchema)` to create a new message.
+ */
+export const ServiceConfigsSchema: GenMessage<ServiceConfigs> = /*@__PURE__*/
+  messageDesc(file_command, 15);
+
+/**
+ * @generated from message flotilla.command.v1.ServiceConfigs.Pair
+ */
+export type ServiceConfigs_Pair = Message<"flotilla.command.v1.ServiceConfigs.Pair"> & {
+  /**
+   * @generated from field: string service_id = 1;
+   */
+  serviceId: string;
+
+  /**
+   * @generated from field: string config_id = 2;
+   */
+  configId: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.ServiceConfigs.Pair.
+ * Use `create(ServiceConfigs_PairSchema)` to create a new message.
+ */
+export const ServiceConfigs_PairSchema: GenMessage<ServiceConfigs_Pair> = /*@__PURE__*/
+  messageDesc(file_command, 15, 0);
+
+/**
  * @generated from enum flotilla.command.v1.CommandKind
  */
 export const CommandKind = {
@@ -531,6 +618,34 @@ export const CommandKind = {
    * @generated from enum value: COMMAND_KIND_SESSION_EXPIRE = 9;
    */
   SESSION_EXPIRE: 9,
+
+  /**
+   * IdentityDisable
+   *
+   * @generated from enum value: COMMAND_KIND_IDENTITY_DISABLE = 20;
+   */
+  IDENTITY_DISABLE: 20,
+
+  /**
+   * IdentityEnable
+   *
+   * @generated from enum value: COMMAND_KIND_IDENTITY_ENABLE = 21;
+   */
+  IDENTITY_ENABLE: 21,
+
+  /**
+   * ServiceConfigs
+   *
+   * @generated from enum value: COMMAND_KIND_SERVICE_CONFIGS_ASSOCIATE = 22;
+   */
+  SERVICE_CONFIGS_ASSOCIATE: 22,
+
+  /**
+   * ServiceConfigs
+   *
+   * @generated from enum value: COMMAND_KIND_SERVICE_CONFIGS_DISASSOCIATE = 23;
+   */
+  SERVICE_CONFIGS_DISASSOCIATE: 23,
 } as const;
 
 /**

@@ -139,7 +139,11 @@ function crudOperation(
     refusals,
     query:
       shape === 'list'
-        ? [...listQuery, ...(hasRoleFilter ? ['roleFilter', 'roleSemantic'] : [])]
+        ? [
+            ...listQuery,
+            ...(hasRoleFilter ? ['roleFilter', 'roleSemantic'] : []),
+            ...(entity.listParameters[api] ?? []),
+          ]
         : [],
   }
 }
@@ -152,7 +156,7 @@ function subListOperation(entity: Entity, key: string, rule: SubList): Operation
   return {
     api: 'management',
     entity,
-    operationId: `list${pascal(entity.name)}${pascal(of.plural)}`,
+    operationId: rule.operationId ?? `list${pascal(entity.name)}${pascal(of.plural)}`,
     method: 'GET',
     path: `/${entity.collection}/{id}/${key}`,
     shape: 'subList',
