@@ -4,7 +4,6 @@ import type { Operation as EntityOperation } from '../entities/operations.ts'
 import type { RequestMode } from '../entities/schema.ts'
 import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
-import { Problem } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
 import { noConfigTypes } from '../ports/state-view.ts'
 import type { ConfigTypesShown, ListResult } from '../ports/state-view.ts'
@@ -56,28 +55,30 @@ export class ResourceHandlers {
     }
   }
 
-  #list(call: Call, { entity, query: known }: EntityOperation, isScoped: boolean): Answer {
+  #list(
+    call: Call,
+    { entity, query: known }: EntityOperation,
+    isScoped: boolean,
+  ): Answer | Promise<Answer> {
     const { state, limits } = this.#parts
-    const query = listQueryOf(call)
     const caller = callerOf(call)
-    const found = isScoped
-      ? state.accessibleServices(caller.identity.id, query)
-      : state.list(entity.name, query)
     const types = known.includes('configTypes')
       ? configTypesOfList(call, caller, state, limits)
       : noConfigTypes
-    const seenBy = known.includes('asIdentity') ? this.#asIdentity(call) : null
-    return this.#listed(entity, found, seenBy ?? caller.identity.id, types)
-  }
-
-  /** By id or name; null when it is not asked for. @throws {Problem} NOT_FOUND. */
-  #asIdentity(call: Call): string | null {
-    const asked = call.first('asIdentity')
-    if (asked === undefined) return null
-    const { state } = this.#parts
-    const found = state.get('identity', asked) ?? state.find('identity', 'name', asked)
-    if (found !== undefined) return found.id
-    throw new Problem('NOT_FOUND', { detail: `identity ${asked.slice(0, 128)} not found` })
+    const listedFor = (identityId: string): Answer => {
+      const query = listQueryOf(call)
+      const found = isScoped
+        ? state.accessibleServices(identityId, query)
+        : state.list(entity.name, query)
+      return this.#listed(entity, found, identityId, types)
+    }
+    const asIdentity = known.includes('asIdentity') ? call.first('asIdentity') : undefined
+    if (asIdentity === undefined) return listedFor(caller.identity.id)
+    const what = `identity ${asIdentity.slice(0, 128)}`
+    return foundOrConfirmed(this.#parts, call, what, () => {
+      const other = state.get('identity', asIdentity) ?? state.find('identity', 'name', asIdentity)
+      return other === undefined ? null : listedFor(other.id)
+    })
   }
 
   #subList(call: Call, operation: EntityOperation): Answer | Promise<Answer> {
