@@ -41,7 +41,9 @@ export function dataFault(schema: JsonObject, data: Json): FieldFault | null {
     const validate = compile(schema)
     if (validate(data)) return null
     const [error] = validate.errors ?? []
-    return error === undefined ? faultOf('data', 'it does not fit its schema') : faultAt(error, data)
+    return error === undefined
+      ? faultOf('data', 'it does not fit its schema')
+      : faultAt(error, data)
   } catch (error) {
     // A schema that refers to itself without end.
     return faultOf('data', messageOf(error))

@@ -196,6 +196,7 @@ export class Pipeline {
     this.#checkCrowd()
     await reachIndex(state, call.minIndex, limits.indexWaitMs)
     if (call.isLinearizable) await reachLatest(cluster, state, limits.indexWaitMs)
+    this.#services.gate.admitAgain(call, operation.permission)
     return this.#handle(call, operation)
   }
 

@@ -1,14 +1,6 @@
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import {
-  attributes,
-  boolean,
-  choice,
-  computed,
-  integer,
-  nameText,
-  references,
-} from './fields.ts'
+import { attributes, boolean, choice, computed, integer, nameText, references } from './fields.ts'
 import { configsByType, dialBindList, policyQueryList } from './shapes.ts'
 
 /** What clients dial and hosts bind. */

@@ -13,6 +13,9 @@ function report(message: SchemaReport): void {
 }
 
 main.on('message', ({ schema, data }: SchemaQuestion) => {
-  report({ type: 'judged', fault: data === undefined ? schemaFault(schema) : dataFault(schema, data) })
+  report({
+    type: 'judged',
+    fault: data === undefined ? schemaFault(schema) : dataFault(schema, data),
+  })
 })
 report({ type: 'ready' })

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, CommandSchema, IdentityDisableSchema } from '../../proto/gen/command_pb.ts'
 import { CallerOf, client, management } from './support/caller.ts'
 import { startController } from './support/controller.ts'
 import type { TestController } from './support/controller.ts'
@@ -283,6 +285,19 @@ describe('disabling', () => {
     expect(enabled).not.toHaveProperty('disabledAt')
     held.token = controller.openSession(id)
     expect((await held.get(`${client}/current-identity`)).status).toBe(200)
+  })
+
+  test('on another controller counts for a request that waits for what happened since', async () => {
+    const id = await newIdentity()
+    const held = new CallerOf(controller)
+    held.token = controller.openSession(id)
+    const message = create(IdentityDisableSchema, { id })
+    const payload = toBinary(IdentityDisableSchema, message)
+    const command = create(CommandSchema, { kind: CommandKind.IDENTITY_DISABLE, level: 1, payload })
+    controller.cluster.arriving.push(toBinary(CommandSchema, command))
+    const url = `${client}/services`
+    expect((await held.get(url)).status).toBe(200)
+    expect((await held.get(`${url}?consistency=linearizable`)).status).toBe(401)
   })
 
   test('without end, for no or a negative time; not without saying how long', async () => {

@@ -38,7 +38,8 @@ function standing({ writer }: ApiServices): Operation[] {
     {
       ...common,
       operationId: 'disableIdentity',
-      summary: 'Ends the sessions of an identity and lets it open none, for a time or until it is enabled',
+      summary:
+        'Ends the sessions of an identity and lets it open none, for a time or until it is enabled',
       method: 'POST',
       path: '/identities/{id}/disable',
       body: { schema: disableParams, isRequired: true },

@@ -73,7 +73,8 @@ export function ownAuthenticatorOperations(parts: ApiParts, services: ApiService
     {
       ...change,
       operationId: 'patchCurrentIdentityAuthenticator',
-      summary: 'Changes user name or password of the caller, who proves to know the current password',
+      summary:
+        'Changes user name or password of the caller, who proves to know the current password',
       method: 'PATCH',
       body: { schema: ownAuthenticatorPatch, isRequired: true },
       handle: (call) => own.change(call, 'patch'),

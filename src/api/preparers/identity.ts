@@ -20,5 +20,7 @@ export const prepareIdentity: Preparer = (_call, mode, body) => {
 
 function asksForEnrollment(enrollment: Json | undefined): boolean {
   if (enrollment === undefined || enrollment === null) return false
-  return Object.values(enrollment).some((value) => value !== null && value !== false && value !== '')
+  return Object.values(enrollment).some(
+    (value) => value !== null && value !== false && value !== '',
+  )
 }

@@ -37,7 +37,11 @@ export function disableIdentity(
   return done(id)
 }
 
-export function enableIdentity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function enableIdentity(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const { id } = fromBinary(IdentityEnableSchema, payload)
   const identity = state.get<Identity>('identity', id)
   if (identity === undefined) return notFound('identity', id)
