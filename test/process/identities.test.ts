@@ -110,14 +110,15 @@ test('a schema without end holds up neither its controller nor the cluster', asy
   })
   const data = { name: `${'a'.repeat(60)}!` }
   const refused = ask(1, 'POST', '/configs', { name: 'bomb', configTypeId: typeId, data })
+  const body = (n: number): object => ({ name: `meanwhile ${n}`, encryptionRequired: true })
+  const [admin] = admins
+  if (admin === undefined) throw new Error('nobody is logged in')
   const answers = await Promise.all(
-    Array.from({ length: 20 }, (_, n) =>
-      admins[0]?.request('POST', `${management}/services`, {
-        body: { name: `meanwhile ${n}`, encryptionRequired: true },
-      }),
+    Array.from({ length: 20 }, async (_, n) =>
+      admin.request('POST', `${management}/services`, { body: body(n) }),
     ),
   )
-  for (const answer of answers) expect(answer?.status).toBe(201)
+  for (const { status } of answers) expect(status).toBe(201)
   const answer = await refused
   expect(answer.status, answer.text).toBe(400)
   expect(answer.body.error?.cause).toMatchObject({ field: 'data' })
