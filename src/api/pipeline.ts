@@ -204,6 +204,7 @@ export class Pipeline {
   #wait(reply: FastifyReply, call: Call, result: Promise<Answer>): void {
     this.#waiting += 1
     const timer = setTimeout(() => {
+      call.isAbandoned = !call.hasProposed
       this.#answerer.fail(
         reply,
         call,

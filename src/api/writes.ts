@@ -43,6 +43,7 @@ export class Writer {
         ? {}
         : { request: { caller: identityId, id: netRequestId.bytes, bodyHash: call.bodyHash() } }),
     }
+    if (call.isAbandoned) throw new Problem('TIMEOUT')
     call.hasProposed = true
     const { index, outcome } = await this.#proposer.propose(input).catch((error: unknown) => {
       throw withRequestId(error, call)

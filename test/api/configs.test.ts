@@ -313,6 +313,28 @@ describe('a config whose type moves while it is judged', () => {
   })
 })
 
+test('a write whose judgement takes longer than its caller was kept waiting does not take effect afterwards', async () => {
+  const slow = await startController({ handlerTimeoutMs: 30 })
+  try {
+    const judgement = Promise.withResolvers<null>()
+    const judgeData = (): Promise<null> => judgement.promise
+    Object.assign(slow.parts, { schemas: { ...slow.parts.schemas, judgeData } })
+    const caller = new CallerOf(slow)
+    caller.token = slow.openSession('admin-id')
+    const proposals = slow.cluster.proposals.length
+    const body = { name: 'late', configTypeId: 'host.v2', data: {} }
+    const reply = await caller.call('POST', configs, body)
+    expect(reply.status).toBe(503)
+    expect(reply.body.error?.code).toBe('TIMEOUT')
+    judgement.resolve(null)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(slow.cluster.proposals.length).toBe(proposals)
+    expect(slow.machine.count('config')).toBe(0)
+  } finally {
+    await slow.close()
+  }
+})
+
 describe('what a caller sees of services', () => {
   let seen: string
   let hidden: string

@@ -112,10 +112,7 @@ export class LogWriter {
 
   disable(id: string, durationMinutes: number): Outcome {
     const message = create(IdentityDisableSchema, { id, durationMinutes: BigInt(durationMinutes) })
-    return this.#outcome(
-      CommandKind.IDENTITY_DISABLE,
-      toBinary(IdentityDisableSchema, message),
-    )
+    return this.#outcome(CommandKind.IDENTITY_DISABLE, toBinary(IdentityDisableSchema, message))
   }
 
   enable(id: string): Outcome {
