@@ -7,6 +7,8 @@ import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/mesh-service.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
+import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
+import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
 import { apiSessionsMax } from '../src/fsm/commands/session.ts'
 import { requestAheadMsMax, requestsMax, requestWindowMs } from '../src/fsm/dedupe.ts'
 import { pageLimits } from '../src/fsm/query/list.ts'
@@ -27,6 +29,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/query/scanner.ts': queryLimits,
   'src/fsm/dedupe.ts': { requestWindowMs, requestAheadMsMax, requestsMax },
   'src/fsm/commands/session.ts': { apiSessionsMax },
+  'src/fsm/commands/identity.ts': { disableMinutesMax },
+  'src/fsm/commands/service-configs.ts': { serviceConfigsPerIdentityMax },
   'src/fsm/write-behind.ts': writeBehindDefaults,
   'src/cluster/gateway.ts': {
     ...gateway,

@@ -2,6 +2,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import type { ClusterKey } from '../pki/cluster-key.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
+import type { SchemaJudge } from '../ports/schema-judge.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { ApiLimits } from './limits.ts'
@@ -54,6 +55,7 @@ export interface ApiParts {
   readonly proposer: Proposer
   readonly cluster: ClusterView
   readonly state: StateView
+  readonly schemas: SchemaJudge
   /** Asked at each use: a rotated key is in force at once. */
   readonly clusterKey: () => ClusterKey
   readonly clock: Clock

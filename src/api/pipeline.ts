@@ -196,6 +196,7 @@ export class Pipeline {
     this.#checkCrowd()
     await reachIndex(state, call.minIndex, limits.indexWaitMs)
     if (call.isLinearizable) await reachLatest(cluster, state, limits.indexWaitMs)
+    this.#services.gate.admitAgain(call, operation.permission)
     return this.#handle(call, operation)
   }
 
@@ -203,6 +204,7 @@ export class Pipeline {
   #wait(reply: FastifyReply, call: Call, result: Promise<Answer>): void {
     this.#waiting += 1
     const timer = setTimeout(() => {
+      call.isAbandoned = !call.hasProposed
       this.#answerer.fail(
         reply,
         call,

@@ -18,6 +18,7 @@ import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import type { DataIdentity } from '../store/identity.ts'
 import { LevelStateStore } from '../store/level-state-store.ts'
+import { SchemaWorker } from '../threads/schema-worker.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { startInline, startThreads } from '../threads/start-threads.ts'
 import type { StartedHost } from '../threads/start-threads.ts'
@@ -251,14 +252,18 @@ export class Controller {
     transferLeadership: (to: string | null) => Promise<void>,
   ): Api {
     const { config, credentials, log } = this.#parts
+    const limits = apiLimitsOf(config)
+    const schemas = new SchemaWorker(limits, systemClock)
+    this.#releases.push(() => schemas.close())
     return createApi({
       proposer: gateway,
       cluster: gateway,
       state: machine,
+      schemas,
       clusterKey: () => credentials.clusterKey,
       clock: systemClock,
       scheduler: systemScheduler,
-      limits: apiLimitsOf(config),
+      limits,
       version: {
         version: API_FAMILY_VERSION,
         revision: programRevision(),

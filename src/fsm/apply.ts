@@ -9,7 +9,9 @@ import type { Entry } from '../raft/types.ts'
 import type { CommandContext } from './commands/context.ts'
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from './commands/entity.ts'
 import { form } from './commands/form.ts'
+import { disableIdentity, enableIdentity } from './commands/identity.ts'
 import { refused } from './commands/outcome.ts'
+import { associateServiceConfigs, disassociateServiceConfigs } from './commands/service-configs.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './commands/session.ts'
 import { requestKey } from './state.ts'
 import type { State } from './state.ts'
@@ -29,6 +31,10 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.SESSION_DELETE, deleteSession],
   [CommandKind.SESSION_TOUCH, touchSessions],
   [CommandKind.SESSION_EXPIRE, expireSessions],
+  [CommandKind.IDENTITY_DISABLE, disableIdentity],
+  [CommandKind.IDENTITY_ENABLE, enableIdentity],
+  [CommandKind.SERVICE_CONFIGS_ASSOCIATE, associateServiceConfigs],
+  [CommandKind.SERVICE_CONFIGS_DISASSOCIATE, disassociateServiceConfigs],
 ])
 
 function hex(bytes: Uint8Array): string {

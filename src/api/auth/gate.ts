@@ -38,6 +38,15 @@ export class Gate {
     return null
   }
 
+  /**
+   * For a call that has waited for a later state: a session that ended in the meantime must not be shown what came after.
+   * @throws {Problem} UNAUTHORIZED.
+   */
+  admitAgain(call: Call, permission: Permission): void {
+    if (call.caller === null) return
+    this.#accept(call, this.#sessions.find(call.caller.session.id), permission)
+  }
+
   async #confirm(call: Call, sessionId: string, permission: Permission): Promise<void> {
     const { state, cluster, limits } = this.#parts
     await reachLatest(cluster, state, limits.indexWaitMs)

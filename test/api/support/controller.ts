@@ -15,6 +15,7 @@ import { buildApi } from '../../../src/api/server.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
 import { formingRecords } from '../../../src/fsm/seed.ts'
 import { canonicalJson } from '../../../src/lib/canonical-json.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
 import { Problem } from '../../../src/lib/problems.ts'
 import type { ProblemCode } from '../../../src/lib/problems.ts'
 import { newShortId } from '../../../src/lib/random.ts'
@@ -22,6 +23,7 @@ import { newClusterKey } from '../../../src/pki/cluster-key.ts'
 import type { ClusterView, MemberView } from '../../../src/ports/cluster-view.ts'
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
+import { SchemaWorker } from '../../../src/threads/schema-worker.ts'
 import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
 
 export const admin = { username: 'admin', password: 'correct horse battery' }
@@ -160,14 +162,17 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
   const controller = { refusal: null as ProblemCode | null, isHealthy: true }
   const transfers: (string | null)[] = []
   const baseUrl = 'https://localhost:1280'
+  const all = limitsWith(limits)
+  const schemas = new SchemaWorker(all, systemClock)
   const parts: ApiParts = {
     proposer: cluster,
     cluster,
     state: machine,
+    schemas,
     clusterKey: () => key,
     clock,
     scheduler,
-    limits: limitsWith(limits),
+    limits: all,
     version: {
       version: 'v1.2.3',
       revision: '0123456789ab',
@@ -217,6 +222,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     },
     close: async () => {
       await app.close()
+      await schemas.close()
       await machine.close()
     },
   })
