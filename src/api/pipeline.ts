@@ -46,8 +46,8 @@ export class Pipeline {
         this.#answerPreflight(request, reply, call)
         return
       }
-      this.#checkSize(request)
       const { operation } = call
+      this.#checkSize(request, operation)
       if (operation === null) {
         done()
         return
@@ -82,7 +82,7 @@ export class Pipeline {
         // Before a write is handed over: from then on its caller is owed the outcome.
         if (operation.method !== 'GET') this.#checkCrowd()
         if (call.minIndex > this.#parts.state.appliedIndex || call.isLinearizable) {
-          this.#wait(reply, call, this.#handleLater(call, operation))
+          this.#wait(reply, call, this.#handleLater(call, operation, tokenOf(request)))
           return
         }
         const result = this.#handle(call, operation)
@@ -127,9 +127,11 @@ export class Pipeline {
   }
 
   /** Before anything else: what declares too much is not read at all. */
-  #checkSize(request: FastifyRequest): void {
+  #checkSize(request: FastifyRequest, operation: Operation | null): void {
     const declared = request.headers['content-length']
-    if (declared !== undefined && Number(declared) > this.#parts.limits.bodyBytesMax) {
+    if (declared === undefined) return
+    const { bodyBytesMax } = this.#parts.limits
+    if (Number(declared) > Math.min(bodyBytesMax, operation?.bodyBytesMax ?? bodyBytesMax)) {
       throw new Problem('REQUEST_ENTITY_TOO_LARGE')
     }
   }
@@ -141,12 +143,7 @@ export class Pipeline {
     }
     const { permission } = operation
     if (permission === 'public') return null
-    const token = request.headers['net-session'] ?? request.headers['zt-session']
-    return this.#services.gate.admit(
-      call,
-      typeof token === 'string' ? token : undefined,
-      permission,
-    )
+    return this.#services.gate.admit(call, tokenOf(request), permission)
   }
 
   #readHeaders(request: FastifyRequest, call: Call, operation: Operation): void {
@@ -191,12 +188,12 @@ export class Pipeline {
     return operation.handle(call)
   }
 
-  async #handleLater(call: Call, operation: Operation): Promise<Answer> {
+  async #handleLater(call: Call, operation: Operation, token: string | undefined): Promise<Answer> {
     const { state, cluster, limits } = this.#parts
     this.#checkCrowd()
     await reachIndex(state, call.minIndex, limits.indexWaitMs)
     if (call.isLinearizable) await reachLatest(cluster, state, limits.indexWaitMs)
-    this.#services.gate.admitAgain(call, operation.permission)
+    this.#services.gate.admitAgain(call, token, operation.permission)
     return this.#handle(call, operation)
   }
 
@@ -244,3 +241,8 @@ function isAccepted(accept: string | undefined, types: readonly string[]): boole
 }
 
 const ACCEPT_TYPES_MAX = 32
+
+function tokenOf({ headers }: FastifyRequest): string | undefined {
+  const token = headers['net-session'] ?? headers['zt-session']
+  return typeof token === 'string' ? token : undefined
+}

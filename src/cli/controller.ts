@@ -8,7 +8,10 @@ import { createApi } from '../api/server.ts'
 import type { Api } from '../api/server.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
 import type { HostOptions } from '../cluster/host.ts'
+import { AdmissionDesk } from '../cluster/admission.ts'
+import { SecretKeeper } from '../cluster/secret-keeper.ts'
 import type { ControllerConfig } from '../config/options.ts'
+import { featureLevel } from '../fsm/apply.ts'
 import { StateMachine } from '../fsm/machine.ts'
 import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -41,6 +44,12 @@ export interface ControllerParts {
   readonly log: Logger
   /** Called at most once, at any time: nothing works any more and the process must end. */
   readonly onFatal: (error: Error) => void
+}
+
+interface ApiInputs {
+  readonly keeper: SecretKeeper
+  readonly admission: AdmissionDesk
+  readonly transferLeadership: (to: string | null) => Promise<void>
 }
 
 /** Gives back what was opened, last first; the steps of a failed start as well as those of a stop. */
@@ -231,7 +240,9 @@ export class Controller {
   async #serve(gateway: Gateway, machine: StateMachine): Promise<void> {
     const { config, credentials, log } = this.#parts
     const transferLeadership = (to: string | null): Promise<void> => gateway.transferLeadership(to)
-    const api = this.#createApi(gateway, machine, transferLeadership)
+    const keeper = await this.#keepSecrets(machine)
+    const admission = this.#admit(gateway, machine, keeper)
+    const api = this.#createApi(gateway, machine, { keeper, admission, transferLeadership })
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
     this.#releases.push(async () => {
@@ -239,19 +250,52 @@ export class Controller {
       await api.stop()
     })
     const admin = new AdminServer(
-      adminVerbs({ cluster: gateway, transferLeadership }),
+      adminVerbs({ cluster: gateway, transferLeadership, admission }),
       (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
     )
     await admin.listen(config.data)
     this.#releases.push(() => admin.close())
   }
 
+  /** The shared secrets, opened with the key of this controller; in force before the first request. */
+  async #keepSecrets(machine: StateMachine): Promise<SecretKeeper> {
+    const { config, credentials, log } = this.#parts
+    const keeper = new SecretKeeper({
+      state: machine,
+      selfId: config.id,
+      privateKeyPem: () => credentials.privateKeyPem,
+      log,
+    })
+    await keeper.refresh()
+    keeper.start()
+    this.#releases.push(() => {
+      keeper.stop()
+      return Promise.resolve()
+    })
+    return keeper
+  }
+
+  #admit(gateway: Gateway, machine: StateMachine, keeper: SecretKeeper): AdmissionDesk {
+    const { config, credentials, log } = this.#parts
+    return new AdmissionDesk({
+      cluster: gateway,
+      proposer: gateway,
+      state: machine,
+      keeper,
+      clock: systemClock,
+      log,
+      trustDomain: config.trustDomain,
+      caPem: () => credentials.caPem,
+      featureLevel,
+    })
+  }
+
   #createApi(
     gateway: Gateway,
     machine: StateMachine,
-    transferLeadership: (to: string | null) => Promise<void>,
+    { keeper, admission, transferLeadership }: ApiInputs,
   ): Api {
-    const { config, credentials, log } = this.#parts
+    const { config, log } = this.#parts
     const limits = apiLimitsOf(config)
     const schemas = new SchemaWorker(limits, systemClock)
     this.#releases.push(() => schemas.close())
@@ -260,7 +304,8 @@ export class Controller {
       cluster: gateway,
       state: machine,
       schemas,
-      clusterKey: () => credentials.clusterKey,
+      keys: keeper,
+      admission,
       clock: systemClock,
       scheduler: systemScheduler,
       limits,

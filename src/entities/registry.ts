@@ -1,4 +1,5 @@
 import { assert } from '../lib/assert.ts'
+import { admission } from './admission.ts'
 import { apiSession } from './api-session.ts'
 import { authPolicy } from './auth-policy.ts'
 import { authenticator } from './authenticator.ts'
@@ -8,11 +9,14 @@ import type { Entity } from './define.ts'
 import { identity } from './identity.ts'
 import { identityType } from './identity-type.ts'
 import { serviceConfig } from './service-config.ts'
+import { joinTicket } from './join-ticket.ts'
 import { service } from './service.ts'
 import { servicePolicy } from './service-policy.ts'
+import { sharedSecret } from './shared-secret.ts'
 
 /** Every kind of record, sorted by name. */
 export const entities: readonly Entity[] = [
+  admission,
   apiSession,
   authPolicy,
   authenticator,
@@ -20,9 +24,11 @@ export const entities: readonly Entity[] = [
   configType,
   identity,
   identityType,
+  joinTicket,
   service,
   serviceConfig,
   servicePolicy,
+  sharedSecret,
 ]
 
 export const entitiesByName: ReadonlyMap<string, Entity> = new Map(

@@ -6,12 +6,14 @@ import { problems } from '../lib/problems.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
+import { createTicket, deleteAdmission, redeemTicket } from './commands/cluster.ts'
 import type { CommandContext } from './commands/context.ts'
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from './commands/entity.ts'
 import { form } from './commands/form.ts'
 import { disableIdentity, enableIdentity } from './commands/identity.ts'
 import { refused } from './commands/outcome.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './commands/service-configs.ts'
+import { rotateSecret, shareSecrets } from './commands/secret.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './commands/session.ts'
 import { requestKey } from './state.ts'
 import type { State } from './state.ts'
@@ -35,6 +37,11 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.IDENTITY_ENABLE, enableIdentity],
   [CommandKind.SERVICE_CONFIGS_ASSOCIATE, associateServiceConfigs],
   [CommandKind.SERVICE_CONFIGS_DISASSOCIATE, disassociateServiceConfigs],
+  [CommandKind.TICKET_CREATE, createTicket],
+  [CommandKind.TICKET_REDEEM, redeemTicket],
+  [CommandKind.ADMISSION_DELETE, deleteAdmission],
+  [CommandKind.SECRET_ROTATE, rotateSecret],
+  [CommandKind.SECRET_SHARE, shareSecrets],
 ])
 
 function hex(bytes: Uint8Array): string {

@@ -4,6 +4,7 @@ import { isIP } from 'node:net'
 import { assert } from '../lib/assert.ts'
 import { isControllerId, isTrustDomain } from '../lib/names.ts'
 import { parseCertificates, parsePrivateKey } from './certificate.ts'
+import { parsePublicKey } from './public-key.ts'
 import { controllerSpiffeId } from './spiffe.ts'
 import {
   AuthorityKeyIdentifierExtension,
@@ -93,6 +94,14 @@ export interface LeafOptions {
 /** Makes a key pair and a leaf for it. What the names mean is the caller's to judge. */
 export async function issueLeaf(options: LeafOptions): Promise<CertifiedKey> {
   const keys = await generateKeys()
+  return {
+    certificatePem: await signLeaf(options, keys.publicKey),
+    privateKeyPem: exportPrivateKey(keys.privateKey),
+  }
+}
+
+/** @returns the chain: leaf first, then the intermediates. */
+async function signLeaf(options: LeafOptions, publicKey: webcrypto.CryptoKey): Promise<string> {
   const names: JsonGeneralNames = [
     ...options.uris.map((value) => ({ type: 'url' as const, value })),
     ...options.hosts.map((value) =>
@@ -107,37 +116,53 @@ export async function issueLeaf(options: LeafOptions): Promise<CertifiedKey> {
         usage === 'server' ? ExtendedKeyUsage.serverAuth : ExtendedKeyUsage.clientAuth,
       ),
     ),
-    await SubjectKeyIdentifierExtension.create(keys.publicKey),
+    await SubjectKeyIdentifierExtension.create(publicKey),
   ]
   if (names.length > 0) extensions.push(new SubjectAlternativeNameExtension(names))
-  const own = await sign({ ...options, publicKey: keys.publicKey, extensions })
-  return {
-    certificatePem: own + intermediatesOf(options.issuer),
-    privateKeyPem: exportPrivateKey(keys.privateKey),
-  }
+  const own = await sign({ ...options, publicKey, extensions })
+  return own + intermediatesOf(options.issuer)
 }
 
-/**
- * A controller's leaf: server and client use, one SPIFFE id, common name = id.
- * @param options.hosts every host under which peers or clients reach it.
- */
-export async function issueControllerCertificate(options: {
+interface ControllerLeafOptions {
   readonly issuer: CertifiedKey
   readonly trustDomain: string
   readonly id: string
+  /** Every host under which peers or clients reach it. */
   readonly hosts: readonly string[]
   readonly validity: Validity
-}): Promise<CertifiedKey> {
+}
+
+/** A controller's leaf: server and client use, one SPIFFE id, common name = id. */
+export async function issueControllerCertificate(
+  options: ControllerLeafOptions,
+): Promise<CertifiedKey> {
+  return await issueLeaf(controllerLeaf(options))
+}
+
+/**
+ * The same for a key that stays where it is.
+ * @param options.publicKeySpki DER; the caller has had its owner prove that it holds the private key.
+ * @returns the chain in PEM: leaf first, then the intermediates.
+ * @throws {CertificateError} when the key is of no allowed type.
+ */
+export async function issueControllerCertificateFor(
+  options: ControllerLeafOptions & { readonly publicKeySpki: Uint8Array },
+): Promise<string> {
+  const key = parsePublicKey(options.publicKeySpki)
+  return await signLeaf(controllerLeaf(options), publicCryptoKeyOf(key))
+}
+
+function controllerLeaf(options: ControllerLeafOptions): LeafOptions {
   assert(isTrustDomain(options.trustDomain), 'the trust domain is a valid one')
   assert(isControllerId(options.id), 'the controller id is a valid one')
-  return await issueLeaf({
+  return {
     issuer: options.issuer,
     commonName: options.id,
     uris: [controllerSpiffeId(options.trustDomain, options.id)],
     hosts: options.hosts,
     validity: options.validity,
     usages: ['server', 'client'],
-  })
+  }
 }
 
 async function authorityExtensions(
@@ -191,6 +216,16 @@ function signingKeyOf(issuer: CertifiedKey): webcrypto.CryptoKey {
   return key.toCryptoKey({ name: ALGORITHM.name, namedCurve: ALGORITHM.namedCurve }, false, [
     'sign',
   ])
+}
+
+/** In the form that the generator of certificates takes; it only puts the key into the certificate. */
+function publicCryptoKeyOf(key: KeyObject): webcrypto.CryptoKey {
+  const { crv } = key.export({ format: 'jwk' })
+  const algorithm =
+    crv === undefined
+      ? { name: 'RSASSA-PKCS1-v1_5', hash: ALGORITHM.hash }
+      : { name: ALGORITHM.name, namedCurve: crv }
+  return key.toCryptoKey(algorithm, true, ['verify'])
 }
 
 async function generateKeys(): Promise<webcrypto.CryptoKeyPair> {

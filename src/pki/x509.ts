@@ -8,6 +8,8 @@ export {
   ExtendedKeyUsageExtension,
   KeyUsageFlags,
   KeyUsagesExtension,
+  Pkcs10CertificateRequest,
+  Pkcs10CertificateRequestGenerator,
   SubjectAlternativeNameExtension,
   SubjectKeyIdentifierExtension,
   X509Certificate,

@@ -10,6 +10,7 @@ import { currentOperations } from './current.ts'
 import { ownAuthenticatorOperations } from './own-authenticators.ts'
 import { hostOperations } from './host.ts'
 import { identityOperations } from './identities.ts'
+import { joinOperations } from './join.ts'
 import { metaOperations } from './meta.ts'
 import { specOperations } from './specs.ts'
 import { summaryOperations } from './summary.ts'
@@ -27,6 +28,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...apiSessionOperations(parts, services),
     ...controllerOperations(parts),
     ...clusterOperations(parts),
+    ...joinOperations(parts),
     ...hostOperations(parts, services),
   ]
   return [...operations, ...specOperations(parts, operations)]
