@@ -1,6 +1,4 @@
 import { KeyObject, webcrypto } from 'node:crypto'
-import { createSocket } from 'node:dgram'
-import type { AddressInfo } from 'node:net'
 
 import { clone } from '@bufbuild/protobuf'
 import { beforeAll, expect, test } from 'vitest'
@@ -19,6 +17,7 @@ import {
   startMesh,
   until,
 } from './mesh-fixture.ts'
+import { nameServer } from '../support/name-server.ts'
 import { freePort } from '../support/ports.ts'
 
 let a: MeshIdentity
@@ -116,7 +115,11 @@ test('an RSA key signs and is verified as well', async () => {
     signingAlgorithm: algorithm,
   })
   const privateKeyPem = KeyObject.from(keys.privateKey).export({ type: 'pkcs8', format: 'pem' })
-  const rsa = { certificatePem: leaf.toString('pem'), privateKeyPem: String(privateKeyPem), caPem: '' }
+  const rsa = {
+    certificatePem: leaf.toString('pem'),
+    privateKeyPem: String(privateKeyPem),
+    caPem: '',
+  }
   const book = bookOf('a', a, 'a.new:1')
   const { own } = bookOf('b', rsa, 'b.rsa:1', 5000)
   expect(book.take(own)).toBe(false)
@@ -125,29 +128,10 @@ test('an RSA key signs and is verified as well', async () => {
   expect(book.take(own)).toBe(true)
 })
 
-/** A DNS server that gives every name these IPv4 addresses. */
-async function nameServer(addresses: readonly string[]): Promise<{ port: number; close: () => void }> {
-  const socket = createSocket('udp4')
-  socket.on('message', (query, remote) => {
-    const end = query.indexOf(0, 12) + 5
-    const isIpv4 = query.readUInt16BE(end - 4) === 1
-    const answers = (isIpv4 ? addresses : []).map((address) =>
-      Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, ...address.split('.').map(Number)]),
-    )
-    const header = Buffer.from(query.subarray(0, 12))
-    header.writeUInt16BE(0x8180, 2)
-    header.writeUInt16BE(answers.length, 6)
-    header.writeUInt32BE(0, 8)
-    socket.send(Buffer.concat([header, query.subarray(12, end), ...answers]), remote.port, remote.address)
-  })
-  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve))
-  return { port: (socket.address() as AddressInfo).port, close: () => socket.close() }
-}
-
 test('members whose addresses have all changed find each other behind one name, by who answers there', async () => {
   const port = await freePort()
   const names = await nameServer(['127.0.0.11', '127.0.0.12', '127.0.0.13'])
-  const common = { seeds: [`cluster.test:${port}`], resolvers: [`127.0.0.1:${names.port}`] }
+  const common = { seeds: [`cluster.test:${port}`], resolvers: [names.at] }
   const gone = members.map((member) => ({ ...member, address: '127.0.0.1:1' }))
   const left = await startMesh('a', a, gone, { ...common, bind: `127.0.0.11:${port}` })
   const right = await startMesh('b', b, gone, { ...common, bind: `127.0.0.12:${port}` })
@@ -166,7 +150,9 @@ test('members whose addresses have all changed find each other behind one name, 
 test('what a member says of its address in its Hello is used when the address of its record is gone', async () => {
   const [one, two] = [await freePort(), await freePort()]
   const gone = members.map((member) =>
-    member.id === 'a' ? { ...member, address: `127.0.0.1:${one}` } : { ...member, address: '127.0.0.1:1' },
+    member.id === 'a'
+      ? { ...member, address: `127.0.0.1:${one}` }
+      : { ...member, address: '127.0.0.1:1' },
   )
   const at = (port: number) => ({ bind: `127.0.0.1:${port}`, advertise: `127.0.0.1:${port}` })
   const left = await startMesh('a', a, gone, at(one))
