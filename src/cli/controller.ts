@@ -10,6 +10,7 @@ import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
 import type { HostOptions } from '../cluster/host.ts'
 import { AdmissionDesk } from '../cluster/admission.ts'
 import { SecretKeeper } from '../cluster/secret-keeper.ts'
+import { sharedOptionsSha256 } from '../config/fingerprint.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { featureLevel } from '../fsm/apply.ts'
 import { StateMachine } from '../fsm/machine.ts'
@@ -17,9 +18,11 @@ import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newShortId } from '../lib/random.ts'
 import type { Proposer } from '../ports/proposer.ts'
+import type { RosterRecord } from '../ports/roster.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import type { DataIdentity } from '../store/identity.ts'
+import { readRosterFile, writeRosterFile } from '../store/roster-file.ts'
 import { LevelStateStore } from '../store/level-state-store.ts'
 import { SchemaWorker } from '../threads/schema-worker.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
@@ -192,7 +195,10 @@ export class Controller {
         outstandingMax: config.limits.outstandingWritesMax,
         retention: { entries: config.log.retainEntries, bytes: config.log.retainBytes },
       },
-      { link: consensus.link, machine, clock: systemClock, log, onFatal },
+      {
+        ...{ link: consensus.link, machine, clock: systemClock, log, onFatal },
+        onRoster: (roster) => this.#writeRoster(roster),
+      },
     )
     this.#gateway = gateway
     this.#releases.push(() => (this.#hasFailed ? Promise.resolve() : gateway.stop()))
@@ -232,8 +238,30 @@ export class Controller {
       applied: mark.position,
       appliedTimeMs: machine.logTimeMs,
       configuration: toBinary(ConfigurationSchema, mark.configuration),
+      roster: this.#readRoster(),
+      seeds: config.cluster.seeds,
+      resolvers: config.cluster.resolvers,
+      sharedOptionsSha256: sharedOptionsSha256(config),
       tickMs: config.raft.tickMs,
       core: coreOptionsOf(config),
+    }
+  }
+
+  /** What is in it can be learned again from any peer that is still where the log says, so damage to it is no reason to stop. */
+  #readRoster(): RosterRecord | null {
+    try {
+      return readRosterFile(this.#parts.config.data)
+    } catch (err) {
+      this.#parts.log.warn({ err }, 'the roster of members beside the log cannot be read')
+      return null
+    }
+  }
+
+  #writeRoster(roster: RosterRecord): void {
+    try {
+      writeRosterFile(this.#parts.config.data, roster)
+    } catch (err) {
+      this.#parts.log.warn({ err }, 'the roster of members could not be written beside the log')
     }
   }
 

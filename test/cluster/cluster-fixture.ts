@@ -7,10 +7,13 @@ import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
 import type { GatewayOptions } from '../../src/cluster/gateway.ts'
 import { RaftHost } from '../../src/cluster/host.ts'
+import type { HostOptions } from '../../src/cluster/host.ts'
 import { inlineLink } from '../../src/cluster/link.ts'
+import type { SelfRefusal } from '../../src/cluster/link.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
+import type { RosterRecord } from '../../src/ports/roster.ts'
 import type { Entry, RestoredLog } from '../../src/raft/types.ts'
 import { MemoryDisk } from '../../src/store/memory-disk.ts'
 import { freePort } from '../support/ports.ts'
@@ -24,6 +27,7 @@ import {
   TRUST_DOMAIN,
   until,
 } from './mesh-fixture.ts'
+import type { Authority } from './mesh-fixture.ts'
 
 export interface TestNode {
   readonly id: string
@@ -34,12 +38,17 @@ export interface TestNode {
   readonly fatal: Error[]
   /** Payloads that took effect here, in order. */
   readonly effects: string[]
+  readonly selfRefusals: SelfRefusal[]
+  readonly rosters: RosterRecord[]
   /** As a process does that is killed: nothing is said to anyone. */
   kill: () => Promise<void>
 }
 
 export interface TestCluster {
   readonly ids: readonly string[]
+  readonly authority: Authority
+  /** A certificate and an address for one who may become a member; `start` then knows it. */
+  prepare: (id: string) => Promise<Member>
   readonly nodes: Map<string, TestNode>
   start: (id: string, changes?: StartChanges) => Promise<TestNode>
   node: (id: string) => TestNode
@@ -49,8 +58,11 @@ export interface TestCluster {
 
 export interface StartChanges {
   readonly gateway?: Partial<GatewayOptions>
-  /** A start with empty hands: the log and the state of before are gone. */
-  readonly from?: 'memory' | 'nothing'
+  /** A start without the log and the state of before; `nothing`: formed as at first, `empty`: not even that. */
+  readonly from?: 'memory' | 'nothing' | 'empty'
+  /** Of a disk formed anew. */
+  readonly storeId?: Uint8Array
+  readonly host?: Partial<HostOptions>
   readonly persistEntries?: number
   readonly snapshotBytesPerSecond?: number
 }
@@ -67,22 +79,27 @@ export async function formCluster(size: number): Promise<TestCluster> {
   const ids = Array.from({ length: size }, (_, i) => `n${i + 1}`)
   const identities = new Map<string, MeshIdentity>()
   const members: Member[] = []
-  for (const id of ids) {
+  const prepared: Member[] = []
+  const prepare = async (id: string): Promise<Member> => {
     const identity = await controllerIdentity(authority, id)
     identities.set(id, identity)
-    members.push(memberOf(id, identity, `127.0.0.1:${await freePort()}`))
+    const member = memberOf(id, identity, `127.0.0.1:${await freePort()}`)
+    prepared.push(member)
+    return member
   }
+  for (const id of ids) members.push(await prepare(id))
   const nodes = new Map<string, TestNode>()
   const logs = new Map<string, { disk: MemoryDisk; restored: RestoredLog }>()
 
   const start = async (id: string, changes: StartChanges = {}): Promise<TestNode> => {
-    const before = changes.from === 'nothing' ? undefined : logs.get(id)
+    const isKept = changes.from === undefined || changes.from === 'memory'
+    const before = isKept ? logs.get(id) : undefined
     const opened =
       before === undefined
-        ? MemoryDisk.form({ entries: firstEntries(members) })
+        ? MemoryDisk.form({ entries: changes.from === 'empty' ? [] : firstEntries(members) })
         : before.disk.reopen()
     logs.set(id, opened)
-    const member = members.find((candidate) => candidate.id === id)
+    const member = prepared.find((candidate) => candidate.id === id)
     const identity = identities.get(id)
     if (member === undefined || identity === undefined) throw new Error(`no member ${id}`)
     const node = await startNode({ id, member, identity, ...opened, changes })
@@ -92,6 +109,8 @@ export async function formCluster(size: number): Promise<TestCluster> {
 
   return {
     ids,
+    authority,
+    prepare,
     nodes,
     start,
     node: (id) => {
@@ -132,6 +151,9 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
   machine.onCommand = (payload) => effects.push(new TextDecoder().decode(payload))
   const log = new RecordedLog()
   const fatal: Error[] = []
+  const selfRefusals: SelfRefusal[] = []
+  const rosters: RosterRecord[] = []
+  const storeId = changes.storeId ?? storeIdOf(id)
   const { main, host: hostLink } = inlineLink()
   const self = {
     id,
@@ -146,7 +168,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       self,
       clusterId: CLUSTER_ID,
       generation: 1,
-      storeId: storeIdOf(id),
+      storeId,
       boot: restored.boot,
       ...changes.gateway,
     },
@@ -156,6 +178,8 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       clock: systemClock,
       log: log.log,
       onFatal: (error) => fatal.push(error),
+      onSelfRefused: (refusal) => selfRefusals.push(refusal),
+      onRoster: (roster) => rosters.push(roster),
     },
   )
   const bytesPerSecond = changes.snapshotBytesPerSecond
@@ -165,7 +189,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       selfId: id,
       clusterId: CLUSTER_ID,
       generation: 1,
-      storeId: storeIdOf(id),
+      storeId,
       trustDomain: TRUST_DOMAIN,
       identity,
       bind: member.address,
@@ -175,6 +199,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       appliedTimeMs: 0,
       configuration: new Uint8Array(0),
       ...(bytesPerSecond === undefined ? {} : { snapshots: { bytesPerSecond } }),
+      ...changes.host,
     },
     { link: hostLink, disk, restored, clock: systemClock },
   )
@@ -185,7 +210,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
     isKilled = true
     await gateway.stop()
   }
-  return { id, gateway, machine, log, disk, fatal, effects, kill }
+  return { id, gateway, machine, log, disk, fatal, effects, selfRefusals, rosters, kill }
 }
 
 export function command(text: string): ProposalInput {
