@@ -1,13 +1,12 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
-import { formCluster } from '../src/cli/quickstart-form.ts'
-import { planQuickstart } from '../src/cli/quickstart-plan.ts'
 import { present } from '../src/lib/assert.ts'
 import { canonicalJson } from '../src/lib/canonical-json.ts'
 import { until } from '../test/process/support/client.ts'
+import { layOut } from '../test/support/lay-out.ts'
 import { freePortBlock } from '../test/support/ports.ts'
 import { encodePut, ThinClient } from './support/grpc-put.ts'
 import { heading, percentile, spread } from './support/report.ts'
@@ -33,10 +32,7 @@ interface Peer {
 }
 
 async function startFlotilla(dir: string): Promise<Peer> {
-  const port = await freePortBlock()
-  const plan = planQuickstart(join(dir, 'flotilla'), 3, port)
-  mkdirSync(plan.dir, { mode: 0o700 })
-  await formCluster(plan, Date.now())
+  const plan = await layOut(dir, 3)
   const doors = await freePortBlock()
   const processes = plan.controllers.map(({ id }, at) =>
     spawn(

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { defaultLimits } from '../src/api/limits.ts'
 import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake.ts'
+import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/mesh-service.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
 import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
@@ -38,6 +39,7 @@ const tables: Readonly<Record<string, object>> = {
     retainBytes: retention.bytes,
   },
   'src/cluster/handshake.ts': HELLO_LIMITS,
+  'src/cluster/membership/limits.ts': membershipLimits,
   'src/cluster/mesh-service.ts': { FRAME_BYTES_MAX },
   'src/cluster/snapshot-sender.ts': defaultSnapshotSenderOptions,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },

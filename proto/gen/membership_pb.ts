@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file membership.proto.
  */
 export const file_membership: GenFile = /*@__PURE__*/
-  fileDesc("ChBtZW1iZXJzaGlwLnByb3RvEhZmbG90aWxsYS5tZW1iZXJzaGlwLnYxIlkKDUNvbmZpZ3VyYXRpb24SLwoHbWVtYmVycxgBIAMoCzIeLmZsb3RpbGxhLm1lbWJlcnNoaXAudjEuTWVtYmVyEhcKD291dGdvaW5nX3ZvdGVycxgCIAMoCSKDAQoGTWVtYmVyEgoKAmlkGAEgASgJEg0KBXZvdGVyGAIgASgIEg8KB2FkZHJlc3MYAyABKAkSEAoIc3RvcmVfaWQYBCABKAwSGQoRcHVibGljX2tleV9zaGEyNTYYBSABKAwSDwoHcHJvbW90ZRgHIAEoCBIPCgdsZWF2aW5nGAYgASgIYgZwcm90bzM");
+  fileDesc("ChBtZW1iZXJzaGlwLnByb3RvEhZmbG90aWxsYS5tZW1iZXJzaGlwLnYxIo4BCg1Db25maWd1cmF0aW9uEi8KB21lbWJlcnMYASADKAsyHi5mbG90aWxsYS5tZW1iZXJzaGlwLnYxLk1lbWJlchIXCg9vdXRnb2luZ192b3RlcnMYAiADKAkSMwoIZGVwYXJ0ZWQYAyADKAsyIS5mbG90aWxsYS5tZW1iZXJzaGlwLnYxLkRlcGFydHVyZSJHCglEZXBhcnR1cmUSCgoCaWQYASABKAkSGQoRcHVibGljX2tleV9zaGEyNTYYAiABKAwSEwoLY29tcHJvbWlzZWQYAyABKAgilgEKBk1lbWJlchIKCgJpZBgBIAEoCRINCgV2b3RlchgCIAEoCBIPCgdhZGRyZXNzGAMgASgJEhAKCHN0b3JlX2lkGAQgASgMEhkKEXB1YmxpY19rZXlfc2hhMjU2GAUgASgMEg8KB3Byb21vdGUYByABKAgSEQoJcmV0dXJuaW5nGAggASgIEg8KB2xlYXZpbmcYBiABKAhiBnByb3RvMw");
 
 /**
  * A log entry of type `configuration`: who takes part in consensus (Raft paper section 6, joint consensus).
@@ -29,6 +29,14 @@ export type Configuration = Message<"flotilla.membership.v1.Configuration"> & {
    * @generated from field: repeated string outgoing_voters = 2;
    */
   outgoingVoters: string[];
+
+  /**
+   * Who was removed and is not yet settled: the leader takes their admission and the shared secrets that they knew away,
+   * and then this mention. In the same entry as the removal, so that no death of a leader between the two forgets it.
+   *
+   * @generated from field: repeated flotilla.membership.v1.Departure departed = 3;
+   */
+  departed: Departure[];
 };
 
 /**
@@ -37,6 +45,37 @@ export type Configuration = Message<"flotilla.membership.v1.Configuration"> & {
  */
 export const ConfigurationSchema: GenMessage<Configuration> = /*@__PURE__*/
   messageDesc(file_membership, 0);
+
+/**
+ * @generated from message flotilla.membership.v1.Departure
+ */
+export type Departure = Message<"flotilla.membership.v1.Departure"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * of the key it was pinned by; the id may be admitted again by another
+   *
+   * @generated from field: bytes public_key_sha256 = 2;
+   */
+  publicKeySha256: Uint8Array;
+
+  /**
+   * nothing that it knew is honoured any longer
+   *
+   * @generated from field: bool compromised = 3;
+   */
+  compromised: boolean;
+};
+
+/**
+ * Describes the message flotilla.membership.v1.Departure.
+ * Use `create(DepartureSchema)` to create a new message.
+ */
+export const DepartureSchema: GenMessage<Departure> = /*@__PURE__*/
+  messageDesc(file_membership, 1);
 
 /**
  * @generated from message flotilla.membership.v1.Member
@@ -83,6 +122,13 @@ export type Member = Message<"flotilla.membership.v1.Member"> & {
   promote: boolean;
 
   /**
+   * Such a learner that voted before, with a disk that is lost: it is waited for, however long.
+   *
+   * @generated from field: bool returning = 8;
+   */
+  returning: boolean;
+
+  /**
    * a voter of the outgoing half that is gone once the joint change is left
    *
    * @generated from field: bool leaving = 6;
@@ -95,5 +141,5 @@ export type Member = Message<"flotilla.membership.v1.Member"> & {
  * Use `create(MemberSchema)` to create a new message.
  */
 export const MemberSchema: GenMessage<Member> = /*@__PURE__*/
-  messageDesc(file_membership, 1);
+  messageDesc(file_membership, 2);
 

@@ -1,8 +1,8 @@
 import type { Clock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
+import type { Admission, MembershipControl } from '../ports/membership.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
-import type { Admission } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
@@ -74,6 +74,6 @@ export interface ApiParts {
   readonly health: () => HealthReport
   /** A code while this controller must not answer from its state (NODE_QUARANTINED), else null. */
   readonly refusal: () => ProblemCode | null
-  /** Moves leadership to that member, or to the best one for null. @throws {Problem} when it can not. */
-  readonly transferLeadership: (to: string | null) => Promise<void>
+  /** Any controller can: what only the leader does is handed to it. */
+  readonly membership: MembershipControl
 }

@@ -1,20 +1,16 @@
 import { Problem } from '../lib/problems.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
-import type { Admission } from '../ports/membership.ts'
-import type { AdminVerbs } from './admin-server.ts'
+import type { Admission, MembershipChange, MembershipControl } from '../ports/membership.ts'
+import type { AdminVerb, AdminVerbs } from './admin-server.ts'
 import type { ClusterStatus, ListedMember, MemberStatus } from './cluster-status.ts'
-
-const LEADER_POLL_MS = 50
-const LEADER_WAIT_MS_MAX = 10_000
 
 /** What the cluster verbs of the command line ask a running controller. */
 export function adminVerbs(parts: {
   readonly cluster: ClusterView
-  /** @throws {Problem} */
-  readonly transferLeadership: (to: string | null) => Promise<void>
+  readonly membership: MembershipControl
   readonly admission: Pick<Admission, 'invite'>
 }): AdminVerbs {
-  const { cluster } = parts
+  const { cluster, membership } = parts
   return {
     status: () => Promise.resolve(clusterStatus(cluster)),
     invite: (params) =>
@@ -23,31 +19,62 @@ export function adminVerbs(parts: {
         lifetimeMs: Number(params['lifetimeMs']),
       }),
     list: () => Promise.resolve(cluster.members().map(listedMember)),
+    ...membershipVerbs(membership),
     'transfer-leadership': async (params) => {
       const to = params['to'] ?? null
-      if (to !== null && typeof to !== 'string') {
-        throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail: 'to must be the id of a member' })
-      }
-      const before = cluster.leaderId()
-      await parts.transferLeadership(to)
-      return { leaderId: await nextLeader(cluster, before, to) }
+      if (to !== null && typeof to !== 'string') throw wrong('to must be the id of a member')
+      return { leaderId: await membership.transferLeadership(to) }
     },
   }
 }
 
-/** A transfer has begun when it is answered; who asked wants to see who leads now. @returns null: nobody in 10 s. */
-async function nextLeader(
-  cluster: ClusterView,
-  before: string | null,
-  wanted: string | null,
-): Promise<string | null> {
-  const deadlineMs = performance.now() + LEADER_WAIT_MS_MAX
-  while (performance.now() < deadlineMs) {
-    const leader = cluster.leaderId()
-    if (leader !== null && (wanted === null ? leader !== before : leader === wanted)) return leader
-    await new Promise((resolve) => setTimeout(resolve, LEADER_POLL_MS))
+/** `plan` takes the verb of the change among its parameters; the others take `confirmation`, and answer what was done. */
+function membershipVerbs(membership: MembershipControl): AdminVerbs {
+  const changing =
+    (verb: MembershipChange['verb']): AdminVerb =>
+    (params) =>
+      membership.change(changeOf({ ...params, verb }), confirmationIn(params))
+  return {
+    plan: (params) => membership.plan(changeOf(params)),
+    promote: changing('promote'),
+    demote: changing('demote'),
+    remove: changing('remove'),
+    replace: changing('replace'),
   }
-  return cluster.leaderId()
+}
+
+type Params = Parameters<AdminVerb>[0]
+
+/** @throws {Problem} COULD_NOT_VALIDATE. */
+function changeOf(params: Params): MembershipChange {
+  const { verb } = params
+  switch (verb) {
+    case 'promote':
+    case 'demote':
+      return { verb, id: textIn(params, 'id') }
+    case 'remove':
+      return { verb, id: textIn(params, 'id'), isCompromised: params['isCompromised'] === true }
+    case 'replace':
+      return { verb, oldId: textIn(params, 'oldId'), newId: textIn(params, 'newId') }
+    default:
+      throw wrong('verb must be promote, demote, remove or replace')
+  }
+}
+
+function confirmationIn(params: Params): string | null {
+  return params['confirmation'] === undefined || params['confirmation'] === null
+    ? null
+    : textIn(params, 'confirmation')
+}
+
+function textIn(params: Params, key: string): string {
+  const value = params[key]
+  if (typeof value === 'string') return value
+  throw wrong(`${key} must be a text`)
+}
+
+function wrong(detail: string): Problem {
+  return new Problem('COULD_NOT_VALIDATE', { detail })
 }
 
 function clusterStatus(cluster: ClusterView): ClusterStatus {

@@ -1,5 +1,7 @@
 import {
+  accessSync,
   closeSync,
+  constants,
   existsSync,
   fsyncSync,
   openSync,
@@ -10,7 +12,7 @@ import {
 } from 'node:fs'
 import { writeSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 import type { ControllerConfig } from '../config/options.ts'
 import { formatHostPort, parseHostPort } from '../lib/names.ts'
@@ -28,6 +30,7 @@ import { readSecretFile } from '../pki/key-file.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import { sentenceOf } from './failure.ts'
+import { hasNoData } from './set-aside.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Left to live at which a certificate is warned about at every start. */
@@ -187,6 +190,11 @@ async function checkDataFolder(config: ControllerConfig, report: Report): Promis
     () => statSync(folder, { throwIfNoEntry: false }),
   )
   if (status === null) return
+  const isLost = status === undefined || (status.isDirectory() && hasNoData(folder))
+  if (isLost && config.cluster.seeds.length > 0) {
+    checkParent(folder, report)
+    return
+  }
   if (status === undefined) {
     report.faults.push(
       `data: ${folder} does not exist; name the folder that was formed for this controller (an empty one would make it forget its votes)`,
@@ -200,6 +208,23 @@ async function checkDataFolder(config: ControllerConfig, report: Report): Promis
   if (canWrite(folder, report)) checkSpace(config, report)
   checkOwner(config, report)
   await checkUnused(config, report)
+}
+
+/** The folder itself is formed once the peers have let this controller in again. */
+function checkParent(folder: string, report: Report): void {
+  const parent = dirname(folder)
+  const probe = report.attempt(
+    `data: ${parent}: `,
+    'make the folder, and let this user write',
+    () => {
+      accessSync(parent, constants.W_OK)
+      return true
+    },
+  )
+  if (probe === null) return
+  report.warnings.push(
+    `data: ${folder} is empty: its disk is taken for lost, and this controller will ask its seeds to be let in again`,
+  )
 }
 
 /** Only where somebody has held it before: the lock itself would leave a folder behind in a fresh one. */

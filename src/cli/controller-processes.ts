@@ -47,12 +47,12 @@ export class ControllerProcesses {
     return this.#watched.find((one) => one.plan === plan)?.pid ?? null
   }
 
-  /** Starts what does not run, and watches all. */
-  start(): void {
+  /** Starts those of them (or of all) that do not run, and watches all. May be called again for others. */
+  start(plans?: readonly ControllerPlan[]): void {
     for (const one of this.#watched) {
-      if (one.pid === null) this.#spawn(one)
+      if (one.pid === null && plans?.includes(one.plan) !== false) this.#spawn(one)
     }
-    this.#timer = setInterval(() => this.#look(), POLL_MS)
+    this.#timer ??= setInterval(() => this.#look(), POLL_MS)
   }
 
   /** SIGTERM, and SIGKILL to those that are still there after 10 s, or at once when `hasToHurry` resolves. */

@@ -1,73 +1,171 @@
+import type { Logger } from 'pino'
+
 import { clusterFingerprint } from '../config/load.ts'
+import type { ControllerConfig } from '../config/options.ts'
 import { systemClock } from '../lib/clock.ts'
-import { StoreError } from '../store/errors.ts'
-import { loadConfigOrFail } from './cluster-commands.ts'
+import { loadConfigOrFail } from './cluster-connection.ts'
 import { Controller } from './controller.ts'
 import { preflight } from './controller-check.ts'
+import type { Credentials } from './controller-check.ts'
 import { createLog } from './controller-log.ts'
-import { CommandFailure, EXIT_DONE, EXIT_FAILED, sentenceOf } from './failure.ts'
+import { CommandFailure, EXIT_DONE, EXIT_FAILED, operatorFailure, sentenceOf } from './failure.ts'
+import { reenter } from './lost-disk.ts'
+import type { Fate } from './member-fate.ts'
 import { removePidFile, writePidFile } from './pid-file.ts'
+import { hasNoData, setDataFolderAside } from './set-aside.ts'
 import { programVersion } from './version.ts'
 
 /** A stop that takes longer is cut short: whoever sent SIGTERM will not wait for ever. */
 const STOP_MS_MAX = 9_500
 
 /**
- * `controller run CONFIG`: a controller in the foreground, until SIGTERM or ^C.
+ * `controller run CONFIG`: a controller in the foreground, until SIGTERM or ^C. A disk that was lost or rolled back is
+ * given up and filled again by the peers, in this same process; a controller that was removed ends in peace.
  * @throws {CommandFailure} exit 2 for the configuration, 1 for what else keeps it from starting.
  */
 export async function runController(path: string): Promise<void> {
   const config = loadConfigOrFail(path)
-  const stop = new StopRequest()
-  const { faults, warnings, credentials } = await preflight(config, systemClock.nowMs())
-  if (credentials === null || faults.length > 0) {
-    throw new CommandFailure(EXIT_FAILED, faults.join('\n'))
-  }
-  const log = createLog(config)
-  for (const warning of warnings) log.warn(warning)
-  const end = (error: unknown): never => {
-    log.fatal({ err: error }, 'this controller can not go on')
-    process.stderr.write(`flotilla: ${config.id} stops: ${sentenceOf(error)}\n`)
-    removePidFile(path)
-    process.exit(EXIT_FAILED)
-  }
-  // A mistake anywhere must end the process with a word, not leave half of it running.
-  process.on('uncaughtException', end)
-  process.on('unhandledRejection', end)
-  // Counts from the signal on, also when that comes during the start.
-  void stop.requested.then((signal) => {
-    log.info({ signal }, 'controller stops')
-    setTimeout(() => end(new Error('the stop took too long')), STOP_MS_MAX).unref()
-  })
-  let controller: Controller
-  try {
-    controller = await Controller.start({ config, credentials, log, onFatal: end })
-  } catch (error) {
-    throw startFailure(error)
-  }
-  writePidFile(path)
-  log.info(
-    {
-      version: programVersion(),
-      web: config.web.map(({ advertise }) => advertise),
-      mesh: config.cluster.advertise,
-      sharedOptions: clusterFingerprint(config).slice(0, 12),
-    },
-    'controller is up',
-  )
-  await stop.requested
-  await controller.stop()
-  removePidFile(path)
-  log.info('controller has stopped')
-  // What a library may have left open must not keep a stopped controller from ending.
-  process.exit(EXIT_DONE)
+  const run = new ControllerRun(path, config)
+  process.exit(await run.untilEnd())
 }
 
-/** What the operator can act on becomes one line; the rest is a mistake of ours and keeps its stack. */
-function startFailure(error: unknown): unknown {
-  if (error instanceof StoreError) return new CommandFailure(EXIT_FAILED, error.message, error)
-  const isSystemError = error instanceof Error && 'syscall' in error
-  return isSystemError ? new CommandFailure(EXIT_FAILED, error.message, error) : error
+/** How one life of a controller on one data folder ended. */
+type LifeEnd = { readonly type: 'stopped' } | (Fate & { readonly addresses: readonly string[] })
+
+class ControllerRun {
+  readonly #path: string
+  readonly #config: ControllerConfig
+  readonly #stop = new StopRequest()
+  readonly #startedAtMs = systemClock.nowMs()
+  #log: Logger | null = null
+  /** Meshes of the members that were known last. */
+  #addresses: readonly string[]
+
+  constructor(path: string, config: ControllerConfig) {
+    this.#path = path
+    this.#config = config
+    this.#addresses = config.cluster.seeds
+  }
+
+  /** @returns the exit code. @throws {CommandFailure} */
+  async untilEnd(): Promise<number> {
+    try {
+      for (;;) {
+        const end = await this.#liveOnce()
+        if (end.type === 'stopped') break
+        if (end.type === 'removed') {
+          this.#tellEnd(end.sentence)
+          break
+        }
+        this.#setAside(end.sentence)
+        this.#addresses = [...new Set([...end.addresses, ...this.#addresses])]
+      }
+    } finally {
+      removePidFile(this.#path)
+    }
+    this.#log?.info('controller has stopped')
+    return EXIT_DONE
+  }
+
+  /** From an idle data folder, or none, to its release. */
+  async #liveOnce(): Promise<LifeEnd> {
+    const config = this.#config
+    const { faults, warnings, credentials } = await preflight(config, systemClock.nowMs())
+    if (credentials === null || faults.length > 0) {
+      throw new CommandFailure(EXIT_FAILED, faults.join('\n'))
+    }
+    const log = this.#openLog()
+    for (const warning of warnings) log.warn(warning)
+    if (hasNoData(config.data)) {
+      writePidFile(this.#path)
+      const entered = await this.#reenter(credentials, log)
+      if (entered !== null) return entered
+    }
+    const ousted = Promise.withResolvers<Fate & { readonly addresses: readonly string[] }>()
+    let controller: Controller
+    try {
+      controller = await Controller.start({
+        config,
+        credentials,
+        log,
+        startedAtMs: this.#startedAtMs,
+        onFatal: this.#die,
+        onOusted: (fate, addresses) => ousted.resolve({ ...fate, addresses }),
+      })
+    } catch (error) {
+      throw operatorFailure(error)
+    }
+    writePidFile(this.#path)
+    this.#tellUp(log)
+    const end = await Promise.race([
+      this.#stop.requested.then(() => ({ type: 'stopped' }) as const),
+      ousted.promise,
+    ])
+    await controller.stop()
+    return end
+  }
+
+  /** @returns null once there is a data folder. */
+  async #reenter(credentials: Credentials, log: Logger): Promise<LifeEnd | null> {
+    const addresses = this.#addresses
+    log.warn(`${this.#config.data} is empty: asking ${addresses.join(', ')} to be let in again`)
+    const outcome = await reenter({
+      ...{ config: this.#config, credentials, addresses, log },
+      startedAtMs: this.#startedAtMs,
+      stop: this.#stop.requested,
+    }).catch((error: unknown) => {
+      throw operatorFailure(error)
+    })
+    if (outcome === 'entered') return null
+    if (outcome === 'stopped') return { type: 'stopped' }
+    return { type: 'removed', sentence: outcome.removed, addresses }
+  }
+
+  #setAside(sentence: string): void {
+    const aside = setDataFolderAside(this.#config.data, systemClock.nowMs())
+    this.#log?.warn(`${sentence}; it is set aside as ${aside}, and an empty one takes its place`)
+  }
+
+  #tellEnd(sentence: string): void {
+    this.#log?.info(sentence)
+    process.stderr.write(`flotilla: ${sentence}\n`)
+  }
+
+  #tellUp(log: Logger): void {
+    const { web, cluster } = this.#config
+    log.info(
+      {
+        version: programVersion(),
+        web: web.map(({ advertise }) => advertise),
+        mesh: cluster.advertise,
+        sharedOptions: clusterFingerprint(this.#config).slice(0, 12),
+      },
+      'controller is up',
+    )
+  }
+
+  /** Opened with the first life, so that a configuration that can not work writes nothing to the log. */
+  #openLog(): Logger {
+    if (this.#log !== null) return this.#log
+    const log = createLog(this.#config)
+    this.#log = log
+    // A mistake anywhere must end the process with a word, not leave half of it running.
+    process.on('uncaughtException', this.#die)
+    process.on('unhandledRejection', this.#die)
+    // Counts from the signal on, also when that comes during the start.
+    void this.#stop.requested.then((signal) => {
+      log.info({ signal }, 'controller stops')
+      setTimeout(() => this.#die(new Error('the stop took too long')), STOP_MS_MAX).unref()
+    })
+    return log
+  }
+
+  readonly #die = (error: unknown): never => {
+    this.#log?.fatal({ err: error }, 'this controller can not go on')
+    process.stderr.write(`flotilla: ${this.#config.id} stops: ${sentenceOf(error)}\n`)
+    removePidFile(this.#path)
+    process.exit(EXIT_FAILED)
+  }
 }
 
 /** SIGTERM or ^C, also when it comes during the start. */

@@ -9,6 +9,12 @@ import type { Api } from '../api/server.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
 import type { HostOptions } from '../cluster/host.ts'
 import { AdmissionDesk } from '../cluster/admission.ts'
+import { enterCluster } from '../cluster/membership/enter-cluster.ts'
+import { Entrance } from '../cluster/membership/entrance.ts'
+import type { EntryAnswer } from '../cluster/membership/entry.ts'
+import { manageMembers } from '../cluster/membership/manage.ts'
+import type { MemberManagement } from '../cluster/membership/manage.ts'
+import { afterRemoval, membersLackingSecrets, shareMissing } from '../cluster/secret-rotation.ts'
 import { SecretKeeper } from '../cluster/secret-keeper.ts'
 import { sharedOptionsSha256 } from '../config/fingerprint.ts'
 import type { ControllerConfig } from '../config/options.ts'
@@ -17,6 +23,7 @@ import { StateMachine } from '../fsm/machine.ts'
 import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newShortId } from '../lib/random.ts'
+import type { MembershipControl } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
@@ -34,11 +41,15 @@ import type { Credentials } from './controller-check.ts'
 import { Listeners } from './controller-listeners.ts'
 import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './controller-settings.ts'
 import { CommandFailure, EXIT_FAILED } from './failure.ts'
+import { fateOfAnswer, fateOfRefusal } from './member-fate.ts'
+import type { Fate } from './member-fate.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from './version.ts'
 
 /** How long a leader that goes away waits for its successor before it stops serving. */
 const HANDOVER_MS_MAX = 2_000
 const POLL_MS = 10
+/** For each member that is asked to let this controller in; it takes a commit or two. */
+const ENTER_TIMEOUT_MS = 10_000
 const MEMBER_POLL_MS = 200
 
 export interface ControllerParts {
@@ -47,12 +58,16 @@ export interface ControllerParts {
   readonly log: Logger
   /** Called at most once, at any time: nothing works any more and the process must end. */
   readonly onFatal: (error: Error) => void
+  /** Of the process, UTC ms. */
+  readonly startedAtMs?: number
+  /** The cluster no longer takes this controller as it is; with the meshes of the members known then. May be repeated. */
+  readonly onOusted?: (fate: Fate, addresses: readonly string[]) => void
 }
 
 interface ApiInputs {
   readonly keeper: SecretKeeper
   readonly admission: AdmissionDesk
-  readonly transferLeadership: (to: string | null) => Promise<void>
+  readonly membership: MembershipControl
 }
 
 /** Gives back what was opened, last first; the steps of a failed start as well as those of a stop. */
@@ -62,11 +77,14 @@ type Release = () => Promise<void>
 export class Controller {
   readonly #releases: Release[] = []
   readonly #parts: ControllerParts
+  readonly #startedAtMs: number
   #gateway: Gateway | null = null
+  #management: MemberManagement | null = null
   #hasFailed = false
 
   private constructor(parts: ControllerParts) {
     this.#parts = parts
+    this.#startedAtMs = parts.startedAtMs ?? systemClock.nowMs()
   }
 
   /** @throws StoreError, or what listening throws; everything is closed again then. */
@@ -117,11 +135,14 @@ export class Controller {
     const isChecked = this.#checkMember(identity, machine)
     const gateway = await this.#joinCluster(identity, machine)
     if (!isChecked) this.#watchMember(identity, machine)
-    await this.#serve(gateway, machine)
+    const keeper = await this.#keepSecrets(machine)
+    const membership = this.#manageMembers(gateway, machine, keeper, identity)
+    const admission = this.#admit(gateway, machine, keeper)
+    await this.#serve(gateway, machine, { keeper, admission, membership })
   }
 
   /**
-   * A folder whose members know another key, or another folder, by this name would be refused by every peer.
+   * A folder whose members know another key by this name would be refused by every peer.
    * @returns whether the member record was there to compare with; a folder that has never run has it in its log alone.
    * @throws {CommandFailure}
    */
@@ -130,12 +151,8 @@ export class Controller {
     const { configuration } = machine.persistedMark()
     const member = configuration.members.find(({ id }) => id === config.id)
     if (member === undefined) return false
-    if (Buffer.compare(member.storeId, identity.storeId) !== 0) {
-      throw new CommandFailure(
-        EXIT_FAILED,
-        `${config.data} is not the data folder that the cluster knows ${config.id} by; it was restored or copied: replace this member so that it is rebuilt from its peers`,
-      )
-    }
+    // A disk that is new here is listed once the log has come that far; a stranger's is for the peers to refuse.
+    if (Buffer.compare(member.storeId, identity.storeId) !== 0) return false
     if (Buffer.compare(member.publicKeySha256, credentials.chain[0].publicKeySha256) !== 0) {
       throw new CommandFailure(
         EXIT_FAILED,
@@ -198,6 +215,10 @@ export class Controller {
       {
         ...{ link: consensus.link, machine, clock: systemClock, log, onFatal },
         onRoster: (roster) => this.#writeRoster(roster),
+        onSelfRefused: (refusal) => {
+          if (refusal.reason === 'removed') this.#management?.onSelfRemoved()
+          this.#meet(fateOfRefusal(config.id, refusal))
+        },
       },
     )
     this.#gateway = gateway
@@ -233,7 +254,7 @@ export class Controller {
       advertise: config.cluster.advertise,
       addressHints: [],
       version: `v${programVersion()}`,
-      startedAtMs: systemClock.nowMs(),
+      startedAtMs: this.#startedAtMs,
       apiAddresses: apiAddressesOf(config),
       applied: mark.position,
       appliedTimeMs: machine.logTimeMs,
@@ -245,6 +266,12 @@ export class Controller {
       tickMs: config.raft.tickMs,
       core: coreOptionsOf(config),
     }
+  }
+
+  #meet(fate: Fate | null): void {
+    if (fate === null) return
+    const addresses = this.#gateway?.peerStatuses().map(({ address }) => address) ?? []
+    this.#parts.onOusted?.(fate, addresses)
   }
 
   /** What is in it can be learned again from any peer that is still where the log says, so damage to it is no reason to stop. */
@@ -265,12 +292,10 @@ export class Controller {
     }
   }
 
-  async #serve(gateway: Gateway, machine: StateMachine): Promise<void> {
+  async #serve(gateway: Gateway, machine: StateMachine, inputs: ApiInputs): Promise<void> {
     const { config, credentials, log } = this.#parts
-    const transferLeadership = (to: string | null): Promise<void> => gateway.transferLeadership(to)
-    const keeper = await this.#keepSecrets(machine)
-    const admission = this.#admit(gateway, machine, keeper)
-    const api = this.#createApi(gateway, machine, { keeper, admission, transferLeadership })
+    const { admission, membership } = inputs
+    const api = this.#createApi(gateway, machine, inputs)
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
     this.#releases.push(async () => {
@@ -278,7 +303,7 @@ export class Controller {
       await api.stop()
     })
     const admin = new AdminServer(
-      adminVerbs({ cluster: gateway, transferLeadership, admission }),
+      adminVerbs({ cluster: gateway, membership, admission }),
       (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
     )
     await admin.listen(config.data)
@@ -321,7 +346,7 @@ export class Controller {
   #createApi(
     gateway: Gateway,
     machine: StateMachine,
-    { keeper, admission, transferLeadership }: ApiInputs,
+    { keeper, admission, membership }: ApiInputs,
   ): Api {
     const { config, log } = this.#parts
     const limits = apiLimitsOf(config)
@@ -348,7 +373,73 @@ export class Controller {
       bindings: bindingsOf(config),
       health: () => healthOf(gateway),
       refusal: () => (this.#hasFailed ? 'NODE_QUARANTINED' : null),
-      transferLeadership,
+      membership,
+    })
+  }
+
+  #manageMembers(
+    gateway: Gateway,
+    machine: StateMachine,
+    keeper: SecretKeeper,
+    { storeId }: DataIdentity,
+  ): MembershipControl {
+    const { config, log } = this.#parts
+    const rotation = {
+      ...{ proposer: gateway, state: machine, keeper, log },
+      overlapMs: config.api.sessionTimeoutMs,
+    }
+    const { clusterId, generation } = gateway
+    const consensus = gateway
+    const management = manageMembers({
+      consensus,
+      state: machine,
+      clusterId,
+      generation,
+      clock: systemClock,
+      log,
+      afterRemoval: ({ id, isCompromised }) => afterRemoval(rotation, id, { isCompromised }),
+      hasSecretsToShare: () => membersLackingSecrets(machine).length > 0,
+      shareSecrets: async () => {
+        await shareMissing(rotation)
+      },
+    })
+    const entrance = new Entrance({
+      consensus,
+      storeId,
+      seeds: () => config.cluster.seeds,
+      enter: (addresses) => this.#enter(addresses, clusterId, storeId),
+      onAnswer: (answer) => this.#meet(fateOfAnswer(answer)),
+      log,
+    })
+    this.#management = management
+    management.start()
+    entrance.start()
+    this.#releases.push(() => {
+      entrance.stop()
+      management.stop()
+      return Promise.resolve()
+    })
+    return management.control
+  }
+
+  #enter(
+    addresses: readonly string[],
+    clusterId: string,
+    storeId: Uint8Array,
+  ): Promise<EntryAnswer> {
+    const { config, credentials } = this.#parts
+    const { certificatePem, privateKeyPem, caPem } = credentials
+    return enterCluster({
+      addresses,
+      identity: { certificatePem, privateKeyPem, caPem },
+      trustDomain: config.trustDomain,
+      clusterId,
+      storeId,
+      address: config.cluster.advertise,
+      version: `v${programVersion()}`,
+      featureLevel,
+      startedAtMs: this.#startedAtMs,
+      timeoutMs: ENTER_TIMEOUT_MS,
     })
   }
 

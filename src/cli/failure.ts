@@ -1,3 +1,5 @@
+import { StoreError } from '../store/errors.ts'
+
 /** Done, failed, wrong usage or configuration: what scripts rely on. */
 export const EXIT_DONE = 0
 export const EXIT_FAILED = 1
@@ -17,4 +19,11 @@ export class CommandFailure extends Error {
 /** What an error says, for a line that a person reads. */
 export function sentenceOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+/** What an operator can act on becomes one line; the rest is a mistake of ours and keeps its stack. */
+export function operatorFailure(error: unknown): unknown {
+  if (error instanceof StoreError) return new CommandFailure(EXIT_FAILED, error.message, error)
+  const isSystemError = error instanceof Error && 'syscall' in error
+  return isSystemError ? new CommandFailure(EXIT_FAILED, error.message, error) : error
 }

@@ -27,7 +27,8 @@ export function removePidFile(configPath: string): void {
 
 /**
  * The process that runs this controller now. A pid file outlives a kill -9, and its number may by then belong to
- * anybody, so the command line of the process must say that it runs this very configuration.
+ * anybody, so the command line of the process must say that it runs this very configuration (`controller run CONFIG`, or
+ * `cluster join CONFIG`, which goes on as one).
  * @returns null when none does.
  */
 export function runningPid(configPath: string): number | null {
@@ -47,9 +48,13 @@ function readPid(configPath: string): number | null {
 function runsController(pid: number, configPath: string): boolean {
   try {
     const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
-    const at = words.indexOf('controller')
+    const at = words.findIndex(
+      (word, here) =>
+        (word === 'controller' && words[here + 1] === 'run') ||
+        (word === 'cluster' && words[here + 1] === 'join'),
+    )
     const argument = words[at + 2]
-    if (at < 0 || words[at + 1] !== 'run' || argument === undefined) return false
+    if (at < 0 || argument === undefined) return false
     const named = resolve(readlinkSync(`/proc/${pid}/cwd`), argument)
     return realpathSync(named) === realpathSync(configPath)
   } catch {

@@ -1,6 +1,6 @@
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 
-import { listMembers, showStatus, transferLeadership } from './cluster-commands.ts'
+import { addCluster } from './cluster-program.ts'
 import { CommandFailure, EXIT_DONE, EXIT_FAILED, EXIT_USAGE } from './failure.ts'
 import { printJson, printLine } from './output.ts'
 import { programVersion } from './version.ts'
@@ -109,27 +109,6 @@ Example:
       const { configurationDocument } = await import('../config/document.ts')
       printLine(configurationDocument().trimEnd())
     })
-}
-
-function addCluster(program: Command): void {
-  const cluster = program
-    .command('cluster')
-    .description('ask the controller on this host, through the admin socket in its data folder')
-  const verb = (name: string, description: string): Command =>
-    cluster
-      .command(name)
-      .description(description)
-      .requiredOption('--config <file>', 'configuration of a controller running on this host')
-      .option('--json', 'print JSON')
-      .addHelpText(
-        'after',
-        `\nExample:\n  flotilla cluster ${name} --config .flotilla/ctrl1/config.yml`,
-      )
-  verb('status', 'how far each member has got, as this controller sees it').action(showStatus)
-  verb('list', 'the members and their addresses').action(listMembers)
-  verb('transfer-leadership', 'hand leadership to another member')
-    .argument('[id]', 'the member to lead; the most caught-up one when left out')
-    .action(transferLeadership)
 }
 
 function integerBetween(min: number, max: number): (text: string) => number {

@@ -1,91 +1,72 @@
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { create, toBinary } from '@bufbuild/protobuf'
 
-import { CommandKind, CommandSchema, FormSchema } from '../../proto/gen/command_pb.ts'
-import type { SeedRecord } from '../../proto/gen/command_pb.ts'
-import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
-import type { Member } from '../../proto/gen/membership_pb.ts'
-import { hashPassword } from '../api/auth/password.ts'
-import { formingSecrets } from '../cluster/wrap-secrets.ts'
-import type { FormingAdmission } from '../cluster/wrap-secrets.ts'
-import { API_NAMES } from '../config/options.ts'
-import { formingRecords } from '../fsm/seed.ts'
-import { newOpaqueId, newShortId } from '../lib/random.ts'
-import { formatUuid, newUuidv7 } from '../lib/uuid.ts'
-import {
-  createIssuingAuthority,
-  createRootAuthority,
-  ISSUING_LIFETIME_MS,
-  issueControllerCertificate,
-  LEAF_LIFETIME_MS,
-  ROOT_LIFETIME_MS,
-  validityFrom,
-} from '../pki/authority.ts'
-import type { CertifiedKey } from '../pki/authority.ts'
-import { parseCertificates } from '../pki/certificate.ts'
-import { writeSecretFile } from '../pki/key-file.ts'
-import type { Entry } from '../raft/types.ts'
-import { formDataFolder } from '../store/form-data-folder.ts'
-import { ADMIN_FILE_NAME, FORMING_NAME, LOOPBACK } from './quickstart-plan.ts'
-import type { AdminFile, ControllerPlan, QuickstartPlan } from './quickstart-plan.ts'
+import { readSecretFile, writeSecretFile } from '../pki/key-file.ts'
+import { parseTicket } from '../pki/ticket.ts'
+import { IDENTITY_NAME } from '../store/identity.ts'
+import { ADMIN_FILE_NAME } from './admin-file.ts'
+import type { AdminFile } from './admin-file.ts'
+import { CheckList } from './check-list.ts'
+import { connectTo } from './cluster-connection.ts'
+import { planConfig } from './config-from-flags.ts'
+import type { PlannedConfig } from './config-from-flags.ts'
+import { initController } from './init.ts'
+import { layDownJoin } from './join.ts'
+import { JOINING_NAME } from './join-state.ts'
+import { invite } from './membership-commands.ts'
+import { writePublicFile } from './public-file.ts'
+import { FORMING_NAME, LOOPBACK } from './quickstart-plan.ts'
+import type { ControllerPlan, FormingState, QuickstartPlan } from './quickstart-plan.ts'
 
 const ADMIN_NAME = 'admin'
 /** 24 characters of base64url: 144 random bits. */
 const PASSWORD_BYTES = 18
-const FEATURE_LEVEL = 1
-
-interface Authorities {
-  readonly root: CertifiedKey
-  readonly issuing: CertifiedKey
-}
-
-interface FormedMember {
-  readonly plan: ControllerPlan
-  readonly leaf: CertifiedKey
-  readonly member: Member
-}
+const TICKET_LIFETIME_MS = 10 * 60 * 1000
 
 /**
- * Makes everything a new cluster needs. Built in DIR/.forming and moved into place, admin.json last: a DIR with it is
- * whole, one without has never run and is made anew.
+ * What a forming must still know when it is taken up again. Written first, and removed once admin.json is there: in
+ * between, every step is one that can be repeated.
  */
-export async function formCluster(plan: QuickstartPlan, nowMs: number): Promise<void> {
-  const building = join(plan.dir, FORMING_NAME)
-  removeLeftovers(plan)
-  mkdirSync(building, { mode: 0o700 })
-  const clusterId = formatUuid(newUuidv7(nowMs))
-  const trustDomain = `quickstart-${randomBytes(4).toString('hex')}.flotilla.internal`
-  const authorities = await makeAuthorities(trustDomain, nowMs)
-  writeAuthorities(building, authorities)
-  const password = randomBytes(PASSWORD_BYTES).toString('base64url')
-  const members: FormedMember[] = []
-  for (const controller of plan.controllers) {
-    members.push(await makeMember(controller, authorities, trustDomain, nowMs))
+export function beginForming(plan: QuickstartPlan): FormingState {
+  const path = join(plan.dir, FORMING_NAME)
+  if (existsSync(path)) return JSON.parse(readSecretFile(path).text) as FormingState
+  const forming: FormingState = {
+    nodes: plan.controllers.length,
+    port: plan.port,
+    trustDomain: `quickstart-${randomBytes(4).toString('hex')}.flotilla.internal`,
+    password: randomBytes(PASSWORD_BYTES).toString('base64url'),
   }
-  const secrets = await formingSecrets({
-    clusterId,
-    admissions: members.map(admissionOf),
-    issuing: authorities.issuing,
-    nowMs,
-  })
-  const entries = firstEntries(
-    members.map(({ member }) => member),
-    formingCommand(clusterId, await hashPassword(password), secrets),
-    nowMs,
-  )
-  for (const { plan: controller, leaf, member } of members) {
-    const folder = join(building, controller.id)
-    mkdirSync(folder, { mode: 0o700 })
-    writeFileSync(join(folder, 'config.yml'), configText(controller, trustDomain))
-    writeFileSync(join(folder, 'cert.pem'), leaf.certificatePem)
-    writeFileSync(join(folder, 'ca.pem'), authorities.root.certificatePem)
-    writeSecretFile(join(folder, 'controller.key'), leaf.privateKeyPem)
-    const { id: nodeId, storeId } = member
-    formDataFolder(join(folder, 'data'), { nodeId, storeId, clusterId, generation: 1, entries })
-  }
-  moveIntoPlace(plan, building)
+  writeSecretFile(path, `${JSON.stringify(forming)}\n`)
+  return forming
+}
+
+/** Whether a controller has all that it needs to run. */
+export function isLaidDown({ folder, dataFolder }: ControllerPlan): boolean {
+  return existsSync(join(dataFolder, IDENTITY_NAME)) && !existsSync(join(folder, JOINING_NAME))
+}
+
+export async function formFirst(controller: ControllerPlan, forming: FormingState): Promise<void> {
+  await initController(plannedConfigOf(controller, forming), ADMIN_NAME, forming.password)
+}
+
+/** By a ticket of the first controller, which leads. @throws {CommandFailure} */
+export async function joinNext(
+  controller: ControllerPlan,
+  first: ControllerPlan,
+  forming: FormingState,
+): Promise<void> {
+  const ask = connectTo({ config: first.configPath })
+  const { ticket } = await invite(ask, true, TICKET_LIFETIME_MS)
+  const planned = plannedConfigOf(controller, forming)
+  await layDownJoin(planned, parseTicket(ticket), ticket, new CheckList(true))
+}
+
+/** admin.json is the sign that all of it is there. */
+export function finishForming(plan: QuickstartPlan, { password }: FormingState): void {
+  const [first] = plan.controllers
+  if (first === undefined) return
+  writePublicFile(join(plan.dir, 'ca.pem'), readFileSync(join(first.folder, 'ca.pem'), 'utf8'))
   const admin: AdminFile = {
     username: ADMIN_NAME,
     password,
@@ -93,128 +74,19 @@ export async function formCluster(plan: QuickstartPlan, nowMs: number): Promise<
     ca: join(plan.dir, 'ca.pem'),
   }
   writeSecretFile(join(plan.dir, ADMIN_FILE_NAME), `${JSON.stringify(admin, null, 2)}\n`)
+  rmSync(join(plan.dir, FORMING_NAME), { force: true })
 }
 
-/** Only called for a DIR that never ran: nothing in it is of value. */
-function removeLeftovers(plan: QuickstartPlan): void {
-  const names = [FORMING_NAME, 'ca.pem', 'pki']
-  for (let number = 1; number <= 9; number += 1) names.push(`ctrl${number}`)
-  for (const name of names) rmSync(join(plan.dir, name), { recursive: true, force: true })
-}
-
-function moveIntoPlace(plan: QuickstartPlan, building: string): void {
-  const names = ['ca.pem', 'pki', ...plan.controllers.map(({ id }) => id)]
-  for (const name of names) renameSync(join(building, name), join(plan.dir, name))
-  rmSync(building, { recursive: true })
-}
-
-async function makeAuthorities(trustDomain: string, nowMs: number): Promise<Authorities> {
-  const root = await createRootAuthority({
-    commonName: `${trustDomain} root`,
-    validity: validityFrom(nowMs, ROOT_LIFETIME_MS),
-  })
-  const issuing = await createIssuingAuthority({
-    commonName: `${trustDomain} issuing`,
-    root,
-    validity: validityFrom(nowMs, ISSUING_LIFETIME_MS),
-  })
-  return { root, issuing }
-}
-
-function writeAuthorities(building: string, { root, issuing }: Authorities): void {
-  const folder = join(building, 'pki')
-  mkdirSync(folder, { mode: 0o700 })
-  writeFileSync(join(building, 'ca.pem'), root.certificatePem)
-  writeSecretFile(join(folder, 'root.key'), root.privateKeyPem)
-  writeFileSync(join(folder, 'issuing.pem'), issuing.certificatePem)
-}
-
-async function makeMember(
-  plan: ControllerPlan,
-  { issuing }: Authorities,
-  trustDomain: string,
-  nowMs: number,
-): Promise<FormedMember> {
-  const leaf = await issueControllerCertificate({
-    issuer: issuing,
-    trustDomain,
-    id: plan.id,
-    hosts: ['localhost', LOOPBACK, '::1'],
-    validity: validityFrom(nowMs, LEAF_LIFETIME_MS),
-  })
-  const [certificate] = parseCertificates(leaf.certificatePem)
-  const member = create(MemberSchema, {
-    id: plan.id,
-    voter: true,
-    address: `${LOOPBACK}:${plan.meshPort}`,
-    storeId: newOpaqueId(),
-    publicKeySha256: certificate.publicKeySha256,
-  })
-  return { plan, leaf, member }
-}
-
-function admissionOf({ leaf, member }: FormedMember): FormingAdmission {
-  const { id: nodeId, storeId, address } = member
-  const { certificatePem } = leaf
-  const [{ native }] = parseCertificates(certificatePem)
-  const publicKeySpki = native.publicKey.export({ type: 'spki', format: 'der' })
-  return { nodeId, storeId, address, certificatePem, publicKeySpki }
-}
-
-function formingCommand(
-  clusterId: string,
-  passwordHash: string,
-  secrets: readonly SeedRecord[],
-): Uint8Array {
-  const records = formingRecords({
-    adminId: newShortId(),
-    adminAuthenticatorId: newShortId(),
-    adminName: ADMIN_NAME,
-    passwordHash,
-  })
-  return toBinary(
-    CommandSchema,
-    create(CommandSchema, {
-      kind: CommandKind.FORM,
-      level: FEATURE_LEVEL,
-      payload: toBinary(
-        FormSchema,
-        create(FormSchema, { clusterId, records: [...records, ...secrets] }),
-      ),
-    }),
-  )
-}
-
-/** The log that all members begin with, byte for byte the same. */
-function firstEntries(members: readonly Member[], command: Uint8Array, timeMs: number): Entry[] {
-  const sorted = [...members].sort((a, b) => (a.id < b.id ? -1 : 1))
-  const configuration = toBinary(
-    ConfigurationSchema,
-    create(ConfigurationSchema, { members: sorted }),
-  )
-  return [
-    { index: 1, term: 1, timeMs, type: 'configuration', data: configuration },
-    { index: 2, term: 1, timeMs, type: 'command', data: command },
-  ]
-}
-
-function configText(plan: ControllerPlan, trustDomain: string): string {
-  return `# ${plan.id} of a quickstart cluster. Paths start at the folder of this file; 'flotilla controller options' lists every key.
-id: ${plan.id}
-data: data
-trustDomain: ${trustDomain}
-identity:
-  cert: cert.pem
-  key: controller.key
-  ca: ca.pem
-cluster:
-  bind: ${LOOPBACK}:${plan.meshPort}
-  advertise: ${LOOPBACK}:${plan.meshPort}
-routers:
-  bind: ${LOOPBACK}:${plan.routerPort}
-web:
-  - bind: ${LOOPBACK}:${plan.webPort}
-    advertise: ${LOOPBACK}:${plan.webPort}
-    apis: [${API_NAMES.join(', ')}]
-`
+/** The configuration that `init` or `join` writes for it, unless it has one. */
+export function plannedConfigOf(
+  controller: ControllerPlan,
+  { trustDomain }: FormingState,
+): PlannedConfig {
+  const flags = {
+    id: controller.id,
+    bindApi: `${LOOPBACK}:${controller.webPort}`,
+    bindRouter: `${LOOPBACK}:${controller.routerPort}`,
+    bindCluster: `${LOOPBACK}:${controller.meshPort}`,
+  }
+  return planConfig(controller.configPath, flags, trustDomain)
 }

@@ -1,15 +1,23 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
+import { IDENTITY_NAME } from '../store/identity.ts'
+import { ADMIN_FILE_NAME } from './admin-file.ts'
+import type { AdminFile } from './admin-file.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from './failure.ts'
-import { runningPid } from './pid-file.ts'
 
 export const LOOPBACK = '127.0.0.1'
 const ROUTER_PORT_OFFSET = 100
 const MESH_PORT_OFFSET = 200
-/** Made within DIR, then moved to its places; admin.json last, as the sign that all of it is there. */
+/** In DIR while its cluster is being formed, 0600. */
 export const FORMING_NAME = '.forming'
-export const ADMIN_FILE_NAME = 'admin.json'
+
+export interface FormingState {
+  readonly nodes: number
+  readonly port: number
+  readonly trustDomain: string
+  readonly password: string
+}
 
 export interface ControllerPlan {
   readonly id: string
@@ -28,16 +36,6 @@ export interface QuickstartPlan {
   readonly dir: string
   readonly port: number
   readonly controllers: readonly ControllerPlan[]
-}
-
-/** What DIR/admin.json says; scripts rely on it. */
-export interface AdminFile {
-  readonly username: string
-  readonly password: string
-  /** Base URLs, in the order of the ids. */
-  readonly controllers: readonly string[]
-  /** Path of the CA certificate that the URLs are verified against. */
-  readonly ca: string
 }
 
 /** Where everything goes, for N controllers. @throws {CommandFailure} exit 2 when the ports do not fit. */
@@ -68,47 +66,42 @@ export function planQuickstart(dir: string, nodes: number, port: number): Quicks
 
 export type FolderState = 'empty' | 'half-made' | 'complete'
 
-/** Names that a forming that did not end may have left in DIR. */
-const FORMED_NAME = /^(?:\.forming|ca\.pem|pki|ctrl[1-9])$/
+/** What a write that was cut off may have left before anything else was there. */
+const PARTIAL_NAME = /\.partial$/
 
 /**
  * Looks at an existing DIR.
  * @throws {CommandFailure} when it is not ours, holds another cluster than the one asked for, or has lost a part.
  */
 export function inspectFolder(plan: QuickstartPlan): FolderState {
-  const names = readdirSync(plan.dir)
+  const names = readdirSync(plan.dir).filter((name) => !PARTIAL_NAME.test(name))
   if (names.length === 0) return 'empty'
   if (names.includes(ADMIN_FILE_NAME)) {
     checkSameCluster(plan)
     checkComplete(plan)
     return 'complete'
   }
-  const foreign = names.find((name) => !FORMED_NAME.test(name))
-  if (foreign !== undefined) {
-    throw new CommandFailure(
-      EXIT_FAILED,
-      `${plan.dir} holds ${foreign}, which quickstart did not make, and no ${ADMIN_FILE_NAME}; choose an empty folder with --dir`,
-    )
+  if (names.includes(FORMING_NAME)) {
+    checkSameForming(plan)
+    return 'half-made'
   }
-  const used = names.find((name) => wasUsed(join(plan.dir, name)))
-  if (used !== undefined) {
-    throw new CommandFailure(
-      EXIT_FAILED,
-      `${plan.dir} holds a cluster that has run (${used}) but no ${ADMIN_FILE_NAME}; put that file back, or remove the folder to begin anew`,
-    )
-  }
-  return 'half-made'
+  const isCluster = names.includes('ctrl1')
+  throw new CommandFailure(
+    EXIT_FAILED,
+    isCluster
+      ? `${plan.dir} holds a cluster but no ${ADMIN_FILE_NAME}; put that file back, or remove the folder to begin anew`
+      : `${plan.dir} holds ${names[0] ?? ''}, which quickstart did not make; choose an empty folder with --dir`,
+  )
 }
 
-/** Controllers are first started when all is made, so one that has run shows that forming had ended. */
-function wasUsed(folder: string): boolean {
-  try {
-    const names = readdirSync(folder)
-    const config = join(folder, 'config.yml')
-    return names.includes('controller.log') || names.includes('pid') || runningPid(config) !== null
-  } catch {
-    return false
-  }
+function checkSameForming(plan: QuickstartPlan): void {
+  const path = join(plan.dir, FORMING_NAME)
+  const { nodes, port } = readJson(path) as FormingState
+  if (nodes === plan.controllers.length && port === plan.port) return
+  throw new CommandFailure(
+    EXIT_USAGE,
+    `${plan.dir} holds a cluster of ${nodes} on port ${port} that is not whole yet; run it with --nodes ${nodes} --port ${port}, or remove the folder to begin anew`,
+  )
 }
 
 function checkSameCluster(plan: QuickstartPlan): void {
@@ -123,16 +116,16 @@ function checkSameCluster(plan: QuickstartPlan): void {
   )
 }
 
-function checkComplete(plan: QuickstartPlan): void {
-  for (const { configPath, dataFolder, id } of plan.controllers) {
-    for (const path of [configPath, join(dataFolder, 'IDENTITY')]) {
-      if (canRead(path)) continue
-      throw new CommandFailure(
-        EXIT_FAILED,
-        `${path} is missing, so ${id} can not start; put it back, or remove ${plan.dir} to begin anew`,
-      )
-    }
-  }
+/** A lost data folder is not missed: its controller gets it back from the others, as long as there is one of them. */
+function checkComplete({ controllers, dir }: QuickstartPlan): void {
+  const missing = controllers.find(({ configPath }) => !canRead(configPath))
+  const hasData = controllers.some(({ dataFolder }) => canRead(join(dataFolder, IDENTITY_NAME)))
+  if (missing === undefined && hasData) return
+  const what = missing === undefined ? 'every data folder' : missing.configPath
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `${what} is missing, so nothing can start; put it back, or remove ${dir} to begin anew`,
+  )
 }
 
 function canRead(path: string): boolean {
@@ -146,15 +139,25 @@ function canRead(path: string): boolean {
 
 /** @throws {CommandFailure} exit 1. */
 function readAdminFile(path: string): AdminFile {
+  const admin = readJson(path) as AdminFile
+  if (Array.isArray(admin.controllers)) return admin
+  throw unreadable(path)
+}
+
+function readJson(path: string): unknown {
   try {
-    const admin = JSON.parse(readFileSync(path, 'utf8')) as AdminFile
-    if (admin.controllers.every((url) => typeof url === 'string')) return admin
-    throw new TypeError('controllers is no list of texts')
+    const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    if (typeof value === 'object' && value !== null) return value
   } catch (error) {
-    throw new CommandFailure(
-      EXIT_FAILED,
-      `${path} cannot be read as what quickstart wrote; put it back, or remove the folder to begin anew`,
-      error,
-    )
+    throw unreadable(path, error)
   }
+  throw unreadable(path)
+}
+
+function unreadable(path: string, cause?: unknown): CommandFailure {
+  return new CommandFailure(
+    EXIT_FAILED,
+    `${path} cannot be read as what quickstart wrote; put it back, or remove the folder to begin anew`,
+    cause,
+  )
 }

@@ -13,19 +13,18 @@ import { createServer } from 'node:net'
 import type { Server } from 'node:net'
 import { join, relative, resolve } from 'node:path'
 
-import { systemClock } from '../lib/clock.ts'
 import { askController } from './admin-client.ts'
-import type { ClusterStatus } from './cluster-status.ts'
+import type { ClusterStatus, ListedMember } from './cluster-status.ts'
 import { listenFault } from './controller-check.ts'
 import { ControllerProcesses } from './controller-processes.ts'
 import type { ProcessEvent } from './controller-processes.ts'
-import { CommandFailure, EXIT_FAILED } from './failure.ts'
+import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
 import { formatTable, printLine, shellWord } from './output.ts'
-import { formCluster } from './quickstart-form.ts'
+import { beginForming, finishForming, formFirst, isLaidDown, joinNext } from './quickstart-form.ts'
 import { inspectFolder, LOOPBACK, planQuickstart } from './quickstart-plan.ts'
 import type { ControllerPlan, QuickstartPlan } from './quickstart-plan.ts'
 
-const READY_MS_MAX = 90_000
+const READY_MS_MAX = 120_000
 const POLL_MS = 100
 const ANSWER_MS_MAX = 5_000
 const LOG_TAIL_BYTES = 2000
@@ -50,19 +49,18 @@ export async function quickstart(options: {
   mkdirSync(plan.dir, { recursive: true, mode: 0o700 })
   const lock = await lockFolder(plan)
   try {
-    if (inspectFolder(plan) !== 'complete') {
-      await checkPorts(plan, () => false)
-      printLine(`forming a cluster of ${plan.controllers.length} in ${plan.dir}`)
-      await formCluster(plan, systemClock.nowMs())
-    }
-    await runControllers(plan, signals)
+    await runControllers(plan, inspectFolder(plan) === 'complete', signals)
   } finally {
     lock.close()
     signals.release()
   }
 }
 
-async function runControllers(plan: QuickstartPlan, signals: StopSignals): Promise<void> {
+async function runControllers(
+  plan: QuickstartPlan,
+  isWhole: boolean,
+  signals: StopSignals,
+): Promise<void> {
   const watch = new StartWatch()
   const processes = new ControllerProcesses(plan.controllers, PROGRAM, (event) => {
     watch.onEvent(event)
@@ -73,10 +71,10 @@ async function runControllers(plan: QuickstartPlan, signals: StopSignals): Promi
     if (pid !== null) printLine(`${controller.id} is running already (pid ${pid})`)
   }
   if (signals.count > 0) return
-  processes.start()
+  const start: Start = { plan, watch, processes, signals, deadlineMs: READY_MS_MAX + now() }
   try {
-    const isReady = await waitUntilReady(plan, watch, signals)
-    if (isReady) {
+    if (isWhole) processes.start()
+    if ((isWhole || (await form(start))) && (await waitFor(start, notReadyBecause))) {
       printTable(plan, processes)
       printLine('ready')
       watch.isReady = true
@@ -87,6 +85,57 @@ async function runControllers(plan: QuickstartPlan, signals: StopSignals): Promi
     await processes.stop(signals.second)
   }
   printLine('stopped')
+}
+
+interface Start {
+  readonly plan: QuickstartPlan
+  readonly watch: StartWatch
+  readonly processes: ControllerProcesses
+  readonly signals: StopSignals
+  readonly deadlineMs: number
+}
+
+/**
+ * As an operator would: the first controller is formed and run, each other one joins it with a ticket. What an earlier
+ * attempt has done is kept. @returns false when a signal came first.
+ */
+async function form(start: Start): Promise<boolean> {
+  const { plan, processes } = start
+  const [first, ...others] = plan.controllers
+  if (first === undefined) return false
+  printLine(`forming a cluster of ${plan.controllers.length} in ${plan.dir}`)
+  const forming = beginForming(plan)
+  if (!isLaidDown(first)) await formFirst(first, forming)
+  processes.start([first])
+  if (!(await waitFor(start, () => noLeaderBecause(first)))) return false
+  for (const controller of others) {
+    if (!isLaidDown(controller)) await joinNext(controller, first, forming)
+    processes.start([controller])
+  }
+  if (!(await waitFor(start, () => notVotersBecause(first, plan)))) return false
+  finishForming(plan, forming)
+  return true
+}
+
+async function noLeaderBecause({ dataFolder, id }: ControllerPlan): Promise<string | null> {
+  const leader = await leaderSeenBy({ dataFolder })
+  return leader === null ? `${id} does not lead yet` : null
+}
+
+async function notVotersBecause(
+  { dataFolder }: ControllerPlan,
+  { controllers }: QuickstartPlan,
+): Promise<string | null> {
+  try {
+    const members = await askController(dataFolder, 'list', {}, ANSWER_MS_MAX)
+    const voters = (members as readonly ListedMember[]).flatMap(({ id, voter }) =>
+      voter ? id : [],
+    )
+    const missing = controllers.filter(({ id }) => !voters.includes(id)).map(({ id }) => id)
+    return missing.length === 0 ? null : `${missing.join(', ')} does not vote yet`
+  } catch (error) {
+    return sentenceOf(error)
+  }
 }
 
 /** Before `ready` the end of a controller fails the start; afterwards it is told, and nothing is restarted. */
@@ -110,16 +159,16 @@ class StartWatch {
   }
 }
 
-/** @returns false when a signal came first. @throws {CommandFailure} when one ends, or 90 s pass. */
-async function waitUntilReady(
-  plan: QuickstartPlan,
-  watch: StartWatch,
-  signals: StopSignals,
+/**
+ * @param missing what is missing, or null once nothing is.
+ * @returns false when a signal came first. @throws {CommandFailure} when a controller ends, or the time is over.
+ */
+async function waitFor(
+  { plan, watch, signals, deadlineMs }: Start,
+  missing: (plan: QuickstartPlan) => Promise<string | null>,
 ): Promise<boolean> {
-  const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
-  const deadlineMs = performance.now() + READY_MS_MAX
-  let missing = 'nothing was asked yet'
-  while (performance.now() < deadlineMs) {
+  let last = 'nothing was asked yet'
+  while (now() < deadlineMs) {
     if (signals.count > 0) return false
     const [ended] = watch.ended
     if (ended !== undefined) {
@@ -128,25 +177,30 @@ async function waitUntilReady(
         `${ended.plan.id} ${ended.how}; the end of ${ended.plan.logPath}:\n${tailOf(ended.plan.logPath)}`,
       )
     }
-    const found = await notReadyBecause(plan, ca)
+    const found = await missing(plan)
     if (found === null) return true
-    missing = found
+    last = found
     await Promise.race([signals.first, new Promise((done) => setTimeout(done, POLL_MS))])
   }
   const logs = plan.controllers.map(({ id, logPath }) => `--- ${id}\n${tailOf(logPath)}`)
   throw new CommandFailure(
     EXIT_FAILED,
-    `not ready after ${READY_MS_MAX / 1000} s: ${missing}\n${logs.join('\n')}`,
+    `not ready after ${READY_MS_MAX / 1000} s: ${last}\n${logs.join('\n')}`,
   )
 }
 
 /** @returns null once every controller answers and knows the leader. */
-async function notReadyBecause(plan: QuickstartPlan, ca: string): Promise<string | null> {
+async function notReadyBecause(plan: QuickstartPlan): Promise<string | null> {
+  const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
   const answers = await Promise.all(plan.controllers.map((one) => controllerAnswers(one, ca)))
   const silent = plan.controllers.filter((_, at) => answers[at] !== true)
   if (silent.length > 0) return `${silent.map(({ id }) => id).join(', ')} does not answer yet`
   const leaders = await Promise.all(plan.controllers.map(leaderSeenBy))
   return leaders.includes(null) ? 'there is no leader yet' : null
+}
+
+function now(): number {
+  return performance.now()
 }
 
 function controllerAnswers({ webPort }: ControllerPlan, ca: string): Promise<boolean> {
@@ -171,7 +225,9 @@ function controllerAnswers({ webPort }: ControllerPlan, ca: string): Promise<boo
   })
 }
 
-async function leaderSeenBy({ dataFolder }: ControllerPlan): Promise<string | null> {
+async function leaderSeenBy({
+  dataFolder,
+}: Pick<ControllerPlan, 'dataFolder'>): Promise<string | null> {
   try {
     const status = await askController(dataFolder, 'status', {}, ANSWER_MS_MAX)
     return (status as ClusterStatus).leaderId

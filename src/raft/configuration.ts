@@ -1,4 +1,4 @@
-import { clone, create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { clone, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration as ConfigurationRecord, Member } from '../../proto/gen/membership_pb.ts'
 import { assert, present } from '../lib/assert.ts'
@@ -88,8 +88,10 @@ export function enterJoint(
 /** The second step: the new half alone decides. */
 export function leaveJoint(joint: ConfigurationRecord): ConfigurationRecord {
   assert(joint.outgoingVoters.length > 0, 'only a joint configuration is left')
-  const members = clone(ConfigurationSchema, joint).members.filter((member) => !member.leaving)
-  return create(ConfigurationSchema, { members })
+  const left = clone(ConfigurationSchema, joint)
+  left.members = left.members.filter((member) => !member.leaving)
+  left.outgoingVoters = []
+  return left
 }
 
 /** Another disk under an old name: what the old one acknowledged is not on it. */

@@ -172,7 +172,7 @@ test('the members of the cluster are listed without an envelope, and leadership 
     ],
   })
   const url = `${fabric}/cluster/transfer-leadership`
-  expect((await root.call('POST', url, { newLeaderId: 'nobody' })).status).toBe(400)
+  expect((await root.call('POST', url, { newLeaderId: 'nobody' })).status).toBe(404)
   expect((await root.call('POST', url, { newLeaderId: 'ctrl2' })).status).toBe(200)
   expect((await root.call('POST', url)).status).toBe(200)
   expect(controller.transfers).toEqual(['ctrl2', null])

@@ -166,6 +166,12 @@ describe('a session', () => {
       ['GET', `${management}/summary`, undefined],
       ['GET', `${fabric}/cluster/list-members`, undefined],
       ['POST', `${fabric}/cluster/transfer-leadership`, {}],
+      ['POST', `${fabric}/cluster/add-member`, { address: 'ctrl2' }],
+      ['POST', `${fabric}/cluster/remove-member`, { id: 'ctrl2' }],
+      ['POST', `${fabric}/cluster/promote-member`, { id: 'ctrl2' }],
+      ['POST', `${fabric}/cluster/demote-member`, { id: 'ctrl2' }],
+      ['POST', `${fabric}/cluster/replace-member`, { oldId: 'ctrl1', newId: 'ctrl2' }],
+      ['POST', `${fabric}/cluster/plan`, { verb: 'remove', id: 'ctrl2' }],
       ['GET', '/metrics', undefined],
       ['DELETE', `${client}/services/x`, undefined],
     ]

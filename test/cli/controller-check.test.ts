@@ -168,6 +168,15 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain('there is no PEM certificate in it')
   })
 
+  test('takes an empty data folder for a lost disk, where there are seeds to get it back from', async () => {
+    rmSync(join(ctrl1, 'data'), { recursive: true })
+    const environment = { FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1481' }
+    const { faults, warnings } = await preflight(config(environment), Date.now())
+    expect(faults).toEqual([])
+    expect(warnings.join()).toContain('will ask its seeds to be let in again')
+    expect(await faultsOf()).toHaveLength(1)
+  })
+
   test('names a data folder that is missing, a file, empty, or of another controller', async () => {
     const data = join(ctrl1, 'data')
     rmSync(data, { recursive: true })

@@ -112,21 +112,23 @@ function viewOf(members: readonly MemberView[]): ClusterView {
   }
 }
 
+const unasked = (): Promise<never> => Promise.reject(new Error('nobody asks for it'))
+
 describe('The cluster verbs', () => {
   let server: AdminServer
   const asked: (string | null)[] = []
 
   beforeAll(async () => {
-    const transferLeadership = (to: string | null): Promise<void> => {
+    const transferLeadership = (to: string | null): Promise<string> => {
       asked.push(to)
-      if (to === 'ctrl1') return Promise.resolve()
+      if (to === 'ctrl1') return Promise.resolve(to)
       return Promise.reject(
         new Problem('TRANSFER_LEADERSHIP_ERROR', { detail: 'there is no such member' }),
       )
     }
     const verbs = adminVerbs({
       cluster: viewOf([member, silent]),
-      transferLeadership,
+      membership: { transferLeadership, plan: unasked, change: unasked },
       admission: {
         invite: ({ isVoter, lifetimeMs }) =>
           Promise.resolve({ ticket: 'a ticket', id: String(isVoter), expiresAtMs: lifetimeMs }),

@@ -1,5 +1,4 @@
 import {
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -15,13 +14,14 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { CommandFailure } from '../../src/cli/failure.ts'
-import { formCluster } from '../../src/cli/quickstart-form.ts'
+import { beginForming, formFirst, isLaidDown } from '../../src/cli/quickstart-form.ts'
 import { inspectFolder, planQuickstart } from '../../src/cli/quickstart-plan.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
 import { loadControllerConfig } from '../../src/config/load.ts'
 import { present } from '../../src/lib/assert.ts'
 import { leafControllerId, parseCertificates } from '../../src/pki/certificate.ts'
 import { openLog } from '../../src/store/open-log.ts'
+import { layOut } from '../support/lay-out.ts'
 
 let folder = ''
 let plan: QuickstartPlan
@@ -29,7 +29,6 @@ let plan: QuickstartPlan
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-quickstart-'))
   plan = planQuickstart(join(folder, 'net'), 3, 1280)
-  mkdirSync(plan.dir)
 })
 afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
@@ -57,7 +56,7 @@ test('Ports follow the documented rule', () => {
 })
 
 test('A cluster is laid out so that each controller is who its record says, and all begin with one log', async () => {
-  await formCluster(plan, Date.now())
+  plan = await layOut(folder, 3)
   const logs: Uint8Array[][] = []
   for (const { configPath, dataFolder, id } of plan.controllers) {
     const loaded = loadControllerConfig(configPath, {})
@@ -87,7 +86,7 @@ test('A cluster is laid out so that each controller is who its record says, and 
 })
 
 test('Secrets are for their owner alone, and the password is nowhere but in admin.json', async () => {
-  await formCluster(plan, Date.now())
+  plan = await layOut(folder, 3)
   const admin = JSON.parse(readFileSync(join(plan.dir, 'admin.json'), 'utf8')) as {
     password: string
   }
@@ -105,48 +104,59 @@ test('Secrets are for their owner alone, and the password is nowhere but in admi
 })
 
 test('A folder resumes with the same count and port, and tells what it holds when asked for another', async () => {
+  mkdirSync(plan.dir)
   expect(inspectFolder(plan)).toBe('empty')
-  await formCluster(plan, Date.now())
+  rmSync(plan.dir, { recursive: true })
+  plan = await layOut(folder, 3)
   expect(inspectFolder(plan)).toBe('complete')
   for (const [nodes, port] of [
-    [5, 1280],
-    [3, 2280],
+    [5, plan.port],
+    [3, plan.port + 1000],
   ] as const) {
     const failure = failureOf(planQuickstart(plan.dir, nodes, port))
     expect(failure.exitCode).toBe(2)
-    expect(failure.message).toContain('run it with --nodes 3 --port 1280')
+    expect(failure.message).toContain(`run it with --nodes 3 --port ${plan.port}`)
   }
 })
 
-test('A folder that lost a part is refused with what is missing', async () => {
-  await formCluster(plan, Date.now())
-  rmSync(join(plan.dir, 'ctrl2', 'data'), { recursive: true })
-  expect(failureOf(plan).message).toContain(join('ctrl2', 'data', 'IDENTITY'))
-})
-
-test('A forming that was cut off at any step is made anew, and then is whole', async () => {
-  await formCluster(plan, Date.now())
-  const first = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
-  // The steps of moving into place, undone from the last one backwards.
-  for (const name of ['admin.json', 'ctrl3', 'ctrl2', 'ctrl1', 'pki']) {
-    rmSync(join(plan.dir, name), { recursive: true })
-    mkdirSync(join(plan.dir, '.forming'), { recursive: true })
-    expect(inspectFolder(plan), name).toBe('half-made')
-  }
-  await formCluster(plan, Date.now())
+test('A configuration that is lost is missed; a data folder is not, unless it was the last one', async () => {
+  plan = await layOut(folder, 3)
+  const [first, second, third] = plan.controllers.map(({ dataFolder }) => dataFolder)
+  rmSync(present(second, 'a second'), { recursive: true })
   expect(inspectFolder(plan)).toBe('complete')
-  expect(readFileSync(join(plan.dir, 'ca.pem'), 'utf8')).not.toBe(first)
-  expect(existsSync(join(plan.dir, '.forming'))).toBe(false)
+  rmSync(present(first, 'a first'), { recursive: true })
+  rmSync(present(third, 'a third'), { recursive: true })
+  expect(failureOf(plan).message).toContain('every data folder is missing')
+  rmSync(join(plan.dir, 'ctrl2', 'config.yml'))
+  expect(failureOf(plan).message).toContain(join('ctrl2', 'config.yml'))
+})
+
+test('A forming that was cut off goes on with what it had', async () => {
+  mkdirSync(plan.dir)
+  writeFileSync(join(plan.dir, '.forming.4711.partial'), 'cut off')
+  expect(inspectFolder(plan)).toBe('empty')
+  const forming = beginForming(plan)
+  expect(inspectFolder(plan)).toBe('half-made')
+  const [first, second] = plan.controllers
+  await formFirst(present(first, 'a first'), forming)
+  expect(inspectFolder(plan)).toBe('half-made')
+  expect(plan.controllers.map(isLaidDown)).toEqual([true, false, false])
+  mkdirSync(present(second, 'a second').folder)
+  writeFileSync(join(present(second, 'a second').folder, '.joining'), '')
+  expect(plan.controllers.map(isLaidDown)).toEqual([true, false, false])
+  expect(beginForming(plan)).toEqual(forming)
+  const failure = failureOf(planQuickstart(plan.dir, 5, 1280))
+  expect(failure.message).toContain('that is not whole yet; run it with --nodes 3 --port 1280')
 })
 
 test('A folder with anything else in it is left alone', () => {
+  mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, 'thesis.txt'), 'two years of work')
   expect(failureOf(plan).message).toContain('holds thesis.txt')
 })
 
-test('A cluster that has run is never made anew for want of its admin.json', async () => {
-  await formCluster(plan, Date.now())
+test('A cluster is never made anew for want of its admin.json', async () => {
+  plan = await layOut(folder, 3)
   rmSync(join(plan.dir, 'admin.json'))
-  writeFileSync(join(plan.dir, 'ctrl2', 'controller.log'), '')
-  expect(failureOf(plan).message).toContain('holds a cluster that has run (ctrl2)')
+  expect(failureOf(plan).message).toContain('holds a cluster but no admin.json')
 })

@@ -1,13 +1,10 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-import { formCluster } from '../../src/cli/quickstart-form.ts'
-import { planQuickstart } from '../../src/cli/quickstart-plan.ts'
+export { layOut } from '../support/lay-out.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
 import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { formedSecret } from '../support/formed-secret.ts'
-import { freePortBlock } from '../support/ports.ts'
 
 export const flotilla = resolve(import.meta.dirname, '../../bin/flotilla')
 
@@ -32,15 +29,6 @@ export function run(words: readonly string[], env: NodeJS.ProcessEnv = {}): Prom
     child.once('close', (code) => done({ code, stdout, stderr }))
   })
 }
-
-/** A cluster laid out in `folder` as quickstart does, on ports that were free a moment ago. */
-export async function layOut(folder: string, nodes: number): Promise<QuickstartPlan> {
-  const plan = planQuickstart(join(folder, 'net'), nodes, await freePortBlock(nodes))
-  mkdirSync(plan.dir)
-  await formCluster(plan, Date.now())
-  return plan
-}
-
 /** The authority that signs leaves in a cluster just laid out. */
 export async function issuingAuthorityOf(plan: QuickstartPlan): Promise<CertifiedKey> {
   const folder = join(plan.dir, 'ctrl1')

@@ -40,6 +40,9 @@ export interface TestNode {
   readonly effects: string[]
   readonly selfRefusals: SelfRefusal[]
   readonly rosters: RosterRecord[]
+  readonly address: string
+  readonly storeId: Uint8Array
+  readonly startedAtMs: number
   /** As a process does that is killed: nothing is said to anyone. */
   kill: () => Promise<void>
 }
@@ -51,6 +54,9 @@ export interface TestCluster {
   prepare: (id: string) => Promise<Member>
   readonly nodes: Map<string, TestNode>
   start: (id: string, changes?: StartChanges) => Promise<TestNode>
+  /** A controller of the same CA that no member record names: it has a key, an address and an empty log. */
+  startJoiner: (id: string, changes: JoinerChanges) => Promise<TestNode>
+  identityOf: (id: string) => Promise<MeshIdentity>
   node: (id: string) => TestNode
   leader: () => Promise<TestNode>
   stop: () => Promise<void>
@@ -65,6 +71,14 @@ export interface StartChanges {
   readonly host?: Partial<HostOptions>
   readonly persistEntries?: number
   readonly snapshotBytesPerSecond?: number
+  /** membership.v1.Configuration to begin with instead of a formed log. */
+  readonly configuration?: Uint8Array
+}
+
+export type JoinerChanges = StartChanges & { readonly configuration: Uint8Array }
+
+function hasNoLog({ from, configuration }: StartChanges): boolean {
+  return from === 'empty' || configuration !== undefined
 }
 
 export function firstEntries(members: readonly Member[]): Entry[] {
@@ -79,10 +93,14 @@ export async function formCluster(size: number): Promise<TestCluster> {
   const ids = Array.from({ length: size }, (_, i) => `n${i + 1}`)
   const identities = new Map<string, MeshIdentity>()
   const members: Member[] = []
+  const identityOf = async (id: string): Promise<MeshIdentity> => {
+    const identity = identities.get(id) ?? (await controllerIdentity(authority, id))
+    identities.set(id, identity)
+    return identity
+  }
   const prepared: Member[] = []
   const prepare = async (id: string): Promise<Member> => {
-    const identity = await controllerIdentity(authority, id)
-    identities.set(id, identity)
+    const identity = await identityOf(id)
     const member = memberOf(id, identity, `127.0.0.1:${await freePort()}`)
     prepared.push(member)
     return member
@@ -96,7 +114,7 @@ export async function formCluster(size: number): Promise<TestCluster> {
     const before = isKept ? logs.get(id) : undefined
     const opened =
       before === undefined
-        ? MemoryDisk.form({ entries: changes.from === 'empty' ? [] : firstEntries(members) })
+        ? MemoryDisk.form({ entries: hasNoLog(changes) ? [] : firstEntries(members) })
         : before.disk.reopen()
     logs.set(id, opened)
     const member = prepared.find((candidate) => candidate.id === id)
@@ -113,6 +131,11 @@ export async function formCluster(size: number): Promise<TestCluster> {
     prepare,
     nodes,
     start,
+    startJoiner: async (id, changes) => {
+      await prepare(id)
+      return await start(id, changes)
+    },
+    identityOf,
     node: (id) => {
       const node = nodes.get(id)
       if (node === undefined) throw new Error(`no node ${id}`)
@@ -197,7 +220,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       addressHints: [],
       applied: { term: 0, index: 0 },
       appliedTimeMs: 0,
-      configuration: new Uint8Array(0),
+      configuration: changes.configuration ?? new Uint8Array(0),
       ...(bytesPerSecond === undefined ? {} : { snapshots: { bytesPerSecond } }),
       ...changes.host,
     },
@@ -210,7 +233,23 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
     isKilled = true
     await gateway.stop()
   }
-  return { id, gateway, machine, log, disk, fatal, effects, selfRefusals, rosters, kill }
+  const { address } = member
+  const { startedAtMs } = self
+  return {
+    id,
+    gateway,
+    machine,
+    log,
+    disk,
+    fatal,
+    effects,
+    selfRefusals,
+    rosters,
+    address,
+    storeId,
+    startedAtMs,
+    kill,
+  }
 }
 
 export function command(text: string): ProposalInput {

@@ -5,6 +5,7 @@ import type { ApiServices } from '../services.ts'
 import { apiSessionOperations } from './api-sessions.ts'
 import { authenticateOperations } from './authenticate.ts'
 import { clusterOperations } from './cluster.ts'
+import { memberOperations } from './cluster-members.ts'
 import { controllerOperations } from './controllers.ts'
 import { currentOperations } from './current.ts'
 import { ownAuthenticatorOperations } from './own-authenticators.ts'
@@ -28,6 +29,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...apiSessionOperations(parts, services),
     ...controllerOperations(parts),
     ...clusterOperations(parts),
+    ...memberOperations(parts),
     ...joinOperations(parts),
     ...hostOperations(parts, services),
   ]

@@ -6,7 +6,7 @@ import { leadershipTransfer, members, nothing } from '../schemas.ts'
 import { ignoredFieldsOf } from '../validation.ts'
 
 /** The cluster as operators see it. */
-export function clusterOperations({ cluster, transferLeadership }: ApiParts): Operation[] {
+export function clusterOperations({ cluster, membership }: ApiParts): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
   return [
     {
@@ -41,15 +41,13 @@ export function clusterOperations({ cluster, transferLeadership }: ApiParts): Op
       path: '/cluster/transfer-leadership',
       body: { schema: leadershipTransfer, isRequired: false },
       response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 413, 429, 500, 503],
+      refusals: [400, 401, 404, 413, 429, 500, 503],
       handle: async (call) => {
         const { newLeaderId } = call.body as { readonly newLeaderId?: string | null }
         const to = newLeaderId === undefined || newLeaderId === '' ? null : newLeaderId
-        const isVoter = cluster.members().some((member) => member.id === to && member.voter)
-        if (to !== null && !isVoter) {
-          throw fieldProblem('newLeaderId', 'must be the id of a voting member', to)
-        }
-        await transferLeadership(to)
+        const isLearner = cluster.members().some((member) => member.id === to && !member.voter)
+        if (isLearner) throw fieldProblem('newLeaderId', 'must be the id of a voting member', to)
+        await membership.transferLeadership(to)
         return emptyAnswer(ignoredFieldsOf(leadershipTransfer.schema, call.body))
       },
     },

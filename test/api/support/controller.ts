@@ -21,6 +21,9 @@ import type { ProblemCode } from '../../../src/lib/problems.ts'
 import { newShortId } from '../../../src/lib/random.ts'
 import type { ClusterView, MemberView } from '../../../src/ports/cluster-view.ts'
 import type {
+  ChangePlan,
+  MembershipChange,
+  MembershipControl,
   Admission,
   Invitation,
   JoinAnswer,
@@ -138,6 +141,38 @@ export class LocalCluster implements Proposer, ClusterView {
   }
 }
 
+/** Takes note of what is asked; the judgement of changes is tested where it is made. */
+export class LocalMembership implements MembershipControl {
+  readonly transfers: (string | null)[] = []
+  readonly changes: { change: MembershipChange; confirmation: string | null }[] = []
+  refusal: Problem | null = null
+
+  plan(change: MembershipChange): Promise<ChangePlan> {
+    if (this.refusal !== null) return Promise.reject(this.refusal)
+    return Promise.resolve({
+      change,
+      isNeeded: true,
+      votersBefore: ['ctrl1', 'ctrl2', 'ctrl3'],
+      votersAfter: ['ctrl1', 'ctrl2'],
+      toleranceBefore: 1,
+      toleranceAfter: 0,
+      warnings: ['2 voters tolerate no more failures than 1: an odd number is better'],
+      confirmation: 'remove ctrl3 and tolerate 0 failures',
+    })
+  }
+
+  change(change: MembershipChange, confirmation: string | null): Promise<ChangePlan> {
+    this.changes.push({ change, confirmation })
+    return this.plan(change)
+  }
+
+  transferLeadership(target: string | null): Promise<string> {
+    if (target === 'nobody') return Promise.reject(new Problem('NOT_FOUND'))
+    this.transfers.push(target)
+    return Promise.resolve(target ?? 'ctrl2')
+  }
+}
+
 /** Notes what it was asked, and answers as it was told to. */
 export class TestAdmission implements Admission {
   readonly invitations: Parameters<Admission['invite']>[0][] = []
@@ -178,6 +213,7 @@ export interface TestController {
   refusal: ProblemCode | null
   isHealthy: boolean
   readonly transfers: (string | null)[]
+  readonly members: LocalMembership
   readonly keys: TestTokenKeys
   readonly admission: TestAdmission
   /** The token of a session, as every controller of the cluster would sign it. */
@@ -198,7 +234,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
   const admission = new TestAdmission()
   const errors: string[] = []
   const controller = { refusal: null as ProblemCode | null, isHealthy: true }
-  const transfers: (string | null)[] = []
+  const members = new LocalMembership()
+  const { transfers } = members
   const baseUrl = 'https://localhost:1280'
   const all = limitsWith(limits)
   const schemas = new SchemaWorker(all, systemClock)
@@ -236,10 +273,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
       checks: [{ id: 'store', healthy: controller.isHealthy, detail: 'kept inside' }],
     }),
     refusal: () => controller.refusal,
-    transferLeadership: (to) => {
-      transfers.push(to)
-      return Promise.resolve()
-    },
+    membership: members,
   }
   const tokenOf = (sessionId: string): string =>
     new TokenSigner(() => keys.clusterKeys()).tokenOf(sessionId)
@@ -254,6 +288,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     scheduler,
     errors,
     transfers,
+    members,
     keys,
     admission,
     tokenOf,

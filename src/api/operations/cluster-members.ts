@@ -1,0 +1,170 @@
+import { fieldProblem } from '../../lib/problems.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { ChangePlan, MembershipChange, MembershipControl } from '../../ports/membership.ts'
+import type { Call } from '../call.ts'
+import { answer, emptyAnswer } from '../envelope.ts'
+import type { Answer } from '../envelope.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import {
+  changePlan,
+  memberAddition,
+  memberChoice,
+  memberRemoval,
+  memberReplacement,
+  nothing,
+  plannedChange,
+} from '../schemas.ts'
+import type { NamedSchema } from '../../entities/operations.ts'
+import { ignoredFieldsOf } from '../validation.ts'
+
+interface Confirmed {
+  readonly confirmation?: string | null
+}
+type Choice = Confirmed & { readonly id: string }
+type Removal = Choice & { readonly isCompromised?: boolean }
+type Replacement = Confirmed & { readonly oldId: string; readonly newId: string }
+type Addition = Confirmed & { readonly address: string; readonly isVoter?: boolean }
+type Planned = Partial<Removal> & Partial<Replacement> & { readonly verb: MembershipChange['verb'] }
+
+const common = {
+  tag: 'cluster',
+  apis: ['fabric'],
+  method: 'POST',
+  permission: 'admin',
+  success: 200,
+  refusals: [400, 401, 404, 409, 413, 429, 503],
+} as const
+
+/** Operations of the API family: they answer nothing but that it is done. */
+export function memberOperations({ cluster, membership }: ApiParts): Operation[] {
+  return [
+    {
+      ...common,
+      operationId: 'clusterMemberAdd',
+      summary:
+        'Makes a member, named by its address or id, a voter or a learner; a new controller joins with a ticket instead',
+      path: '/cluster/add-member',
+      body: { schema: memberAddition, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      handle: async (call) => {
+        const { address, isVoter = true, confirmation } = call.body as Addition
+        const id = memberAt(cluster, address)
+        await membership.change({ verb: isVoter ? 'promote' : 'demote', id }, confirmation ?? null)
+        return emptyAnswer(ignoredFieldsOf(memberAddition.schema, call.body))
+      },
+    },
+    {
+      ...common,
+      operationId: 'clusterMemberRemove',
+      summary: 'Removes a member; nothing that it knows is renewed for it from then on',
+      path: '/cluster/remove-member',
+      body: { schema: memberRemoval, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      handle: async (call) => {
+        const { id, isCompromised = false, confirmation } = call.body as Removal
+        await membership.change({ verb: 'remove', id, isCompromised }, confirmation ?? null)
+        return emptyAnswer(ignoredFieldsOf(memberRemoval.schema, call.body))
+      },
+    },
+    ...changeOperations(membership),
+    planOperation(membership),
+  ]
+}
+
+/** Our own: each answers with what it has done. */
+function changeOperations(membership: MembershipControl): Operation[] {
+  const changing = async (
+    call: Call,
+    schema: NamedSchema,
+    change: MembershipChange,
+  ): Promise<Answer> => {
+    const { confirmation } = call.body as Confirmed
+    return planAnswer(await membership.change(change, confirmation ?? null), schema, call)
+  }
+  const response = { kind: 'detail', schema: changePlan } as const
+  return [
+    {
+      ...common,
+      operationId: 'clusterMemberPromote',
+      summary: 'Makes a learner that has caught up a voter',
+      path: '/cluster/promote-member',
+      body: { schema: memberChoice, isRequired: true },
+      response,
+      handle: (call) =>
+        changing(call, memberChoice, { verb: 'promote', id: (call.body as Choice).id }),
+    },
+    {
+      ...common,
+      operationId: 'clusterMemberDemote',
+      summary: 'Makes a voter a learner',
+      path: '/cluster/demote-member',
+      body: { schema: memberChoice, isRequired: true },
+      response,
+      handle: (call) =>
+        changing(call, memberChoice, { verb: 'demote', id: (call.body as Choice).id }),
+    },
+    {
+      ...common,
+      operationId: 'clusterMemberReplace',
+      summary: 'Lets a learner vote in place of a voter, which is removed, in one change',
+      path: '/cluster/replace-member',
+      body: { schema: memberReplacement, isRequired: true },
+      response,
+      handle: (call) => {
+        const { oldId, newId } = call.body as Replacement
+        return changing(call, memberReplacement, { verb: 'replace', oldId, newId })
+      },
+    },
+  ]
+}
+
+function planOperation(membership: MembershipControl): Operation {
+  return {
+    ...common,
+    operationId: 'clusterPlanChange',
+    summary:
+      'Tells what a change of the members would do, and the text that confirms it; changes nothing',
+    path: '/cluster/plan',
+    body: { schema: plannedChange, isRequired: true },
+    response: { kind: 'detail', schema: changePlan },
+    handle: async (call) => {
+      const change = changeOf(call.body as Planned)
+      return planAnswer(await membership.plan(change), plannedChange, call)
+    },
+  }
+}
+
+function planAnswer(plan: ChangePlan, { schema }: NamedSchema, call: Call): Answer {
+  const ignoredFields = ignoredFieldsOf(schema, call.body)
+  return answer(200, plan, ignoredFields.length === 0 ? null : { ignoredFields })
+}
+
+function changeOf({ verb, id, isCompromised, oldId, newId }: Planned): MembershipChange {
+  switch (verb) {
+    case 'promote':
+    case 'demote':
+      return { verb, id: required('id', id) }
+    case 'remove':
+      return { verb, id: required('id', id), isCompromised: isCompromised ?? false }
+    case 'replace':
+      return { verb, oldId: required('oldId', oldId), newId: required('newId', newId) }
+  }
+}
+
+function required(field: string, value: string | undefined): string {
+  if (value === undefined) throw fieldProblem(field, `${field} is required`)
+  return value
+}
+
+/** Clients of the API family write an address as `tls:host:port`. */
+function memberAt(cluster: ClusterView, text: string): string {
+  const address = text.replace(/^tls:/, '')
+  const member = cluster.members().find((known) => known.address === address || known.id === text)
+  if (member !== undefined) return member.id
+  throw fieldProblem(
+    'address',
+    'no member is reached there: a new controller joins with a ticket (flotilla cluster invite on a member, then flotilla cluster join on the new one)',
+    text,
+  )
+}

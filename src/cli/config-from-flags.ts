@@ -1,0 +1,137 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { dirname, resolve } from 'node:path'
+
+import { composeConfig } from '../config/compose.ts'
+import { formatFault, loadControllerConfig, parseControllerConfig } from '../config/load.ts'
+import type { ControllerConfig } from '../config/options.ts'
+import { formatHostPort, isControllerId, parseHostPort } from '../lib/names.ts'
+import { CommandFailure, EXIT_USAGE } from './failure.ts'
+
+/** What `cluster init` and `cluster join` take to write a configuration that is not there yet. */
+export interface ConfigFlags {
+  readonly id?: string
+  readonly data?: string
+  readonly bindApi?: string
+  readonly bindRouter?: string
+  readonly bindCluster?: string
+  /** Host, without a port. */
+  readonly advertise?: string
+}
+
+export interface PlannedConfig {
+  /** Absolute. */
+  readonly path: string
+  readonly folder: string
+  readonly config: ControllerConfig
+  readonly text: string
+  /** False: it has been composed from flags and must yet be written. */
+  readonly isThere: boolean
+}
+
+const DEFAULT_BINDS = { api: '0.0.0.0:1280', router: '0.0.0.0:1380', cluster: '0.0.0.0:1480' }
+const EVERY_HOST = new Set(['0.0.0.0', '::'])
+
+/**
+ * The configuration at `path` when there is one, else one composed from flags; nothing is written yet.
+ * @param trustDomain of one that is composed, or null when the file must say it.
+ * @throws {CommandFailure} exit 2: a faulty file, a faulty flag, or a flag that the file contradicts.
+ */
+export function planConfig(path: string, flags: ConfigFlags, trustDomain: string): PlannedConfig {
+  const file = resolve(path)
+  const folder = dirname(file)
+  if (existsSync(file)) {
+    const loaded = loadControllerConfig(file, process.env)
+    if (!loaded.ok) throw faultsOf(loaded.faults)
+    refuseContradictions(file, loaded.config, flags)
+    const text = readFileSync(file, 'utf8')
+    return { path: file, folder, config: loaded.config, text, isThere: true }
+  }
+  const text = composeConfig({ ...settingsOf(flags), trustDomain, seeds: [] })
+  const parsed = parseControllerConfig(file, text, process.env)
+  if (!parsed.ok) throw faultsOf(parsed.faults)
+  return { path: file, folder, config: parsed.config, text, isThere: false }
+}
+
+const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1']
+
+/** DNS names and IP addresses that peers and clients use for this controller: what its certificate must name. */
+export function advertisedHosts(config: ControllerConfig): string[] {
+  const addresses = [config.cluster.advertise, ...config.web.map(({ advertise }) => advertise)]
+  const hosts = addresses.flatMap((address) => parseHostPort(address)?.host ?? [])
+  const isLocal = hosts.some((host) => LOOPBACK_HOSTS.includes(host))
+  return [...new Set([...hosts, ...(isLocal ? LOOPBACK_HOSTS : [])])]
+}
+
+function settingsOf(
+  flags: ConfigFlags,
+): Omit<Parameters<typeof composeConfig>[0], 'trustDomain' | 'seeds'> {
+  const api = bindOf('--bind-api', flags.bindApi ?? DEFAULT_BINDS.api)
+  const router = bindOf('--bind-router', flags.bindRouter ?? DEFAULT_BINDS.router)
+  const mesh = bindOf('--bind-cluster', flags.bindCluster ?? DEFAULT_BINDS.cluster)
+  const id = flags.id ?? hostname().split('.')[0] ?? ''
+  if (!isControllerId(id)) {
+    throw usage(
+      `--id: ${JSON.stringify(id)} names no controller; use letters, digits, '.', '_', '-'`,
+    )
+  }
+  return {
+    id,
+    data: flags.data ?? 'data',
+    meshBind: formatHostPort(mesh),
+    meshAdvertise: advertiseOf(mesh, flags),
+    routersBind: formatHostPort(router),
+    webBind: formatHostPort(api),
+    webAdvertise: advertiseOf(api, flags),
+  }
+}
+
+/** The host given, else the one bound, else this host's name: an address that means "every one" tells a peer nothing. */
+function advertiseOf(
+  bind: { readonly host: string; readonly port: number },
+  flags: ConfigFlags,
+): string {
+  const host = flags.advertise ?? (EVERY_HOST.has(bind.host) ? hostname() : bind.host)
+  const address = formatHostPort({ host, port: bind.port })
+  if (parseHostPort(address) === null) {
+    throw usage(
+      `--advertise: expected a host name or an IP address without a port, found ${JSON.stringify(host)}`,
+    )
+  }
+  return address
+}
+
+function bindOf(flag: string, text: string): { readonly host: string; readonly port: number } {
+  const address = parseHostPort(text)
+  if (address === null) throw usage(`${flag}: expected host:port, found ${JSON.stringify(text)}`)
+  return address
+}
+
+/** A flag that the file does not follow would be passed over without a word. */
+function refuseContradictions(path: string, config: ControllerConfig, flags: ConfigFlags): void {
+  const [web] = config.web
+  const pairs: readonly (readonly [string, string | undefined, string | null | undefined])[] = [
+    ['--id', flags.id, config.id],
+    ['--data', flags.data && resolve(dirname(path), flags.data), config.data],
+    ['--bind-api', flags.bindApi, web?.bind],
+    ['--bind-router', flags.bindRouter, config.routers.bind],
+    ['--bind-cluster', flags.bindCluster, config.cluster.bind],
+    ['--advertise', flags.advertise, parseHostPort(config.cluster.advertise)?.host],
+  ]
+  for (const [flag, given, found] of pairs) {
+    if (given === undefined || given === found) continue
+    throw usage(
+      `${path} is there already and says ${found ?? 'nothing'} where ${flag} says ${given}; leave the flag out, or edit the file`,
+    )
+  }
+}
+
+function faultsOf(
+  faults: Parameters<typeof formatFault>[0][] | readonly Parameters<typeof formatFault>[0][],
+): CommandFailure {
+  return usage(faults.map(formatFault).join('\n'))
+}
+
+function usage(message: string): CommandFailure {
+  return new CommandFailure(EXIT_USAGE, message)
+}

@@ -1,0 +1,139 @@
+import { request } from 'node:https'
+import { checkServerIdentity } from 'node:tls'
+import type { PeerCertificate } from 'node:tls'
+
+const ANSWER_BYTES_MAX = 8 * 1024 * 1024
+
+export interface JsonAnswer {
+  readonly status: number
+  /** Of the `date` header, UTC ms, cut to whole seconds; null when there is none. */
+  readonly dateMs: number | null
+  /** The parsed body; null when there is none or it is no JSON. */
+  readonly body: unknown
+}
+
+/** Why a server could not be asked: a clause that completes "<address>: …", with the remedy when there is one. */
+export class HttpsFault extends Error {
+  override readonly name = 'HttpsFault'
+  /** True: the request may have been received and acted on. */
+  readonly isSent: boolean
+
+  constructor(reason: string, isSent: boolean, cause?: unknown) {
+    super(reason, { cause })
+    this.isSent = isSent
+  }
+}
+
+export interface JsonRequest {
+  /** `https://host:port`, perhaps with a path. */
+  readonly url: string
+  readonly method: 'GET' | 'POST'
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+  /** PEM: the only certificates that the server may be verified against. */
+  readonly caPem: string
+  /** Judges who has answered, after its chain; the default is the host name of the URL. */
+  readonly checkServer?: (host: string, certificate: PeerCertificate) => Error | undefined
+  readonly timeoutMs: number
+}
+
+/** One request on a connection of its own. @throws {HttpsFault} */
+export function askJson(options: JsonRequest): Promise<JsonAnswer> {
+  const payload = options.body === undefined ? null : JSON.stringify(options.body)
+  let isSent = false
+  return new Promise((resolve, reject) => {
+    const fail = (error: unknown): void => {
+      reject(new HttpsFault(reasonOf(error, options.timeoutMs), isSent, error))
+    }
+    const deadline = setTimeout(() => {
+      asked.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }))
+    }, options.timeoutMs)
+    const asked = request(
+      options.url,
+      {
+        method: options.method,
+        agent: false,
+        ca: options.caPem,
+        minVersion: 'TLSv1.2',
+        checkServerIdentity: options.checkServer ?? checkServerIdentity,
+        headers: {
+          accept: 'application/json',
+          ...(payload === null
+            ? {}
+            : {
+                'content-type': 'application/json',
+                'content-length': String(Buffer.byteLength(payload)),
+              }),
+          ...options.headers,
+        },
+      },
+      (answer) => {
+        const chunks: Buffer[] = []
+        let bytes = 0
+        answer.on('data', (chunk: Buffer) => {
+          bytes += chunk.length
+          if (bytes > ANSWER_BYTES_MAX) answer.destroy(new Error('its answer is too long'))
+          else chunks.push(chunk)
+        })
+        answer.on('error', fail)
+        answer.on('end', () => {
+          const date = Date.parse(answer.headers.date ?? '')
+          resolve({
+            status: answer.statusCode ?? 0,
+            dateMs: Number.isNaN(date) ? null : date,
+            body: parsed(Buffer.concat(chunks).toString('utf8')),
+          })
+        })
+      },
+    )
+    asked.on('socket', (socket) => {
+      // From here on the request is on its way, and only an answer tells what became of it.
+      socket.on('secureConnect', () => {
+        isSent = true
+      })
+    })
+    asked.on('error', fail)
+    asked.on('close', () => clearTimeout(deadline))
+    asked.end(payload ?? undefined)
+  })
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return null
+  }
+}
+
+function reasonOf(error: unknown, timeoutMs: number): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  switch (code) {
+    case 'ECONNREFUSED':
+      return 'refuses connections: no controller listens there, or a firewall turns them away'
+    case 'ETIMEDOUT':
+      return `gives no answer within ${timeoutMs / 1000} s: a firewall may drop the packets`
+    case 'EHOSTUNREACH':
+    case 'ENETUNREACH':
+      return 'cannot be reached from this host: look at routes and firewalls'
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return 'has a name that this host cannot resolve: look at its DNS'
+    case 'ECONNRESET':
+    case 'EPIPE':
+      return 'ended the connection'
+    case 'CERT_HAS_EXPIRED':
+      return 'shows an expired certificate: renew it there, or set the clock of this host right'
+    case 'CERT_NOT_YET_VALID':
+      return 'shows a certificate that is not valid yet: set the clock of this host right'
+    case 'DEPTH_ZERO_SELF_SIGNED_CERT':
+    case 'SELF_SIGNED_CERT_IN_CHAIN':
+    case 'UNABLE_TO_VERIFY_LEAF_SIGNATURE':
+    case 'UNABLE_TO_GET_ISSUER_CERT':
+    case 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY':
+    case 'CERT_SIGNATURE_FAILURE':
+      return 'shows a certificate of another CA: something else answers there, or it is another cluster'
+    default:
+      return error instanceof Error ? error.message : String(error)
+  }
+}

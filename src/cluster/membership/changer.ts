@@ -1,0 +1,145 @@
+import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { AdmissionState, Consensus } from './consensus.ts'
+import type { MembersNow } from './plan.ts'
+import { votersOf } from './plan.ts'
+import { isAtRest, membersNow } from './record.ts'
+import { pause, waitUntil } from './wait.ts'
+
+export interface WantedChange {
+  /** In a few words, for whoever has to wait for it. */
+  readonly what: string
+  /** How long it may wait for another one to end. */
+  readonly waitMs: number
+  readonly timeoutMs: number
+  /** Judged on a configuration at rest. */
+  readonly isDone: (now: MembersNow) => boolean
+  /** Asked at each attempt. @throws {Problem} when it must not be. */
+  readonly target: (now: MembersNow) => ConfigurationRecord
+}
+
+const RETRY_MS = 50
+/** A learner that is said to have caught up may be a batch short at that moment. */
+const CATCH_UP_MS = 3_000
+
+/**
+ * Changes of the members on the leader, one at a time: whatever asks for them (operators, entering controllers, the
+ * steward) goes through here. Each is derived anew from the configuration in force, so that one cut short by the loss
+ * of the leader is simply asked for again.
+ */
+export class MemberChanger {
+  readonly #consensus: Consensus
+  readonly #state: AdmissionState
+  readonly #clock: Clock
+  #underWay: string | null = null
+
+  constructor(consensus: Consensus, state: AdmissionState, clock: Clock) {
+    this.#consensus = consensus
+    this.#state = state
+    this.#clock = clock
+  }
+
+  get isBusy(): boolean {
+    return this.#underWay !== null
+  }
+
+  /**
+   * Resolves once the wanted configuration is committed and not joint.
+   * @throws {Problem} MEMBERSHIP_BUSY; CLUSTER_NO_LEADER: not from here, ask the next leader; PEER_UNREACHABLE: logged,
+   * and no majority has confirmed it in time; what `target` throws.
+   */
+  async run(wanted: WantedChange): Promise<void> {
+    const deadlineMs = this.#clock.monotonicMs() + wanted.waitMs
+    // Looked at and taken in one turn: of two that wait, one gets it.
+    while (this.#underWay !== null) {
+      if (this.#clock.monotonicMs() >= deadlineMs) {
+        const detail = `${this.#underWay} is under way: ask again when it is done`
+        throw new Problem('MEMBERSHIP_BUSY', { detail })
+      }
+      await pause(RETRY_MS)
+    }
+    this.#underWay = wanted.what
+    try {
+      await this.#carryOut(wanted)
+    } finally {
+      this.#underWay = null
+    }
+  }
+
+  async #carryOut(wanted: WantedChange): Promise<void> {
+    const beganMs = this.#clock.monotonicMs()
+    const deadlineMs = beganMs + wanted.timeoutMs
+    for (;;) {
+      const isResting = await waitUntil(this.#clock, deadlineMs, () => this.#isAtRestOrLost())
+      const configuration = this.#consensus.configuration()
+      if (!isResting) throw unconfirmed(this.#consensus, wanted.what)
+      const now = membersNow(this.#consensus, this.#state)
+      // Asked before who leads: a leader that has removed itself leads no longer, and it is done.
+      if (isAtRest(configuration) && wanted.isDone(now)) return
+      this.#refuseUnlessLeader()
+      if (this.#clock.monotonicMs() >= deadlineMs) throw unconfirmed(this.#consensus, wanted.what)
+      const code = await this.#consensus.changeConfiguration(wanted.target(now))
+      if (code === null) {
+        // Main hears of the entry a moment after it was logged.
+        const { index } = configuration
+        await waitUntil(
+          this.#clock,
+          deadlineMs,
+          () => this.#consensus.configuration().index !== index || !this.#isLeader(),
+        )
+      } else {
+        this.#judgeRefusal(code, beganMs)
+        await pause(RETRY_MS)
+      }
+    }
+  }
+
+  #isLeader(): boolean {
+    return this.#consensus.status().role === 'leader'
+  }
+
+  #isAtRestOrLost(): boolean {
+    return isAtRest(this.#consensus.configuration()) || !this.#isLeader()
+  }
+
+  #refuseUnlessLeader(): void {
+    if (this.#isLeader()) return
+    const detail = 'leadership was lost meanwhile: ask again, it is safe to repeat'
+    throw new Problem('CLUSTER_NO_LEADER', { detail })
+  }
+
+  /** Returns when another attempt may help. */
+  #judgeRefusal(code: string, beganMs: number): void {
+    switch (code) {
+      case 'CHANGE_IN_PROGRESS':
+        return
+      case 'NOT_CAUGHT_UP':
+        if (this.#clock.monotonicMs() - beganMs < CATCH_UP_MS) return
+        throw new Problem('MEMBERSHIP_REFUSED', {
+          detail:
+            'the new voter does not keep up with the log: ask again when fewer writes come in',
+        })
+      case 'NOT_LEADER':
+        throw new Problem('CLUSTER_NO_LEADER')
+      case 'INVALID_CONFIGURATION':
+        throw new Problem('MEMBERSHIP_REFUSED')
+      default:
+        throw new Problem('PEER_UNREACHABLE', { detail: code })
+    }
+  }
+}
+
+function unconfirmed(consensus: Consensus, what: string): Problem {
+  const voters = new Set([
+    ...votersOf(consensus.configuration().record),
+    ...consensus.configuration().record.outgoingVoters,
+  ])
+  const silent = consensus
+    .peerStatuses()
+    .flatMap(({ id, isConnected }) => (isConnected || !voters.has(id) ? [] : [id]))
+  const who = silent.length === 0 ? '' : ` (${silent.join(', ')} out of contact)`
+  return new Problem('PEER_UNREACHABLE', {
+    detail: `${what} has not been confirmed by a majority of the voters before and after it${who}: it takes effect when they answer, and is safe to ask for again`,
+  })
+}

@@ -1,0 +1,38 @@
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { PeerChannel } from '../../ports/peer-channel.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
+import type { Index, NodeId, Role } from '../../raft/types.ts'
+import type { ConfigurationInForce } from '../gateway.ts'
+import type { PeerStatus } from '../link.ts'
+
+/** What the keeping of members needs of the gateway. */
+export interface Consensus {
+  readonly selfId: NodeId
+  readonly peers: PeerChannel
+  leaderId(): NodeId | null
+  status(): { readonly role: Role; readonly commit: Index }
+  configuration(): ConfigurationInForce
+  peerStatuses(): readonly PeerStatus[]
+  /** @throws {Problem} CLUSTER_NO_LEADER. */
+  readIndex(): Promise<Index>
+  /** @returns null when it was logged, or the core's reason. */
+  changeConfiguration(target: ConfigurationRecord): Promise<string | null>
+  /** @throws {Problem} TRANSFER_LEADERSHIP_ERROR. */
+  transferLeadership(target: NodeId | null): Promise<void>
+}
+
+/** Which key may come in by which id; its id is the node's. */
+export interface AdmissionRecord extends EntityRecord {
+  /** DER, base64. */
+  readonly publicKeySpki: string
+  /** Whether it is to vote once it has caught up. */
+  readonly isVoter: boolean
+}
+
+/** The part of the replicated state that is asked here. */
+export type AdmissionState = Pick<StateView, 'get' | 'waitForApplied'>
+
+export function admissionOf(state: AdmissionState, id: NodeId): AdmissionRecord | undefined {
+  return state.get<AdmissionRecord>('admission', id)
+}

@@ -1,0 +1,240 @@
+import { clone } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { ChangePlan, MembershipChange, MembershipControl } from '../../ports/membership.ts'
+import type { NodeId } from '../../raft/types.ts'
+import type { MemberChanger } from './changer.ts'
+import type { AdmissionState, Consensus } from './consensus.ts'
+import type { LeaderCalls } from './leader-calls.ts'
+import { membershipLimits } from './limits.ts'
+import { changeOf, idIn } from './messages.ts'
+import type { Message } from './messages.ts'
+import { describeChange, donePlan, isReadyToVote, leavingBy, planChange } from './plan.ts'
+import type { MembersNow } from './plan.ts'
+import { isAtRest, isJointRecord, membersNow } from './record.ts'
+import { waitUntil } from './wait.ts'
+
+export interface DeskParts {
+  readonly consensus: Consensus
+  readonly state: AdmissionState
+  readonly changer: MemberChanger
+  readonly calls: LeaderCalls
+  readonly clock: Clock
+  readonly log: { info(fields: object, message: string): void }
+}
+
+/** Of one attempt on one leader. */
+const CHANGE_TIMEOUT_MS = 8_000
+const PLAN_TIMEOUT_MS = 5_000
+/** For what enters or is promoted by itself at that moment; whoever is still behind it then is told to come again. */
+const TURN_MS = 4_000
+const TRANSFER_TIMEOUT_MS = 5_000
+
+/**
+ * The operator's way to change members, on every controller. All is judged and done by the leader; a leader that is to
+ * leave hands over first, and its successor does it.
+ */
+export class MembershipDesk implements MembershipControl {
+  readonly #parts: DeskParts
+  /** On the leader: a request that comes again while it is carried out waits for the same result. */
+  readonly #running = new Map<string, Promise<ChangePlan>>()
+  #isSelfRemoved = false
+
+  constructor(parts: DeskParts) {
+    this.#parts = parts
+    parts.calls.serve('membership.plan', (request) =>
+      Promise.resolve({ plan: this.#planHere(changeOf(request)) }),
+    )
+    parts.calls.serve('membership.change', async ({ confirmation, ...change }, timeoutMs) => {
+      const typed = typeof confirmation === 'string' ? confirmation : null
+      return { plan: await this.#changeHere(changeOf(change), typed, timeoutMs) }
+    })
+    parts.calls.serve('membership.transfer', async (request) => {
+      const target = request['target'] === null ? null : idIn(request, 'target')
+      return { leaderId: await this.#transferHere(target) }
+    })
+  }
+
+  async plan(change: MembershipChange): Promise<ChangePlan> {
+    const answer = await this.#parts.calls.ask('membership.plan', { ...change }, PLAN_TIMEOUT_MS)
+    return answer['plan'] as ChangePlan
+  }
+
+  async change(change: MembershipChange, confirmation: string | null): Promise<ChangePlan> {
+    const request = { ...change, confirmation }
+    const answer = await this.#parts.calls.ask(
+      'membership.change',
+      request,
+      membershipLimits.changeTimeoutMs,
+      () => this.#doneHere(change),
+    )
+    return answer['plan'] as ChangePlan
+  }
+
+  async transferLeadership(target: NodeId | null): Promise<NodeId> {
+    const { calls, clock, consensus } = this.#parts
+    const answer = await calls.ask(
+      'membership.transfer',
+      { target },
+      membershipLimits.changeTimeoutMs,
+    )
+    const leaderId = idIn(answer, 'leaderId')
+    // The caller may look at this controller next.
+    const deadlineMs = clock.monotonicMs() + TRANSFER_TIMEOUT_MS
+    await waitUntil(clock, deadlineMs, () => consensus.leaderId() === leaderId)
+    return leaderId
+  }
+
+  /** The others have removed this controller, and tell it nothing more. */
+  onSelfRemoved(): void {
+    this.#isSelfRemoved = true
+  }
+
+  /**
+   * A configuration that is not joint is logged only after the joint one before it is committed, and whoever leads next
+   * would log it again: what it says is decided, committed or not.
+   */
+  #doneHere(change: MembershipChange): Message | null {
+    const { consensus, state } = this.#parts
+    const now = membersNow(consensus, state)
+    if (this.#isSelfRemoved && leavingBy(change) === consensus.selfId) {
+      const record = clone(ConfigurationSchema, now.record)
+      record.members = record.members.filter(({ id }) => id !== consensus.selfId)
+      return { plan: donePlan(change, record) }
+    }
+    if (isJointRecord(now.record)) return null
+    const planned = planChange(now, change)
+    return planned.ok && !planned.plan.isNeeded ? { plan: planned.plan } : null
+  }
+
+  #planHere(change: MembershipChange): ChangePlan {
+    const { consensus, state } = this.#parts
+    const planned = planChange(membersNow(consensus, state), change)
+    if (!planned.ok) throw new Problem(planned.code, { detail: planned.because })
+    const { plan } = planned
+    if (isAtRest(consensus.configuration())) return plan
+    const warning = 'another change of the members is under way: ask again when it is done'
+    return { ...plan, warnings: [...plan.warnings, warning] }
+  }
+
+  async #changeHere(
+    change: MembershipChange,
+    confirmation: string | null,
+    timeoutMs: number,
+  ): Promise<ChangePlan> {
+    const key = JSON.stringify([change, confirmation])
+    const running = this.#running.get(key)
+    if (running !== undefined) return await running
+    const result = this.#carryOut(change, confirmation, timeoutMs)
+    this.#running.set(key, result)
+    try {
+      return await result
+    } finally {
+      this.#running.delete(key)
+    }
+  }
+
+  async #carryOut(
+    change: MembershipChange,
+    confirmation: string | null,
+    timeoutMs: number,
+  ): Promise<ChangePlan> {
+    const { changer, log } = this.#parts
+    const what = describeChange(change)
+    let done: ChangePlan | null = null
+    let heir: NodeId | null = null
+    try {
+      await changer.run({
+        what,
+        waitMs: TURN_MS,
+        timeoutMs: Math.min(timeoutMs, CHANGE_TIMEOUT_MS),
+        isDone: (now) => {
+          const planned = planChange(now, change)
+          if (!planned.ok || planned.plan.isNeeded) return false
+          done ??= planned.plan
+          return true
+        },
+        target: (now) => {
+          const planned = planChange(now, change)
+          if (!planned.ok) throw new Problem(planned.code, { detail: planned.because })
+          refuseUnconfirmed(planned.plan, confirmation)
+          heir = heirOf(now, planned.plan)
+          if (heir !== null) throw new Problem('CLUSTER_NO_LEADER')
+          done = planned.plan
+          return planned.target
+        },
+      })
+    } catch (error) {
+      if (heir === null) throw error
+      await this.#handOverTo(heir, what)
+    }
+    const plan = done as ChangePlan | null
+    if (plan === null) throw new Problem('CLUSTER_NO_LEADER')
+    if (plan.isNeeded) log.info({ voters: plan.votersAfter }, `members changed: ${what}`)
+    return plan
+  }
+
+  /** @throws {Problem} CLUSTER_NO_LEADER in the end, for the successor is to be asked. */
+  async #handOverTo(heir: NodeId, what: string): Promise<never> {
+    const { consensus, log } = this.#parts
+    log.info({ to: heir }, `leadership is handed to ${heir}, which is to ${what}`)
+    await this.#transferHere(heir)
+    throw new Problem('CLUSTER_NO_LEADER', {
+      detail: `${consensus.selfId} has handed leadership to ${heir}: ask there`,
+    })
+  }
+
+  async #transferHere(target: NodeId | null): Promise<NodeId> {
+    const { consensus, clock, state } = this.#parts
+    if (target === consensus.selfId) return target
+    if (target !== null) refuseHeir(membersNow(consensus, state), target)
+    await consensus.transferLeadership(target)
+    const isOther = (): boolean => {
+      const leader = consensus.leaderId()
+      return leader !== null && (target === null ? leader !== consensus.selfId : leader === target)
+    }
+    const deadlineMs = clock.monotonicMs() + TRANSFER_TIMEOUT_MS
+    await waitUntil(clock, deadlineMs, isOther)
+    const leader = consensus.leaderId()
+    if (leader !== null && isOther()) return leader
+    const detail = `${target ?? 'another voter'} did not take over: ${leader ?? 'nobody'} leads`
+    throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail })
+  }
+}
+
+function refuseUnconfirmed(plan: ChangePlan, confirmation: string | null): void {
+  if (plan.confirmation === null || plan.confirmation === confirmation) return
+  const { toleranceBefore, toleranceAfter, votersAfter } = plan
+  throw new Problem('TOLERANCE_REFUSED', {
+    detail: `with the voters ${votersAfter.join(', ')} the cluster could lose ${toleranceAfter} of them instead of ${toleranceBefore} and still take writes: confirm it by the text "${plan.confirmation}"`,
+  })
+}
+
+/**
+ * Who should lead when the leader is to vote no longer, at best one that has the whole log; null when it stays, or when
+ * nobody else that answers votes before it goes: the core then leads to the end of the change, and retires.
+ */
+function heirOf(now: MembersNow, plan: ChangePlan): NodeId | null {
+  if (plan.votersAfter.includes(now.leaderId)) return null
+  const staying = plan.votersAfter.filter(
+    (id) => plan.votersBefore.includes(id) && now.inContact.has(id),
+  )
+  return staying.find((id) => isReadyToVote(now, id)) ?? staying[0] ?? null
+}
+
+function refuseHeir(now: MembersNow, target: NodeId): void {
+  const member = now.record.members.find(({ id }) => id === target)
+  if (member === undefined) {
+    const detail = `${target} is no member of this cluster: see flotilla cluster list`
+    throw new Problem('NOT_FOUND', { detail })
+  }
+  if (!member.voter) {
+    const detail = `${target} does not vote: promote it first`
+    throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail })
+  }
+  if (now.inContact.has(target)) return
+  const detail = `${target} is out of contact with the leader ${now.leaderId}: start it first`
+  throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail })
+}

@@ -1,0 +1,59 @@
+import type {
+  Configuration as ConfigurationRecord,
+  Departure,
+} from '../../../proto/gen/membership_pb.ts'
+import type { NodeId } from '../../raft/types.ts'
+import { isReadyToVote, votersOf } from './plan.ts'
+import type { MembersNow } from './plan.ts'
+
+/** What the steward of a leader goes by; all of it but the silences is the same for the next leader. */
+export interface StewardView extends Pick<MembersNow, 'inContact' | 'lagEntries' | 'leaderId'> {
+  /** At rest. */
+  readonly record: ConfigurationRecord
+  /** Who says that it is connected to the member, the leader left out. */
+  readonly reachedBy: (id: NodeId) => ReadonlySet<NodeId>
+  /** Since this leader was last connected to it, or since it began to lead. */
+  readonly silentMs: (id: NodeId) => number
+  /** Some member cannot open a shared secret in force. */
+  readonly hasSecretsToShare: boolean
+}
+
+export type Duty =
+  /** What a removed member knew is taken back, and then the mention of it. */
+  | { readonly type: 'settle'; readonly departure: Departure }
+  /** All that are ready at once, so that there is no even number of voters in between. */
+  | { readonly type: 'promote'; readonly ids: readonly NodeId[] }
+  | { readonly type: 'share' }
+  /** A learner that was let in to vote and never came. */
+  | { readonly type: 'drop'; readonly id: NodeId }
+
+/** The next thing to do, the most urgent first; null when all is well. Pure. */
+export function nextDuty(view: StewardView, joinTimeoutMs: number): Duty | null {
+  const [departure] = view.record.departed
+  if (departure !== undefined) return { type: 'settle', departure }
+  const ids = candidates(view.record).filter((id) => isReady(view, id))
+  if (ids.length > 0) return { type: 'promote', ids }
+  if (view.hasSecretsToShare) return { type: 'share' }
+  const late = view.record.members.find(
+    ({ id, voter, promote, returning }) =>
+      !voter && promote && !returning && view.silentMs(id) >= joinTimeoutMs,
+  )
+  return late === undefined ? null : { type: 'drop', id: late.id }
+}
+
+/** Learners that are to vote. */
+export function candidates(record: ConfigurationRecord): readonly NodeId[] {
+  return record.members.flatMap(({ id, voter, promote }) => (promote && !voter ? [id] : []))
+}
+
+/**
+ * As a voter it must be able to hear every candidate that a majority may elect, so a majority of today's voters has to
+ * reach it: the leader alone may be its only link.
+ */
+function isReady(view: StewardView, id: NodeId): boolean {
+  if (!isReadyToVote(view, id)) return false
+  const reachedBy = view.reachedBy(id)
+  const voters = votersOf(view.record)
+  const count = voters.filter((voter) => voter === view.leaderId || reachedBy.has(voter)).length
+  return count > voters.length / 2
+}

@@ -1,0 +1,98 @@
+import { Problem } from '../../lib/problems.ts'
+import type { NodeId } from '../../raft/types.ts'
+import type { Log } from '../log.ts'
+import type { Consensus } from './consensus.ts'
+import type { EntryAnswer } from './entry.ts'
+import { sameBytes } from './record.ts'
+
+export interface EntranceParts {
+  readonly consensus: Pick<Consensus, 'selfId' | 'configuration' | 'peerStatuses'>
+  /** Of the data folder in use, 16 bytes. */
+  readonly storeId: Uint8Array
+  /** host:port, tried after the addresses of the members that are known. */
+  readonly seeds: () => readonly string[]
+  readonly enter: (addresses: readonly string[]) => Promise<EntryAnswer>
+  /** Told of each answer, the refusals too: what follows from one is for the caller to say. */
+  readonly onAnswer: (answer: EntryAnswer) => void
+  readonly log: Pick<Log, 'info' | 'warn'>
+}
+
+/** Between two requests. */
+const INTERVAL_MS = 2_000
+/** How soon it is seen that there is somebody to ask. */
+const LOOK_MS = 100
+const ADDRESSES_MAX = 32
+
+/** On a running controller whose own log does not list it with its own disk yet: asks to be let in until it does. */
+export class Entrance {
+  readonly #parts: EntranceParts
+  #timer: NodeJS.Timeout | null = null
+  #isAsking = false
+  #looksToWait = 0
+  #lastSaid = ''
+
+  constructor(parts: EntranceParts) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => void this.#turn(), LOOK_MS)
+    void this.#turn()
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  get isListed(): boolean {
+    const { consensus, storeId } = this.#parts
+    const { members } = consensus.configuration().record
+    const member = members.find(({ id }) => id === consensus.selfId)
+    return member !== undefined && sameBytes(member.storeId, storeId)
+  }
+
+  async #turn(): Promise<void> {
+    if (this.#looksToWait > 0) {
+      this.#looksToWait -= 1
+      return
+    }
+    // Until the host has spoken it is not known who the members are.
+    const isKnown = this.#parts.consensus.configuration().record.members.length > 0
+    if (this.#timer === null || this.#isAsking || !isKnown || this.isListed) return
+    this.#isAsking = true
+    try {
+      const answer = await this.#parts.enter(this.#addresses())
+      if (this.#timer === null) return
+      this.#say(answer)
+      this.#parts.onAnswer(answer)
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      this.#once('warn', `not let in yet: ${error.message}`)
+    } finally {
+      this.#isAsking = false
+      this.#looksToWait = INTERVAL_MS / LOOK_MS
+    }
+  }
+
+  #addresses(): readonly string[] {
+    const { consensus, seeds } = this.#parts
+    const known = new Map<NodeId, string>()
+    for (const { id, address } of consensus.configuration().record.members) known.set(id, address)
+    for (const { id, address } of consensus.peerStatuses()) known.set(id, address)
+    known.delete(consensus.selfId)
+    return [...new Set([...known.values(), ...seeds()])].slice(0, ADDRESSES_MAX)
+  }
+
+  #say(answer: EntryAnswer): void {
+    if (answer.outcome === 'refused') this.#once('warn', answer.because)
+    else this.#once('info', `let in (${answer.outcome}): waiting for the log`)
+  }
+
+  /** The same again and again is said once. */
+  #once(level: 'info' | 'warn', message: string): void {
+    if (message === this.#lastSaid) return
+    this.#lastSaid = message
+    this.#parts.log[level]({}, message)
+  }
+}

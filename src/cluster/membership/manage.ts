@@ -1,0 +1,47 @@
+import type { Clock } from '../../lib/clock.ts'
+import type { MembershipControl } from '../../ports/membership.ts'
+import type { Log } from '../log.ts'
+import { MemberChanger } from './changer.ts'
+import type { AdmissionState, Consensus } from './consensus.ts'
+import { MembershipDesk } from './desk.ts'
+import { EntryDesk } from './entry-desk.ts'
+import { LeaderCalls } from './leader-calls.ts'
+import { Steward } from './steward.ts'
+import type { StewardParts } from './steward.ts'
+
+export interface MemberManagementParts extends Pick<
+  StewardParts,
+  'afterRemoval' | 'hasSecretsToShare' | 'shareSecrets' | 'joinTimeoutMs'
+> {
+  readonly consensus: Consensus
+  readonly state: AdmissionState
+  readonly clusterId: string
+  readonly generation: number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface MemberManagement {
+  readonly control: MembershipControl
+  /** The steward's turns; the rest serves from the moment it is made. */
+  start(): void
+  stop(): void
+  /** The mesh was told that this controller is removed: what was asked of it to that end is done. */
+  onSelfRemoved(): void
+}
+
+/** Everything about members that runs on each controller and matters on whichever leads. One a gateway. */
+export function manageMembers(parts: MemberManagementParts): MemberManagement {
+  const { consensus, state, clock } = parts
+  const calls = new LeaderCalls(consensus, clock)
+  const changer = new MemberChanger(consensus, state, clock)
+  const control = new MembershipDesk({ ...parts, changer, calls })
+  new EntryDesk({ ...parts, changer, calls })
+  const steward = new Steward({ ...parts, changer })
+  return {
+    control,
+    start: () => steward.start(),
+    stop: () => steward.stop(),
+    onSelfRemoved: () => control.onSelfRemoved(),
+  }
+}

@@ -1,0 +1,282 @@
+import { clone, create, equals } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema, DepartureSchema } from '../../../proto/gen/membership_pb.ts'
+import type {
+  Configuration as ConfigurationRecord,
+  Member,
+} from '../../../proto/gen/membership_pb.ts'
+import type { ChangePlan, MembershipChange } from '../../ports/membership.ts'
+import { membershipLimits } from './limits.ts'
+import { isOfKey } from './record.ts'
+import type { NodeId } from '../../raft/types.ts'
+
+/** The members as the leader knows them at one moment. */
+export interface MembersNow {
+  /** Committed and not joint. */
+  readonly record: ConfigurationRecord
+  readonly leaderId: NodeId
+  /** The leader itself included. */
+  readonly inContact: ReadonlySet<NodeId>
+  /** Committed entries that a member is not known to have; null when nothing is known of it. */
+  readonly lagEntries: (id: NodeId) => number | null
+  /** SHA-256 of the key that may come in by that id; null for none. */
+  readonly admittedKeySha256: (id: NodeId) => Uint8Array | null
+}
+
+export type Planned =
+  { readonly ok: true; readonly plan: ChangePlan; readonly target: ConfigurationRecord } | Refusal
+
+export interface Refusal {
+  readonly ok: false
+  readonly code: 'NOT_FOUND' | 'MEMBERSHIP_REFUSED'
+  /** One sentence with its remedy. */
+  readonly because: string
+}
+
+/** Voters that may be lost while writes go on. */
+export function toleranceOf(voters: readonly NodeId[]): number {
+  return Math.floor((voters.length - 1) / 2)
+}
+
+export function votersOf(record: ConfigurationRecord): NodeId[] {
+  return record.members.flatMap(({ id, voter }) => (voter ? [id] : [])).sort()
+}
+
+/** Caught up as far as can be, and heard of: it may vote at once. */
+export function isReadyToVote(
+  now: Pick<MembersNow, 'inContact' | 'lagEntries'>,
+  id: NodeId,
+): boolean {
+  return (
+    now.inContact.has(id) &&
+    (now.lagEntries(id) ?? Infinity) <= membershipLimits.promotionLagEntriesMax
+  )
+}
+
+/** In a few words, for logs and for who has to wait for it. */
+export function describeChange(change: MembershipChange): string {
+  return change.verb === 'replace'
+    ? `replace ${change.oldId} by ${change.newId}`
+    : `${change.verb} ${change.id}`
+}
+
+/**
+ * What a change makes of the members. Pure, so it is computed again after every wait, and by each leader anew: the
+ * target is derived from what is wanted, never from what was before.
+ */
+export function planChange(now: MembersNow, change: MembershipChange): Planned {
+  const edited = edit(now, change)
+  if ('because' in edited) return edited
+  const { target, warnings } = edited
+  target.members.sort((a, b) => (a.id < b.id ? -1 : 1))
+  const before = votersOf(now.record)
+  const after = votersOf(target)
+  const isNeeded = !equals(ConfigurationSchema, now.record, target)
+  if (isNeeded && after.length === 0) {
+    return refused(`${before.join()} is the last voter: promote another controller first`)
+  }
+  const unreached = after.filter((id) => !now.inContact.has(id))
+  const majority = Math.floor(after.length / 2) + 1
+  if (isNeeded && after.length - unreached.length < majority) {
+    return refused(
+      `it could never take effect: of the voters ${after.join(', ')} that it leaves, ${majority} must answer and ${unreached.join(', ')} ${unreached.length === 1 ? 'does' : 'do'} not; start ${unreached.length === 1 ? 'it' : 'one of them'} again first`,
+    )
+  }
+  const plan: ChangePlan = {
+    change,
+    isNeeded,
+    votersBefore: before,
+    votersAfter: after,
+    toleranceBefore: toleranceOf(before),
+    toleranceAfter: toleranceOf(after),
+    warnings: isNeeded ? [...warnings, ...generalWarnings(now, before, after)] : warnings,
+    confirmation: isNeeded ? confirmationOf(change, before, after) : null,
+  }
+  return { ok: true, plan, target }
+}
+
+/** For whoever learns afterwards that it is done. @param record what it has led to. */
+export function donePlan(change: MembershipChange, record: ConfigurationRecord): ChangePlan {
+  const voters = votersOf(record)
+  const tolerance = toleranceOf(voters)
+  return {
+    change,
+    isNeeded: false,
+    votersBefore: voters,
+    votersAfter: voters,
+    toleranceBefore: tolerance,
+    toleranceAfter: tolerance,
+    warnings: [],
+    confirmation: null,
+  }
+}
+
+/** Who is no member any more after it; null when everybody stays. */
+export function leavingBy(change: MembershipChange): NodeId | null {
+  if (change.verb === 'remove') return change.id
+  return change.verb === 'replace' ? change.oldId : null
+}
+
+interface Edited {
+  readonly target: ConfigurationRecord
+  readonly warnings: readonly string[]
+}
+
+function edit(now: MembersNow, change: MembershipChange): Edited | Refusal {
+  const target = clone(ConfigurationSchema, now.record)
+  switch (change.verb) {
+    case 'promote':
+      return promote(now, target, change.id)
+    case 'demote':
+      return demote(target, change.id)
+    case 'remove':
+      return remove(now, target, change.id, change.isCompromised)
+    case 'replace':
+      return replace(now, target, change.oldId, change.newId)
+  }
+}
+
+function promote(now: MembersNow, target: ConfigurationRecord, id: NodeId): Edited | Refusal {
+  const member = memberIn(target, id)
+  if (member === undefined) return unknown(id)
+  if (member.voter) return { target, warnings: [] }
+  const obstacle = obstacleToVote(now, member)
+  if (obstacle !== null) return refused(obstacle)
+  makeVoter(member)
+  return { target, warnings: [] }
+}
+
+export function makeVoter(member: Member): void {
+  member.voter = true
+  member.promote = false
+  member.returning = false
+}
+
+function demote(target: ConfigurationRecord, id: NodeId): Edited | Refusal {
+  const member = memberIn(target, id)
+  if (member === undefined) return unknown(id)
+  member.voter = false
+  member.promote = false
+  member.returning = false
+  return { target, warnings: [] }
+}
+
+function remove(
+  now: MembersNow,
+  target: ConfigurationRecord,
+  id: NodeId,
+  isCompromised: boolean,
+): Edited | Refusal {
+  const member = memberIn(target, id)
+  const key = member?.publicKeySha256 ?? now.admittedKeySha256(id)
+  const isDeparted = target.departed.some((departure) => departure.id === id)
+  if (key === null && !isDeparted) {
+    return { target, warnings: [`${id} is no member of this cluster: there is nothing to remove`] }
+  }
+  target.members = target.members.filter((known) => known.id !== id)
+  if (isCompromised) {
+    for (const departure of target.departed) if (departure.id === id) departure.compromised = true
+  }
+  if (key === null) return { target, warnings: [] }
+  const isMentioned = target.departed.some(
+    (departure) => departure.id === id && isOfKey(departure, key),
+  )
+  if (isMentioned) return { target, warnings: [] }
+  if (target.departed.length >= membershipLimits.departedMax) {
+    return refused('too many removals are not settled yet: ask again in a few seconds')
+  }
+  const publicKeySha256 = key
+  target.departed.push(create(DepartureSchema, { id, publicKeySha256, compromised: isCompromised }))
+  const warnings =
+    member === undefined ? [`${id} was admitted and never came: its admission is taken back`] : []
+  return { target, warnings }
+}
+
+function replace(
+  now: MembersNow,
+  target: ConfigurationRecord,
+  oldId: NodeId,
+  newId: NodeId,
+): Edited | Refusal {
+  const leaving = memberIn(target, oldId)
+  const coming = memberIn(target, newId)
+  if (oldId === newId) return refused(`${oldId} cannot take its own place: name two controllers`)
+  if (coming === undefined) return unknown(newId)
+  if (leaving === undefined) {
+    return coming.voter ? { target, warnings: [] } : unknown(oldId)
+  }
+  if (!leaving.voter) {
+    return refused(`${oldId} does not vote: promote ${newId} and remove ${oldId} instead`)
+  }
+  if (coming.voter) return refused(`${newId} votes already: remove ${oldId} instead`)
+  const obstacle = obstacleToVote(now, coming)
+  if (obstacle !== null) return refused(obstacle)
+  makeVoter(coming)
+  return remove(now, target, oldId, false)
+}
+
+/** The first reason why a learner can not vote yet, as one sentence. */
+function obstacleToVote(now: MembersNow, { id, promote: isPromoted }: Member): string | null {
+  if (!now.inContact.has(id)) {
+    return `${id} is out of contact with the leader ${now.leaderId}: start it, or mend the network between the two`
+  }
+  if (isReadyToVote(now, id)) return null
+  const lag = now.lagEntries(id)
+  const lacks =
+    lag === null ? 'has not begun to receive the log' : `lacks ${lag} entries of the log`
+  const remedy = isPromoted
+    ? 'it becomes a voter by itself once it has caught up'
+    : 'wait until it has caught up (flotilla cluster status)'
+  return `${id} ${lacks}: ${remedy}`
+}
+
+function generalWarnings(
+  now: MembersNow,
+  before: readonly NodeId[],
+  after: readonly NodeId[],
+): string[] {
+  const warnings: string[] = []
+  if (before.includes(now.leaderId) && !after.includes(now.leaderId)) {
+    warnings.push(`${now.leaderId} leads: it hands leadership over first`)
+  }
+  if (after.length % 2 === 0 && after.join() !== before.join()) {
+    warnings.push(
+      `${after.length} voters tolerate no more failures than ${after.length - 1}: an odd number is better`,
+    )
+  }
+  const unreached = after.filter((id) => !now.inContact.has(id))
+  if (unreached.length > 0) {
+    const spare = toleranceOf(after) - unreached.length
+    warnings.push(
+      `${unreached.join(', ')} ${unreached.length === 1 ? 'is' : 'are'} out of contact: until that is mended, ${spare === 0 ? 'losing one more voter stops writes' : `${failures(spare)} more can be tolerated`}`,
+    )
+  }
+  return warnings
+}
+
+/** Typed by whoever wants it nonetheless: it names what is given up. */
+function confirmationOf(
+  change: MembershipChange,
+  before: readonly NodeId[],
+  after: readonly NodeId[],
+): string | null {
+  if (toleranceOf(after) >= toleranceOf(before)) return null
+  return `${describeChange(change)} and tolerate ${failures(toleranceOf(after))}`
+}
+
+function failures(count: number): string {
+  return `${count} ${count === 1 ? 'failure' : 'failures'}`
+}
+
+function memberIn(record: ConfigurationRecord, id: NodeId): Member | undefined {
+  return record.members.find((member) => member.id === id)
+}
+
+function unknown(id: NodeId): Refusal {
+  const because = `${id} is no member of this cluster: see flotilla cluster list`
+  return { ok: false, code: 'NOT_FOUND', because }
+}
+
+function refused(because: string): Refusal {
+  return { ok: false, code: 'MEMBERSHIP_REFUSED', because }
+}

@@ -1,0 +1,55 @@
+import { createHash } from 'node:crypto'
+
+import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
+import type { ConfigurationInForce } from '../gateway.ts'
+import type { AdmissionRecord, AdmissionState, Consensus } from './consensus.ts'
+import { admissionOf } from './consensus.ts'
+import type { MembersNow } from './plan.ts'
+
+/** The pins are public values; no constant time is needed. */
+export function isOfKey(
+  pinned: { readonly publicKeySha256: Uint8Array },
+  publicKeySha256: Uint8Array,
+): boolean {
+  return publicKeySha256.length > 0 && sameBytes(pinned.publicKeySha256, publicKeySha256)
+}
+
+export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0
+}
+
+export function keySha256Of(admission: AdmissionRecord): Uint8Array {
+  return createHash('sha256').update(Buffer.from(admission.publicKeySpki, 'base64')).digest()
+}
+
+export function isJointRecord(record: ConfigurationRecord): boolean {
+  return record.outgoingVoters.length > 0
+}
+
+/** Nothing is under way: the next change may begin. */
+export function isAtRest({ record, isCommitted }: ConfigurationInForce): boolean {
+  return isCommitted && !isJointRecord(record)
+}
+
+/** Worth something on the leader only: others do not know how far the members are. */
+export function membersNow(consensus: Consensus, state: AdmissionState): MembersNow {
+  const { record } = consensus.configuration()
+  const { commit } = consensus.status()
+  const peers = consensus.peerStatuses()
+  const matches = new Map(peers.map(({ id, matchIndex }) => [id, matchIndex]))
+  const connected = peers.flatMap(({ id, isConnected }) => (isConnected ? [id] : []))
+  return {
+    record,
+    leaderId: consensus.selfId,
+    inContact: new Set([consensus.selfId, ...connected]),
+    lagEntries: (id) => {
+      if (id === consensus.selfId) return 0
+      const match = matches.get(id) ?? 0
+      return match === 0 ? null : Math.max(0, commit - match)
+    },
+    admittedKeySha256: (id) => {
+      const admission = admissionOf(state, id)
+      return admission === undefined ? null : keySha256Of(admission)
+    },
+  }
+}

@@ -1,0 +1,252 @@
+import { clone, equals } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
+import type {
+  Configuration as ConfigurationRecord,
+  Departure,
+} from '../../../proto/gen/membership_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { NodeId } from '../../raft/types.ts'
+import { LogThrottle } from '../log.ts'
+import type { Log } from '../log.ts'
+import type { MemberChanger } from './changer.ts'
+import type { AdmissionState, Consensus } from './consensus.ts'
+import { candidates, nextDuty } from './duties.ts'
+import type { Duty, StewardView } from './duties.ts'
+import { membershipLimits } from './limits.ts'
+import { decodeMessage, encodeMessage } from './messages.ts'
+import { isReadyToVote, makeVoter, planChange } from './plan.ts'
+import { isAtRest, isOfKey, membersNow } from './record.ts'
+
+export interface StewardParts {
+  readonly consensus: Consensus
+  readonly state: AdmissionState
+  readonly changer: MemberChanger
+  readonly clock: Clock
+  readonly log: Pick<Log, 'info' | 'warn'>
+  /**
+   * Takes back the admission of that id and key, and then puts a next version of every shared secret in force that the
+   * rest alone can open. Repeated after the loss of a leader: what is done already must do no harm. @throws {Problem}
+   */
+  readonly afterRemoval: (departure: {
+    readonly id: NodeId
+    readonly publicKeySha256: Uint8Array
+    readonly isCompromised: boolean
+  }) => Promise<void>
+  readonly hasSecretsToShare: () => boolean
+  /** @throws {Problem} */
+  readonly shareSecrets: () => Promise<void>
+  readonly joinTimeoutMs?: number
+}
+
+const TURN_MS = 200
+/** After a duty that failed; the next turn would fail for the same reason. */
+const BACK_OFF_MS = 2_000
+const PROBE_TIMEOUT_MS = 1_000
+const DUTY_TIMEOUT_MS = 8_000
+const REACH_METHOD = 'membership.reach'
+
+/**
+ * What a cluster does for its members by itself, on whichever controller leads. Each duty is found anew from the
+ * replicated state and is safe to repeat, so a leader may die at any point of one.
+ */
+export class Steward {
+  readonly #parts: StewardParts
+  readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 64 })
+  readonly #lastContactMs = new Map<NodeId, number>()
+  readonly #reachedBy = new Map<NodeId, ReadonlySet<NodeId>>()
+  #timer: NodeJS.Timeout | null = null
+  #isAtWork = false
+  #restUntilMs = 0
+  #leadsSinceMs: number | null = null
+
+  constructor(parts: StewardParts) {
+    this.#parts = parts
+    parts.consensus.peers.serve(REACH_METHOD, 'members', () =>
+      Promise.resolve(encodeMessage({ reached: connectedIds(parts.consensus) })),
+    )
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => void this.#turn(), TURN_MS)
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  async #turn(): Promise<void> {
+    const { consensus, changer, clock } = this.#parts
+    this.#noteContacts()
+    const isIdle =
+      this.#leadsSinceMs === null || this.#isAtWork || clock.monotonicMs() < this.#restUntilMs
+    if (isIdle || changer.isBusy || !isAtRest(consensus.configuration())) return
+    this.#isAtWork = true
+    try {
+      await this.#probe()
+      const duty = nextDuty(
+        this.#view(),
+        this.#parts.joinTimeoutMs ?? membershipLimits.joinTimeoutMs,
+      )
+      if (duty !== null && this.#timer !== null) await this.#carryOut(duty)
+    } finally {
+      this.#isAtWork = false
+    }
+  }
+
+  #noteContacts(): void {
+    const { consensus, clock } = this.#parts
+    const nowMs = clock.monotonicMs()
+    if (consensus.status().role !== 'leader') {
+      this.#leadsSinceMs = null
+      this.#lastContactMs.clear()
+      this.#reachedBy.clear()
+      return
+    }
+    this.#leadsSinceMs ??= nowMs
+    for (const id of connectedIds(consensus)) this.#lastContactMs.set(id, nowMs)
+  }
+
+  /** Asks the other voters whom they reach, while a learner waits to become one. */
+  async #probe(): Promise<void> {
+    const { consensus, state } = this.#parts
+    this.#reachedBy.clear()
+    const now = membersNow(consensus, state)
+    if (!candidates(now.record).some((id) => isReadyToVote(now, id))) return
+    const voters = now.record.members.filter(({ voter, id }) => voter && id !== now.leaderId)
+    await Promise.all(
+      voters.map(async ({ id }) => {
+        this.#reachedBy.set(id, await this.#reachedFrom(id))
+      }),
+    )
+  }
+
+  async #reachedFrom(voter: NodeId): Promise<ReadonlySet<NodeId>> {
+    const { peers } = this.#parts.consensus
+    try {
+      const answer = await peers.call(voter, REACH_METHOD, encodeMessage({}), PROBE_TIMEOUT_MS)
+      const { reached } = decodeMessage(answer)
+      return new Set(Array.isArray(reached) ? reached.map(String) : [])
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      return new Set()
+    }
+  }
+
+  #view(): StewardView {
+    const { consensus, state, clock, hasSecretsToShare } = this.#parts
+    const nowMs = clock.monotonicMs()
+    return {
+      ...membersNow(consensus, state),
+      reachedBy: (id) => {
+        const voters = [...this.#reachedBy].filter(([, reached]) => reached.has(id))
+        return new Set(voters.map(([voter]) => voter))
+      },
+      silentMs: (id) => nowMs - (this.#lastContactMs.get(id) ?? this.#leadsSinceMs ?? nowMs),
+      hasSecretsToShare: hasSecretsToShare(),
+    }
+  }
+
+  async #carryOut(duty: Duty): Promise<void> {
+    const { clock, log } = this.#parts
+    try {
+      const done = await this.#do(duty)
+      log.info({ duty: duty.type }, done)
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      this.#restUntilMs = clock.monotonicMs() + BACK_OFF_MS
+      // Who asked for something else at that moment, or the next leader, is no news.
+      if (error.code === 'MEMBERSHIP_BUSY' || error.code === 'CLUSTER_NO_LEADER') return
+      if (!this.#throttle.allow(`${duty.type} ${error.code}`, clock.monotonicMs())) return
+      log.warn({ duty: duty.type, code: error.code }, `${nameOf(duty)} waits: ${error.message}`)
+    }
+  }
+
+  /** @returns the line for the log. */
+  async #do(duty: Duty): Promise<string> {
+    switch (duty.type) {
+      case 'settle':
+        return await this.#settle(duty.departure)
+      case 'promote':
+        await this.#change(nameOf(duty), (record) => promoted(record, duty.ids))
+        return `${duty.ids.join(', ')} ${duty.ids.length === 1 ? 'votes' : 'vote'} from now on`
+      case 'share':
+        await this.#parts.shareSecrets()
+        return 'shared secrets were wrapped for members that lacked them'
+      case 'drop':
+        return await this.#drop(duty.id)
+    }
+  }
+
+  async #settle(departure: Departure): Promise<string> {
+    const { id, publicKeySha256, compromised: isCompromised } = departure
+    await this.#parts.afterRemoval({ id, publicKeySha256, isCompromised })
+    await this.#change(`settling the removal of ${id}`, (record) => settled(record, departure))
+    return `the removal of ${id} is settled: its admission is gone and the shared secrets are renewed`
+  }
+
+  /** As an operator would remove it. */
+  async #drop(id: NodeId): Promise<string> {
+    const { consensus, state } = this.#parts
+    await this.#change(`dropping ${id}`, (record) => {
+      const now = { ...membersNow(consensus, state), record }
+      const planned = planChange(now, { verb: 'remove', id, isCompromised: false })
+      if (!planned.ok) throw new Problem(planned.code, { detail: planned.because })
+      return planned.target
+    })
+    return `${id} was let in and never came: it is removed, and joins with a new ticket`
+  }
+
+  async #change(
+    what: string,
+    edit: (record: ConfigurationRecord) => ConfigurationRecord,
+  ): Promise<void> {
+    await this.#parts.changer.run({
+      what,
+      waitMs: 0,
+      timeoutMs: DUTY_TIMEOUT_MS,
+      isDone: ({ record }) => equals(ConfigurationSchema, record, edit(record)),
+      target: ({ record }) => edit(record),
+    })
+  }
+}
+
+function promoted(record: ConfigurationRecord, ids: readonly NodeId[]): ConfigurationRecord {
+  const target = clone(ConfigurationSchema, record)
+  // One that was demoted or removed meanwhile is left as it is.
+  for (const member of target.members) {
+    if (member.promote && ids.includes(member.id)) makeVoter(member)
+  }
+  return target
+}
+
+/** A removal called compromised meanwhile is another one, and not settled yet. */
+function settled(record: ConfigurationRecord, departure: Departure): ConfigurationRecord {
+  const target = clone(ConfigurationSchema, record)
+  target.departed = target.departed.filter(
+    (known) =>
+      known.id !== departure.id ||
+      !isOfKey(known, departure.publicKeySha256) ||
+      known.compromised !== departure.compromised,
+  )
+  return target
+}
+
+function nameOf(duty: Duty): string {
+  switch (duty.type) {
+    case 'settle':
+      return `settling the removal of ${duty.departure.id}`
+    case 'promote':
+      return `promoting ${duty.ids.join(', ')}`
+    case 'share':
+      return 'sharing secrets'
+    case 'drop':
+      return `dropping ${duty.id}`
+  }
+}
+
+function connectedIds(consensus: Consensus): readonly NodeId[] {
+  return consensus.peerStatuses().flatMap(({ id, isConnected }) => (isConnected ? [id] : []))
+}

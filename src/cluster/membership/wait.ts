@@ -1,0 +1,20 @@
+import type { Clock } from '../../lib/clock.ts'
+
+const POLL_MS = 20
+
+/** Looks every few ms. @returns false when `deadlineMs` (monotonic) passed first. */
+export async function waitUntil(
+  clock: Clock,
+  deadlineMs: number,
+  condition: () => boolean,
+): Promise<boolean> {
+  while (!condition()) {
+    if (clock.monotonicMs() >= deadlineMs) return false
+    await pause(POLL_MS)
+  }
+  return true
+}
+
+export async function pause(ms: number): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, ms))
+}

@@ -1,0 +1,49 @@
+import { isMap, parseDocument, stringify } from 'yaml'
+
+import { API_NAMES } from './options.ts'
+
+/** What differs from one controller's configuration to another's; addresses are `host:port`. */
+export interface ComposedConfig {
+  readonly id: string
+  /** As written into the file: a relative path starts at the file's folder. */
+  readonly data: string
+  readonly trustDomain: string
+  readonly meshBind: string
+  readonly meshAdvertise: string
+  readonly routersBind: string
+  readonly webBind: string
+  readonly webAdvertise: string
+  /** Mesh addresses of members, for a controller that joins; empty for the first one. */
+  readonly seeds: readonly string[]
+}
+
+/** The text of a configuration in which everything else keeps its default; certificate and key stand beside it. */
+export function composeConfig(composed: ComposedConfig): string {
+  const { seeds, meshBind, meshAdvertise } = composed
+  const values = {
+    id: composed.id,
+    data: composed.data,
+    trustDomain: composed.trustDomain,
+    identity: { cert: 'cert.pem', key: 'controller.key', ca: 'ca.pem' },
+    cluster: {
+      bind: meshBind,
+      advertise: meshAdvertise,
+      ...(seeds.length === 0 ? {} : { seeds: [...seeds] }),
+    },
+    routers: { bind: composed.routersBind },
+    web: [{ bind: composed.webBind, advertise: composed.webAdvertise, apis: [...API_NAMES] }],
+  }
+  const comment = `# Controller ${composed.id}. Relative paths start at the folder of this file; 'flotilla controller options' lists every key.`
+  return `${comment}\n${stringify(values, { lineWidth: 0 })}`
+}
+
+/**
+ * The same configuration with these seeds; comments, order and everything else stay as the operator wrote them.
+ * @param text a configuration that loads without faults.
+ */
+export function withSeeds(text: string, seeds: readonly string[]): string {
+  const document = parseDocument(text)
+  if (!isMap(document.contents)) throw new TypeError('a configuration is a map of sections')
+  document.setIn(['cluster', 'seeds'], document.createNode([...seeds]))
+  return document.toString({ lineWidth: 0 })
+}

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+
+import { Problem } from '../../src/lib/problems.ts'
+import { CallerOf, fabric } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let root: CallerOf
+
+beforeAll(async () => {
+  controller = await startController()
+  root = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+})
+beforeEach(() => {
+  controller.members.changes.length = 0
+  controller.members.refusal = null
+})
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+const at = (name: string): string => `${fabric}/cluster/${name}`
+
+test('a member is made a voter or a learner by its address or id, as clients of the API family ask', async () => {
+  const asked = [
+    { address: 'tls:localhost:1481', isVoter: true },
+    { address: 'ctrl2', isVoter: false },
+  ]
+  for (const body of asked)
+    expect((await root.call('POST', at('add-member'), body)).status).toBe(200)
+  expect(controller.members.changes).toEqual([
+    { change: { verb: 'promote', id: 'ctrl2' }, confirmation: null },
+    { change: { verb: 'demote', id: 'ctrl2' }, confirmation: null },
+  ])
+})
+
+test('a controller that is no member is told that joining takes a ticket', async () => {
+  const reply = await root.call('POST', at('add-member'), { address: 'far:1', isVoter: true })
+  expect(reply.status).toBe(400)
+  expect(reply.body.error?.cause).toMatchObject({
+    field: 'address',
+    reason: expect.stringContaining('flotilla cluster invite') as string,
+  })
+  expect(controller.members.changes).toEqual([])
+})
+
+test('each change hands over what was asked with its confirmation, and answers the plan', async () => {
+  const confirmation = 'remove ctrl3 and tolerate 0 failures'
+  const asked: [string, object][] = [
+    ['remove-member', { id: 'ctrl3', confirmation }],
+    ['remove-member', { id: 'ctrl3', isCompromised: true, confirmation }],
+    ['promote-member', { id: 'ctrl4' }],
+    ['demote-member', { id: 'ctrl4', confirmation: null }],
+    ['replace-member', { oldId: 'ctrl3', newId: 'ctrl4' }],
+  ]
+  for (const [name, body] of asked) {
+    const reply = await root.call('POST', at(name), body)
+    expect(reply.status, name).toBe(200)
+    if (name !== 'remove-member') expect(reply.body.data).toMatchObject({ toleranceAfter: 0 })
+  }
+  expect(controller.members.changes).toEqual([
+    { change: { verb: 'remove', id: 'ctrl3', isCompromised: false }, confirmation },
+    { change: { verb: 'remove', id: 'ctrl3', isCompromised: true }, confirmation },
+    { change: { verb: 'promote', id: 'ctrl4' }, confirmation: null },
+    { change: { verb: 'demote', id: 'ctrl4' }, confirmation: null },
+    { change: { verb: 'replace', oldId: 'ctrl3', newId: 'ctrl4' }, confirmation: null },
+  ])
+})
+
+test('a plan changes nothing and names what confirms it', async () => {
+  const reply = await root.call('POST', at('plan'), { verb: 'remove', id: 'ctrl3', why: 'old' })
+  expect(reply.status).toBe(200)
+  expect(reply.body.data).toMatchObject({
+    change: { verb: 'remove', id: 'ctrl3', isCompromised: false },
+    confirmation: 'remove ctrl3 and tolerate 0 failures',
+  })
+  expect(reply.body.meta?.ignoredFields).toEqual(['why'])
+  expect(controller.members.changes).toEqual([])
+})
+
+test('a body that does not say what to change is refused with the field', async () => {
+  const wrong: [string, object, string][] = [
+    ['plan', { verb: 'promote' }, 'id'],
+    ['plan', { verb: 'replace', oldId: 'ctrl1' }, 'newId'],
+    ['plan', { verb: 'erase', id: 'ctrl1' }, 'verb'],
+    ['remove-member', { id: 7 }, 'id'],
+    ['replace-member', { newId: 'ctrl1' }, 'oldId'],
+    ['promote-member', { id: 'x'.repeat(65) }, 'id'],
+  ]
+  for (const [name, body, field] of wrong) {
+    const reply = await root.call('POST', at(name), body)
+    expect(reply.status, name).toBe(400)
+    expect(reply.body.error?.cause).toMatchObject({ field })
+  }
+  expect(controller.members.changes).toEqual([])
+})
+
+test('a refusal reaches the caller by its code, with the sentence', async () => {
+  const refusals: [ConstructorParameters<typeof Problem>[0], number][] = [
+    ['MEMBERSHIP_BUSY', 409],
+    ['TOLERANCE_REFUSED', 409],
+    ['MEMBERSHIP_REFUSED', 409],
+    ['NOT_FOUND', 404],
+    ['CLUSTER_NO_LEADER', 503],
+    ['PEER_UNREACHABLE', 503],
+  ]
+  for (const [code, status] of refusals) {
+    controller.members.refusal = new Problem(code, { detail: 'remove ctrl2 is under way' })
+    const reply = await root.call('POST', at('remove-member'), { id: 'ctrl3' })
+    expect(reply.status).toBe(status)
+    expect(reply.body.error).toMatchObject({
+      code,
+      cause: { message: 'remove ctrl2 is under way' },
+    })
+  }
+})

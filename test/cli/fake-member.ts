@@ -1,0 +1,165 @@
+import { createServer } from 'node:https'
+import type { Server } from 'node:https'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
+import {
+  createIssuingAuthority,
+  createRootAuthority,
+  issueControllerCertificate,
+  issueControllerCertificateFor,
+  validityFrom,
+} from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { parseCertificateRequest } from '../../src/pki/certificate-request.ts'
+import { formatTicket, newTicketSecret } from '../../src/pki/ticket.ts'
+import type { Ticket } from '../../src/pki/ticket.ts'
+
+const HOUR_MS = 60 * 60 * 1000
+
+export interface Received {
+  readonly ticket: string
+  readonly id: string
+  readonly certificateRequestPem: string
+  readonly storeId: string
+  readonly address: string
+  readonly hosts: readonly string[]
+  readonly version: string
+  readonly featureLevel: number
+}
+
+export type Reply =
+  | { readonly status: number; readonly body: unknown }
+  /** The connection ends without an answer. */
+  | 'cut'
+
+/** The public side of a controller `ctrl1` as far as a join needs it, with authorities of its own. */
+export class FakeMember {
+  readonly trustDomain = 'fake.flotilla.internal'
+  readonly clusterId = '01900000-0000-7000-8000-000000000001'
+  readonly received: Received[] = []
+  /** What comes before the honest answer; each is used once. */
+  readonly replies: Reply[] = []
+  /** Added to the `date` header. */
+  clockOffsetMs = 0
+  readonly #root: CertifiedKey
+  readonly #issuing: CertifiedKey
+  readonly #server: Server
+
+  private constructor(root: CertifiedKey, issuing: CertifiedKey, leaf: CertifiedKey) {
+    this.#root = root
+    this.#issuing = issuing
+    this.#server = createServer(
+      { cert: leaf.certificatePem, key: leaf.privateKeyPem },
+      (request, response) => void this.#onRequest(request, response),
+    )
+  }
+
+  static async start(): Promise<FakeMember> {
+    const validity = validityFrom(Date.now(), 10 * HOUR_MS)
+    const root = await createRootAuthority({ commonName: 'fake root', validity })
+    const issuing = await createIssuingAuthority({ commonName: 'fake issuing', root, validity })
+    const leaf = await issueControllerCertificate({
+      issuer: issuing,
+      trustDomain: 'fake.flotilla.internal',
+      id: 'ctrl1',
+      hosts: ['127.0.0.1'],
+      validity,
+    })
+    const member = new FakeMember(root, issuing, leaf)
+    await new Promise<void>((done) => member.#server.listen(0, '127.0.0.1', done))
+    return member
+  }
+
+  get address(): string {
+    return `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}/fabric/v1`
+  }
+
+  get caPem(): string {
+    return this.#root.certificatePem
+  }
+
+  ticket(changes: Partial<Ticket> = {}): string {
+    return formatTicket({
+      id: 'ticket-0001',
+      secret: newTicketSecret(),
+      clusterId: this.clusterId,
+      generation: 1,
+      trustDomain: this.trustDomain,
+      caPem: this.caPem,
+      addresses: [this.address],
+      isVoter: true,
+      expiresAtMs: Date.now() + HOUR_MS,
+      ...changes,
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise((done) => this.#server.close(done))
+  }
+
+  async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    response.setHeader('date', new Date(Date.now() + this.clockOffsetMs).toUTCString())
+    response.setHeader('content-type', 'application/json')
+    if (request.method !== 'POST') {
+      response.writeHead(405).end('{}')
+      return
+    }
+    const received = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Received
+    this.received.push(received)
+    const reply = this.replies.shift() ?? { status: 200, body: await this.#admit(received) }
+    if (reply === 'cut') request.socket.destroy()
+    else response.writeHead(reply.status).end(JSON.stringify(reply.body))
+  }
+
+  async #admit(received: Received): Promise<unknown> {
+    const { publicKeySpki } = await parseCertificateRequest(received.certificateRequestPem)
+    const certificatePem = await issueControllerCertificateFor({
+      issuer: this.#issuing,
+      trustDomain: this.trustDomain,
+      id: received.id,
+      hosts: received.hosts,
+      publicKeySpki,
+      validity: validityFrom(Date.now(), HOUR_MS),
+    })
+    const configuration = create(ConfigurationSchema, {
+      members: [
+        create(MemberSchema, {
+          id: 'ctrl1',
+          voter: true,
+          address: 'ctrl1.example.net:1480',
+          storeId: new Uint8Array(16),
+          publicKeySha256: new Uint8Array(32),
+        }),
+      ],
+    })
+    return {
+      data: {
+        clusterId: this.clusterId,
+        generation: 1,
+        trustDomain: this.trustDomain,
+        certificatePem,
+        caPem: this.caPem,
+        configuration: Buffer.from(toBinary(ConfigurationSchema, configuration)).toString(
+          'base64url',
+        ),
+        configurationIndex: 7,
+        isVoter: true,
+        nowMs: Date.now(),
+      },
+      meta: {},
+    }
+  }
+}
+
+export function refusal(status: number, code: string, sentence: string): Reply {
+  return {
+    status,
+    body: { error: { code, message: code, cause: { message: sentence } }, meta: {} },
+  }
+}

@@ -1,0 +1,92 @@
+import { afterEach, expect, test, vi } from 'vitest'
+
+import type { ClusterStatus, ListedMember, MemberStatus } from '../../src/cli/cluster-status.ts'
+import { JoinProgress } from '../../src/cli/join-run.ts'
+import { fateOfAnswer, fateOfRefusal } from '../../src/cli/member-fate.ts'
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+function at(id: string, commit: number, applied: number): MemberStatus {
+  return {
+    ...{ id, role: 'follower', term: 1, commit, applied, persisted: applied },
+    ...{ digestIndex: 0, digest: '', lastContactMs: 0 },
+  }
+}
+
+function seen(members: readonly MemberStatus[], leaderId: string | null): ClusterStatus {
+  return { clusterId: 'c-1', generation: 1, selfId: 'ctrl2', leaderId, members }
+}
+
+function listed(id: string, voter: boolean): ListedMember {
+  return { id, address: '', voter, leader: id === 'ctrl1', connected: true, version: '' }
+}
+
+function linesOf(steps: (progress: JoinProgress) => void, isVoter = true): string[] {
+  const lines: string[] = []
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    lines.push(String(text).trimEnd())
+    return true
+  })
+  steps(new JoinProgress('ctrl2', { isVoter, isJson: false }))
+  vi.restoreAllMocks()
+  return lines
+}
+
+test('A join is told from the door to the vote, each step once, and joined is the last word', () => {
+  const self = listed('ctrl2', false)
+  const lines = linesOf((progress) => {
+    expect(progress.tell(seen([], null), [])).toBe(false)
+    expect(progress.tell(seen([], null), [])).toBe(false)
+    for (const applied of [0, 100, 90_000, 99_500, 99_500]) {
+      const members = [at('ctrl1', 100_000, 100_000), at('ctrl2', applied, applied)]
+      expect(progress.tell(seen(members, 'ctrl1'), [listed('ctrl1', true), self])).toBe(false)
+    }
+    const members = [at('ctrl1', 100_001, 100_001), at('ctrl2', 100_001, 100_000)]
+    const whole = [listed('ctrl1', true), listed('ctrl2', true)]
+    expect(progress.tell(seen(members, 'ctrl1'), whole)).toBe(true)
+    expect(progress.tell(seen(members, 'ctrl1'), whole)).toBe(true)
+  })
+  expect(lines).toEqual([
+    'ctrl2 asks to be let in',
+    'ctrl2 is a member of cluster c-1',
+    'connected with ctrl1',
+    'ctrl2 is 100000 entries behind',
+    'ctrl2 is 10000 entries behind',
+    'ctrl2 has caught up',
+    'joined: ctrl2 is a voter',
+  ])
+})
+
+test('A learner has joined once it has caught up, and nobody has without a leader', () => {
+  const members = [at('ctrl1', 5, 5), at('ctrl2', 5, 5)]
+  const lines = linesOf((progress) => {
+    const list = [listed('ctrl1', true), listed('ctrl2', false)]
+    expect(progress.tell(seen(members, null), list)).toBe(false)
+    expect(progress.tell(seen(members, 'ctrl1'), list)).toBe(true)
+  }, false)
+  expect(lines.at(-1)).toBe('joined: ctrl2 is a learner')
+})
+
+test('A refusal ends a controller only when it was removed, and its disk only when that is not the known one', () => {
+  const from = { by: 'ctrl1', index: 9 }
+  expect(fateOfRefusal('ctrl2', { ...from, reason: 'removed' })?.type).toBe('removed')
+  expect(fateOfRefusal('ctrl2', { ...from, reason: 'rolled-back' })?.type).toBe('rebuild')
+  expect(fateOfRefusal('ctrl2', { ...from, reason: 'other-store' })?.type).toBe('rebuild')
+  expect(fateOfRefusal('ctrl2', { ...from, reason: 'not-yet-a-member' })).toBeNull()
+  const refused = { outcome: 'refused', because: 'so it is', configurationIndex: 9 } as const
+  expect(fateOfAnswer({ ...refused, reason: 'removed' })).toEqual({
+    type: 'removed',
+    sentence: 'so it is',
+  })
+  for (const reason of [
+    'not-admitted',
+    'other-key',
+    'other-cluster',
+    'store-in-use',
+    'full',
+  ] as const) {
+    expect(fateOfAnswer({ ...refused, reason }), reason).toBeNull()
+  }
+})

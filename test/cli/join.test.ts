@@ -1,0 +1,326 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { writeFileSync } from 'node:fs'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
+import { CheckList } from '../../src/cli/check-list.ts'
+import { planConfig } from '../../src/cli/config-from-flags.ts'
+import type { ConfigFlags } from '../../src/cli/config-from-flags.ts'
+import { layDownJoin } from '../../src/cli/join.ts'
+import { requestJoin } from '../../src/cli/join-request.ts'
+import { checkMembers, checkTicket } from '../../src/cli/join-preflight.ts'
+import { beginJoinState, JOINING_NAME, readJoinState } from '../../src/cli/join-state.ts'
+import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
+import { parseTicket } from '../../src/pki/ticket.ts'
+import { formDataFolder } from '../../src/store/form-data-folder.ts'
+import { readIdentity } from '../../src/store/identity.ts'
+import { freePortBlock } from '../support/ports.ts'
+import { FakeMember, refusal } from './fake-member.ts'
+import { run } from './support.ts'
+
+// Goal: a join tells each step, changes nothing when it is refused, and is the same join when it is repeated.
+
+let member: FakeMember
+let folder = ''
+let etc = ''
+let config = ''
+let flags: ConfigFlags = {}
+
+beforeAll(async () => {
+  member = await FakeMember.start()
+})
+afterAll(async () => {
+  await member.close()
+})
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-join-'))
+  etc = join(folder, 'etc')
+  config = join(etc, 'config.yml')
+  const port = await freePortBlock(1)
+  flags = {
+    id: 'ctrl2',
+    bindApi: `127.0.0.1:${port}`,
+    bindRouter: `127.0.0.1:${port + 100}`,
+    bindCluster: `127.0.0.1:${port + 200}`,
+  }
+  member.received.length = 0
+  member.replies.length = 0
+  member.clockOffsetMs = 0
+})
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** A join without its start; the checks as they were told. */
+async function attempt(text: string, changes: ConfigFlags = {}): Promise<CheckList> {
+  const checks = new CheckList(true)
+  const ticket = checkTicket(text, checks, Date.now())
+  const planned = planConfig(config, { ...flags, ...changes }, ticket.trustDomain)
+  await layDownJoin(planned, ticket, text, checks)
+  return checks
+}
+
+async function refused(text: string, changes: ConfigFlags = {}): Promise<string> {
+  const failure = await attempt(text, changes).then(
+    () => new Error('it was accepted'),
+    (error: unknown) => error as Error,
+  )
+  return failure.message
+}
+
+describe('A join that is admitted', () => {
+  test('lays down key, certificate, CA, configuration and an empty data folder, secrets for their owner', async () => {
+    const checks = await attempt(member.ticket())
+    expect(checks.checks.every(({ result }) => result === 'ok')).toBe(true)
+    expect(readdirSync(etc).sort()).toEqual([
+      'ca.pem',
+      'cert.pem',
+      'config.yml',
+      'controller.key',
+      'data',
+    ])
+    const key = readFileSync(join(etc, 'controller.key'), 'utf8')
+    expect(statSync(join(etc, 'controller.key')).mode & 0o777).toBe(0o600)
+    const [leaf] = parseCertificates(readFileSync(join(etc, 'cert.pem'), 'utf8'))
+    checkKeyMatches(leaf, key)
+    expect(readFileSync(config, 'utf8')).toMatch(/seeds:\s+- ctrl1\.example\.net:1480/)
+    const [sent] = member.received
+    expect(sent).toMatchObject({ id: 'ctrl2', address: flags.bindCluster, featureLevel: 1 })
+    expect(sent?.hosts).toContain('127.0.0.1')
+    const { storeId, nodeId, clusterId } = readIdentity(join(etc, 'data'))
+    expect({ nodeId, clusterId }).toEqual({ nodeId: 'ctrl2', clusterId: member.clusterId })
+    expect(Buffer.from(storeId).toString('base64url')).toBe(sent?.storeId)
+    expect(JSON.stringify(sent)).not.toContain('PRIVATE KEY')
+  })
+
+  test('tells each check on a line, and ends with the command that starts it (--no-run)', async () => {
+    const ticket = join(folder, 'ticket')
+    writeFileSync(ticket, member.ticket(), { mode: 0o600 })
+    const words = ['cluster', 'join', config, '--ticket-file', ticket, '--no-run', '--id', 'ctrl2']
+    const binds = ['--bind-api', flags.bindApi ?? '', '--bind-router', flags.bindRouter ?? '']
+    const done = await run([...words, ...binds, '--bind-cluster', flags.bindCluster ?? ''])
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    for (const name of [
+      'ticket',
+      'names',
+      'ports',
+      'members',
+      'clock',
+      'admission',
+      'certificate',
+    ]) {
+      expect(done.stdout).toMatch(new RegExp(`^${name} \\.+ ok`, 'm'))
+    }
+    expect(done.stdout).toContain(`flotilla controller run ${config}`)
+  })
+
+  test('waits through an election, and asks again what was cut off, with the same key and store', async () => {
+    member.replies.push(refusal(503, 'CLUSTER_NO_LEADER', 'there is no leader'), 'cut')
+    await attempt(member.ticket())
+    expect(member.received).toHaveLength(3)
+    expect(new Set(member.received.map(({ storeId }) => storeId)).size).toBe(1)
+  })
+
+  test('repeated when all is there asks nobody, and changes nothing', async () => {
+    const text = member.ticket()
+    await attempt(text)
+    const before = readFileSync(join(etc, 'cert.pem'), 'utf8')
+    await attempt(text)
+    expect(member.received).toHaveLength(1)
+    expect(readFileSync(join(etc, 'cert.pem'), 'utf8')).toBe(before)
+  })
+})
+
+describe('A join that was cut off', () => {
+  test('goes on with the same key and store, wherever it was', async () => {
+    const text = member.ticket()
+    const state = beginJoinState(etc, 'ctrl2', parseTicket(text), null)
+    // What an attempt leaves that is killed between any two steps of laying down.
+    await attempt(text)
+    const whole = readdirSync(etc)
+    const storeId = Buffer.from(state.storeId).toString('base64url')
+    expect(member.received[0]?.storeId).toBe(storeId)
+    for (const missing of [
+      'nothing',
+      'data',
+      'config.yml',
+      'ca.pem',
+      'cert.pem',
+      'controller.key',
+    ]) {
+      rmSync(join(etc, missing), { recursive: true, force: true })
+      const { id, clusterId } = state
+      writeFileSync(
+        join(etc, JOINING_NAME),
+        JSON.stringify({
+          ...{ format: 1, id, clusterId, privateKeyPem: state.privateKeyPem },
+          storeId: Buffer.from(state.storeId).toString('hex'),
+        }),
+        { mode: 0o600 },
+      )
+      await attempt(text)
+      expect(readdirSync(etc).sort(), missing).toEqual(whole.sort())
+      expect(member.received.at(-1)?.storeId).toBe(storeId)
+      const [leaf] = parseCertificates(readFileSync(join(etc, 'cert.pem'), 'utf8'))
+      checkKeyMatches(leaf, state.privateKeyPem)
+    }
+  })
+
+  test('keeps its key when nobody can tell what became of the request', async () => {
+    const checks = new CheckList(true)
+    const text = member.ticket()
+    const ticket = parseTicket(text)
+    const state = beginJoinState(etc, 'ctrl2', ticket, null)
+    member.replies.push('cut', 'cut')
+    const request = {
+      ...{ ticket: text, id: 'ctrl2', certificateRequestPem: '', storeId: state.storeId },
+      ...{ address: 'a:1', hosts: [], version: 'v0', featureLevel: 1 },
+    }
+    const outcome = await requestJoin(ticket, [member.address], request, { patienceMs: 100 })
+    expect(outcome).toMatchObject({ type: 'unknown', isSent: true })
+    expect(checks.checks).toEqual([])
+    expect(readJoinState(etc)?.privateKeyPem).toBe(state.privateKeyPem)
+  })
+
+  test('is not mixed with a join to another cluster', async () => {
+    const other = parseTicket(member.ticket({ clusterId: '01900000-0000-7000-8000-00000000000f' }))
+    beginJoinState(etc, 'ctrl2', other, null)
+    expect(await refused(member.ticket())).toContain('a join of ctrl2 to cluster 01900000')
+    expect(member.received).toHaveLength(0)
+  })
+})
+
+describe('A join that is refused', () => {
+  test.each([
+    ['used', refusal(403, 'TICKET_REFUSED', 'the ticket was used by ctrl9; ask for a new one')],
+    ['expired', refusal(403, 'TICKET_REFUSED', 'the ticket has expired; ask for a new one')],
+    ['taken', refusal(409, 'MEMBERSHIP_REFUSED', 'ctrl2 is a member already; choose another --id')],
+  ])('by the cluster says so in its words and leaves nothing (%s)', async (_title, reply) => {
+    member.replies.push(reply)
+    const sentence = await refused(member.ticket())
+    expect(JSON.stringify(reply)).toContain(sentence)
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  test('for an edited or cut off ticket, with one sentence', async () => {
+    const text = member.ticket()
+    for (const bad of [text.slice(0, -4), text.replace('.eyJ', '.eyK'), 'flotilla']) {
+      const file = join(folder, 'ticket')
+      rmSync(file, { force: true })
+      writeFileSync(file, bad, { mode: 0o600 })
+      const done = await run(['cluster', 'join', config, '--ticket-file', file, '--no-run'])
+      expect(done.code).toBe(1)
+      expect(done.stderr).toMatch(/ticket.*cluster invite/)
+      expect(done.stderr.trim().split('\n')).toHaveLength(1)
+      expect(existsSync(etc)).toBe(false)
+    }
+  })
+
+  test("for another cluster's data folder, naming whose it is", async () => {
+    mkdirSync(etc)
+    formDataFolder(join(etc, 'data'), {
+      ...{ nodeId: 'old7', storeId: new Uint8Array(16), clusterId: 'elsewhere', generation: 1 },
+      entries: [],
+    })
+    expect(await refused(member.ticket())).toContain(
+      'belongs to controller old7 of cluster elsewhere',
+    )
+    expect(readdirSync(etc)).toEqual(['data'])
+  })
+
+  test('for a clock that is far off, before anything is asked', async () => {
+    member.clockOffsetMs = -90_000
+    const sentence = await refused(member.ticket())
+    expect(sentence).toMatch(/clock is (89|90|91)\.\d s ahead of the cluster's; set it right/)
+    member.clockOffsetMs = 300_000
+    expect(await refused(member.ticket())).toContain("s behind the cluster's")
+    expect(member.received).toHaveLength(0)
+    expect(existsSync(etc)).toBe(false)
+  })
+
+  test('for a port that is taken, naming it', async () => {
+    const taken = await listener()
+    const { port } = taken.address() as AddressInfo
+    try {
+      const sentence = await refused(member.ticket(), { bindCluster: `127.0.0.1:${port}` })
+      expect(sentence).toContain(`127.0.0.1:${port} is taken by another process`)
+    } finally {
+      taken.close()
+    }
+    expect(existsSync(etc)).toBe(false)
+  })
+
+  test('for a ticket of another trust domain than the configuration that is there', async () => {
+    const { text } = planConfig(config, flags, 'mine.internal')
+    mkdirSync(etc)
+    writeFileSync(config, text)
+    expect(await refused(member.ticket())).toContain('says trustDomain mine.internal')
+  })
+
+  test('for a key whose certificate belongs elsewhere, which stays as it is', async () => {
+    mkdirSync(etc)
+    writeFileSync(join(etc, 'controller.key'), 'an older key', { mode: 0o600 })
+    expect(await refused(member.ticket())).toContain('move both away')
+    expect(readFileSync(join(etc, 'controller.key'), 'utf8')).toBe('an older key')
+  })
+})
+
+describe('The members of a ticket', () => {
+  test('are each tried, with a reason an address', async () => {
+    const closed = await listener()
+    const { port } = closed.address() as AddressInfo
+    await new Promise((done) => closed.close(done))
+    const nowhere = `https://127.0.0.1:${port}/fabric/v1`
+    const checks = new CheckList(true)
+    const text = member.ticket({ addresses: [nowhere, member.address] })
+    const reached = await checkMembers(parseTicket(text), checks)
+    expect(reached.map(({ id }) => id)).toEqual(['ctrl1'])
+    expect(checks.checks[0]).toMatchObject({ check: 'members', result: 'warning' })
+    expect(checks.checks[0]?.detail).toContain(`${nowhere} refuses connections`)
+    const sentence = await refused(member.ticket({ addresses: [nowhere] }))
+    expect(sentence).toContain('no member of the ticket can be asked')
+    expect(existsSync(etc)).toBe(false)
+  })
+
+  test('must prove themselves by the CA of the ticket alone', async () => {
+    const other = await FakeMember.start()
+    try {
+      const sentence = await refused(member.ticket({ addresses: [other.address] }))
+      expect(sentence).toContain('shows a certificate of another CA')
+      expect(other.received).toHaveLength(0)
+    } finally {
+      await other.close()
+    }
+  })
+
+  test('must be controllers of the trust domain', async () => {
+    const sentence = await refused(member.ticket({ trustDomain: 'other.internal' }))
+    expect(sentence).toContain('is no controller of this cluster')
+  })
+
+  test('a small difference of clocks is a warning', async () => {
+    member.clockOffsetMs = 10_000
+    const checks = await attempt(member.ticket())
+    const clock = checks.checks.find(({ check }) => check === 'clock')
+    expect(clock).toMatchObject({ result: 'warning' })
+    expect(clock?.detail).toMatch(/clock is (9|10)\.\d s behind/)
+  })
+})
+
+function listener(): Promise<Server> {
+  return new Promise((done) => {
+    const server = createServer()
+    server.listen(0, '127.0.0.1', () => done(server))
+  })
+}

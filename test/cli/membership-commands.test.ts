@@ -1,0 +1,208 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
+import { AdminServer } from '../../src/cli/admin-server.ts'
+import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import type { ChangePlan } from '../../src/ports/membership.ts'
+import { layOut, run } from './support.ts'
+
+// Goal: an operator reads what a change would do before it is done, and nothing is done that was not meant.
+
+const wanted = 'remove ctrl3 and tolerate 0 failures'
+const plan: ChangePlan = {
+  change: { verb: 'remove', id: 'ctrl3', isCompromised: false },
+  isNeeded: true,
+  votersBefore: ['ctrl1', 'ctrl2', 'ctrl3'],
+  votersAfter: ['ctrl1', 'ctrl2'],
+  toleranceBefore: 1,
+  toleranceAfter: 0,
+  warnings: ['two voters bear no more than one'],
+  confirmation: wanted,
+}
+
+let folder = ''
+let quickstart: QuickstartPlan
+let config = ''
+let next: ChangePlan = plan
+const asked: [string, Readonly<Record<string, unknown>>][] = []
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-verbs-'))
+  quickstart = await layOut(folder, 1)
+  config = join(quickstart.dir, 'ctrl1', 'config.yml')
+})
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true })
+})
+beforeEach(() => {
+  asked.length = 0
+  next = plan
+})
+
+describe('Asked through the admin socket', () => {
+  let server: AdminServer
+  beforeAll(async () => {
+    const changed = (verb: string) => (params: Readonly<Record<string, unknown>>) => {
+      asked.push([verb, params])
+      if (params['confirmation'] === next.confirmation) return Promise.resolve(next)
+      return Promise.reject(new Problem('TOLERANCE_REFUSED'))
+    }
+    server = new AdminServer(
+      {
+        plan: (params) => {
+          asked.push(['plan', params])
+          return Promise.resolve(next)
+        },
+        promote: changed('promote'),
+        remove: changed('remove'),
+        replace: changed('replace'),
+        invite: (params) => {
+          asked.push(['invite', params])
+          return Promise.resolve({ ticket: 'flotilla-ticket-1.secret', id: 't1', expiresAtMs: 0 })
+        },
+      },
+      () => undefined,
+    )
+    await server.listen(join(quickstart.dir, 'ctrl1', 'data'))
+  })
+  afterAll(async () => {
+    await server.close()
+  })
+
+  function cluster(...words: string[]): ReturnType<typeof run> {
+    return run(['cluster', ...words, '--config', config])
+  }
+
+  test('a removal shows voters and tolerance, and stops for want of a confirmation', async () => {
+    const done = await cluster('remove', 'ctrl3')
+    expect(done.code).toBe(1)
+    expect(done.stdout).toContain('voters now:   3 (ctrl1, ctrl2, ctrl3), bears the loss of 1')
+    expect(done.stdout).toContain('voters after: 2 (ctrl1, ctrl2), bears the loss of 0')
+    expect(done.stdout).toContain('warning: two voters bear no more than one')
+    expect(done.stderr).toContain(`nothing was changed; add --confirm '${wanted}'`)
+    expect(asked.map(([verb]) => verb)).toEqual(['plan'])
+  })
+
+  test('a wrong confirmation changes nothing, the right one does it', async () => {
+    const wrong = await cluster('remove', 'ctrl3', '--confirm', 'yes')
+    expect(wrong.stderr).toContain(`is not "${wanted}": nothing was changed`)
+    expect(asked.map(([verb]) => verb)).toEqual(['plan'])
+    const done = await cluster('remove', 'ctrl3', '--compromised', '--confirm', wanted)
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    expect(done.stdout).toContain('ctrl3 is no member any longer')
+    expect(asked.slice(1)).toEqual([
+      ['plan', { verb: 'remove', id: 'ctrl3', isCompromised: true }],
+      ['remove', { id: 'ctrl3', isCompromised: true, confirmation: wanted }],
+    ])
+  })
+
+  test('what needs no confirmation is done at once, also as JSON', async () => {
+    next = { ...plan, confirmation: null }
+    const done = await cluster('replace', 'ctrl2', 'ctrl4', '--json')
+    expect(JSON.parse(done.stdout)).toMatchObject({ isDone: true, toleranceAfter: 0 })
+    expect(asked[1]).toEqual(['replace', { oldId: 'ctrl2', newId: 'ctrl4', confirmation: null }])
+  })
+
+  test('what is so already is said to be, and not asked for', async () => {
+    next = { ...plan, isNeeded: false, confirmation: null }
+    const done = await cluster('promote', 'ctrl3')
+    expect(done).toMatchObject({ code: 0 })
+    expect(done.stdout).toContain('nothing was changed')
+    expect(asked.map(([verb]) => verb)).toEqual(['plan'])
+  })
+
+  test('invite prints the ticket alone on stdout', async () => {
+    const done = await cluster('invite', '--learner', '--lifetime', '30m')
+    expect(done.stdout).toBe('flotilla-ticket-1.secret\n')
+    expect(done.stderr).toContain('as learner')
+    expect(asked).toEqual([['invite', { isVoter: false, lifetimeMs: 1_800_000 }]])
+  })
+
+  test('invite writes the ticket to a file of its owner alone, and prints it nowhere', async () => {
+    const out = join(folder, 'ticket')
+    const done = await cluster('invite', '--out', out)
+    expect(readFileSync(out, 'utf8')).toBe('flotilla-ticket-1.secret\n')
+    expect(statSync(out).mode & 0o777).toBe(0o600)
+    expect(done.stdout + done.stderr).not.toContain('secret')
+  })
+
+  test.each(['8d', '0h', '1', 'soon'])('refuses a lifetime of %s', async (lifetime) => {
+    expect((await cluster('invite', '--lifetime', lifetime)).code).toBe(2)
+    expect(asked).toEqual([])
+  })
+})
+
+describe('Asked through the public API with a session', () => {
+  let server: Server
+  let url = ''
+  const seen: { path: string; session: unknown; body: string }[] = []
+
+  beforeAll(async () => {
+    const ctrl1 = join(quickstart.dir, 'ctrl1')
+    server = createServer(
+      {
+        cert: readFileSync(join(ctrl1, 'cert.pem')),
+        key: readFileSync(join(ctrl1, 'controller.key')),
+      },
+      (request, response) => {
+        let body = ''
+        request.on('data', (chunk: Buffer) => (body += chunk.toString()))
+        request.on('end', () => {
+          const session = request.headers['net-session']
+          seen.push({ path: request.url ?? '', session, body })
+          const isKnown = session === 'token-1'
+          response.writeHead(isKnown ? 200 : 401, { 'content-type': 'application/json' })
+          const error = { code: 'UNAUTHORIZED', message: 'no' }
+          response.end(JSON.stringify(isKnown ? { data: next, meta: {} } : { error, meta: {} }))
+        })
+      },
+    )
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  afterAll(async () => {
+    server.closeAllConnections()
+    await new Promise((done) => server.close(done))
+  })
+
+  function remote(session: string, ...words: string[]): ReturnType<typeof run> {
+    const file = join(folder, 'session')
+    writeFileSync(file, `${session}\n`, { mode: 0o600 })
+    const where = ['--url', url, '--ca', join(quickstart.dir, 'ca.pem'), '--session-file', file]
+    return run(['cluster', ...words, ...where])
+  }
+
+  test('the same verb asks the same operation', async () => {
+    const done = await remote('token-1', 'remove', 'ctrl3', '--confirm', wanted)
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    expect(seen.map(({ path }) => path)).toEqual([
+      '/fabric/v1/cluster/plan',
+      '/fabric/v1/cluster/remove-member',
+    ])
+    expect(JSON.parse(seen[1]?.body ?? '')).toEqual({
+      id: 'ctrl3',
+      isCompromised: false,
+      confirmation: wanted,
+    })
+  })
+
+  test('an ended session is said to be so, and its token is not shown', async () => {
+    const done = await remote('token-of-yesterday', 'list')
+    expect(done.code).toBe(1)
+    expect(done.stderr).toContain('log in again')
+    expect(done.stderr).not.toContain('token-of-yesterday')
+  })
+
+  test('half of what is needed to ask is a wrong usage', async () => {
+    expect((await run(['cluster', 'list'])).stderr).toContain('--config FILE on its host')
+    expect((await run(['cluster', 'list', '--url', url])).stderr).toContain('--session-file')
+    const both = ['cluster', 'list', '--url', url, '--config', config]
+    expect((await run(both)).code).toBe(2)
+  })
+})

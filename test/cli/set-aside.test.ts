@@ -1,0 +1,40 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { setDataFolderAside } from '../../src/cli/set-aside.ts'
+
+let folder = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-aside-'))
+})
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function fill(content: string): string {
+  const data = join(folder, 'data')
+  mkdirSync(data)
+  writeFileSync(join(data, 'IDENTITY'), content)
+  return data
+}
+
+test('a data folder is moved beside itself under the time, whole', () => {
+  const aside = setDataFolderAside(fill('one'), Date.UTC(2026, 10, 20, 17, 5, 9, 77))
+  expect(aside).toBe(join(folder, 'data.set-aside-20261120T170509.077Z'))
+  expect(readFileSync(join(aside, 'IDENTITY'), 'utf8')).toBe('one')
+  expect(readdirSync(folder)).toEqual(['data.set-aside-20261120T170509.077Z'])
+})
+
+test('the two newest are kept, also when all come within one second, and nothing else is touched', () => {
+  mkdirSync(join(folder, 'data.backup'))
+  const atMs = Date.UTC(2026, 0, 1)
+  for (const content of ['one', 'two', 'three', 'four']) setDataFolderAside(fill(content), atMs)
+  const kept = readdirSync(folder).filter((name) => name !== 'data.backup')
+  expect(kept.map((name) => readFileSync(join(folder, name, 'IDENTITY'), 'utf8')).sort()).toEqual([
+    'four',
+    'three',
+  ])
+  expect(readdirSync(folder)).toContain('data.backup')
+})

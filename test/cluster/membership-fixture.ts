@@ -1,0 +1,181 @@
+import { createPublicKey } from 'node:crypto'
+
+import { toBinary } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { EntityRecord } from '../../src/lib/entity-record.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import type { MembershipControl } from '../../src/ports/membership.ts'
+import { enterCluster } from '../../src/cluster/membership/enter-cluster.ts'
+import { Entrance } from '../../src/cluster/membership/entrance.ts'
+import type { EntryAnswer } from '../../src/cluster/membership/entry.ts'
+import { manageMembers } from '../../src/cluster/membership/manage.ts'
+import type { MemberManagement } from '../../src/cluster/membership/manage.ts'
+import { formCluster } from './cluster-fixture.ts'
+import type { StartChanges, TestCluster, TestNode } from './cluster-fixture.ts'
+import { CLUSTER_ID, TRUST_DOMAIN, until } from './mesh-fixture.ts'
+
+/** Removals that were settled, as the cluster was told of them. */
+export interface Settled {
+  readonly by: string
+  readonly id: string
+  readonly isCompromised: boolean
+}
+
+/**
+ * A cluster whose members are managed. The admissions, which are replicated state, are one table that all controllers
+ * share: what they would do if it were not is tested with the state machine.
+ */
+export class ManagedCluster {
+  readonly cluster: TestCluster
+  readonly settled: Settled[] = []
+  readonly #admissions = new Map<string, EntityRecord>()
+  readonly #managements = new Map<string, MemberManagement>()
+  readonly #entrances = new Map<string, Entrance>()
+  readonly #joinTimeoutMs: number
+
+  private constructor(cluster: TestCluster, joinTimeoutMs: number) {
+    this.cluster = cluster
+    this.#joinTimeoutMs = joinTimeoutMs
+  }
+
+  static async form(size: number, joinTimeoutMs = 60_000): Promise<ManagedCluster> {
+    const managed = new ManagedCluster(await formCluster(size), joinTimeoutMs)
+    await Promise.all(managed.cluster.ids.map(async (id) => await managed.start(id)))
+    await managed.cluster.leader()
+    return managed
+  }
+
+  async start(id: string, changes: StartChanges = {}): Promise<TestNode> {
+    return this.#manage(await this.cluster.start(id, changes))
+  }
+
+  /** What the redeeming of a ticket leaves behind. */
+  async admit(id: string, isVoter = true): Promise<void> {
+    const { certificatePem } = await this.cluster.identityOf(id)
+    const spki = createPublicKey(certificatePem).export({ type: 'spki', format: 'der' })
+    const base = { id, createdAt: 0, updatedAt: 0, revision: 1, tags: {} }
+    const publicKeySpki = spki.toString('base64')
+    this.#admissions.set(id, { ...base, publicKeySpki, isVoter })
+  }
+
+  isAdmitted(id: string): boolean {
+    return this.#admissions.has(id)
+  }
+
+  /** Starts an admitted controller with an empty disk, and lets it ask its way in. */
+  async join(id: string): Promise<TestNode> {
+    const configuration = await this.configuration()
+    const node = this.#manage(await this.cluster.startJoiner(id, { configuration }))
+    this.#entrance(node)
+    return node
+  }
+
+  /** The disk of a member that is not running is lost: it comes back with another one. */
+  async comeBack(id: string, storeId: Uint8Array): Promise<TestNode> {
+    const configuration = await this.configuration()
+    const node = await this.start(id, { from: 'nothing', configuration, storeId })
+    this.#entrance(node)
+    return node
+  }
+
+  control(id: string): MembershipControl {
+    return this.management(id).control
+  }
+
+  management(id: string): MemberManagement {
+    const management = this.#managements.get(id)
+    if (management === undefined) throw new Error(`${id} does not run`)
+    return management
+  }
+
+  async kill(id: string): Promise<void> {
+    this.#managements.get(id)?.stop()
+    this.#managements.delete(id)
+    this.#entrances.get(id)?.stop()
+    await this.cluster.node(id).kill()
+    this.cluster.nodes.delete(id)
+  }
+
+  /** Voters as the leader has them, once nothing is under way. */
+  async voters(): Promise<readonly string[]> {
+    const { gateway } = await this.cluster.leader()
+    const { record, isCommitted } = gateway.configuration()
+    if (!isCommitted || record.outgoingVoters.length > 0) return []
+    return record.members.flatMap(({ id, voter }) => (voter ? [id] : [])).sort()
+  }
+
+  async untilVoters(...ids: readonly string[]): Promise<void> {
+    const wanted = [...ids].sort().join()
+    let seen = ''
+    await until(`${wanted} vote`, () => {
+      void this.voters().then((voters) => (seen = voters.join()))
+      return seen === wanted
+    })
+  }
+
+  async enter(node: TestNode, addresses: readonly string[]): Promise<EntryAnswer> {
+    return await enterCluster({
+      addresses,
+      identity: await this.cluster.identityOf(node.id),
+      trustDomain: TRUST_DOMAIN,
+      clusterId: CLUSTER_ID,
+      storeId: node.storeId,
+      address: node.address,
+      version: '1.0.0',
+      featureLevel: 1,
+      startedAtMs: node.startedAtMs,
+      timeoutMs: 10_000,
+    })
+  }
+
+  async configuration(): Promise<Uint8Array> {
+    const { gateway } = await this.cluster.leader()
+    return toBinary(ConfigurationSchema, gateway.configuration().record)
+  }
+
+  async stop(): Promise<void> {
+    for (const entrance of this.#entrances.values()) entrance.stop()
+    for (const management of this.#managements.values()) management.stop()
+    await this.cluster.stop()
+  }
+
+  #manage(node: TestNode): TestNode {
+    const management = manageMembers({
+      consensus: node.gateway,
+      state: {
+        get: (entity, id) =>
+          (entity === 'admission' ? this.#admissions.get(id) : undefined) as never,
+        waitForApplied: (index, timeoutMs) => node.machine.waitForApplied(index, timeoutMs),
+      },
+      clusterId: CLUSTER_ID,
+      generation: 1,
+      clock: systemClock,
+      log: node.log.log,
+      joinTimeoutMs: this.#joinTimeoutMs,
+      afterRemoval: ({ id, isCompromised }) => {
+        this.#admissions.delete(id)
+        this.settled.push({ by: node.id, id, isCompromised })
+        return Promise.resolve()
+      },
+      hasSecretsToShare: () => false,
+      shareSecrets: () => Promise.resolve(),
+    })
+    management.start()
+    this.#managements.set(node.id, management)
+    return node
+  }
+
+  #entrance(node: TestNode): void {
+    const entrance = new Entrance({
+      consensus: node.gateway,
+      storeId: node.storeId,
+      seeds: () => [],
+      enter: async (addresses) => await this.enter(node, addresses),
+      onAnswer: () => undefined,
+      log: node.log.log,
+    })
+    this.#entrances.set(node.id, entrance)
+    entrance.start()
+  }
+}

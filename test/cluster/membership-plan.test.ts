@@ -1,0 +1,324 @@
+import { create } from '@bufbuild/protobuf'
+import { describe, expect, test } from 'vitest'
+
+import {
+  ConfigurationSchema,
+  DepartureSchema,
+  MemberSchema,
+} from '../../proto/gen/membership_pb.ts'
+import type { Configuration } from '../../proto/gen/membership_pb.ts'
+import { nextDuty } from '../../src/cluster/membership/duties.ts'
+import type { StewardView } from '../../src/cluster/membership/duties.ts'
+import { judgeEntry } from '../../src/cluster/membership/entry.ts'
+import type { EntryContext, EntryRequest } from '../../src/cluster/membership/entry.ts'
+import { planChange } from '../../src/cluster/membership/plan.ts'
+import type { MembersNow } from '../../src/cluster/membership/plan.ts'
+import { isWellFormedTarget } from '../../src/raft/configuration.ts'
+import type { MembershipChange } from '../../src/ports/membership.ts'
+
+// The judgements about members, which are pure: from what is known to what is done, or to a sentence.
+
+const keyOf = (id: string): Uint8Array => new Uint8Array(32).fill(id.charCodeAt(1))
+const storeOf = (id: string): Uint8Array => new Uint8Array(16).fill(id.charCodeAt(1))
+
+interface Changes {
+  readonly out?: readonly string[]
+  readonly lag?: Readonly<Record<string, number | null>>
+  readonly admitted?: readonly string[]
+  readonly departed?: Configuration['departed']
+}
+
+/** A capital letter votes, a small one learns, a following `+` is to be promoted. `c1` leads: `C1 C2 c3+`. */
+function membersOf(text: string): Configuration {
+  const members = text.split(' ').map((word) => {
+    const id = word.replace('+', '').toLowerCase()
+    const voter = word.startsWith('C')
+    const promote = word.endsWith('+')
+    const pins = { storeId: storeOf(id), publicKeySha256: keyOf(id) }
+    return create(MemberSchema, { id, voter, promote, address: `${id}.test:1`, ...pins })
+  })
+  return create(ConfigurationSchema, { members })
+}
+
+function nowOf(
+  text: string,
+  { out = [], lag = {}, admitted = [], departed }: Changes = {},
+): MembersNow {
+  const record = membersOf(text)
+  record.departed = departed ?? []
+  return {
+    record,
+    leaderId: 'c1',
+    inContact: new Set(record.members.flatMap(({ id }) => (out.includes(id) ? [] : [id]))),
+    lagEntries: (id) => (lag[id] === undefined ? 0 : lag[id]),
+    admittedKeySha256: (id) => (admitted.includes(id) ? keyOf(id) : null),
+  }
+}
+
+/** `remove c3`, `remove c3 compromised`, `replace c3 c4`. */
+function changeOf(text: string): MembershipChange {
+  const [verb, first = '', second = ''] = text.split(' ')
+  if (verb === 'replace') return { verb, oldId: first, newId: second }
+  if (verb === 'remove') return { verb, id: first, isCompromised: second === 'compromised' }
+  return { verb: verb === 'demote' ? 'demote' : 'promote', id: first }
+}
+
+function namesOf(record: Configuration): string {
+  return record.members
+    .map(({ id, voter, promote }) => `${voter ? id.toUpperCase() : id}${promote ? '+' : ''}`)
+    .join(' ')
+}
+
+describe('A plan', () => {
+  const plans: [string, string, string, number, number, string | null][] = [
+    ['C1 C2 c3', 'promote c3', 'C1 C2 C3', 0, 1, null],
+    ['C1 C2 C3', 'demote c3', 'C1 C2 c3', 1, 0, 'demote c3 and tolerate 0 failures'],
+    ['C1 C2 C3', 'remove c3', 'C1 C2', 1, 0, 'remove c3 and tolerate 0 failures'],
+    ['C1 C2 C3 C4', 'remove c4', 'C1 C2 C3', 1, 1, null],
+    ['C1 C2 C3 C4 C5', 'remove c1', 'C2 C3 C4 C5', 2, 1, 'remove c1 and tolerate 1 failure'],
+    ['C1 C2', 'remove c2', 'C1', 0, 0, null],
+    ['C1 C2 C3 c4', 'remove c4', 'C1 C2 C3', 1, 1, null],
+    ['C1 C2 C3 c4', 'replace c3 c4', 'C1 C2 C4', 1, 1, null],
+    ['C1 c2+', 'demote c2', 'C1 c2', 0, 0, null],
+    ['C1 c2+', 'promote c2', 'C1 C2', 0, 0, null],
+  ]
+  test.each(plans)('of %s, %s: %s', (members, change, after, before, then, confirmation) => {
+    const planned = planChange(nowOf(members), changeOf(change))
+    if (!planned.ok) throw new Error(planned.because)
+    expect(namesOf(planned.target)).toBe(after)
+    expect(isWellFormedTarget(planned.target)).toBe(true)
+    expect(planned.plan).toMatchObject({
+      isNeeded: true,
+      toleranceBefore: before,
+      toleranceAfter: then,
+      confirmation,
+    })
+  })
+
+  const alreadySo: [string, string][] = [
+    ['C1 C2', 'promote c2'],
+    ['C1 c2', 'demote c2'],
+    ['C1 C2', 'remove c3'],
+    ['C1 C2', 'remove c3 compromised'],
+    ['C1 C4', 'replace c3 c4'],
+  ]
+  test.each(alreadySo)('of %s, %s: it is so already, and nothing is asked', (members, change) => {
+    const now = nowOf(members, { out: ['c2', 'c4'] })
+    const planned = planChange(now, changeOf(change))
+    expect(planned).toMatchObject({ ok: true, plan: { isNeeded: false, confirmation: null } })
+  })
+
+  const refusals: [string, string, Changes, string][] = [
+    ['C1 C2', 'promote c9', {}, 'c9 is no member of this cluster: see flotilla cluster list'],
+    ['C1 C2', 'demote c9', {}, 'c9 is no member'],
+    ['C1 c2', 'remove c1', {}, 'c1 is the last voter: promote another controller first'],
+    ['C1 c2', 'demote c1', {}, 'c1 is the last voter'],
+    ['C1 c2', 'promote c2', { out: ['c2'] }, 'c2 is out of contact with the leader c1'],
+    ['C1 c2', 'promote c2', { lag: { c2: 5000 } }, 'c2 lacks 5000 entries of the log: wait'],
+    ['C1 c2+', 'promote c2', { lag: { c2: 5000 } }, 'it becomes a voter by itself'],
+    ['C1 c2', 'promote c2', { lag: { c2: null } }, 'c2 has not begun to receive the log'],
+    ['C1 C2 C3', 'remove c2', { out: ['c3'] }, '2 must answer and c3 does not'],
+    ['C1 C2 C3 c4', 'replace c3 c4', { out: ['c4'] }, 'c4 is out of contact'],
+    ['C1 C2 C3', 'replace c2 c3', {}, 'c3 votes already: remove c2 instead'],
+    ['C1 c2 c3', 'replace c2 c3', {}, 'c2 does not vote: promote c3 and remove c2'],
+    ['C1 c2', 'replace c2 c2', {}, 'c2 cannot take its own place'],
+    ['C1 C2', 'replace c1 c9', {}, 'c9 is no member'],
+  ]
+  test.each(refusals)('of %s, %s is refused (%o): %s', (members, change, changes, because) => {
+    const planned = planChange(nowOf(members, changes), changeOf(change))
+    expect(planned).toMatchObject({
+      ok: false,
+      because: expect.stringContaining(because) as string,
+    })
+  })
+
+  test('of removing a dead voter is possible while the rest has its majority', () => {
+    const planned = planChange(nowOf('C1 C2 C3', { out: ['c3'] }), changeOf('remove c3'))
+    expect(planned).toMatchObject({ ok: true, plan: { isNeeded: true } })
+  })
+
+  test('warns of an even number, of a leader that goes, and of who is out of contact', () => {
+    const warningsOf = (members: string, change: string, changes: Changes = {}): string => {
+      const planned = planChange(nowOf(members, changes), changeOf(change))
+      return planned.ok ? planned.plan.warnings.join('; ') : planned.because
+    }
+    expect(warningsOf('C1 C2 C3', 'remove c3')).toContain('an odd number is better')
+    expect(warningsOf('C1 C2 C3 C4', 'remove c1')).toContain('c1 leads: it hands leadership over')
+    expect(warningsOf('C1 C2 C3 C4', 'remove c4', { out: ['c3'] })).toContain(
+      'c3 is out of contact: until that is mended, losing one more voter stops writes',
+    )
+    expect(warningsOf('C1 C2', 'remove c3')).toContain('there is nothing to remove')
+    expect(warningsOf('C1 C2 C3 C4', 'remove c4')).toBe('')
+  })
+
+  test('of a removal mentions who has departed, once, and worse when it is called compromised later', () => {
+    const first = planChange(nowOf('C1 C2 C3'), changeOf('remove c3'))
+    if (!first.ok) throw new Error(first.because)
+    expect(first.target.departed).toMatchObject([{ id: 'c3', compromised: false }])
+    const { departed } = first.target
+    const again = planChange(nowOf('C1 C2', { departed, admitted: ['c3'] }), changeOf('remove c3'))
+    expect(again).toMatchObject({ ok: true, plan: { isNeeded: false } })
+    const worse = planChange(nowOf('C1 C2', { departed }), changeOf('remove c3 compromised'))
+    if (!worse.ok) throw new Error(worse.because)
+    expect(worse.plan.isNeeded).toBe(true)
+    expect(worse.target.departed).toMatchObject([{ id: 'c3', compromised: true }])
+  })
+
+  test('of removing who was admitted and never came takes its admission back', () => {
+    const planned = planChange(nowOf('C1 C2', { admitted: ['c3'] }), changeOf('remove c3'))
+    if (!planned.ok) throw new Error(planned.because)
+    expect(planned.target.departed).toMatchObject([{ id: 'c3' }])
+    expect(planned.plan.warnings).toEqual([
+      'c3 was admitted and never came: its admission is taken back',
+    ])
+  })
+})
+
+describe('Entering', () => {
+  const request = (id: string, changes: Partial<EntryRequest> = {}): EntryRequest => ({
+    clusterId: 'k1',
+    storeId: storeOf(id),
+    address: `${id}.new:1`,
+    version: 'v1',
+    featureLevel: 1,
+    startedAtMs: 5,
+    ...changes,
+  })
+  const context = (text: string, changes: Partial<EntryContext> = {}): EntryContext => ({
+    record: membersOf(text),
+    configurationIndex: 12,
+    clusterId: 'k1',
+    admitted: null,
+    liveStartedAtMs: null,
+    ...changes,
+  })
+  const caller = (id: string, key = id) => ({ id, publicKeySha256: keyOf(key) })
+  const otherStore = new Uint8Array(16).fill(9)
+
+  test('is nothing to do for a member by its key and store, connected or not', () => {
+    const judge = (live: number | null) =>
+      judgeEntry(caller('c2'), request('c2'), context('C1 C2', { liveStartedAtMs: live }))
+    expect(judge(null)).toEqual({ verdict: 'member' })
+    expect(judge(5)).toEqual({ verdict: 'member' })
+    expect(judge(4)).toMatchObject({ verdict: 'refused', reason: 'store-in-use' })
+  })
+
+  test('makes who is admitted a learner, to be promoted when it is to vote', () => {
+    for (const isVoter of [true, false]) {
+      const admitted = { keySha256: keyOf('c3'), isVoter }
+      const verdict = judgeEntry(caller('c3'), request('c3'), context('C1 C2', { admitted }))
+      if (verdict.verdict !== 'added') throw new Error(verdict.verdict)
+      expect(namesOf(verdict.target)).toBe(isVoter ? 'C1 C2 c3+' : 'C1 C2 c3')
+      expect(verdict.target.members[2]).toMatchObject({ address: 'c3.new:1', returning: false })
+    }
+  })
+
+  test('gives a voter with another disk its place as a learner that is waited for', () => {
+    const again = request('c2', { storeId: otherStore })
+    const verdict = judgeEntry(caller('c2'), again, context('C1 C2'))
+    if (verdict.verdict !== 'returning') throw new Error(verdict.verdict)
+    expect(namesOf(verdict.target)).toBe('C1 c2+')
+    const [, member] = verdict.target.members
+    expect(member).toMatchObject({ storeId: otherStore, returning: true, address: 'c2.new:1' })
+    const learner = judgeEntry(caller('c2'), again, context('C1 c2'))
+    if (learner.verdict !== 'returning') throw new Error(learner.verdict)
+    expect(learner.target.members[1]).toMatchObject({ promote: false, returning: false })
+  })
+
+  test('beside the member that runs is refused, whatever disk it has', () => {
+    const again = request('c2', { storeId: otherStore })
+    expect(judgeEntry(caller('c2'), again, context('C1 C2', { liveStartedAtMs: 5 }))).toMatchObject(
+      { verdict: 'refused', reason: 'store-in-use' },
+    )
+  })
+
+  const departure = create(DepartureSchema, { id: 'c3', publicKeySha256: keyOf('c3') })
+  const departed = { ...membersOf('C1 C2'), departed: [departure] }
+  const refusals: [string, string, string, Partial<EntryContext>][] = [
+    ['not-admitted', 'c3', 'c3', {}],
+    ['other-key', 'c2', 'c9', {}],
+    ['other-key', 'c3', 'c9', { admitted: { keySha256: keyOf('c3'), isVoter: true } }],
+    ['removed', 'c3', 'c3', { record: departed }],
+    [
+      'removed',
+      'c3',
+      'c3',
+      { record: departed, admitted: { keySha256: keyOf('c3'), isVoter: true } },
+    ],
+    ['other-cluster', 'c2', 'c2', { clusterId: 'k2' }],
+    [
+      'full',
+      'c3',
+      'c3',
+      {
+        admitted: { keySha256: keyOf('c3'), isVoter: true },
+        record: membersOf(Array.from({ length: 32 }, (_, at) => `cx${at}`).join(' ')),
+      },
+    ],
+  ]
+  test.each(refusals)(
+    'is refused as %s for %s with the key of %s (%#)',
+    (reason, id, key, changes) => {
+      const verdict = judgeEntry(caller(id, key), request(id), context('C1 C2', changes))
+      expect(verdict).toMatchObject({ verdict: 'refused', reason })
+    },
+  )
+
+  test('of a controller that is no member is refused with the configuration that says so', () => {
+    const verdict = judgeEntry(caller('c3'), request('c3'), context('C1 C2'))
+    expect(verdict).toMatchObject({
+      because: expect.stringContaining('configuration 12') as string,
+    })
+  })
+})
+
+describe('The next duty', () => {
+  const viewOf = (text: string, changes: Partial<StewardView> & Changes = {}): StewardView => ({
+    ...nowOf(text, changes),
+    reachedBy: () => new Set(['c1', 'c2', 'c3', 'c4', 'c5']),
+    silentMs: () => 0,
+    hasSecretsToShare: false,
+    ...changes,
+  })
+
+  test('is none when all is well', () => {
+    expect(nextDuty(viewOf('C1 C2 C3 c4'), 1000)).toBeNull()
+  })
+
+  test('is to promote all at once who are ready, and reached from a majority', () => {
+    expect(nextDuty(viewOf('C1 C2 C3 c4+ c5+'), 1000)).toEqual({
+      type: 'promote',
+      ids: ['c4', 'c5'],
+    })
+    const lag = { c4: 1001 }
+    expect(nextDuty(viewOf('C1 C2 C3 c4+ c5+', { lag }), 1000)).toEqual({
+      type: 'promote',
+      ids: ['c5'],
+    })
+    expect(nextDuty(viewOf('C1 C2 C3 c4+', { out: ['c4'] }), 1000)).toBeNull()
+    const reachedBy = (...ids: string[]) => ({ reachedBy: () => new Set(ids) })
+    expect(nextDuty(viewOf('C1 C2 C3 c4+', reachedBy()), 1000)).toBeNull()
+    expect(nextDuty(viewOf('C1 C2 C3 c4+', reachedBy('c4', 'c9')), 1000)).toBeNull()
+    expect(nextDuty(viewOf('C1 C2 C3 c4+', reachedBy('c3')), 1000)?.type).toBe('promote')
+    expect(nextDuty(viewOf('C1 C2 c3+', reachedBy()), 1000)).toBeNull()
+    expect(nextDuty(viewOf('C1 c2+', reachedBy()), 1000)?.type).toBe('promote')
+  })
+
+  test('is to settle a removal before anything else, and to share secrets', () => {
+    const departed = [create(DepartureSchema, { id: 'c5', publicKeySha256: keyOf('c5') })]
+    const view = viewOf('C1 C2 c3+', { departed, hasSecretsToShare: true })
+    expect(nextDuty(view, 1000)).toMatchObject({ type: 'settle', departure: { id: 'c5' } })
+    expect(nextDuty(viewOf('C1 C2', { hasSecretsToShare: true }), 1000)).toEqual({ type: 'share' })
+  })
+
+  test('is to drop who was to vote and never came, never one that is waited for', () => {
+    const late = { out: ['c2'], silentMs: () => 1000 }
+    expect(nextDuty(viewOf('C1 c2+', late), 1000)).toEqual({ type: 'drop', id: 'c2' })
+    expect(nextDuty(viewOf('C1 c2+', { ...late, silentMs: () => 999 }), 1000)).toBeNull()
+    expect(nextDuty(viewOf('C1 c2', late), 1000)).toBeNull()
+    expect(nextDuty(viewOf('C1 C2', late), 1000)).toBeNull()
+    const waitedFor = viewOf('C1 c2+', late)
+    for (const member of waitedFor.record.members) member.returning = true
+    expect(nextDuty(waitedFor, 1000)).toBeNull()
+  })
+})

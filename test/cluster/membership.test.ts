@@ -1,0 +1,240 @@
+import { afterEach, expect, test } from 'vitest'
+
+import { command } from './cluster-fixture.ts'
+import { until } from './mesh-fixture.ts'
+import { ManagedCluster } from './membership-fixture.ts'
+
+// Members come and go over real gRPC and TLS, asked for through any controller.
+
+const clusters: ManagedCluster[] = []
+
+async function form(size: number, joinTimeoutMs?: number): Promise<ManagedCluster> {
+  const managed = await ManagedCluster.form(size, joinTimeoutMs)
+  clusters.push(managed)
+  return managed
+}
+
+async function joinAll(managed: ManagedCluster, ...ids: readonly string[]): Promise<void> {
+  for (const id of ids) await managed.admit(id)
+  await Promise.all(ids.map(async (id) => await managed.join(id)))
+}
+
+const remove = (id: string) => ({ verb: 'remove', id, isCompromised: false }) as const
+
+afterEach(async () => {
+  await Promise.all(clusters.splice(0).map(async (managed) => await managed.stop()))
+})
+
+test('one controller becomes three, five, and three again, and takes writes all along', async () => {
+  const managed = await form(1)
+  await joinAll(managed, 'n2', 'n3')
+  await managed.untilVoters('n1', 'n2', 'n3')
+  await joinAll(managed, 'n4', 'n5')
+  await managed.untilVoters('n1', 'n2', 'n3', 'n4', 'n5')
+  const { gateway } = managed.cluster.node('n5')
+  expect(await gateway.propose(command('five'))).toMatchObject({ outcome: { ok: true } })
+
+  const control = managed.control('n2')
+  const confirmation = 'remove n5 and tolerate 1 failure'
+  await expect(control.change(remove('n5'), null)).rejects.toMatchObject({
+    code: 'TOLERANCE_REFUSED',
+    detail: expect.stringContaining(confirmation) as string,
+  })
+  expect(await control.change(remove('n5'), confirmation)).toMatchObject({ isNeeded: true })
+  expect(await control.change(remove('n4'), null)).toMatchObject({
+    votersAfter: ['n1', 'n2', 'n3'],
+    confirmation: null,
+  })
+  expect(await managed.voters()).toEqual(['n1', 'n2', 'n3'])
+  await until('both removals are settled', () => managed.settled.length === 2)
+  expect([managed.isAdmitted('n4'), managed.isAdmitted('n5')]).toEqual([false, false])
+  const first = managed.cluster.node('n1').gateway
+  await until(
+    'nothing is left to settle',
+    () => first.configuration().record.departed.length === 0 && first.configuration().isCommitted,
+  )
+  expect(await first.propose(command('three'))).toMatchObject({ outcome: { ok: true } })
+}, 60_000)
+
+test('a leader that is removed hands over first, and the request is answered where it was asked', async () => {
+  const managed = await form(3)
+  const leader = await managed.cluster.leader()
+  const confirmation = `remove ${leader.id} and tolerate 0 failures`
+  const rest = managed.cluster.ids.filter((id) => id !== leader.id)
+  const change = managed.control(leader.id).change(remove(leader.id), confirmation)
+  await until('the others are without it', () =>
+    rest.every((id) => {
+      const { record } = managed.cluster.node(id).gateway.configuration()
+      return record.outgoingVoters.length === 0 && record.members.length === 2
+    }),
+  )
+  managed.management(leader.id).onSelfRemoved()
+  expect(await change).toMatchObject({ votersAfter: rest })
+  await until('one of them leads', () =>
+    rest.some((id) => managed.cluster.node(id).gateway.status().role === 'leader'),
+  )
+  const asked = managed.control(rest[0] ?? '')
+  expect(await asked.change(remove(leader.id), null)).toMatchObject({ isNeeded: false })
+  await until('the removal is settled', () => managed.settled.length === 1)
+  expect(managed.settled).toMatchObject([{ id: leader.id, isCompromised: false }])
+}, 60_000)
+
+test('a dead voter is replaced by one joint change, and each request may be repeated', async () => {
+  const managed = await form(3)
+  await managed.admit('n4', false)
+  await managed.join('n4')
+  const leader = await managed.cluster.leader()
+  const [dead, other] = managed.cluster.ids.filter((id) => id !== leader.id)
+  if (dead === undefined || other === undefined) throw new Error('three were formed')
+  await managed.kill(dead)
+  const replace = { verb: 'replace', oldId: dead, newId: 'n4' } as const
+  const control = managed.control(other)
+  await until('n4 is listed', () =>
+    leader.gateway.configuration().record.members.some(({ id }) => id === 'n4'),
+  )
+  const deadline = performance.now() + 10_000
+  for (;;) {
+    try {
+      expect(await control.change(replace, null)).toMatchObject({ isNeeded: true })
+      break
+    } catch (error) {
+      if (performance.now() > deadline) throw error
+    }
+  }
+  expect(await managed.voters()).toEqual([leader.id, other, 'n4'].sort())
+  expect(await control.change(replace, null)).toMatchObject({ isNeeded: false })
+  const promote = { verb: 'promote', id: 'n4' } as const
+  expect(await control.change(promote, null)).toMatchObject({ isNeeded: false })
+  const demote = { verb: 'demote', id: 'n4' } as const
+  const confirmation = 'demote n4 and tolerate 0 failures'
+  expect(await control.change(demote, confirmation)).toMatchObject({ isNeeded: true })
+  expect(await control.change(demote, null)).toMatchObject({ isNeeded: false })
+  expect(await control.change(promote, null)).toMatchObject({ isNeeded: true })
+  expect(await control.change(remove(dead), null)).toMatchObject({ isNeeded: false })
+}, 60_000)
+
+test('two operators at once: both find what they asked for, or are told what is under way', async () => {
+  const managed = await form(3)
+  await joinAll(managed, 'n4', 'n5')
+  await managed.untilVoters('n1', 'n2', 'n3', 'n4', 'n5')
+  const confirmation = 'remove n5 and tolerate 1 failure'
+  const asked = await Promise.allSettled([
+    managed.control('n1').change(remove('n5'), confirmation),
+    managed.control('n2').change(remove('n5'), confirmation),
+    managed.control('n3').change(remove('n4'), 'remove n4 and tolerate 1 failure'),
+  ])
+  for (const result of asked) {
+    if (result.status === 'rejected') {
+      expect(result.reason).toMatchObject({
+        code: expect.stringMatching(/MEMBERSHIP_BUSY/) as string,
+      })
+    }
+  }
+  expect(asked[0].status === 'fulfilled' || asked[2].status === 'fulfilled').toBe(true)
+  expect((await managed.voters()).slice(0, 3)).toEqual(['n1', 'n2', 'n3'])
+}, 60_000)
+
+test('leadership moves to the voter named, asked of any controller, and a learner is refused', async () => {
+  const managed = await form(3)
+  await managed.admit('n4', false)
+  await managed.join('n4')
+  const leader = await managed.cluster.leader()
+  const [first, second] = managed.cluster.ids.filter((id) => id !== leader.id)
+  if (first === undefined || second === undefined) throw new Error('three were formed')
+  const control = managed.control(first)
+  expect(await control.transferLeadership(second)).toBe(second)
+  expect(managed.cluster.node(first).gateway.leaderId()).toBe(second)
+  expect(await control.transferLeadership(second)).toBe(second)
+  expect(await control.transferLeadership(null)).not.toBe(second)
+  await expect(control.transferLeadership('n9')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  await until('n4 is listed', () =>
+    managed.cluster
+      .node(first)
+      .gateway.configuration()
+      .record.members.some(({ id }) => id === 'n4'),
+  )
+  await expect(control.transferLeadership('n4')).rejects.toMatchObject({
+    code: 'TRANSFER_LEADERSHIP_ERROR',
+  })
+}, 60_000)
+
+test('a change outlives the leader that began it', async () => {
+  const managed = await form(3)
+  await joinAll(managed, 'n4', 'n5')
+  await managed.untilVoters('n1', 'n2', 'n3', 'n4', 'n5')
+  const leader = await managed.cluster.leader()
+  const rest = ['n1', 'n2', 'n3', 'n4', 'n5'].filter((id) => id !== leader.id)
+  const [asked, leaving] = rest
+  if (asked === undefined || leaving === undefined) throw new Error('five vote')
+  const confirmation = `remove ${leaving} and tolerate 1 failure`
+  const change = managed.control(asked).change(remove(leaving), confirmation)
+  await until(
+    'the change is under way',
+    () => leader.gateway.configuration().record.departed.length > 0,
+  )
+  await managed.kill(leader.id)
+  await change
+  expect(await managed.voters()).not.toContain(leaving)
+  await until('the next leader settles it', () =>
+    managed.settled.some(({ id, by }) => id === leaving && by !== leader.id),
+  )
+}, 60_000)
+
+test('a member whose disk is lost comes back by itself, as a learner and then a voter', async () => {
+  const managed = await form(3)
+  const leader = await managed.cluster.leader()
+  const lost = managed.cluster.ids.find((id) => id !== leader.id)
+  if (lost === undefined) throw new Error('three were formed')
+  await leader.gateway.propose(command('before'))
+  await managed.kill(lost)
+  await until('it is out of contact', () =>
+    leader.gateway.peerStatuses().some(({ id, isConnected }) => id === lost && !isConnected),
+  )
+  const storeId = new Uint8Array(16).fill(7)
+  const node = await managed.comeBack(lost, storeId)
+  const record = () =>
+    leader.gateway.configuration().record.members.find((member) => member.id === lost)
+  await until('it votes with the new disk', () => {
+    const member = record()
+    return member?.voter === true && Buffer.compare(member.storeId, storeId) === 0
+  })
+  await until('it has what it had', () => node.effects.includes('before'))
+  expect(record()).toMatchObject({ voter: true, promote: false, returning: false })
+}, 60_000)
+
+test('nobody comes in without an admission, by another key, or beside the one that runs', async () => {
+  const managed = await form(3)
+  const addresses = managed.cluster.ids.map((id) => managed.cluster.node(id).address)
+  const configuration = await managed.configuration()
+  const stranger = await managed.cluster.startJoiner('n9', { configuration })
+  expect(await managed.enter(stranger, addresses)).toMatchObject({
+    outcome: 'refused',
+    reason: 'not-admitted',
+    because: expect.stringContaining('flotilla cluster invite') as string,
+  })
+  const follower = managed.cluster.node('n2')
+  const copy = { ...follower, startedAtMs: follower.startedAtMs - 1 }
+  expect(await managed.enter(copy, addresses.slice(0, 1))).toMatchObject({
+    outcome: 'refused',
+    reason: 'store-in-use',
+  })
+  await expect(managed.enter(stranger, ['127.0.0.1:1'])).rejects.toMatchObject({
+    code: 'PEER_UNREACHABLE',
+    detail: expect.stringContaining('127.0.0.1:1') as string,
+  })
+}, 60_000)
+
+test('a learner that was to vote and never came is dropped, with its admission', async () => {
+  const managed = await form(1, 500)
+  await managed.admit('n2')
+  const node = await managed.cluster.startJoiner('n2', {
+    configuration: await managed.configuration(),
+  })
+  await node.kill()
+  const answer = await managed.enter(node, [managed.cluster.node('n1').address])
+  expect(answer.outcome).toBe('added')
+  await until('it is dropped', () => managed.settled.some(({ id }) => id === 'n2'))
+  expect(await managed.enter(node, [managed.cluster.node('n1').address])).toMatchObject({
+    outcome: 'refused',
+  })
+}, 60_000)

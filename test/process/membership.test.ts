@@ -1,0 +1,101 @@
+import { rmSync } from 'node:fs'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { until } from './support/client.ts'
+import { expectMembers, Fleet } from './support/fleet.ts'
+import { Load } from './support/load.ts'
+
+// Goal: a cluster grows from one controller to five and shrinks to three by the command line alone, and clients that
+// write all the while lose nothing and see no failure. Method: 32 writers over every controller that is there.
+
+let fleet: Fleet
+beforeAll(async () => {
+  fleet = await Fleet.create(5)
+  await fleet.init()
+})
+afterAll(async () => {
+  await fleet[Symbol.asyncDispose]()
+})
+
+interface Listed {
+  readonly id: string
+  readonly voter: boolean
+  readonly leader: boolean
+}
+
+async function voters(k: number): Promise<string[]> {
+  const members = JSON.parse(await fleet.cluster(k, 'list', '--json')) as readonly Listed[]
+  return members.flatMap(({ id, voter }) => (voter ? id : [])).sort()
+}
+
+test('1 → 3 → 5 → 3 under writing clients', async () => {
+  const load = new Load([await fleet.loggedIn(1)])
+  await load.more(100)
+  for (const k of [2, 3, 4, 5]) {
+    await fleet.join(k, k - 1)
+    load.clients.push(await fleet.loggedIn(k))
+    await load.more(100)
+  }
+  expect(await voters(5)).toEqual(['ctrl1', 'ctrl2', 'ctrl3', 'ctrl4', 'ctrl5'])
+  await expectMembers(fleet, [1, 2, 3, 4, 5])
+
+  // One that follows, then the one that leads. Clients of either go elsewhere, as they would behind a list of addresses.
+  const leader = await fleet.leader(2)
+  const follower = [2, 3, 4, 5].find((k) => k !== leader) ?? 2
+  for (const k of [follower, leader]) {
+    const other = [1, 2, 3, 4, 5].find((one) => one !== follower && one !== leader) ?? 1
+    await fleet.change(other, 'remove', `ctrl${k}`)
+    expect(await fleet.ended(k)).toBe(0)
+    expect(fleet.log(k)).toContain(`ctrl${k} was removed from the cluster`)
+    await load.more(100)
+  }
+  const left = [1, 2, 3, 4, 5].filter((k) => k !== follower && k !== leader)
+  await load.end()
+  await expectMembers(fleet, left)
+  for (const k of left) {
+    const reader = await fleet.loggedIn(k)
+    await until(`ctrl${k} holds every write`, async () => {
+      await load.expectAll(reader)
+      return true
+    })
+  }
+})
+
+test('a learner serves and does not vote, and takes the place of a voter in one step', async () => {
+  const members = JSON.parse(
+    await fleet.cluster(1, 'list', '--json').catch(async () => fleet.cluster(2, 'list', '--json')),
+  ) as readonly Listed[]
+  const ids = members.map(({ id }) => Number(id.slice('ctrl'.length)))
+  const [first = 1, second = 2] = ids
+  const free = [1, 2, 3, 4, 5].find((k) => !ids.includes(k)) ?? 5
+  rmSync(fleet.folder(free), { recursive: true, force: true })
+  await fleet.join(free, first, '--learner')
+  expect(await voters(first)).not.toContain(`ctrl${free}`)
+  const reader = await fleet.loggedIn(free)
+  expect((await reader.request('GET', '/edge/client/v1/current-identity')).status).toBe(200)
+
+  await fleet.stop(second, 'SIGKILL')
+  const told = await fleet.change(first, 'replace', `ctrl${second}`, `ctrl${free}`)
+  expect(told).toContain(`ctrl${free} votes in place of ctrl${second}`)
+  const now = await voters(first)
+  expect(now).toContain(`ctrl${free}`)
+  expect(now).not.toContain(`ctrl${second}`)
+})
+
+test('a ticket lets one controller in, and no other', async () => {
+  const [asked = 1] = [1, 2, 3, 4, 5].filter((k) => fleet.isRunning(k))
+  const ids = (JSON.parse(await fleet.cluster(asked, 'list', '--json')) as readonly Listed[]).map(
+    ({ id }) => Number(id.slice('ctrl'.length)),
+  )
+  const [first = 4, second = 5] = [1, 2, 3, 4, 5].filter((k) => !ids.includes(k))
+  for (const k of [first, second]) {
+    await fleet.stop(k, 'SIGKILL')
+    rmSync(fleet.folder(k), { recursive: true, force: true })
+  }
+  const ticket = await fleet.invite(asked, '--learner')
+  fleet.beginJoin(first, ticket)
+  await until('the first has joined', () => Promise.resolve(/^joined\b/m.test(fleet.log(first))))
+  fleet.beginJoin(second, ticket)
+  expect(await fleet.ended(second)).toBe(1)
+  expect(fleet.log(second)).toMatch(/flotilla: .*ticket/)
+  expect(fleet.log(second)).not.toContain('    at ')
+})

@@ -1,0 +1,25 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { formCluster } from '../../src/cli/form.ts'
+import { finishForming, plannedConfigOf } from '../../src/cli/quickstart-form.ts'
+import { planQuickstart } from '../../src/cli/quickstart-plan.ts'
+import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
+import { freePortBlock } from './ports.ts'
+
+/** The folder of a quickstart cluster in `folder`, all its controllers formed at once and none of them started. */
+export async function layOut(folder: string, nodes: number): Promise<QuickstartPlan> {
+  const plan = planQuickstart(join(folder, 'net'), nodes, await freePortBlock(nodes))
+  mkdirSync(plan.dir, { mode: 0o700 })
+  const forming = { nodes, port: plan.port, trustDomain: 'laid.out.internal', password: 'laid out' }
+  const [first, ...rest] = plan.controllers.map((one) => plannedConfigOf(one, forming))
+  if (first === undefined) throw new Error('no controllers')
+  await formCluster({
+    controllers: [first, ...rest],
+    adminName: 'admin',
+    password: forming.password,
+    nowMs: Date.now(),
+  })
+  finishForming(plan, forming)
+  return plan
+}
