@@ -296,9 +296,13 @@ export class Controller {
       generation,
       clock: systemClock,
       log,
-      afterRemoval: () => Promise.resolve(),
-      hasSecretsToShare: () => false,
-      shareSecrets: () => Promise.resolve(),
+      secrets: {
+        afterRemoval: () => Promise.resolve(),
+        isRotationDue: () => false,
+        rotateIfDue: () => Promise.resolve(),
+        membersLackingSecrets: () => [],
+        shareMissing: () => Promise.resolve(false),
+      },
     })
     const entrance = new Entrance({
       consensus,
@@ -306,6 +310,7 @@ export class Controller {
       seeds: () => [],
       enter: (addresses) => this.#enter(addresses, clusterId, storeId),
       onAnswer: () => undefined,
+      clock: systemClock,
       log,
     })
     management.start()

@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Log } from '../log.ts'
@@ -14,9 +15,12 @@ export interface EntranceParts {
   readonly enter: (addresses: readonly string[]) => Promise<EntryAnswer>
   /** Told of each answer, the refusals too: what follows from one is for the caller to say. */
   readonly onAnswer: (answer: EntryAnswer) => void
+  readonly clock: Clock
   readonly log: Pick<Log, 'info' | 'warn'>
 }
 
+const TURN_MS = 200
+/** Between two requests. */
 const INTERVAL_MS = 2_000
 const ADDRESSES_MAX = 32
 
@@ -25,6 +29,7 @@ export class Entrance {
   readonly #parts: EntranceParts
   #timer: NodeJS.Timeout | null = null
   #isAsking = false
+  #askAgainMs = 0
   #lastSaid = ''
 
   constructor(parts: EntranceParts) {
@@ -32,7 +37,7 @@ export class Entrance {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => void this.#turn(), INTERVAL_MS)
+    this.#timer ??= setInterval(() => void this.#turn(), TURN_MS)
     void this.#turn()
   }
 
@@ -51,8 +56,11 @@ export class Entrance {
   async #turn(): Promise<void> {
     // Until the host has spoken it is not known who the members are.
     const isKnown = this.#parts.consensus.configuration().record.members.length > 0
-    if (this.#timer === null || this.#isAsking || !isKnown || this.isListed) return
+    const nowMs = this.#parts.clock.monotonicMs()
+    const isEarly = this.#isAsking || nowMs < this.#askAgainMs
+    if (this.#timer === null || isEarly || !isKnown || this.isListed) return
     this.#isAsking = true
+    this.#askAgainMs = nowMs + INTERVAL_MS
     try {
       const answer = await this.#parts.enter(this.#addresses())
       if (this.#timer === null) return
