@@ -14,7 +14,13 @@ import { Entrance } from '../cluster/membership/entrance.ts'
 import type { EntryAnswer } from '../cluster/membership/entry.ts'
 import { manageMembers } from '../cluster/membership/manage.ts'
 import type { MemberManagement } from '../cluster/membership/manage.ts'
-import { afterRemoval, membersLackingSecrets, shareMissing } from '../cluster/secret-rotation.ts'
+import {
+  afterRemoval,
+  isRotationDue,
+  membersLackingSecrets,
+  rotateIfDue,
+  shareMissing,
+} from '../cluster/secret-rotation.ts'
 import { SecretKeeper } from '../cluster/secret-keeper.ts'
 import { sharedOptionsSha256 } from '../config/fingerprint.ts'
 import type { ControllerConfig } from '../config/options.ts'
@@ -397,10 +403,12 @@ export class Controller {
       generation,
       clock: systemClock,
       log,
-      afterRemoval: ({ id, isCompromised }) => afterRemoval(rotation, id, { isCompromised }),
-      hasSecretsToShare: () => membersLackingSecrets(machine).length > 0,
-      shareSecrets: async () => {
-        await shareMissing(rotation)
+      secrets: {
+        afterRemoval: (id, removal) => afterRemoval(rotation, id, removal),
+        isRotationDue: () => isRotationDue(machine),
+        rotateIfDue: (reason) => rotateIfDue(rotation, reason),
+        membersLackingSecrets: () => membersLackingSecrets(machine),
+        shareMissing: () => shareMissing(rotation),
       },
     })
     const entrance = new Entrance({
@@ -409,6 +417,7 @@ export class Controller {
       seeds: () => config.cluster.seeds,
       enter: (addresses) => this.#enter(addresses, clusterId, storeId),
       onAnswer: (answer) => this.#meet(fateOfAnswer(answer)),
+      clock: systemClock,
       log,
     })
     this.#management = management
