@@ -3,10 +3,13 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { defaultLimits } from '../src/api/limits.ts'
+import { admissionLimits } from '../src/cluster/admission.ts'
 import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/mesh-service.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
+import { joiningLimits } from '../src/fsm/commands/cluster.ts'
+import { secretLimits } from '../src/fsm/commands/secret.ts'
 import { apiSessionsMax } from '../src/fsm/commands/session.ts'
 import { requestAheadMsMax, requestsMax, requestWindowMs } from '../src/fsm/dedupe.ts'
 import { pageLimits } from '../src/fsm/query/list.ts'
@@ -27,12 +30,15 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/query/scanner.ts': queryLimits,
   'src/fsm/dedupe.ts': { requestWindowMs, requestAheadMsMax, requestsMax },
   'src/fsm/commands/session.ts': { apiSessionsMax },
+  'src/fsm/commands/cluster.ts': joiningLimits,
+  'src/fsm/commands/secret.ts': secretLimits,
   'src/fsm/write-behind.ts': writeBehindDefaults,
   'src/cluster/gateway.ts': {
     ...gateway,
     retainEntries: retention.entries,
     retainBytes: retention.bytes,
   },
+  'src/cluster/admission.ts': admissionLimits,
   'src/cluster/handshake.ts': HELLO_LIMITS,
   'src/cluster/mesh-service.ts': { FRAME_BYTES_MAX },
   'src/cluster/snapshot-sender.ts': defaultSnapshotSenderOptions,
