@@ -3,11 +3,16 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { defaultLimits } from '../src/api/limits.ts'
+import { admissionLimits } from '../src/cluster/admission.ts'
 import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/mesh-service.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
+import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
+import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
+import { joiningLimits } from '../src/fsm/commands/cluster.ts'
+import { secretLimits } from '../src/fsm/commands/secret.ts'
 import { apiSessionsMax } from '../src/fsm/commands/session.ts'
 import { requestAheadMsMax, requestsMax, requestWindowMs } from '../src/fsm/dedupe.ts'
 import { pageLimits } from '../src/fsm/query/list.ts'
@@ -28,12 +33,17 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/query/scanner.ts': queryLimits,
   'src/fsm/dedupe.ts': { requestWindowMs, requestAheadMsMax, requestsMax },
   'src/fsm/commands/session.ts': { apiSessionsMax },
+  'src/fsm/commands/identity.ts': { disableMinutesMax },
+  'src/fsm/commands/service-configs.ts': { serviceConfigsPerIdentityMax },
+  'src/fsm/commands/cluster.ts': joiningLimits,
+  'src/fsm/commands/secret.ts': secretLimits,
   'src/fsm/write-behind.ts': writeBehindDefaults,
   'src/cluster/gateway.ts': {
     ...gateway,
     retainEntries: retention.entries,
     retainBytes: retention.bytes,
   },
+  'src/cluster/admission.ts': admissionLimits,
   'src/cluster/handshake.ts': HELLO_LIMITS,
   'src/cluster/membership/limits.ts': membershipLimits,
   'src/cluster/mesh-service.ts': { FRAME_BYTES_MAX },

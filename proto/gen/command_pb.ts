@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file command.proto.
  */
 export const file_command: GenFile = /*@__PURE__*/
-  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIkEKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCSI4CghSZXZpc2lvbhIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAQiNgoKU2VlZFJlY29yZBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCJMCgRGb3JtEhIKCmNsdXN0ZXJfaWQYASABKAkSMAoHcmVjb3JkcxgCIAMoCzIfLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VlZFJlY29yZCI3CgtFbnRpdHlXcml0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCIqCgxFbnRpdHlEZWxldGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJIqIBCg1TZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhMKC2lkZW50aXR5X2lkGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkSEgoKaXBfYWRkcmVzcxgEIAEoCRIUCgxjb25maWdfdHlwZXMYBSADKAkSFQoNZW52X2luZm9fanNvbhgGIAEoDBIVCg1zZGtfaW5mb19qc29uGAcgASgMIhsKDVNlc3Npb25EZWxldGUSCgoCaWQYASABKAkiaAoMU2Vzc2lvblRvdWNoEjUKBW1hcmtzGAEgAygLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uVG91Y2guTWFyaxohCgRNYXJrEgoKAmlkGAEgASgJEg0KBWF0X21zGAIgASgEInUKDVNlc3Npb25FeHBpcmUSNgoFbWFya3MYASADKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25FeHBpcmUuTWFyaxosCgRNYXJrEgoKAmlkGAEgASgJEhgKEGxhc3RfYWN0aXZpdHlfbXMYAiABKAQiUAoMVGlja2V0Q3JlYXRlEgoKAmlkGAEgASgJEg4KBmRpZ2VzdBgCIAEoDBINCgV2b3RlchgDIAEoCBIVCg1leHBpcmVzX2F0X21zGAQgASgEItMBCgxUaWNrZXRSZWRlZW0SEQoJdGlja2V0X2lkGAEgASgJEhUKDXRpY2tldF9kaWdlc3QYAiABKAwSDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIXCg9wdWJsaWNfa2V5X3Nwa2kYBSABKAwSDwoHYWRkcmVzcxgGIAEoCRIXCg9jZXJ0aWZpY2F0ZV9wZW0YByABKAkSMwoHc2VjcmV0cxgIIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCJiCg9BZG1pc3Npb25EZWxldGUSDwoHbm9kZV9pZBgBIAEoCRIXCg9wdWJsaWNfa2V5X3Nwa2kYAiABKAwSEAoIYW5ub3VuY2UYAyABKAgSEwoLY29tcHJvbWlzZWQYBCABKAgiTAoNV3JhcHBlZFNlY3JldBIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRILCgNqd2UYBCABKAkilwEKDFNlY3JldFJvdGF0ZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SFwoPY2VydGlmaWNhdGVfcGVtGAMgASgJEjMKB3dyYXBwZWQYBCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQSGgoSb3ZlcmxhcF9lbmRzX2F0X21zGAUgASgEIkIKC1NlY3JldFNoYXJlEjMKB3dyYXBwZWQYASADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQq5wMKC0NvbW1hbmRLaW5kEhwKGENPTU1BTkRfS0lORF9VTlNQRUNJRklFRBAAEhUKEUNPTU1BTkRfS0lORF9GT1JNEAESHgoaQ09NTUFORF9LSU5EX0VOVElUWV9DUkVBVEUQAhIfChtDT01NQU5EX0tJTkRfRU5USVRZX1JFUExBQ0UQAxIdChlDT01NQU5EX0tJTkRfRU5USVRZX1BBVENIEAQSHgoaQ09NTUFORF9LSU5EX0VOVElUWV9ERUxFVEUQBRIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9DUkVBVEUQBhIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9ERUxFVEUQBxIeChpDT01NQU5EX0tJTkRfU0VTU0lPTl9UT1VDSBAIEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0VYUElSRRAJEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfQ1JFQVRFEAoSHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9SRURFRU0QCxIhCh1DT01NQU5EX0tJTkRfQURNSVNTSU9OX0RFTEVURRAMEh4KGkNPTU1BTkRfS0lORF9TRUNSRVRfUk9UQVRFEA0SHQoZQ09NTUFORF9LSU5EX1NFQ1JFVF9TSEFSRRAOYgZwcm90bzM");
+  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIkEKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCSI4CghSZXZpc2lvbhIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAQiNgoKU2VlZFJlY29yZBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCJMCgRGb3JtEhIKCmNsdXN0ZXJfaWQYASABKAkSMAoHcmVjb3JkcxgCIAMoCzIfLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VlZFJlY29yZCI3CgtFbnRpdHlXcml0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCIqCgxFbnRpdHlEZWxldGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJIqIBCg1TZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhMKC2lkZW50aXR5X2lkGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkSEgoKaXBfYWRkcmVzcxgEIAEoCRIUCgxjb25maWdfdHlwZXMYBSADKAkSFQoNZW52X2luZm9fanNvbhgGIAEoDBIVCg1zZGtfaW5mb19qc29uGAcgASgMIhsKDVNlc3Npb25EZWxldGUSCgoCaWQYASABKAkiaAoMU2Vzc2lvblRvdWNoEjUKBW1hcmtzGAEgAygLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uVG91Y2guTWFyaxohCgRNYXJrEgoKAmlkGAEgASgJEg0KBWF0X21zGAIgASgEInUKDVNlc3Npb25FeHBpcmUSNgoFbWFya3MYASADKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25FeHBpcmUuTWFyaxosCgRNYXJrEgoKAmlkGAEgASgJEhgKEGxhc3RfYWN0aXZpdHlfbXMYAiABKAQiUAoMVGlja2V0Q3JlYXRlEgoKAmlkGAEgASgJEg4KBmRpZ2VzdBgCIAEoDBINCgV2b3RlchgDIAEoCBIVCg1leHBpcmVzX2F0X21zGAQgASgEItMBCgxUaWNrZXRSZWRlZW0SEQoJdGlja2V0X2lkGAEgASgJEhUKDXRpY2tldF9kaWdlc3QYAiABKAwSDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIXCg9wdWJsaWNfa2V5X3Nwa2kYBSABKAwSDwoHYWRkcmVzcxgGIAEoCRIXCg9jZXJ0aWZpY2F0ZV9wZW0YByABKAkSMwoHc2VjcmV0cxgIIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCJiCg9BZG1pc3Npb25EZWxldGUSDwoHbm9kZV9pZBgBIAEoCRIXCg9wdWJsaWNfa2V5X3Nwa2kYAiABKAwSEAoIYW5ub3VuY2UYAyABKAgSEwoLY29tcHJvbWlzZWQYBCABKAgiTAoNV3JhcHBlZFNlY3JldBIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRILCgNqd2UYBCABKAkilwEKDFNlY3JldFJvdGF0ZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SFwoPY2VydGlmaWNhdGVfcGVtGAMgASgJEjMKB3dyYXBwZWQYBCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQSGgoSb3ZlcmxhcF9lbmRzX2F0X21zGAUgASgEIkIKC1NlY3JldFNoYXJlEjMKB3dyYXBwZWQYASADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQiNwoPSWRlbnRpdHlEaXNhYmxlEgoKAmlkGAEgASgJEhgKEGR1cmF0aW9uX21pbnV0ZXMYAiABKAQiHAoOSWRlbnRpdHlFbmFibGUSCgoCaWQYASABKAkijQEKDlNlcnZpY2VDb25maWdzEhMKC2lkZW50aXR5X2lkGAEgASgJEjcKBXBhaXJzGAIgAygLMiguZmxvdGlsbGEuY29tbWFuZC52MS5TZXJ2aWNlQ29uZmlncy5QYWlyGi0KBFBhaXISEgoKc2VydmljZV9pZBgBIAEoCRIRCgljb25maWdfaWQYAiABKAkqhwUKC0NvbW1hbmRLaW5kEhwKGENPTU1BTkRfS0lORF9VTlNQRUNJRklFRBAAEhUKEUNPTU1BTkRfS0lORF9GT1JNEAESHgoaQ09NTUFORF9LSU5EX0VOVElUWV9DUkVBVEUQAhIfChtDT01NQU5EX0tJTkRfRU5USVRZX1JFUExBQ0UQAxIdChlDT01NQU5EX0tJTkRfRU5USVRZX1BBVENIEAQSHgoaQ09NTUFORF9LSU5EX0VOVElUWV9ERUxFVEUQBRIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9DUkVBVEUQBhIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9ERUxFVEUQBxIeChpDT01NQU5EX0tJTkRfU0VTU0lPTl9UT1VDSBAIEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0VYUElSRRAJEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfQ1JFQVRFEAoSHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9SRURFRU0QCxIhCh1DT01NQU5EX0tJTkRfQURNSVNTSU9OX0RFTEVURRAMEh4KGkNPTU1BTkRfS0lORF9TRUNSRVRfUk9UQVRFEA0SHQoZQ09NTUFORF9LSU5EX1NFQ1JFVF9TSEFSRRAOEiEKHUNPTU1BTkRfS0lORF9JREVOVElUWV9ESVNBQkxFEBQSIAocQ09NTUFORF9LSU5EX0lERU5USVRZX0VOQUJMRRAVEioKJkNPTU1BTkRfS0lORF9TRVJWSUNFX0NPTkZJR1NfQVNTT0NJQVRFEBYSLQopQ09NTUFORF9LSU5EX1NFUlZJQ0VfQ09ORklHU19ESVNBU1NPQ0lBVEUQF2IGcHJvdG8z");
 
 /**
  * One log entry of type `command`.
@@ -707,6 +707,93 @@ export const SecretShareSchema: GenMessage<SecretShare> = /*@__PURE__*/
   messageDesc(file_command, 18);
 
 /**
+ * Ends the sessions of an identity and lets it open none, for so many minutes of log time; 0: until it is enabled.
+ *
+ * @generated from message flotilla.command.v1.IdentityDisable
+ */
+export type IdentityDisable = Message<"flotilla.command.v1.IdentityDisable"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: uint64 duration_minutes = 2;
+   */
+  durationMinutes: bigint;
+};
+
+/**
+ * Describes the message flotilla.command.v1.IdentityDisable.
+ * Use `create(IdentityDisableSchema)` to create a new message.
+ */
+export const IdentityDisableSchema: GenMessage<IdentityDisable> = /*@__PURE__*/
+  messageDesc(file_command, 19);
+
+/**
+ * @generated from message flotilla.command.v1.IdentityEnable
+ */
+export type IdentityEnable = Message<"flotilla.command.v1.IdentityEnable"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.IdentityEnable.
+ * Use `create(IdentityEnableSchema)` to create a new message.
+ */
+export const IdentityEnableSchema: GenMessage<IdentityEnable> = /*@__PURE__*/
+  messageDesc(file_command, 20);
+
+/**
+ * Configs that an identity gets of services in place of the services' own, one a config type; all pairs or none.
+ *
+ * @generated from message flotilla.command.v1.ServiceConfigs
+ */
+export type ServiceConfigs = Message<"flotilla.command.v1.ServiceConfigs"> & {
+  /**
+   * @generated from field: string identity_id = 1;
+   */
+  identityId: string;
+
+  /**
+   * @generated from field: repeated flotilla.command.v1.ServiceConfigs.Pair pairs = 2;
+   */
+  pairs: ServiceConfigs_Pair[];
+};
+
+/**
+ * Describes the message flotilla.command.v1.ServiceConfigs.
+ * Use `create(ServiceConfigsSchema)` to create a new message.
+ */
+export const ServiceConfigsSchema: GenMessage<ServiceConfigs> = /*@__PURE__*/
+  messageDesc(file_command, 21);
+
+/**
+ * @generated from message flotilla.command.v1.ServiceConfigs.Pair
+ */
+export type ServiceConfigs_Pair = Message<"flotilla.command.v1.ServiceConfigs.Pair"> & {
+  /**
+   * @generated from field: string service_id = 1;
+   */
+  serviceId: string;
+
+  /**
+   * @generated from field: string config_id = 2;
+   */
+  configId: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.ServiceConfigs.Pair.
+ * Use `create(ServiceConfigs_PairSchema)` to create a new message.
+ */
+export const ServiceConfigs_PairSchema: GenMessage<ServiceConfigs_Pair> = /*@__PURE__*/
+  messageDesc(file_command, 21, 0);
+
+/**
  * @generated from enum flotilla.command.v1.CommandKind
  */
 export const CommandKind = {
@@ -812,6 +899,34 @@ export const CommandKind = {
    * @generated from enum value: COMMAND_KIND_SECRET_SHARE = 14;
    */
   SECRET_SHARE: 14,
+
+  /**
+   * IdentityDisable
+   *
+   * @generated from enum value: COMMAND_KIND_IDENTITY_DISABLE = 20;
+   */
+  IDENTITY_DISABLE: 20,
+
+  /**
+   * IdentityEnable
+   *
+   * @generated from enum value: COMMAND_KIND_IDENTITY_ENABLE = 21;
+   */
+  IDENTITY_ENABLE: 21,
+
+  /**
+   * ServiceConfigs
+   *
+   * @generated from enum value: COMMAND_KIND_SERVICE_CONFIGS_ASSOCIATE = 22;
+   */
+  SERVICE_CONFIGS_ASSOCIATE: 22,
+
+  /**
+   * ServiceConfigs
+   *
+   * @generated from enum value: COMMAND_KIND_SERVICE_CONFIGS_DISASSOCIATE = 23;
+   */
+  SERVICE_CONFIGS_DISASSOCIATE: 23,
 } as const;
 
 /**

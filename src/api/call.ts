@@ -44,6 +44,8 @@ export class Call {
   index = 0
   /** False where the request id is not kept: asking again would make a second one. */
   isRepeatable = true
+  /** Answered before it was proposed: its caller was told that it took too long, so it must not take effect any more. */
+  isAbandoned = false
   /** From here on the fate of the write is the cluster's. */
   hasProposed = false
 

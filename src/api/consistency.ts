@@ -2,6 +2,7 @@ import { Problem, fieldProblem } from '../lib/problems.ts'
 import { parseUuid, uuidv7TimeMs } from '../lib/uuid.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { StateView } from '../ports/state-view.ts'
+import type { ApiParts } from './parts.ts'
 
 /** What of the state is needed to wait for a point of the log. */
 export type AppliedLog = Pick<StateView, 'appliedIndex' | 'waitForApplied'>
@@ -63,4 +64,15 @@ export async function reachLatest(
   timeoutMs: number,
 ): Promise<void> {
   await reachIndex(log, await cluster.readIndex(), timeoutMs)
+}
+
+/** What is not here may have been made on another controller a moment ago. @throws {Problem} CLUSTER_NO_LEADER. */
+export async function latest<T>(
+  { cluster, state, limits }: Pick<ApiParts, 'cluster' | 'state' | 'limits'>,
+  read: () => T | undefined,
+): Promise<T | undefined> {
+  const found = read()
+  if (found !== undefined) return found
+  await reachLatest(cluster, state, limits.indexWaitMs)
+  return read()
 }

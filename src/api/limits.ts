@@ -28,6 +28,16 @@ export interface ApiLimits {
   readonly passwordHashesMax: number
   /** Log-ins that wait for a hash; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
   readonly passwordHashesWaitingMax: number
+  /** One judgement of a schema that a user brought, or of data by it; beyond: 400 with the field. */
+  readonly schemaMsMax: number
+  /** Waiting for such a judgement; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
+  readonly schemaWaitMsMax: number
+  /** Judgements that wait; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
+  readonly schemasWaitingMax: number
+  /** How often a write is judged again when what it was judged on has moved; beyond: 409 REVISION_MOVED. */
+  readonly judgementsMax: number
+  /** Pairs in one request for configs of services; beyond: 400 COULD_NOT_VALIDATE. */
+  readonly serviceConfigsMax: number
   /** Consecutive failures of one (user name, source) before it must pause. */
   readonly logInFailuresMax: number
   readonly logInPauseMsMin: number
@@ -72,6 +82,11 @@ export const defaultLimits: ApiLimits = {
   indexWaitMs: 5 * SECOND,
   passwordHashesMax: 1,
   passwordHashesWaitingMax: 64,
+  schemaMsMax: 2 * SECOND,
+  schemaWaitMsMax: 5 * SECOND,
+  schemasWaitingMax: 16,
+  judgementsMax: 4,
+  serviceConfigsMax: 1000,
   logInFailuresMax: 10,
   logInPauseMsMin: SECOND,
   logInPauseMsMax: MINUTE,

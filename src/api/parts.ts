@@ -2,6 +2,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { Admission, MembershipControl } from '../ports/membership.ts'
+import type { SchemaJudge } from '../ports/schema-judge.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
@@ -55,6 +56,7 @@ export interface ApiParts {
   readonly proposer: Proposer
   readonly cluster: ClusterView
   readonly state: StateView
+  readonly schemas: SchemaJudge
   /** Asked at each use: a rotated key is in force at once. */
   readonly keys: TokenKeys
   /** Lets new controllers in. */

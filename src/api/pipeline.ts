@@ -82,7 +82,7 @@ export class Pipeline {
         // Before a write is handed over: from then on its caller is owed the outcome.
         if (operation.method !== 'GET') this.#checkCrowd()
         if (call.minIndex > this.#parts.state.appliedIndex || call.isLinearizable) {
-          this.#wait(reply, call, this.#handleLater(call, operation))
+          this.#wait(reply, call, this.#handleLater(call, operation, tokenOf(request)))
           return
         }
         const result = this.#handle(call, operation)
@@ -143,12 +143,7 @@ export class Pipeline {
     }
     const { permission } = operation
     if (permission === 'public') return null
-    const token = request.headers['net-session'] ?? request.headers['zt-session']
-    return this.#services.gate.admit(
-      call,
-      typeof token === 'string' ? token : undefined,
-      permission,
-    )
+    return this.#services.gate.admit(call, tokenOf(request), permission)
   }
 
   #readHeaders(request: FastifyRequest, call: Call, operation: Operation): void {
@@ -193,11 +188,12 @@ export class Pipeline {
     return operation.handle(call)
   }
 
-  async #handleLater(call: Call, operation: Operation): Promise<Answer> {
+  async #handleLater(call: Call, operation: Operation, token: string | undefined): Promise<Answer> {
     const { state, cluster, limits } = this.#parts
     this.#checkCrowd()
     await reachIndex(state, call.minIndex, limits.indexWaitMs)
     if (call.isLinearizable) await reachLatest(cluster, state, limits.indexWaitMs)
+    this.#services.gate.admitAgain(call, token, operation.permission)
     return this.#handle(call, operation)
   }
 
@@ -205,6 +201,7 @@ export class Pipeline {
   #wait(reply: FastifyReply, call: Call, result: Promise<Answer>): void {
     this.#waiting += 1
     const timer = setTimeout(() => {
+      call.isAbandoned = !call.hasProposed
       this.#answerer.fail(
         reply,
         call,
@@ -244,3 +241,8 @@ function isAccepted(accept: string | undefined, types: readonly string[]): boole
 }
 
 const ACCEPT_TYPES_MAX = 32
+
+function tokenOf({ headers }: FastifyRequest): string | undefined {
+  const token = headers['net-session'] ?? headers['zt-session']
+  return typeof token === 'string' ? token : undefined
+}

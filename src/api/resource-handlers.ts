@@ -1,18 +1,22 @@
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { Entity } from '../entities/define.ts'
 import type { Operation as EntityOperation } from '../entities/operations.ts'
-import { normalise } from '../entities/normalise.ts'
 import type { RequestMode } from '../entities/schema.ts'
 import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
 import { newShortId } from '../lib/random.ts'
-import type { ListResult } from '../ports/state-view.ts'
+import { noConfigTypes } from '../ports/state-view.ts'
+import type { ConfigTypesShown, ListResult } from '../ports/state-view.ts'
 import type { Call, Caller } from './call.ts'
+import { configTypesOfList, configTypesOfSession } from './config-types.ts'
 import { createdAnswer, detailAnswer, emptyAnswer, listAnswer } from './envelope.ts'
 import type { Answer } from './envelope.ts'
 import { foundOrConfirmed } from './not-found.ts'
 import type { ApiParts } from './parts.ts'
 import { listQueryOf } from './query-parameters.ts'
+import { Preparers } from './preparers/preparer.ts'
+import type { ApiServices } from './services.ts'
+import { judged } from './writes.ts'
 import type { Writer } from './writes.ts'
 
 export type Handler = (call: Call) => Answer | Promise<Answer>
@@ -21,10 +25,12 @@ export type Handler = (call: Call) => Answer | Promise<Answer>
 export class ResourceHandlers {
   readonly #parts: ApiParts
   readonly #writer: Writer
+  readonly #preparers: Preparers
 
-  constructor(parts: ApiParts, writer: Writer) {
+  constructor(parts: ApiParts, services: ApiServices) {
     this.#parts = parts
-    this.#writer = writer
+    this.#writer = services.writer
+    this.#preparers = new Preparers(parts, services)
   }
 
   of(operation: EntityOperation): Handler {
@@ -33,7 +39,7 @@ export class ResourceHandlers {
     const isScoped = api === 'client'
     switch (operation.shape) {
       case 'list':
-        return (call) => this.#list(call, entity, isScoped)
+        return (call) => this.#list(call, operation, isScoped)
       case 'detail':
         return (call) => this.#detail(call, entity, isScoped)
       case 'subList':
@@ -49,14 +55,30 @@ export class ResourceHandlers {
     }
   }
 
-  #list(call: Call, entity: Entity, isScoped: boolean): Answer {
-    const { state } = this.#parts
-    const query = listQueryOf(call)
-    const { identity } = callerOf(call)
-    const found = isScoped
-      ? state.accessibleServices(identity.id, query)
-      : state.list(entity.name, query)
-    return this.#listed(call, entity, found)
+  #list(
+    call: Call,
+    { entity, query: known }: EntityOperation,
+    isScoped: boolean,
+  ): Answer | Promise<Answer> {
+    const { state, limits } = this.#parts
+    const caller = callerOf(call)
+    const types = known.includes('configTypes')
+      ? configTypesOfList(call, caller, state, limits)
+      : noConfigTypes
+    const listedFor = (identityId: string): Answer => {
+      const query = listQueryOf(call)
+      const found = isScoped
+        ? state.accessibleServices(identityId, query)
+        : state.list(entity.name, query)
+      return this.#listed(entity, found, identityId, types)
+    }
+    const asIdentity = known.includes('asIdentity') ? call.first('asIdentity') : undefined
+    if (asIdentity === undefined) return listedFor(caller.identity.id)
+    const what = `identity ${asIdentity.slice(0, 128)}`
+    return foundOrConfirmed(this.#parts, call, what, () => {
+      const other = state.get('identity', asIdentity) ?? state.find('identity', 'name', asIdentity)
+      return other === undefined ? null : listedFor(other.id)
+    })
   }
 
   #subList(call: Call, operation: EntityOperation): Answer | Promise<Answer> {
@@ -65,15 +87,19 @@ export class ResourceHandlers {
     const id = call.param('id')
     return foundOrConfirmed(this.#parts, call, named(entity, id), () => {
       const found = this.#parts.state.subList(entity.name, id, list.key, listQueryOf(call))
-      return found === null ? null : this.#listed(call, list.of, found)
+      return found === null ? null : this.#listed(list.of, found, callerOf(call).identity.id)
     })
   }
 
-  #listed(call: Call, entity: Entity, found: ListResult): Answer {
+  #listed(
+    entity: Entity,
+    found: ListResult,
+    callerId: string,
+    types: ConfigTypesShown = noConfigTypes,
+  ): Answer {
     const { state } = this.#parts
-    const callerId = callerOf(call).identity.id
     return listAnswer(
-      found.records.map((record) => state.detail(entity.name, record, callerId)),
+      found.records.map((record) => state.detail(entity.name, record, callerId, types)),
       { limit: found.limit, offset: found.offset, totalCount: found.totalCount },
       state.filterableFields(entity.name),
     )
@@ -82,27 +108,43 @@ export class ResourceHandlers {
   #detail(call: Call, entity: Entity, isScoped: boolean): Answer | Promise<Answer> {
     const { state } = this.#parts
     const id = call.param('id')
-    const callerId = callerOf(call).identity.id
+    const caller = callerOf(call)
+    const callerId = caller.identity.id
+    // The management API never unfolds them in a detail, as the whole API family.
+    const types = isScoped ? configTypesOfSession(caller) : noConfigTypes
     return foundOrConfirmed(this.#parts, call, named(entity, id), () => {
       const record = state.get(entity.name, id)
       if (record === undefined) return null
       if (isScoped && state.permissions(callerId, id).length === 0) return null
-      return detailAnswer(state.detail(entity.name, record, callerId))
+      return detailAnswer(state.detail(entity.name, record, callerId, types))
     })
   }
 
   async #create(call: Call, entity: Entity): Promise<Answer> {
-    const { fields, ignoredFields } = normalise(entity, 'create', bodyOf(call))
-    const kind = CommandKind.ENTITY_CREATE
-    const id = await this.#writer.entity(call, kind, entity.name, newShortId(), fields)
+    const newId = newShortId()
+    const { id, ignoredFields } = await this.#write(call, entity, 'create', newId)
     return createdAnswer(entity.collection, id, ignoredFields)
   }
 
   async #change(call: Call, entity: Entity, mode: Exclude<RequestMode, 'create'>): Promise<Answer> {
-    const { fields, ignoredFields } = normalise(entity, mode, bodyOf(call))
-    const kind = mode === 'patch' ? CommandKind.ENTITY_PATCH : CommandKind.ENTITY_REPLACE
-    await this.#writer.entity(call, kind, entity.name, call.param('id'), fields)
+    const { ignoredFields } = await this.#write(call, entity, mode, call.param('id'))
     return emptyAnswer(ignoredFields)
+  }
+
+  async #write(
+    call: Call,
+    entity: Entity,
+    mode: RequestMode,
+    id: string,
+  ): Promise<{ readonly id: string; readonly ignoredFields: readonly string[] }> {
+    const prepare = this.#preparers.of(entity)
+    const body = bodyOf(call)
+    return await judged(call, this.#parts.limits, async () => {
+      const { fields, ignoredFields, judgedOn } = await prepare(call, mode, body)
+      const name = entity.name
+      const written = await this.#writer.entity(call, kinds[mode], name, id, fields, judgedOn)
+      return { id: written, ignoredFields }
+    })
   }
 
   async #delete(call: Call, entity: Entity): Promise<Answer> {
@@ -110,6 +152,12 @@ export class ResourceHandlers {
     return emptyAnswer()
   }
 }
+
+const kinds = {
+  create: CommandKind.ENTITY_CREATE,
+  replace: CommandKind.ENTITY_REPLACE,
+  patch: CommandKind.ENTITY_PATCH,
+} as const satisfies Record<RequestMode, CommandKind>
 
 /** Operations of a descriptor always ask for a session, so there is a caller. */
 function callerOf(call: Call): Caller {

@@ -7,11 +7,11 @@ import type { Operation, ResponseShape } from './operation.ts'
 import type { ApiParts } from './parts.ts'
 import { queryParametersNamed } from './query-parameters.ts'
 import { ResourceHandlers } from './resource-handlers.ts'
-import type { Writer } from './writes.ts'
+import type { ApiServices } from './services.ts'
 
 /** Every operation that the descriptors give. */
-export function resourceOperations(parts: ApiParts, writer: Writer): Operation[] {
-  const handlers = new ResourceHandlers(parts, writer)
+export function resourceOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  const handlers = new ResourceHandlers(parts, services)
   return entities.flatMap((entity) =>
     operationsOf(entity).map((operation) => operationFrom(operation, handlers)),
   )

@@ -1,4 +1,8 @@
+import { passwordSchema, usernameSchema } from '../entities/authenticator.ts'
 import type { NamedSchema } from '../entities/operations.ts'
+import { disableMinutesMax } from '../fsm/commands/identity.ts'
+import type { JsonObject } from '../lib/canonical-json.ts'
+import { defaultLimits } from './limits.ts'
 import { emptySchema } from '../entities/schema.ts'
 import { dateTime, entityRef, envInfo, flag, links, sdkInfo, text } from '../entities/shapes.ts'
 
@@ -150,9 +154,9 @@ export const credentials: NamedSchema = {
     properties: {
       configTypes: { type: ['array', 'null'], items: text, maxItems: 100 },
       envInfo: { ...envInfo, type: ['object', 'null'] },
-      password: { type: 'string', minLength: 5, maxLength: 100 },
+      password: passwordSchema,
       sdkInfo: { ...sdkInfo, type: ['object', 'null'] },
-      username: { type: 'string', minLength: 4, maxLength: 100 },
+      username: usernameSchema,
     },
   },
 }
@@ -207,6 +211,80 @@ export const session: NamedSchema = {
     type: 'object',
     properties: listedSessionProperties,
     required: [...sessionRequired],
+  },
+}
+
+const ownAuthenticatorProperties = {
+  currentPassword: passwordSchema,
+  tags: { type: ['object', 'null'], additionalProperties: true },
+} as const
+
+export const ownAuthenticatorUpdate: NamedSchema = {
+  name: 'authenticatorUpdateWithCurrent',
+  schema: {
+    type: 'object',
+    properties: {
+      ...ownAuthenticatorProperties,
+      password: passwordSchema,
+      username: usernameSchema,
+    },
+    required: ['currentPassword', 'password', 'username'],
+  },
+}
+
+export const ownAuthenticatorPatch: NamedSchema = {
+  name: 'authenticatorPatchWithCurrent',
+  schema: {
+    type: 'object',
+    properties: {
+      ...ownAuthenticatorProperties,
+      password: { ...passwordSchema, type: ['string', 'null'] },
+      username: { ...usernameSchema, type: ['string', 'null'] },
+    },
+    required: ['currentPassword'],
+  },
+}
+
+export const disableParams: NamedSchema = {
+  name: 'disableParams',
+  schema: {
+    type: 'object',
+    properties: { durationMinutes: { type: 'integer', maximum: disableMinutesMax } },
+    required: ['durationMinutes'],
+  },
+}
+
+export const serviceConfigsAssign: NamedSchema = {
+  name: 'serviceConfigsAssignList',
+  schema: {
+    type: 'array',
+    maxItems: defaultLimits.serviceConfigsMax,
+    items: {
+      type: 'object',
+      properties: {
+        configId: { type: 'string', maxLength: 128 },
+        serviceId: { type: 'string', maxLength: 128 },
+      },
+      required: ['serviceId', 'configId'],
+    },
+  },
+}
+
+const refWithUrlName = {
+  ...entityRef,
+  properties: { ...(entityRef['properties'] as JsonObject), urlName: text },
+} as const
+export const serviceConfig: NamedSchema = {
+  name: 'serviceConfigDetail',
+  schema: {
+    type: 'object',
+    properties: {
+      config: refWithUrlName,
+      configId: text,
+      service: refWithUrlName,
+      serviceId: text,
+    },
+    required: ['serviceId', 'service', 'configId', 'config'],
   },
 }
 

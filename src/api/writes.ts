@@ -5,6 +5,7 @@ import { Problem } from '../lib/problems.ts'
 import { formatUuid } from '../lib/uuid.ts'
 import type { ProposalInput, Proposer } from '../ports/proposer.ts'
 import type { Call } from './call.ts'
+import type { ApiLimits } from './limits.ts'
 
 const utf8 = new TextEncoder()
 
@@ -25,17 +26,24 @@ export class Writer {
    * @returns the id the write took effect on: of the first request when this one repeats it.
    * @throws {Problem} what apply refused it with, or why its fate is not known.
    */
-  async write(call: Call, kind: ProposalInput['kind'], payload: Uint8Array): Promise<string> {
+  async write(
+    call: Call,
+    kind: ProposalInput['kind'],
+    payload: Uint8Array,
+    judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
+  ): Promise<string> {
     const { caller, netRequestId } = call
     const identityId = caller?.identity.id ?? ''
     const input: ProposalInput = {
       kind,
       payload,
+      ...(judgedOn.length === 0 ? {} : { judgedOn }),
       actor: { identityId, sessionId: caller?.session.id ?? '', address: call.address },
       ...(netRequestId === null || !call.isRepeatable
         ? {}
         : { request: { caller: identityId, id: netRequestId.bytes, bodyHash: call.bodyHash() } }),
     }
+    if (call.isAbandoned) throw new Problem('TIMEOUT')
     call.hasProposed = true
     const { index, outcome } = await this.#proposer.propose(input).catch((error: unknown) => {
       throw withRequestId(error, call)
@@ -55,15 +63,37 @@ export class Writer {
     entity: string,
     id: string,
     fields: Readonly<Record<string, unknown>>,
+    judgedOn?: NonNullable<ProposalInput['judgedOn']>,
   ): Promise<string> {
     const json = utf8.encode(canonicalJson(fields))
     const message = create(EntityWriteSchema, { entity, id, json })
-    return this.write(call, kind, toBinary(EntityWriteSchema, message))
+    return this.write(call, kind, toBinary(EntityWriteSchema, message), judgedOn)
   }
 
   deleteEntity(call: Call, entity: string, id: string): Promise<string> {
     const message = create(EntityDeleteSchema, { entity, id })
     return this.write(call, CommandKind.ENTITY_DELETE, toBinary(EntityDeleteSchema, message))
+  }
+}
+
+/**
+ * Judges and writes; again, from what has moved, as long as the write is refused because what it was judged on moved.
+ * @throws {Problem} REVISION_MOVED after `judgementsMax` times, and all else that `run` throws.
+ */
+export async function judged<T>(
+  call: Call,
+  { judgementsMax }: Pick<ApiLimits, 'judgementsMax'>,
+  run: () => Promise<T>,
+): Promise<T> {
+  for (let judgements = 1; ; judgements += 1) {
+    try {
+      return await run()
+    } catch (error) {
+      const hasMoved = error instanceof Problem && error.code === 'REVISION_MOVED'
+      if (!hasMoved || judgements >= judgementsMax) throw error
+      // The refusal was applied here, and so was what came before it.
+      call.hasProposed = false
+    }
   }
 }
 

@@ -14,7 +14,13 @@ import { Entrance } from '../cluster/membership/entrance.ts'
 import type { EntryAnswer } from '../cluster/membership/entry.ts'
 import { manageMembers } from '../cluster/membership/manage.ts'
 import type { MemberManagement } from '../cluster/membership/manage.ts'
-import { afterRemoval, membersLackingSecrets, shareMissing } from '../cluster/secret-rotation.ts'
+import {
+  afterRemoval,
+  isRotationDue,
+  membersLackingSecrets,
+  rotateIfDue,
+  shareMissing,
+} from '../cluster/secret-rotation.ts'
 import { SecretKeeper } from '../cluster/secret-keeper.ts'
 import { sharedOptionsSha256 } from '../config/fingerprint.ts'
 import type { ControllerConfig } from '../config/options.ts'
@@ -31,6 +37,7 @@ import { readIdentity } from '../store/identity.ts'
 import type { DataIdentity } from '../store/identity.ts'
 import { readRosterFile, writeRosterFile } from '../store/roster-file.ts'
 import { LevelStateStore } from '../store/level-state-store.ts'
+import { SchemaWorker } from '../threads/schema-worker.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { startInline, startThreads } from '../threads/start-threads.ts'
 import type { StartedHost } from '../threads/start-threads.ts'
@@ -348,15 +355,19 @@ export class Controller {
     { keeper, admission, membership }: ApiInputs,
   ): Api {
     const { config, log } = this.#parts
+    const limits = apiLimitsOf(config)
+    const schemas = new SchemaWorker(limits, systemClock)
+    this.#releases.push(() => schemas.close())
     return createApi({
       proposer: gateway,
       cluster: gateway,
       state: machine,
+      schemas,
       keys: keeper,
       admission,
       clock: systemClock,
       scheduler: systemScheduler,
-      limits: apiLimitsOf(config),
+      limits,
       version: {
         version: API_FAMILY_VERSION,
         revision: programRevision(),
@@ -392,10 +403,12 @@ export class Controller {
       generation,
       clock: systemClock,
       log,
-      afterRemoval: ({ id, isCompromised }) => afterRemoval(rotation, id, { isCompromised }),
-      hasSecretsToShare: () => membersLackingSecrets(machine).length > 0,
-      shareSecrets: async () => {
-        await shareMissing(rotation)
+      secrets: {
+        afterRemoval: (id, removal) => afterRemoval(rotation, id, removal),
+        isRotationDue: () => isRotationDue(machine),
+        rotateIfDue: (reason) => rotateIfDue(rotation, reason),
+        membersLackingSecrets: () => membersLackingSecrets(machine),
+        shareMissing: () => shareMissing(rotation),
       },
     })
     const entrance = new Entrance({
@@ -404,6 +417,7 @@ export class Controller {
       seeds: () => config.cluster.seeds,
       enter: (addresses) => this.#enter(addresses, clusterId, storeId),
       onAnswer: (answer) => this.#meet(fateOfAnswer(answer)),
+      clock: systemClock,
       log,
     })
     this.#management = management

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN } from '../api/auth/password.ts'
+import { passwordSchema } from '../entities/authenticator.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { systemClock } from '../lib/clock.ts'
 import { isTrustDomain } from '../lib/names.ts'
@@ -115,10 +115,11 @@ function refuseOtherTrustDomain(planned: PlannedConfig, { clusterName }: InitOpt
 
 function checkPassword(password: string): string {
   const { length } = password
-  if (length >= PASSWORD_CHARACTERS_MIN && length <= PASSWORD_CHARACTERS_MAX) return password
+  const { minLength, maxLength } = passwordSchema
+  if (length >= minLength && length <= maxLength) return password
   throw new CommandFailure(
     EXIT_FAILED,
-    `the password has ${length} characters; choose one of ${PASSWORD_CHARACTERS_MIN} to ${PASSWORD_CHARACTERS_MAX}`,
+    `the password has ${length} characters; choose one of ${minLength} to ${maxLength}`,
   )
 }
 

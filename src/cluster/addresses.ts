@@ -33,7 +33,7 @@ const DOMAIN = 'flotilla address claim 1'
 export class AddressBook {
   readonly #options: AddressBookOptions
   readonly #claims = new Map<NodeId, AddressClaim>()
-  /** Where its certificate has been seen since it was last reached. */
+  /** Where its certificate was seen behind a seed, until the member itself has said where it is. */
   readonly #seen = new Map<NodeId, string>()
   #identity: MeshIdentity
   #own: AddressClaim
@@ -82,6 +82,7 @@ export class AddressBook {
       return true
     }
     this.#claims.set(claim.nodeId, clone(AddressClaimSchema, claim))
+    this.#seen.delete(claim.nodeId)
     return known === undefined || !equals(AddressClaimSchema, known, claim)
   }
 
@@ -90,11 +91,6 @@ export class AddressBook {
     if (this.#seen.get(id) === address) return false
     this.#seen.set(id, address)
     return true
-  }
-
-  /** A link stands: should it break, what the member says is asked before where it was once seen. */
-  noteReached(id: NodeId): void {
-    this.#seen.delete(id)
   }
 
   /**

@@ -350,8 +350,6 @@ export class Mesh implements Transport {
         if (peer === undefined) return
         peer.hello = said
         peer.leafPem = leafPem
-        book.noteReached(id)
-        link.setAddresses(book.addressesOf(id))
         this.#heard(id)
         this.#review()
         this.#events.onLink(id, true)

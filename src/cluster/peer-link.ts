@@ -48,6 +48,7 @@ type FrameStream = ClientDuplexStream<Buffer, Buffer>
 
 /** One connection with its two streams, from dialling to its end; a link makes one after the other. */
 interface Attempt {
+  readonly address: string
   readonly client: Client
   readonly raft: FrameStream
   readonly forward: FrameStream
@@ -83,7 +84,12 @@ export class PeerLink {
     this.#parts = parts
   }
 
+  /** Where it is connected or being dialled, or will be dialled next. */
   get address(): string {
+    return this.#attempt?.address ?? this.#nextAddress
+  }
+
+  get #nextAddress(): string {
     return this.#addresses[this.#turn % this.#addresses.length] ?? ''
   }
 
@@ -110,15 +116,15 @@ export class PeerLink {
   /** An address is a hint: the standing connection, proven by key, is kept. */
   setAddresses(addresses: readonly string[]): void {
     if (addresses.join(' ') === this.#addresses.join(' ')) return
-    const before = this.address
     this.#addresses = addresses
+    const current = this.#attempt?.address ?? null
     if (this.#attempt?.proof.isGiven === true) {
       // It is where it is; the list is for the time after.
-      this.#turn = Math.max(0, addresses.indexOf(before))
+      this.#turn = Math.max(0, addresses.indexOf(current ?? ''))
       return
     }
     this.#turn = 0
-    if (this.#isStopped || (this.#attempt !== null && this.address === before)) return
+    if (this.#isStopped || current === this.#nextAddress) return
     // What waits for an answer from where the peer no longer is could wait long.
     this.#end(this.#attempt)
     if (this.#redialTimer !== null) clearTimeout(this.#redialTimer)
@@ -173,12 +179,13 @@ export class PeerLink {
 
   #dial(): void {
     const proof = { isGiven: false }
-    if (this.address === '' || !this.#parts.canDial()) {
+    const address = this.#nextAddress
+    if (address === '' || !this.#parts.canDial()) {
       this.#redialLater()
       return
     }
     const client = new Client(
-      this.address,
+      address,
       credentials.createFromSecureContext(this.#parts.secureContext(), {
         // Names and addresses prove nothing here; the SPIFFE id and the pinned key do.
         checkServerIdentity: (_host, { raw }) => {
@@ -194,6 +201,7 @@ export class PeerLink {
     const raft = open(meshService.raft)
     const forward = open(meshService.forward)
     const attempt: Attempt = {
+      address,
       client,
       raft,
       forward,

@@ -50,11 +50,15 @@ function tableOf(rows: readonly [string, Node][]): string {
 
 function rowOf(key: string, node: Node): string {
   if (node.kind !== 'option') return ''
-  const otherwise = node.default === required ? '*required*' : `\`${shown(node.default)}\``
+  const otherwise = node.default === required ? '*required*' : defaultOf(shown(node.default))
   const variable = environmentName(key.replace('[]', '[0]'))
   return `| \`${key}\` | ${node.type.expected} | ${otherwise} | ${node.scope} | ${node.why} | \`${variable}\` |\n`
 }
 
 function shown(value: unknown): string {
   return Array.isArray(value) ? value.join(', ') : String(value)
+}
+
+function defaultOf(text: string): string {
+  return text === '' ? '*none*' : `\`${text}\``
 }

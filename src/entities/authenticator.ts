@@ -3,20 +3,37 @@ import type { EntityOf } from './define.ts'
 import { boolean, choice, computed, optionalText, reference, timestamp } from './fields.ts'
 import { entityRef } from './shapes.ts'
 
+/** Bounds of user names and passwords, in characters, at log-in and wherever they are set. */
+export const usernameSchema = { type: 'string', minLength: 4, maxLength: 100 } as const
+export const passwordSchema = { type: 'string', minLength: 5, maxLength: 100 } as const
+
 const hint = { settable: 'never', shown: 'whenSet' } as const
 
 /** A credential of an identity: user name and password hash, or a certificate. */
 export const authenticator = defineEntity({
   name: 'authenticator',
   plural: 'authenticators',
-  operations: {},
+  operations: {
+    management: {
+      list: 'authenticator.read',
+      create: 'authenticator.create',
+      detail: 'authenticator.read',
+      replace: 'authenticator.update',
+      patch: 'authenticator.update',
+      delete: 'authenticator.delete',
+    },
+  },
   fields: {
-    method: choice(['updb', 'cert'], { required: true }),
-    identityId: reference('identity', 'cascade', { required: true }),
-    username: optionalText({ shown: 'whenSet', unique: 'username must be unique' }),
+    method: choice(['updb', 'cert'], { required: true, settable: 'create' }),
+    identityId: reference('identity', 'cascade', { required: true, settable: 'create' }),
+    username: optionalText({
+      settable: 'proposer',
+      shown: 'whenSet',
+      unique: 'username must be unique',
+    }),
     /** PHC string, e.g. `$argon2id$v=19$...`; never shown. */
-    passwordHash: optionalText({ settable: 'never', shown: 'never' }),
-    certPem: optionalText({ shown: 'whenSet', charactersMax: 65_536 }),
+    passwordHash: optionalText({ settable: 'proposer', shown: 'never' }),
+    certPem: optionalText({ settable: 'never', shown: 'whenSet', charactersMax: 65_536 }),
     fingerprint: optionalText({ ...hint, unique: 'fingerprint must be unique' }),
     publicKeyPrint: optionalText({ settable: 'never', shown: 'never' }),
     extendRequestedAt: timestamp(hint),
@@ -26,6 +43,19 @@ export const authenticator = defineEntity({
     lastAuthResolvedToRoot: boolean(hint),
     lastExtendRolledKeys: boolean(hint),
     identity: computed({ from: 'entityRef', to: 'identity', by: 'identityId' }, entityRef),
+  },
+  body: {
+    certPem: { schema: { type: 'string', maxLength: 65_536 }, in: ['create'], requiredIn: [] },
+    password: {
+      schema: passwordSchema,
+      in: ['create', 'replace', 'patch'],
+      requiredIn: ['replace'],
+    },
+    username: {
+      schema: usernameSchema,
+      in: ['create', 'replace', 'patch'],
+      requiredIn: ['replace'],
+    },
   },
   symbols: [
     'method',

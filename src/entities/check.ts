@@ -72,11 +72,23 @@ function mapFault(name: string, value: JsonObject): FieldFault | null {
   return { field: name, reason: `${name} values must be a string, a number, a boolean or null` }
 }
 
+function textsFault(
+  name: string,
+  values: readonly string[],
+  allowed: readonly string[],
+): FieldFault | null {
+  const wrong = values.find((value) => !allowed.includes(value))
+  if (wrong === undefined) return null
+  const reason = `${name} in body should be one of [${allowed.join(' ')}]`
+  return { field: name, reason, value: wrong.slice(0, 128) }
+}
+
 /** What can be said of a value without looking at other records. */
 function valueFault(name: string, field: Field, value: Json): FieldFault | null {
   if (!isOfKind(field, value)) return { field: name, reason: `${name} is of the wrong type` }
   if (field.kind === 'roleList' && isTexts(value)) return roleFault(name, value)
   if (field.kind === 'attributes' && isTexts(value)) return attributeFault(name, value)
+  if (field.values !== null && isTexts(value)) return textsFault(name, value, field.values)
   if (field.kind === 'map' && isObject(value)) return mapFault(name, value)
   if (value === '' && field.isRequired) return { field: name, reason: `${name} is required`, value }
   return null

@@ -2,7 +2,9 @@ import { assert } from '../lib/assert.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import { map } from './fields.ts'
+import type { JsonObject } from '../lib/canonical-json.ts'
 import type { ComputedField, Field, FieldOf } from './fields.ts'
+import type { RequestMode } from './schema.ts'
 
 export type Api = 'client' | 'management'
 export type OperationShape = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
@@ -23,12 +25,25 @@ export interface SubList {
   readonly of: string
   /**
    * `roles`: those that the own role list `by` matches. `policies`: those of kind `of` whose role list `by` matches this
-   * record. `access`: those that this record reaches, or is reached by, through service policies.
+   * record. `access`: those that this record reaches, or is reached by, through service policies. `named`: those that the
+   * own references `by` name. `naming`: those of kind `of` whose reference `by` names this record.
    */
-  readonly through: 'roles' | 'policies' | 'access'
+  readonly through: 'roles' | 'policies' | 'access' | 'named' | 'naming'
   readonly by: string | null
+  /** Where it is not `list<Kind><Listed kinds>`. */
+  readonly operationId: string | null
   /** What a parent that does not exist gives. */
   readonly unknownParent: 'notFound' | 'empty'
+}
+
+/**
+ * A member of request bodies that no field takes as it is: what becomes of it is written by hand, where the body is made
+ * into a command.
+ */
+export interface BodyMember {
+  readonly schema: JsonObject
+  readonly in: readonly RequestMode[]
+  readonly requiredIn: readonly RequestMode[]
 }
 
 /** A link of `_links` beside `self`: `<self>/<key>`, or the record that the field `by` names. */
@@ -51,6 +66,9 @@ export interface Entity {
   >
   readonly operationIds: Readonly<Partial<Record<OperationShape, string>>>
   readonly fields: Readonly<Record<string, Field>>
+  readonly body: Readonly<Record<string, BodyMember>>
+  /** Query parameters that the list of an API takes beside those of every list. */
+  readonly listParameters: Readonly<Partial<Record<Api, readonly string[]>>>
   /** Fields whose values (elements, keys of maps) lead to records without a scan. */
   readonly indexes: readonly string[]
   readonly symbols: readonly FilterSymbol[]
@@ -94,6 +112,8 @@ export interface Definition<F extends Fields> {
   readonly operations: Entity['operations']
   readonly operationIds?: Entity['operationIds']
   readonly fields: F
+  readonly body?: Entity['body']
+  readonly listParameters?: Entity['listParameters']
   /** References and unique fields are indexed without being named here. */
   readonly indexes?: readonly SymbolName<F>[]
   readonly symbols: readonly SymbolInput<F>[]
@@ -103,8 +123,9 @@ export interface Definition<F extends Fields> {
   readonly lists?: Readonly<
     Record<
       string,
-      Omit<SubList, 'by' | 'unknownParent'> & {
+      Omit<SubList, 'by' | 'unknownParent' | 'operationId'> & {
         readonly by?: string
+        readonly operationId?: string
         readonly unknownParent?: SubList['unknownParent']
       }
     >
@@ -167,7 +188,12 @@ export function defineEntity<const F extends Fields>(
   }
   const lists: Record<string, SubList> = {}
   for (const [key, list] of Object.entries(definition.lists ?? {})) {
-    lists[key] = { ...list, by: list.by ?? null, unknownParent: list.unknownParent ?? 'empty' }
+    lists[key] = {
+      ...list,
+      by: list.by ?? null,
+      operationId: list.operationId ?? null,
+      unknownParent: list.unknownParent ?? 'empty',
+    }
   }
   return {
     name: definition.name,
@@ -176,6 +202,8 @@ export function defineEntity<const F extends Fields>(
     operations: definition.operations,
     operationIds: definition.operationIds ?? {},
     fields,
+    body: definition.body ?? {},
+    listParameters: definition.listParameters ?? {},
     indexes: [...indexes].sort(),
     symbols: [...baseSymbols, ...definition.symbols.map((input) => symbolOf(fields, input))],
     links: (definition.links ?? []).map((link) =>

@@ -26,8 +26,11 @@ export type FieldKind =
   | 'object'
   | 'computed'
 
-/** `create`: kept by replace and patch, which name it as ignored. `never`: written by the system alone. */
-export type Settable = 'always' | 'create' | 'never'
+/**
+ * `create`: kept by replace and patch, which name it as ignored. `proposer`: made of something else by the controller that
+ * proposes the write, never taken out of a body. `never`: written by the system alone.
+ */
+export type Settable = 'always' | 'create' | 'proposer' | 'never'
 
 /** What becomes of the holder when the record it names is deleted. */
 export type OnDelete = 'refuse' | 'cascade' | 'strip'
@@ -63,6 +66,8 @@ export type ComputedSource =
   | { readonly from: 'permissions' }
   /** One entry a policy that links the caller to this record. */
   | { readonly from: 'policyQueries' }
+  /** Config type name to data, of the types asked for: the configs in the field `by`, and those given to the caller. */
+  | { readonly from: 'configData'; readonly by: string }
 
 /**
  * A field of a descriptor, erased of its type. `schema` describes a present, non-null value; in requests null means
@@ -80,6 +85,8 @@ export interface Field {
   readonly reference: ReferenceRule | null
   /** Reason given for a second record with the same value ({value} is replaced); null when not unique. */
   readonly unique: string | null
+  /** What each element of `texts` must be one of; null for anything. */
+  readonly values: readonly string[] | null
   readonly computed: ComputedSource | null
 }
 
@@ -107,6 +114,7 @@ function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): F
     schema,
     reference: null,
     unique: null,
+    values: null,
     computed: null,
   }
 }
@@ -180,14 +188,16 @@ export function attributes(rules: Rules = {}): FieldOf<readonly string[]> {
   return field('attributes', schema, [], rules)
 }
 
-/** Plain texts, in the order given. */
-export function texts(rules: Rules = {}): FieldOf<readonly string[]> {
+/** Plain texts, in the order given; each one of `values` where they are given. */
+export function texts(
+  rules: Rules & { readonly values?: readonly string[] } = {},
+): FieldOf<readonly string[]> {
   const schema = {
     type: 'array',
     maxItems: fieldLimits.referencesMax,
     items: { type: 'string', maxLength: fieldLimits.textCharactersMax },
   }
-  return field('texts', schema, [], rules)
+  return { ...field('texts', schema, [], rules), values: rules.values ?? null }
 }
 
 /** Id of one record of the kind `to`; `otherwise` stands for an absent or empty one. */

@@ -17,6 +17,37 @@ import {
 } from './fields.ts'
 import * as shapes from './shapes.ts'
 
+/** What an identity that is no administrator may be given; `controllers` can only be read, `ops` not created. */
+const kinds = [
+  'auth-policy',
+  'ca',
+  'config',
+  'config-type',
+  'edge-router-policy',
+  'enrollment',
+  'external-jwt-signer',
+  'identity',
+  'posture-check',
+  'router',
+  'service',
+  'service-edge-router-policy',
+  'service-policy',
+  'terminator',
+] as const
+export const grantablePermissions: readonly string[] = [
+  'admin_readonly',
+  'controllers',
+  'controllers.read',
+  'ops',
+  'ops.read',
+  'ops.update',
+  'ops.delete',
+  ...kinds.flatMap((kind) => [
+    kind,
+    ...['read', 'create', 'update', 'delete'].map((action) => `${kind}.${action}`),
+  ]),
+].sort()
+
 const cost = { type: 'integer', minimum: 0, maximum: 65_535 } as const
 const precedences = ['default', 'required', 'failed'] as const
 
@@ -24,10 +55,19 @@ const precedences = ['default', 'required', 'failed'] as const
 export const identity = defineEntity({
   name: 'identity',
   plural: 'identities',
-  operations: { management: { list: 'identity.read', detail: 'identity.read' } },
+  operations: {
+    management: {
+      list: 'identity.read',
+      create: 'identity.create',
+      detail: 'identity.read',
+      replace: 'identity.update',
+      patch: 'identity.update',
+      delete: 'identity.delete',
+    },
+  },
   fields: {
     name: nameText({ unique: `duplicate value '{value}' in unique index on identities store` }),
-    typeId: reference('identityType', 'refuse', { otherwise: 'Default' }),
+    typeId: reference('identityType', 'refuse', { settable: 'never', otherwise: 'Default' }),
     isAdmin: boolean({ required: true }),
     isDefaultAdmin: boolean({ settable: 'never' }),
     authPolicyId: reference('authPolicy', 'refuse', { otherwise: 'default' }),
@@ -41,7 +81,7 @@ export const identity = defineEntity({
       values: { type: 'string', enum: precedences },
       keysOf: 'service',
     }),
-    permissions: texts(),
+    permissions: texts({ values: grantablePermissions }),
     disabledAt: timestamp({ settable: 'never', shown: 'whenSet' }),
     disabledUntil: timestamp({ settable: 'never', shown: 'whenSet' }),
     envInfo: object(shapes.envInfo, {}, { settable: 'never' }),
@@ -78,6 +118,25 @@ export const identity = defineEntity({
     }),
     interfaces: empty([], { type: 'array', items: { type: 'object' } }),
   },
+  body: {
+    type: {
+      schema: { type: 'string', enum: ['User', 'Device', 'Service', 'Router', 'Default'] },
+      in: ['create', 'replace', 'patch'],
+      requiredIn: ['create', 'replace'],
+    },
+    enrollment: {
+      schema: {
+        type: 'object',
+        properties: {
+          ott: { type: ['boolean', 'null'] },
+          ottca: { type: ['string', 'null'] },
+          updb: { type: ['string', 'null'] },
+        },
+      },
+      in: ['create'],
+      requiredIn: [],
+    },
+  },
   indexes: ['roleAttributes', 'isAdmin'],
   symbols: [
     'name',
@@ -101,6 +160,13 @@ export const identity = defineEntity({
     { key: 'auth-policies', field: 'authPolicyId', collection: 'auth-policies' },
   ],
   lists: {
+    authenticators: {
+      of: 'authenticator',
+      through: 'naming',
+      by: 'identityId',
+      operationId: 'getIdentityAuthenticators',
+      unknownParent: 'notFound',
+    },
     services: { of: 'service', through: 'access', unknownParent: 'notFound' },
     'service-policies': {
       of: 'servicePolicy',

@@ -73,6 +73,7 @@ function ignoredIn(entity: Entity, mode: RequestMode, body: JsonObject): string[
   for (const name of Object.keys(body)) {
     const field = Object.hasOwn(entity.fields, name) ? entity.fields[name] : undefined
     if (field !== undefined && isWritable(field, mode)) continue
+    if (Object.hasOwn(entity.body, name) && entity.body[name]?.in.includes(mode) === true) continue
     ignored.push(name.slice(0, ignoredNameCharactersMax))
     if (ignored.length === ignoredFieldsMax) break
   }

@@ -124,6 +124,7 @@ function crudOperation(
   const { method, isById, verb, refusals } = shapes[shape]
   const subject = pascal(shape === 'list' ? entity.plural : entity.name)
   const hasRoleFilter = shape === 'list' && entity.hasRoleFilter
+  const listParameters = shape === 'list' ? (entity.listParameters[api] ?? []) : []
   return {
     api,
     entity,
@@ -136,10 +137,15 @@ function crudOperation(
     request: requestOf(entity, shape),
     response: responseOf(entity, shape),
     success: shape === 'create' ? 201 : 200,
-    refusals,
+    // The identity may not exist.
+    refusals: listParameters.includes('asIdentity') ? [...refusals, 404].sort() : refusals,
     query:
       shape === 'list'
-        ? [...listQuery, ...(hasRoleFilter ? ['roleFilter', 'roleSemantic'] : [])]
+        ? [
+            ...listQuery,
+            ...(hasRoleFilter ? ['roleFilter', 'roleSemantic'] : []),
+            ...listParameters,
+          ]
         : [],
   }
 }
@@ -152,7 +158,7 @@ function subListOperation(entity: Entity, key: string, rule: SubList): Operation
   return {
     api: 'management',
     entity,
-    operationId: `list${pascal(entity.name)}${pascal(of.plural)}`,
+    operationId: rule.operationId ?? `list${pascal(entity.name)}${pascal(of.plural)}`,
     method: 'GET',
     path: `/${entity.collection}/{id}/${key}`,
     shape: 'subList',

@@ -3,9 +3,12 @@ import { admission } from './admission.ts'
 import { apiSession } from './api-session.ts'
 import { authPolicy } from './auth-policy.ts'
 import { authenticator } from './authenticator.ts'
+import { configType } from './config-type.ts'
+import { config } from './config.ts'
 import type { Entity } from './define.ts'
 import { identity } from './identity.ts'
 import { identityType } from './identity-type.ts'
+import { serviceConfig } from './service-config.ts'
 import { joinTicket } from './join-ticket.ts'
 import { service } from './service.ts'
 import { servicePolicy } from './service-policy.ts'
@@ -17,10 +20,13 @@ export const entities: readonly Entity[] = [
   apiSession,
   authPolicy,
   authenticator,
+  config,
+  configType,
   identity,
   identityType,
   joinTicket,
   service,
+  serviceConfig,
   servicePolicy,
   sharedSecret,
 ]

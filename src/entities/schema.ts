@@ -24,6 +24,23 @@ function isRequiredIn(field: Field, mode: RequestMode): boolean {
   return field.settable === 'always' || mode === 'create'
 }
 
+/** What a body may say under a name; null when it is not looked at. */
+function memberIn(
+  entity: Entity,
+  name: string,
+  mode: RequestMode,
+): { readonly schema: JsonObject; readonly isRequired: boolean } | null {
+  const member = entity.body[name]
+  if (member?.in.includes(mode) === true) {
+    return { schema: member.schema, isRequired: member.requiredIn.includes(mode) }
+  }
+  const field = entity.fields[name]
+  if (field === undefined || field.settable === 'never' || field.settable === 'proposer') {
+    return null
+  }
+  return { schema: field.schema, isRequired: isRequiredIn(field, mode) }
+}
+
 /**
  * JSON Schema (2020-12) of a request body, for validation and OpenAPI alike. Unknown members pass: they are ignored and
  * named in the answer. Properties are in alphabetical order, so that the first fault is the same everywhere.
@@ -31,11 +48,11 @@ function isRequiredIn(field: Field, mode: RequestMode): boolean {
 export function requestSchema(entity: Entity, mode: RequestMode): JsonObject {
   const properties: Record<string, JsonObject> = {}
   const required: string[] = []
-  for (const [name, field] of sortedFields(entity)) {
-    if (field.settable === 'never') continue
-    const isRequired = isRequiredIn(field, mode)
-    properties[name] = isRequired ? field.schema : orNull(field.schema)
-    if (isRequired) required.push(name)
+  for (const name of Object.keys({ ...entity.fields, ...entity.body }).sort()) {
+    const member = memberIn(entity, name, mode)
+    if (member === null) continue
+    properties[name] = member.isRequired ? member.schema : orNull(member.schema)
+    if (member.isRequired) required.push(name)
   }
   return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) }
 }

@@ -1,15 +1,6 @@
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import {
-  attributes,
-  boolean,
-  choice,
-  computed,
-  empty,
-  integer,
-  nameText,
-  references,
-} from './fields.ts'
+import { attributes, boolean, choice, computed, integer, nameText, references } from './fields.ts'
 import { configsByType, dialBindList, policyQueryList } from './shapes.ts'
 
 /** What clients dial and hosts bind. */
@@ -43,14 +34,16 @@ export const service = defineEntity({
     configs: references('config', 'strip'),
     roleAttributes: attributes(),
     isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
-    config: empty({}, configsByType),
+    config: computed({ from: 'configData', by: 'configs' }, configsByType),
     permissions: computed({ from: 'permissions' }, dialBindList),
     postureQueries: computed({ from: 'policyQueries' }, policyQueryList),
   },
+  listParameters: { client: ['configTypes'], management: ['configTypes', 'asIdentity'] },
   indexes: ['roleAttributes', 'isFabricOnly'],
   symbols: ['name', 'terminatorStrategy', 'roleAttributes', 'configs', 'isFabricOnly'],
   links: ['service-edge-router-policies', 'service-policies', 'terminators', 'configs'],
   lists: {
+    configs: { of: 'config', through: 'named', by: 'configs', operationId: 'listServiceConfig' },
     'service-policies': { of: 'servicePolicy', through: 'policies', by: 'serviceRoles' },
     identities: { of: 'identity', through: 'access' },
   },

@@ -10,7 +10,9 @@ import { createTicket, deleteAdmission, redeemTicket } from './commands/cluster.
 import type { CommandContext } from './commands/context.ts'
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from './commands/entity.ts'
 import { form } from './commands/form.ts'
+import { disableIdentity, enableIdentity } from './commands/identity.ts'
 import { refused } from './commands/outcome.ts'
+import { associateServiceConfigs, disassociateServiceConfigs } from './commands/service-configs.ts'
 import { rotateSecret, shareSecrets } from './commands/secret.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './commands/session.ts'
 import { requestKey } from './state.ts'
@@ -31,6 +33,10 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.SESSION_DELETE, deleteSession],
   [CommandKind.SESSION_TOUCH, touchSessions],
   [CommandKind.SESSION_EXPIRE, expireSessions],
+  [CommandKind.IDENTITY_DISABLE, disableIdentity],
+  [CommandKind.IDENTITY_ENABLE, enableIdentity],
+  [CommandKind.SERVICE_CONFIGS_ASSOCIATE, associateServiceConfigs],
+  [CommandKind.SERVICE_CONFIGS_DISASSOCIATE, disassociateServiceConfigs],
   [CommandKind.TICKET_CREATE, createTicket],
   [CommandKind.TICKET_REDEEM, redeemTicket],
   [CommandKind.ADMISSION_DELETE, deleteAdmission],

@@ -1,10 +1,14 @@
+import type { ConfigType } from '../entities/config-type.ts'
+import type { Config } from '../entities/config.ts'
 import type { Entity, Link } from '../entities/define.ts'
 import type { ComputedSource, Field } from '../entities/fields.ts'
 import { entitiesByName, entityNamed } from '../entities/registry.ts'
 import type { Identity } from '../entities/identity.ts'
+import { serviceConfigHolder } from '../entities/service-config.ts'
+import type { ServiceConfig } from '../entities/service-config.ts'
 import type { Json, JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
-import type { DialBind } from '../ports/state-view.ts'
+import type { ConfigTypesShown, DialBind } from '../ports/state-view.ts'
 import type { GrantCache } from './grant-cache.ts'
 import { BIND, DIAL, bitsOf, linkingPolicies, rolesDisplay } from './roles.ts'
 import type { State } from './state.ts'
@@ -15,6 +19,7 @@ export interface DetailContext {
   readonly grants: GrantCache
   /** The identity whose permissions a service shows. */
   readonly callerId: string
+  readonly configTypes: ConfigTypesShown
   readonly nowMs: number
 }
 
@@ -114,6 +119,28 @@ function shownPermissions(record: EntityRecord, context: DetailContext): readonl
   return permissions.length === 0 ? ['Invalid'] : permissions
 }
 
+/** What the caller gets of a service: by type, what it was given itself comes before what the service names. */
+function configData(by: string, record: EntityRecord, context: DetailContext): JsonObject {
+  const { state, callerId, configTypes } = context
+  if (configTypes !== 'all' && configTypes.size === 0) return {}
+  const ids = [...((record[by] ?? []) as readonly string[])]
+  const holder = serviceConfigHolder(callerId, record.id)
+  for (const id of state.table('serviceConfig').indexes.ids('holder', holder)) {
+    const given = state.get<ServiceConfig>('serviceConfig', id)
+    if (given !== undefined) ids.push(given.configId)
+  }
+  const byTypeName = new Map<string, Json>()
+  for (const id of ids) {
+    const config = state.get<Config>('config', id)
+    if (config === undefined) continue
+    if (configTypes !== 'all' && !configTypes.has(config.configTypeId)) continue
+    const name = state.get<ConfigType>('configType', config.configTypeId)?.name
+    if (name !== undefined) byTypeName.set(name, config.data)
+  }
+  // A type may have any name; this makes own members of all of them.
+  return Object.fromEntries([...byTypeName].sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
 function isWithin(
   source: Extract<ComputedSource, { readonly from: 'isWithin' }>,
   record: EntityRecord,
@@ -151,6 +178,8 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
       return shownPermissions
     case 'policyQueries':
       return policyQueries
+    case 'configData':
+      return (record, context) => configData(source.by, record, context)
   }
 }
 

@@ -13,7 +13,13 @@ import type {
   StoreReceiver,
   StoreSnapshot,
 } from '../ports/state-store.ts'
-import type { DialBind, ListQuery, ListResult, StateView } from '../ports/state-view.ts'
+import type {
+  ConfigTypesShown,
+  DialBind,
+  ListQuery,
+  ListResult,
+  StateView,
+} from '../ports/state-view.ts'
 import type { Entry, Index, Position } from '../raft/types.ts'
 import { apply } from './apply.ts'
 import { loadState } from './load.ts'
@@ -220,8 +226,13 @@ export class StateMachine implements Machine, StateView {
     return this.#reader.accessibleServices(identityId, query)
   }
 
-  detail(entity: string, record: EntityRecord, callerId: string): JsonObject {
-    return this.#reader.detail(entity, record, callerId)
+  detail(
+    entity: string,
+    record: EntityRecord,
+    callerId: string,
+    configTypes?: ConfigTypesShown,
+  ): JsonObject {
+    return this.#reader.detail(entity, record, callerId, configTypes)
   }
 
   idleSessions(

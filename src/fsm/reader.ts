@@ -6,7 +6,8 @@ import type { JsonObject } from '../lib/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
-import type { DialBind, ListQuery, ListResult } from '../ports/state-view.ts'
+import { noConfigTypes } from '../ports/state-view.ts'
+import type { ConfigTypesShown, DialBind, ListQuery, ListResult } from '../ports/state-view.ts'
 import { detailOf, permissionsOf } from './detail.ts'
 import { GrantCache } from './grant-cache.ts'
 import { Lister } from './query/list.ts'
@@ -99,6 +100,10 @@ export class Reader {
         )
         return new SetScope(new Set(policies.map((policy) => policy.id)))
       }
+      case 'named':
+        return new SetScope(new Set((by === null ? [] : parent[by]) as readonly string[]))
+      case 'naming':
+        return this.#table(of).indexes.ids(by ?? '', parent.id)
       case 'access': {
         const grants =
           of === 'service' ? this.#grants.of(parent) : identityGrants(this.#state, parent)
@@ -119,12 +124,18 @@ export class Reader {
     return this.#lister.list(this.#table('service'), query, scope)
   }
 
-  detail(entity: string, record: EntityRecord, callerId: string): JsonObject {
+  detail(
+    entity: string,
+    record: EntityRecord,
+    callerId: string,
+    configTypes: ConfigTypesShown = noConfigTypes,
+  ): JsonObject {
     assert(entitiesByName.has(entity), `there is a descriptor named ${entity}`)
     return detailOf(entity, record, {
       state: this.#state,
       grants: this.#grants,
       callerId,
+      configTypes,
       nowMs: this.#clock.nowMs(),
     })
   }

@@ -3,6 +3,7 @@ import { SeedRecordSchema } from '../../proto/gen/command_pb.ts'
 import type { SeedRecord } from '../../proto/gen/command_pb.ts'
 import { openPrimary, openSecondary } from '../entities/auth-policy.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
+import { seededConfigTypes } from './seed-config-types.ts'
 
 export interface FormingInput {
   readonly adminId: string
@@ -29,6 +30,9 @@ export function formingRecords(input: FormingInput): SeedRecord[] {
       primary: openPrimary,
       secondary: openSecondary,
     }),
+    ...seededConfigTypes.map(({ id, name, target, schema }) =>
+      seed('configType', id, { name, target, schema }),
+    ),
     seed('identity', input.adminId, {
       name: input.adminName,
       isAdmin: true,

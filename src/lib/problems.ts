@@ -87,6 +87,16 @@ export const problems = {
     retry: 'never',
     message: 'The entity can not be deleted because it is referenced',
   },
+  MAX_AUTHENTICATOR_METHODS_REACHED: {
+    http: 409,
+    retry: 'never',
+    message: 'The identity already has an authenticator of this method',
+  },
+  CAN_NOT_UPDATE_AUTHENTICATOR: {
+    http: 409,
+    retry: 'never',
+    message: 'The authenticator can not be updated: it has no user name and password',
+  },
   REQUEST_ID_REUSED: {
     http: 409,
     retry: 'never',

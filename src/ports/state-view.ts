@@ -28,6 +28,10 @@ export interface ListResult<R extends EntityRecord = EntityRecord> {
 
 export type DialBind = 'Bind' | 'Dial'
 
+/** Ids of the config types whose data the detail of a service holds. */
+export type ConfigTypesShown = ReadonlySet<string> | 'all'
+export const noConfigTypes: ConfigTypesShown = new Set()
+
 /**
  * The replicated state as this controller has applied it, for readers. Everything is synchronous and consistent within
  * one turn of the event loop, but `waitForApplied`. `entity` is a descriptor's name ('service'); one that does not
@@ -71,8 +75,16 @@ export interface StateView {
   /** The services an identity may dial or bind. @throws {Problem} as `list`. */
   accessibleServices(identityId: string, query: ListQuery): ListResult
 
-  /** The detail of a record as responses show it; `callerId` is the identity whose permissions a service shows. */
-  detail(entity: string, record: EntityRecord, callerId: string): JsonObject
+  /**
+   * The detail of a record as responses show it; `callerId` is the identity whose permissions and configs a service shows.
+   * No config data where nothing is said of `configTypes`.
+   */
+  detail(
+    entity: string,
+    record: EntityRecord,
+    callerId: string,
+    configTypes?: ConfigTypesShown,
+  ): JsonObject
 
   /** Sessions whose last stored activity is before `beforeMs`: at most `max`, in no order. */
   idleSessions(

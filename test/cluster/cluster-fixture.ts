@@ -7,10 +7,13 @@ import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
 import type { GatewayOptions } from '../../src/cluster/gateway.ts'
 import { RaftHost } from '../../src/cluster/host.ts'
+import type { HostOptions } from '../../src/cluster/host.ts'
 import { inlineLink } from '../../src/cluster/link.ts'
+import type { SelfRefusal } from '../../src/cluster/link.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
+import type { RosterRecord } from '../../src/ports/roster.ts'
 import type { Entry, RestoredLog } from '../../src/raft/types.ts'
 import { MemoryDisk } from '../../src/store/memory-disk.ts'
 import { freePort } from '../support/ports.ts'
@@ -24,6 +27,7 @@ import {
   TRUST_DOMAIN,
   until,
 } from './mesh-fixture.ts'
+import type { Authority } from './mesh-fixture.ts'
 
 export interface TestNode {
   readonly id: string
@@ -34,6 +38,8 @@ export interface TestNode {
   readonly fatal: Error[]
   /** Payloads that took effect here, in order. */
   readonly effects: string[]
+  readonly selfRefusals: SelfRefusal[]
+  readonly rosters: RosterRecord[]
   readonly address: string
   readonly storeId: Uint8Array
   readonly startedAtMs: number
@@ -43,6 +49,9 @@ export interface TestNode {
 
 export interface TestCluster {
   readonly ids: readonly string[]
+  readonly authority: Authority
+  /** A certificate and an address for one who may become a member; `start` then knows it. */
+  prepare: (id: string) => Promise<Member>
   readonly nodes: Map<string, TestNode>
   start: (id: string, changes?: StartChanges) => Promise<TestNode>
   /** A controller of the same CA that no member record names: it has a key, an address and an empty log. */
@@ -55,16 +64,22 @@ export interface TestCluster {
 
 export interface StartChanges {
   readonly gateway?: Partial<GatewayOptions>
-  /** A start with empty hands: the log and the state of before are gone. */
-  readonly from?: 'memory' | 'nothing'
+  /** A start without the log and the state of before; `nothing`: formed as at first, `empty`: not even that. */
+  readonly from?: 'memory' | 'nothing' | 'empty'
+  /** Of a disk formed anew. */
+  readonly storeId?: Uint8Array
+  readonly host?: Partial<HostOptions>
   readonly persistEntries?: number
   readonly snapshotBytesPerSecond?: number
-  readonly storeId?: Uint8Array
   /** membership.v1.Configuration to begin with instead of a formed log. */
   readonly configuration?: Uint8Array
 }
 
 export type JoinerChanges = StartChanges & { readonly configuration: Uint8Array }
+
+function hasNoLog({ from, configuration }: StartChanges): boolean {
+  return from === 'empty' || configuration !== undefined
+}
 
 export function firstEntries(members: readonly Member[]): Entry[] {
   const configuration = create(ConfigurationSchema, { members: [...members] })
@@ -83,23 +98,26 @@ export async function formCluster(size: number): Promise<TestCluster> {
     identities.set(id, identity)
     return identity
   }
-  for (const id of ids) {
-    members.push(memberOf(id, await identityOf(id), `127.0.0.1:${await freePort()}`))
+  const prepared: Member[] = []
+  const prepare = async (id: string): Promise<Member> => {
+    const identity = await identityOf(id)
+    const member = memberOf(id, identity, `127.0.0.1:${await freePort()}`)
+    prepared.push(member)
+    return member
   }
-  const joiners: Member[] = []
+  for (const id of ids) members.push(await prepare(id))
   const nodes = new Map<string, TestNode>()
   const logs = new Map<string, { disk: MemoryDisk; restored: RestoredLog }>()
 
   const start = async (id: string, changes: StartChanges = {}): Promise<TestNode> => {
-    const before = changes.from === 'nothing' ? undefined : logs.get(id)
+    const isKept = changes.from === undefined || changes.from === 'memory'
+    const before = isKept ? logs.get(id) : undefined
     const opened =
       before === undefined
-        ? MemoryDisk.form({
-            entries: changes.configuration === undefined ? firstEntries(members) : [],
-          })
+        ? MemoryDisk.form({ entries: hasNoLog(changes) ? [] : firstEntries(members) })
         : before.disk.reopen()
     logs.set(id, opened)
-    const member = [...members, ...joiners].find((candidate) => candidate.id === id)
+    const member = prepared.find((candidate) => candidate.id === id)
     const identity = identities.get(id)
     if (member === undefined || identity === undefined) throw new Error(`no member ${id}`)
     const node = await startNode({ id, member, identity, ...opened, changes })
@@ -109,10 +127,12 @@ export async function formCluster(size: number): Promise<TestCluster> {
 
   return {
     ids,
+    authority,
+    prepare,
     nodes,
     start,
     startJoiner: async (id, changes) => {
-      joiners.push(memberOf(id, await identityOf(id), `127.0.0.1:${await freePort()}`))
+      await prepare(id)
       return await start(id, changes)
     },
     identityOf,
@@ -152,9 +172,11 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
   })
   const effects: string[] = []
   machine.onCommand = (payload) => effects.push(new TextDecoder().decode(payload))
-  const storeId = changes.storeId ?? storeIdOf(id)
   const log = new RecordedLog()
   const fatal: Error[] = []
+  const selfRefusals: SelfRefusal[] = []
+  const rosters: RosterRecord[] = []
+  const storeId = changes.storeId ?? storeIdOf(id)
   const { main, host: hostLink } = inlineLink()
   const self = {
     id,
@@ -179,6 +201,8 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       clock: systemClock,
       log: log.log,
       onFatal: (error) => fatal.push(error),
+      onSelfRefused: (refusal) => selfRefusals.push(refusal),
+      onRoster: (roster) => rosters.push(roster),
     },
   )
   const bytesPerSecond = changes.snapshotBytesPerSecond
@@ -198,6 +222,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       appliedTimeMs: 0,
       configuration: changes.configuration ?? new Uint8Array(0),
       ...(bytesPerSecond === undefined ? {} : { snapshots: { bytesPerSecond } }),
+      ...changes.host,
     },
     { link: hostLink, disk, restored, clock: systemClock },
   )
@@ -218,6 +243,8 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
     disk,
     fatal,
     effects,
+    selfRefusals,
+    rosters,
     address,
     storeId,
     startedAtMs,

@@ -29,6 +29,8 @@ export interface Settled {
 export class ManagedCluster {
   readonly cluster: TestCluster
   readonly settled: Settled[] = []
+  /** A controller that gets no further in settling a removal. */
+  stuckInSettling: string | null = null
   readonly #admissions = new Map<string, EntityRecord>()
   readonly #managements = new Map<string, MemberManagement>()
   readonly #entrances = new Map<string, Entrance>()
@@ -153,13 +155,18 @@ export class ManagedCluster {
       clock: systemClock,
       log: node.log.log,
       joinTimeoutMs: this.#joinTimeoutMs,
-      afterRemoval: ({ id, isCompromised }) => {
-        this.#admissions.delete(id)
-        this.settled.push({ by: node.id, id, isCompromised })
-        return Promise.resolve()
+      secrets: {
+        afterRemoval: (id, { isCompromised }) => {
+          if (node.id === this.stuckInSettling) return new Promise(() => undefined)
+          this.#admissions.delete(id)
+          this.settled.push({ by: node.id, id, isCompromised })
+          return Promise.resolve()
+        },
+        isRotationDue: () => false,
+        rotateIfDue: () => Promise.resolve(),
+        membersLackingSecrets: () => [],
+        shareMissing: () => Promise.resolve(false),
       },
-      hasSecretsToShare: () => false,
-      shareSecrets: () => Promise.resolve(),
     })
     management.start()
     this.#managements.set(node.id, management)
@@ -173,6 +180,7 @@ export class ManagedCluster {
       seeds: () => [],
       enter: async (addresses) => await this.enter(node, addresses),
       onAnswer: () => undefined,
+      clock: systemClock,
       log: node.log.log,
     })
     this.#entrances.set(node.id, entrance)

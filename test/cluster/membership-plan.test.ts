@@ -277,7 +277,8 @@ describe('The next duty', () => {
     ...nowOf(text, changes),
     reachedBy: () => new Set(['c1', 'c2', 'c3', 'c4', 'c5']),
     silentMs: () => 0,
-    hasSecretsToShare: false,
+    isRotationDue: false,
+    lacksSecrets: false,
     ...changes,
   })
 
@@ -306,9 +307,12 @@ describe('The next duty', () => {
 
   test('is to settle a removal before anything else, and to share secrets', () => {
     const departed = [create(DepartureSchema, { id: 'c5', publicKeySha256: keyOf('c5') })]
-    const view = viewOf('C1 C2 c3+', { departed, hasSecretsToShare: true })
+    const view = viewOf('C1 C2 c3+', { departed, lacksSecrets: true })
     expect(nextDuty(view, 1000)).toMatchObject({ type: 'settle', departure: { id: 'c5' } })
-    expect(nextDuty(viewOf('C1 C2', { hasSecretsToShare: true }), 1000)).toEqual({ type: 'share' })
+    expect(nextDuty(viewOf('C1 C2', { lacksSecrets: true }), 1000)).toEqual({ type: 'share' })
+    const due = viewOf('C1 C2', { lacksSecrets: true, isRotationDue: true })
+    expect(nextDuty(due, 1000)).toEqual({ type: 'rotate' })
+    expect(nextDuty(due, 1000, (type) => type === 'rotate')).toEqual({ type: 'share' })
   })
 
   test('is to drop who was to vote and never came, never one that is waited for', () => {

@@ -180,6 +180,23 @@ test('a change outlives the leader that began it', async () => {
   )
 }, 60_000)
 
+test('a removal that a leader died of settling is settled by the next one, as it was meant', async () => {
+  const managed = await form(3)
+  const leader = await managed.cluster.leader()
+  const [leaving, ...rest] = managed.cluster.ids.filter((id) => id !== leader.id)
+  if (leaving === undefined) throw new Error('three were formed')
+  await joinAll(managed, 'n4')
+  await managed.untilVoters('n1', 'n2', 'n3', 'n4')
+  managed.stuckInSettling = leader.id
+  const compromised = { verb: 'remove', id: leaving, isCompromised: true } as const
+  await managed.control(leader.id).change(compromised, null)
+  expect(managed.settled).toEqual([])
+  await managed.kill(leader.id)
+  await until('the next leader has settled it', () => managed.settled.length > 0)
+  expect(managed.settled[0]).toMatchObject({ id: leaving, isCompromised: true })
+  expect([...rest, 'n4']).toContain(managed.settled[0]?.by)
+}, 60_000)
+
 test('a member whose disk is lost comes back by itself, as a learner and then a voter', async () => {
   const managed = await form(3)
   const leader = await managed.cluster.leader()

@@ -1,7 +1,6 @@
-import { Client, credentials, status as Status } from '@grpc/grpc-js'
-import type { ServiceError } from '@grpc/grpc-js'
+import { status as Status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { connect, createSecureContext } from 'node:tls'
+import { connect } from 'node:tls'
 
 import { create } from '@bufbuild/protobuf'
 
@@ -13,9 +12,11 @@ import {
 } from '../../proto/gen/mesh_pb.ts'
 import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
 import { encodeForward, encodeRaftHello, MessageEncoder } from '../../src/cluster/message-codec.ts'
-import { FRAME_BYTES_MAX, meshService } from '../../src/cluster/mesh-service.ts'
+import { FRAME_BYTES_MAX } from '../../src/cluster/mesh-service.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
+import { attackMesh } from './mesh-attacker.ts'
+import type { End } from './mesh-attacker.ts'
 import {
   controllerIdentity,
   createAuthority,
@@ -46,45 +47,14 @@ beforeAll(async () => {
 })
 afterAll(() => victim.mesh.stop())
 
-interface End {
-  readonly code: Status
-  readonly details: string
-  readonly frames: number
-}
-
-/** Calls the victim as a peer would, sends the frames, and waits for how the stream ends. */
+/** On the victim. */
 async function attack(
   identity: MeshIdentity | null,
   frames: readonly Uint8Array[],
-  method: keyof typeof meshService = 'raft',
+  method: 'raft' | 'forward' = 'raft',
 ): Promise<End> {
-  const context = createSecureContext({
-    ca: authority.caPem,
-    ...(identity === null ? {} : { cert: identity.certificatePem, key: identity.privateKeyPem }),
-  })
-  const client = new Client(
-    `127.0.0.1:${victim.port}`,
-    credentials.createFromSecureContext(context, { checkServerIdentity: () => undefined }),
-    {
-      'grpc.use_local_subchannel_pool': 1,
-      'grpc.max_send_message_length': -1,
-      'grpc.ssl_target_name_override': 'mesh.flotilla',
-    },
-  )
-  const { path, requestSerialize, responseDeserialize } = meshService[method]
-  const call = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize)
-  let received = 0
-  call.on('data', () => (received += 1))
-  try {
-    return await new Promise<End>((resolve) => {
-      call.on('error', (error: ServiceError) =>
-        resolve({ code: error.code, details: error.details, frames: received }),
-      )
-      for (const frame of frames) call.write(Buffer.from(frame))
-    })
-  } finally {
-    client.close()
-  }
+  const { caPem } = authority
+  return await attackMesh({ port: victim.port, caPem, identity, frames, method })
 }
 
 const hello = (changes: Partial<Hello> = {}): Uint8Array =>

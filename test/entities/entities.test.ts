@@ -145,6 +145,8 @@ describe.skipIf(!existsSync(contractFolder))('the contract of the API family', (
     ['authPolicy', 'authPolicyDetail'],
     ['authenticator', 'authenticatorDetail'],
     ['apiSession', 'apiSessionDetail'],
+    ['config', 'configDetail'],
+    ['configType', 'configTypeDetail'],
   ])('the detail of %s has every field of %s', (name, definition) => {
     const theirs = contracts['management']?.definitions[definition]?.[
       'allOf'
@@ -167,6 +169,8 @@ test('details shown match the schemas served for them', () => {
   })
   log.create('servicePolicy', 'p1', policy('p', ['@admin', '#a'], ['#all']))
   log.logIn('sess', 'admin', 'admin-updb', '{"os":"linux"}')
+  log.create('config', 'c1', { name: 'c', configTypeId: 'host.v2', data: { terminators: [] } })
+  log.serviceConfigs('associate', 'i1', [['s1', 'c1']])
   const reader = new Reader(state, { nowMs: () => startMs, monotonicMs: () => 0 })
   const ajv = newAjv()
   let shown = 0
@@ -179,7 +183,7 @@ test('details shown match the schemas served for them', () => {
       shown += 1
     }
   }
-  expect(shown).toBe(9)
+  expect(shown).toBe(19)
 })
 
 test('a detail says who may do what, and what is linked', () => {

@@ -29,6 +29,11 @@ export class TestTokenKeys implements TokenKeys {
     return this.#arriving
   }
 
+  /** What the next refresh brings. */
+  arrive(keys: readonly TokenKey[]): void {
+    this.#arriving = keys
+  }
+
   set(keys: readonly TokenKey[]): void {
     this.#keys = keys
   }

@@ -41,6 +41,18 @@ export class Gate {
     return null
   }
 
+  /**
+   * For a call that has waited for a later state: a session that ended in the meantime, or a token whose key did, must not
+   * be shown what came after.
+   * @throws {Problem} UNAUTHORIZED.
+   */
+  admitAgain(call: Call, token: string | undefined, permission: Permission): void {
+    if (call.caller === null || token === undefined) return
+    const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
+    if (typeof finding === 'string') return refuse(call, 'invalid')
+    this.#accept(call, this.#sessions.find(finding.sessionId), finding, permission)
+  }
+
   async #confirm(call: Call, token: GoodToken, permission: Permission): Promise<void> {
     const { state, cluster, limits } = this.#parts
     await reachLatest(cluster, state, limits.indexWaitMs)

@@ -13,10 +13,6 @@ const PARAMETERS = {
 } as const
 const SALT_BYTES = 16
 
-/** Lengths that a password must keep everywhere, in characters. */
-export const PASSWORD_CHARACTERS_MIN = 5
-export const PASSWORD_CHARACTERS_MAX = 100
-
 /** @returns a PHC string: parameters and salt stand beside the hash, so they can be raised later. */
 export function hashPassword(password: string): Promise<string> {
   return argon2.hash(password, { ...PARAMETERS, salt: randomBytes(SALT_BYTES) })
@@ -48,6 +44,16 @@ export class PasswordVerifier {
       this.#decoy ??= hashPassword(randomBytes(SALT_BYTES).toString('hex'))
       const isMatch = await matches(hash ?? (await this.#decoy), password)
       return isMatch && hash !== null
+    } finally {
+      this.#leave()
+    }
+  }
+
+  /** In the same line. @throws {Problem} SERVER_TOO_MANY_REQUESTS when it is full. */
+  async hash(password: string): Promise<string> {
+    await this.#enter()
+    try {
+      return await hashPassword(password)
     } finally {
       this.#leave()
     }

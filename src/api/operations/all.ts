@@ -8,7 +8,9 @@ import { clusterOperations } from './cluster.ts'
 import { memberOperations } from './cluster-members.ts'
 import { controllerOperations } from './controllers.ts'
 import { currentOperations } from './current.ts'
+import { ownAuthenticatorOperations } from './own-authenticators.ts'
 import { hostOperations } from './host.ts'
+import { identityOperations } from './identities.ts'
 import { joinOperations } from './join.ts'
 import { metaOperations } from './meta.ts'
 import { specOperations } from './specs.ts'
@@ -17,11 +19,13 @@ import { summaryOperations } from './summary.ts'
 /** Every operation of every API, sorted by nothing: routes do not overlap. The documents are made from the same list. */
 export function allOperations(parts: ApiParts, services: ApiServices): readonly Operation[] {
   const operations: Operation[] = [
-    ...resourceOperations(parts, services.writer),
+    ...resourceOperations(parts, services),
     ...metaOperations(parts),
     ...summaryOperations(parts),
     ...authenticateOperations(parts, services),
     ...currentOperations(parts, services),
+    ...ownAuthenticatorOperations(parts, services),
+    ...identityOperations(parts, services),
     ...apiSessionOperations(parts, services),
     ...controllerOperations(parts),
     ...clusterOperations(parts),

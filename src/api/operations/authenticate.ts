@@ -1,12 +1,12 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, SessionCreateSchema } from '../../../proto/gen/command_pb.ts'
-import { entitiesByName } from '../../entities/registry.ts'
 import { envInfo, sdkInfo } from '../../entities/shapes.ts'
 import { canonicalJson } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { Call } from '../call.ts'
+import { configTypeIds } from '../config-types.ts'
 import { reachLatest } from '../consistency.ts'
 import { detailAnswer } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
@@ -147,12 +147,7 @@ class LogIn {
   #configTypes(asked: readonly string[]): string[] {
     const { state, limits } = this.#parts
     if (asked.includes('all')) return ['all']
-    if (!entitiesByName.has('configType')) return []
-    const ids = asked.slice(0, limits.configTypesMax).flatMap((name) => {
-      const found = state.get('configType', name) ?? state.find('configType', 'name', name)
-      return found === undefined ? [] : [found.id]
-    })
-    return [...new Set(ids)]
+    return configTypeIds(state, asked.slice(0, limits.configTypesMax))
   }
 }
 

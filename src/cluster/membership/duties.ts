@@ -14,8 +14,10 @@ export interface StewardView extends Pick<MembersNow, 'inContact' | 'lagEntries'
   readonly reachedBy: (id: NodeId) => ReadonlySet<NodeId>
   /** Since this leader was last connected to it, or since it began to lead. */
   readonly silentMs: (id: NodeId) => number
+  /** Somebody who has gone could open a shared secret in force. */
+  readonly isRotationDue: boolean
   /** Some member cannot open a shared secret in force. */
-  readonly hasSecretsToShare: boolean
+  readonly lacksSecrets: boolean
 }
 
 export type Duty =
@@ -23,22 +25,37 @@ export type Duty =
   | { readonly type: 'settle'; readonly departure: Departure }
   /** All that are ready at once, so that there is no even number of voters in between. */
   | { readonly type: 'promote'; readonly ids: readonly NodeId[] }
+  | { readonly type: 'rotate' }
   | { readonly type: 'share' }
   /** A learner that was let in to vote and never came. */
   | { readonly type: 'drop'; readonly id: NodeId }
 
-/** The next thing to do, the most urgent first; null when all is well. Pure. */
-export function nextDuty(view: StewardView, joinTimeoutMs: number): Duty | null {
+/**
+ * The next thing to do, the most urgent first; null when all is well. Pure.
+ * @param isHeld what failed a moment ago: it must not keep the rest waiting.
+ */
+export function nextDuty(
+  view: StewardView,
+  joinTimeoutMs: number,
+  isHeld: (type: Duty['type']) => boolean = () => false,
+): Duty | null {
+  return dutiesOf(view, joinTimeoutMs).find(({ type }) => !isHeld(type)) ?? null
+}
+
+function dutiesOf(view: StewardView, joinTimeoutMs: number): readonly Duty[] {
+  const duties: Duty[] = []
   const [departure] = view.record.departed
-  if (departure !== undefined) return { type: 'settle', departure }
+  if (departure !== undefined) duties.push({ type: 'settle', departure })
+  if (view.isRotationDue) duties.push({ type: 'rotate' })
   const ids = candidates(view.record).filter((id) => isReady(view, id))
-  if (ids.length > 0) return { type: 'promote', ids }
-  if (view.hasSecretsToShare) return { type: 'share' }
+  if (ids.length > 0) duties.push({ type: 'promote', ids })
+  if (view.lacksSecrets) duties.push({ type: 'share' })
   const late = view.record.members.find(
     ({ id, voter, promote, returning }) =>
       !voter && promote && !returning && view.silentMs(id) >= joinTimeoutMs,
   )
-  return late === undefined ? null : { type: 'drop', id: late.id }
+  if (late !== undefined) duties.push({ type: 'drop', id: late.id })
+  return duties
 }
 
 /** Learners that are to vote. */

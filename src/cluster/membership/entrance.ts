@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Log } from '../log.ts'
@@ -14,13 +15,13 @@ export interface EntranceParts {
   readonly enter: (addresses: readonly string[]) => Promise<EntryAnswer>
   /** Told of each answer, the refusals too: what follows from one is for the caller to say. */
   readonly onAnswer: (answer: EntryAnswer) => void
+  readonly clock: Clock
   readonly log: Pick<Log, 'info' | 'warn'>
 }
 
+const TURN_MS = 100
 /** Between two requests. */
 const INTERVAL_MS = 2_000
-/** How soon it is seen that there is somebody to ask. */
-const LOOK_MS = 100
 const ADDRESSES_MAX = 32
 
 /** On a running controller whose own log does not list it with its own disk yet: asks to be let in until it does. */
@@ -28,7 +29,7 @@ export class Entrance {
   readonly #parts: EntranceParts
   #timer: NodeJS.Timeout | null = null
   #isAsking = false
-  #looksToWait = 0
+  #askAgainMs = 0
   #lastSaid = ''
 
   constructor(parts: EntranceParts) {
@@ -36,7 +37,7 @@ export class Entrance {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => void this.#turn(), LOOK_MS)
+    this.#timer ??= setInterval(() => void this.#turn(), TURN_MS)
     void this.#turn()
   }
 
@@ -53,14 +54,13 @@ export class Entrance {
   }
 
   async #turn(): Promise<void> {
-    if (this.#looksToWait > 0) {
-      this.#looksToWait -= 1
-      return
-    }
     // Until the host has spoken it is not known who the members are.
     const isKnown = this.#parts.consensus.configuration().record.members.length > 0
-    if (this.#timer === null || this.#isAsking || !isKnown || this.isListed) return
+    const nowMs = this.#parts.clock.monotonicMs()
+    const isEarly = this.#isAsking || nowMs < this.#askAgainMs
+    if (this.#timer === null || isEarly || !isKnown || this.isListed) return
     this.#isAsking = true
+    this.#askAgainMs = nowMs + INTERVAL_MS
     try {
       const answer = await this.#parts.enter(this.#addresses())
       if (this.#timer === null) return
@@ -71,7 +71,6 @@ export class Entrance {
       this.#once('warn', `not let in yet: ${error.message}`)
     } finally {
       this.#isAsking = false
-      this.#looksToWait = INTERVAL_MS / LOOK_MS
     }
   }
 

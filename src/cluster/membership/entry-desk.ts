@@ -77,7 +77,8 @@ export class EntryDesk {
     const index = await consensus.readIndex()
     if (!(await state.waitForApplied(index, timeoutMs))) throw new Problem('INDEX_NOT_REACHED')
     if (!(await waitUntil(clock, deadlineMs, () => isAtRest(consensus.configuration())))) {
-      throw new Problem('MEMBERSHIP_BUSY')
+      const detail = 'another change of the members is under way: ask again when it is done'
+      throw new Problem('MEMBERSHIP_BUSY', { detail })
     }
     const first = this.#judge(caller, request)
     if (first.verdict === 'refused') return this.#refusal(first)

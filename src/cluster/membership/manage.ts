@@ -9,10 +9,7 @@ import { LeaderCalls } from './leader-calls.ts'
 import { Steward } from './steward.ts'
 import type { StewardParts } from './steward.ts'
 
-export interface MemberManagementParts extends Pick<
-  StewardParts,
-  'afterRemoval' | 'hasSecretsToShare' | 'shareSecrets' | 'joinTimeoutMs'
-> {
+export interface MemberManagementParts extends Pick<StewardParts, 'secrets' | 'joinTimeoutMs'> {
   readonly consensus: Consensus
   readonly state: AdmissionState
   readonly clusterId: string

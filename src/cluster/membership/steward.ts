@@ -11,13 +11,31 @@ import type { NodeId } from '../../raft/types.ts'
 import { LogThrottle } from '../log.ts'
 import type { Log } from '../log.ts'
 import type { MemberChanger } from './changer.ts'
+import { admissionOf } from './consensus.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
 import { candidates, nextDuty } from './duties.ts'
 import type { Duty, StewardView } from './duties.ts'
 import { membershipLimits } from './limits.ts'
 import { decodeMessage, encodeMessage } from './messages.ts'
 import { isReadyToVote, makeVoter, planChange } from './plan.ts'
-import { isAtRest, isOfKey, membersNow } from './record.ts'
+import { isAtRest, isOfKey, keySha256Of, membersNow } from './record.ts'
+
+/** What the steward sees to of the shared secrets. All of it may be repeated at any point. */
+export interface MemberSecrets {
+  /**
+   * Deletes the admission of one that is a member no longer, and rotates what it could open. @throws {Problem}
+   * @param manner isCompromised: what it knew is honoured no longer at all, rather than for a while yet.
+   */
+  afterRemoval(id: NodeId, manner: { readonly isCompromised: boolean }): Promise<void>
+  /** Somebody who has gone could open a secret in force. */
+  isRotationDue(): boolean
+  /** @throws {Problem} */
+  rotateIfDue(reason: string): Promise<void>
+  /** Who is admitted and cannot open every secret in force. */
+  membersLackingSecrets(): readonly NodeId[]
+  /** Wraps for them what they lack. @throws {Problem} */
+  shareMissing(): Promise<boolean>
+}
 
 export interface StewardParts {
   readonly consensus: Consensus
@@ -25,18 +43,7 @@ export interface StewardParts {
   readonly changer: MemberChanger
   readonly clock: Clock
   readonly log: Pick<Log, 'info' | 'warn'>
-  /**
-   * Takes back the admission of that id and key, and then puts a next version of every shared secret in force that the
-   * rest alone can open. Repeated after the loss of a leader: what is done already must do no harm. @throws {Problem}
-   */
-  readonly afterRemoval: (departure: {
-    readonly id: NodeId
-    readonly publicKeySha256: Uint8Array
-    readonly isCompromised: boolean
-  }) => Promise<void>
-  readonly hasSecretsToShare: () => boolean
-  /** @throws {Problem} */
-  readonly shareSecrets: () => Promise<void>
+  readonly secrets: MemberSecrets
   readonly joinTimeoutMs?: number
 }
 
@@ -55,10 +62,10 @@ export class Steward {
   readonly #parts: StewardParts
   readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 64 })
   readonly #lastContactMs = new Map<NodeId, number>()
+  readonly #heldUntilMs = new Map<Duty['type'], number>()
   readonly #reachedBy = new Map<NodeId, ReadonlySet<NodeId>>()
   #timer: NodeJS.Timeout | null = null
   #isAtWork = false
-  #restUntilMs = 0
   #leadsSinceMs: number | null = null
 
   constructor(parts: StewardParts) {
@@ -78,17 +85,17 @@ export class Steward {
   }
 
   async #turn(): Promise<void> {
-    const { consensus, changer, clock } = this.#parts
+    const { consensus, changer, clock, joinTimeoutMs } = this.#parts
     this.#noteContacts()
-    const isIdle =
-      this.#leadsSinceMs === null || this.#isAtWork || clock.monotonicMs() < this.#restUntilMs
+    const isIdle = this.#leadsSinceMs === null || this.#isAtWork
     if (isIdle || changer.isBusy || !isAtRest(consensus.configuration())) return
     this.#isAtWork = true
     try {
       await this.#probe()
       const duty = nextDuty(
         this.#view(),
-        this.#parts.joinTimeoutMs ?? membershipLimits.joinTimeoutMs,
+        joinTimeoutMs ?? membershipLimits.joinTimeoutMs,
+        (type) => clock.monotonicMs() < (this.#heldUntilMs.get(type) ?? 0),
       )
       if (duty !== null && this.#timer !== null) await this.#carryOut(duty)
     } finally {
@@ -136,7 +143,7 @@ export class Steward {
   }
 
   #view(): StewardView {
-    const { consensus, state, clock, hasSecretsToShare } = this.#parts
+    const { consensus, state, clock, secrets } = this.#parts
     const nowMs = clock.monotonicMs()
     return {
       ...membersNow(consensus, state),
@@ -145,7 +152,8 @@ export class Steward {
         return new Set(voters.map(([voter]) => voter))
       },
       silentMs: (id) => nowMs - (this.#lastContactMs.get(id) ?? this.#leadsSinceMs ?? nowMs),
-      hasSecretsToShare: hasSecretsToShare(),
+      isRotationDue: secrets.isRotationDue(),
+      lacksSecrets: secrets.membersLackingSecrets().length > 0,
     }
   }
 
@@ -156,7 +164,7 @@ export class Steward {
       log.info({ duty: duty.type }, done)
     } catch (error) {
       if (!(error instanceof Problem)) throw error
-      this.#restUntilMs = clock.monotonicMs() + BACK_OFF_MS
+      this.#heldUntilMs.set(duty.type, clock.monotonicMs() + BACK_OFF_MS)
       // Who asked for something else at that moment, or the next leader, is no news.
       if (error.code === 'MEMBERSHIP_BUSY' || error.code === 'CLUSTER_NO_LEADER') return
       if (!this.#throttle.allow(`${duty.type} ${error.code}`, clock.monotonicMs())) return
@@ -172,8 +180,11 @@ export class Steward {
       case 'promote':
         await this.#change(nameOf(duty), (record) => promoted(record, duty.ids))
         return `${duty.ids.join(', ')} ${duty.ids.length === 1 ? 'votes' : 'vote'} from now on`
+      case 'rotate':
+        await this.#parts.secrets.rotateIfDue('a controller that has gone could open it')
+        return 'what a controller that has gone could open was rotated'
       case 'share':
-        await this.#parts.shareSecrets()
+        await this.#parts.secrets.shareMissing()
         return 'shared secrets were wrapped for members that lacked them'
       case 'drop':
         return await this.#drop(duty.id)
@@ -181,8 +192,13 @@ export class Steward {
   }
 
   async #settle(departure: Departure): Promise<string> {
-    const { id, publicKeySha256, compromised: isCompromised } = departure
-    await this.#parts.afterRemoval({ id, publicKeySha256, isCompromised })
+    const { id, compromised: isCompromised } = departure
+    const { secrets, state } = this.#parts
+    const admission = admissionOf(state, id)
+    // Admitted anew, by another key: its own admission was deleted before that, by a leader that got no further.
+    const isAnother = admission !== undefined && !isOfKey(departure, keySha256Of(admission))
+    if (isAnother) await secrets.rotateIfDue(`${id} was removed`)
+    else await secrets.afterRemoval(id, { isCompromised })
     await this.#change(`settling the removal of ${id}`, (record) => settled(record, departure))
     return `the removal of ${id} is settled: its admission is gone and the shared secrets are renewed`
   }
@@ -240,6 +256,8 @@ function nameOf(duty: Duty): string {
       return `settling the removal of ${duty.departure.id}`
     case 'promote':
       return `promoting ${duty.ids.join(', ')}`
+    case 'rotate':
+      return 'rotating shared secrets'
     case 'share':
       return 'sharing secrets'
     case 'drop':

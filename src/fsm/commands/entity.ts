@@ -11,6 +11,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'
+import { deleteRefusal, writeRefusal } from './rules.ts'
 import { blockingReference, missingReference, removeWithReferences } from './references.ts'
 
 const idCharactersMax = 128
@@ -32,9 +33,8 @@ function writable(entity: Entity, fields: JsonObject, isCreate: boolean): JsonOb
     const field = Object.hasOwn(entity.fields, name) ? entity.fields[name] : undefined
     const value = fields[name]
     if (field === undefined || value === undefined) continue
-    if (field.settable === 'always' || (field.settable === 'create' && isCreate)) {
-      kept[name] = value
-    }
+    if (field.settable === 'never' || (field.settable === 'create' && !isCreate)) continue
+    kept[name] = value
   }
   return kept
 }
@@ -100,7 +100,10 @@ export function createEntity(state: State, payload: Uint8Array, context: Command
   if (state.get(entity.name, write.id) !== undefined) {
     return faulty({ field: 'id', reason: 'id must be unique', value: write.id })
   }
-  const refusal = requiredFault(entity, fields) ?? fieldRefusal(state, entity, write.id, fields)
+  const refusal =
+    requiredFault(entity, fields) ??
+    fieldRefusal(state, entity, write.id, fields) ??
+    writeRefusal(state, entity, { before: undefined, after: fields }, context)
   if (refusal !== null) return refusal
   const { index: revision, logTimeMs } = context
   state.put(entity.name, {
@@ -122,17 +125,19 @@ function update(
   const { entity, write, fields } = decoded
   const record = state.get(entity.name, write.id)
   if (record === undefined) return notFound(entity.name, write.id)
-  const refusal =
-    guard(entity.refuse.update, record) ??
-    (isPatch ? null : requiredFault(entity, fields)) ??
-    fieldRefusal(state, entity, write.id, fields)
-  if (refusal !== null) return refusal
   const cleared: Record<string, Json> = {}
   for (const [name, field] of Object.entries(entity.fields)) {
     if (!isPatch && field.settable === 'always') cleared[name] = field.zero
   }
+  const after = { ...record, ...cleared, ...fields }
+  const refusal =
+    guard(entity.refuse.update, record) ??
+    (isPatch ? null : requiredFault(entity, fields)) ??
+    fieldRefusal(state, entity, write.id, fields) ??
+    writeRefusal(state, entity, { before: record, after }, context)
+  if (refusal !== null) return refusal
   const base = { id: record.id, updatedAt: context.logTimeMs, revision: context.index }
-  state.put(entity.name, { ...record, ...cleared, ...fields, ...base })
+  state.put(entity.name, { ...after, ...base })
   return done(record.id)
 }
 
@@ -151,7 +156,10 @@ export function deleteEntity(state: State, payload: Uint8Array, context: Command
   const entity = entityNamed(message.entity)
   const record = state.get(entity.name, message.id)
   if (record === undefined) return notFound(entity.name, message.id)
-  const refusal = guard(entity.refuse.delete, record) ?? blockingReference(state, entity, record.id)
+  const refusal =
+    guard(entity.refuse.delete, record) ??
+    deleteRefusal(state, entity, record, context) ??
+    blockingReference(state, entity, record.id)
   if (refusal !== null) return refusal
   removeWithReferences(state, entity, record, context.index)
   return done(record.id)

@@ -12,6 +12,7 @@ import type { Authenticator } from '../../entities/authenticator.ts'
 import type { Identity } from '../../entities/identity.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
+import { isDisabled } from './admins.ts'
 import type { CommandContext } from './context.ts'
 import { parseFields } from './entity.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'
@@ -19,11 +20,6 @@ import { removeWithReferences } from './references.ts'
 
 /** Sessions of the whole network; expiry keeps the number far below. */
 export const apiSessionsMax = 1_000_000
-
-export function isDisabled(identity: Identity, atMs: number): boolean {
-  if (identity.disabledAt === null) return false
-  return identity.disabledUntil === null || identity.disabledUntil > atMs
-}
 
 /** What the client told of its machine; empty bytes leave what is known. */
 function noteClient(

@@ -62,6 +62,8 @@ export class CallerOf {
   readonly #documents = new Map<ApiName, Document>()
   readonly #checks = new Map<string, ValidateFunction>()
   token: string | null = null
+  /** Where its requests come from. */
+  address = '127.0.0.1'
 
   constructor(controller: TestController) {
     this.#controller = controller
@@ -81,6 +83,7 @@ export class CallerOf {
       method: method as 'GET',
       url,
       headers: sent,
+      remoteAddress: this.address,
       ...(body === undefined
         ? {}
         : { payload: typeof body === 'string' ? body : JSON.stringify(body) }),

@@ -15,6 +15,7 @@ import { buildApi } from '../../../src/api/server.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
 import { formingRecords } from '../../../src/fsm/seed.ts'
 import { canonicalJson } from '../../../src/lib/canonical-json.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
 import { Problem } from '../../../src/lib/problems.ts'
 import type { ProblemCode } from '../../../src/lib/problems.ts'
 import { newShortId } from '../../../src/lib/random.ts'
@@ -31,6 +32,7 @@ import type {
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
+import { SchemaWorker } from '../../../src/threads/schema-worker.ts'
 import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
 
 export const admin = { username: 'admin', password: 'correct horse battery' }
@@ -235,15 +237,18 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
   const members = new LocalMembership()
   const { transfers } = members
   const baseUrl = 'https://localhost:1280'
+  const all = limitsWith(limits)
+  const schemas = new SchemaWorker(all, systemClock)
   const parts: ApiParts = {
     proposer: cluster,
     cluster,
     state: machine,
+    schemas,
     keys,
     admission,
     clock,
     scheduler,
-    limits: limitsWith(limits),
+    limits: all,
     version: {
       version: 'v1.2.3',
       revision: '0123456789ab',
@@ -294,6 +299,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     },
     close: async () => {
       await app.close()
+      await schemas.close()
       await machine.close()
     },
   })

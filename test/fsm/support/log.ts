@@ -5,6 +5,9 @@ import {
   EntityDeleteSchema,
   EntityWriteSchema,
   FormSchema,
+  IdentityDisableSchema,
+  IdentityEnableSchema,
+  ServiceConfigsSchema,
   SessionCreateSchema,
   SessionDeleteSchema,
   SessionExpireSchema,
@@ -104,6 +107,34 @@ export class LogWriter {
     return this.#outcome(
       CommandKind.SESSION_CREATE,
       toBinary(SessionCreateSchema, create(SessionCreateSchema, init)),
+    )
+  }
+
+  disable(id: string, durationMinutes: number): Outcome {
+    const message = create(IdentityDisableSchema, { id, durationMinutes: BigInt(durationMinutes) })
+    return this.#outcome(CommandKind.IDENTITY_DISABLE, toBinary(IdentityDisableSchema, message))
+  }
+
+  enable(id: string): Outcome {
+    const message = create(IdentityEnableSchema, { id })
+    return this.#outcome(CommandKind.IDENTITY_ENABLE, toBinary(IdentityEnableSchema, message))
+  }
+
+  /** Pairs of service and config. */
+  serviceConfigs(
+    what: 'associate' | 'disassociate',
+    identityId: string,
+    pairs: readonly (readonly [string, string])[],
+  ): Outcome {
+    const message = create(ServiceConfigsSchema, {
+      identityId,
+      pairs: pairs.map(([serviceId, configId]) => ({ serviceId, configId })),
+    })
+    return this.#outcome(
+      what === 'associate'
+        ? CommandKind.SERVICE_CONFIGS_ASSOCIATE
+        : CommandKind.SERVICE_CONFIGS_DISASSOCIATE,
+      toBinary(ServiceConfigsSchema, message),
     )
   }
 

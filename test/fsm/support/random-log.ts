@@ -1,7 +1,7 @@
 import { seededRandom } from '../../../src/lib/random.ts'
 import { newUuidv7 } from '../../../src/lib/uuid.ts'
 import { create } from '@bufbuild/protobuf'
-import { OriginSchema, RequestIdSchema } from '../../../proto/gen/command_pb.ts'
+import { CommandKind, OriginSchema, RequestIdSchema } from '../../../proto/gen/command_pb.ts'
 import { identity, policy, service } from './log.ts'
 import type { LogWriter } from './log.ts'
 
@@ -9,6 +9,7 @@ import type { LogWriter } from './log.ts'
 export function writeRandomLog(log: LogWriter, seed: number, commands: number): void {
   const random = seededRandom(seed)
   const pick = (prefix: string): string => `${prefix}${random.integer(0, 19)}`
+  const type = (): string => (random.next() < 0.5 ? 'proxy.v1' : 'router.link.v1')
   const attribute = (): string => `a${random.integer(0, 4)}`
   let sequence = 0
   const input = (): object => {
@@ -44,6 +45,27 @@ export function writeRandomLog(log: LogWriter, seed: number, commands: number): 
     () => log.replace('service', pick('s'), service(pick('service ')), input()),
     () => log.patch('servicePolicy', pick('p'), { identityRoles: ['#all'] }, input()),
     () => log.delete('service', pick('s')),
+    () => {
+      const data = { port: random.integer(0, 9) }
+      return log.create('config', pick('c'), { name: pick('config '), configTypeId: type(), data })
+    },
+    () => log.patch('service', pick('s'), { configs: [pick('c'), pick('c')] }, input()),
+    () => log.serviceConfigs('associate', pick('i'), [[pick('s'), pick('c')]]),
+    () => log.serviceConfigs('disassociate', pick('i'), [[pick('s'), pick('c')]]),
+    () => log.delete('config', pick('c')),
+    () => log.patch('identity', pick('i'), { isAdmin: random.next() < 0.5 }, input()),
+    () => log.disable(pick('i'), random.integer(0, 2)),
+    () => log.enable(pick('i')),
+    () => {
+      const fields = {
+        identityId: pick('i'),
+        method: 'updb',
+        username: pick('user '),
+        passwordHash: 'h',
+      }
+      return log.raw(CommandKind.ENTITY_CREATE, 'authenticator', pick('a'), fields)
+    },
+    () => log.delete('authenticator', pick('a')),
     () => log.delete('identity', pick('i')),
     () => log.logIn(pick('sess')),
     () => log.touch(pick('sess'), log.timeMs - random.integer(-100, 100)),

@@ -1,0 +1,152 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import {
+  CommandKind,
+  IdentityDisableSchema,
+  IdentityEnableSchema,
+  ServiceConfigsSchema,
+} from '../../../proto/gen/command_pb.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { Call } from '../call.ts'
+import { emptyAnswer, listAnswer } from '../envelope.ts'
+import type { Answer } from '../envelope.ts'
+import { foundOrConfirmed } from '../not-found.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import { disableParams, nothing, serviceConfig, serviceConfigsAssign } from '../schemas.ts'
+import type { ApiServices } from '../services.ts'
+import { callerOf } from './current.ts'
+
+interface Pair {
+  readonly configId: string
+  readonly serviceId: string
+}
+
+const common = {
+  tag: 'identities',
+  apis: ['management'],
+  permission: 'identity.update',
+  success: 200,
+} as const
+
+/** What can be done to an identity beside reading and writing its fields. */
+export function identityOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  return [...standing(services), ...serviceConfigs(parts, services)]
+}
+
+function standing({ writer }: ApiServices): Operation[] {
+  return [
+    {
+      ...common,
+      operationId: 'disableIdentity',
+      summary:
+        'Ends the sessions of an identity and lets it open none, for a time or until it is enabled',
+      method: 'POST',
+      path: '/identities/{id}/disable',
+      body: { schema: disableParams, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 429, 503],
+      handle: async (call) => {
+        const { durationMinutes } = call.body as { readonly durationMinutes: number }
+        const message = create(IdentityDisableSchema, {
+          id: call.param('id'),
+          // As in the whole API family, what is negative means no end.
+          durationMinutes: BigInt(Math.max(0, durationMinutes)),
+        })
+        const payload = toBinary(IdentityDisableSchema, message)
+        await writer.write(call, CommandKind.IDENTITY_DISABLE, payload)
+        return emptyAnswer()
+      },
+    },
+    {
+      ...common,
+      operationId: 'enableIdentity',
+      summary: 'Lets a disabled identity log in again',
+      method: 'POST',
+      path: '/identities/{id}/enable',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [401, 404, 429, 503],
+      handle: async (call) => {
+        const message = create(IdentityEnableSchema, { id: call.param('id') })
+        const payload = toBinary(IdentityEnableSchema, message)
+        await writer.write(call, CommandKind.IDENTITY_ENABLE, payload)
+        return emptyAnswer()
+      },
+    },
+  ]
+}
+
+function serviceConfigs(parts: ApiParts, { writer }: ApiServices): Operation[] {
+  const path = '/identities/{id}/service-configs'
+  const write = async (
+    call: Call,
+    kind:
+      | typeof CommandKind.SERVICE_CONFIGS_ASSOCIATE
+      | typeof CommandKind.SERVICE_CONFIGS_DISASSOCIATE,
+  ): Promise<Answer> => {
+    // No body at all is an empty list.
+    const pairs = Array.isArray(call.body) ? (call.body as readonly Pair[]) : []
+    const named = pairs.map(({ configId, serviceId }) => ({ configId, serviceId }))
+    const message = create(ServiceConfigsSchema, { identityId: call.param('id'), pairs: named })
+    await writer.write(call, kind, toBinary(ServiceConfigsSchema, message))
+    return emptyAnswer()
+  }
+  return [
+    {
+      ...common,
+      operationId: 'listIdentitysServiceConfigs',
+      summary: 'Lists the configs that an identity gets of services in place of their own',
+      permission: 'identity.read',
+      method: 'GET',
+      path,
+      response: { kind: 'list', schema: serviceConfig },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => listServiceConfigs(parts, call),
+    },
+    {
+      ...common,
+      operationId: 'associateIdentitysServiceConfigs',
+      summary: 'Gives an identity configs of services, one a service and config type',
+      method: 'POST',
+      path,
+      body: { schema: serviceConfigsAssign, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 429, 503],
+      handle: (call) => write(call, CommandKind.SERVICE_CONFIGS_ASSOCIATE),
+    },
+    {
+      ...common,
+      operationId: 'disassociateIdentitysServiceConfigs',
+      summary: 'Takes configs of services from an identity, by service and the type of the config',
+      method: 'DELETE',
+      path,
+      body: { schema: serviceConfigsAssign, isRequired: false },
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 429, 503],
+      handle: (call) => write(call, CommandKind.SERVICE_CONFIGS_DISASSOCIATE),
+    },
+  ]
+}
+
+/** All of them in one page, as the API family does. */
+function listServiceConfigs(parts: ApiParts, call: Call): Answer | Promise<Answer> {
+  const { state } = parts
+  const id = call.param('id')
+  const callerId = callerOf(call).identity.id
+  return foundOrConfirmed(parts, call, `identity with id ${id}`, () => {
+    if (state.get('identity', id) === undefined) return null
+    const rows = state.findAll('serviceConfig', 'identityId', id).map((record) => {
+      const { config, service } = state.detail('serviceConfig', record, callerId)
+      return {
+        config: withUrlName(config as JsonObject),
+        configId: record['configId'],
+        service: withUrlName(service as JsonObject),
+        serviceId: record['serviceId'],
+      }
+    })
+    return listAnswer(rows, { limit: rows.length, offset: 0, totalCount: rows.length }, [])
+  })
+}
+
+function withUrlName(ref: JsonObject): JsonObject {
+  return { ...ref, urlName: ref['entity'] ?? '' }
+}

@@ -1,0 +1,55 @@
+import { configType } from '../../entities/config-type.ts'
+import type { ConfigType } from '../../entities/config-type.ts'
+import { config } from '../../entities/config.ts'
+import type { Config } from '../../entities/config.ts'
+import { normalise } from '../../entities/normalise.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import type { FieldFault } from '../../lib/problems.ts'
+import type { Call } from '../call.ts'
+import { latest } from '../consistency.ts'
+import type { ApiParts } from '../parts.ts'
+import type { Preparer } from './preparer.ts'
+
+/** A schema is compiled once before it is kept, so that configs meet none that can not be used. */
+export function configTypePreparer({ schemas }: ApiParts): Preparer {
+  return async (_call, mode, body) => {
+    const prepared = normalise(configType, mode, body)
+    const schema = prepared.fields['schema']
+    if (schema !== undefined) refuseIf(await schemas.judgeSchema(schema as JsonObject))
+    return prepared
+  }
+}
+
+/** Data is held to its type's schema as it stands here; should the type move before the write, it is judged again. */
+export function configPreparer(parts: ApiParts): Preparer {
+  return async (call, mode, body) => {
+    if (mode === 'create' && body['configTypeId'] === '') throw invalidType('')
+    const prepared = normalise(config, mode, body)
+    const data = prepared.fields['data']
+    if (data === undefined) return prepared
+    const typeId = mode === 'create' ? prepared.fields['configTypeId'] : await typeIdOf(parts, call)
+    const id = String(typeId)
+    const type = await latest(parts, () => parts.state.get<ConfigType>('configType', id))
+    if (type === undefined) throw invalidType(id)
+    refuseIf(await parts.schemas.judgeData(type.schema, data))
+    return { ...prepared, judgedOn: [{ entity: 'configType', id, revision: type.revision }] }
+  }
+}
+
+async function typeIdOf(parts: ApiParts, call: Call): Promise<string> {
+  const id = call.param('id')
+  const known = await latest(parts, () => parts.state.get<Config>('config', id))
+  if (known === undefined) {
+    throw new Problem('NOT_FOUND', { detail: `config with id ${id} not found` })
+  }
+  return known.configTypeId
+}
+
+function invalidType(id: string): Problem {
+  return fieldProblem('type', 'invalid config type', id.slice(0, 128))
+}
+
+function refuseIf(fault: FieldFault | null): void {
+  if (fault !== null) throw new Problem('COULD_NOT_VALIDATE', { fault })
+}

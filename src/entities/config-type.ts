@@ -1,0 +1,36 @@
+import { defineEntity } from './define.ts'
+import type { EntityOf } from './define.ts'
+import { choice, nameText, object } from './fields.ts'
+
+/** What a config may say: a JSON Schema (draft-07) that its data is held to, and what it may be given to. */
+export const configType = defineEntity({
+  name: 'configType',
+  plural: 'configTypes',
+  operations: {
+    management: {
+      list: 'config-type.read',
+      create: 'config-type.create',
+      detail: 'config-type.read',
+      replace: 'config-type.update',
+      patch: 'config-type.update',
+      delete: 'config-type.delete',
+    },
+  },
+  fields: {
+    name: nameText(),
+    /** Judged before it is proposed; empty: anything goes. */
+    schema: object({ type: 'object', additionalProperties: true }, {}),
+    target: choice(['service', 'router', 'other'], { otherwise: 'service', settable: 'create' }),
+  },
+  symbols: ['name', 'schema', 'target'],
+  lists: {
+    configs: {
+      of: 'config',
+      through: 'naming',
+      by: 'configTypeId',
+      operationId: 'listConfigsForConfigType',
+    },
+  },
+})
+
+export type ConfigType = EntityOf<typeof configType>

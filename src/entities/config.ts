@@ -1,0 +1,31 @@
+import { defineEntity } from './define.ts'
+import type { EntityOf } from './define.ts'
+import { computed, nameText, object, reference } from './fields.ts'
+import { entityRef } from './shapes.ts'
+
+/** Data of one config type, for the services (or routers) that name it. */
+export const config = defineEntity({
+  name: 'config',
+  plural: 'configs',
+  operations: {
+    management: {
+      list: 'config.read',
+      create: 'config.create',
+      detail: 'config.read',
+      replace: 'config.update',
+      patch: 'config.update',
+      delete: 'config.delete',
+    },
+  },
+  fields: {
+    name: nameText(),
+    configTypeId: reference('configType', 'refuse', { required: true, settable: 'create' }),
+    /** Fits the schema that the type had when it was written. */
+    data: object({ type: 'object', additionalProperties: true }, {}, { required: true }),
+    configType: computed({ from: 'entityRef', to: 'configType', by: 'configTypeId' }, entityRef),
+  },
+  symbols: ['name', { name: 'type', field: 'configTypeId' }],
+  lists: { services: { of: 'service', through: 'naming', by: 'configs' } },
+})
+
+export type Config = EntityOf<typeof config>

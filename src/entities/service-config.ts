@@ -1,0 +1,31 @@
+import { defineEntity } from './define.ts'
+import type { EntityOf } from './define.ts'
+import { computed, reference, text } from './fields.ts'
+import { entityRef } from './shapes.ts'
+
+/**
+ * A config that an identity gets of a service in place of the service's own of that type. Its id is made of identity,
+ * service and config type, so there is one for each.
+ */
+export const serviceConfig = defineEntity({
+  name: 'serviceConfig',
+  plural: 'serviceConfigs',
+  operations: {},
+  fields: {
+    identityId: reference('identity', 'cascade', { required: true }),
+    serviceId: reference('service', 'cascade', { required: true }),
+    configId: reference('config', 'refuse', { required: true }),
+    /** `<identity id>:<service id>`: leads from the two to what the one gets of the other. */
+    holder: text({ settable: 'never', shown: 'never' }),
+    config: computed({ from: 'entityRef', to: 'config', by: 'configId' }, entityRef),
+    service: computed({ from: 'entityRef', to: 'service', by: 'serviceId' }, entityRef),
+  },
+  indexes: ['holder'],
+  symbols: [],
+})
+
+export type ServiceConfig = EntityOf<typeof serviceConfig>
+
+export function serviceConfigHolder(identityId: string, serviceId: string): string {
+  return `${identityId}:${serviceId}`
+}

@@ -1,0 +1,64 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { IdentityDisableSchema, IdentityEnableSchema } from '../../../proto/gen/command_pb.ts'
+import { apiSession } from '../../entities/api-session.ts'
+import type { Identity } from '../../entities/identity.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../state.ts'
+import { hasOtherAdmin, lastAdminReason } from './admins.ts'
+import type { CommandContext } from './context.ts'
+import { done, notFound, refused } from './outcome.ts'
+import { removeWithReferences } from './references.ts'
+
+/** 100 years: what is longer would lead to times that can not be shown. */
+export const disableMinutesMax = 52_560_000
+
+/** From log time on the identity opens no session; those it has end in the same entry. */
+export function disableIdentity(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { id, durationMinutes } = fromBinary(IdentityDisableSchema, payload)
+  const identity = state.get<Identity>('identity', id)
+  if (identity === undefined) return notFound('identity', id)
+  const { logTimeMs, index } = context
+  if (identity.isAdmin && !hasOtherAdmin(state, id, logTimeMs)) {
+    return refused('ENTITY_CAN_NOT_BE_UPDATED', lastAdminReason)
+  }
+  const minutes = Math.min(Number(durationMinutes), disableMinutesMax)
+  endSessions(state, id, index)
+  state.put('identity', {
+    ...identity,
+    disabledAt: logTimeMs,
+    disabledUntil: minutes === 0 ? null : logTimeMs + minutes * 60_000,
+    updatedAt: logTimeMs,
+    revision: index,
+  })
+  return done(id)
+}
+
+export function enableIdentity(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { id } = fromBinary(IdentityEnableSchema, payload)
+  const identity = state.get<Identity>('identity', id)
+  if (identity === undefined) return notFound('identity', id)
+  const { logTimeMs: updatedAt, index: revision } = context
+  state.put('identity', {
+    ...identity,
+    disabledAt: null,
+    disabledUntil: null,
+    updatedAt,
+    revision,
+  })
+  return done(id)
+}
+
+function endSessions(state: State, identityId: string, index: number): void {
+  for (const id of [...state.table('apiSession').indexes.ids('identityId', identityId)]) {
+    const session = state.get('apiSession', id)
+    if (session !== undefined) removeWithReferences(state, apiSession, session, index)
+  }
+}

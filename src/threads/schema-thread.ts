@@ -1,0 +1,21 @@
+import { parentPort } from 'node:worker_threads'
+
+import { dataFault, schemaFault } from '../api/json-schema.ts'
+import { present } from '../lib/assert.ts'
+import type { SchemaQuestion, SchemaReport } from './schema-messages.ts'
+
+// Thread of the schemas that users bring: it is ended from outside when one of them does not come to an end.
+
+const main = present(parentPort, 'schemas have a thread of their own')
+
+function report(message: SchemaReport): void {
+  main.postMessage(message)
+}
+
+main.on('message', ({ schema, data }: SchemaQuestion) => {
+  report({
+    type: 'judged',
+    fault: data === undefined ? schemaFault(schema) : dataFault(schema, data),
+  })
+})
+report({ type: 'ready' })

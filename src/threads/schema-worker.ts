@@ -1,0 +1,161 @@
+import { Worker } from 'node:worker_threads'
+
+import { BoundedQueue } from '../lib/bounded-queue.ts'
+import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import type { Clock } from '../lib/clock.ts'
+import { Problem } from '../lib/problems.ts'
+import type { FieldFault } from '../lib/problems.ts'
+import type { SchemaJudge } from '../ports/schema-judge.ts'
+import type { SchemaQuestion, SchemaReport } from './schema-messages.ts'
+
+export interface SchemaWorkerLimits {
+  /** One judgement; beyond it the thread is ended and another takes its place. */
+  readonly schemaMsMax: number
+  /** In line; who has waited for longer is sent away. */
+  readonly schemaWaitMsMax: number
+  /** Judgements in line. */
+  readonly schemasWaitingMax: number
+}
+
+/** Of the thread's heap; a schema that needs more ends the thread, not the process. */
+const HEAP_MEGABYTES_MAX = 128
+/** From its start until it can judge; a machine under load takes its time. */
+const START_MS_MAX = 8_000
+
+interface Job {
+  readonly question: SchemaQuestion
+  readonly queuedAtMs: number
+  readonly resolve: (fault: FieldFault | null) => void
+  readonly reject: (error: Error) => void
+}
+
+/** One thread, one judgement at a time. The thread starts with the first judgement and keeps no process alive. */
+export class SchemaWorker implements SchemaJudge {
+  readonly #limits: SchemaWorkerLimits
+  readonly #clock: Clock
+  readonly #queue: BoundedQueue<Job>
+  #worker: Worker | null = null
+  #isReady = false
+  #job: Job | null = null
+  #timer: NodeJS.Timeout | undefined
+  #isClosed = false
+
+  constructor(limits: SchemaWorkerLimits, clock: Clock) {
+    this.#limits = limits
+    this.#clock = clock
+    this.#queue = new BoundedQueue(limits.schemasWaitingMax)
+  }
+
+  judgeSchema(schema: JsonObject): Promise<FieldFault | null> {
+    return this.#judge({ schema, data: undefined })
+  }
+
+  judgeData(schema: JsonObject, data: Json): Promise<FieldFault | null> {
+    return this.#judge({ schema, data })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const job of this.#queue.drain()) job.reject(tooMany())
+    this.#end()?.reject(tooMany())
+    const worker = this.#worker
+    this.#worker = null
+    await worker?.terminate()
+  }
+
+  #judge(question: SchemaQuestion): Promise<FieldFault | null> {
+    return new Promise((resolve, reject) => {
+      const job = { question, queuedAtMs: this.#clock.monotonicMs(), resolve, reject }
+      if (this.#isClosed || !this.#queue.push(job)) reject(tooMany())
+      else this.#next()
+    })
+  }
+
+  #next(): void {
+    while (this.#job === null) {
+      const job = this.#queue.shift()
+      if (job === undefined) return
+      if (this.#clock.monotonicMs() - job.queuedAtMs > this.#limits.schemaWaitMsMax) {
+        job.reject(tooMany())
+        continue
+      }
+      this.#job = job
+    }
+    if (this.#worker === null) this.#start()
+    else if (this.#isReady && this.#timer === undefined) this.#ask(this.#worker, this.#job)
+  }
+
+  #start(): void {
+    const worker = new Worker(new URL('./schema-thread.ts', import.meta.url), {
+      name: 'schemas',
+      env: {},
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MEGABYTES_MAX },
+    })
+    worker.unref()
+    worker.on('message', (report: SchemaReport) => {
+      if (worker === this.#worker) this.#take(worker, report)
+    })
+    worker.on('error', (error) => {
+      this.#replace(worker, error)
+    })
+    worker.on('exit', (code) => {
+      this.#replace(worker, new Error(`the thread of schemas has ended with code ${code}`))
+    })
+    this.#worker = worker
+    this.#isReady = false
+    this.#timer = setTimeout(() => {
+      this.#replace(worker, new Error('the thread of schemas did not start in time'))
+    }, START_MS_MAX)
+  }
+
+  #take(worker: Worker, report: SchemaReport): void {
+    if (report.type === 'judged') {
+      this.#end()?.resolve(report.fault)
+      this.#next()
+      return
+    }
+    this.#isReady = true
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#job !== null) this.#ask(worker, this.#job)
+  }
+
+  #ask(worker: Worker, { question }: Job): void {
+    this.#timer = setTimeout(() => {
+      this.#replace(worker, null)
+    }, this.#limits.schemaMsMax)
+    worker.postMessage(question)
+  }
+
+  /** @returns the judgement at work, which is none any more. */
+  #end(): Job | null {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const job = this.#job
+    this.#job = null
+    return job
+  }
+
+  /** `error` null: it ran out of time. What it was at is refused; the next one gets a fresh thread. */
+  #replace(worker: Worker, error: (Error & { readonly code?: string }) | null): void {
+    if (worker !== this.#worker) return
+    this.#worker = null
+    const job = this.#end()
+    worker.terminate().catch(() => undefined)
+    if (error === null) {
+      job?.resolve(endless(job, `could not be judged within ${this.#limits.schemaMsMax} ms`))
+    } else if (error.code === 'ERR_WORKER_OUT_OF_MEMORY') {
+      job?.resolve(endless(job, `could not be judged within ${HEAP_MEGABYTES_MAX} MiB`))
+    } else job?.reject(error)
+    this.#next()
+  }
+}
+
+function endless({ question }: Job, what: string): FieldFault {
+  const field = question.data === undefined ? 'schema' : 'data'
+  return { field, reason: `${field} ${what}; simplify the schema of the config type` }
+}
+
+function tooMany(): Problem {
+  return new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
+}

@@ -1,0 +1,336 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newUuidv7, formatUuid } from '../../src/lib/uuid.ts'
+import { CallerOf, client, management } from './support/caller.ts'
+import type { Reply } from './support/caller.ts'
+import { admin, startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let root: CallerOf
+const replies: Reply[] = []
+
+beforeAll(async () => {
+  controller = await startController()
+  root = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+  // In no answer of this whole file, whatever was asked.
+  expect(replies.length).toBeGreaterThan(20)
+  for (const { text } of replies) expect(text).not.toMatch(/argon2/i)
+})
+
+const authenticators = `${management}/authenticators`
+const own = '/current-identity/authenticators'
+let serial = 0
+
+async function call(
+  caller: CallerOf,
+  method: string,
+  url: string,
+  body?: unknown,
+  headers?: Record<string, string>,
+): Promise<Reply> {
+  const reply = await caller.call(method, url, body, headers)
+  replies.push(reply)
+  return reply
+}
+
+interface Holder {
+  readonly identityId: string
+  readonly id: string
+  readonly username: string
+  readonly password: string
+}
+
+async function newIdentity(): Promise<string> {
+  serial += 1
+  const body = { name: `holder ${serial}`, type: 'User', isAdmin: false }
+  const reply = await root.call('POST', `${management}/identities`, body)
+  return (reply.body.data as { id: string }).id
+}
+
+async function newHolder(): Promise<Holder> {
+  const identityId = await newIdentity()
+  const credentials = { username: `user${serial}`, password: `password of ${serial}` }
+  const body = { identityId, method: 'updb', ...credentials }
+  const reply = await call(root, 'POST', authenticators, body)
+  expect(reply.status, reply.text).toBe(201)
+  return { identityId, id: (reply.body.data as { id: string }).id, ...credentials }
+}
+
+async function loggedIn(holder: Holder): Promise<CallerOf> {
+  const caller = new CallerOf(controller)
+  const reply = await caller.logIn(holder, client)
+  expect(reply.status, reply.text).toBe(200)
+  return caller
+}
+
+describe('a user name and password', () => {
+  test('given to an identity let it log in, and be shown as its own', async () => {
+    const holder = await newHolder()
+    const { identityId, id, username } = holder
+    const caller = await loggedIn(holder)
+    const me = await call(caller, 'GET', `${client}/current-identity`)
+    expect(me.body.data).toMatchObject({
+      id: identityId,
+      authenticators: { updb: { id, username } },
+    })
+    const shown = await call(root, 'GET', `${authenticators}/${id}`)
+    expect(shown.body.data).toMatchObject({
+      method: 'updb',
+      username,
+      identityId,
+      identity: { id: identityId, entity: 'identities' },
+      _links: { identities: { href: `./identities/${identityId}` } },
+    })
+    const listed = await call(root, 'GET', `${management}/identities/${identityId}/authenticators`)
+    expect((listed.body.data as { id: string }[]).map((row) => row.id)).toEqual([id])
+    expect((await root.get(`${management}/identities/nope/authenticators`)).status).toBe(404)
+    const filter = encodeURIComponent(`updbUsername = "${username}"`)
+    const found = await call(root, 'GET', `${authenticators}?filter=${filter}`)
+    expect(found.body.meta?.pagination?.totalCount).toBe(1)
+    for (const field of ['passwordHash', 'updbPassword']) {
+      const asked = await root.get(`${authenticators}?filter=${field}%20contains%20%22a%22`)
+      expect(asked.body.error?.code).toBe('INVALID_FILTER')
+    }
+  })
+
+  test('are one for an identity, and the name is the only one', async () => {
+    const { identityId, username } = await newHolder()
+    const again = { identityId, method: 'updb', username: 'somebody', password: 'secret one' }
+    const second = await call(root, 'POST', authenticators, again)
+    expect(second.status).toBe(409)
+    expect(second.body.error?.code).toBe('MAX_AUTHENTICATOR_METHODS_REACHED')
+    const other = { ...again, identityId: await newIdentity(), username }
+    const taken = await call(root, 'POST', authenticators, other)
+    expect(taken.body.error?.cause).toMatchObject({
+      field: 'username',
+      reason: 'username must be unique',
+    })
+    const nobody = await call(root, 'POST', authenticators, { ...again, identityId: 'nobody' })
+    expect(nobody.status).toBe(404)
+  })
+
+  test.each([
+    ['username', { username: 'abc' }],
+    ['username', { username: 'x'.repeat(101) }],
+    ['username', { username: null }],
+    ['username', { username: undefined }],
+    ['password', { password: '1234' }],
+    ['password', { password: 'x'.repeat(101) }],
+    ['password', { password: null }],
+    ['password', { password: 12345 }],
+    ['method', { method: 'cert', certPem: 'x' }],
+    ['method', { method: 'ext-jwt' }],
+    ['method', { method: undefined }],
+    ['identityId', { identityId: undefined }],
+  ])('are refused for the %s: %j, without a word of the password', async (field, fields) => {
+    const proposals = controller.cluster.proposals.length
+    const body = {
+      identityId: 'alice-id',
+      method: 'updb',
+      username: 'a new name',
+      password: 'a new secret',
+      ...fields,
+    }
+    const reply = await call(root, 'POST', authenticators, body)
+    expect(reply.status, reply.text).toBe(400)
+    expect(reply.body.error?.cause?.['field']).toBe(field)
+    expect(reply.text).not.toContain('a new secret')
+    if (field === 'password') expect(reply.body.error?.cause).not.toHaveProperty('value')
+    expect(controller.cluster.proposals.length).toBe(proposals)
+  })
+
+  test('can not be brought along as a hash', async () => {
+    const holder = await newHolder()
+    const before = controller.machine.get('authenticator', holder.id)?.['passwordHash']
+    const patch = await call(root, 'PATCH', `${authenticators}/${holder.id}`, {
+      passwordHash: 'forged',
+      tags: { a: 1 },
+    })
+    expect(patch.status).toBe(200)
+    expect(patch.body.meta?.ignoredFields).toEqual(['passwordHash'])
+    expect(controller.machine.get('authenticator', holder.id)?.['passwordHash']).toBe(before)
+  })
+
+  test('are changed by an administrator; sessions stay, the old password does not', async () => {
+    const holder = await newHolder()
+    const caller = await loggedIn(holder)
+    const url = `${authenticators}/${holder.id}`
+    const password = 'another password'
+    expect((await call(root, 'PATCH', url, { password })).status).toBe(200)
+    expect((await caller.get(`${client}/current-identity`)).status).toBe(200)
+    expect((await new CallerOf(controller).logIn(holder)).status).toBe(401)
+    await loggedIn({ ...holder, password })
+    const put = await call(root, 'PUT', url, {
+      username: `${holder.username}b`,
+      password: 'third one',
+    })
+    expect(put.status, put.text).toBe(200)
+    await loggedIn({ ...holder, username: `${holder.username}b`, password: 'third one' })
+    expect((await call(root, 'PUT', url, { username: 'only the name' })).status).toBe(400)
+    expect((await call(root, 'PATCH', `${authenticators}/nope`, { password })).status).toBe(404)
+    // Whose it is and how it proves are given once.
+    const moved = await call(root, 'PATCH', url, { identityId: 'admin-id', method: 'cert' })
+    expect(moved.body.meta?.ignoredFields).toEqual(['identityId', 'method'])
+  })
+
+  test('that are deleted take their sessions along', async () => {
+    const holder = await newHolder()
+    const caller = await loggedIn(holder)
+    expect((await call(root, 'DELETE', `${authenticators}/${holder.id}`)).status).toBe(200)
+    expect((await caller.get(`${client}/current-identity`)).status).toBe(401)
+    expect((await new CallerOf(controller).logIn(holder)).status).toBe(401)
+    expect((await call(root, 'DELETE', `${authenticators}/${holder.id}`)).status).toBe(404)
+  })
+
+  test('leave nothing but their hash in what is proposed, also when the request has an id', async () => {
+    const identityId = await newIdentity()
+    const secret = 'never in the log'
+    const headers = { 'net-request-id': formatUuid(newUuidv7(controller.clock.nowMs())) }
+    const body = { identityId, method: 'updb', username: 'logged user', password: secret }
+    const before = controller.cluster.proposals.length
+    expect((await call(root, 'POST', authenticators, body, headers)).status).toBe(201)
+    const [proposal] = controller.cluster.proposals.slice(before)
+    expect(proposal?.request).toBeUndefined()
+    const payload = Buffer.from(proposal?.payload ?? new Uint8Array()).toString('latin1')
+    expect(payload).toContain('$argon2id$')
+    expect(payload).not.toContain(secret)
+  })
+})
+
+describe('the rules of the auth policy', () => {
+  test.each([
+    ['short', /at least 12/],
+    ['all lower case', /upper and lower/],
+    ['Mixed Case Alone', /digit/],
+    ['Mixed Case 123', /neither letter nor digit/],
+  ])('refuse %j', async (password, reason) => {
+    const strict = await startController()
+    try {
+      const policy = strict.machine.get('authPolicy', 'default')
+      const primary = policy?.['primary'] as { updb: Record<string, unknown> }
+      Object.assign(primary.updb, {
+        minPasswordLength: 12,
+        requireMixedCase: true,
+        requireNumberChar: true,
+        requireSpecialChar: true,
+      })
+      const caller = new CallerOf(strict)
+      caller.token = strict.openSession('admin-id')
+      const url = `${authenticators}/alice-updb`
+      const reply = await call(caller, 'PATCH', url, { password })
+      expect(reply.status).toBe(400)
+      expect(reply.body.error?.cause).toMatchObject({
+        field: 'password',
+        reason: expect.stringMatching(reason),
+      })
+      expect(reply.text).not.toContain(password)
+      expect((await call(caller, 'PATCH', url, { password: 'Mixed Case 123!' })).status).toBe(200)
+    } finally {
+      await strict.close()
+    }
+  })
+})
+
+describe('one’s own authenticators', () => {
+  test.each([client, management])(
+    'are listed and shown at %s, those of others are not',
+    async (base) => {
+      const holder = await newHolder()
+      const caller = await loggedIn(holder)
+      const listed = await call(caller, 'GET', base + own)
+      expect(listed.body.data).toMatchObject([
+        {
+          id: holder.id,
+          username: holder.username,
+          _links: { self: { href: `./current-identity/authenticators/${holder.id}` } },
+        },
+      ])
+      const other = encodeURIComponent(`identity = "admin-id"`)
+      expect((await call(caller, 'GET', `${base}${own}?filter=${other}`)).body.data).toEqual([])
+      expect((await call(caller, 'GET', `${base}${own}/${holder.id}`)).status).toBe(200)
+      expect((await call(caller, 'GET', `${base}${own}/admin-updb`)).status).toBe(404)
+      const body = { currentPassword: admin.password, password: 'taken over' }
+      expect((await call(caller, 'PATCH', `${base}${own}/admin-updb`, body)).status).toBe(404)
+      // For administrators too, this is about themselves alone.
+      expect((await call(root, 'PATCH', `${base}${own}/${holder.id}`, body)).status).toBe(404)
+    },
+  )
+
+  test('are changed by who knows the password; the session that asks goes on', async () => {
+    const holder = await newHolder()
+    const caller = await loggedIn(holder)
+    const url = `${client}${own}/${holder.id}`
+    const password = 'my next password'
+    const wrong = await call(caller, 'PATCH', url, { currentPassword: 'not it at all', password })
+    expect(wrong.status).toBe(401)
+    expect(wrong.body.error).toMatchObject({
+      code: 'UNAUTHORIZED',
+      cause: { field: 'currentPassword' },
+    })
+    expect(wrong.text).not.toContain('not it at all')
+    const missing = await call(caller, 'PATCH', url, { password })
+    expect(missing.body.error?.cause?.['field']).toBe('currentPassword')
+    const right = await call(caller, 'PATCH', url, { currentPassword: holder.password, password })
+    expect(right.status, right.text).toBe(200)
+    expect(right.body.meta).not.toHaveProperty('ignoredFields')
+    expect((await caller.get(`${client}/current-identity`)).status).toBe(200)
+    expect((await new CallerOf(controller).logIn(holder)).status).toBe(401)
+    const put = await call(caller, 'PUT', url, {
+      currentPassword: password,
+      username: `${holder.username}x`,
+      password: 'and one more',
+    })
+    expect(put.status, put.text).toBe(200)
+    await loggedIn({ ...holder, username: `${holder.username}x`, password: 'and one more' })
+    const short = await call(caller, 'PATCH', url, {
+      currentPassword: 'and one more',
+      password: 'abc',
+    })
+    expect(short.status).toBe(400)
+  })
+
+  test('a password that was changed elsewhere while it was proven is proven again', async () => {
+    const holder = await newHolder()
+    const caller = await loggedIn(holder)
+    const url = `${client}${own}/${holder.id}`
+    const { propose } = controller.cluster
+    let hasMoved = false
+    controller.cluster.propose = async function (this: TestController['cluster'], input) {
+      if (!hasMoved) {
+        hasMoved = true
+        controller.cluster.propose = propose
+        const elsewhere = await root.call('PATCH', `${authenticators}/${holder.id}`, {
+          password: 'changed elsewhere',
+        })
+        expect(elsewhere.status).toBe(200)
+      }
+      return propose.call(controller.cluster, input)
+    }
+    const reply = await call(caller, 'PATCH', url, {
+      currentPassword: holder.password,
+      password: 'too late by then',
+    })
+    expect(hasMoved).toBe(true)
+    expect(reply.status).toBe(401)
+    await loggedIn({ ...holder, password: 'changed elsewhere' })
+  })
+
+  test('guesses of the current password are slowed down like those at log-in', async () => {
+    const holder = await newHolder()
+    const caller = await loggedIn(holder)
+    const url = `${client}${own}/${holder.id}`
+    const statuses: number[] = []
+    for (let i = 0; i < 12; i += 1) {
+      const body = { currentPassword: `guess ${i}`, password: 'irrelevant' }
+      statuses.push((await call(caller, 'PATCH', url, body)).status)
+    }
+    expect(statuses.slice(0, 10)).toEqual(Array<number>(10).fill(401))
+    expect(statuses.slice(10)).toEqual([429, 429])
+  })
+})

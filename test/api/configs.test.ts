@@ -1,0 +1,476 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { CallerOf, client, management } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+import type { ProposalInput } from '../../src/ports/proposer.ts'
+
+let controller: TestController
+let root: CallerOf
+
+beforeAll(async () => {
+  controller = await startController({ schemaMsMax: 700 })
+  root = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+type Detail = Readonly<Record<string, unknown>>
+const types = `${management}/config-types`
+const configs = `${management}/configs`
+const services = `${management}/services`
+let serial = 0
+
+async function created(url: string, body: object): Promise<string> {
+  const reply = await root.call('POST', url, body)
+  expect(reply.status, reply.text).toBe(201)
+  return (reply.body.data as { id: string }).id
+}
+
+function newType(fields: object = {}): Promise<string> {
+  serial += 1
+  return created(types, { name: `type ${serial}`, ...fields })
+}
+
+function newConfig(configTypeId: string, data: object = {}): Promise<string> {
+  serial += 1
+  return created(configs, { name: `config ${serial}`, configTypeId, data })
+}
+
+async function detail(url: string): Promise<Detail> {
+  const reply = await root.get(url)
+  expect(reply.status, reply.text).toBe(200)
+  return reply.body.data as Detail
+}
+
+const withPort = {
+  type: 'object',
+  properties: { port: { type: 'integer' } },
+  required: ['port'],
+}
+
+describe('a config type', () => {
+  test('is there from the beginning for each that clients know', async () => {
+    const listed = await root.get(`${types}?limit=100`)
+    const names = (listed.body.data as Detail[]).map((row) => row['name']).sort()
+    expect(names).toEqual([
+      'host.v1',
+      'host.v2',
+      'intercept.v1',
+      'interfaces.v1',
+      'proxy.v1',
+      'router.link.v1',
+      'ziti-tunneler-client.v1',
+      'ziti-tunneler-server.v1',
+    ])
+    expect(await detail(`${types}/g7cIWbcGg`)).toMatchObject({
+      name: 'intercept.v1',
+      target: 'service',
+      schema: { $id: 'http://edge.openziti.org/schemas/intercept.v1.config.json' },
+    })
+    const found = await root.get(`${types}?filter=${encodeURIComponent('target = "router"')}`)
+    expect(found.body.meta?.pagination?.totalCount).toBe(1)
+  })
+
+  test('is created with or without a schema, replaced and patched; its target stays', async () => {
+    const id = await newType()
+    expect(await detail(`${types}/${id}`)).toMatchObject({
+      schema: {},
+      target: 'service',
+      tags: {},
+    })
+    const other = await newType({ schema: withPort, target: 'router', tags: { a: 1 } })
+    const url = `${types}/${other}`
+    const patch = await root.call('PATCH', url, { name: 'patched type', target: 'service' })
+    expect(patch.body.meta?.ignoredFields).toEqual(['target'])
+    expect(await detail(url)).toMatchObject({
+      name: 'patched type',
+      schema: withPort,
+      target: 'router',
+      tags: { a: 1 },
+    })
+    expect((await root.call('PUT', url, { name: 'replaced type' })).status).toBe(200)
+    expect(await detail(url)).toMatchObject({ schema: {}, target: 'router', tags: {} })
+    expect((await root.call('DELETE', url)).status).toBe(200)
+    expect((await root.get(url)).status).toBe(404)
+  })
+
+  test.each([
+    ['name', { name: 'all' }],
+    ['name', { name: '' }],
+    ['name', { name: 'host.v1' }],
+    ['schema', { schema: { type: 'array' } }],
+    ['schema', { schema: { type: 'object', properties: { a: { type: 'text' } } } }],
+    ['schema', { schema: { type: 'object', $async: true } }],
+    ['schema', { schema: [] }],
+    ['target', { target: 'identity' }],
+  ])('is refused for its %s: %j', async (field, fields) => {
+    const count = controller.machine.count('configType')
+    for (const [method, url] of [
+      ['POST', types],
+      ['PUT', `${types}/host.v2`],
+    ] as const) {
+      // The target is fixed at creation, so a replacement does not look at it.
+      if (method === 'PUT' && field === 'target') continue
+      const reply = await root.call(method, url, { name: 'refused', ...fields })
+      expect(reply.status, reply.text).toBe(400)
+      expect(reply.body.error?.cause?.['field']).toBe(field)
+    }
+    expect(controller.machine.count('configType')).toBe(count)
+  })
+
+  test('with configs is not deleted; without, it is', async () => {
+    const id = await newType()
+    const config = await newConfig(id)
+    const listed = await root.get(`${types}/${id}/configs`)
+    expect((listed.body.data as Detail[]).map((row) => row['id'])).toEqual([config])
+    expect((await root.get(`${types}/nope/configs`)).body.data).toEqual([])
+    const held = await root.call('DELETE', `${types}/${id}`)
+    expect(held.status).toBe(409)
+    expect(held.body.error?.code).toBe('CAN_NOT_DELETE_REFERENCED_ENTITY')
+    await root.call('DELETE', `${configs}/${config}`)
+    expect((await root.call('DELETE', `${types}/${id}`)).status).toBe(200)
+  })
+})
+
+describe('a config', () => {
+  test('is shown with its type, replaced and patched; its type stays', async () => {
+    const type = await newType({ schema: withPort })
+    const other = await newType()
+    const id = await newConfig(type, { port: 1 })
+    const url = `${configs}/${id}`
+    expect(await detail(url)).toMatchObject({
+      configTypeId: type,
+      configType: { id: type, entity: 'config-types' },
+      data: { port: 1 },
+    })
+    const patch = await root.call('PATCH', url, {
+      configTypeId: other,
+      type: other,
+      tags: { a: 1 },
+    })
+    expect(patch.status, patch.text).toBe(200)
+    expect(patch.body.meta?.ignoredFields).toEqual(['configTypeId', 'type'])
+    expect((await root.call('PATCH', url, { data: { port: 2 } })).status).toBe(200)
+    expect(await detail(url)).toMatchObject({
+      configTypeId: type,
+      data: { port: 2 },
+      tags: { a: 1 },
+    })
+    const put = await root.call('PUT', url, { name: 'replaced config', data: { port: 3 } })
+    expect(put.status, put.text).toBe(200)
+    expect(await detail(url)).toMatchObject({ configTypeId: type, data: { port: 3 }, tags: {} })
+    const filter = encodeURIComponent(`type = "${type}"`)
+    expect((await root.get(`${configs}?filter=${filter}`)).body.meta?.pagination?.totalCount).toBe(
+      1,
+    )
+    expect((await root.get(`${configs}?filter=configTypeId%20%3D%20%22x%22`)).status).toBe(400)
+  })
+
+  test.each([
+    ['name', { name: null }],
+    ['data', { data: null }],
+    ['data', { data: [] }],
+    ['data', { data: 'text' }],
+    ['(root)', { data: {} }],
+    ['(root)', { data: { hostname: 'h', port: 1, more: 1 } }],
+    ['port', { data: { hostname: 'h', port: 'x' } }],
+    ['type', { configTypeId: 'nope' }],
+    ['type', { configTypeId: '' }],
+    ['configTypeId', { configTypeId: null }],
+  ])('is refused with the field %s for %j', async (field, fields) => {
+    const body = {
+      name: 'refused',
+      configTypeId: 'f2dd2df0-9c04-4b84-a91e-71437ac229f1',
+      data: { hostname: 'h', port: 1 },
+      ...fields,
+    }
+    const proposals = controller.cluster.proposals.length
+    const reply = await root.call('POST', configs, body)
+    expect(reply.status, reply.text).toBe(400)
+    expect(reply.body.error?.cause?.['field']).toBe(field)
+    expect(controller.cluster.proposals.length).toBe(proposals)
+  })
+
+  test('that is not there is NOT_FOUND, with data to judge and without', async () => {
+    for (const [method, body] of [
+      ['PATCH', { data: {} }],
+      ['PATCH', { name: 'x' }],
+      ['PUT', { name: 'x', data: {} }],
+      ['DELETE', undefined],
+    ] as const) {
+      expect((await root.call(method, `${configs}/nope`, body)).status, method).toBe(404)
+    }
+  })
+
+  test('of the largest body is taken, and one byte more is not', async () => {
+    const type = await newType({
+      schema: { type: 'object', properties: { text: { type: 'string' } } },
+    })
+    const body = { name: 'large', configTypeId: type, data: { text: '' } }
+    const room = controller.parts.limits.bodyBytesMax - JSON.stringify(body).length
+    body.data.text = 'x'.repeat(room)
+    const id = await created(configs, body)
+    expect((await detail(`${configs}/${id}`))['data']).toEqual(body.data)
+    const more = { ...body, name: 'larger' }
+    expect((await root.call('POST', configs, more)).status).toBe(413)
+  })
+
+  test('is held to its schema although the schema never comes to an end', async () => {
+    const schema = { type: 'object', properties: { name: { type: 'string', pattern: '^(a+)+$' } } }
+    const type = await newType({ schema })
+    const bomb = { name: 'bomb', configTypeId: type, data: { name: `${'a'.repeat(50)}!` } }
+    const refused = root.call('POST', configs, bomb)
+    // Others are answered meanwhile.
+    expect((await root.get(`${types}/host.v2`)).status).toBe(200)
+    const reply = await refused
+    expect(reply.status).toBe(400)
+    expect(reply.body.error?.cause?.['field']).toBe('data')
+    await newConfig(type, { name: 'aaa' })
+  })
+
+  test('in use is taken from its services when it is deleted', async () => {
+    const config = await newConfig('interfaces.v1', { interfaces: [] })
+    const service = await created(services, {
+      name: 'configured',
+      encryptionRequired: true,
+      configs: [config],
+    })
+    const using = await root.get(`${configs}/${config}/services`)
+    expect((using.body.data as Detail[]).map((row) => row['id'])).toEqual([service])
+    const used = await root.get(`${services}/${service}/configs`)
+    expect((used.body.data as Detail[]).map((row) => row['id'])).toEqual([config])
+    expect((await root.call('DELETE', `${configs}/${config}`)).status).toBe(200)
+    expect((await detail(`${services}/${service}`))['configs']).toEqual([])
+  })
+})
+
+describe('a config whose type moves while it is judged', () => {
+  /** Lets something happen between the judgement and the log, so many times. */
+  function disturb(times: number, disturbance: () => Promise<void>): () => void {
+    const { cluster } = controller
+    const propose = cluster.propose.bind(cluster)
+    let left = times
+    cluster.propose = async (input: ProposalInput) => {
+      if (input.judgedOn !== undefined && left > 0) {
+        left -= 1
+        await disturbance()
+      }
+      return propose(input)
+    }
+    return () => {
+      cluster.propose = propose
+    }
+  }
+
+  test('is judged again by the schema that then stands, and refused by it', async () => {
+    const type = await newType({ schema: withPort })
+    const restore = disturb(1, async () => {
+      const schema = { ...withPort, required: ['port', 'host'] }
+      expect((await root.call('PATCH', `${types}/${type}`, { schema })).status).toBe(200)
+    })
+    const reply = await root.call('POST', configs, {
+      name: 'raced',
+      configTypeId: type,
+      data: { port: 1 },
+    })
+    restore()
+    expect(reply.status, reply.text).toBe(400)
+    expect(reply.body.error?.cause?.['field']).toBe('(root)')
+    expect(controller.machine.find('config', 'name', 'raced')).toBeUndefined()
+  })
+
+  test('is taken when it fits the schema that then stands, and given up after a few rounds', async () => {
+    const type = await newType({ schema: withPort })
+    const rename = async (): Promise<void> => {
+      serial += 1
+      await root.call('PATCH', `${types}/${type}`, { name: `renamed ${serial}` })
+    }
+    const body = { name: 'again', configTypeId: type, data: { port: 1 } }
+    let restore = disturb(3, rename)
+    expect((await root.call('POST', configs, body)).status).toBe(201)
+    restore()
+    restore = disturb(100, rename)
+    const reply = await root.call('POST', configs, { ...body, name: 'never' })
+    restore()
+    expect(reply.status).toBe(409)
+    expect(reply.body.error?.code).toBe('REVISION_MOVED')
+  })
+
+  test('is refused when its type is gone', async () => {
+    const type = await newType({ schema: withPort })
+    const restore = disturb(1, async () => {
+      await root.call('DELETE', `${types}/${type}`)
+    })
+    const body = { name: 'orphan', configTypeId: type, data: { port: 1 } }
+    const reply = await root.call('POST', configs, body)
+    restore()
+    expect(reply.status).toBe(400)
+    expect(reply.body.error?.cause).toMatchObject({ field: 'type', reason: 'invalid config type' })
+  })
+})
+
+test('a write whose judgement takes longer than its caller was kept waiting does not take effect afterwards', async () => {
+  const slow = await startController({ handlerTimeoutMs: 30 })
+  try {
+    const judgement = Promise.withResolvers<null>()
+    const judgeData = (): Promise<null> => judgement.promise
+    Object.assign(slow.parts, { schemas: { ...slow.parts.schemas, judgeData } })
+    const caller = new CallerOf(slow)
+    caller.token = slow.openSession('admin-id')
+    const proposals = slow.cluster.proposals.length
+    const body = { name: 'late', configTypeId: 'host.v2', data: {} }
+    const reply = await caller.call('POST', configs, body)
+    expect(reply.status).toBe(503)
+    expect(reply.body.error?.code).toBe('TIMEOUT')
+    judgement.resolve(null)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(slow.cluster.proposals.length).toBe(proposals)
+    expect(slow.machine.count('config')).toBe(0)
+  } finally {
+    await slow.close()
+  }
+})
+
+describe('what a caller sees of services', () => {
+  let seen: string
+  let hidden: string
+  const caller = (): CallerOf => new CallerOf(controller)
+
+  beforeAll(async () => {
+    const ours = await newConfig('proxy.v1', { port: 1, protocols: ['tcp'] })
+    const theirs = await newConfig('interfaces.v1', { interfaces: ['eth0'] })
+    const body = { encryptionRequired: true, roleAttributes: ['seen'], configs: [ours, theirs] }
+    seen = await created(services, { name: 'seen', ...body })
+    hidden = await created(services, { name: 'hidden', encryptionRequired: true })
+    await created(`${management}/service-policies`, {
+      name: 'alice sees',
+      type: 'Dial',
+      semantic: 'AnyOf',
+      identityRoles: ['@alice-id'],
+      serviceRoles: ['#seen'],
+    })
+  })
+
+  async function listedBy(who: CallerOf, query = ''): Promise<Detail[]> {
+    const reply = await who.get(`${client}/services${query}`)
+    expect(reply.status, reply.text).toBe(200)
+    return reply.body.data as Detail[]
+  }
+
+  test('is what its policies give it, for administrators too, with what it may do', async () => {
+    const alice = caller()
+    alice.token = controller.openSession('alice-id')
+    const rows = await listedBy(alice)
+    expect(rows).toMatchObject([
+      {
+        id: seen,
+        permissions: ['Dial'],
+        config: {},
+        postureQueries: [
+          {
+            policyId: 'dummy dial policy: no posture checks defined',
+            policyType: 'Dial',
+            isPassing: true,
+            postureQueries: [],
+          },
+        ],
+      },
+    ])
+    expect((await alice.get(`${client}/services/${hidden}`)).status).toBe(404)
+    expect((await alice.get(`${client}/services/${seen}`)).status).toBe(200)
+    expect(await listedBy(root)).toEqual([])
+    expect((await root.get(`${client}/services/${seen}`)).status).toBe(404)
+    for (const method of ['PUT', 'PATCH', 'DELETE']) {
+      const body = method === 'DELETE' ? undefined : { name: 'mine' }
+      const reply = await alice.call(method, `${client}/services/${seen}`, body)
+      expect(reply.status, method).toBe(401)
+    }
+  })
+
+  test('holds the config data asked for, by id or name, in one parameter or many, or all', async () => {
+    const alice = caller()
+    alice.token = controller.openSession('alice-id')
+    const proxy = { 'proxy.v1': { port: 1, protocols: ['tcp'] } }
+    const interfaces = { 'interfaces.v1': { interfaces: ['eth0'] } }
+    const shown = async (query: string): Promise<unknown> =>
+      (await listedBy(alice, query))[0]?.['config']
+    expect(await shown('?configTypes=proxy.v1')).toEqual(proxy)
+    expect(await shown('?configTypes=nope')).toEqual({})
+    expect(await shown('?configTypes=proxy.v1&configTypes=interfaces.v1')).toEqual({
+      ...interfaces,
+      ...proxy,
+    })
+    expect(await shown('?configTypes=proxy.v1,interfaces.v1')).toEqual({ ...interfaces, ...proxy })
+    expect(await shown('?configTypes=all')).toEqual({ ...interfaces, ...proxy })
+    const many = Array.from({ length: 101 }, (_, i) => `t${i}`).join(',')
+    expect((await alice.get(`${client}/services?configTypes=${many}`)).status).toBe(400)
+  })
+
+  test('holds what was asked for at log-in where the request does not say; what was given comes first', async () => {
+    const alice = caller()
+    const user = { username: 'alice', password: 'a staple of alice' }
+    const reply = await alice.call('POST', `${client}/authenticate?method=password`, {
+      ...user,
+      configTypes: ['proxy.v1', 'nope'],
+    })
+    alice.token = (reply.body.data as { token: string }).token
+    const given = await newConfig('proxy.v1', { port: 9, protocols: ['udp'] })
+    const url = `${management}/identities/alice-id/service-configs`
+    const pairs = [{ serviceId: seen, configId: given }]
+    expect((await root.call('POST', url, pairs)).status).toBe(200)
+    const proxy = { 'proxy.v1': { port: 9, protocols: ['udp'] } }
+    expect((await listedBy(alice))[0]?.['config']).toEqual(proxy)
+    const one = await alice.get(`${client}/services/${seen}`)
+    expect((one.body.data as Detail)['config']).toEqual(proxy)
+    expect((await listedBy(alice, '?configTypes=interfaces.v1'))[0]?.['config']).toEqual({
+      'interfaces.v1': { interfaces: ['eth0'] },
+    })
+  })
+
+  test('is seen by an administrator as that identity, by name or id; a detail never unfolds configs', async () => {
+    const query = `filter=${encodeURIComponent('name = "seen"')}&configTypes=all`
+    const asRoot = await root.get(`${services}?${query}`)
+    expect((asRoot.body.data as Detail[])[0]).toMatchObject({
+      permissions: ['Invalid'],
+      config: { 'proxy.v1': { port: 1 } },
+    })
+    for (const name of ['alice-id', 'Alice']) {
+      const asAlice = await root.get(`${services}?${query}&asIdentity=${name}`)
+      expect((asAlice.body.data as Detail[])[0]).toMatchObject({
+        permissions: ['Dial'],
+        config: { 'proxy.v1': { port: 9 } },
+      })
+    }
+    expect((await root.get(`${services}?asIdentity=nobody`)).status).toBe(404)
+    expect((await detail(`${services}/${seen}`))['config']).toEqual({})
+  })
+
+  test.each([
+    [{ configs: ['nope'] }, 404, 'NOT_FOUND'],
+    [{ configs: ['two of one type'] }, 400, 'COULD_NOT_VALIDATE'],
+    [{ configs: ['for routers'] }, 400, 'COULD_NOT_VALIDATE'],
+  ])('a service with %j is refused', async ({ configs: [kind] }, status, code) => {
+    const proxy = { port: 1, protocols: ['tcp'] }
+    const ids =
+      kind === 'nope'
+        ? ['nope']
+        : kind === 'for routers'
+          ? [await newConfig('router.link.v1')]
+          : [await newConfig('proxy.v1', proxy), await newConfig('proxy.v1', proxy)]
+    for (const [method, url] of [
+      ['POST', services],
+      ['PUT', `${services}/${hidden}`],
+      ['PATCH', `${services}/${hidden}`],
+    ] as const) {
+      const body = { name: 'refused', encryptionRequired: true, configs: ids }
+      const reply = await root.call(method, url, body)
+      expect(reply.status, reply.text).toBe(status)
+      expect(reply.body.error?.code).toBe(code)
+      if (status === 400) expect(reply.body.error?.cause?.['field']).toBe('configs')
+    }
+  })
+})

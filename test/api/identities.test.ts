@@ -1,0 +1,373 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, CommandSchema, IdentityDisableSchema } from '../../proto/gen/command_pb.ts'
+import { CallerOf, client, management } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let root: CallerOf
+let alice: CallerOf
+
+beforeAll(async () => {
+  controller = await startController()
+  root = new CallerOf(controller)
+  alice = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+  alice.token = controller.openSession('alice-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+type Detail = Readonly<Record<string, unknown>>
+const identities = `${management}/identities`
+let serial = 0
+
+async function created(url: string, body: object): Promise<string> {
+  const reply = await root.call('POST', url, body)
+  expect(reply.status, reply.text).toBe(201)
+  return (reply.body.data as { id: string }).id
+}
+
+async function newIdentity(fields: object = {}): Promise<string> {
+  serial += 1
+  return created(identities, {
+    name: `identity ${serial}`,
+    type: 'User',
+    isAdmin: false,
+    ...fields,
+  })
+}
+
+async function detail(url: string): Promise<Detail> {
+  const reply = await root.get(url)
+  expect(reply.status, reply.text).toBe(200)
+  return reply.body.data as Detail
+}
+
+describe('an identity', () => {
+  test('is created with what the family gives it, whatever it is called', async () => {
+    for (const type of ['User', 'Device', 'Service', 'Default']) {
+      const id = await newIdentity({ type, externalId: '', authPolicyId: '' })
+      expect(await detail(`${identities}/${id}`)).toMatchObject({
+        typeId: 'Default',
+        type: { id: 'Default', entity: 'identity-types' },
+        authPolicyId: 'default',
+        authPolicy: { id: 'default' },
+        externalId: null,
+        isAdmin: false,
+        isDefaultAdmin: false,
+        disabled: false,
+        defaultHostingCost: 0,
+        defaultHostingPrecedence: 'default',
+        permissions: [],
+        roleAttributes: [],
+        appData: {},
+        tags: {},
+        enrollment: {},
+        authenticators: {},
+        envInfo: {},
+        sdkInfo: {},
+        hasApiSession: false,
+        isMfaEnabled: false,
+      })
+    }
+  })
+
+  test('is replaced whole and patched in part; what it is can not be set, nor what it has done', async () => {
+    const serviceId = await created(`${management}/services`, {
+      name: 'host',
+      encryptionRequired: true,
+    })
+    const id = await newIdentity({
+      externalId: 'ext-1',
+      roleAttributes: ['b', 'a'],
+      appData: { a: 1 },
+      serviceHostingCosts: { [serviceId]: 7 },
+      serviceHostingPrecedences: { [serviceId]: 'failed' },
+      defaultHostingCost: 9,
+      defaultHostingPrecedence: 'required',
+      permissions: ['service.read', 'admin_readonly'],
+    })
+    const url = `${identities}/${id}`
+    const patch = await root.call('PATCH', url, {
+      defaultHostingCost: 10,
+      isDefaultAdmin: true,
+      disabledAt: '2020-01-01T00:00:00Z',
+      envInfo: { os: 'forged' },
+      typeId: 'Router',
+      type: 'Device',
+      isAdmin: null,
+    })
+    expect(patch.status).toBe(200)
+    expect(patch.body.meta?.ignoredFields).toEqual([
+      'isDefaultAdmin',
+      'disabledAt',
+      'envInfo',
+      'typeId',
+    ])
+    expect(await detail(url)).toMatchObject({
+      externalId: 'ext-1',
+      roleAttributes: ['a', 'b'],
+      appData: { a: 1 },
+      serviceHostingCosts: { [serviceId]: 7 },
+      serviceHostingPrecedences: { [serviceId]: 'failed' },
+      defaultHostingCost: 10,
+      permissions: ['service.read', 'admin_readonly'],
+      isDefaultAdmin: false,
+      typeId: 'Default',
+      disabled: false,
+      envInfo: {},
+    })
+    const put = await root.call('PUT', url, { name: 'replaced', type: 'User', isAdmin: false })
+    expect(put.status, put.text).toBe(200)
+    expect(await detail(url)).toMatchObject({
+      name: 'replaced',
+      externalId: null,
+      roleAttributes: [],
+      serviceHostingCosts: {},
+      defaultHostingCost: 0,
+      permissions: [],
+    })
+  })
+
+  test.each([
+    ['name', { name: '' }],
+    ['type', { type: 'Person' }],
+    ['type', { type: 'Router' }],
+    ['type', { type: null }],
+    ['isAdmin', { isAdmin: null }],
+    ['isAdmin', { isAdmin: 'yes' }],
+    ['permissions', { permissions: ['service.read', 'service.write'] }],
+    ['permissions', { permissions: ['ops.create'] }],
+    ['permissions', { permissions: ['authenticator'] }],
+    ['defaultHostingCost', { defaultHostingCost: 65_536 }],
+    ['defaultHostingPrecedence', { defaultHostingPrecedence: 'never' }],
+    ['serviceHostingCosts.x', { serviceHostingCosts: { x: -1 } }],
+    ['roleAttributes', { roleAttributes: ['#a'] }],
+    ['enrollment', { enrollment: { ott: true } }],
+    ['enrollment', { enrollment: { updb: 'ann' } }],
+    ['enrollment', { enrollment: { ottca: 'ca' } }],
+    ['enrollment', { enrollment: { other: { a: 1 } } }],
+  ])('is refused for its %s: %j', async (field, fields) => {
+    const before = controller.machine.count('identity')
+    const body = { name: 'refused', type: 'User', isAdmin: false, ...fields }
+    const reply = await root.call('POST', identities, body)
+    expect(reply.status, reply.text).toBe(400)
+    expect(reply.body.error?.code).toBe('COULD_NOT_VALIDATE')
+    expect(reply.body.error?.cause?.['field']).toBe(field)
+    expect(controller.machine.count('identity')).toBe(before)
+  })
+
+  test('without an enrollment to speak of is created', async () => {
+    await newIdentity({ enrollment: {} })
+    await newIdentity({ enrollment: null })
+    await newIdentity({ enrollment: { ott: false, updb: null } })
+  })
+
+  test('names what exists, and is the only one of its name and external id', async () => {
+    for (const fields of [{ authPolicyId: 'nope' }, { serviceHostingCosts: { nope: 1 } }]) {
+      const reply = await root.call('POST', identities, {
+        name: 'dangling',
+        type: 'User',
+        isAdmin: false,
+        ...fields,
+      })
+      expect(reply.status).toBe(404)
+    }
+    const id = await newIdentity({ name: 'only', externalId: 'one' })
+    const again = { name: 'only', type: 'User', isAdmin: false }
+    const twice = await root.call('POST', identities, again)
+    expect(twice.body.error?.cause).toMatchObject({
+      field: 'name',
+      reason: `duplicate value 'only' in unique index on identities store`,
+    })
+    const other = await newIdentity()
+    const taken = await root.call('PATCH', `${identities}/${other}`, { externalId: 'one' })
+    expect(taken.body.error?.cause).toMatchObject({ field: 'externalId' })
+    expect((await root.call('PATCH', `${identities}/${id}`, { externalId: '' })).status).toBe(200)
+    expect((await root.call('PATCH', `${identities}/${other}`, { externalId: 'one' })).status).toBe(
+      200,
+    )
+  })
+
+  test('is listed by its attributes, and gone when it is deleted', async () => {
+    const id = await newIdentity({ roleAttributes: ['listed'] })
+    const listed = await root.get(`${identities}?roleFilter=%23listed`)
+    expect((listed.body.data as Detail[]).map((row) => row['id'])).toEqual([id])
+    expect((await root.call('DELETE', `${identities}/${id}`)).status).toBe(200)
+    expect((await root.get(`${identities}/${id}`)).status).toBe(404)
+    expect((await root.call('DELETE', `${identities}/${id}`)).status).toBe(404)
+  })
+})
+
+describe('administrators', () => {
+  test('can not be lost: the default one is not deleted, the last one not demoted or disabled', async () => {
+    const url = `${identities}/admin-id`
+    const gone = await root.call('DELETE', url)
+    expect(gone.status).toBe(400)
+    expect(gone.body.error?.code).toBe('ENTITY_CAN_NOT_BE_DELETED')
+    for (const [method, path, body] of [
+      ['PATCH', url, { isAdmin: false }],
+      ['PUT', url, { name: 'admin', type: 'User', isAdmin: false }],
+      ['POST', `${url}/disable`, { durationMinutes: 1 }],
+    ] as const) {
+      const reply = await root.call(method, path, body)
+      expect(reply.status, reply.text).toBe(400)
+      expect(reply.body.error?.code).toBe('ENTITY_CAN_NOT_BE_UPDATED')
+    }
+    expect(await detail(url)).toMatchObject({ isAdmin: true, disabled: false })
+  })
+
+  test('alone may write: others are refused, whatever they ask, before their body is looked at', async () => {
+    const url = `${identities}/alice-id`
+    const asked: [string, string, unknown][] = [
+      ['POST', identities, { name: 'x', type: 'User', isAdmin: true }],
+      ['POST', identities, '{"name":'],
+      ['PATCH', url, { isAdmin: true }],
+      ['PUT', url, { name: 'Alice', type: 'User', isAdmin: true }],
+      ['DELETE', url, undefined],
+      ['GET', url, undefined],
+      ['GET', `${url}/authenticators`, undefined],
+      ['POST', `${url}/enable`, undefined],
+      ['POST', `${url}/disable`, { durationMinutes: 0 }],
+      ['POST', `${url}/service-configs`, []],
+      ['DELETE', `${url}/service-configs`, []],
+      ['GET', `${url}/service-configs`, undefined],
+      ['GET', `${management}/authenticators`, undefined],
+      ['POST', `${management}/authenticators`, { identityId: 'alice-id', method: 'updb' }],
+      ['PATCH', `${management}/authenticators/admin-updb`, { password: 'stolen-password' }],
+      ['DELETE', `${management}/authenticators/admin-updb`, undefined],
+      ['GET', `${management}/configs`, undefined],
+      ['POST', `${management}/configs`, {}],
+      ['GET', `${management}/config-types`, undefined],
+      ['DELETE', `${management}/config-types/host.v1`, undefined],
+    ]
+    const proposals = controller.cluster.proposals.length
+    for (const [method, path, body] of asked) {
+      const reply = await alice.call(method, path, body)
+      expect(reply.status, `${method} ${path}`).toBe(401)
+      expect(reply.body.error?.code).toBe('UNAUTHORIZED')
+    }
+    expect(controller.cluster.proposals.length).toBe(proposals)
+  })
+
+  test('are not made by the finer permissions, which are kept and not yet judged', async () => {
+    const id = await newIdentity({ permissions: ['identity', 'service.read'] })
+    const holder = new CallerOf(controller)
+    holder.token = controller.openSession(id)
+    expect((await holder.get(identities)).status).toBe(401)
+    expect((await holder.get(`${client}/services`)).status).toBe(200)
+  })
+})
+
+describe('disabling', () => {
+  test('ends sessions at once and lets none open until it ends', async () => {
+    const id = await newIdentity()
+    const held = new CallerOf(controller)
+    held.token = controller.openSession(id)
+    expect((await held.get(`${client}/current-identity`)).status).toBe(200)
+    const reply = await root.call('POST', `${identities}/${id}/disable`, { durationMinutes: 5 })
+    expect(reply.status, reply.text).toBe(200)
+    expect(reply.body.data).toEqual({})
+    expect((await held.get(`${client}/current-identity`)).status).toBe(401)
+    const shown = await detail(`${identities}/${id}`)
+    expect(shown).toMatchObject({ disabled: true, hasApiSession: false })
+    const span =
+      Date.parse(String(shown['disabledUntil'])) - Date.parse(String(shown['disabledAt']))
+    expect(span).toBe(5 * 60_000)
+    expect((await root.call('POST', `${identities}/${id}/enable`)).status).toBe(200)
+    const enabled = await detail(`${identities}/${id}`)
+    expect(enabled['disabled']).toBe(false)
+    expect(enabled).not.toHaveProperty('disabledAt')
+    held.token = controller.openSession(id)
+    expect((await held.get(`${client}/current-identity`)).status).toBe(200)
+  })
+
+  test('on another controller counts for a request that waits for what happened since', async () => {
+    const id = await newIdentity()
+    const held = new CallerOf(controller)
+    held.token = controller.openSession(id)
+    const message = create(IdentityDisableSchema, { id })
+    const payload = toBinary(IdentityDisableSchema, message)
+    const command = create(CommandSchema, { kind: CommandKind.IDENTITY_DISABLE, level: 1, payload })
+    controller.cluster.arriving.push(toBinary(CommandSchema, command))
+    const url = `${client}/services`
+    expect((await held.get(url)).status).toBe(200)
+    expect((await held.get(`${url}?consistency=linearizable`)).status).toBe(401)
+  })
+
+  test('without end, for no or a negative time; not without saying how long', async () => {
+    const id = await newIdentity()
+    for (const durationMinutes of [0, -1]) {
+      await root.call('POST', `${identities}/${id}/disable`, { durationMinutes })
+      const shown = await detail(`${identities}/${id}`)
+      expect(shown['disabled']).toBe(true)
+      expect(shown).not.toHaveProperty('disabledUntil')
+    }
+    for (const body of [{}, { durationMinutes: 1.5 }, { durationMinutes: 1e300 }]) {
+      const reply = await root.call('POST', `${identities}/${id}/disable`, body)
+      expect(reply.body.error?.cause?.['field']).toBe('durationMinutes')
+    }
+    expect((await root.call('POST', `${identities}/nope/enable`)).status).toBe(404)
+    expect(
+      (await root.call('POST', `${identities}/nope/disable`, { durationMinutes: 1 })).status,
+    ).toBe(404)
+  })
+})
+
+describe('configs given to an identity', () => {
+  test('are associated, listed and taken away', async () => {
+    const id = await newIdentity()
+    const url = `${identities}/${id}/service-configs`
+    const serviceId = await created(`${management}/services`, {
+      name: 'given',
+      encryptionRequired: true,
+    })
+    const configId = await created(`${management}/configs`, {
+      name: 'given',
+      configTypeId: 'interfaces.v1',
+      data: { interfaces: ['eth0'] },
+    })
+    const pairs = [{ serviceId, configId }]
+    expect((await root.call('POST', url, pairs)).status).toBe(200)
+    const listed = await root.get(url)
+    expect(listed.body.data).toEqual([
+      {
+        serviceId,
+        configId,
+        service: expect.objectContaining({
+          entity: 'services',
+          id: serviceId,
+          urlName: 'services',
+        }),
+        config: expect.objectContaining({ entity: 'configs', name: 'given', urlName: 'configs' }),
+      },
+    ])
+    expect(listed.body.meta?.pagination).toEqual({ limit: 1, offset: 0, totalCount: 1 })
+    const held = await root.call('DELETE', `${management}/configs/${configId}`)
+    expect(held.status).toBe(409)
+    expect((await root.call('DELETE', url)).status).toBe(200)
+    expect((await root.call('DELETE', url, [])).status).toBe(200)
+    expect((await root.get(url)).body.data).toHaveLength(1)
+    expect((await root.call('DELETE', url, pairs)).status).toBe(200)
+    expect((await root.get(url)).body.data).toEqual([])
+    expect((await root.call('DELETE', `${management}/configs/${configId}`)).status).toBe(200)
+  })
+
+  test('are refused where something does not exist or there are too many', async () => {
+    const id = await newIdentity()
+    const url = `${identities}/${id}/service-configs`
+    expect((await root.get(`${identities}/nope/service-configs`)).status).toBe(404)
+    expect((await root.call('POST', `${identities}/nope/service-configs`, [])).status).toBe(404)
+    const pair = { serviceId: 'nope', configId: 'nope' }
+    expect((await root.call('POST', url, [pair])).status).toBe(404)
+    expect((await root.call('POST', url, [{ serviceId: 'x' }])).status).toBe(400)
+    expect((await root.call('POST', url, { ...pair })).status).toBe(400)
+    const many = await root.call('POST', url, Array<object>(1001).fill(pair))
+    expect(many.status).toBe(400)
+  })
+})

@@ -1,0 +1,130 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Problem } from '../../src/lib/problems.ts'
+import { CallerOf, fabric } from './support/caller.ts'
+import { admin, startController, user } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let anonymous: CallerOf
+
+beforeEach(async () => {
+  controller = await startController({ logInFailuresMax: 3 })
+  anonymous = new CallerOf(controller)
+})
+afterEach(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+const join = `${fabric}/cluster/join`
+const invite = `${fabric}/cluster/invite`
+const storeId = Uint8Array.from({ length: 16 }, (_, at) => 240 + at)
+const request = {
+  ticket: 'flotilla-ticket-1.verySecret.x',
+  id: 'ctrl4',
+  certificateRequestPem: '-----BEGIN CERTIFICATE REQUEST-----',
+  storeId: Buffer.from(storeId).toString('base64url'),
+  address: 'host:1480',
+  hosts: ['host'],
+  version: 'v0.1.0',
+  featureLevel: 1,
+}
+
+describe('POST /cluster/invite', () => {
+  test('gives an administrator a ticket, for a voter and an hour when not said', async () => {
+    await anonymous.logIn(admin)
+    const reply = await anonymous.call('POST', invite, {})
+    expect(reply.status).toBe(200)
+    expect(reply.body.data).toEqual({
+      ticket: 'flotilla-ticket-1.x.y',
+      id: 'ticketId',
+      expiresAtMs: 1,
+    })
+    await anonymous.call('POST', invite, { isVoter: false, lifetimeMs: 60_000 })
+    expect(controller.admission.invitations).toEqual([
+      { isVoter: true, lifetimeMs: 3_600_000 },
+      { isVoter: false, lifetimeMs: 60_000 },
+    ])
+  })
+
+  test('is for administrators alone', async () => {
+    expect((await anonymous.call('POST', invite, {})).status).toBe(401)
+    await anonymous.logIn(user)
+    expect((await anonymous.call('POST', invite, {})).status).toBe(401)
+    expect(controller.admission.invitations).toEqual([])
+  })
+})
+
+describe('POST /cluster/join', () => {
+  test('needs no session, and passes bytes as base64url', async () => {
+    const reply = await anonymous.call('POST', join, request)
+    expect(reply.status).toBe(200)
+    expect(reply.body.data).toEqual({
+      clusterId: 'cluster-1',
+      generation: 3,
+      trustDomain: 'test.internal',
+      certificatePem: 'certificate',
+      caPem: 'ca',
+      configuration: '-vv8',
+      configurationIndex: 7,
+      isVoter: true,
+      nowMs: 1,
+    })
+    expect(controller.admission.requests).toEqual([{ ...request, storeId }])
+  })
+
+  test.each([
+    ['no ticket', { ticket: undefined }],
+    ['a ticket that is no text', { ticket: 5 }],
+    ['a store id of another length', { storeId: 'AAAA' }],
+    ['a store id that is no base64url', { storeId: '+/'.repeat(11) }],
+    ['no hosts', { hosts: [] }],
+    ['too many hosts', { hosts: Array(33).fill('h') }],
+    ['a feature level that is none', { featureLevel: 'new' }],
+  ])(
+    'with %s is refused before anything is looked at, and shows no ticket',
+    async (_what, change) => {
+      const reply = await anonymous.call('POST', join, { ...request, ...change })
+      expect([reply.status, reply.body.error?.code]).toEqual([400, 'COULD_NOT_VALIDATE'])
+      expect(reply.text).not.toContain('verySecret')
+      expect(controller.admission.requests).toEqual([])
+    },
+  )
+
+  test('takes at most 64 KiB', async () => {
+    const large = { ...request, certificateRequestPem: 'x'.repeat(70_000) }
+    expect((await anonymous.call('POST', join, large)).status).toBe(413)
+    expect(controller.admission.requests).toEqual([])
+  })
+
+  test('says why a ticket is refused', async () => {
+    controller.admission.refusal = new Problem('TICKET_REFUSED', { detail: 'it has expired' })
+    const reply = await anonymous.call('POST', join, request)
+    expect([reply.status, reply.body.error?.code]).toEqual([403, 'TICKET_REFUSED'])
+    expect(reply.text).toContain('it has expired')
+    expect(reply.text).not.toContain('verySecret')
+  })
+
+  test('slows down who guesses at tickets, by its address', async () => {
+    controller.admission.refusal = new Problem('TICKET_REFUSED')
+    for (let at = 0; at < 3; at += 1) await anonymous.call('POST', join, request)
+    const paused = await anonymous.call('POST', join, request)
+    expect(paused.status).toBe(429)
+    expect(paused.headers['retry-after']).toBeDefined()
+    expect(controller.admission.requests).toHaveLength(3)
+    anonymous.address = '10.0.0.7'
+    expect((await anonymous.call('POST', join, request)).status).toBe(403)
+    controller.clock.advance(60_000)
+    controller.admission.refusal = null
+    anonymous.address = '127.0.0.1'
+    expect((await anonymous.call('POST', join, request)).status).toBe(200)
+  })
+
+  test('passes other refusals on, and they count for nothing', async () => {
+    controller.admission.refusal = new Problem('MEMBERSHIP_REFUSED', { detail: 'ctrl4 is taken' })
+    for (let at = 0; at < 5; at += 1) {
+      const reply = await anonymous.call('POST', join, request)
+      expect([reply.status, reply.body.error?.code]).toEqual([409, 'MEMBERSHIP_REFUSED'])
+    }
+  })
+})

@@ -1,0 +1,168 @@
+import { createHmac } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { newClusterKey } from '../../src/pki/cluster-key.ts'
+import type { TokenKey } from '../../src/ports/token-keys.ts'
+import { CallerOf, management } from './support/caller.ts'
+import { admin, sessionCommand, startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+// A controller that was removed knows the key of before, and every session id that existed. What it can do with them.
+
+let controller: TestController
+let root: CallerOf
+
+beforeEach(async () => {
+  controller = await startController()
+  root = new CallerOf(controller)
+  await root.logIn(admin)
+})
+afterEach(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+const overlapMs = 30 * 60_000
+const services = `${management}/services`
+const current = `${management}/current-api-session`
+const inOverlap = (): number => controller.clock.nowMs() + overlapMs
+
+function forge(keys: readonly TokenKey[], version: number, sessionId: string): string {
+  const key = keys.find((one) => one.version === version)
+  if (key === undefined) throw new Error(`no version ${version}`)
+  const mac = createHmac('sha256', key.secret).update(sessionId).digest('base64url')
+  return `${version}.${sessionId}.${mac}`
+}
+
+function sessionIdOf(caller: CallerOf): string {
+  return caller.token?.split('.')[1] ?? ''
+}
+
+/** What the removed controller took along. */
+function stolen(): { readonly keys: readonly TokenKey[]; readonly token: string } {
+  const keys = controller.keys.clusterKeys()
+  return { keys, token: forge(keys, 1, sessionIdOf(root)) }
+}
+
+async function refuses(address: string, token: string): Promise<void> {
+  const thief = new CallerOf(controller)
+  thief.token = token
+  thief.address = address
+  const reply = await thief.get(services)
+  expect(reply.status).toBe(401)
+  expect(reply.headers['www-authenticate']).toContain('error="invalid"')
+}
+
+describe('After a rotation', () => {
+  test('sessions of before go on from where they were opened', async () => {
+    controller.keys.rotate(inOverlap())
+    expect((await root.get(services)).status).toBe(200)
+    root.address = '::ffff:127.0.0.1'
+    expect((await root.get(services)).status, 'the same address on a listener of both').toBe(200)
+  })
+
+  test('a token of the old key is refused from any other address', async () => {
+    const { token } = stolen()
+    controller.keys.rotate(inOverlap())
+    for (const address of ['10.0.0.66', '::1', '::ffff:10.0.0.66', '127.0.0.2']) {
+      await refuses(address, token)
+    }
+  })
+
+  test('a token of the key in force is good from anywhere', async () => {
+    controller.keys.rotate(inOverlap())
+    await root.logIn(admin)
+    expect(root.token?.startsWith('2.')).toBe(true)
+    root.address = '10.0.0.66'
+    expect((await root.get(services)).status).toBe(200)
+  })
+
+  test('no token of the new key is handed out for one of the old', async () => {
+    controller.keys.rotate(inOverlap())
+    const reply = await root.get(current)
+    expect((reply.body.data as { token: string }).token).toBe(root.token)
+  })
+
+  test('a token of the old key is refused from everywhere once the overlap is over', async () => {
+    const { token } = stolen()
+    controller.keys.rotate(controller.clock.nowMs() + 60_000)
+    expect((await root.get(services)).status).toBe(200)
+    controller.clock.advance(60_000)
+    await refuses('127.0.0.1', token)
+    await refuses('10.0.0.66', token)
+  })
+
+  test('after a compromise no token of before is good, not even where it was opened', async () => {
+    const { token } = stolen()
+    controller.keys.rotate(null)
+    await refuses('127.0.0.1', token)
+    expect(controller.cluster.readRounds, 'refused here and now').toBe(1)
+  })
+
+  test('sessions opened by the new key are out of reach of the old one', async () => {
+    const { keys } = stolen()
+    controller.keys.rotate(inOverlap())
+    const later = new CallerOf(controller)
+    await later.logIn(admin)
+    const id = sessionIdOf(later)
+    // It would have to know the session's id (72 random bits), and call from its address.
+    await refuses('10.0.0.66', forge(keys, 1, id))
+    const [, , oldMac] = forge(keys, 1, id).split('.')
+    await refuses('127.0.0.1', `2.${id}.${oldMac ?? ''}`)
+  })
+})
+
+describe('A token of a version not known here', () => {
+  test('is good when another controller has rotated and signed it a moment ago', async () => {
+    const elsewhere = controller.keys.rotateElsewhere(inOverlap())
+    controller.cluster.arriving.push(sessionCommand('newSession', 'admin-id'))
+    root.token = forge(elsewhere, 2, 'newSession')
+    root.address = '10.0.0.66'
+    expect((await root.get(services)).status).toBe(200)
+    expect(controller.keys.refreshes).toBe(1)
+    expect((await root.get(services)).status).toBe(200)
+    expect(controller.keys.refreshes, 'known by now').toBe(1)
+  })
+
+  test('is refused when the cluster does not know it either', async () => {
+    const { keys } = stolen()
+    const [, id = '', mac = ''] = forge(keys, 1, sessionIdOf(root)).split('.')
+    await refuses('127.0.0.1', `2.${id}.${mac}`)
+    await refuses('127.0.0.1', `999999999.${id}.${mac}`)
+  })
+
+  test('is answered with 503 while nobody can tell', async () => {
+    const elsewhere = controller.keys.rotateElsewhere(inOverlap())
+    controller.cluster.hasLeader = false
+    root.token = forge(elsewhere, 2, sessionIdOf(root))
+    const reply = await root.get(services)
+    expect([reply.status, reply.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])
+  })
+
+  test('is bound to its address when it is of an old key by the time it is known', async () => {
+    const { keys, token } = stolen()
+    controller.keys.set([])
+    controller.keys.arrive([
+      ...keys.map((key) => ({ ...key, overlapEndsAtMs: inOverlap() })),
+      { version: 2, secret: newClusterKey(), overlapEndsAtMs: null },
+    ])
+    await refuses('10.0.0.66', token)
+    expect(controller.keys.refreshes).toBe(1)
+    expect((await root.get(services)).status, 'from its own address').toBe(200)
+  })
+})
+
+describe('Before the state has a key', () => {
+  test('requests with a token and log-ins are answered with 503, others with 401', async () => {
+    controller.keys.set([])
+    const reply = await root.get(services)
+    expect([reply.status, reply.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])
+    const proposals = controller.cluster.proposals.length
+    const logIn = await new CallerOf(controller).logIn(admin)
+    expect([logIn.status, logIn.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])
+    expect(controller.cluster.proposals, 'no session is left behind').toHaveLength(proposals)
+    root.token = 'made up'
+    expect((await root.get(services)).status).toBe(401)
+    root.token = null
+    expect((await root.get(services)).status).toBe(401)
+  })
+})

@@ -1,0 +1,329 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import { rotateClusterKey } from '../../src/cluster/secret-rotation.ts'
+import type { AdmissionRecord } from '../../src/lib/cluster-records.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import { newOpaqueId } from '../../src/lib/random.ts'
+import {
+  checkChain,
+  checkKeyMatches,
+  leafControllerId,
+  parseCertificates,
+} from '../../src/pki/certificate.ts'
+import {
+  createCertificateRequest,
+  generatePrivateKeyPem,
+} from '../../src/pki/certificate-request.ts'
+import { formatTicket, newTicketSecret, parseTicket } from '../../src/pki/ticket.ts'
+import type { JoinRequest } from '../../src/ports/membership.ts'
+import { CLUSTER_ID, SecretsCluster, startMs, TRUST_DOMAIN } from './secrets-fixture.ts'
+
+let cluster: SecretsCluster
+const hour = 3_600_000
+
+beforeEach(async () => {
+  cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'])
+})
+afterEach(async () => {
+  await cluster.machine.close()
+})
+
+interface Joiner {
+  readonly privateKeyPem: string
+  readonly request: JoinRequest
+}
+
+async function invite(changes: { isVoter?: boolean; lifetimeMs?: number } = {}): Promise<string> {
+  const options = { isVoter: true, lifetimeMs: hour, ...changes }
+  return (await cluster.member('ctrl1').desk.invite(options)).ticket
+}
+
+async function joiner(ticket: string, changes: Partial<JoinRequest> = {}): Promise<Joiner> {
+  const privateKeyPem = generatePrivateKeyPem()
+  const id = changes.id ?? 'ctrl4'
+  const request = {
+    ticket,
+    id,
+    certificateRequestPem: await createCertificateRequest({ privateKeyPem, id }),
+    storeId: newOpaqueId(),
+    address: 'ctrl4.example:1480',
+    hosts: ['ctrl4.example', '10.0.0.4', '::1'],
+    version: 'v0.1.0',
+    featureLevel: 1,
+    ...changes,
+  }
+  return { privateKeyPem, request }
+}
+
+async function refusalOf(request: JoinRequest, at = 'ctrl2'): Promise<Problem> {
+  try {
+    await cluster.member(at).desk.admit(request)
+  } catch (error) {
+    if (error instanceof Problem) return error
+    throw error
+  }
+  throw new Error('it was admitted')
+}
+
+describe('An invitation', () => {
+  test('is a ticket with what a joiner must know, the nearest controllers first', async () => {
+    const { desk } = cluster.member('ctrl2')
+    const { ticket, id, expiresAtMs } = await desk.invite({ isVoter: false, lifetimeMs: hour })
+    expect(parseTicket(ticket)).toMatchObject({
+      id,
+      clusterId: CLUSTER_ID,
+      generation: 1,
+      trustDomain: TRUST_DOMAIN,
+      caPem: cluster.root.certificatePem,
+      isVoter: false,
+      expiresAtMs,
+      addresses: ['ctrl2', 'ctrl1', 'ctrl3'].map((host) => `https://${host}:1280/fabric/v1`),
+    })
+    expect(expiresAtMs).toBe(startMs + hour)
+  })
+
+  test('lives for a minute to 7 days', async () => {
+    for (const lifetimeMs of [0, 59_999, 7 * 24 * hour + 1, NaN, -1, 1.5]) {
+      await expect(invite({ lifetimeMs })).rejects.toMatchObject({ code: 'COULD_NOT_VALIDATE' })
+    }
+    await invite({ lifetimeMs: 7 * 24 * hour })
+  })
+
+  test('leaves its secret neither in the state nor in a log', async () => {
+    const ticket = await invite()
+    const secret = Buffer.from(parseTicket(ticket).secret)
+    const { request } = await joiner(ticket)
+    await cluster.member('ctrl2').desk.admit(request)
+    const traces = [
+      ...cluster.recorded.lines,
+      ...cluster.proposals.map(({ payload }) => Buffer.from(payload).toString('latin1')),
+      JSON.stringify(cluster.machine.list('joinTicket', { limit: -1 })),
+      JSON.stringify(cluster.machine.list('admission', { limit: -1 })),
+    ].join('\n')
+    for (const form of ['base64url', 'hex', 'latin1', 'base64'] as const) {
+      expect(traces).not.toContain(secret.toString(form))
+    }
+    expect(traces).not.toContain(ticket)
+  })
+})
+
+describe('A new controller', () => {
+  test('is let in by any member, and opens every secret with the key that never left it', async () => {
+    await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', { isCompromised: false })
+    const { privateKeyPem, request } = await joiner(await invite())
+    const answer = await cluster.member('ctrl2').desk.admit(request)
+    expect(answer).toMatchObject({
+      clusterId: CLUSTER_ID,
+      generation: 1,
+      trustDomain: TRUST_DOMAIN,
+      caPem: cluster.root.certificatePem,
+      configurationIndex: 1,
+      isVoter: true,
+      nowMs: startMs,
+    })
+    const { members } = fromBinary(ConfigurationSchema, answer.configuration)
+    expect(members.map(({ id }) => id)).toEqual(['ctrl1', 'ctrl2', 'ctrl3'])
+    const chain = parseCertificates(answer.certificatePem)
+    checkChain(chain, parseCertificates(answer.caPem), startMs)
+    checkKeyMatches(chain[0], privateKeyPem)
+    expect(leafControllerId(chain[0], TRUST_DOMAIN)).toBe('ctrl4')
+    expect(chain[0].dnsNames).toEqual(['ctrl4.example'])
+    expect(chain[0].ipAddresses).toHaveLength(2)
+    expect(chain[0].notAfterMs).toBeLessThanOrEqual(chain[1]?.notAfterMs ?? 0)
+
+    const { certificatePem } = answer
+    const { keeper } = await cluster.add('ctrl4', { certificatePem, privateKeyPem })
+    const held = cluster.member('ctrl1').keeper.held()
+    expect(keeper.held()).toEqual(held)
+    expect(held).toHaveLength(3)
+    expect(keeper.issuing()).toEqual({ version: 1, ...cluster.issuing })
+  })
+
+  test('that asks again gets the same answer, from whichever member', async () => {
+    const { request } = await joiner(await invite())
+    const first = await cluster.member('ctrl1').desk.admit(request)
+    cluster.clock.ms += 1000
+    const again = await cluster.member('ctrl3').desk.admit(request)
+    expect(again).toEqual({ ...first, nowMs: startMs + 1000 })
+  })
+
+  test('whose answer was lost is in, and finds out by asking again', async () => {
+    const { request } = await joiner(await invite())
+    cluster.losesAnswers = true
+    expect(await refusalOf(request)).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    cluster.losesAnswers = false
+    const answer = await cluster.member('ctrl2').desk.admit(request)
+    const admission = cluster.machine.get<AdmissionRecord>('admission', 'ctrl4')
+    expect(answer.certificatePem).toBe(admission?.certificatePem)
+  })
+
+  test('gets the key that was rotated while it came in', async () => {
+    const { privateKeyPem, request } = await joiner(await invite())
+    cluster.beforePropose = () =>
+      rotateClusterKey(cluster.member('ctrl1').rotation, 'meanwhile', { isCompromised: false })
+    const { certificatePem } = await cluster.member('ctrl2').desk.admit(request)
+    const { keeper } = await cluster.add('ctrl4', { certificatePem, privateKeyPem })
+    expect(keeper.clusterKeys().map(({ version }) => version)).toEqual([1, 2])
+  })
+
+  test('begins with members that are committed, or is asked to come again', async () => {
+    const { request } = await joiner(await invite())
+    cluster.isSettled = false
+    const advance = setInterval(() => (cluster.clock.ms += 1000), 1)
+    try {
+      expect(await refusalOf(request)).toMatchObject({ code: 'MEMBERSHIP_BUSY' })
+    } finally {
+      clearInterval(advance)
+    }
+    cluster.isSettled = true
+    expect((await cluster.member('ctrl2').desk.admit(request)).isVoter).toBe(true)
+  })
+})
+
+describe('A ticket', () => {
+  test('lets one controller in: of two that come at once, one', async () => {
+    const ticket = await invite()
+    const first = await joiner(ticket)
+    const second = await joiner(ticket, { id: 'ctrl5' })
+    const outcomes = await Promise.allSettled([
+      cluster.member('ctrl1').desk.admit(first.request),
+      cluster.member('ctrl2').desk.admit(second.request),
+    ])
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    const [refused] = outcomes.filter((outcome) => outcome.status === 'rejected')
+    expect(refused?.reason).toMatchObject({ code: 'TICKET_REFUSED' })
+    const admitted = cluster.machine.list('admission', { limit: -1 }).records
+    expect(admitted).toHaveLength(4)
+  })
+
+  test.each([
+    ['no ticket at all', () => 'hello', 'no ticket'],
+    ['one cut off', (ticket: string) => ticket.slice(0, -20), 'cut off'],
+    [
+      'one of another cluster',
+      (ticket: string) =>
+        formatTicket({ ...parseTicket(ticket), clusterId: CLUSTER_ID.replace('0190', '0191') }),
+      'another cluster',
+    ],
+    [
+      'one of a generation before',
+      (ticket: string) => formatTicket({ ...parseTicket(ticket), generation: 0 }),
+      'restored',
+    ],
+    [
+      'one with another secret',
+      (ticket: string) => formatTicket({ ...parseTicket(ticket), secret: newTicketSecret() }),
+      'does not know',
+    ],
+    [
+      'one made from a learner ticket into one of a voter',
+      (ticket: string) => formatTicket({ ...parseTicket(ticket), isVoter: false }),
+      'does not know',
+    ],
+    [
+      'one whose expiry was edited',
+      (ticket: string) => formatTicket({ ...parseTicket(ticket), expiresAtMs: startMs * 2 }),
+      'does not know',
+    ],
+    [
+      'one of an id made up',
+      (ticket: string) => formatTicket({ ...parseTicket(ticket), id: 'madeUpIdentifier' }),
+      'does not know',
+    ],
+  ])(
+    'is refused when it is %s, before anything is signed or proposed',
+    async (_what, edit, part) => {
+      const ticket = await invite()
+      const { request } = await joiner(edit(ticket))
+      const proposals = cluster.proposals.length
+      const refusal = await refusalOf(request)
+      expect(refusal.code).toBe('TICKET_REFUSED')
+      expect(refusal.message).toContain(part)
+      expect(refusal.message).not.toContain(request.ticket.slice(-20))
+      expect(cluster.proposals).toHaveLength(proposals)
+    },
+  )
+
+  test('is refused past its time, which is that of the log', async () => {
+    const ticket = await invite()
+    const { request } = await joiner(ticket)
+    cluster.clock.ms += hour
+    await invite()
+    const refusal = await refusalOf(request)
+    expect(refusal.code).toBe('TICKET_REFUSED')
+    expect(cluster.machine.get('admission', 'ctrl4')).toBeUndefined()
+  })
+
+  test('does not let a controller in under the id of another one, and is not used up by that', async () => {
+    const ticket = await invite()
+    const { request } = await joiner(ticket, { id: 'ctrl1' })
+    const refusal = await refusalOf(request)
+    expect(refusal.code).toBe('MEMBERSHIP_REFUSED')
+    expect(refusal.message).toContain('choose another id')
+    const { request: other } = await joiner(ticket)
+    await cluster.member('ctrl2').desk.admit(other)
+  })
+
+  test('is refused for a second controller once it was used', async () => {
+    const ticket = await invite()
+    await cluster.member('ctrl1').desk.admit((await joiner(ticket)).request)
+    for (const id of ['ctrl4', 'ctrl5']) {
+      const refusal = await refusalOf((await joiner(ticket, { id })).request)
+      expect(refusal.code).toBe('TICKET_REFUSED')
+      expect(refusal.message).toContain('used before')
+    }
+  })
+})
+
+describe('A join request', () => {
+  test.each<[string, Partial<JoinRequest>, string]>([
+    ['an id that is none', { id: '../x' }, 'id'],
+    ['a store id of another length', { storeId: new Uint8Array(5) }, 'storeId'],
+    ['an address that is none', { address: 'nowhere' }, 'address'],
+    ['an address without end', { address: `${'a'.repeat(400)}:1` }, 'address'],
+    ['no host', { hosts: [] }, 'hosts'],
+    ['a wildcard for a host', { hosts: ['*.example'] }, 'hosts'],
+    ['a host that is none', { hosts: ['ctrl4.example', 'a b'] }, 'hosts'],
+    ['a host with a newline', { hosts: ['ctrl4.example\n'] }, 'hosts'],
+    ['too many hosts', { hosts: Array<string>(33).fill('a.example') }, 'hosts'],
+    ['a request that is none', { certificateRequestPem: 'hello' }, 'certificateRequestPem'],
+  ])('with %s is refused by that field', async (_what, change, field) => {
+    const { request } = await joiner(await invite())
+    const refusal = await refusalOf({ ...request, ...change })
+    expect([refusal.code, refusal.fault?.field]).toEqual(['COULD_NOT_VALIDATE', field])
+    expect(cluster.proposals.filter(({ kind }) => kind === CommandKind.TICKET_REDEEM)).toEqual([])
+  })
+
+  test('whose certificate request names another controller is refused', async () => {
+    const { request } = await joiner(await invite())
+    const refusal = await refusalOf({ ...request, id: 'ctrl5' })
+    expect(refusal.fault?.field).toBe('certificateRequestPem')
+  })
+
+  test('of a program that is too old is refused with the remedy', async () => {
+    const { request } = await joiner(await invite(), { featureLevel: 0 })
+    const refusal = await refusalOf(request)
+    expect(refusal.code).toBe('MEMBERSHIP_REFUSED')
+    expect(refusal.message).toContain('install the version')
+  })
+
+  test('with the key of another controller is refused', async () => {
+    const { leaf } = cluster.member('ctrl3')
+    const { privateKeyPem } = leaf
+    const { request } = await joiner(await invite(), {
+      certificateRequestPem: await createCertificateRequest({ privateKeyPem, id: 'ctrl4' }),
+    })
+    const refusal = await refusalOf(request)
+    expect(refusal.code).toBe('MEMBERSHIP_REFUSED')
+    expect(refusal.message).toContain('ctrl3 has this key')
+  })
+
+  test('at a controller that holds no issuing authority is sent to another one', async () => {
+    const stranger = await cluster.add('stranger', cluster.member('ctrl1').leaf)
+    const { request } = await joiner(await invite())
+    await expect(stranger.desk.admit(request)).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' })
+  })
+})

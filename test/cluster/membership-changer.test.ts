@@ -1,0 +1,195 @@
+import { clone, create } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
+import type { Configuration } from '../../proto/gen/membership_pb.ts'
+import { MemberChanger } from '../../src/cluster/membership/changer.ts'
+import type { WantedChange } from '../../src/cluster/membership/changer.ts'
+import type { Consensus } from '../../src/cluster/membership/consensus.ts'
+import { LeaderCalls } from '../../src/cluster/membership/leader-calls.ts'
+import { decodeMessage, encodeMessage } from '../../src/cluster/membership/messages.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import type { PeerHandler } from '../../src/ports/peer-channel.ts'
+import type { Role } from '../../src/raft/types.ts'
+
+// What a leader's own controller does while consensus behaves badly.
+
+const ids = ['n1', 'n2', 'n3']
+
+/** Consensus that does what it is told to: each change gets the next answer, and is committed when that is null. */
+class ScriptedConsensus implements Consensus {
+  readonly selfId = 'n1'
+  readonly answers: (string | null)[] = []
+  readonly targets: Configuration[] = []
+  readonly handlers = new Map<string, PeerHandler>()
+  role: Role = 'leader'
+  leader: string | null = 'n1'
+  isCommitting = true
+  calls: ((to: string, payload: Uint8Array) => Promise<Uint8Array>)[] = []
+  #record = create(ConfigurationSchema, {
+    members: ids.map((id) => create(MemberSchema, { id, voter: true })),
+  })
+  #index = 1
+  #isCommitted = true
+
+  readonly peers: Consensus['peers'] = {
+    note: () => undefined,
+    onNote: () => undefined,
+    onLink: () => undefined,
+    readyPeers: () => [],
+    call: (to, _method, payload) => {
+      const call = this.calls.shift()
+      if (call === undefined) throw new Error('nothing is to be called any more')
+      return call(to, payload)
+    },
+    serve: (method, _access, handler) => this.handlers.set(method, handler),
+  }
+
+  leaderId = () => this.leader
+  status = () => ({ role: this.role, commit: 9 })
+  configuration = () => ({
+    record: this.#record,
+    index: this.#index,
+    isCommitted: this.#isCommitted,
+  })
+  peerStatuses = () => []
+  readIndex = () => Promise.resolve(9)
+  transferLeadership = () => Promise.resolve()
+
+  changeConfiguration(target: Configuration): Promise<string | null> {
+    const answer = this.answers.shift() ?? null
+    if (answer !== null) return Promise.resolve(answer)
+    this.targets.push(target)
+    this.#record = clone(ConfigurationSchema, target)
+    this.#index += 1
+    this.#isCommitted = this.isCommitting
+    return Promise.resolve(null)
+  }
+
+  commit(): void {
+    this.#isCommitted = true
+  }
+}
+
+const state = { get: () => undefined, waitForApplied: () => Promise.resolve(true) }
+
+function without(id: string, changes: Partial<WantedChange> = {}): WantedChange {
+  return {
+    what: `remove ${id}`,
+    waitMs: 0,
+    timeoutMs: 5_000,
+    isDone: ({ record }) => record.members.every((member) => member.id !== id),
+    target: ({ record }) => {
+      const target = clone(ConfigurationSchema, record)
+      target.members = target.members.filter((member) => member.id !== id)
+      return target
+    },
+    ...changes,
+  }
+}
+
+test('A change that waits for another one names it, and is done after it when it may wait', async () => {
+  const consensus = new ScriptedConsensus()
+  consensus.isCommitting = false
+  const changer = new MemberChanger(consensus, state, systemClock)
+  const first = changer.run(without('n2'))
+  await expect(changer.run(without('n3'))).rejects.toMatchObject({
+    code: 'MEMBERSHIP_BUSY',
+    detail: 'remove n2 is under way: ask again when it is done',
+  })
+  const second = changer.run(without('n3', { waitMs: 5_000 }))
+  consensus.isCommitting = true
+  consensus.commit()
+  await first
+  await second
+  expect(consensus.targets.map(({ members }) => members.map(({ id }) => id))).toEqual([
+    ['n1', 'n3'],
+    ['n1'],
+  ])
+})
+
+test('A leader that has not committed in its term yet, or whose learner is a batch short, is asked again', async () => {
+  const consensus = new ScriptedConsensus()
+  consensus.answers.push('CHANGE_IN_PROGRESS', 'NOT_CAUGHT_UP', 'CHANGE_IN_PROGRESS')
+  await new MemberChanger(consensus, state, systemClock).run(without('n2'))
+  expect(consensus.targets).toHaveLength(1)
+})
+
+test('What no majority confirms in time is said to be open, and the next one may be asked for', async () => {
+  const consensus = new ScriptedConsensus()
+  consensus.isCommitting = false
+  const changer = new MemberChanger(consensus, state, systemClock)
+  await expect(changer.run(without('n2', { timeoutMs: 100 }))).rejects.toMatchObject({
+    code: 'PEER_UNREACHABLE',
+    detail: expect.stringContaining('safe to ask for again') as string,
+  })
+  consensus.commit()
+  await changer.run(without('n2'))
+  expect(consensus.targets).toHaveLength(1)
+})
+
+test('Leadership that is lost in the middle is said so; a leader that has removed itself is done', async () => {
+  const lost = new ScriptedConsensus()
+  lost.isCommitting = false
+  const asked = new MemberChanger(lost, state, systemClock).run(without('n2'))
+  lost.role = 'follower'
+  await expect(asked).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
+
+  const retiring = new ScriptedConsensus()
+  const done = new MemberChanger(retiring, state, systemClock).run(without('n1'))
+  retiring.role = 'follower'
+  await expect(done).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
+  await retiring.changeConfiguration(
+    create(ConfigurationSchema, { members: [create(MemberSchema, { id: 'n2', voter: true })] }),
+  )
+  await new MemberChanger(retiring, state, systemClock).run(without('n1'))
+})
+
+test('The leader is asked through its changes; what it refuses is told at once, and what it was asked is never lost', async () => {
+  const consensus = new ScriptedConsensus()
+  const calls = new LeaderCalls(consensus, systemClock)
+  calls.serve('test', (request) => Promise.resolve({ here: request['value'] }))
+  expect(await calls.ask('test', { value: 1 }, 2_000)).toEqual({ here: 1 })
+
+  consensus.leader = 'n2'
+  const asked: string[] = []
+  const answering = (answer: object | Problem) => (to: string, payload: Uint8Array) => {
+    asked.push(`${to} ${JSON.stringify(decodeMessage(payload)['request'])}`)
+    consensus.leader = to === 'n2' ? 'n3' : 'n2'
+    if (answer instanceof Problem) return Promise.reject(answer)
+    return Promise.resolve(encodeMessage({ ...answer }))
+  }
+  consensus.calls = [
+    answering(new Problem('PEER_UNREACHABLE')),
+    answering(new Problem('CLUSTER_NO_LEADER')),
+    answering({ there: 2 }),
+    answering(new Problem('MEMBERSHIP_BUSY', { detail: 'remove n2 is under way' })),
+  ]
+  expect(await calls.ask('test', { value: 2 }, 5_000)).toEqual({ there: 2 })
+  expect(asked).toEqual(['n2 {"value":2}', 'n3 {"value":2}', 'n2 {"value":2}'])
+  await expect(calls.ask('test', { value: 3 }, 5_000)).rejects.toMatchObject({
+    code: 'MEMBERSHIP_BUSY',
+    detail: 'remove n2 is under way',
+  })
+  consensus.leader = null
+  await expect(calls.ask('test', {}, 600)).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
+})
+
+test('A request of a member is refused by who does not lead, and when it cannot be read', async () => {
+  const consensus = new ScriptedConsensus()
+  new LeaderCalls(consensus, systemClock).serve('test', () => Promise.resolve({}))
+  const handler = consensus.handlers.get('test')
+  if (handler === undefined) throw new Error('it is served')
+  const caller = { id: 'n2', publicKeySha256: new Uint8Array(32), leafPem: '', isMember: true }
+  const wrong = ['', '[]', '{"request":{}}', '{"request":[],"timeoutMs":1}', '{"timeoutMs":-1}']
+  for (const text of wrong) {
+    await expect(handler(caller, new TextEncoder().encode(text))).rejects.toMatchObject({
+      code: 'COULD_NOT_VALIDATE',
+    })
+  }
+  const right = encodeMessage({ request: {}, timeoutMs: 1 })
+  expect(decodeMessage(await handler(caller, right))).toEqual({})
+  consensus.leader = 'n2'
+  await expect(handler(caller, right)).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
+})

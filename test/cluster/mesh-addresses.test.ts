@@ -1,0 +1,169 @@
+import { KeyObject, webcrypto } from 'node:crypto'
+
+import { clone } from '@bufbuild/protobuf'
+import { beforeAll, expect, test } from 'vitest'
+
+import type { Member } from '../../proto/gen/membership_pb.ts'
+import { AddressClaimSchema } from '../../proto/gen/mesh_pb.ts'
+import type { AddressClaim } from '../../proto/gen/mesh_pb.ts'
+import { AddressBook } from '../../src/cluster/addresses.ts'
+import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
+import { X509CertificateGenerator } from '../../src/pki/x509.ts'
+import {
+  CLUSTER_ID,
+  controllerIdentity,
+  createAuthority,
+  memberOf,
+  startMesh,
+  until,
+} from './mesh-fixture.ts'
+import { nameServer } from '../support/name-server.ts'
+import { freePort } from '../support/ports.ts'
+
+let a: MeshIdentity
+let b: MeshIdentity
+let stranger: MeshIdentity
+let members: Member[]
+
+beforeAll(async () => {
+  const authority = await createAuthority()
+  a = await controllerIdentity(authority, 'a')
+  b = await controllerIdentity(authority, 'b')
+  stranger = await controllerIdentity(authority, 'b')
+  members = [memberOf('a', a, 'a.test:1'), memberOf('b', b, 'b.test:1')]
+})
+
+function bookOf(
+  selfId: string,
+  identity: MeshIdentity,
+  advertise: string,
+  nowMs = 1000,
+  clusterId = CLUSTER_ID,
+): AddressBook {
+  const book = new AddressBook({ selfId, clusterId, advertise, identity, nowMs })
+  book.setMembers(new Map(members.map((member) => [member.id, member])))
+  return book
+}
+
+function changed(claim: AddressClaim, changes: Partial<AddressClaim>): AddressClaim {
+  return Object.assign(clone(AddressClaimSchema, claim), changes)
+}
+
+test('a claim is taken from whoever brings it when the pinned key has signed it, and the newest one counts', () => {
+  const book = bookOf('a', a, 'a.new:1')
+  const [older, newer] = [bookOf('b', b, 'b.old:1', 2000), bookOf('b', b, 'b.new:1', 3000)]
+  expect(book.addressesOf('b')).toEqual(['b.test:1'])
+  expect(book.take(newer.own)).toBe(true)
+  expect(book.take(newer.own)).toBe(false)
+  expect(book.take(older.own)).toBe(false)
+  expect(book.addressesOf('b')).toEqual(['b.new:1', 'b.test:1'])
+  expect(book.claims().map(({ nodeId }) => nodeId)).toEqual(['a', 'b'])
+})
+
+test('a claim by another key, for another name, of another cluster, or altered is refused', () => {
+  const book = bookOf('a', a, 'a.new:1')
+  const { own } = bookOf('b', b, 'b.new:1', 2000)
+  const refused = [
+    bookOf('b', stranger, 'evil.test:1', 9000).own,
+    bookOf('b', b, 'b.new:1', 2000, 'other').own,
+    changed(own, { address: 'evil.test:1' }),
+    changed(own, { issuedAtMs: 9000n }),
+    changed(own, { nodeId: 'a' }),
+    changed(own, { nodeId: 'z' }),
+    changed(own, { publicKeySpki: Uint8Array.of(1) }),
+    changed(own, { signature: new Uint8Array(0) }),
+    // The member's pin with a signature of another's key over it.
+    changed(bookOf('b', stranger, 'evil.test:1', 9000).own, { publicKeySpki: own.publicKeySpki }),
+    bookOf('b', b, 'no address', 9000).own,
+  ]
+  expect(refused.map((claim) => book.take(claim))).toEqual(refused.map(() => false))
+  expect(book.addressesOf('b')).toEqual(['b.test:1'])
+  expect(book.take(own)).toBe(true)
+})
+
+test('claims of those who are no longer members, or have another key now, are forgotten', () => {
+  const book = bookOf('a', a, 'a.new:1')
+  expect(book.take(bookOf('b', b, 'b.new:1', 2000).own)).toBe(true)
+  const repinned = [members[0], memberOf('b', stranger, 'b.test:1')]
+  book.setMembers(new Map(repinned.flatMap((one) => (one === undefined ? [] : [[one.id, one]]))))
+  expect(book.addressesOf('b')).toEqual(['b.test:1'])
+  book.setMembers(new Map())
+  expect(book.addressesOf('b')).toEqual([])
+})
+
+test('a claim of its own from when its clock was ahead is overtaken, so that the present address counts', () => {
+  const ahead = bookOf('a', a, 'a.old:1', 9_000_000)
+  const book = bookOf('a', a, 'a.new:1', 1000)
+  expect(book.take(ahead.own)).toBe(true)
+  const other = bookOf('b', b, 'b.new:1')
+  expect(other.take(ahead.own)).toBe(true)
+  expect(other.take(book.own)).toBe(true)
+  expect(other.addressesOf('a')[0]).toBe('a.new:1')
+})
+
+test('an RSA key signs and is verified as well', async () => {
+  const algorithm = {
+    name: 'RSASSA-PKCS1-v1_5',
+    hash: 'SHA-256',
+    publicExponent: Uint8Array.of(1, 0, 1),
+    modulusLength: 2048,
+  }
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const leaf = await X509CertificateGenerator.createSelfSigned({
+    keys,
+    name: 'CN=b',
+    signingAlgorithm: algorithm,
+  })
+  const privateKeyPem = KeyObject.from(keys.privateKey).export({ type: 'pkcs8', format: 'pem' })
+  const rsa = {
+    certificatePem: leaf.toString('pem'),
+    privateKeyPem: String(privateKeyPem),
+    caPem: '',
+  }
+  const book = bookOf('a', a, 'a.new:1')
+  const { own } = bookOf('b', rsa, 'b.rsa:1', 5000)
+  expect(book.take(own)).toBe(false)
+  book.setMembers(new Map([['b', memberOf('b', rsa, 'b.test:1')]]))
+  expect(book.take(changed(own, { address: 'evil.test:1' }))).toBe(false)
+  expect(book.take(own)).toBe(true)
+})
+
+test('members whose addresses have all changed find each other behind one name, by who answers there', async () => {
+  const port = await freePort()
+  const names = await nameServer(['127.0.0.11', '127.0.0.12', '127.0.0.13'])
+  const common = { seeds: [`cluster.test:${port}`], resolvers: [names.at] }
+  const gone = members.map((member) => ({ ...member, address: '127.0.0.1:1' }))
+  const left = await startMesh('a', a, gone, { ...common, bind: `127.0.0.11:${port}` })
+  const right = await startMesh('b', b, gone, { ...common, bind: `127.0.0.12:${port}` })
+  try {
+    await until('both see each other', () =>
+      [left, right].every(({ mesh }) => mesh.peers().every(({ isConnected }) => isConnected)),
+    )
+    expect(left.mesh.peers()).toMatchObject([{ id: 'b', address: `127.0.0.12:${port}` }])
+  } finally {
+    left.mesh.stop()
+    right.mesh.stop()
+    names.close()
+  }
+})
+
+test('what a member says of its address in its Hello is used when the address of its record is gone', async () => {
+  const [one, two] = [await freePort(), await freePort()]
+  const gone = members.map((member) =>
+    member.id === 'a'
+      ? { ...member, address: `127.0.0.1:${one}` }
+      : { ...member, address: '127.0.0.1:1' },
+  )
+  const at = (port: number) => ({ bind: `127.0.0.1:${port}`, advertise: `127.0.0.1:${port}` })
+  const left = await startMesh('a', a, gone, at(one))
+  const right = await startMesh('b', b, gone, at(two))
+  try {
+    await until('both see each other', () =>
+      [left, right].every(({ mesh }) => mesh.peers().every(({ isConnected }) => isConnected)),
+    )
+    expect(left.mesh.peers()).toMatchObject([{ id: 'b', address: `127.0.0.1:${two}` }])
+  } finally {
+    left.mesh.stop()
+    right.mesh.stop()
+  }
+})

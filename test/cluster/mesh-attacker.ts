@@ -1,0 +1,57 @@
+import { createSecureContext } from 'node:tls'
+
+import { Client, credentials } from '@grpc/grpc-js'
+import type { ServiceError, status as Status } from '@grpc/grpc-js'
+
+import { refusalIn } from '../../src/cluster/mesh-refusal.ts'
+import type { Refusal } from '../../src/cluster/mesh-refusal.ts'
+import { meshService } from '../../src/cluster/mesh-service.ts'
+import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
+
+export interface End {
+  readonly code: Status
+  readonly details: string
+  /** Received before the end. */
+  readonly frames: number
+  readonly refusal: Refusal | null
+}
+
+export interface Attack {
+  readonly port: number
+  readonly caPem: string
+  readonly identity: MeshIdentity | null
+  readonly frames: readonly Uint8Array[]
+  readonly method?: 'raft' | 'forward'
+}
+
+/** Calls a mesh as a peer would, sends the frames, and waits for how the stream ends. */
+export async function attackMesh(attack: Attack): Promise<End> {
+  const { port, caPem, identity, frames, method = 'raft' } = attack
+  const context = createSecureContext({
+    ca: caPem,
+    ...(identity === null ? {} : { cert: identity.certificatePem, key: identity.privateKeyPem }),
+  })
+  const client = new Client(
+    `127.0.0.1:${port}`,
+    credentials.createFromSecureContext(context, { checkServerIdentity: () => undefined }),
+    {
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.max_send_message_length': -1,
+      'grpc.ssl_target_name_override': 'mesh.flotilla',
+    },
+  )
+  const { path, requestSerialize, responseDeserialize } = meshService[method]
+  const call = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize)
+  let received = 0
+  call.on('data', () => (received += 1))
+  try {
+    return await new Promise<End>((resolve) => {
+      call.on('error', ({ code, details, metadata }: ServiceError) =>
+        resolve({ code, details, frames: received, refusal: refusalIn(metadata) }),
+      )
+      for (const frame of frames) call.write(Buffer.from(frame))
+    })
+  } finally {
+    client.close()
+  }
+}

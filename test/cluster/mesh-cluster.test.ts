@@ -1,0 +1,167 @@
+import { clone } from '@bufbuild/protobuf'
+import { afterEach, expect, test } from 'vitest'
+
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { Member } from '../../proto/gen/membership_pb.ts'
+import { nameServer } from '../support/name-server.ts'
+import { freePort } from '../support/ports.ts'
+import { command, formCluster } from './cluster-fixture.ts'
+import type { TestCluster, TestNode } from './cluster-fixture.ts'
+import { storeIdOf, until } from './mesh-fixture.ts'
+
+let cluster: TestCluster | null = null
+afterEach(async () => {
+  await cluster?.stop()
+  cluster = null
+})
+
+async function running(size: number): Promise<TestCluster> {
+  const formed = await formCluster(size)
+  cluster = formed
+  for (const id of formed.ids) await formed.start(id)
+  await (await formed.leader()).gateway.propose(command('first'))
+  return formed
+}
+
+/** Asks whoever leads until the members are as wanted. */
+async function change(formed: TestCluster, alter: (members: Member[]) => Member[]): Promise<void> {
+  const end = performance.now() + 15_000
+  while (performance.now() < end) {
+    const { gateway } = await formed.leader()
+    const { record, isCommitted } = gateway.configuration()
+    const target = clone(ConfigurationSchema, record)
+    target.members = alter(target.members)
+    if (isCommitted && (await gateway.changeConfiguration(target)) === null) {
+      await until('the change is over', () => {
+        const now = gateway.configuration()
+        return now.isCommitted && now.record.outgoingVoters.length === 0
+      })
+      return
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  throw new Error('the change was never accepted')
+}
+
+async function follower(formed: TestCluster): Promise<TestNode> {
+  const leader = await formed.leader()
+  return formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
+}
+
+const reasons = (node: TestNode): string[] => node.selfRefusals.map(({ reason }) => reason)
+
+test('a member that is removed reads it in its own log, and hears it from the others when it was away', async () => {
+  const formed = await running(3)
+  const removed = await follower(formed)
+  await change(formed, (members) => members.filter(({ id }) => id !== removed.id))
+  await until('it knows', () => reasons(removed).includes('removed'))
+  expect(removed.selfRefusals.find(({ reason }) => reason === 'removed')?.by).toBe(removed.id)
+  const listed = () => removed.gateway.configuration().record.members.map(({ id }) => id)
+  await until('its own log says so', () => !listed().includes(removed.id))
+}, 60_000)
+
+test('a member that was removed while it was down is told when it comes back, and let in by nobody', async () => {
+  const formed = await running(3)
+  const { id, kill } = await follower(formed)
+  await kill()
+  await change(formed, (members) => members.filter((member) => member.id !== id))
+  await (await formed.leader()).gateway.propose(command('without it'))
+  const back = await formed.start(id)
+  await until('it is told', () => reasons(back).includes('removed'))
+  const told = back.selfRefusals.find(({ reason }) => reason === 'removed')
+  expect(told?.index).toBeGreaterThan(back.gateway.configuration().index)
+  expect(back.effects).not.toContain('without it')
+}, 60_000)
+
+test('one that has only a roster finds the members, is told that it is not one yet, and becomes a voter', async () => {
+  const formed = await running(1)
+  const member = await formed.prepare('n2')
+  const first = formed.node('n1')
+  await until('there is a roster to give', () => first.rosters.length > 0)
+  const joiner = await formed.start('n2', {
+    from: 'empty',
+    host: { roster: first.rosters.at(-1) ?? null },
+  })
+  await until('it is told', () => reasons(joiner).includes('not-yet-a-member'))
+  await change(formed, (members) => [...members, { ...member, voter: false }])
+  await until('it has caught up', () => joiner.effects.includes('first'))
+  await change(formed, (members) => members.map((one) => ({ ...one, voter: true })))
+  await first.gateway.propose(command('by two'))
+  await until('both have it', () => joiner.effects.includes('by two'))
+  expect(reasons(joiner)).not.toContain('removed')
+  // Either of the two can lead.
+  await first.gateway.transferLeadership('n2')
+  await until('the other leads', () => joiner.gateway.status().role === 'leader')
+}, 60_000)
+
+test('a member whose disk was wiped is let in with its new one once that is in its record, and votes again', async () => {
+  const formed = await running(3)
+  const { id, kill, rosters } = await follower(formed)
+  await until('its roster is kept', () => rosters.length > 0)
+  await kill()
+  const storeId = storeIdOf('another')
+  const back = await formed.start(id, {
+    from: 'empty',
+    storeId,
+    gateway: { storeId },
+    host: { roster: rosters.at(-1) ?? null },
+  })
+  await until('it is told', () => reasons(back).includes('not-yet-a-member'))
+  await change(formed, (members) =>
+    members.map((one) => (one.id === id ? { ...one, storeId, voter: false } : one)),
+  )
+  await until('it has caught up', () => back.effects.includes('first'))
+  await change(formed, (members) => members.map((one) => ({ ...one, voter: true })))
+  await (await formed.leader()).gateway.transferLeadership(id)
+  await until('it leads', () => back.gateway.status().role === 'leader')
+}, 60_000)
+
+test('a member whose disk was put back to an old copy is refused, and told that it was', async () => {
+  const formed = await running(3)
+  const { id, kill } = await follower(formed)
+  await kill()
+  const leader = await formed.leader()
+  await leader.gateway.propose(command('second'))
+  // The same store id with the log as it was formed.
+  const back = await formed.start(id, { from: 'nothing' })
+  await until('it is told', () => reasons(back).includes('rolled-back'))
+  expect(back.effects).toEqual([])
+  const term = leader.gateway.status().term
+  await leader.gateway.propose(command('third'))
+  expect(leader.gateway.status().term).toBe(term)
+}, 60_000)
+
+test('with every address changed at once and one name for the new ones, there is a leader within 10 s', async () => {
+  const formed = await running(3)
+  for (const id of formed.ids) await formed.node(id).kill()
+  formed.nodes.clear()
+  const port = await freePort()
+  const hosts = formed.ids.map((_, at) => `127.0.0.${31 + at}`)
+  const names = await nameServer(hosts)
+  try {
+    const startedMs = performance.now()
+    for (const [at, id] of formed.ids.entries()) {
+      const address = `${hosts[at] ?? ''}:${port}`
+      const host = { bind: address, advertise: address }
+      const seeds = [`cluster.test:${port}`]
+      await formed.start(id, { host: { ...host, seeds, resolvers: [names.at] } })
+    }
+    await until(
+      'there is a leader',
+      () => [...formed.nodes.values()].some(({ gateway }) => gateway.status().role === 'leader'),
+      10_000,
+    )
+    const leader = await formed.leader()
+    await leader.gateway.propose(command('elsewhere'))
+    console.log(`a leader and a write after ${Math.round(performance.now() - startedMs)} ms`)
+    await until('all have it', () =>
+      [...formed.nodes.values()].every(({ effects }) => effects.includes('elsewhere')),
+    )
+    await until('the roster says where they are now', () => {
+      const claims = leader.rosters.at(-1)?.claims ?? []
+      return hosts.every((host) => claims.some((claim) => Buffer.from(claim).includes(host)))
+    })
+  } finally {
+    names.close()
+  }
+}, 60_000)

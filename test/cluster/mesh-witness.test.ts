@@ -1,0 +1,98 @@
+import { create } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
+import type { Hello } from '../../proto/gen/mesh_pb.ts'
+import { Witness } from '../../src/cluster/witness.ts'
+import { storeIdOf } from './mesh-fixture.ts'
+
+interface Said {
+  readonly term: number
+  /** Term and index of the last entry. */
+  readonly last: readonly [number, number]
+  readonly boot?: number
+  readonly startedAtMs?: number
+  readonly store?: string
+}
+
+function hello({ term, last, boot = 1, startedAtMs = 1000, store = 'b' }: Said): Hello {
+  return create(HelloSchema, {
+    nodeId: 'b',
+    storeId: storeIdOf(store),
+    boot: BigInt(boot),
+    startedAtMs: BigInt(startedAtMs),
+    currentTerm: BigInt(term),
+    last: { term: BigInt(last[0]), index: BigInt(last[1]) },
+  })
+}
+
+/** Of a caller, unless said otherwise. */
+function judge(witness: Witness, said: Said, isCaller = true): string {
+  return witness.judge('b', hello(said), isCaller) ?? 'fine'
+}
+
+test('a disk that has gone forward is fine, and one that forgot its term is not', () => {
+  const witness = new Witness()
+  expect(judge(witness, { term: 3, last: [3, 10] })).toBe('fine')
+  expect(judge(witness, { term: 3, last: [3, 12] })).toBe('fine')
+  expect(judge(witness, { term: 5, last: [3, 12] })).toBe('fine')
+  expect(judge(witness, { term: 4, last: [4, 90], boot: 2, startedAtMs: 2000 })).toBe('rolled-back')
+})
+
+test('what was acknowledged to the leader of a term is still there in that term, after a start as well', () => {
+  const witness = new Witness()
+  expect(judge(witness, { term: 3, last: [2, 4] })).toBe('fine')
+  witness.noteMatch('b', 3, 9)
+  expect(judge(witness, { term: 3, last: [3, 8] })).toBe('rolled-back')
+  expect(judge(witness, { term: 3, last: [3, 8], boot: 2, startedAtMs: 2000 })).toBe('rolled-back')
+  expect(judge(witness, { term: 3, last: [3, 9], boot: 2, startedAtMs: 2000 })).toBe('fine')
+})
+
+test('a later leader may shorten what nobody committed, in pieces, and is not taken for a rollback', () => {
+  const witness = new Witness()
+  expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
+  // The leader of term 5 replaces entries of term 3 by its own, the first of which is of term 2.
+  expect(judge(witness, { term: 5, last: [3, 8] })).toBe('fine')
+  expect(judge(witness, { term: 5, last: [2, 6] })).toBe('fine')
+  expect(judge(witness, { term: 5, last: [5, 7] })).toBe('fine')
+  expect(judge(witness, { term: 5, last: [5, 6] })).toBe('rolled-back')
+})
+
+test('what was applied is never gone, whatever the term', () => {
+  const witness = new Witness()
+  expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
+  witness.noteApplied('b', 7)
+  expect(judge(witness, { term: 9, last: [3, 6], boot: 2, startedAtMs: 2000 })).toBe('rolled-back')
+  expect(judge(witness, { term: 9, last: [3, 7], boot: 2, startedAtMs: 2000 })).toBe('fine')
+})
+
+test('a count of starts that ran back tells a restored disk of an idle cluster, and an older twin from a newer one', () => {
+  const witness = new Witness()
+  const idle = { term: 3, last: [3, 8] } as const
+  expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('fine')
+  expect(judge(witness, { ...idle, boot: 4, startedAtMs: 9000 })).toBe('rolled-back')
+  expect(judge(witness, { ...idle, boot: 5, startedAtMs: 9000 })).toBe('rolled-back')
+  expect(judge(witness, { ...idle, boot: 6, startedAtMs: 9000 })).toBe('fine')
+  expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('superseded')
+})
+
+test('what the two directions of streams say is not ordered, so within one life neither is held against the other', () => {
+  const witness = new Witness()
+  expect(judge(witness, { term: 3, last: [3, 8] }, false)).toBe('fine')
+  // Said before the answer above was made, and arriving after it.
+  expect(judge(witness, { term: 2, last: [2, 5] })).toBe('fine')
+  witness.noteMatch('b', 3, 20)
+  expect(judge(witness, { term: 3, last: [3, 12] }, false)).toBe('fine')
+  // Another life was certainly after both.
+  const restored = { term: 3, last: [3, 12], boot: 2, startedAtMs: 2000 } as const
+  expect(judge(witness, restored, false)).toBe('rolled-back')
+})
+
+test('another disk under the name begins a history of its own', () => {
+  const witness = new Witness()
+  expect(judge(witness, { term: 9, last: [9, 90] })).toBe('fine')
+  expect(judge(witness, { term: 1, last: [1, 1], store: 'new' })).toBe('fine')
+  witness.noteMatch('b', 9, 95)
+  witness.retain((id) => id !== 'b')
+  expect(judge(witness, { term: 1, last: [1, 1], store: 'new' })).toBe('fine')
+})

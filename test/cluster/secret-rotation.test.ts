@@ -1,0 +1,248 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import {
+  afterRemoval,
+  announceRemoval,
+  installIssuing,
+  isRotationDue,
+  membersLackingSecrets,
+  rotateClusterKey,
+  rotateIfDue,
+  shareMissing,
+} from '../../src/cluster/secret-rotation.ts'
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import type { AdmissionRecord, SharedSecretRecord } from '../../src/lib/cluster-records.ts'
+import { createIssuingAuthority, validityFrom } from '../../src/pki/authority.ts'
+import { newClusterKey } from '../../src/pki/cluster-key.ts'
+import { wrapAll } from '../../src/cluster/wrap-secrets.ts'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { SecretRotateSchema } from '../../proto/gen/command_pb.ts'
+import { OVERLAP_MS, SecretsCluster, startMs } from './secrets-fixture.ts'
+
+let cluster: SecretsCluster
+
+beforeEach(async () => {
+  cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'])
+})
+afterEach(async () => {
+  await cluster.machine.close()
+})
+
+const inPeace = { isCompromised: false }
+const compromised = { isCompromised: true }
+
+function keysOf(id: string): string[] {
+  return cluster
+    .member(id)
+    .keeper.clusterKeys()
+    .map(({ secret }) => Buffer.from(secret).toString('hex'))
+}
+
+async function refreshAll(): Promise<void> {
+  for (const { keeper } of cluster.members.values()) await keeper.refresh()
+}
+
+describe('The secrets that a cluster is formed with', () => {
+  test('are the same for every member, and stand nowhere in the clear', () => {
+    const [key = ''] = keysOf('ctrl1')
+    expect(key).toHaveLength(64)
+    for (const id of ['ctrl2', 'ctrl3']) {
+      expect(keysOf(id)).toEqual([key])
+      expect(cluster.member(id).keeper.issuing()).toEqual({ version: 1, ...cluster.issuing })
+    }
+    const records = ['clusterKey', 'issuingAuthority'].map((name) =>
+      JSON.stringify(cluster.machine.get('sharedSecret', name)),
+    )
+    const text = records.join()
+    expect(text).not.toContain('PRIVATE KEY')
+    expect(text).not.toContain(Buffer.from(key, 'hex').toString('base64url'))
+    expect(text).not.toContain(key)
+  })
+
+  test('are not opened by a controller that holds another key, which says so once', async () => {
+    const stranger = await cluster.add('ctrl1', cluster.member('ctrl2').leaf)
+    expect(stranger.keeper.clusterKeys()).toEqual([])
+    expect(stranger.keeper.issuing()).toBeNull()
+    const before = cluster.recorded.lines.length
+    await rotateClusterKey(cluster.member('ctrl2').rotation, 'a test', inPeace)
+    await stranger.keeper.refresh()
+    const told = cluster.recorded.lines
+      .slice(before)
+      .filter((line) => line.includes('can not be opened'))
+    expect(told, 'for the new version, not for those known').toHaveLength(1)
+  })
+})
+
+describe('A rotation', () => {
+  test('puts a key in force that every member holds, and ends the one before after the overlap', async () => {
+    const before = keysOf('ctrl1')
+    await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
+    await refreshAll()
+    expect(keysOf('ctrl2')).toEqual(keysOf('ctrl1'))
+    expect(keysOf('ctrl2')[0]).toBe(before[0])
+    const keys = cluster.member('ctrl3').keeper.clusterKeys()
+    expect(keys.map(({ version, overlapEndsAtMs }) => [version, overlapEndsAtMs])).toEqual([
+      [1, startMs + OVERLAP_MS],
+      [2, null],
+    ])
+  })
+
+  test('of two at once loses neither: each puts a version of its own in force', async () => {
+    cluster.beforePropose = () =>
+      rotateClusterKey(cluster.member('ctrl2').rotation, 'the other', inPeace)
+    await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
+    await refreshAll()
+    expect(keysOf('ctrl3')).toHaveLength(3)
+    expect(keysOf('ctrl3')).toEqual(keysOf('ctrl1'))
+  })
+
+  test('tells whoever listens, once', async () => {
+    let changes = 0
+    const { keeper } = cluster.member('ctrl2')
+    keeper.onChange(() => (changes += 1))
+    await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
+    await Promise.all([keeper.refresh(), keeper.refresh()])
+    await keeper.refresh()
+    expect(changes).toBe(1)
+  })
+})
+
+describe('After a removal', () => {
+  test('the one that has gone can not open the new key, and has no admission', async () => {
+    cluster.expel('ctrl3')
+    await afterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', inPeace)
+    await refreshAll()
+    expect(cluster.machine.get('admission', 'ctrl3')).toBeUndefined()
+    expect(cluster.member('ctrl3').keeper.clusterKeys()).toEqual([])
+    expect(keysOf('ctrl2')).toHaveLength(2)
+    expect(keysOf('ctrl2')).toEqual(keysOf('ctrl1'))
+    expect(isRotationDue(cluster.machine)).toBe(false)
+  })
+
+  test('as compromised, the key it knew is gone at once', async () => {
+    const before = keysOf('ctrl1')
+    cluster.expel('ctrl3')
+    await afterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
+    await refreshAll()
+    expect(keysOf('ctrl2')).toHaveLength(1)
+    expect(keysOf('ctrl2')).not.toEqual(before)
+    expect(cluster.recorded.lines.join('\n')).toContain('renew-issuing')
+  })
+
+  test('it may be done again, and changes nothing more', async () => {
+    cluster.expel('ctrl3')
+    const { rotation } = cluster.member('ctrl1')
+    await afterRemoval(rotation, 'ctrl3', inPeace)
+    const proposals = cluster.proposals.length
+    await afterRemoval(rotation, 'ctrl3', inPeace)
+    expect(cluster.proposals).toHaveLength(proposals)
+  })
+
+  test('a leader that comes between deletion and rotation finds the rotation due', async () => {
+    cluster.expel('ctrl3')
+    const dies = new Error('the leader died')
+    const { rotation } = cluster.member('ctrl1')
+    const dying = {
+      ...rotation,
+      proposer: {
+        propose: async (input: Parameters<SecretsCluster['propose']>[0]) => {
+          if (input.kind === CommandKind.SECRET_ROTATE) throw dies
+          return await cluster.propose(input)
+        },
+      },
+    }
+    await expect(afterRemoval(dying, 'ctrl3', compromised)).rejects.toBe(dies)
+    expect(isRotationDue(cluster.machine)).toBe(true)
+    await cluster.member('ctrl2').keeper.refresh()
+    await rotateIfDue(cluster.member('ctrl2').rotation, 'found due')
+    expect(isRotationDue(cluster.machine)).toBe(false)
+    // That it was compromised is in the state as well: nothing of before verifies.
+    expect(keysOf('ctrl2')).toHaveLength(1)
+  })
+
+  test('what was announced counts, though the leader that knew has died', async () => {
+    await announceRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
+    expect(cluster.machine.get<AdmissionRecord>('admission', 'ctrl3')?.removal).toBe('compromised')
+    cluster.expel('ctrl3')
+    await afterRemoval(cluster.member('ctrl2').rotation, 'ctrl3', inPeace)
+    expect(keysOf('ctrl2')).toHaveLength(1)
+  })
+
+  test('nothing is taken from a controller that is still a member', async () => {
+    await expect(
+      afterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised),
+    ).rejects.toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
+    expect(isRotationDue(cluster.machine)).toBe(false)
+    expect(keysOf('ctrl3')).toHaveLength(1)
+  })
+})
+
+describe('A member that lacks a secret', () => {
+  test('is given it by one that holds it', async () => {
+    await cluster.machine.close()
+    cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'], 'ctrl3')
+    expect(keysOf('ctrl3')).toEqual([])
+    expect(membersLackingSecrets(cluster.machine)).toEqual(['ctrl3'])
+    expect(await shareMissing(cluster.member('ctrl2').rotation)).toBe(true)
+    await refreshAll()
+    expect(membersLackingSecrets(cluster.machine)).toEqual([])
+    expect(keysOf('ctrl3')).toEqual(keysOf('ctrl1'))
+    expect(cluster.member('ctrl3').keeper.issuing()).toEqual({ version: 1, ...cluster.issuing })
+    expect(await shareMissing(cluster.member('ctrl1').rotation), 'nothing is left').toBe(false)
+  })
+
+  test('is given none while it is about to go', async () => {
+    await cluster.machine.close()
+    cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'], 'ctrl3')
+    await announceRemoval(cluster.member('ctrl1').rotation, 'ctrl3', inPeace)
+    expect(membersLackingSecrets(cluster.machine)).toEqual([])
+    expect(await shareMissing(cluster.member('ctrl1').rotation)).toBe(false)
+    expect(keysOf('ctrl3')).toEqual([])
+  })
+
+  test('can not be made to lack one: a rotation must cover whoever is admitted', async () => {
+    const secret = newClusterKey()
+    const version = { name: 'clusterKey', version: 2, secret } as const
+    const { rotation } = cluster.member('ctrl1')
+    const own = cluster.machine.get<AdmissionRecord>('admission', 'ctrl1')
+    const recipient = {
+      nodeId: 'ctrl1',
+      publicKeySpki: Uint8Array.from(Buffer.from(own?.publicKeySpki ?? '', 'base64')),
+    }
+    const message = create(SecretRotateSchema, {
+      name: 'clusterKey',
+      version: 2,
+      wrapped: await wrapAll(cluster.machine.clusterId, [version], [recipient]),
+    })
+    const payload = toBinary(SecretRotateSchema, message)
+    const actor = { identityId: '', sessionId: '', address: '' }
+    const kind = CommandKind.SECRET_ROTATE
+    expect((await rotation.proposer.propose({ kind, payload, actor })).outcome).toMatchObject({
+      code: 'REVISION_MOVED',
+    })
+  })
+})
+
+describe('Another issuing authority', () => {
+  test('is in force on every member once it is installed, and the key of the old one is gone', async () => {
+    const { root } = cluster
+    const validity = validityFrom(startMs, 3_600_000)
+    const next = await createIssuingAuthority({ commonName: 'next', root, validity })
+    await installIssuing(cluster.member('ctrl1').rotation, next)
+    await refreshAll()
+    for (const { keeper } of cluster.members.values()) {
+      expect(keeper.issuing()).toEqual({ version: 2, ...next })
+    }
+    const record = cluster.machine.get<SharedSecretRecord>('sharedSecret', 'issuingAuthority')
+    expect(record?.versions).toHaveLength(1)
+  })
+
+  test('is refused when its key is not that of its certificate', async () => {
+    const { issuing, root } = cluster
+    const mixed = { ...issuing, privateKeyPem: root.privateKeyPem }
+    await expect(installIssuing(cluster.member('ctrl1').rotation, mixed)).rejects.toMatchObject({
+      fault: 'key-mismatch',
+    })
+    expect(cluster.proposals).toEqual([])
+  })
+})

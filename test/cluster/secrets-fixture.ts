@@ -1,0 +1,239 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CommandKind, CommandSchema, FormSchema } from '../../proto/gen/command_pb.ts'
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import { AdmissionDesk } from '../../src/cluster/admission.ts'
+import { SecretKeeper } from '../../src/cluster/secret-keeper.ts'
+import type { RotationParts } from '../../src/cluster/secret-rotation.ts'
+import { formingSecrets } from '../../src/cluster/wrap-secrets.ts'
+import { StateMachine } from '../../src/fsm/machine.ts'
+import type { Clock } from '../../src/lib/clock.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import { newOpaqueId } from '../../src/lib/random.ts'
+import {
+  createIssuingAuthority,
+  createRootAuthority,
+  issueControllerCertificate,
+  validityFrom,
+} from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
+import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
+import type { Applied, ProposalInput, Proposer } from '../../src/ports/proposer.ts'
+import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { RecordedLog } from './mesh-fixture.ts'
+
+export const startMs = Date.now()
+export const TRUST_DOMAIN = 'test.internal'
+export const CLUSTER_ID = '0190b0c6-0000-7000-8000-000000000000'
+export const OVERLAP_MS = 30 * 60_000
+
+class TestClock implements Clock {
+  ms = startMs
+  nowMs(): number {
+    return this.ms
+  }
+  monotonicMs(): number {
+    return this.ms
+  }
+}
+
+export interface TestMember {
+  readonly id: string
+  readonly leaf: CertifiedKey
+  readonly keeper: SecretKeeper
+  readonly desk: AdmissionDesk
+  readonly rotation: RotationParts
+}
+
+/**
+ * Controllers over one real state machine: what they propose is committed at once. Each holds the secrets by its own key
+ * alone. What happens between two steps of one is put in by `beforePropose`.
+ */
+export class SecretsCluster implements Proposer {
+  readonly clock = new TestClock()
+  readonly recorded = new RecordedLog()
+  readonly log = this.recorded.log
+  readonly machine: StateMachine
+  readonly root: CertifiedKey
+  readonly issuing: CertifiedKey
+  readonly members = new Map<string, TestMember>()
+  readonly proposals: ProposalInput[] = []
+  beforePropose: ((input: ProposalInput) => Promise<void>) | null = null
+  /** The command takes effect, but who proposed it never hears of it. */
+  losesAnswers = false
+  isSettled = true
+  #configuration = create(ConfigurationSchema)
+
+  private constructor(machine: StateMachine, root: CertifiedKey, issuing: CertifiedKey) {
+    this.machine = machine
+    this.root = root
+    this.issuing = issuing
+  }
+
+  /** @param lacking a member that no secret is wrapped for. */
+  static async form(ids: readonly string[], lacking = ''): Promise<SecretsCluster> {
+    const validity = validityFrom(startMs, 30 * 24 * 3_600_000)
+    const root = await createRootAuthority({ commonName: 'test root', validity })
+    const issuing = await createIssuingAuthority({ commonName: 'test issuing', root, validity })
+    const clock = { nowMs: () => startMs, monotonicMs: () => startMs }
+    const machine = await StateMachine.open({ store: new MemoryStateStore(), clock })
+    const cluster = new SecretsCluster(machine, root, issuing)
+    const leaves = new Map<string, CertifiedKey>()
+    for (const id of ids) {
+      const options = { issuer: issuing, trustDomain: TRUST_DOMAIN, id, hosts: [id], validity }
+      leaves.set(id, await issueControllerCertificate(options))
+    }
+    cluster.configure(leaves)
+    await cluster.#form(leaves, lacking)
+    for (const [id, leaf] of leaves) await cluster.add(id, leaf)
+    return cluster
+  }
+
+  async #form(leaves: ReadonlyMap<string, CertifiedKey>, lacking: string): Promise<void> {
+    const admissions = [...leaves].map(([nodeId, { certificatePem }]) => ({
+      nodeId,
+      publicKeySpki: spkiOf(certificatePem),
+      storeId: newOpaqueId(),
+      address: `${nodeId}:1480`,
+      certificatePem,
+    }))
+    const records = await formingSecrets({
+      clusterId: CLUSTER_ID,
+      admissions,
+      issuing: this.issuing,
+      nowMs: startMs,
+    })
+    for (const record of records) {
+      const text = Buffer.from(record.json).toString()
+      const wrapped = new RegExp(`,?"${lacking}":"[^"]+"`)
+      if (lacking !== '') record.json = Buffer.from(text.replace(wrapped, ''))
+    }
+    const form = create(FormSchema, { clusterId: CLUSTER_ID, records })
+    const payload = toBinary(FormSchema, form)
+    this.#command({ kind: CommandKind.FORM, payload, actor: noActor })
+  }
+
+  /** A controller that holds the key of that leaf. */
+  async add(id: string, leaf: CertifiedKey): Promise<TestMember> {
+    const { machine: state, log, clock } = this
+    const keeper = new SecretKeeper({
+      state,
+      selfId: id,
+      privateKeyPem: () => leaf.privateKeyPem,
+      log,
+    })
+    await keeper.refresh()
+    const desk = new AdmissionDesk({
+      cluster: this.#view(id),
+      proposer: this,
+      state,
+      keeper,
+      clock,
+      log,
+      trustDomain: TRUST_DOMAIN,
+      caPem: () => this.root.certificatePem,
+      featureLevel: 1,
+    })
+    const rotation = { proposer: this, state, keeper, log, overlapMs: OVERLAP_MS }
+    const member = { id, leaf, keeper, desk, rotation }
+    this.members.set(id, member)
+    return member
+  }
+
+  member(id: string): TestMember {
+    const member = this.members.get(id)
+    if (member === undefined) throw new Error(`no ${id}`)
+    return member
+  }
+
+  /** Who takes part in consensus from now on. */
+  configure(leaves: ReadonlyMap<string, { readonly certificatePem: string }>): void {
+    this.#configuration = create(ConfigurationSchema, {
+      members: [...leaves].map(([id, { certificatePem }]) => ({
+        id,
+        voter: true,
+        address: `${id}:1480`,
+        publicKeySha256: parseCertificates(certificatePem)[0].publicKeySha256,
+      })),
+    })
+    this.#append('configuration', toBinary(ConfigurationSchema, this.#configuration))
+  }
+
+  /** Out of the members; its admission stays. */
+  expel(id: string): void {
+    const others = [...this.members.values()].filter((member) => member.id !== id)
+    this.configure(new Map(others.map((member) => [member.id, member.leaf])))
+  }
+
+  async propose(input: ProposalInput): Promise<Applied> {
+    this.proposals.push(input)
+    const { beforePropose } = this
+    this.beforePropose = null
+    await beforePropose?.(input)
+    const applied = this.#command(input)
+    if (this.losesAnswers) throw new Problem('OUTCOME_UNKNOWN')
+    return applied
+  }
+
+  #command({ kind, payload }: ProposalInput): Applied {
+    const command = create(CommandSchema, { kind, payload, level: 1 })
+    const { index, outcome } = this.#append('command', toBinary(CommandSchema, command))
+    if (outcome === null) throw new Error('a command has an outcome')
+    return { index, outcome }
+  }
+
+  #append(type: 'command' | 'configuration', data: Uint8Array) {
+    const index = this.machine.appliedIndex + 1
+    return this.machine.apply({ index, term: 1, timeMs: this.clock.ms, type, data })
+  }
+
+  #view(selfId: string): ClusterView & AdmissionView {
+    return {
+      selfId,
+      clusterId: CLUSTER_ID,
+      generation: 1,
+      members: () => [...this.members.keys()].sort().map(memberView),
+      leaderId: () => selfId,
+      leaderContactMs: () => 0,
+      readIndex: () => Promise.resolve(this.machine.appliedIndex),
+      configuration: () => ({
+        record: this.#configuration,
+        index: 1,
+        isCommitted: this.isSettled,
+      }),
+    }
+  }
+}
+
+type AdmissionView = Pick<
+  ConstructorParameters<typeof AdmissionDesk>[0]['cluster'],
+  'configuration'
+>
+
+const noActor = { identityId: '', sessionId: '', address: '' } as const
+
+export function spkiOf(certificatePem: string): Uint8Array {
+  const [{ native }] = parseCertificates(certificatePem)
+  return Uint8Array.from(native.publicKey.export({ type: 'spki', format: 'der' }))
+}
+
+function memberView(id: string): MemberView {
+  const url = `https://${id}:1280`
+  return {
+    id,
+    address: `${id}:1480`,
+    voter: true,
+    leader: false,
+    connected: id !== 'ctrl3',
+    version: 'v0.1.0',
+    apiAddresses: [
+      { api: 'edge-client', url: `${url}/edge/client/v1`, version: 'v1' },
+      { api: 'fabric', url: `${url}/fabric/v1`, version: 'v1' },
+    ],
+    certificatePem: '',
+    startedAtMs: 0,
+    lastContactMs: 0,
+    progress: null,
+  }
+}

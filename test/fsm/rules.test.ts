@@ -1,0 +1,339 @@
+import { describe, expect, test } from 'vitest'
+import { CommandKind, EntityDeleteSchema, RevisionSchema } from '../../proto/gen/command_pb.ts'
+import { create, toBinary } from '@bufbuild/protobuf'
+import type { Identity } from '../../src/entities/identity.ts'
+import { Reader } from '../../src/fsm/reader.ts'
+import type { State } from '../../src/fsm/state.ts'
+import type { JsonObject } from '../../src/lib/canonical-json.ts'
+import { formedState, identity, policy, service, startMs } from './support/log.ts'
+import type { LogWriter } from './support/log.ts'
+
+const refusedWith = (code: string, field?: string): object => ({
+  ok: false,
+  code,
+  ...(field === undefined ? {} : { fault: { field } }),
+})
+const admins = 'it is the last administrator that is not disabled'
+
+function authenticator(log: LogWriter, id: string, fields: JsonObject): unknown {
+  return log.raw(CommandKind.ENTITY_CREATE, 'authenticator', id, fields)
+}
+
+function updb(identityId: string, username: string): JsonObject {
+  return { identityId, method: 'updb', username, passwordHash: '$argon2id$x' }
+}
+
+describe('the last administrator', () => {
+  test('can neither be demoted, nor disabled, by whatever way', () => {
+    const { log, state } = formedState()
+    const expected = { ok: false, code: 'ENTITY_CAN_NOT_BE_UPDATED', fault: null }
+    for (const outcome of [
+      log.patch('identity', 'admin', { isAdmin: false }),
+      log.replace('identity', 'admin', identity('x')),
+      log.raw(CommandKind.ENTITY_REPLACE, 'identity', 'admin', { name: 'x' }),
+      log.disable('admin', 5),
+    ]) {
+      expect(outcome).toMatchObject(expected)
+      expect(outcome).toMatchObject({ detail: expect.stringContaining(admins) })
+    }
+    expect(state.get('identity', 'admin')).toMatchObject({ isAdmin: true, disabledAt: null })
+  })
+
+  test('may be demoted once there is another one, who then is the last', () => {
+    const { log } = formedState()
+    log.create('identity', 'i1', { ...identity('ann'), isAdmin: true })
+    expect(log.patch('identity', 'admin', { isAdmin: false }).ok).toBe(true)
+    expect(log.patch('identity', 'i1', { isAdmin: false })).toMatchObject({ ok: false })
+    expect(log.delete('identity', 'i1')).toMatchObject(refusedWith('ENTITY_CAN_NOT_BE_DELETED'))
+  })
+
+  test('is not made dispensable by one who is disabled', () => {
+    const { log } = formedState()
+    log.create('identity', 'i1', { ...identity('ann'), isAdmin: true })
+    expect(log.disable('i1', 10).ok).toBe(true)
+    expect(log.patch('identity', 'admin', { isAdmin: false }).ok).toBe(false)
+    // Log time, not the clock, ends it.
+    log.timeMs += 10 * 60_000
+    expect(log.patch('identity', 'admin', { isAdmin: false }).ok).toBe(true)
+  })
+
+  test('is never the default administrator to delete, whoever else there is', () => {
+    const { log } = formedState()
+    log.create('identity', 'i1', { ...identity('ann'), isAdmin: true })
+    expect(log.delete('identity', 'admin')).toMatchObject(refusedWith('ENTITY_CAN_NOT_BE_DELETED'))
+    log.raw(CommandKind.ENTITY_PATCH, 'identity', 'admin', { isDefaultAdmin: false })
+    expect(log.delete('identity', 'admin').ok).toBe(false)
+  })
+})
+
+describe('disabling an identity', () => {
+  test('ends its sessions in the same entry and refuses the next, until it is enabled', () => {
+    const { log, state } = formedState()
+    log.create('identity', 'i1', identity('ann'))
+    authenticator(log, 'a1', updb('i1', 'anna'))
+    log.logIn('s1', 'i1', 'a1')
+    log.logIn('s2', 'i1', 'a1')
+    log.logIn('s3')
+    expect(log.disable('i1', 0)).toEqual({ ok: true, id: 'i1' })
+    expect([...state.table('apiSession').ids]).toEqual(['s3'])
+    const disabled = state.get<Identity>('identity', 'i1')
+    expect(disabled).toMatchObject({ disabledAt: startMs, disabledUntil: null })
+    expect(log.logIn('s4', 'i1', 'a1')).toMatchObject(refusedWith('INVALID_AUTH'))
+    expect(log.enable('i1').ok).toBe(true)
+    expect(log.logIn('s4', 'i1', 'a1').ok).toBe(true)
+  })
+
+  test('for a time ends with log time; a time beyond all bounds is cut', () => {
+    const { log, state } = formedState()
+    log.create('identity', 'i1', identity('ann'))
+    log.disable('i1', 2)
+    expect(state.get('identity', 'i1')?.['disabledUntil']).toBe(startMs + 120_000)
+    log.disable('i1', Number.MAX_SAFE_INTEGER)
+    const until = state.get<Identity>('identity', 'i1')?.disabledUntil ?? NaN
+    expect(Number.isNaN(new Date(until).getTime())).toBe(false)
+  })
+
+  test('that does not exist is NOT_FOUND', () => {
+    const { log } = formedState()
+    expect(log.disable('nope', 0)).toMatchObject(refusedWith('NOT_FOUND'))
+    expect(log.enable('nope')).toMatchObject(refusedWith('NOT_FOUND'))
+  })
+})
+
+describe('an authenticator', () => {
+  test('is the only one of its method, its user name the only one of all', () => {
+    const { log } = formedState()
+    log.create('identity', 'i1', identity('ann'))
+    log.create('identity', 'i2', identity('ben'))
+    expect(authenticator(log, 'a1', updb('i1', 'anna'))).toEqual({ ok: true, id: 'a1' })
+    expect(authenticator(log, 'a2', updb('i1', 'other'))).toMatchObject(
+      refusedWith('MAX_AUTHENTICATOR_METHODS_REACHED'),
+    )
+    expect(authenticator(log, 'a2', updb('i2', 'anna'))).toMatchObject({
+      fault: { field: 'username', reason: 'username must be unique' },
+    })
+    expect(authenticator(log, 'a2', updb('nobody', 'other'))).toMatchObject(
+      refusedWith('NOT_FOUND'),
+    )
+  })
+
+  test('has a user name and a hash, at create and ever after', () => {
+    const { log, state } = formedState()
+    log.create('identity', 'i1', identity('ann'))
+    const { passwordHash, ...nameOnly } = updb('i1', 'anna')
+    expect(authenticator(log, 'a1', nameOnly)).toMatchObject({ fault: { field: 'password' } })
+    expect(
+      authenticator(log, 'a1', { ...nameOnly, username: null, passwordHash: 'x' }),
+    ).toMatchObject({
+      fault: { field: 'username' },
+    })
+    expect(authenticator(log, 'a1', { identityId: 'i1', method: 'cert' })).toMatchObject({
+      fault: { field: 'method' },
+    })
+    authenticator(log, 'a1', updb('i1', 'anna'))
+    const patch = log.raw(CommandKind.ENTITY_PATCH, 'authenticator', 'a1', { username: null })
+    expect(patch).toMatchObject({ fault: { field: 'username' } })
+    log.raw(CommandKind.ENTITY_PATCH, 'authenticator', 'a1', {
+      identityId: 'admin',
+      method: 'cert',
+    })
+    expect(state.get('authenticator', 'a1')).toMatchObject({ identityId: 'i1', method: 'updb' })
+    log.raw(CommandKind.ENTITY_REPLACE, 'authenticator', 'a1', { username: 'anna2', tags: {} })
+    expect(state.get('authenticator', 'a1')).toMatchObject({ passwordHash, username: 'anna2' })
+  })
+
+  test('takes the sessions made with it along, and goes with its identity', () => {
+    const { log, state } = formedState()
+    log.create('identity', 'i1', identity('ann'))
+    authenticator(log, 'a1', updb('i1', 'anna'))
+    log.logIn('s1', 'i1', 'a1')
+    expect(log.delete('authenticator', 'a1').ok).toBe(true)
+    expect(state.get('apiSession', 's1')).toBeUndefined()
+    authenticator(log, 'a2', updb('i1', 'anna'))
+    log.logIn('s2', 'i1', 'a2')
+    expect(log.delete('identity', 'i1').ok).toBe(true)
+    expect(state.get('authenticator', 'a2')).toBeUndefined()
+    expect(state.get('apiSession', 's2')).toBeUndefined()
+  })
+})
+
+/** Two services, a config of each of two types of services, a second one of the first, and one for routers. */
+function withConfigs(): { readonly state: State; readonly log: LogWriter } {
+  const made = formedState()
+  const { log } = made
+  const config = (id: string, configTypeId: string, data: JsonObject): unknown =>
+    log.create('config', id, { name: id, configTypeId, data })
+  config('c1', 'proxy.v1', { port: 1 })
+  config('c2', 'proxy.v1', { port: 2 })
+  config('c3', 'interfaces.v1', { interfaces: [] })
+  config('r1', 'router.link.v1', {})
+  log.create('service', 's1', { ...service('one'), configs: ['c1', 'c3'] })
+  log.create('service', 's2', service('two'))
+  log.create('identity', 'i1', identity('ann'))
+  return made
+}
+
+describe('configs of a service', () => {
+  test('exist, are for services, and are one a type', () => {
+    const { log, state } = withConfigs()
+    const configs = (ids: readonly string[]): unknown =>
+      log.patch('service', 's2', { configs: ids })
+    expect(configs(['nope'])).toMatchObject(refusedWith('NOT_FOUND'))
+    expect(configs(['r1'])).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'configs'))
+    expect(configs(['c1', 'c2'])).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'configs'))
+    expect(state.get('service', 's2')?.['configs']).toEqual([])
+    expect(configs(['c2', 'c3'])).toMatchObject({ ok: true })
+    expect(log.create('service', 's3', { ...service('three'), configs: ['r1'] })).toMatchObject({
+      fault: { field: 'configs' },
+    })
+    expect(log.replace('service', 's2', { name: 'two', configs: ['c1', 'c2'] })).toMatchObject({
+      fault: { field: 'configs' },
+    })
+  })
+
+  test('leave it when they are deleted; a type with configs stays', () => {
+    const { log, state } = withConfigs()
+    expect(log.delete('config', 'c1').ok).toBe(true)
+    expect(state.get('service', 's1')?.['configs']).toEqual(['c3'])
+    expect(log.delete('configType', 'interfaces.v1')).toMatchObject(
+      refusedWith('CAN_NOT_DELETE_REFERENCED_ENTITY', 'configTypeId'),
+    )
+    log.delete('config', 'c3')
+    expect(log.delete('configType', 'interfaces.v1').ok).toBe(true)
+  })
+
+  test('keep their type, and a type its target; `all` is no name of a type', () => {
+    const { log, state } = withConfigs()
+    log.raw(CommandKind.ENTITY_PATCH, 'config', 'c1', { configTypeId: 'interfaces.v1' })
+    expect(state.get('config', 'c1')?.['configTypeId']).toBe('proxy.v1')
+    log.raw(CommandKind.ENTITY_PATCH, 'configType', 'proxy.v1', { target: 'router' })
+    expect(state.get('configType', 'proxy.v1')?.['target']).toBe('service')
+    expect(log.create('configType', 't', { name: 'all' })).toMatchObject({
+      fault: { field: 'name' },
+    })
+    expect(log.patch('configType', 'proxy.v1', { name: 'all' })).toMatchObject({ ok: false })
+  })
+
+  test('a write judged on a type that has moved since is refused', () => {
+    const { log, state } = withConfigs()
+    const revision = state.get('configType', 'proxy.v1')?.revision ?? 0
+    const judgedOn = [
+      create(RevisionSchema, { entity: 'configType', id: 'proxy.v1', revision: BigInt(revision) }),
+    ]
+    const body = { name: 'c9', configTypeId: 'proxy.v1', data: {} }
+    log.patch('configType', 'proxy.v1', { schema: { type: 'object', required: ['port'] } })
+    expect(log.create('config', 'c9', body, { judgedOn })).toMatchObject(
+      refusedWith('REVISION_MOVED'),
+    )
+    expect(state.get('config', 'c9')).toBeUndefined()
+  })
+})
+
+describe('configs that an identity gets in place of a service’s own', () => {
+  const shown = (
+    state: State,
+    serviceId: string,
+    caller: string,
+    types: string[] | 'all',
+  ): unknown => {
+    const reader = new Reader(state, { nowMs: () => startMs, monotonicMs: () => 0 })
+    const record = state.get('service', serviceId)
+    if (record === undefined) throw new Error('no record')
+    return reader.detail('service', record, caller, types === 'all' ? 'all' : new Set(types))[
+      'config'
+    ]
+  }
+
+  test('come before the service’s of that type, also where it has none, for that identity alone', () => {
+    const { log, state } = withConfigs()
+    log.create('servicePolicy', 'p', policy('p', ['#all'], ['#all']))
+    expect(
+      log.serviceConfigs('associate', 'i1', [
+        ['s1', 'c2'],
+        ['s2', 'c1'],
+      ]),
+    ).toEqual({ ok: true, id: 'i1' })
+    expect(shown(state, 's1', 'i1', 'all')).toEqual({
+      'interfaces.v1': { interfaces: [] },
+      'proxy.v1': { port: 2 },
+    })
+    expect(shown(state, 's1', 'i1', ['interfaces.v1'])).toEqual({
+      'interfaces.v1': { interfaces: [] },
+    })
+    expect(shown(state, 's2', 'i1', ['proxy.v1'])).toEqual({ 'proxy.v1': { port: 1 } })
+    expect(shown(state, 's1', 'admin', 'all')).toMatchObject({ 'proxy.v1': { port: 1 } })
+    expect(shown(state, 's2', 'admin', 'all')).toEqual({})
+    expect(shown(state, 's1', 'i1', [])).toEqual({})
+  })
+
+  test('are one a service and type: a second one takes the place of the first', () => {
+    const { log, state } = withConfigs()
+    log.serviceConfigs('associate', 'i1', [['s1', 'c1']])
+    log.serviceConfigs('associate', 'i1', [['s1', 'c2']])
+    expect(state.table('serviceConfig').rows.size).toBe(1)
+    expect(shown(state, 's1', 'i1', 'all')).toMatchObject({ 'proxy.v1': { port: 2 } })
+    // By type: naming the first one takes the second away.
+    expect(log.serviceConfigs('disassociate', 'i1', [['s1', 'c1']]).ok).toBe(true)
+    expect(state.table('serviceConfig').rows.size).toBe(0)
+    expect(log.serviceConfigs('disassociate', 'i1', []).ok).toBe(true)
+  })
+
+  test('are taken all or not at all', () => {
+    const { log, state } = withConfigs()
+    const associate = (pairs: [string, string][]): unknown =>
+      log.serviceConfigs('associate', 'i1', [['s1', 'c1'], ...pairs])
+    expect(associate([['s1', 'nope']])).toMatchObject(refusedWith('NOT_FOUND'))
+    expect(associate([['nope', 'c1']])).toMatchObject(
+      refusedWith('COULD_NOT_VALIDATE', 'serviceConfigs'),
+    )
+    expect(associate([['s1', 'r1']])).toMatchObject({ fault: { field: 'serviceConfigs' } })
+    expect(log.serviceConfigs('associate', 'nope', [])).toMatchObject(refusedWith('NOT_FOUND'))
+    expect(state.table('serviceConfig').rows.size).toBe(0)
+  })
+
+  test('hold their config, and go with their service and their identity', () => {
+    const { log, state } = withConfigs()
+    log.serviceConfigs('associate', 'i1', [
+      ['s1', 'c1'],
+      ['s2', 'c1'],
+    ])
+    expect(log.delete('config', 'c1')).toMatchObject(
+      refusedWith('CAN_NOT_DELETE_REFERENCED_ENTITY', 'configId'),
+    )
+    log.delete('service', 's1')
+    expect(state.table('serviceConfig').rows.size).toBe(1)
+    log.delete('identity', 'i1')
+    expect(state.table('serviceConfig').rows.size).toBe(0)
+    expect(log.delete('config', 'c1').ok).toBe(true)
+  })
+
+  test('a type may have the name of a prototype member', () => {
+    const { log, state } = withConfigs()
+    log.patch('configType', 'proxy.v1', { name: '__proto__' })
+    const config = shown(state, 's1', 'admin', 'all')
+    expect(JSON.stringify(config)).toContain('"__proto__":{"port":1}')
+  })
+})
+
+test('permissions are those that there are, also where a proposer lets others through', () => {
+  const { log } = formedState()
+  const permissions = ['service.read', 'everything']
+  expect(
+    log.raw(CommandKind.ENTITY_CREATE, 'identity', 'i1', {
+      name: 'n',
+      isAdmin: false,
+      permissions,
+    }),
+  ).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'permissions'))
+})
+
+test('an identity that is deleted leaves the roles that named it', () => {
+  const { log, state } = formedState()
+  log.create('identity', 'i1', identity('ann'))
+  log.create('servicePolicy', 'p', policy('p', ['@admin', '@i1'], []))
+  log.command(
+    CommandKind.ENTITY_DELETE,
+    toBinary(EntityDeleteSchema, create(EntityDeleteSchema, { entity: 'identity', id: 'i1' })),
+  )
+  expect(state.get('servicePolicy', 'p')?.['identityRoles']).toEqual(['@admin'])
+})

@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Answer, Client } from './support/client.ts'
+import { until } from './support/client.ts'
+import { TestCluster } from './support/cluster.ts'
+
+// Goal: who was let in on one controller is known on all, and so is what it may see; who is shut out, is so everywhere.
+// Method: three real processes; each step is asked of another one than the step before.
+
+let cluster: TestCluster
+let admins: Client[]
+beforeAll(async () => {
+  cluster = await TestCluster.start()
+  admins = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
+})
+afterAll(async () => {
+  await cluster[Symbol.asyncDispose]()
+})
+
+const management = '/edge/management/v1'
+const user = { username: 'second user', password: 'a password of its own' }
+let index = ''
+
+/** As an administrator on controller k, reflecting all that was asked before. */
+async function ask(k: number, method: string, path: string, body?: unknown): Promise<Answer> {
+  const client = admins[k - 1]
+  if (client === undefined) throw new Error('no such controller')
+  const answer = await client.request(method, management + path, {
+    ...(body === undefined ? {} : { body }),
+    headers: index === '' ? {} : { 'net-min-index': index },
+  })
+  index = String(answer.headers['net-index'])
+  return answer
+}
+
+async function make(k: number, path: string, body: unknown): Promise<string> {
+  const answer = await ask(k, 'POST', path, body)
+  expect(answer.status, answer.text).toBe(201)
+  return (answer.body.data as { id: string }).id
+}
+
+async function own(client: Client, path: string): Promise<Answer> {
+  return client.request('GET', `/edge/client/v1${path}`, { headers: { 'net-min-index': index } })
+}
+
+test('a second identity made on one controller logs in on another, sees exactly its services on the third, and is shut out of all at once', async () => {
+  const identityId = await make(1, '/identities', { name: 'second', type: 'User', isAdmin: false })
+  await make(2, '/authenticators', { identityId, method: 'updb', ...user })
+  const configId = await make(3, '/configs', {
+    name: 'printer address',
+    configTypeId: 'g7cIWbcGg',
+    data: { protocols: ['tcp'], addresses: ['printer'], portRanges: [{ low: 631, high: 631 }] },
+  })
+  const serviceId = await make(1, '/services', {
+    name: 'printer',
+    encryptionRequired: true,
+    configs: [configId],
+  })
+  await make(2, '/services', { name: 'vault', encryptionRequired: true })
+  await make(3, '/service-policies', {
+    name: 'second prints',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: [`@${identityId}`],
+    serviceRoles: [`@${serviceId}`],
+  })
+
+  const clients = [1, 2, 3].map((k) => cluster.client(k))
+  const [first, second, third] = clients
+  if (first === undefined || second === undefined || third === undefined) throw new Error('three')
+  await until('log in', async () => {
+    const answer = await first.request('POST', '/edge/client/v1/authenticate?method=password', {
+      body: { ...user, configTypes: ['intercept.v1'] },
+    })
+    if (answer.status === 200) first.token = (answer.body.data as { token: string }).token
+    return answer.status === 200
+  })
+  second.token = first.token
+  third.token = first.token
+  for (const client of clients) {
+    const listed = await own(client, '/services?limit=500')
+    expect(listed.body.data).toMatchObject([
+      {
+        id: serviceId,
+        permissions: ['Dial'],
+        config: { 'intercept.v1': { addresses: ['printer'] } },
+      },
+    ])
+    expect((await client.request('GET', `${management}/identities`)).status).toBe(401)
+  }
+
+  const pairs = [{ serviceId, configId }]
+  expect((await ask(2, 'POST', `/identities/${identityId}/service-configs`, pairs)).status).toBe(
+    200,
+  )
+  expect((await ask(3, 'DELETE', `/identities/${identityId}/service-configs`, pairs)).status).toBe(
+    200,
+  )
+  expect((await ask(1, 'GET', `/identities/${identityId}/service-configs`)).body.data).toEqual([])
+
+  const disable = { durationMinutes: 0 }
+  expect((await ask(2, 'POST', `/identities/${identityId}/disable`, disable)).status).toBe(200)
+  for (const client of clients) expect((await own(client, '/services')).status).toBe(401)
+  expect(cluster.logs()).not.toMatch(/argon2|a password of its own/)
+})
+
+test('a schema without end holds up neither its controller nor the cluster', async () => {
+  const typeId = await make(1, '/config-types', {
+    name: 'endless',
+    schema: { type: 'object', properties: { name: { type: 'string', pattern: '^(a+)+$' } } },
+  })
+  const data = { name: `${'a'.repeat(60)}!` }
+  const refused = ask(1, 'POST', '/configs', { name: 'bomb', configTypeId: typeId, data })
+  const body = (n: number): object => ({ name: `meanwhile ${n}`, encryptionRequired: true })
+  const [admin] = admins
+  if (admin === undefined) throw new Error('nobody is logged in')
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, async (_, n) =>
+      admin.request('POST', `${management}/services`, { body: body(n) }),
+    ),
+  )
+  for (const { status } of answers) expect(status).toBe(201)
+  const answer = await refused
+  expect(answer.status, answer.text).toBe(400)
+  expect(answer.body.error?.cause).toMatchObject({ field: 'data' })
+  await make(1, '/configs', { name: 'fits', configTypeId: typeId, data: { name: 'aaa' } })
+})

@@ -1,0 +1,96 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { newOpaqueId } from '../../src/lib/random.ts'
+import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
+import {
+  createCertificateRequest,
+  generatePrivateKeyPem,
+} from '../../src/pki/certificate-request.ts'
+import { parseTicket } from '../../src/pki/ticket.ts'
+import { until } from './support/client.ts'
+import { TestCluster } from './support/cluster.ts'
+
+// Goal: what a controller shares with others lies on no disk in the clear, and a ticket lets one in over HTTPS.
+
+let cluster: TestCluster
+beforeAll(async () => {
+  cluster = await TestCluster.start({ nodes: 1 })
+})
+afterAll(async () => {
+  await cluster[Symbol.asyncDispose]()
+})
+
+test('a ticket lets one controller in, is good for its retry alone, and shows up nowhere', async () => {
+  const admin = await cluster.loggedIn(1)
+  const invited = await admin.request('POST', '/fabric/v1/cluster/invite', {
+    body: { lifetimeMs: 600_000 },
+  })
+  expect(invited.status).toBe(200)
+  const { ticket } = invited.body.data as { ticket: string }
+  expect(parseTicket(ticket).addresses).toEqual([`${cluster.admin.controllers[0]}/fabric/v1`])
+  expect(parseTicket(ticket).caPem).toBe(readFileSync(cluster.admin.ca, 'utf8'))
+
+  const privateKeyPem = generatePrivateKeyPem()
+  const body = {
+    ticket,
+    id: 'ctrl2',
+    certificateRequestPem: await createCertificateRequest({ privateKeyPem, id: 'ctrl2' }),
+    storeId: Buffer.from(newOpaqueId()).toString('base64url'),
+    address: '127.0.0.1:1',
+    hosts: ['localhost'],
+    version: 'v0.1.0',
+    featureLevel: 1,
+  }
+  const stranger = cluster.client(1)
+  const joined = await stranger.request('POST', '/fabric/v1/cluster/join', { body })
+  expect(joined.status).toBe(200)
+  const answer = joined.body.data as { certificatePem: string; isVoter: boolean }
+  checkKeyMatches(parseCertificates(answer.certificatePem)[0], privateKeyPem)
+  expect(answer.isVoter).toBe(true)
+  const again = await stranger.request('POST', '/fabric/v1/cluster/join', { body })
+  expect((again.body.data as typeof answer).certificatePem).toBe(answer.certificatePem)
+  const other = await stranger.request('POST', '/fabric/v1/cluster/join', {
+    body: { ...body, storeId: Buffer.from(newOpaqueId()).toString('base64url') },
+  })
+  expect([other.status, other.body.error?.code]).toEqual([403, 'TICKET_REFUSED'])
+  expect(cluster.logs()).not.toContain(ticket.slice(-40))
+})
+
+test('sessions outlive a kill -9, as the key of their tokens comes with the state', async () => {
+  const admin = await cluster.loggedIn(1)
+  cluster.kill(1)
+  await until('it is gone', () => Promise.resolve(!isRunning(cluster.pid(1))))
+  cluster.run(1)
+  await until('the session of before is honoured', async () => {
+    const answer = await admin.request('GET', '/edge/client/v1/current-api-session')
+    return answer.status === 200
+  })
+})
+
+test('of all private keys only those of the root and of the controller itself lie on the disk', () => {
+  const keys = readdirSync(cluster.folder, { recursive: true, encoding: 'utf8' })
+    .filter((path) => !path.endsWith('.sock') && existsSync(join(cluster.folder, path)))
+    .filter((path) => holds(join(cluster.folder, path), 'PRIVATE KEY'))
+  expect(keys.sort()).toEqual([join('ctrl1', 'controller.key'), join('pki', 'root.key')])
+})
+
+function holds(path: string, text: string): boolean {
+  try {
+    return readFileSync(path).includes(text)
+  } catch (error) {
+    // A folder, or a file that the state store has replaced meanwhile.
+    if (error instanceof Error && 'code' in error && error.code !== 'EACCES') return false
+    throw error
+  }
+}
+
+function isRunning(pid: number | null): boolean {
+  if (pid === null) return false
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}

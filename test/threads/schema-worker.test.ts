@@ -1,0 +1,76 @@
+import { afterEach, expect, test } from 'vitest'
+import type { JsonObject } from '../../src/lib/canonical-json.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import { SchemaWorker } from '../../src/threads/schema-worker.ts'
+
+const limits = { schemaMsMax: 1000, schemaWaitMsMax: 60_000, schemasWaitingMax: 8 }
+let worker: SchemaWorker | null = null
+
+function start(changes: Partial<typeof limits> = {}): SchemaWorker {
+  worker = new SchemaWorker({ ...limits, ...changes }, systemClock)
+  return worker
+}
+
+afterEach(async () => {
+  await worker?.close()
+  worker = null
+})
+
+const port = { type: 'object', properties: { port: { type: 'integer' } } }
+/** 2^40 ways to split the letters, none of which fits. */
+const endless = { type: 'object', properties: { name: { type: 'string', pattern: '^(a+)+$' } } }
+const bomb = { name: `${'a'.repeat(40)}!` }
+
+test('schemas and data are judged in another thread', async () => {
+  const judge = start()
+  expect(await judge.judgeSchema(port)).toBeNull()
+  expect(await judge.judgeSchema({ type: 'array' })).toMatchObject({ field: 'schema' })
+  expect(await judge.judgeData(port, { port: 1 })).toBeNull()
+  expect(await judge.judgeData(port, { port: 'x' })).toMatchObject({ field: 'port', value: 'x' })
+})
+
+test('a regular expression without end is refused in time, holds up nobody here, and the next is judged', async () => {
+  const judge = start()
+  let turns = 0
+  const timer = setInterval(() => (turns += 1), 5)
+  const refused = judge.judgeData(endless, bomb)
+  const next = judge.judgeData(port, { port: 2 })
+  expect(await refused).toMatchObject({ field: 'data', reason: expect.stringContaining('1000 ms') })
+  expect(await next).toBeNull()
+  clearInterval(timer)
+  // This thread went on turning all the while.
+  expect(turns).toBeGreaterThan(20)
+})
+
+test('a schema that needs more memory than there is ends its thread, not the process', async () => {
+  const judge = start({ schemaMsMax: 30_000 })
+  const properties: Record<string, JsonObject> = {}
+  for (let i = 0; i < 6000; i += 1) {
+    const anyOf = Array.from({ length: 20 }, () => ({ pattern: 'x', minLength: i }))
+    properties[`p${i}`] = { anyOf }
+  }
+  const fault = await judge.judgeSchema({ type: 'object', properties })
+  expect(fault).toMatchObject({ field: 'schema', reason: expect.stringContaining('MiB') })
+  expect(await judge.judgeData(port, { port: 2 })).toBeNull()
+})
+
+test('beyond its line it sends away, and who has waited for too long too', async () => {
+  const judge = start({ schemasWaitingMax: 1, schemaWaitMsMax: 200 })
+  const first = judge.judgeData(endless, bomb)
+  const second = judge.judgeData(port, { port: 2 })
+  await expect(judge.judgeData(port, {})).rejects.toMatchObject({
+    code: 'SERVER_TOO_MANY_REQUESTS',
+  })
+  await expect(second).rejects.toBeInstanceOf(Problem)
+  expect(await first).toMatchObject({ field: 'data' })
+})
+
+test('when it closes, those in line hear of it, and nobody is judged any more', async () => {
+  const judge = start()
+  const waiting = [judge.judgeData(endless, bomb), judge.judgeData(port, {})]
+  const ends = Promise.allSettled(waiting)
+  await judge.close()
+  for (const end of await ends) expect(end.status).toBe('rejected')
+  await expect(judge.judgeSchema({})).rejects.toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS' })
+})
