@@ -8,9 +8,10 @@ export {
   ExtendedKeyUsageExtension,
   KeyUsageFlags,
   KeyUsagesExtension,
+  PublicKey,
   SubjectAlternativeNameExtension,
   SubjectKeyIdentifierExtension,
   X509Certificate,
   X509CertificateGenerator,
 } from '@peculiar/x509'
-export type { Extension, JsonGeneralNames } from '@peculiar/x509'
+export type { Extension, JsonGeneralNames, JsonName, Name } from '@peculiar/x509'
