@@ -4,6 +4,7 @@ import { isIP } from 'node:net'
 import { assert } from '../lib/assert.ts'
 import { isControllerId, isTrustDomain } from '../lib/names.ts'
 import { CertificateError, parseCertificates, parsePrivateKey } from './certificate.ts'
+import { parsePublicKey } from './public-key.ts'
 import { controllerSpiffeId } from './spiffe.ts'
 import {
   AuthorityKeyIdentifierExtension,
@@ -97,7 +98,7 @@ export async function renewIssuingAuthority(options: {
 }): Promise<{ readonly certificatePem: string; readonly privateKeyPem: string | null }> {
   const { publicKeySpki } = options
   const keys = publicKeySpki === null ? await generateKeys() : null
-  const publicKey = keys?.publicKey ?? publicKeyOf(publicKeySpki)
+  const publicKey = keys?.publicKey ?? authorityKey(publicKeySpki)
   const [present] = parseCertificates(options.presentPem)
   const certificatePem = await sign({
     issuer: options.root,
@@ -133,14 +134,17 @@ export async function issueLeaf(options: LeafOptions): Promise<CertifiedKey> {
 
 /**
  * A leaf for a key that stays where it is.
- * @param publicKeySpki DER.
- * @returns PEM: the leaf, then the intermediates.
+ * @param publicKeySpki DER; the caller has had its owner prove that it holds the private key.
+ * @returns the chain in PEM: leaf first, then the intermediates.
+ * @throws {CertificateError} when the key is of no allowed type.
  */
 export async function issueLeafFor(
   options: LeafOptions,
   publicKeySpki: Uint8Array,
 ): Promise<string> {
-  return await signLeaf(options, publicKeyOf(publicKeySpki))
+  // Encoded anew, so that one key never stands in certificates in two ways: it is pinned by the hash of this.
+  const spki = parsePublicKey(publicKeySpki).export({ type: 'spki', format: 'der' })
+  return await signLeaf(options, new PublicKey(Uint8Array.from(spki)))
 }
 
 async function signLeaf(
@@ -170,43 +174,35 @@ async function signLeaf(
   )
 }
 
-/**
- * A controller's leaf: server and client use, one SPIFFE id, common name = id.
- * @param options.hosts every host under which peers or clients reach it.
- */
-export async function issueControllerCertificate(options: {
+interface ControllerLeafOptions {
   readonly issuer: CertifiedKey
   readonly trustDomain: string
   readonly id: string
+  /** Every host under which peers or clients reach it. */
   readonly hosts: readonly string[]
   readonly validity: Validity
-}): Promise<CertifiedKey> {
+}
+
+/** A controller's leaf: server and client use, one SPIFFE id, common name = id. */
+export async function issueControllerCertificate(
+  options: ControllerLeafOptions,
+): Promise<CertifiedKey> {
   return await issueLeaf(controllerLeaf(options))
 }
 
 /**
- * As `issueControllerCertificate`, for the key that the controller has already.
- * @param options.publicKeySpki DER.
- * @returns PEM: the leaf, then the intermediates.
+ * The same for a key that stays where it is.
+ * @param options.publicKeySpki DER; the caller has had its owner prove that it holds the private key.
+ * @returns the chain in PEM: leaf first, then the intermediates.
+ * @throws {CertificateError} when the key is of no allowed type.
  */
-export async function issueControllerCertificateFor(options: {
-  readonly issuer: CertifiedKey
-  readonly trustDomain: string
-  readonly id: string
-  readonly hosts: readonly string[]
-  readonly publicKeySpki: Uint8Array
-  readonly validity: Validity
-}): Promise<string> {
+export async function issueControllerCertificateFor(
+  options: ControllerLeafOptions & { readonly publicKeySpki: Uint8Array },
+): Promise<string> {
   return await issueLeafFor(controllerLeaf(options), options.publicKeySpki)
 }
 
-function controllerLeaf(options: {
-  readonly issuer: CertifiedKey
-  readonly trustDomain: string
-  readonly id: string
-  readonly hosts: readonly string[]
-  readonly validity: Validity
-}): LeafOptions {
+function controllerLeaf(options: ControllerLeafOptions): LeafOptions {
   assert(isTrustDomain(options.trustDomain), 'the trust domain is a valid one')
   assert(isControllerId(options.id), 'the controller id is a valid one')
   return {
@@ -290,8 +286,8 @@ export function signingAlgorithmOf(key: KeyObject): {
   }
 }
 
-function publicKeyOf(spki: Uint8Array | null): PublicKey {
-  assert(spki !== null, 'there is a public key')
+function authorityKey(spki: Uint8Array | null): PublicKey {
+  assert(spki !== null, 'a key that is kept is given')
   return new PublicKey(Uint8Array.from(spki))
 }
 

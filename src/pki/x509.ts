@@ -9,6 +9,8 @@ export {
   KeyUsageFlags,
   KeyUsagesExtension,
   PublicKey,
+  Pkcs10CertificateRequest,
+  Pkcs10CertificateRequestGenerator,
   SubjectAlternativeNameExtension,
   SubjectKeyIdentifierExtension,
   X509Certificate,

@@ -1,0 +1,96 @@
+import { createPublicKey } from 'node:crypto'
+import type { webcrypto } from 'node:crypto'
+import { generateKeyPairSync } from 'node:crypto'
+
+import { CertificateError, parsePrivateKey } from './certificate.ts'
+import { parsePublicKey, spkiSha256 } from './public-key.ts'
+import { Pkcs10CertificateRequest, Pkcs10CertificateRequestGenerator } from './x509.ts'
+
+export const CERTIFICATE_REQUEST_CHARACTERS_MAX = 16 * 1024
+
+const HASHES: Readonly<Record<string, string>> = {
+  'P-256': 'SHA-256',
+  'P-384': 'SHA-384',
+}
+
+/** EC P-256, PKCS #8, unencrypted: for 0600 files only. */
+export function generatePrivateKeyPem(): string {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+}
+
+/** PEM, PKCS #10 (RFC 2986): says by its signature that the sender holds the key. Only the common name is in it. */
+export async function createCertificateRequest(options: {
+  readonly privateKeyPem: string
+  /** The controller's id. */
+  readonly id: string
+}): Promise<string> {
+  const keys = keyPairOf(options.privateKeyPem)
+  const request = await Pkcs10CertificateRequestGenerator.create({
+    name: [{ CN: [options.id] }],
+    keys,
+    signingAlgorithm: keys.algorithm,
+  })
+  return `${request.toString('pem').trim()}\n`
+}
+
+function keyPairOf(privateKeyPem: string): webcrypto.CryptoKeyPair & {
+  readonly algorithm: webcrypto.EcdsaParams | webcrypto.Algorithm
+} {
+  const privateKey = parsePrivateKey(privateKeyPem)
+  const publicKey = createPublicKey(privateKey)
+  parsePublicKey(publicKey.export({ type: 'spki', format: 'der' }))
+  const { crv } = publicKey.export({ format: 'jwk' })
+  const isRsa = crv === undefined
+  const named = isRsa
+    ? { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
+    : { name: 'ECDSA', namedCurve: crv }
+  return {
+    privateKey: privateKey.toCryptoKey(named, false, ['sign']),
+    publicKey: publicKey.toCryptoKey(named, true, ['verify']),
+    algorithm: isRsa ? named : { name: 'ECDSA', hash: HASHES[crv] ?? 'SHA-256' },
+  }
+}
+
+export interface CertificateRequest {
+  /** null when there is none or more than one. */
+  readonly commonName: string | null
+  /** DER of the SubjectPublicKeyInfo. */
+  readonly publicKeySpki: Uint8Array
+  /** 32 bytes. */
+  readonly publicKeySha256: Uint8Array
+}
+
+const PEM_BLOCK =
+  /^\s*-----BEGIN (NEW )?CERTIFICATE REQUEST-----[A-Za-z0-9+/=\s]+-----END (NEW )?CERTIFICATE REQUEST-----\s*$/
+
+/**
+ * Reads a request from anybody: bounded, its signature verified, its key of an allowed type. Extensions asked for in it are
+ * not looked at: what a certificate says is decided by who signs it.
+ * @throws {CertificateError} `unreadable`, `untrusted` when the signature is not by the key in it.
+ */
+export async function parseCertificateRequest(pem: string): Promise<CertificateRequest> {
+  if (pem.length > CERTIFICATE_REQUEST_CHARACTERS_MAX || !PEM_BLOCK.test(pem)) {
+    throw new CertificateError('unreadable', 'it is no PEM text with one certificate request')
+  }
+  let request: Pkcs10CertificateRequest
+  let publicKeySpki: Uint8Array
+  let commonNames: readonly string[]
+  try {
+    request = new Pkcs10CertificateRequest(pem.trim())
+    publicKeySpki = new Uint8Array(request.publicKey.rawData)
+    commonNames = request.subjectName.getField('CN')
+  } catch (error) {
+    throw new CertificateError('unreadable', 'it is no certificate request that can be read', error)
+  }
+  parsePublicKey(publicKeySpki)
+  const isSigned = await request.verify().catch(() => false)
+  if (!isSigned) {
+    throw new CertificateError('untrusted', 'the request is not signed by the key that is in it')
+  }
+  return {
+    commonName: commonNames.length === 1 ? (commonNames[0] ?? null) : null,
+    publicKeySpki,
+    publicKeySha256: spkiSha256(publicKeySpki),
+  }
+}

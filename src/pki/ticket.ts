@@ -1,0 +1,171 @@
+import { createHash, randomBytes } from 'node:crypto'
+
+import { canonicalJson } from '../lib/canonical-json.ts'
+import type { Json } from '../lib/canonical-json.ts'
+import { isTrustDomain } from '../lib/names.ts'
+
+/** What lets one new controller in. The text is a secret until it is used. */
+export interface Ticket {
+  /** Names the ticket in the replicated state; no secret. */
+  readonly id: string
+  /** 32 random bytes. */
+  readonly secret: Uint8Array
+  readonly clusterId: string
+  readonly generation: number
+  readonly trustDomain: string
+  /** The anchors themselves: a joiner trusts these and nothing else. */
+  readonly caPem: string
+  /** Base URLs of the members' fabric API (`https://host:port/fabric/v1`), in the order to be tried. */
+  readonly addresses: readonly string[]
+  /** False: stays a learner. */
+  readonly isVoter: boolean
+  /** UTC ms, by the cluster's clock. */
+  readonly expiresAtMs: number
+}
+
+export type TicketFault = 'no-ticket' | 'damaged' | 'newer'
+
+/** One sentence with its remedy; never holds a part of the ticket. */
+export class TicketError extends Error {
+  override readonly name = 'TicketError'
+  readonly fault: TicketFault
+
+  constructor(fault: TicketFault, message: string) {
+    super(message)
+    this.fault = fault
+  }
+}
+
+export const TICKET_CHARACTERS_MAX = 16 * 1024
+export const TICKET_SECRET_BYTES = 32
+export const TICKET_ADDRESSES_MAX = 64
+const PREFIX = 'flotilla-ticket-1.'
+const ANY_PREFIX = /^flotilla-ticket-([0-9]{1,6})\./
+const BODY = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{11})$/
+/** 64 bits against slips of copying. What keeps forgers out is the secret, not this. */
+const CHECKSUM_BYTES = 8
+const ID = /^[A-Za-z0-9_-]{8,64}$/
+const UUID = /^[0-9a-f-]{36}$/
+
+export function newTicketSecret(): Uint8Array {
+  return Uint8Array.from(randomBytes(TICKET_SECRET_BYTES))
+}
+
+/**
+ * One line of text without blanks: `flotilla-ticket-1.<base64url of JSON>.<checksum>`. The same ticket gives the same text.
+ * @throws {TicketError} when it would be longer than {@link TICKET_CHARACTERS_MAX}.
+ */
+export function formatTicket(ticket: Ticket): string {
+  const { secret, ...rest } = ticket
+  const json = canonicalJson({ ...rest, secret: Buffer.from(secret).toString('base64url') })
+  const body = Buffer.from(json).toString('base64url')
+  const text = `${PREFIX}${body}.${checksumOf(body)}`
+  if (text.length > TICKET_CHARACTERS_MAX) {
+    throw new TicketError(
+      'damaged',
+      'the ticket would be too long: let identity.ca hold only the CA certificates of this cluster',
+    )
+  }
+  return text
+}
+
+/** SHA-256 of the whole text, 32 bytes: all that the cluster keeps of it. */
+export function ticketDigest(text: string): Uint8Array {
+  return Uint8Array.from(createHash('sha256').update(text.trim()).digest())
+}
+
+/** Blanks and line ends around it are passed over. @throws {TicketError} */
+export function parseTicket(text: string): Ticket {
+  const trimmed = text.length > 2 * TICKET_CHARACTERS_MAX ? text : text.trim()
+  const format = ANY_PREFIX.exec(trimmed)
+  if (format === null) {
+    throw new TicketError(
+      'no-ticket',
+      "this is no ticket: give the one line that 'flotilla cluster invite' printed",
+    )
+  }
+  if (!trimmed.startsWith(PREFIX)) {
+    throw new TicketError(
+      'newer',
+      `this ticket has format ${format[1] ?? '?'} and this program reads format 1: install the version of flotilla that the cluster runs`,
+    )
+  }
+  const match = BODY.exec(trimmed.slice(PREFIX.length))
+  const [, body = '', checksum = ''] = match ?? []
+  if (trimmed.length > TICKET_CHARACTERS_MAX || match === null || checksumOf(body) !== checksum) {
+    throw damaged()
+  }
+  const ticket = ticketOf(parseJson(Buffer.from(body, 'base64url').toString('utf8')))
+  if (ticket === null) throw damaged()
+  return ticket
+}
+
+function damaged(): TicketError {
+  return new TicketError(
+    'damaged',
+    "the ticket was cut off or edited: copy the whole line that 'flotilla cluster invite' printed, or ask for a new one",
+  )
+}
+
+function checksumOf(body: string): string {
+  const digest = createHash('sha256').update(PREFIX).update(body).digest()
+  return digest.subarray(0, CHECKSUM_BYTES).toString('base64url')
+}
+
+function parseJson(text: string): Readonly<Record<string, Json | undefined>> | null {
+  try {
+    const value = JSON.parse(text) as Json
+    if (value === null || typeof value !== 'object' || Array.isArray(value)) return null
+    return value as Readonly<Record<string, Json>>
+  } catch {
+    return null
+  }
+}
+
+function ticketOf(value: Readonly<Record<string, Json | undefined>> | null): Ticket | null {
+  if (value === null) return null
+  const { id, clusterId, generation, trustDomain, caPem, isVoter, expiresAtMs } = value
+  const secret = bytesOf(value['secret'])
+  const addresses = addressesOf(value['addresses'])
+  if (typeof id !== 'string' || !ID.test(id)) return null
+  if (typeof clusterId !== 'string' || !UUID.test(clusterId)) return null
+  if (typeof trustDomain !== 'string' || !isTrustDomain(trustDomain)) return null
+  if (typeof caPem !== 'string' || !caPem.includes('-----BEGIN CERTIFICATE-----')) return null
+  if (!isCount(generation) || !isCount(expiresAtMs) || typeof isVoter !== 'boolean') return null
+  if (secret?.length !== TICKET_SECRET_BYTES || addresses === null) return null
+  return {
+    id,
+    secret,
+    clusterId,
+    generation,
+    trustDomain,
+    caPem,
+    addresses,
+    isVoter,
+    expiresAtMs,
+  }
+}
+
+function bytesOf(value: Json | undefined): Uint8Array | null {
+  return typeof value === 'string' ? Uint8Array.from(Buffer.from(value, 'base64url')) : null
+}
+
+function isCount(value: Json | undefined): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
+
+function addressesOf(value: Json | undefined): readonly string[] | null {
+  if (!Array.isArray(value) || value.length === 0 || value.length > TICKET_ADDRESSES_MAX) {
+    return null
+  }
+  const addresses: string[] = []
+  for (const address of value as readonly Json[]) {
+    if (typeof address !== 'string' || !isHttpsUrl(address)) return null
+    addresses.push(address)
+  }
+  return addresses
+}
+
+function isHttpsUrl(text: string): boolean {
+  return URL.canParse(text) && new URL(text).protocol === 'https:'
+}

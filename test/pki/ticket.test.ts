@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+
+import {
+  formatTicket,
+  newTicketSecret,
+  parseTicket,
+  TICKET_CHARACTERS_MAX,
+  ticketDigest,
+  TicketError,
+} from '../../src/pki/ticket.ts'
+import type { Ticket } from '../../src/pki/ticket.ts'
+
+const ticket: Ticket = {
+  id: 'Ab3-_kdjeiwo',
+  secret: newTicketSecret(),
+  clusterId: '0190b0c6-0000-7000-8000-000000000000',
+  generation: 1,
+  trustDomain: 'test.flotilla.internal',
+  caPem: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
+  addresses: ['https://ctrl1.example:1280/fabric/v1', 'https://[::1]:1280/fabric/v1'],
+  isVoter: true,
+  expiresAtMs: 1_700_000_000_000,
+}
+const text = formatTicket(ticket)
+
+function faultOf(candidate: string): string {
+  try {
+    parseTicket(candidate)
+    return 'none'
+  } catch (error) {
+    if (!(error instanceof TicketError)) throw error
+    return error.fault
+  }
+}
+
+/** A ticket around any JSON, its checksum right: only an edit by somebody who means it looks like this. */
+function forged(change: object): string {
+  const body = text.split('.')[1] ?? ''
+  const value = JSON.parse(Buffer.from(body, 'base64url').toString()) as object
+  const changed = Buffer.from(JSON.stringify({ ...value, ...change })).toString('base64url')
+  const digest = createHash('sha256').update('flotilla-ticket-1.').update(changed).digest()
+  return `flotilla-ticket-1.${changed}.${digest.subarray(0, 8).toString('base64url')}`
+}
+
+describe('A ticket', () => {
+  test('is one line of text that gives the same ticket back', () => {
+    expect(text).toMatch(/^flotilla-ticket-1\.[A-Za-z0-9_.-]+$/)
+    expect(parseTicket(text)).toEqual(ticket)
+    expect(parseTicket(` ${text}\r\n`)).toEqual(ticket)
+    expect(formatTicket(parseTicket(text))).toBe(text)
+  })
+
+  test('has a digest of its whole text, blanks around it aside', () => {
+    const expected = createHash('sha256').update(text).digest()
+    expect(Buffer.from(ticketDigest(`${text}\n`))).toEqual(expected)
+    expect(Buffer.from(ticketDigest(text.slice(0, -1)))).not.toEqual(expected)
+  })
+
+  test('is refused as cut off or edited when any character of it is lost or changed', () => {
+    const start = 'flotilla-ticket-1.'.length
+    for (let at = start; at < text.length; at += 7) {
+      const other = text[at] === 'A' ? 'B' : 'A'
+      expect(faultOf(text.slice(0, at)), `cut at ${at}`).toBe('damaged')
+      expect(faultOf(text.slice(0, at) + other + text.slice(at + 1)), `edit at ${at}`).toBe(
+        'damaged',
+      )
+    }
+    expect(faultOf(text + text)).toBe('damaged')
+    expect(faultOf(`${text}x`)).toBe('damaged')
+  })
+
+  test('is told apart from any other text and from a newer format', () => {
+    for (const other of ['', 'hello', '{}', text.slice(5), 'x'.repeat(100_000)]) {
+      expect(faultOf(other)).toBe('no-ticket')
+    }
+    expect(faultOf(text.replace('ticket-1.', 'ticket-2.'))).toBe('newer')
+    expect(() => parseTicket('flotilla-ticket-2.x')).toThrow('format 2')
+  })
+
+  test.each([
+    ['no secret', { secret: '' }],
+    ['a short secret', { secret: 'AAAA' }],
+    ['an id that is none', { id: '../x' }],
+    ['no address', { addresses: [] }],
+    ['an address without TLS', { addresses: ['http://ctrl1.example/fabric/v1'] }],
+    ['too many addresses', { addresses: Array(65).fill('https://a/') }],
+    ['no CA', { caPem: '' }],
+    ['an expiry that is no number', { expiresAtMs: 'never' }],
+    ['a role that is none', { isVoter: 'yes' }],
+    ['a trust domain that is none', { trustDomain: 'A b' }],
+  ])('with %s is refused though its checksum is right', (_what, change) => {
+    expect(faultOf(forged({}))).toBe('none')
+    expect(faultOf(forged(change))).toBe('damaged')
+  })
+
+  test('says nothing of its secret in an error', () => {
+    const secret = Buffer.from(ticket.secret).toString('base64url')
+    expect(() => parseTicket(text.slice(0, -3))).toThrow(TicketError)
+    expect(() => parseTicket(text.slice(0, -3))).not.toThrow(secret.slice(0, 8))
+  })
+
+  test('is never made longer than one can be read', () => {
+    const caPem = ticket.caPem.repeat(400)
+    expect(() => formatTicket({ ...ticket, caPem })).toThrow('too long')
+    expect(text.length).toBeLessThan(TICKET_CHARACTERS_MAX)
+  })
+})

@@ -1,0 +1,136 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+
+import { concatKdf, JWE_CHARACTERS_MAX } from '../../src/pki/jwe.ts'
+import {
+  openSecret,
+  SECRET_BYTES_MAX,
+  wrapSecret,
+  WrappedSecretError,
+} from '../../src/pki/wrapped-secret.ts'
+
+const context = { clusterId: 'c', name: 'clusterKey', version: 3, nodeId: 'ctrl1' }
+const secret = Uint8Array.from(Buffer.from('a secret of thirty-two bytes ...'))
+
+interface Keys {
+  readonly spki: Uint8Array
+  readonly pem: string
+}
+
+function exported(pair: ReturnType<typeof generateKeyPairSync>): Keys {
+  const { publicKey, privateKey } = pair as unknown as {
+    readonly publicKey: import('node:crypto').KeyObject
+    readonly privateKey: import('node:crypto').KeyObject
+  }
+  return {
+    spki: Uint8Array.from(publicKey.export({ type: 'spki', format: 'der' })),
+    pem: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+  }
+}
+
+const curve = (namedCurve: string): Keys => exported(generateKeyPairSync('ec', { namedCurve }))
+const rsa = (modulusLength: number): Keys => exported(generateKeyPairSync('rsa', { modulusLength }))
+
+const p256 = curve('P-256')
+
+test.each([
+  ['EC P-256', p256],
+  ['EC P-384', curve('P-384')],
+  ['RSA 2048', rsa(2048)],
+])('a secret wrapped for a key of type %s is opened by that key alone', async (_type, keys) => {
+  const jwe = await wrapSecret(secret, keys.spki, context)
+  expect(await openSecret(jwe, keys.pem, context)).toEqual(secret)
+  await expect(openSecret(jwe, curve('P-256').pem, context)).rejects.toThrow(WrappedSecretError)
+  expect(jwe).not.toContain(Buffer.from(secret).toString('base64url').slice(0, 20))
+})
+
+test.each([
+  ['RSA of 1,024 bits', () => rsa(1024).spki],
+  ['EC secp256k1', () => curve('secp256k1').spki],
+  ['Ed25519', () => exported(generateKeyPairSync('ed25519') as never).spki],
+  ['no key', () => Uint8Array.of(1, 2, 3)],
+  ['a key too large', () => new Uint8Array(5000)],
+])('%s is not wrapped for', async (_name, spki) => {
+  await expect(wrapSecret(secret, spki(), context)).rejects.toMatchObject({ fault: 'unreadable' })
+})
+
+test.each([
+  ['cluster', { ...context, clusterId: 'd' }],
+  ['name', { ...context, name: 'issuingAuthority' }],
+  ['version', { ...context, version: 2 }],
+  ['node', { ...context, nodeId: 'ctrl2' }],
+])('a wrapped secret does not pass for that of another %s', async (_what, other) => {
+  const jwe = await wrapSecret(secret, p256.spki, context)
+  await expect(openSecret(jwe, p256.pem, other)).rejects.toThrow('wrapped for something else')
+})
+
+describe('A changed wrapped secret', () => {
+  const parts = async (): Promise<string[]> =>
+    (await wrapSecret(secret, p256.spki, context)).split('.')
+
+  test('is not opened, whichever part was changed', async () => {
+    const whole = await parts()
+    for (const [at, part] of whole.entries()) {
+      const middle = Math.floor(part.length / 2)
+      const flipped = part[middle] === 'A' ? 'B' : 'A'
+      const changed = part.slice(0, middle) + flipped + part.slice(middle + 1)
+      const jwe = whole.with(at, changed).join('.')
+      await expect(openSecret(jwe, p256.pem, context), `part ${at}`).rejects.toThrow(
+        WrappedSecretError,
+      )
+    }
+  })
+
+  test('is not opened with a header that names other algorithms or extensions', async () => {
+    const whole = await parts()
+    const header = JSON.parse(Buffer.from(whole[0] ?? '', 'base64url').toString()) as object
+    for (const extra of [
+      { alg: 'dir' },
+      { alg: 'RSA-OAEP-256' },
+      { enc: 'A128GCM' },
+      { zip: 'DEF' },
+      { crit: ['x'], x: 1 },
+      { apu: 'AA' },
+      { epk: { kty: 'EC', crv: 'P-256', x: 'AA', y: 'AA' } },
+      { flotilla: { ...context, version: 4 } },
+    ]) {
+      const changed = Buffer.from(JSON.stringify({ ...header, ...extra })).toString('base64url')
+      const jwe = whole.with(0, changed).join('.')
+      await expect(openSecret(jwe, p256.pem, context)).rejects.toThrow(WrappedSecretError)
+    }
+  })
+
+  test('is not opened with a shortened tag, and no text of any other form is', async () => {
+    const whole = await parts()
+    const shortTag = whole.with(4, (whole[4] ?? '').slice(0, 11)).join('.')
+    const texts = [shortTag, '', 'x', '....', whole.slice(0, 4).join('.'), `${whole.join('.')}.x`]
+    for (const text of [...texts, 'A'.repeat(JWE_CHARACTERS_MAX + 1)]) {
+      await expect(openSecret(text, p256.pem, context)).rejects.toThrow(WrappedSecretError)
+    }
+  })
+})
+
+test('secrets are bounded', async () => {
+  for (const bytes of [0, SECRET_BYTES_MAX + 1]) {
+    await expect(wrapSecret(new Uint8Array(bytes), p256.spki, context)).rejects.toThrow('bytes')
+  }
+})
+
+test('the key derivation gives the example of RFC 7518, appendix C', () => {
+  const z = Buffer.from('9e56d91d817135d372834283bf84269cfb316ea3da806a48f6daa7798cfe90c4', 'hex')
+  const key = concatKdf(z, 'A128GCM', 128, Buffer.from('Alice'), Buffer.from('Bob'))
+  expect(key.toString('base64url')).toBe('VqqN6vgjbSBcIijNcacQGg')
+})
+
+test('a secret wrapped by another implementation (jose 6) is opened', async () => {
+  const pem = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgKL33qEVSb6Wfeeum
+/ArOe+x/k28axyWi6xqgaXNW3l6hRANCAAQSHopyELMDM2zfEwZO5mt9C8chrvHu
+jz1AvX6NzJXClgzlWAd4tfp1JO4Zr/6L5R4+My0+kQbcf/Fjx4BHKgwT
+-----END PRIVATE KEY-----
+`
+  const jwe =
+    'eyJhbGciOiJFQ0RILUVTK0EyNTZLVyIsImVuYyI6IkEyNTZHQ00iLCJmbG90aWxsYSI6eyJjbHVzdGVySWQiOiJjIiwibmFtZSI6ImNsdXN0ZXJLZXkiLCJ2ZXJzaW9uIjozLCJub2RlSWQiOiJjdHJsMSJ9LCJlcGsiOnsieCI6ImRHdkxBY3ZheE5aZUVQY25wZ2Y0OGZnbmNOWFdHWl9ETGlhMS1nM29TUW8iLCJjcnYiOiJQLTI1NiIsImt0eSI6IkVDIiwieSI6InRfckl5RHpLWlRqY0hOMXNOTHdIZTVyRmFhdFpCeTRILThZdG8wQ2lveXcifX0.y8fzE425lJZUSSfFDxKYfAvnIvvujISiG0LqXQSdGt4M3UhaDWiW1g.kH2zAoCNRDAKTIT7.Xp-7cF-IcncKuY9OED8Kbd3RKTPvFHg-34FWWZnUHFkqvmNLCCZW.XcZ077vAaODG1ar8y0FDSg'
+  const opened = await openSecret(jwe, pem, context)
+  expect(Buffer.from(opened).toString()).toBe('a secret made by another implementation')
+})
