@@ -27,6 +27,7 @@ import type { Certificate } from '../pki/certificate.ts'
 import { parseClusterKey } from '../pki/cluster-key.ts'
 import type { ClusterKey } from '../pki/cluster-key.ts'
 import { readSecretFile } from '../pki/key-file.ts'
+import { missingHosts } from '../pki/renewal.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import { sentenceOf } from './failure.ts'
@@ -57,6 +58,7 @@ export interface Preflight {
 export async function preflight(config: ControllerConfig, nowMs: number): Promise<Preflight> {
   const report = new Report()
   const credentials = readCredentials(config, nowMs, report)
+  checkSignerKey(config, report)
   await checkDataFolder(config, report)
   await checkListeners(config, report)
   return { faults: report.faults, warnings: report.warnings, credentials }
@@ -169,16 +171,26 @@ function checkLeaf(
   const leftMs = leaf.notAfterMs - nowMs
   if (leftMs > 0 && leftMs < EXPIRY_WARNING_MS) {
     const days = Math.floor(leftMs / DAY_MS)
-    report.warnings.push(`${subject}it expires in ${days} days; renew it before, keeping its key`)
+    report.warnings.push(
+      `${subject}it expires in ${days} days; one that the cluster has issued renews itself while the controller runs, any other must be issued anew before, for the same key`,
+    )
   }
   for (const [at, { advertise }] of config.web.entries()) {
     const host = parseHostPort(advertise)?.host ?? ''
-    if (leaf.native.checkIP(host) === undefined && leaf.native.checkHost(host) === undefined) {
-      report.faults.push(
-        `${subject}it does not name ${host} of web[${at}].advertise, so clients would refuse it; issue one that does, or advertise a host that it names`,
+    if (missingHosts(leaf, [host]).length > 0) {
+      report.warnings.push(
+        `${subject}it does not name ${host} of web[${at}].advertise, so clients would refuse it; one that the cluster has issued is renewed as soon as the controller runs, for any other issue one that does, or advertise a host that it names`,
       )
     }
   }
+}
+
+/** Whoever has it can make certificates for anybody, and a formed cluster has its own sealed copy. */
+function checkSignerKey({ identity: { signer } }: ControllerConfig, report: Report): void {
+  if (signer.key === null || !existsSync(signer.key)) return
+  report.warnings.push(
+    `identity.signer.key: ${signer.key} is no longer needed once the cluster is formed; keep it offline`,
+  )
 }
 
 function readText(path: string): string {

@@ -55,6 +55,7 @@ export async function runController(path: string): Promise<void> {
     },
     'controller is up',
   )
+  stop.onHangUp = () => void controller.reloadCertificates()
   await stop.requested
   await controller.stop()
   removePidFile(path)
@@ -73,10 +74,17 @@ function startFailure(error: unknown): unknown {
 /** SIGTERM or ^C, also when it comes during the start. */
 class StopRequest {
   readonly requested: Promise<NodeJS.Signals>
+  /** On SIGHUP. On a terminal that one means that the terminal has gone, and stops as well. */
+  onHangUp: () => void = () => undefined
 
   constructor() {
     const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
     this.requested = promise
-    for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(name, resolve)
+    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, resolve)
+    const isOnTerminal = process.stdin.isTTY || process.stdout.isTTY
+    process.on('SIGHUP', (name) => {
+      if (isOnTerminal) resolve(name)
+      else this.onHangUp()
+    })
   }
 }

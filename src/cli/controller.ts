@@ -6,12 +6,14 @@ import type { HealthReport } from '../api/parts.ts'
 import { systemScheduler } from '../api/parts.ts'
 import { createApi } from '../api/server.ts'
 import type { Api } from '../api/server.ts'
+import type { CertificateKeeper } from '../cluster/certificate-keeper.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
 import type { HostOptions } from '../cluster/host.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { StateMachine } from '../fsm/machine.ts'
 import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
+import { Problem } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
@@ -22,11 +24,13 @@ import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { startInline, startThreads } from '../threads/start-threads.ts'
 import type { StartedHost } from '../threads/start-threads.ts'
 import { AdminServer } from './admin-server.ts'
+import type { AdminVerbs } from './admin-server.ts'
 import { adminVerbs } from './admin-verbs.ts'
 import type { Credentials } from './controller-check.ts'
+import { keepCertificates } from './controller-certificates.ts'
 import { Listeners } from './controller-listeners.ts'
 import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './controller-settings.ts'
-import { CommandFailure, EXIT_FAILED } from './failure.ts'
+import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from './version.ts'
 
 /** How long a leader that goes away waits for its successor before it stops serving. */
@@ -50,6 +54,7 @@ export class Controller {
   readonly #releases: Release[] = []
   readonly #parts: ControllerParts
   #gateway: Gateway | null = null
+  #certificates: CertificateKeeper | null = null
   #hasFailed = false
 
   private constructor(parts: ControllerParts) {
@@ -71,6 +76,15 @@ export class Controller {
   /** The way of every write, for programs that embed a controller. */
   get proposer(): Proposer {
     return present(this.#gateway, 'a started controller has a gateway')
+  }
+
+  /** Reads certificate, key and CA files again; a set that is not good is told to the log, and the one in force stays so. */
+  async reloadCertificates(): Promise<void> {
+    try {
+      await this.#certificates?.reload()
+    } catch (error) {
+      this.#parts.log.error({ err: error }, `certificate files are not taken: ${sentenceOf(error)}`)
+    }
   }
 
   /**
@@ -238,11 +252,43 @@ export class Controller {
       await api.stop()
     })
     const admin = new AdminServer(
-      adminVerbs({ cluster: gateway, transferLeadership }),
+      { ...adminVerbs({ cluster: gateway, transferLeadership }), ...this.#certify(listeners) },
       (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
     )
     await admin.listen(config.data)
     this.#releases.push(() => admin.close())
+  }
+
+  /** Looks after the certificates of mesh and listeners. @returns the verbs about them. */
+  #certify(listeners: Listeners): AdminVerbs {
+    const { config, credentials, log } = this.#parts
+    const { keeper, verbs } = keepCertificates({
+      config,
+      credentials,
+      log,
+      authority: {
+        issuing: () => null,
+        install: () => Promise.reject(new Problem('CERTIFICATE_REFUSED')),
+      },
+      onRenewed: (identity) => {
+        listeners.renew(identity)
+      },
+      memberKeySha256: (id) => this.#memberKeySha256(id),
+      alarms: {
+        raise: (alarm, text) => log.warn({ alarm }, text),
+        clear: (alarm) =>
+          log.info({ alarm }, 'no certificate of this controller ends soon any more'),
+      },
+    })
+    this.#certificates = keeper
+    keeper.start()
+    this.#releases.push(() => keeper.stop())
+    return verbs
+  }
+
+  #memberKeySha256(id: string): Uint8Array | null {
+    const { members } = present(this.#gateway, 'the gateway is up').configuration().record
+    return members.find((member) => member.id === id)?.publicKeySha256 ?? null
   }
 
   #createApi(

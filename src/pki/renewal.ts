@@ -1,3 +1,5 @@
+import { isIP } from 'node:net'
+
 import { LEAF_LIFETIME_MS, validityFrom } from './authority.ts'
 import type { Validity } from './authority.ts'
 import { isAmong, isoTime, issuingPath, parseCertificates } from './certificate.ts'
@@ -185,9 +187,10 @@ export function hasIssuerName(leaf: Certificate, issuingPem: string): boolean {
 
 /** @param hosts DNS names and IP addresses. @returns those that clients would not accept the leaf for. */
 export function missingHosts(leaf: Certificate, hosts: readonly string[]): string[] {
-  return hosts.filter(
-    (host) => leaf.native.checkIP(host) === undefined && leaf.native.checkHost(host) === undefined,
-  )
+  // Each of the two checks throws for a name of the other kind.
+  const names = (host: string): boolean =>
+    (isIP(host) === 0 ? leaf.native.checkHost(host) : leaf.native.checkIP(host)) !== undefined
+  return hosts.filter((host) => !names(host))
 }
 
 /** As long as asked for, and never beyond the issuer itself: who checks a chain checks the times of all of it. */

@@ -9,6 +9,8 @@ import {
   parsePrivateKey,
 } from './certificate.ts'
 import type { Certificate } from './certificate.ts'
+import { pemOf, readCertificates } from './identity-files.ts'
+import { readSecretFile } from './key-file.ts'
 import { KeyUsageFlags, KeyUsagesExtension, X509Certificate } from './x509.ts'
 
 /**
@@ -53,4 +55,26 @@ function checkPathLength([, ...above]: readonly Certificate[]): void {
       `${JSON.stringify(authority.commonName ?? '')} above it allows fewer authorities below itself (path length ${authority.pathLengthMax})`,
     )
   }
+}
+
+/**
+ * The authority that an operator supplies.
+ * @param anchors the CA certificates of the cluster to be.
+ * @throws {CertificateError | SecretFileError} one sentence, naming the file.
+ */
+export function readSigner(
+  paths: { readonly cert: string; readonly key: string },
+  anchors: readonly Certificate[],
+  nowMs: number,
+): CertifiedKey {
+  const certificatePem = pemOf(readCertificates(paths.cert))
+  const privateKeyPem = readSecretFile(paths.key).text
+  const signer = { certificatePem, privateKeyPem }
+  try {
+    checkSigner({ signer, anchors, nowMs })
+  } catch (error) {
+    if (!(error instanceof CertificateError)) throw error
+    throw new CertificateError(error.fault, `${paths.cert}: ${error.message}`, error)
+  }
+  return signer
 }
