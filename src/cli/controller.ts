@@ -6,7 +6,7 @@ import type { HealthReport } from '../api/parts.ts'
 import { systemScheduler } from '../api/parts.ts'
 import { createApi } from '../api/server.ts'
 import type { Api } from '../api/server.ts'
-import type { CertificateKeeper } from '../cluster/certificate-keeper.ts'
+import type { CertificateAlarms, CertificateKeeper } from '../cluster/certificate-keeper.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
 import type { HostOptions } from '../cluster/host.ts'
 import type { ControllerConfig } from '../config/options.ts'
@@ -274,16 +274,26 @@ export class Controller {
         listeners.renew(identity)
       },
       memberKeySha256: (id) => this.#memberKeySha256(id),
-      alarms: {
-        raise: (alarm, text) => log.warn({ alarm }, text),
-        clear: (alarm) =>
-          log.info({ alarm }, 'no certificate of this controller ends soon any more'),
-      },
+      alarms: this.#certificateAlarms(),
     })
     this.#certificates = keeper
     keeper.start()
     this.#releases.push(() => keeper.stop())
     return verbs
+  }
+
+  #certificateAlarms(): CertificateAlarms {
+    let isRaised = false
+    return {
+      raise: (alarm, text) => {
+        if (!isRaised) this.#parts.log.warn({ alarm }, text)
+        isRaised = true
+      },
+      clear: (alarm) => {
+        isRaised = false
+        this.#parts.log.info({ alarm }, 'no certificate of this controller ends soon any more')
+      },
+    }
   }
 
   #memberKeySha256(id: string): Uint8Array | null {

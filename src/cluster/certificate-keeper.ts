@@ -283,6 +283,8 @@ export class CertificateKeeper {
       .filter((sentence) => sentence !== null)
     const text = sentences.length === 0 ? null : sentences.join('. ')
     if (text === this.#alarm) return
+    // Who keeps the alarms logs that one is raised, not that it has become more urgent.
+    if (text !== null && this.#alarm !== null) this.#parts.log.warn({}, text)
     this.#alarm = text
     if (text === null) this.#parts.alarms.clear('CERTIFICATE_EXPIRES')
     else this.#parts.alarms.raise('CERTIFICATE_EXPIRES', text)

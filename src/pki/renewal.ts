@@ -104,6 +104,13 @@ function levelOf(leftMs: number, lifetimeMs: number): ExpiryLevel {
   return 'none'
 }
 
+const ends = {
+  soon: 'expires within 30 days,',
+  urgent: 'expires within 7 days,',
+  critical: 'expires within a day,',
+  expired: 'expired',
+} as const
+
 /**
  * One sentence for an operator: which certificate, when, and what to do.
  * @param isRenewedHere whether a leaf like this one is renewed by the controller itself.
@@ -113,13 +120,13 @@ export function expirySentence(life: CertificateLife, isRenewedHere: boolean): s
   const { kind, certificate, level } = life
   if (level === 'none') return null
   const name = certificate.commonName ?? certificate.native.serialNumber
-  const verb = level === 'expired' ? 'expired' : 'expires'
+  const end = isoTime(certificate.notAfterMs)
   const what = {
     leaf: `the certificate of controller ${name}`,
     issuing: `the issuing authority ${JSON.stringify(name)}`,
     root: `the root certificate ${JSON.stringify(name)}`,
   }[kind]
-  return `${what} ${verb} at ${isoTime(certificate.notAfterMs)}; ${remedyOf(life, isRenewedHere)}`
+  return `${what} ${ends[level]} at ${end}; ${remedyOf(life, isRenewedHere)}`
 }
 
 function remedyOf({ kind, level }: CertificateLife, isRenewedHere: boolean): string {

@@ -102,7 +102,7 @@ describe('The three alarm days', () => {
     const [leaf] = await leafOf(days(0, 365))
     const life = certificateLife(leaf, at(360))
     expect(expirySentence(life, true)).toContain(
-      'of controller ctrl1 expires at 2031-01-01T00:00:00Z',
+      'of controller ctrl1 expires within 7 days, at 2031-01-01T00:00:00Z',
     )
     expect(expirySentence(life, true)).toContain("'flotilla pki renew'")
     expect(expirySentence(life, false)).toContain('let whoever issued it')
