@@ -9,6 +9,7 @@ import type { Api } from '../api/server.ts'
 import type { CertificateAlarms, CertificateKeeper } from '../cluster/certificate-keeper.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
 import type { HostOptions } from '../cluster/host.ts'
+import { sharedOptionsSha256 } from '../config/fingerprint.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { StateMachine } from '../fsm/machine.ts'
 import { present } from '../lib/assert.ts'
@@ -16,9 +17,11 @@ import { systemClock } from '../lib/clock.ts'
 import { Problem } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
 import type { Proposer } from '../ports/proposer.ts'
+import type { RosterRecord } from '../ports/roster.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import type { DataIdentity } from '../store/identity.ts'
+import { readRosterFile, writeRosterFile } from '../store/roster-file.ts'
 import { LevelStateStore } from '../store/level-state-store.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { startInline, startThreads } from '../threads/start-threads.ts'
@@ -196,7 +199,10 @@ export class Controller {
         outstandingMax: config.limits.outstandingWritesMax,
         retention: { entries: config.log.retainEntries, bytes: config.log.retainBytes },
       },
-      { link: consensus.link, machine, clock: systemClock, log, onFatal },
+      {
+        ...{ link: consensus.link, machine, clock: systemClock, log, onFatal },
+        onRoster: (roster) => this.#writeRoster(roster),
+      },
     )
     this.#gateway = gateway
     this.#releases.push(() => (this.#hasFailed ? Promise.resolve() : gateway.stop()))
@@ -236,8 +242,30 @@ export class Controller {
       applied: mark.position,
       appliedTimeMs: machine.logTimeMs,
       configuration: toBinary(ConfigurationSchema, mark.configuration),
+      roster: this.#readRoster(),
+      seeds: config.cluster.seeds,
+      resolvers: config.cluster.resolvers,
+      sharedOptionsSha256: sharedOptionsSha256(config),
       tickMs: config.raft.tickMs,
       core: coreOptionsOf(config),
+    }
+  }
+
+  /** What is in it can be learned again from any peer that is still where the log says, so damage to it is no reason to stop. */
+  #readRoster(): RosterRecord | null {
+    try {
+      return readRosterFile(this.#parts.config.data)
+    } catch (err) {
+      this.#parts.log.warn({ err }, 'the roster of members beside the log cannot be read')
+      return null
+    }
+  }
+
+  #writeRoster(roster: RosterRecord): void {
+    try {
+      writeRosterFile(this.#parts.config.data, roster)
+    } catch (err) {
+      this.#parts.log.warn({ err }, 'the roster of members could not be written beside the log')
     }
   }
 

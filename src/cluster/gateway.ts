@@ -8,14 +8,23 @@ import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
 import type { AppliedEntry, Machine } from '../ports/machine.ts'
 import type { PeerChannel } from '../ports/peer-channel.ts'
 import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
+import type { RosterRecord } from '../ports/roster.ts'
 import type { Entry, Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import { ApplyQueue } from './apply-queue.ts'
 import { DIGEST_INTERVAL_ENTRIES, DigestRing } from './digest-ring.ts'
-import type { HostEvent, HostStatus, MachineProgress, MainLink, PeerStatus } from './link.ts'
+import type {
+  HostEvent,
+  HostStatus,
+  MachineProgress,
+  MainLink,
+  PeerStatus,
+  SelfRefusal,
+} from './link.ts'
 import { LogRetention } from './log-retention.ts'
 import type { RetentionOptions } from './log-retention.ts'
 import { LogThrottle } from './log.ts'
 import type { Log } from './log.ts'
+import type { MeshIdentity } from './mesh-service.ts'
 import { memberViews } from './member-views.ts'
 import type { SelfDescription } from './member-views.ts'
 import { PeerDesk } from './peer-desk.ts'
@@ -53,6 +62,10 @@ export interface GatewayParts {
   readonly log: Log
   /** Called once: this controller can do nothing more and its process must stop. */
   readonly onFatal: (error: Error) => void
+  /** This controller is not, or no longer, a member as it is; told again while it goes on. */
+  readonly onSelfRefused?: (refusal: SelfRefusal) => void
+  /** To be kept beside log and state, for the next start; at most once a second. */
+  readonly onRoster?: (roster: RosterRecord) => void
 }
 
 /** Something an operator must know of; it stays until the process ends. */
@@ -252,6 +265,11 @@ export class Gateway implements Proposer, ClusterView {
     return this.#status.peers
   }
 
+  /** The mesh proves itself with it from now on; standing connections stay. */
+  setIdentity(identity: MeshIdentity): void {
+    this.#parts.link.post({ type: 'identity', identity })
+  }
+
   leaderId(): NodeId | null {
     return this.#status.leader
   }
@@ -349,6 +367,12 @@ export class Gateway implements Proposer, ClusterView {
       case 'callAnswered':
       case 'link':
         this.#peers.handle(event)
+        break
+      case 'selfRefused':
+        this.#parts.onSelfRefused?.(event)
+        break
+      case 'roster':
+        this.#parts.onRoster?.(event.roster)
         break
       case 'log':
         this.#parts.log[event.level](event.fields, event.message)

@@ -5,6 +5,7 @@ import type { Hello } from '../../proto/gen/mesh_pb.ts'
 import type { PeerCaller } from '../ports/peer-channel.ts'
 import { leafControllerId, parseCertificate } from '../pki/certificate.ts'
 import type { NodeId } from '../raft/types.ts'
+import type { Witness } from './witness.ts'
 
 /** What this member is sure of, and holds every peer to. */
 export interface Roster {
@@ -42,6 +43,8 @@ export type RefusalReason =
   | 'other-node'
   | 'other-store'
   | 'hello-too-large'
+  | 'rolled-back'
+  | 'superseded'
 
 export type Verdict =
   | { readonly ok: true; readonly id: NodeId; readonly leafPem: string }
@@ -169,6 +172,34 @@ const STATUS: Readonly<Record<RefusalReason, status>> = {
   'other-node': status.FAILED_PRECONDITION,
   'other-store': status.FAILED_PRECONDITION,
   'hello-too-large': status.INVALID_ARGUMENT,
+  'rolled-back': status.FAILED_PRECONDITION,
+  superseded: status.FAILED_PRECONDITION,
+}
+
+export function isRefusalReason(text: string): text is RefusalReason {
+  return Object.hasOwn(STATUS, text)
+}
+
+/** A member whose certificate and Hello are right, but whose disk is not what it has been: see witness.ts. */
+export function judgeHistory(
+  id: NodeId,
+  hello: Hello,
+  isCaller: boolean,
+  witness: Witness,
+): (Verdict & { readonly ok: false }) | null {
+  const fault = witness.judge(id, hello, isCaller)
+  switch (fault) {
+    case null:
+      return null
+    case 'rolled-back':
+      return refuse(
+        fault,
+        id,
+        'its data folder is older than it was (a restored backup or snapshot) and must not vote',
+      )
+    case 'superseded':
+      return refuse(fault, id, 'a later process has started on a copy of its data folder')
+  }
 }
 
 function refuse(

@@ -1,12 +1,11 @@
-import { create, fromBinary } from '@bufbuild/protobuf'
+import { fromBinary } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
-import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
-import type { ForwardFrame } from '../../proto/gen/mesh_pb.ts'
+import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
 import type { Clock } from '../lib/clock.ts'
 import { seededRandom } from '../lib/random.ts'
 import type { ApiAddress } from '../ports/cluster-view.ts'
+import type { RosterRecord } from '../ports/roster.ts'
 import { encodeConfiguration } from '../raft/configuration.ts'
 import { Core } from '../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../raft/effects.ts'
@@ -14,7 +13,8 @@ import { encodeEntries } from '../raft/entry-codec.ts'
 import { defaultRaftNodeLimits, RaftNode, systemScheduler } from '../raft/node.ts'
 import { defaultCoreOptions } from '../raft/options.ts'
 import type { CoreOptions } from '../raft/options.ts'
-import type { Disk, NodeId, Position, RestoredLog } from '../raft/types.ts'
+import type { Disk, Message, NodeId, Position, RestoredLog } from '../raft/types.ts'
+import { AddressBook } from './addresses.ts'
 import { Forwarding } from './forwarding.ts'
 import { logOverLink } from './link.ts'
 import type {
@@ -26,12 +26,14 @@ import type {
   RefusalCode,
 } from './link.ts'
 import type { Log } from './log.ts'
+import { makeHello } from './mesh-hello.ts'
 import type { RaftContent } from './message-codec.ts'
 import type { MeshIdentity } from './mesh-service.ts'
 import { Mesh } from './mesh.ts'
 import { PeerFrames } from './peer-frames.ts'
 import { encodePresence, decodePresence, roleToShow } from './presence.ts'
 import { unpackProposals } from './proposal-codec.ts'
+import { RosterKeeper } from './roster.ts'
 import { SnapshotReceiver } from './snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions, SnapshotSender } from './snapshot-sender.ts'
 import type { SnapshotSenderOptions } from './snapshot-sender.ts'
@@ -59,6 +61,14 @@ export interface HostOptions {
   readonly appliedTimeMs: number
   /** Empty while nothing is applied: a formed log then begins with it. */
   readonly configuration: Uint8Array
+  /** What was kept beside them, or given by those who let this member in; what a log and a state that are empty start from. */
+  readonly roster?: RosterRecord | null
+  /** host:port each; a name may stand for many addresses, and each is asked who is there while members are missing. */
+  readonly seeds?: readonly string[]
+  /** host:port of the DNS servers that the seeds' names are asked of; the system's way when empty. */
+  readonly resolvers?: readonly string[]
+  /** Of the options that must be equal on every controller. */
+  readonly sharedOptionsSha256?: Uint8Array
   readonly tickMs?: number
   readonly core?: Partial<CoreOptions>
   readonly snapshots?: Partial<SnapshotSenderOptions>
@@ -71,7 +81,6 @@ export interface HostParts {
   readonly clock: Clock
 }
 
-const FEATURE_LEVEL = 1
 const PRESENCE_MS = 1000
 const STATUS_MS = 250
 
@@ -83,7 +92,10 @@ export class RaftHost {
   readonly #options: HostOptions
   readonly #parts: HostParts
   readonly #log: Log
+  readonly #raft: Core
   readonly #node: RaftNode
+  readonly #book: AddressBook
+  readonly #roster: RosterKeeper
   readonly #mesh: Mesh
   readonly #forwarding: Forwarding
   readonly #peerFrames: PeerFrames
@@ -106,8 +118,11 @@ export class RaftHost {
     const none = { digestIndex: 0, digest: '', entitiesDigest: '' }
     this.#progress = { applied: index, persisted: index, ...none }
     const core = this.#makeCore()
+    this.#raft = core
     this.#core = core.status
-    this.#mesh = this.#makeMesh(core.status.configurationRecord)
+    this.#book = this.#makeBook()
+    this.#roster = this.#makeRoster()
+    this.#mesh = this.#makeMesh()
     this.#node = new RaftNode({
       core,
       disk: parts.disk,
@@ -165,6 +180,7 @@ export class RaftHost {
     const { restored, clock } = this.#parts
     return Core.restore({
       id: selfId,
+      storeId,
       options: { ...defaultCoreOptions, ...core },
       // Nodes must not draw the same election timeouts, nor one node the same after each start.
       random: seededRandom(seedOf(storeId, restored.boot, clock.nowMs())),
@@ -175,36 +191,62 @@ export class RaftHost {
     })
   }
 
-  #makeMesh(record: ConfigurationRecord): Mesh {
+  #makeBook(): AddressBook {
+    const { selfId, clusterId, advertise, identity, addressHints } = this.#options
+    const hints = new Map(addressHints)
+    const nowMs = this.#parts.clock.nowMs()
+    return new AddressBook({ selfId, clusterId, advertise, identity, nowMs, hints })
+  }
+
+  #makeRoster(): RosterKeeper {
+    const { selfId, storeId, roster } = this.#options
+    return new RosterKeeper(this.#core, roster ?? null, {
+      selfId,
+      storeId,
+      book: this.#book,
+      monotonicMs: () => this.#parts.clock.monotonicMs(),
+      onView: ({ members, committedIndex }) => this.#mesh.setMembers(members, committedIndex),
+      broadcast: (frame) => {
+        for (const { id } of this.#mesh.peers()) this.#mesh.forward(id, frame)
+      },
+      post: (event) => this.#parts.link.post(event),
+    })
+  }
+
+  #makeMesh(): Mesh {
     const { options, parts } = { options: this.#options, parts: this.#parts }
     const { selfId, clusterId, generation, storeId, trustDomain, bind, identity } = options
-    const hello = create(HelloSchema, {
-      clusterId,
-      generation,
-      nodeId: selfId,
-      storeId,
-      boot: BigInt(parts.restored.boot),
-      version: options.version,
-      featureLevel: FEATURE_LEVEL,
-      startedAtMs: BigInt(options.startedAtMs),
-      apiAddresses: options.apiAddresses.map(({ api, url, version }) => ({ api, url, version })),
-      certificatePem: '',
-      advertise: options.advertise,
-    })
-    const { members } = record
-    const addressHints = new Map(options.addressHints)
+    const { members, committedIndex: configurationIndex } = this.#roster.view
+    const { seeds = [], resolvers = [] } = options
     const random = seededRandom(seedOf(storeId, parts.restored.boot, 0))
     return new Mesh(
-      { selfId, clusterId, generation, trustDomain, bind, identity, hello, members, addressHints },
+      {
+        ...{ selfId, clusterId, generation, trustDomain, bind, identity, seeds, resolvers },
+        ...{ members, configurationIndex, book: this.#book },
+        hello: () => this.#hello(),
+        canDial: () => this.#raft.fullStatus.isTermDurable,
+      },
       { clock: parts.clock, random, log: this.#log },
       {
         onRaft: (from, content) => this.#onRaft(from, content),
         onForward: (from, frame, isAnswer) => this.#onForward(from, frame, isAnswer),
         onCall: (caller, request, answer) => this.#peerFrames.onStranger(caller, request, answer),
         onLink: (to, isReady) => this.#onLink(to, isReady),
+        onRefusedByPeer: (by, refusal) => this.#roster.onRefused(by, refusal),
+        onAddresses: () => this.#roster.onClaims(),
         onPeers: () => this.#planStatus(),
       },
     )
+  }
+
+  #hello(): Hello {
+    return makeHello(this.#options, {
+      boot: this.#parts.restored.boot,
+      onDisk: this.#raft.fullStatus.onDisk,
+      applied: this.#progress.applied,
+      configurationIndex: this.#roster.view.committedIndex,
+      claim: this.#book.own,
+    })
   }
 
   #makeForwarding(): Forwarding {
@@ -308,6 +350,11 @@ export class RaftHost {
       case 'answerCall':
         this.#peerFrames.onCommand(command)
         break
+      case 'identity':
+        this.#mesh.setIdentity(command.identity)
+        this.#book.setIdentity(command.identity)
+        this.#roster.onClaims()
+        break
       case 'stop':
         void this.#stop()
         break
@@ -344,7 +391,9 @@ export class RaftHost {
     switch (content.kind) {
       case 'message':
         // Only a whole, checked snapshot becomes such a message, and it is this host that makes it.
-        if (content.message.type !== 'snapshot') this.#node.receive(content.message)
+        if (content.message.type === 'snapshot') break
+        this.#noteMatch(from, content.message)
+        this.#node.receive(content.message)
         break
       case 'snapshotChunk':
         this.#receiver.onChunk(from, content.term, content.chunk, this.#core.term)
@@ -358,10 +407,21 @@ export class RaftHost {
     }
   }
 
+  /** An acknowledgement of this term's leader is remembered: the disk that gave it must never say less. */
+  #noteMatch(from: NodeId, message: Message): void {
+    if (message.type !== 'appendResponse' || !message.success) return
+    const { role, term } = this.#core
+    if (role !== 'leader' || message.term !== term) return
+    this.#mesh.noteMatch(from, term, message.matchIndex)
+  }
+
   #onForward(from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean): void {
     switch (frame.case) {
       case 'presence':
         this.#presences.set(from, decodePresence(frame.value))
+        break
+      case 'roster':
+        this.#roster.take(from, frame.value)
         break
       case 'note':
       case 'call':
@@ -378,6 +438,8 @@ export class RaftHost {
     this.#parts.link.post({ type: 'link', peer: to, isReady })
     if (isReady) {
       this.#mesh.forward(to, this.#presenceFrame())
+      const roster = this.#roster.frame()
+      if (roster !== null) this.#mesh.forward(to, roster)
       return
     }
     this.#forwarding.onLinkLost(to)
@@ -398,8 +460,8 @@ export class RaftHost {
     this.#core = status
     if (status.configurationRecord !== before.configurationRecord) {
       this.#configuration = encodeConfiguration(status.configurationRecord)
-      this.#mesh.setMembers(status.configurationRecord.members)
     }
+    this.#roster.onStatus(status)
     this.#sender.abandonOtherThan(status.role === 'leader' ? status.term : null)
     if (status.role !== before.role || status.leader !== before.leader) this.#sendPresence()
     this.#planStatus()
@@ -422,6 +484,7 @@ export class RaftHost {
 
   #onStatusTimer(): void {
     this.#sender.sweep()
+    this.#roster.flush()
     this.#postStatus()
   }
 
@@ -515,6 +578,7 @@ function configurationAtStart(options: HostOptions, restored: RestoredLog): Uint
   const first = restored.entries.find(({ type }) => type === 'configuration')
   // A copy: the entry is a view of the whole log as it was read, which would travel along with every status.
   if (first !== undefined) return Uint8Array.from(first.data)
+  if (options.roster !== undefined && options.roster !== null) return options.roster.configuration
   throw new Error('neither the state nor the log holds a configuration: this member was not formed')
 }
 

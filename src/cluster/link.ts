@@ -1,6 +1,8 @@
 import type { PeerCaller } from '../ports/peer-channel.ts'
+import type { RosterRecord } from '../ports/roster.ts'
 import type { Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import type { Log, LogLevel } from './log.ts'
+import type { MeshIdentity } from './mesh-service.ts'
 
 /**
  * What main and the Raft host say to each other. All values are plain and cloneable, so the host may live in the same
@@ -69,6 +71,8 @@ export type HostCommand =
       readonly payload: Uint8Array
       readonly failure: CallFailure | null
     }
+  /** New connections prove themselves with it; standing ones stay. */
+  | { readonly type: 'identity'; readonly identity: MeshIdentity }
   | { readonly type: 'stop' }
 
 /** A problem as it crosses between controllers. */
@@ -134,6 +138,9 @@ export type HostEvent =
     }
   /** The streams that this member dials to a peer have come to stand, or have ended. */
   | { readonly type: 'link'; readonly peer: NodeId; readonly isReady: boolean }
+  | ({ readonly type: 'selfRefused' } & SelfRefusal)
+  /** Worth keeping beside log and state; at most once a second. */
+  | { readonly type: 'roster'; readonly roster: RosterRecord }
   | {
       readonly type: 'log'
       readonly level: LogLevel
@@ -143,6 +150,20 @@ export type HostEvent =
   /** Nothing works any more; the process must stop. */
   | { readonly type: 'fatal'; readonly because: string }
   | { readonly type: 'stopped' }
+
+/**
+ * This member is not, or no longer, one of the cluster as it is. removed, other-store: a committed configuration that came
+ * after the one that listed this disk lists this member not at all, or with another disk. rolled-back: the disk is older
+ * than it was. not-yet-a-member: the peer knows of no admission (it may merely lag). Repeated while it goes on, by each
+ * peer at most once a second.
+ */
+export interface SelfRefusal {
+  readonly reason: 'removed' | 'other-store' | 'rolled-back' | 'not-yet-a-member'
+  /** Who says so; this member itself when it read it in its own log. */
+  readonly by: NodeId
+  /** Of the configuration that it rests on. */
+  readonly index: Index
+}
 
 /** Ages are in ms at the moment of sending: clocks of two threads have two zeros. */
 export interface HostStatus {

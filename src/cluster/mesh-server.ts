@@ -1,14 +1,15 @@
 import { Server, status as Status } from '@grpc/grpc-js'
-import type { sendUnaryData, ServerDuplexStream, ServerUnaryCall } from '@grpc/grpc-js'
+import type { Metadata, sendUnaryData, ServerDuplexStream, ServerUnaryCall } from '@grpc/grpc-js'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import { CallRequestSchema, CallResponseSchema } from '../../proto/gen/mesh_pb.ts'
 import type { CallRequest, CallResponse, ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
 import { present } from '../lib/assert.ts'
-import type { NodeId } from '../raft/types.ts'
+import type { Index, NodeId } from '../raft/types.ts'
 import type { Verdict } from './handshake.ts'
 import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from './message-codec.ts'
 import type { RaftContent } from './message-codec.ts'
+import { refusalMetadata } from './mesh-refusal.ts'
 import { meshService, MeshServerCredentials, serverOptions } from './mesh-service.ts'
 import type { MeshIdentity } from './mesh-service.ts'
 import { OutboundStream } from './outbound-stream.ts'
@@ -19,6 +20,10 @@ export interface MeshServerParts {
   readonly selfId: NodeId
   readonly hello: () => Hello
   readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
+  /** As `judge`, and whether a caller that has just said Hello may be let in after all that it said before. */
+  readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
+  /** Of the newest configuration known to be committed: told to those who are refused. */
+  readonly configurationIndex: () => Index
   readonly onRefused: (verdict: Verdict & { ok: false }, remote: string) => void
   /** A caller was proven; its streams may come one after the other. */
   readonly onCaller: (from: NodeId) => void
@@ -83,6 +88,10 @@ export class MeshServer {
         else reject(new Error(`cannot listen on ${bind} for peers: ${error.message}`))
       })
     })
+  }
+
+  setIdentity(identity: MeshIdentity): void {
+    this.#credentials.setIdentity(identity)
   }
 
   close(): void {
@@ -211,6 +220,7 @@ export class MeshServer {
     this.#bound[inbound.kind].set(peerId, inbound)
     if (older !== undefined)
       this.#end(older, Status.ABORTED, 'a newer stream has replaced this one')
+    this.#endOtherLives(inbound)
     const own = this.#parts.hello()
     inbound.call.write(
       Buffer.from(
@@ -223,8 +233,18 @@ export class MeshServer {
     this.#parts.onCaller(peerId)
   }
 
+  /** Two processes under one name (a copied data folder): never a stream of each. */
+  #endOtherLives({ peerId, hello }: Inbound): void {
+    for (const other of [...this.#all]) {
+      if (other.peerId !== peerId || other.hello === null) continue
+      const isSame =
+        other.hello.boot === hello?.boot && other.hello.startedAtMs === hello.startedAtMs
+      if (!isSame) this.#end(other, Status.ABORTED, 'a later process of this member has connected')
+    }
+  }
+
   #refuseUnlessProven(inbound: Inbound, hello: Hello | null): NodeId | null {
-    const verdict = this.#parts.judge(inbound.leafDer, hello)
+    const verdict = this.#parts.greet(inbound.leafDer, hello)
     if (verdict.ok) return verdict.id
     this.#refuse(inbound, verdict)
     return null
@@ -236,14 +256,18 @@ export class MeshServer {
       inbound,
       verdict.status,
       `${this.#parts.selfId} refuses this peer: ${verdict.because}`,
+      refusalMetadata({
+        reason: verdict.reason,
+        configurationIndex: this.#parts.configurationIndex(),
+      }),
     )
   }
 
-  #end(inbound: Inbound, code: Status, details: string): void {
+  #end(inbound: Inbound, code: Status, details: string, metadata?: Metadata): void {
     if (inbound.isOver) return
     this.#forget(inbound)
     // This is how grpc-js is told to close a stream with a status.
-    inbound.call.emit('error', { code, details })
+    inbound.call.emit('error', { code, details, ...(metadata === undefined ? {} : { metadata }) })
   }
 
   #forget(inbound: Inbound): void {

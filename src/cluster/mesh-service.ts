@@ -96,6 +96,11 @@ export class MeshServerCredentials extends ServerCredentials {
     )
   }
 
+  /** For connections from now on. */
+  setIdentity(identity: MeshIdentity): void {
+    this.updateSecureContextOptions({ ...contextOptions(identity), minVersion: 'TLSv1.3' })
+  }
+
   override _equals(other: ServerCredentials): boolean {
     return this === other
   }

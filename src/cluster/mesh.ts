@@ -16,23 +16,28 @@ import type {
 } from '../../proto/gen/mesh_pb.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
-import type { Message, NodeId, Term, Transport } from '../raft/types.ts'
+import type { Index, Message, NodeId, Term, Transport } from '../raft/types.ts'
 import type { PeerCaller } from '../ports/peer-channel.ts'
-import { judgeCaller, judgePeer } from './handshake.ts'
-import type { Roster, Verdict } from './handshake.ts'
+import { SeedFinder } from './addresses-seeds.ts'
+import type { AddressBook } from './addresses.ts'
+import { judgeCaller, judgeHistory, judgePeer } from './handshake.ts'
+import type { PeerClaim, Roster, Verdict } from './handshake.ts'
 import { LogThrottle } from './log.ts'
 import type { Log } from './log.ts'
 import {
   encodeForward,
   encodeSnapshotAck,
   encodeSnapshotChunk,
+  integer,
   MessageEncoder,
 } from './message-codec.ts'
 import type { RaftContent } from './message-codec.ts'
+import type { Refusal } from './mesh-refusal.ts'
 import { MeshServer } from './mesh-server.ts'
 import { FRAME_BYTES_MAX, meshSecureContext } from './mesh-service.ts'
 import type { MeshIdentity } from './mesh-service.ts'
 import { PeerLink } from './peer-link.ts'
+import { Witness } from './witness.ts'
 
 export interface MeshOptions {
   readonly selfId: NodeId
@@ -42,11 +47,17 @@ export interface MeshOptions {
   /** host:port to listen on for peers. */
   readonly bind: string
   readonly identity: MeshIdentity
-  /** What this member says of itself first on every stream. */
-  readonly hello: Hello
+  /** What this member says of itself first on every stream, as it stands when it is asked for. */
+  readonly hello: () => Hello
+  /** False for moments in which `hello` would say less than what has been promised. */
+  readonly canDial?: () => boolean
   readonly members: readonly Member[]
-  /** host:port by id, asked before the member record: an operator's word beats a stale record. */
-  readonly addressHints?: ReadonlyMap<NodeId, string>
+  /** As of which `members` are known to be committed; told to those who are refused. */
+  readonly configurationIndex?: Index
+  readonly book: AddressBook
+  /** See {@link SeedFinder}. */
+  readonly seeds?: readonly string[]
+  readonly resolvers?: readonly string[]
   /** Bytes of Raft frames that may wait for one peer. Beyond it they are dropped: the core sends again. */
   readonly raftQueueBytesMax?: number
   readonly forwardQueueBytesMax?: number
@@ -73,6 +84,10 @@ export interface MeshEvents {
   ) => void
   /** The dialled streams to a peer stand, or have ended: what was forwarded before may be lost. */
   readonly onLink: (to: NodeId, isReady: boolean) => void
+  /** A member, proven by its pinned key, does not let this one in. */
+  readonly onRefusedByPeer: (by: NodeId, refusal: Refusal) => void
+  /** The address book has learned something from a peer itself. */
+  readonly onAddresses: () => void
   /** `connected` of some peer may have changed. */
   readonly onPeers: () => void
 }
@@ -99,6 +114,7 @@ interface PeerRecord {
 }
 
 const WATCH_MS = 250
+const TOLD_MAX = 1000
 /** Elections and heartbeats must get through when entries fill the queue. */
 const URGENT_BYTES = 1024 * 1024
 
@@ -117,8 +133,13 @@ export class Mesh implements Transport {
   readonly #raftQueueBytesMax: number
   readonly #forwardQueueBytesMax: number
   readonly #silenceMsMax: number
-  readonly #secureContext: SecureContext
+  readonly #witness = new Witness()
+  readonly #seeds: SeedFinder
+  #secureContext: SecureContext
   #roster: Roster
+  #configurationIndex: Index
+  /** Whom an operator was told of once and for all. */
+  readonly #told = new Set<string>()
   #watch: NodeJS.Timeout | null = null
   #watchedMs = 0
   #droppedFrames = 0
@@ -132,9 +153,14 @@ export class Mesh implements Transport {
     this.#silenceMsMax = options.silenceMsMax ?? 3000
     this.#secureContext = meshSecureContext(options.identity)
     this.#roster = rosterOf(options, options.members)
+    this.#configurationIndex = options.configurationIndex ?? 0
+    options.book.setMembers(this.#roster.members)
+    this.#seeds = this.#makeSeeds()
     this.#server = new MeshServer(options.identity, {
       selfId: options.selfId,
-      hello: () => options.hello,
+      hello: options.hello,
+      configurationIndex: () => this.#configurationIndex,
+      greet: (leafDer, hello) => this.#greet({ leafDer, hello, expectedId: null }),
       judge: (leafDer, hello) => judgePeer({ leafDer, hello, expectedId: null }, this.#roster),
       onRefused: (verdict, remote) => this.#reportRefusal(verdict, remote),
       onCaller: (from) => {
@@ -142,8 +168,14 @@ export class Mesh implements Transport {
         this.#review()
       },
       onHeard: (from) => this.#heard(from),
-      onRaft: events.onRaft,
-      onForward: (from, frame) => events.onForward(from, frame, false),
+      onRaft: (from, content) => {
+        if (content.kind === 'message') this.#noteTerm(from, content.message)
+        events.onRaft(from, content)
+      },
+      onForward: (from, frame) => {
+        if (frame.case === 'presence') this.#witness.noteApplied(from, integer(frame.value.applied))
+        events.onForward(from, frame, false)
+      },
       onCall: (leafDer, request, answer) => this.#onCall(leafDer, request, answer),
       onGone: () => this.#review(),
     })
@@ -157,12 +189,14 @@ export class Mesh implements Transport {
     this.#updateLinks()
     this.#watchedMs = this.#parts.clock.monotonicMs()
     this.#watch = setInterval(() => this.#onWatch(), WATCH_MS)
+    this.#seeds.start()
     return port
   }
 
   stop(): void {
     if (this.#watch !== null) clearInterval(this.#watch)
     this.#watch = null
+    this.#seeds.stop()
     for (const { link } of this.#peers.values()) link.stop()
     this.#peers.clear()
     this.#server.close()
@@ -173,12 +207,26 @@ export class Mesh implements Transport {
     return this.#droppedFrames
   }
 
-  /** Who may be on the mesh from now on: streams of anyone else end at once. */
-  setMembers(members: readonly Member[]): void {
+  /** Who may be on the mesh from now on: streams of anyone else end at once. Also when only their addresses changed. */
+  setMembers(members: readonly Member[], configurationIndex: Index = 0): void {
     this.#roster = rosterOf(this.#options, members)
+    this.#configurationIndex = configurationIndex
+    this.#options.book.setMembers(this.#roster.members)
+    this.#witness.retain((id) => this.#roster.members.has(id))
     this.#server.judgeAgain()
     if (this.#watch !== null) this.#updateLinks()
     this.#review()
+  }
+
+  /** For connections from now on; standing ones stay. */
+  setIdentity(identity: MeshIdentity): void {
+    this.#secureContext = meshSecureContext(identity)
+    this.#server.setIdentity(identity)
+  }
+
+  /** A caller's acknowledgement, in the term and up to the index that it names. */
+  noteMatch(from: NodeId, term: Term, index: Index): void {
+    this.#witness.noteMatch(from, term, index)
   }
 
   /** Sorted by id; without this member itself. */
@@ -271,35 +319,39 @@ export class Mesh implements Transport {
     const { members, selfId } = this.#roster
     for (const [id, { link }] of [...this.#peers]) {
       if (members.has(id)) continue
-      link.stop()
+      link.drain()
       this.#peers.delete(id)
       this.#events.onLink(id, false)
     }
-    for (const [id, member] of members) {
+    for (const id of members.keys()) {
       if (id === selfId) continue
-      const address = this.#options.addressHints?.get(id) ?? member.address
       const peer = this.#peers.get(id)
-      if (peer === undefined) this.#addPeer(id, address)
+      if (peer === undefined) this.#addPeer(id)
       else {
-        peer.link.setAddress(address)
+        peer.link.setAddresses(this.#options.book.addressesOf(id))
         peer.link.judgeAgain()
       }
     }
   }
 
-  #addPeer(id: NodeId, address: string): void {
-    const { selfId, hello } = this.#options
-    const link = new PeerLink(id, address, {
+  #addPeer(id: NodeId): void {
+    const { selfId, hello, book } = this.#options
+    const link = new PeerLink(id, book.addressesOf(id), {
       selfId,
-      hello: () => hello,
+      hello,
+      canDial: this.#options.canDial ?? (() => true),
       secureContext: () => this.#secureContext,
       judge: (leafDer, said) => judgePeer({ leafDer, hello: said, expectedId: id }, this.#roster),
+      greet: (leafDer, said) => this.#greet({ leafDer, hello: said, expectedId: id }),
+      onRefusedByPeer: (refusal) => this.#events.onRefusedByPeer(id, refusal),
       random: this.#parts.random,
       onReady: (said, leafPem) => {
         const peer = this.#peers.get(id)
         if (peer === undefined) return
         peer.hello = said
         peer.leafPem = leafPem
+        book.noteReached(id)
+        link.setAddresses(book.addressesOf(id))
         this.#heard(id)
         this.#review()
         this.#events.onLink(id, true)
@@ -310,12 +362,67 @@ export class Mesh implements Transport {
       },
       onForward: (frame) => this.#events.onForward(id, frame, true),
       onHeard: () => this.#heard(id),
-      onRefused: (verdict) => this.#reportRefusal(verdict, `${id} at ${address}`),
+      onRefused: (verdict) => this.#reportRefusal(verdict, `${id} at ${link.address}`),
       onFailed: (because) => this.#reportFailure(id, link.address, because),
     })
     const none = { lastHeardMs: null, hello: null, leafPem: '', isConnected: false }
     this.#peers.set(id, { link, ...none })
     link.start()
+  }
+
+  /** A first Hello, of a caller (`expectedId` null) or of one that answers. */
+  #greet(claim: PeerClaim): Verdict {
+    const verdict = judgePeer(claim, this.#roster)
+    const { hello, expectedId } = claim
+    if (!verdict.ok || hello === null || hello === undefined) return verdict
+    const fault = judgeHistory(verdict.id, hello, expectedId === null, this.#witness)
+    if (fault !== null) return fault
+    this.#compareOptions(verdict.id, hello)
+    if (hello.claim?.nodeId === verdict.id && this.#options.book.take(hello.claim)) {
+      this.#peers.get(verdict.id)?.link.setAddresses(this.#options.book.addressesOf(verdict.id))
+      this.#events.onAddresses()
+    }
+    return verdict
+  }
+
+  /** Accepted all the same: an option is changed on one controller after the other. */
+  #compareOptions(id: NodeId, { sharedOptionsSha256: theirs }: Hello): void {
+    const { sharedOptionsSha256: ours } = this.#options.hello()
+    if (ours.length === 0 || theirs.length === 0 || Buffer.compare(ours, theirs) === 0) return
+    const key = `options ${id} ${Buffer.from(theirs.subarray(0, 32)).toString('hex')}`
+    if (this.#told.has(key) || this.#told.size >= TOLD_MAX) return
+    this.#told.add(key)
+    this.#parts.log.warn(
+      { peer: id },
+      `${id} runs with other values of options that must be equal on every controller; compare the two configurations and correct one`,
+    )
+  }
+
+  /** All but a pre-vote wait until their term is durable (raft/effects.ts), so each bears witness to it. */
+  #noteTerm(from: NodeId, message: Message): void {
+    const isPreVote =
+      (message.type === 'voteRequest' || message.type === 'voteResponse') && message.pre
+    if (!isPreVote) this.#witness.noteTerm(from, message.term)
+  }
+
+  #makeSeeds(): SeedFinder {
+    const { seeds, resolvers, trustDomain, book, selfId } = this.#options
+    return new SeedFinder(
+      { seeds: seeds ?? [], resolvers: resolvers ?? [], trustDomain },
+      {
+        secureContext: () => this.#secureContext,
+        isSearching: () => [...this.#peers.values()].some(({ link }) => !link.isReady),
+        isTaken: (address) =>
+          [...this.#peers.values()].some(({ link }) => link.isReady && link.address === address),
+        onFound: (id, address) => {
+          const link = this.#peers.get(id)?.link
+          if (id === selfId || link === undefined || link.isReady) return
+          book.noteSeen(id, address)
+          link.setAddresses(book.addressesOf(id))
+          link.redialNow()
+        },
+      },
+    )
   }
 
   #heard(from: NodeId): void {

@@ -1,5 +1,5 @@
 import { Client, credentials } from '@grpc/grpc-js'
-import type { ClientDuplexStream } from '@grpc/grpc-js'
+import type { ClientDuplexStream, ServiceError } from '@grpc/grpc-js'
 import type { SecureContext } from 'node:tls'
 
 import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
@@ -7,16 +7,24 @@ import type { Random } from '../lib/random.ts'
 import type { NodeId } from '../raft/types.ts'
 import type { Verdict } from './handshake.ts'
 import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from './message-codec.ts'
+import { refusalIn } from './mesh-refusal.ts'
+import type { Refusal } from './mesh-refusal.ts'
 import { clientOptions, meshService } from './mesh-service.ts'
 import { OutboundStream } from './outbound-stream.ts'
 
 const HELLO_TIMEOUT_MS = 5000
+/** With another address to try, one that is silent is not waited for as long. */
+const HELLO_TIMEOUT_MS_OF_MANY = 2500
+/** What was handed over before a farewell gets this long to leave. */
+const DRAIN_MS = 1000
 const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 1000
 
 export interface PeerLinkParts {
   readonly selfId: NodeId
   readonly hello: () => Hello
+  /** Whether `hello` says all that has been promised; tried again soon if not. */
+  readonly canDial: () => boolean
   readonly secureContext: () => SecureContext
   /** `hello` undefined: the certificate alone. */
   readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
@@ -28,6 +36,10 @@ export interface PeerLinkParts {
   readonly onForward: (frame: ForwardFrame['frame']) => void
   readonly onHeard: () => void
   readonly onRefused: (verdict: Verdict & { ok: false }) => void
+  /** As `judge`, and whether the peer may be talked to after all that it said before. */
+  readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
+  /** The callee, whose key is the one pinned, does not let this member in. */
+  readonly onRefusedByPeer: (refusal: Refusal) => void
   /** The attempt failed for another reason than a refusal of ours. */
   readonly onFailed: (because: string) => void
 }
@@ -42,6 +54,8 @@ interface Attempt {
   readonly raftOut: OutboundStream
   readonly forwardOut: OutboundStream
   readonly helloTimer: NodeJS.Timeout
+  /** The callee has proven to be who was expected; what it will say of itself is still to come. */
+  readonly proof: { isGiven: boolean }
   raftHello: Hello | null
   isForwardProven: boolean
   isReady: boolean
@@ -54,20 +68,23 @@ interface Attempt {
 export class PeerLink {
   readonly peerId: NodeId
   readonly #parts: PeerLinkParts
-  #address: string
+  #addresses: readonly string[]
+  /** Which of the addresses is dialled, counted on with each attempt that fails. */
+  #turn = 0
   #attempt: Attempt | null = null
   #redialTimer: NodeJS.Timeout | null = null
   #failures = 0
   #isStopped = true
 
-  constructor(peerId: NodeId, address: string, parts: PeerLinkParts) {
+  /** @param addresses host:port each, best first; they are tried in turn. */
+  constructor(peerId: NodeId, addresses: readonly string[], parts: PeerLinkParts) {
     this.peerId = peerId
-    this.#address = address
+    this.#addresses = addresses
     this.#parts = parts
   }
 
   get address(): string {
-    return this.#address
+    return this.#addresses[this.#turn % this.#addresses.length] ?? ''
   }
 
   get isReady(): boolean {
@@ -91,10 +108,38 @@ export class PeerLink {
   }
 
   /** An address is a hint: the standing connection, proven by key, is kept. */
-  setAddress(address: string): void {
-    if (address === this.#address) return
-    this.#address = address
-    if (!this.isReady) this.redialNow()
+  setAddresses(addresses: readonly string[]): void {
+    if (addresses.join(' ') === this.#addresses.join(' ')) return
+    const before = this.address
+    this.#addresses = addresses
+    if (this.#attempt?.proof.isGiven === true) {
+      // It is where it is; the list is for the time after.
+      this.#turn = Math.max(0, addresses.indexOf(before))
+      return
+    }
+    this.#turn = 0
+    if (this.#isStopped || (this.#attempt !== null && this.address === before)) return
+    // What waits for an answer from where the peer no longer is could wait long.
+    this.#end(this.#attempt)
+    if (this.#redialTimer !== null) clearTimeout(this.#redialTimer)
+    this.#redialTimer = null
+    this.#failures = 0
+    this.#dial()
+  }
+
+  /** Stops once all that was handed over has left, or soon: a peer that is let go still hears why. */
+  drain(): void {
+    const attempt = this.#attempt
+    if (attempt?.isReady !== true) {
+      this.stop()
+      return
+    }
+    this.#isStopped = true
+    this.#attempt = null
+    attempt.isReady = false
+    attempt.raft.end()
+    attempt.forward.end()
+    setTimeout(() => this.#end(attempt), DRAIN_MS).unref()
   }
 
   /** The peer has just been heard from by another way: no need to sit out the backoff. */
@@ -109,7 +154,9 @@ export class PeerLink {
   /** The roster has changed: a standing connection that it no longer bears out ends, and another attempt follows. */
   judgeAgain(): void {
     const attempt = this.#attempt
-    if (attempt?.isReady === true) this.#isProven(attempt, attempt.raft, attempt.raftHello)
+    if (attempt?.isReady !== true) return
+    const verdict = this.#parts.judge(leafOf(attempt.raft), attempt.raftHello)
+    if (!verdict.ok) this.#onUnproven(attempt, verdict)
   }
 
   /** @returns false when nothing was sent: not connected, or the queue is full. */
@@ -125,11 +172,20 @@ export class PeerLink {
   }
 
   #dial(): void {
+    const proof = { isGiven: false }
+    if (this.address === '' || !this.#parts.canDial()) {
+      this.#redialLater()
+      return
+    }
     const client = new Client(
-      this.#address,
+      this.address,
       credentials.createFromSecureContext(this.#parts.secureContext(), {
         // Names and addresses prove nothing here; the SPIFFE id and the pinned key do.
-        checkServerIdentity: (_host, certificate) => this.#checkCallee(certificate.raw),
+        checkServerIdentity: (_host, { raw }) => {
+          const fault = this.#checkCallee(raw)
+          proof.isGiven = fault === undefined
+          return fault
+        },
       }),
       clientOptions,
     )
@@ -143,7 +199,11 @@ export class PeerLink {
       forward,
       raftOut: new OutboundStream(raft),
       forwardOut: new OutboundStream(forward),
-      helloTimer: setTimeout(() => this.#fail(attempt, 'it did not say Hello'), HELLO_TIMEOUT_MS),
+      helloTimer: setTimeout(
+        () => this.#fail(attempt, 'it did not say Hello'),
+        this.#addresses.length > 1 ? HELLO_TIMEOUT_MS_OF_MANY : HELLO_TIMEOUT_MS,
+      ),
+      proof,
       raftHello: null,
       isForwardProven: false,
       isReady: false,
@@ -172,7 +232,11 @@ export class PeerLink {
         this.#fail(attempt, `it sent a malformed frame (${String(error).slice(0, 120)})`)
       }
     })
-    stream.on('error', (error) => this.#fail(attempt, error.message.slice(0, 300)))
+    stream.on('error', (error: ServiceError) => {
+      const refusal = this.#attempt === attempt ? refusalIn(error.metadata) : null
+      this.#fail(attempt, error.message.slice(0, 300))
+      if (refusal !== null) this.#parts.onRefusedByPeer(refusal)
+    })
     stream.on('end', () => this.#fail(attempt, 'it ended the stream'))
   }
 
@@ -205,12 +269,15 @@ export class PeerLink {
   }
 
   #isProven(attempt: Attempt, stream: FrameStream, hello: Hello | null): boolean {
-    const leafDer = stream.getAuthContext()?.sslPeerCertificate?.raw ?? null
-    const verdict = this.#parts.judge(leafDer, hello)
+    const verdict = this.#parts.greet(leafOf(stream), hello)
     if (verdict.ok) return true
+    this.#onUnproven(attempt, verdict)
+    return false
+  }
+
+  #onUnproven(attempt: Attempt, verdict: Verdict & { ok: false }): void {
     this.#parts.onRefused(verdict)
     this.#fail(attempt, null)
-    return false
   }
 
   #settle(attempt: Attempt): void {
@@ -218,8 +285,7 @@ export class PeerLink {
     clearTimeout(attempt.helloTimer)
     attempt.isReady = true
     this.#failures = 0
-    const leafDer = attempt.raft.getAuthContext()?.sslPeerCertificate?.raw ?? null
-    const verdict = this.#parts.judge(leafDer, undefined)
+    const verdict = this.#parts.judge(leafOf(attempt.raft), undefined)
     this.#parts.onReady(attempt.raftHello, verdict.ok ? verdict.leafPem : '')
   }
 
@@ -231,6 +297,12 @@ export class PeerLink {
     if (because !== null) this.#parts.onFailed(because)
     if (wasReady) this.#parts.onLost()
     if (this.#isStopped || this.#redialTimer !== null) return
+    // Where it was reached it is looked for first.
+    if (!wasReady) this.#turn += 1
+    this.#redialLater()
+  }
+
+  #redialLater(): void {
     const ceiling = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** this.#failures)
     this.#failures = Math.min(this.#failures + 1, 10)
     this.#redialTimer = setTimeout(
@@ -251,4 +323,8 @@ export class PeerLink {
     attempt.forward.cancel()
     attempt.client.close()
   }
+}
+
+function leafOf(stream: FrameStream): Uint8Array | null {
+  return stream.getAuthContext()?.sslPeerCertificate?.raw ?? null
 }

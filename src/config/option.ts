@@ -152,6 +152,20 @@ export function optionalHostPort(): ValueType<string | null> {
   }
 }
 
+/** None or more of them, each once. As text: separated by commas. */
+export function hostPorts(itemsMax: number): ValueType<readonly string[]> {
+  return {
+    expected: `a list of up to ${itemsMax} host:port, each once`,
+    read(raw) {
+      if (!Array.isArray(raw) || raw.length > itemsMax) return undefined
+      const texts = raw.filter((one): one is string => typeof one === 'string')
+      const isEach = texts.length === raw.length && new Set(texts).size === texts.length
+      return isEach && texts.every((one) => parseHostPort(one) !== null) ? texts : undefined
+    },
+    fromText: (value) => (value === '' ? [] : value.split(',').map((one) => one.trim())),
+  }
+}
+
 const PATH_LENGTH_MAX = 4096
 
 /** Relative to the folder of the configuration file; from the environment, to the working folder. */

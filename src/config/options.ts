@@ -4,6 +4,7 @@ import {
   choices,
   controllerId,
   hostPort,
+  hostPorts,
   integer,
   list,
   option,
@@ -90,6 +91,16 @@ export const controllerOptions = {
       default: required,
       scope: node,
       why: 'Under which address its peers reach it.',
+    }),
+    seeds: option(hostPorts(32), {
+      default: [],
+      scope: node,
+      why: 'Where to look for peers that are not where they were; a name may stand for many addresses, and whoever answers is known by its certificate.',
+    }),
+    resolvers: option(hostPorts(8), {
+      default: [],
+      scope: node,
+      why: "DNS servers that the names in seeds are asked of, as address:port; the host's own when empty.",
     }),
   }),
   routers: section('Reserved for routers.', {

@@ -35,6 +35,7 @@ export function commitTo(state: State, index: Index): void {
 function finishChange(state: State): void {
   const { index, record, configuration } = state.memberships.current
   if (index > state.commit) return
+  bidFarewell(state, index)
   if (isJoint(configuration)) {
     appendAsLeader(state, 'configuration', encodeConfiguration(leaveJoint(record)))
     return
@@ -55,4 +56,21 @@ function retire(state: State): void {
   const successor = furthestVoter(state)
   if (successor !== null) state.send(successor, { type: 'timeoutNow' }, 0)
   becomeFollower(state, state.term, null)
+}
+
+/**
+ * Those who are left out are sent the entry that says so, once and without being waited for: it is how they learn of it
+ * from their own log. Only now that it is committed: one who had it on disk before that would have the longer log, and
+ * could keep those who still need its vote from ever electing anyone.
+ */
+function bidFarewell(state: State, configurationIndex: Index): void {
+  const { log, options, departing, commit } = state
+  state.departing = []
+  for (const { id, matchIndex } of departing) {
+    const term = log.termAt(matchIndex)
+    if (term === null) continue
+    const entries = log.slice(matchIndex + 1, configurationIndex, options.appendBytesMax)
+    const previous = { term, index: matchIndex }
+    state.send(id, { type: 'appendRequest', previous, commit, entries }, 0)
+  }
 }

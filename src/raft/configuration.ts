@@ -94,8 +94,22 @@ export function leaveJoint(joint: ConfigurationRecord): ConfigurationRecord {
 
 /** Another disk under an old name: what the old one acknowledged is not on it. */
 export function hasOtherStore(before: Member, after: Member): boolean {
-  if (before.storeId.length !== after.storeId.length) return true
-  return before.storeId.some((byte, at) => byte !== after.storeId[at])
+  return !isSameBytes(before.storeId, after.storeId)
+}
+
+function isSameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, at) => byte === b[at])
+}
+
+/** Whether the record names this disk, not only this name. `storeId` null: the name alone is asked for. */
+export function listsStore(
+  record: ConfigurationRecord,
+  id: NodeId,
+  storeId: Uint8Array | null,
+): boolean {
+  const member = record.members.find((known) => known.id === id)
+  if (member === undefined) return false
+  return storeId === null || isSameBytes(member.storeId, storeId)
 }
 
 /**
@@ -111,6 +125,12 @@ export class MembershipHistory {
 
   get current(): Membership {
     return present(this.#items.at(-1), 'there is always a configuration')
+  }
+
+  /** The newest that is committed, given how far that is known, and all that were appended after it. */
+  notOvertaken(commit: Index): readonly Membership[] {
+    const newer = this.#items.findIndex(({ index }) => index > commit)
+    return newer < 0 ? this.#items.slice(-1) : this.#items.slice(Math.max(0, newer - 1))
   }
 
   /** @returns whether the configuration in force changed. */

@@ -39,11 +39,14 @@ import {
 } from './replication.ts'
 import { becomeFollower } from './role.ts'
 import { State } from './state.ts'
+import type { OnDisk } from './state.ts'
 import { startTransfer } from './transfer.ts'
 import type { Entry, Index, Message, NodeId, Position, RestoredLog, Term } from './types.ts'
 
 export interface CoreStart {
   readonly id: NodeId
+  /** Of the disk that `log` is on: the vote is bound to it. Absent: disks are not told apart. */
+  readonly storeId?: Uint8Array
   readonly options: CoreOptions
   /** Draws election timeouts; seed it differently on every node. */
   readonly random: Random
@@ -74,6 +77,9 @@ export interface FullStatus extends CoreStatus {
   readonly base: Position
   readonly last: Position
   readonly durableIndex: Index
+  readonly onDisk: OnDisk
+  /** False while a new term is on its way to the disk: what `onDisk` says may then fall short of what was promised. */
+  readonly isTermDurable: boolean
   readonly uncommittedBytes: number
   readonly transferTarget: NodeId | null
   /** Since the current leader was last heard, in ticks; 0 on the leader, null without one. */
@@ -114,6 +120,7 @@ export class Core {
     if (isLogBehind) log = new RaftLog(applied, [])
     const state = new State({
       id: start.id,
+      storeId: start.storeId ?? null,
       options: start.options,
       random: start.random,
       term: found.hardState.term,
@@ -213,6 +220,8 @@ export class Core {
       base: state.log.base,
       last: state.log.last,
       durableIndex: state.durability.durableIndex,
+      onDisk: state.onDisk,
+      isTermDurable: isTermDurable(state),
       uncommittedBytes: state.uncommittedBytes,
       transferTarget: state.transfer?.target ?? null,
       leaderSilenceTicks: state.leader === null ? null : silenceTicks,
@@ -253,9 +262,19 @@ function tick(state: State, nowMs: number): void {
 }
 
 function onPersisted(state: State, token: number): void {
-  state.durability.persisted(token)
+  const { durability } = state
+  durability.persisted(token)
+  if (isTermDurable(state)) {
+    const index = durability.durableIndex
+    const last = { term: state.log.termAt(index) ?? 0, index }
+    state.onDisk = { term: state.term, last }
+  }
   onOwnVoteDurable(state)
   if (state.role === 'leader') onOwnEntriesDurable(state)
+}
+
+function isTermDurable({ durability }: State): boolean {
+  return !durability.isHardStateDirty && durability.hardStateToken <= durability.durableToken
 }
 
 function onApplied(state: State, index: Index, timeMs: number): void {

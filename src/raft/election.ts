@@ -15,7 +15,7 @@ export function tickElection(state: State): void {
   // A campaign whose own vote is still on its way to the disk has not even asked the others yet.
   if (state.ownVoteToken !== null) return
   if (state.electionElapsedTicks < state.electionDeadlineTicks && !isSoleVoter(state)) return
-  if (state.isVoter) campaign(state)
+  if (state.isEligible) campaign(state)
   else state.resetElectionTimer()
 }
 
@@ -63,14 +63,14 @@ function requestVotes(state: State, pre: boolean): void {
 
 /** The leader orders this node to campaign at once, without asking first. */
 export function onTimeoutNow(state: State): void {
-  if (state.role === 'follower' && state.isVoter) campaignForReal(state, true)
+  if (state.role === 'follower' && state.isEligible) campaignForReal(state, true)
 }
 
 export function onVoteRequest(state: State, message: VoteRequest): void {
-  const isUpToDate = isAtLeast(message.last, state.log.last)
+  const isGrantable = state.holdsVote && isAtLeast(message.last, state.log.last)
   const isProtected = hasLiveLeader(state) && !message.transfer
   if (message.pre) {
-    const granted = message.term > state.term && isUpToDate && !isProtected
+    const granted = message.term > state.term && isGrantable && !isProtected
     // A grant speaks of the term asked about, so that the asker counts it; a refusal tells our own.
     const term = granted ? message.term : state.term
     const body = { type: 'voteResponse', pre: true, granted } as const
@@ -78,7 +78,7 @@ export function onVoteRequest(state: State, message: VoteRequest): void {
     return
   }
   const isFree = state.votedFor === null || state.votedFor === message.from
-  const granted = message.term === state.term && state.leader === null && isFree && isUpToDate
+  const granted = message.term === state.term && state.leader === null && isFree && isGrantable
   if (granted) {
     if (state.role !== 'follower') becomeFollower(state, state.term, null)
     state.setTermAndVote(state.term, message.from)

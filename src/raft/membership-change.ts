@@ -39,16 +39,21 @@ function refusalOf(state: State, target: ConfigurationRecord): RefusalCode | nul
   return isReadyToVote(state, target) ? null : 'NOT_CAUGHT_UP'
 }
 
-/** A voter that has to be sent the log first would stop the cluster meanwhile (dissertation 4.2.1). */
+/**
+ * A voter that has to be sent the log first would stop the cluster meanwhile (dissertation 4.2.1). And one that does not
+ * hold the committed configuration that names its disk abstains: from one voter to two, a leader that died with the joint
+ * entry on its own disk alone would wait for the vote of the new one, and that one for the leader to send it the
+ * configuration. What was acknowledged up to a committed index stays, so a promoted learner holds its vote from then on.
+ */
 function isReadyToVote(state: State, target: ConfigurationRecord): boolean {
-  const { record, configuration } = state.memberships.current
+  const { record, configuration, index } = state.memberships.current
   for (const member of target.members) {
     if (!member.voter) continue
     const before = record.members.find((known) => known.id === member.id)
     if (before === undefined || hasOtherStore(before, member)) return false
     if (configuration.voters.includes(member.id)) continue
     const progress = state.progress.get(member.id)
-    if (progress?.state !== 'replicate') return false
+    if (progress?.state !== 'replicate' || progress.matchIndex < index) return false
     if (progress.matchIndex + state.options.promotionLagEntriesMax < state.log.lastIndex) {
       return false
     }

@@ -10,11 +10,13 @@ import type { State } from './state.ts'
 export function syncPeers(state: State, before: ConfigurationRecord | null = null): void {
   const ids = memberIds(state.configuration)
   const { members } = state.memberships.current.record
-  for (const id of state.progress.keys()) {
+  for (const [id, progress] of state.progress) {
     const old = before?.members.find((member) => member.id === id)
     const now = members.find((member) => member.id === id)
     const isReplaced = old !== undefined && now !== undefined && hasOtherStore(old, now)
-    if (isReplaced || !ids.includes(id)) state.progress.delete(id)
+    const isGone = !ids.includes(id)
+    if (isGone) state.departing.push(progress)
+    if (isReplaced || isGone) state.progress.delete(id)
   }
   for (const id of ids) {
     if (id === state.id || state.progress.has(id)) continue

@@ -17,6 +17,7 @@ function enterRole(state: State, role: Role, leader: NodeId | null): void {
   state.transfer = null
   state.isHeartbeatDue = false
   state.progress.clear()
+  state.departing = []
   state.logTime.clear()
   state.uncommittedBytes = 0
   state.reads.refuseAll()

@@ -1,6 +1,6 @@
 import { assert } from '../lib/assert.ts'
 import type { Random } from '../lib/random.ts'
-import { isVoter, MembershipHistory } from './configuration.ts'
+import { isVoter, listsStore, MembershipHistory } from './configuration.ts'
 import type { Membership } from './configuration.ts'
 import { Durability } from './durability.ts'
 import type { DiskOperation, OutgoingMessage, ProposalResult } from './effects.ts'
@@ -10,7 +10,16 @@ import { LogTime } from './log-time.ts'
 import type { CoreOptions } from './options.ts'
 import type { Progress } from './progress.ts'
 import { ReadQueue } from './read-index.ts'
-import type { Configuration, Index, Message, MessageBody, NodeId, Role, Term } from './types.ts'
+import type {
+  Configuration,
+  Index,
+  Message,
+  MessageBody,
+  NodeId,
+  Position,
+  Role,
+  Term,
+} from './types.ts'
 
 /** A transfer is bound to the leadership it began in: any change of role ends it. */
 export interface Transfer {
@@ -19,8 +28,18 @@ export interface Transfer {
   isTimeoutNowSent: boolean
 }
 
+/**
+ * A term that is durable, and a position up to which the log was durable then. It says no more than what is on disk and,
+ * while the term in memory is durable, no less than any acknowledgement that has left: those wait for the same reports.
+ */
+export interface OnDisk {
+  readonly term: Term
+  readonly last: Position
+}
+
 export interface StateStart {
   readonly id: NodeId
+  readonly storeId: Uint8Array | null
   readonly options: CoreOptions
   readonly random: Random
   readonly term: Term
@@ -35,6 +54,8 @@ export interface StateStart {
 /** Everything one node knows (Raft paper, figure 2), shared by the subjects of this folder. Only they may change it. */
 export class State {
   readonly id: NodeId
+  /** Of the disk below; null where disks are not told apart. */
+  readonly storeId: Uint8Array | null
   readonly options: CoreOptions
   readonly random: Random
   readonly log: RaftLog
@@ -47,6 +68,8 @@ export class State {
   leader: NodeId | null = null
   #term: Term
   #votedFor: NodeId | null
+  /** What this node would find if it started again now, as far as it knows. */
+  onDisk: OnDisk
   /** Never falls. */
   commit: Index
   /** Highest index known to equal this term's leader's log: commit follows the leader only up to here. */
@@ -75,6 +98,8 @@ export class State {
 
   /** Leader only; the leader itself is not in it. */
   progress = new Map<NodeId, Progress>()
+  /** Leader only: peers that the configuration in force leaves out, until it is committed. */
+  departing: Progress[] = []
   uncommittedBytes = 0
   /** Proposals that arrived before a quorum's clocks were known. */
   held: Proposal[] = []
@@ -89,6 +114,7 @@ export class State {
 
   constructor(start: StateStart) {
     this.id = start.id
+    this.storeId = start.storeId
     this.options = start.options
     this.random = start.random
     this.log = start.log
@@ -98,6 +124,7 @@ export class State {
     this.reads = new ReadQueue(start.options.readsMax)
     this.#term = start.term
     this.#votedFor = start.votedFor
+    this.onDisk = { term: start.term, last: start.log.last }
     this.commit = start.commit
     this.matched = start.commit
     this.emitted = start.applied
@@ -117,8 +144,28 @@ export class State {
     return this.memberships.current.configuration
   }
 
-  get isVoter(): boolean {
-    return isVoter(this.configuration, this.id)
+  /**
+   * Whether this disk may give votes. One that was wiped, rolled back or has just joined does not know what was promised
+   * under its name, so it abstains until its own log has a configuration that names this very disk: by then the leader has
+   * re-admitted it, and what its predecessor promised is no longer counted on.
+   *
+   * An uncommitted configuration does not take the vote away: see {@link isEligible}.
+   */
+  get holdsVote(): boolean {
+    const { id, storeId } = this
+    if (storeId === null) return true
+    const standing = this.memberships.notOvertaken(this.commit)
+    return standing.some(({ record }) => listsStore(record, id, storeId))
+  }
+
+  /**
+   * Whether this node campaigns. One that is left out by a configuration it does not know to be committed still does
+   * (dissertation 4.2.2): of two voters the leader removes itself and dies with the final entry on its own disk alone. The
+   * other, whose log is shorter, can then win nothing without it, and it can win for both.
+   */
+  get isEligible(): boolean {
+    const standing = this.memberships.notOvertaken(this.commit)
+    return this.holdsVote && standing.some((one) => isVoter(one.configuration, this.id))
   }
 
   /** Paper 5.4.2: what an earlier term left behind is only known committed once an entry of this term is. */

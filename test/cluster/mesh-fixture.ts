@@ -6,7 +6,9 @@ import { CallResponseSchema, HelloSchema } from '../../proto/gen/mesh_pb.ts'
 import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
+import { AddressBook } from '../../src/cluster/addresses.ts'
 import type { Log } from '../../src/cluster/log.ts'
+import type { Refusal } from '../../src/cluster/mesh-refusal.ts'
 import { Mesh } from '../../src/cluster/mesh.ts'
 import type { MeshEvents } from '../../src/cluster/mesh.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
@@ -117,16 +119,32 @@ export interface TestMesh {
   readonly raft: { from: NodeId; content: RaftContent }[]
   readonly forward: { from: NodeId; frame: ForwardFrame['frame']; isAnswer: boolean }[]
   readonly links: { to: NodeId; isReady: boolean }[]
+  readonly refusals: { by: NodeId; refusal: Refusal }[]
+  readonly book: AddressBook
+}
+
+export interface MeshChanges {
+  readonly hello?: Partial<Hello>
+  readonly clusterId?: string
+  readonly bind?: string
+  readonly advertise?: string
+  readonly seeds?: readonly string[]
+  readonly resolvers?: readonly string[]
 }
 
 export async function startMesh(
   id: NodeId,
   identity: MeshIdentity,
   members: readonly Member[],
-  overrides: { readonly hello?: Partial<Hello>; readonly clusterId?: string } = {},
+  overrides: MeshChanges = {},
 ): Promise<TestMesh> {
   const log = new RecordedLog()
-  const seen: Pick<TestMesh, 'raft' | 'forward' | 'links'> = { raft: [], forward: [], links: [] }
+  const seen: Pick<TestMesh, 'raft' | 'forward' | 'links' | 'refusals'> = {
+    raft: [],
+    forward: [],
+    links: [],
+    refusals: [],
+  }
   const events: MeshEvents = {
     onRaft: (from, content) => seen.raft.push({ from, content }),
     onForward: (from, frame, isAnswer) => seen.forward.push({ from, frame, isAnswer }),
@@ -136,23 +154,41 @@ export async function startMesh(
     },
     onLink: (to, isReady) => seen.links.push({ to, isReady }),
     onPeers: () => undefined,
+    onRefusedByPeer: (by, refusal) => seen.refusals.push({ by, refusal }),
+    onAddresses: () => undefined,
   }
+  const clusterId = overrides.clusterId ?? CLUSTER_ID
+  const book = new AddressBook({
+    selfId: id,
+    clusterId,
+    advertise: overrides.advertise ?? '127.0.0.1:1',
+    identity,
+    nowMs: Date.now(),
+  })
+  const { seeds = [], resolvers = [] } = overrides
   const mesh = new Mesh(
     {
       selfId: id,
-      clusterId: overrides.clusterId ?? CLUSTER_ID,
+      clusterId,
       generation: 1,
       trustDomain: TRUST_DOMAIN,
-      bind: '127.0.0.1:0',
+      bind: overrides.bind ?? '127.0.0.1:0',
       identity,
-      hello: { ...helloOf(id), ...overrides.hello },
+      hello: () => ({
+        ...helloOf(id),
+        ...(overrides.advertise === undefined ? {} : { claim: book.own }),
+        ...overrides.hello,
+      }),
       members,
+      book,
+      seeds,
+      resolvers,
     },
     { clock: systemClock, random: seededRandom(1), log: log.log },
     events,
   )
   const port = await mesh.start()
-  return { id, mesh, port, log, ...seen }
+  return { id, mesh, port, log, book, ...seen }
 }
 
 /** Waits until the condition holds, looking every few ms. @throws with `what` when it does not in time. */

@@ -12,6 +12,11 @@ export interface Watched {
   readonly core: Core
 }
 
+/** What stands on a disk. */
+export interface Held {
+  holds(index: Index, term: Term): boolean
+}
+
 interface Seen {
   readonly term: Term
   readonly commit: Index
@@ -45,9 +50,9 @@ export class Invariants {
   readonly #appliedAs: string[] = []
   readonly #seen = new Map<Core, Seen>()
   readonly #platterTerms = new Map<Platter, Term>()
-  readonly #platters: () => ReadonlyMap<NodeId, Platter>
+  readonly #platters: () => ReadonlyMap<NodeId, Held>
 
-  constructor(platters: () => ReadonlyMap<NodeId, Platter>) {
+  constructor(platters: () => ReadonlyMap<NodeId, Held>) {
     this.#platters = platters
   }
 

@@ -3,8 +3,12 @@ import type { CoreStatus } from '../../src/raft/effects.ts'
 import type { NodeId } from '../../src/raft/types.ts'
 import { configurationOf } from './members.ts'
 import type { SimulatedCluster } from './simulated-cluster.ts'
+import type { SimulatedNode } from './simulated-node.ts'
 
-/** Whoever changes the membership: adds learners on empty disks, promotes, demotes, removes, replaces. */
+/**
+ * Whoever changes the membership: adds learners on empty disks, promotes, demotes, removes, replaces, and lets in again
+ * those whose disk was wiped or put back to an old copy.
+ */
 export class Operator {
   readonly #cluster: SimulatedCluster
   readonly #spares: NodeId[]
@@ -19,18 +23,42 @@ export class Operator {
     this.#spares = [...spares]
   }
 
-  /** A voter's machine burns with its disk; it comes back under its name, empty, and has to be let in again. */
+  /**
+   * A voter's disk is wiped, or put back to an old copy and so given a new store id; it comes back under its name and has
+   * to be let in again. Now and then it is up before that, and no mesh keeps the others from hearing it: that it abstains
+   * must do.
+   */
   #burn(): void {
     const { leader, chance, nodes } = this.#cluster
     if (this.#burnt !== null || leader === null) return
     const { configuration } = leader.core.status
     if (configuration.voters.length < 3 || configuration.outgoingVoters.length > 0) return
-    const id = configuration.voters[chance.integer(0, configuration.voters.length - 1)]
+    const id = this.#worstLoss(configuration.voters, leader)
     const node = id === undefined ? undefined : nodes.get(id)
     if (node === undefined || node === leader) return
+    // What the two of them had just counted is then known to nobody who may answer for it.
+    if (chance.next() < 0.5) this.#cluster.crash(leader)
     this.#burnt = { id: node.id, store: this.#nextStore }
     this.#nextStore += 1
     this.#cluster.removeNode(node)
+    const again = this.#cluster.addNode(node.id, this.#burnt.store, node.persisted.configuration)
+    const isRolledBack = chance.next() < 0.5
+    if (isRolledBack) again.copyFrom(node, chance.next())
+    if (chance.next() < 0.5) return
+    again.isHeardAsStranger = true
+    this.#cluster.startNode(again)
+  }
+
+  /** Mostly the voter that has acknowledged most. */
+  #worstLoss(voters: readonly NodeId[], leader: SimulatedNode): NodeId | undefined {
+    const { chance } = this.#cluster
+    if (chance.next() < 0.3) return voters[chance.integer(0, voters.length - 1)]
+    const peers = leader.core.fullStatus.peers.filter(({ id }) => voters.includes(id))
+    return peers.sort((a, b) => b.matchIndex - a.matchIndex)[0]?.id
+  }
+
+  isAwaitingAdmission(id: NodeId): boolean {
+    return this.#burnt?.id === id
   }
 
   /** Asks until the leader has the new disk in its books as a learner's, then starts on it. Goes on after the faults. */
@@ -41,8 +69,8 @@ export class Operator {
     const known = this.#committed?.members.find((one) => one.id === id)
     if (this.#committed !== null && (known === undefined || known.storeId[0] === store)) {
       this.#burnt = null
-      const node = this.#cluster.addNode(id, store, this.#committed)
-      this.#cluster.startNode(node)
+      const node = this.#cluster.nodes.get(id)
+      if (node?.store === store && !node.isRunning) this.#cluster.startNode(node)
       return
     }
     const { configuration, configurationRecord, isConfigurationCommitted } = leader.core.status
@@ -58,7 +86,7 @@ export class Operator {
   act(): void {
     const { leader, chance } = this.#cluster
     if (this.#burnt !== null) return
-    if (chance.next() < 0.2) {
+    if (chance.next() < 0.3) {
       this.#burn()
       return
     }
@@ -132,6 +160,7 @@ export class Operator {
   tidy(): void {
     if (this.#committed === null || this.#committed.outgoingVoters.length > 0) return
     for (const [id, node] of this.#cluster.nodes) {
+      if (this.#burnt?.id === id) continue
       const member = this.#committed.members.find((one) => one.id === id)
       if (member?.storeId[0] === node.store) continue
       if (!this.#admitted.has(`${id}/${node.store}`) || this.#cluster.chance.next() < 0.95) continue

@@ -28,6 +28,8 @@ interface Life {
 
 interface ScriptNode {
   readonly id: NodeId
+  /** Which disk it has; another after a wipe. */
+  readonly store: number
   readonly platter: Platter
   applied: Position
   isDiskHeld: boolean
@@ -53,16 +55,28 @@ export class ScriptCluster {
     for (const id of [...list.voters, ...(list.learners ?? [])]) this.add(id)
   }
 
-  add(id: NodeId): void {
+  /** An empty node under a name that may have had another disk before. */
+  wipe(id: NodeId, store: number): void {
+    this.crash(id)
+    this.#make(id, store)
+    this.restart(id)
+  }
+
+  #make(id: NodeId, store: number): void {
     const platter = new Platter()
     const node: ScriptNode = {
       id,
+      store,
       platter,
       applied: { term: 0, index: 0 },
       isDiskHeld: false,
       life: null,
     }
     this.#nodes.set(id, node)
+  }
+
+  add(id: NodeId): void {
+    this.#make(id, this.#list.stores?.get(id) ?? 1)
     if (this.#list.voters.includes(id) || this.#list.learners?.includes(id) === true) {
       this.setLog(id, { term: 1, terms: [] })
     }
@@ -105,6 +119,7 @@ export class ScriptCluster {
     const disk = new SimulatedDisk(node.platter, timing)
     const core = Core.restore({
       id,
+      storeId: Uint8Array.of(node.store),
       options: this.#options,
       random: longest,
       log: node.platter.restored(),

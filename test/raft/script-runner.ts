@@ -12,7 +12,8 @@ The language of the scripts, one command a line:
   campaign 1 | tick 1 [3] | settle [1,2]  time and messages by hand; settle also lets disks finish
   deliver 1>2 | lose                      what is on its way on one link arrives; all that is on its way is lost
   cut 1 from 2,3 | cut 1>2 | heal
-  propose 1 "x" "y" | read 1 | transfer 1 to 2 | change 1 voters=1,2 [learners=3]
+  wipe 3 store=2                          node 3 comes back with an empty disk of another store id
+  propose 1 "x" "y" | read 1 | transfer 1 to 2 | change 1 voters=1,2 [learners=3] [stores=3:2]
   disk 1 hold | disk 1 go | crash 1 | restart 1
   compact 1 through 5 | snapshot 1>3
   trace                                   from here on every delivered message is shown
@@ -33,7 +34,15 @@ function named(words: readonly string[]): ReadonlyMap<string, string> {
 
 function members(words: readonly string[]): MemberList {
   const values = named(words)
-  return { voters: ids(values.get('voters') ?? ''), learners: ids(values.get('learners') ?? '') }
+  const stores = ids(values.get('stores') ?? '').map((pair): [string, number] => {
+    const [id = '', store = ''] = pair.split(':')
+    return [id, Number(store)]
+  })
+  return {
+    voters: ids(values.get('voters') ?? ''),
+    learners: ids(values.get('learners') ?? ''),
+    stores: new Map(stores),
+  }
 }
 
 /** @returns what came of the commands: events in their order, then every node as it stands. */
@@ -80,6 +89,7 @@ export class ScriptRunner {
       disk: () => cluster.holdDisk(a, b === 'hold'),
       crash: () => cluster.crash(a),
       restart: () => cluster.restart(a),
+      wipe: () => cluster.wipe(a, Number(named(words).get('store'))),
       compact: () => this.#compact(a, Number(c)),
       snapshot: () => cluster.deliverSnapshot(...this.#link(a)),
       trace: () => (cluster.isTracing = true),

@@ -9,6 +9,7 @@ import type { DiskWrite, Entry, Index, Message, NodeId, Term } from '../../src/r
 import { drawFaults, drawOptions } from './faults.ts'
 import type { Faults } from './faults.ts'
 import { Invariants } from './invariants.ts'
+import type { Held } from './invariants.ts'
 import { configurationOf, formingEntries, text } from './members.ts'
 import { Operator } from './operator.ts'
 import type { Platter } from './simulated-disk.ts'
@@ -113,7 +114,9 @@ export class SimulatedCluster implements World {
     this.#isHealed = true
     this.#sides.clear()
     this.#deaf.clear()
-    for (const node of this.nodes.values()) if (!node.isRunning) this.startNode(node)
+    for (const node of this.nodes.values()) {
+      if (!node.isRunning && !this.#operator.isAwaitingAdmission(node.id)) this.startNode(node)
+    }
     this.trace.add(this.nowMs, 'heal')
   }
 
@@ -307,7 +310,7 @@ export class SimulatedCluster implements World {
     this.#graves.set(node.id, node.platter)
   }
 
-  #crash(node: SimulatedNode): void {
+  crash(node: SimulatedNode): void {
     this.trace.add(this.nowMs, node.id, 'crash')
     node.crash(this.chance.next() < 0.5 ? this.chance.next() : 0)
     // Nobody is there to be told how it ended.
@@ -337,7 +340,7 @@ export class SimulatedCluster implements World {
     if (this.#isHealed) return
     const { chance, faults } = this
     for (const node of this.nodes.values()) {
-      if (node.isRunning && chance.next() < faults.crashChance) this.#crash(node)
+      if (node.isRunning && chance.next() < faults.crashChance) this.crash(node)
     }
     if (chance.next() < faults.partitionChance) this.#partition()
     else if (this.#sides.size + this.#deaf.size > 0 && chance.next() < faults.rejoinChance) {
@@ -447,10 +450,15 @@ export class SimulatedCluster implements World {
     assert(entry.timeMs <= latest, `log time is ${entry.timeMs - latest} ms too far ahead`)
   }
 
-  /** The disk that a name stands for: a burnt one for what it had acknowledged, until another takes its place. */
-  #currentPlatters(): ReadonlyMap<NodeId, Platter> {
-    const platters = new Map(this.#graves)
-    for (const [id, node] of this.nodes) platters.set(id, node.platter)
+  /** The disks that a name stands for: a burnt one for what it had acknowledged, and the one in its place. */
+  #currentPlatters(): ReadonlyMap<NodeId, Held> {
+    const platters = new Map<NodeId, Held>(this.#graves)
+    for (const [id, { platter }] of this.nodes) {
+      const grave = this.#graves.get(id)
+      const holds = (index: Index, term: Term): boolean =>
+        platter.holds(index, term) || grave?.holds(index, term) === true
+      platters.set(id, { holds })
+    }
     return platters
   }
 }
@@ -459,5 +467,5 @@ export class SimulatedCluster implements World {
 function isKnownAs(viewer: SimulatedNode, other: SimulatedNode): boolean {
   const { members } = viewer.core.status.configurationRecord
   const member = members.find((one) => one.id === other.id)
-  return member === undefined || member.storeId[0] === other.store
+  return member === undefined || other.isHeardAsStranger || member.storeId[0] === other.store
 }

@@ -47,6 +47,8 @@ export class SimulatedNode implements Watched {
   readonly id: NodeId
   readonly store: number
   readonly platter = new Platter()
+  /** Heard by those who do not know its disk, as if no mesh stood between. */
+  isHeardAsStranger = false
   /** On disk, like the platter. */
   persisted: MachineState
   machine: MachineState
@@ -93,6 +95,20 @@ export class SimulatedNode implements Watched {
     return this.#life
   }
 
+  /** Its disk as an old copy of another's: some of the log, an earlier term, the vote forgotten. @param share 0..1 */
+  copyFrom(other: SimulatedNode, share: number): void {
+    const { base, entries } = other.platter
+    const least = Math.max(0, other.persisted.position.index - base.index)
+    const count = least + Math.floor((entries.length - least) * share)
+    this.platter.base = base
+    this.platter.entries = entries.slice(0, Math.max(0, count))
+    const term = this.platter.entries.at(-1)?.term ?? base.term
+    this.platter.hardState = { term, votedFor: null }
+    this.platter.commit = other.persisted.position.index
+    this.persisted = other.persisted
+    this.machine = other.persisted
+  }
+
   start(): Core {
     assert(!this.isRunning, `${this.id} is stopped`)
     this.#life += 1
@@ -102,6 +118,7 @@ export class SimulatedNode implements Watched {
     const log = this.platter.restored()
     const core = Core.restore({
       id: this.id,
+      storeId: Uint8Array.of(this.store),
       options: this.#options,
       random: seededRandom(Math.floor(this.#world.random() * 2 ** 32)),
       log,

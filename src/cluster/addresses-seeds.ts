@@ -1,0 +1,133 @@
+import { lookup, Resolver } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { connect } from 'node:tls'
+import type { SecureContext } from 'node:tls'
+
+import { formatHostPort, parseHostPort } from '../lib/names.ts'
+import { leafControllerId, parseCertificate } from '../pki/certificate.ts'
+import type { NodeId } from '../raft/types.ts'
+
+export interface SeedFinderOptions {
+  /** host:port; a name may stand for many addresses. */
+  readonly seeds: readonly string[]
+  /** host:port of the DNS servers to ask; the system's way when empty. */
+  readonly resolvers: readonly string[]
+  readonly trustDomain: string
+}
+
+export interface SeedFinderParts {
+  readonly secureContext: () => SecureContext
+  /** Whether there is anyone to look for. */
+  readonly isSearching: () => boolean
+  /** Whether nobody new need be expected at this address. */
+  readonly isTaken: (address: string) => boolean
+  /** A controller of this cluster's CA has proven its certificate there. */
+  readonly onFound: (id: NodeId, address: string) => void
+}
+
+const SEARCH_MS = 1000
+const TIMEOUT_MS = 1500
+const ADDRESSES_MAX = 64
+
+/**
+ * While members are out of reach, asks every address behind the seeds who is there: a TLS handshake, and nothing said. So a
+ * cluster whose addresses have all changed finds itself by one name, without a quorum.
+ */
+export class SeedFinder {
+  readonly #options: SeedFinderOptions
+  readonly #parts: SeedFinderParts
+  readonly #asking = new Set<string>()
+  #timer: NodeJS.Timeout | null = null
+  #isSearching = false
+
+  constructor(options: SeedFinderOptions, parts: SeedFinderParts) {
+    this.#options = options
+    this.#parts = parts
+  }
+
+  start(): void {
+    if (this.#options.seeds.length === 0 || this.#timer !== null) return
+    this.#timer = setInterval(() => void this.#search(), SEARCH_MS)
+    void this.#search()
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  async #search(): Promise<void> {
+    if (this.#isSearching || !this.#parts.isSearching()) return
+    this.#isSearching = true
+    const { seeds, resolvers } = this.#options
+    const found = await Promise.all(seeds.map(async (seed) => await resolveSeed(seed, resolvers)))
+    this.#isSearching = false
+    for (const address of [...new Set(found.flat())].slice(0, ADDRESSES_MAX))
+      void this.#ask(address)
+  }
+
+  async #ask(address: string): Promise<void> {
+    if (this.#timer === null || this.#asking.has(address) || this.#parts.isTaken(address)) return
+    this.#asking.add(address)
+    const id = await whoIsAt(address, this.#parts.secureContext(), this.#options.trustDomain)
+    this.#asking.delete(address)
+    if (id !== null && this.#timer !== null) this.#parts.onFound(id, address)
+  }
+}
+
+/** @returns host:port with an IP address each; none when the name is not known now. */
+async function resolveSeed(seed: string, resolvers: readonly string[]): Promise<string[]> {
+  const target = parseHostPort(seed)
+  if (target === null) return []
+  const { host, port } = target
+  const hosts = isIP(host) === 0 ? await addressesOf(host, resolvers) : [host]
+  return hosts.map((one) => formatHostPort({ host: one, port }))
+}
+
+async function addressesOf(host: string, resolvers: readonly string[]): Promise<string[]> {
+  if (resolvers.length === 0) {
+    const found = await lookup(host, { all: true }).catch(() => [])
+    return found.map(({ address }) => address)
+  }
+  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 })
+  resolver.setServers(resolvers)
+  const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
+  return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+}
+
+/** @returns null when nobody answers in time, or nobody that is a controller of this CA and trust domain. */
+async function whoIsAt(
+  address: string,
+  secureContext: SecureContext,
+  trustDomain: string,
+): Promise<NodeId | null> {
+  const target = parseHostPort(address)
+  if (target === null) return null
+  return await new Promise((resolve) => {
+    const socket = connect({
+      ...target,
+      secureContext,
+      ALPNProtocols: ['h2'],
+      servername: 'mesh.flotilla',
+      timeout: TIMEOUT_MS,
+      // The chain is verified against the cluster CA; the name that counts is in the certificate.
+      checkServerIdentity: () => undefined,
+    })
+    const timer = setTimeout(() => end(null), TIMEOUT_MS)
+    const end = (id: NodeId | null): void => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(id)
+    }
+    socket.on('error', () => end(null))
+    socket.on('close', () => end(null))
+    socket.on('secureConnect', () => {
+      try {
+        const { raw } = socket.getPeerCertificate()
+        end(leafControllerId(parseCertificate(raw), trustDomain))
+      } catch {
+        end(null)
+      }
+    })
+  })
+}

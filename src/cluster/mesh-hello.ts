@@ -1,0 +1,44 @@
+import { create } from '@bufbuild/protobuf'
+
+import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
+import type { AddressClaim, Hello } from '../../proto/gen/mesh_pb.ts'
+import type { FullStatus } from '../raft/core.ts'
+import type { Index } from '../raft/types.ts'
+import type { HostOptions } from './host.ts'
+
+const FEATURE_LEVEL = 1
+
+/** What this member says of itself first on every stream: for good, and as of now. */
+export function makeHello(
+  options: HostOptions,
+  now: {
+    readonly boot: number
+    readonly onDisk: FullStatus['onDisk']
+    readonly applied: Index
+    readonly configurationIndex: Index
+    readonly claim: AddressClaim
+  },
+): Hello {
+  const { last, term } = now.onDisk
+  // What is applied is durable in the log or, just after a snapshot, in the state alone.
+  const lastIndex = Math.max(last.index, now.applied)
+  const lastTerm = lastIndex === last.index ? last.term : 0
+  return create(HelloSchema, {
+    clusterId: options.clusterId,
+    generation: options.generation,
+    nodeId: options.selfId,
+    storeId: options.storeId,
+    boot: BigInt(now.boot),
+    version: options.version,
+    featureLevel: FEATURE_LEVEL,
+    startedAtMs: BigInt(options.startedAtMs),
+    apiAddresses: options.apiAddresses.map(({ api, url, version }) => ({ api, url, version })),
+    certificatePem: '',
+    advertise: options.advertise,
+    last: { term: BigInt(lastTerm), index: BigInt(lastIndex) },
+    currentTerm: BigInt(term),
+    configurationIndex: BigInt(now.configurationIndex),
+    claim: now.claim,
+    sharedOptionsSha256: options.sharedOptionsSha256 ?? new Uint8Array(0),
+  })
+}

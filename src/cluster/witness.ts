@@ -1,0 +1,148 @@
+import type { Hello } from '../../proto/gen/mesh_pb.ts'
+import type { Index, NodeId, Term } from '../raft/types.ts'
+import { integer } from './message-codec.ts'
+
+/** What a store has said of itself, as promises that outlive any crash. */
+interface Mark {
+  term: Term
+  /** Held in `term`, acknowledged to its leader or begun by it. */
+  index: Index
+  /** Committed and applied. */
+  applied: Index
+}
+
+/** One process on a store. */
+interface Life {
+  readonly boot: bigint
+  readonly startedAtMs: bigint
+}
+
+interface Remembered {
+  readonly store: string
+  life: Life
+  /** From this life, on the streams that the peer dialled. */
+  readonly heard: Mark
+  /** From this life, in answer to our dialling. */
+  readonly answered: Mark
+  /** From the lives before. */
+  readonly past: Mark
+}
+
+/**
+ * rolled-back: the store is older than it was; `superseded`: a later process has started on a copy of it.
+ */
+export type HistoryFault = 'rolled-back' | 'superseded'
+
+/**
+ * Remembers what peers have said is on their disks, so that a disk put back to an old copy (a restored backup, a virtual
+ * machine's snapshot) is recognised: it would forget votes and acknowledgements that others count on. A store is behind when
+ *
+ * - its term is lower than one that it has announced: a term is announced only once it is durable, and never falls;
+ * - it is still in that term and its log is shorter than what it held in it. An entry of the term itself, or one that was
+ *   acknowledged to its leader, equals the leader's log up to there, which that leader never shortens. The bare place of the
+ *   last entry would not do, not even compared by term first: a new leader's repair comes in pieces, and its first piece
+ *   replaces a long tail by entries of an earlier term than the tail's;
+ * - its log ends before what it has applied: that was committed and durable, and no leader replaces it;
+ * - it counts no more starts than before, though it started later: a start is counted durably before anything is said.
+ *
+ * What is compared must have been said before: each direction of streams is ordered, but between the two nothing is. So
+ * within one life a caller's Hello is held against what came on the streams that it dialled, and one that answers us only
+ * against earlier lives, which ended before it was made.
+ */
+export class Witness {
+  readonly #peers = new Map<NodeId, Remembered>()
+
+  /** @param isCaller whether the peer dialled the stream that begins with this Hello. @returns null: remembered. */
+  judge(id: NodeId, hello: Hello, isCaller: boolean): HistoryFault | null {
+    const store = Buffer.from(hello.storeId).toString('hex')
+    const life = { boot: hello.boot, startedAtMs: hello.startedAtMs }
+    const known = this.#peers.get(id)
+    if (known?.store !== store) {
+      const [heard, answered, past] = [noMark(), noMark(), noMark()]
+      const fresh = { store, life, heard, answered, past }
+      note(isCaller ? heard : answered, hello)
+      this.#peers.set(id, fresh)
+      return null
+    }
+    const fault = faultOf(known, life, hello, isCaller)
+    if (fault !== null) return fault
+    if (!isSameLife(known.life, life)) begin(known, life)
+    note(isCaller ? known.heard : known.answered, hello)
+    return null
+  }
+
+  /** A message that leaves only once its term is durable. */
+  noteTerm(id: NodeId, term: Term): void {
+    const mark = this.#peers.get(id)?.heard
+    if (mark === undefined || term <= mark.term) return
+    mark.term = term
+    mark.index = 0
+  }
+
+  /** An acknowledgement: its store holds the log of the leader of `term` through `index`. */
+  noteMatch(id: NodeId, term: Term, index: Index): void {
+    this.noteTerm(id, term)
+    const mark = this.#peers.get(id)?.heard
+    if (mark !== undefined && mark.term === term) mark.index = Math.max(mark.index, index)
+  }
+
+  noteApplied(id: NodeId, index: Index): void {
+    const mark = this.#peers.get(id)?.heard
+    if (mark !== undefined) mark.applied = Math.max(mark.applied, index)
+  }
+
+  /** Forgets everyone else. */
+  retain(isMember: (id: NodeId) => boolean): void {
+    for (const id of [...this.#peers.keys()]) if (!isMember(id)) this.#peers.delete(id)
+  }
+}
+
+function faultOf(
+  known: Remembered,
+  life: Life,
+  hello: Hello,
+  isCaller: boolean,
+): HistoryFault | null {
+  const isSame = isSameLife(known.life, life)
+  if (!isSame && life.boot <= known.life.boot) {
+    return life.startedAtMs > known.life.startedAtMs ? 'rolled-back' : 'superseded'
+  }
+  const marks = isSame
+    ? [known.past, ...(isCaller ? [known.heard] : [])]
+    : [known.past, known.heard, known.answered]
+  return marks.some((mark) => isBehind(hello, mark)) ? 'rolled-back' : null
+}
+
+function isBehind(hello: Hello, mark: Mark): boolean {
+  const term = integer(hello.currentTerm)
+  const index = integer(hello.last?.index ?? 0n)
+  return term < mark.term || (term === mark.term && index < mark.index) || index < mark.applied
+}
+
+function note(mark: Mark, hello: Hello): void {
+  const term = integer(hello.currentTerm)
+  if (term < mark.term) return
+  const isOfTerm = hello.last?.term === hello.currentTerm
+  const index = isOfTerm ? integer(hello.last?.index ?? 0n) : 0
+  mark.index = term > mark.term ? index : Math.max(mark.index, index)
+  mark.term = term
+}
+
+function begin(known: Remembered, life: Life): void {
+  known.life = life
+  for (const mark of [known.heard, known.answered]) {
+    if (mark.term > known.past.term) known.past.index = 0
+    if (mark.term >= known.past.term) known.past.index = Math.max(known.past.index, mark.index)
+    known.past.term = Math.max(known.past.term, mark.term)
+    known.past.applied = Math.max(known.past.applied, mark.applied)
+    Object.assign(mark, noMark())
+  }
+}
+
+function isSameLife(a: Life, b: Life): boolean {
+  return a.boot === b.boot && a.startedAtMs === b.startedAtMs
+}
+
+function noMark(): Mark {
+  return { term: 0, index: 0, applied: 0 }
+}

@@ -1,0 +1,30 @@
+import { createHash } from 'node:crypto'
+
+import { canonicalJson } from '../lib/canonical-json.ts'
+import type { Fields } from './option.ts'
+import { controllerOptions } from './options.ts'
+import type { ControllerConfig } from './options.ts'
+
+/** SHA-256 over the options of scope `cluster`, by name and value: peers compare it when they connect. */
+export function sharedOptionsSha256(config: ControllerConfig): Uint8Array {
+  const shared: Record<string, unknown> = {}
+  collect(controllerOptions, config, '', shared)
+  return Uint8Array.from(createHash('sha256').update(canonicalJson(shared)).digest())
+}
+
+/** Lists are of one controller's listeners: nothing in them is shared. */
+function collect(
+  fields: Fields,
+  values: object,
+  prefix: string,
+  into: Record<string, unknown>,
+): void {
+  for (const [key, node] of Object.entries(fields)) {
+    const value = (values as Record<string, unknown>)[key]
+    const name = `${prefix}${key}`
+    if (node.kind === 'option' && node.scope === 'cluster') into[name] = value
+    if (node.kind === 'section' && typeof value === 'object' && value !== null) {
+      collect(node.fields, value, `${name}.`, into)
+    }
+  }
+}
