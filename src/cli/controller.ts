@@ -299,6 +299,7 @@ export class Controller {
         install: () => Promise.reject(new Problem('CERTIFICATE_REFUSED')),
       },
       onRenewed: (identity) => {
+        present(this.#gateway, 'the gateway is up').setIdentity(identity)
         listeners.renew(identity)
       },
       memberKeySha256: (id) => this.#memberKeySha256(id),

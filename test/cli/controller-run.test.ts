@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync } from 'node:fs'
-import { closeSync, rmSync, statSync, writeSync } from 'node:fs'
+import { closeSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -123,6 +123,17 @@ test('A key that the cluster of the folder does not know ends the first run and 
       /^flotilla: .*is not the one that the cluster in .* knows ctrl1 by/,
     )
   }
+})
+
+test('SIGHUP reads the certificate files again; a broken one is told to the log and changes nothing', async () => {
+  const running = start()
+  await until(leads)
+  writeFileSync(join(controller.folder, 'cert.pem'), 'half a certifi')
+  running.child.kill('SIGHUP')
+  await until(() => expect(running.output).toContain('certificate files are not taken: '))
+  expect(await versionStatus()).toBe(200)
+  running.child.kill('SIGTERM')
+  expect(await running.ended, running.output).toBe(0)
 })
 
 test('A damaged log ends the start with one sentence, and nothing on disk is changed', async () => {
