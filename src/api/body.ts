@@ -18,7 +18,8 @@ export async function readBody(
       fault: { field: 'Content-Type', reason: 'must be application/json', value: contentType },
     })
   }
-  const text = decode(await readBytes(stream, limits.bodyBytesMax))
+  const bytesMax = Math.min(limits.bodyBytesMax, call.operation?.bodyBytesMax ?? Infinity)
+  const text = decode(await readBytes(stream, bytesMax))
   if (call.netRequestId !== null) call.bodyText = text
   return text.trim() === '' ? undefined : parseJson(text, limits.bodyDepthMax)
 }

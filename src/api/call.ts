@@ -7,6 +7,8 @@ export interface Caller {
   readonly session: EntityRecord
   readonly identity: EntityRecord
   readonly isAdmin: boolean
+  /** Version of the cluster key that its token is signed by; absent where the session was opened by this very call. */
+  readonly keyVersion?: number
 }
 
 export type Query = Readonly<Record<string, string | readonly string[] | undefined>>

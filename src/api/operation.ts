@@ -49,6 +49,8 @@ export interface Operation {
   readonly permission: Permission
   readonly query?: readonly QueryParameter[]
   readonly body?: { readonly schema: NamedSchema; readonly isRequired: boolean }
+  /** Where less than the listener's limit is enough; beyond: 413. */
+  readonly bodyBytesMax?: number
   readonly success: 200 | 201
   readonly response: ResponseShape
   /** Another status that comes with the shape of a success. */

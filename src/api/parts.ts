@@ -1,9 +1,10 @@
 import type { Clock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
-import type { ClusterKey } from '../pki/cluster-key.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
+import type { Admission } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
+import type { TokenKeys } from '../ports/token-keys.ts'
 import type { ApiLimits } from './limits.ts'
 
 /** Names of `apiVersions` in the version answer. */
@@ -55,7 +56,9 @@ export interface ApiParts {
   readonly cluster: ClusterView
   readonly state: StateView
   /** Asked at each use: a rotated key is in force at once. */
-  readonly clusterKey: () => ClusterKey
+  readonly keys: TokenKeys
+  /** Lets new controllers in. */
+  readonly admission: Admission
   readonly clock: Clock
   readonly scheduler: Scheduler
   readonly limits: ApiLimits

@@ -46,8 +46,8 @@ export class Pipeline {
         this.#answerPreflight(request, reply, call)
         return
       }
-      this.#checkSize(request)
       const { operation } = call
+      this.#checkSize(request, operation)
       if (operation === null) {
         done()
         return
@@ -127,9 +127,11 @@ export class Pipeline {
   }
 
   /** Before anything else: what declares too much is not read at all. */
-  #checkSize(request: FastifyRequest): void {
+  #checkSize(request: FastifyRequest, operation: Operation | null): void {
     const declared = request.headers['content-length']
-    if (declared !== undefined && Number(declared) > this.#parts.limits.bodyBytesMax) {
+    if (declared === undefined) return
+    const { bodyBytesMax } = this.#parts.limits
+    if (Number(declared) > Math.min(bodyBytesMax, operation?.bodyBytesMax ?? bodyBytesMax)) {
       throw new Problem('REQUEST_ENTITY_TOO_LARGE')
     }
   }

@@ -21,7 +21,7 @@ export interface ApiServices {
 export function createServices(parts: ApiParts): ApiServices {
   const { limits } = parts
   const sessions = new SessionKeeper(parts)
-  const tokens = new TokenSigner(parts.clusterKey)
+  const tokens = new TokenSigner(() => parts.keys.clusterKeys())
   return {
     sessions,
     tokens,

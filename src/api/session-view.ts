@@ -6,7 +6,10 @@ import type { ApiServices } from './services.ts'
 
 type ViewServices = Pick<ApiServices, 'sessions' | 'tokens'>
 
-/** A session as an administrator sees it: its token is shown to nobody but its owner. */
+/**
+ * A session as an administrator sees it: its token is shown to nobody but its owner, and to that one as it was sent. A
+ * token of the newest key is given for a log-in alone, else one of an old key would live on past its overlap.
+ */
 export function sessionView(
   { state }: Pick<ApiParts, 'state'>,
   { sessions, tokens }: ViewServices,
@@ -17,7 +20,8 @@ export function sessionView(
   return {
     ...detail,
     cachedLastActivityAt: timeText(sessions.lastUseMs(session)),
-    token: session.id === caller.session.id ? tokens.tokenOf(session.id) : session.id,
+    token:
+      session.id === caller.session.id ? tokens.tokenOf(session.id, caller.keyVersion) : session.id,
   }
 }
 

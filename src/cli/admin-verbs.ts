@@ -1,5 +1,6 @@
 import { Problem } from '../lib/problems.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
+import type { Admission } from '../ports/membership.ts'
 import type { AdminVerbs } from './admin-server.ts'
 import type { ClusterStatus, ListedMember, MemberStatus } from './cluster-status.ts'
 
@@ -11,10 +12,16 @@ export function adminVerbs(parts: {
   readonly cluster: ClusterView
   /** @throws {Problem} */
   readonly transferLeadership: (to: string | null) => Promise<void>
+  readonly admission: Pick<Admission, 'invite'>
 }): AdminVerbs {
   const { cluster } = parts
   return {
     status: () => Promise.resolve(clusterStatus(cluster)),
+    invite: (params) =>
+      parts.admission.invite({
+        isVoter: params['isVoter'] !== false,
+        lifetimeMs: Number(params['lifetimeMs']),
+      }),
     list: () => Promise.resolve(cluster.members().map(listedMember)),
     'transfer-leadership': async (params) => {
       const to = params['to'] ?? null

@@ -24,8 +24,6 @@ import {
   parseCertificates,
 } from '../pki/certificate.ts'
 import type { Certificate } from '../pki/certificate.ts'
-import { parseClusterKey } from '../pki/cluster-key.ts'
-import type { ClusterKey } from '../pki/cluster-key.ts'
 import { readSecretFile } from '../pki/key-file.ts'
 import { missingHosts } from '../pki/renewal.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
@@ -42,7 +40,6 @@ export interface Credentials {
   readonly privateKeyPem: string
   readonly caPem: string
   readonly chain: readonly [Certificate, ...Certificate[]]
-  readonly clusterKey: ClusterKey
 }
 
 export interface Preflight {
@@ -88,15 +85,6 @@ function readCredentials(
   const chain = readCertificates(cert, 'identity.cert', undefined, report)
   const anchors = readCertificates(ca, 'identity.ca', BUNDLE_CERTIFICATES_MAX, report)
   const privateKeyPem = readSecret(key, 'identity.key', report)
-  const clusterKeyText = readSecret(config.clusterKey, 'clusterKey', report)
-  const clusterKey =
-    clusterKeyText === null
-      ? null
-      : report.attempt(
-          `clusterKey: ${config.clusterKey}: `,
-          'copy the file from another controller of this cluster',
-          () => parseClusterKey(clusterKeyText),
-        )
   const before = report.faults.length
   if (chain !== null) checkLeaf(config, chain, nowMs, report)
   if (chain !== null && anchors !== null && before === report.faults.length) {
@@ -108,7 +96,7 @@ function readCredentials(
     report.attempt(`identity.key: ${key}: `, remedy, () => checkKeyMatches(chain[0], privateKeyPem))
   }
   if (report.faults.length > 0 || chain === null || anchors === null) return null
-  if (privateKeyPem === null || clusterKey === null) return null
+  if (privateKeyPem === null) return null
   const pemOf = (certificates: readonly Certificate[]): string =>
     certificates.map(({ pem }) => pem).join('')
   return {
@@ -116,7 +104,6 @@ function readCredentials(
     privateKeyPem,
     caPem: pemOf(anchors),
     chain,
-    clusterKey,
   }
 }
 

@@ -9,15 +9,19 @@ import type { Api } from '../api/server.ts'
 import type { CertificateAlarms, CertificateKeeper } from '../cluster/certificate-keeper.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
 import type { HostOptions } from '../cluster/host.ts'
+import { AdmissionDesk } from '../cluster/admission.ts'
+import { SecretKeeper } from '../cluster/secret-keeper.ts'
+import { installIssuing } from '../cluster/secret-rotation.ts'
 import { sharedOptionsSha256 } from '../config/fingerprint.ts'
 import type { ControllerConfig } from '../config/options.ts'
+import { featureLevel } from '../fsm/apply.ts'
 import { StateMachine } from '../fsm/machine.ts'
 import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
-import { Problem } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
+import { parseCertificates } from '../pki/certificate.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import type { DataIdentity } from '../store/identity.ts'
@@ -49,6 +53,12 @@ export interface ControllerParts {
   readonly onFatal: (error: Error) => void
 }
 
+interface ApiInputs {
+  readonly keeper: SecretKeeper
+  readonly admission: AdmissionDesk
+  readonly transferLeadership: (to: string | null) => Promise<void>
+}
+
 /** Gives back what was opened, last first; the steps of a failed start as well as those of a stop. */
 type Release = () => Promise<void>
 
@@ -58,10 +68,15 @@ export class Controller {
   readonly #parts: ControllerParts
   #gateway: Gateway | null = null
   #certificates: CertificateKeeper | null = null
+  /** In force; both change when certificates are renewed or read again. */
+  #caPem: string
+  #leafPem: string
   #hasFailed = false
 
   private constructor(parts: ControllerParts) {
     this.#parts = parts
+    this.#caPem = parts.credentials.caPem
+    this.#leafPem = parts.credentials.chain[0].pem
   }
 
   /** @throws StoreError, or what listening throws; everything is closed again then. */
@@ -176,6 +191,7 @@ export class Controller {
     // Once started, the failure is told by onFatal alone.
     fatal.promise.catch(() => undefined)
     const host = this.#hostOptions(identity, machine)
+    const leafPem = (): string => this.#leafPem
     const consensus = await this.#startHost(host, machine)
     this.#releases.push(() => consensus.close())
     if (consensus.cutBytes > 0) {
@@ -189,7 +205,9 @@ export class Controller {
           version: host.version,
           startedAtMs: host.startedAtMs,
           apiAddresses: host.apiAddresses,
-          certificatePem: this.#parts.credentials.chain[0].pem,
+          get certificatePem() {
+            return leafPem()
+          },
         },
         clusterId: identity.clusterId,
         generation: identity.generation,
@@ -272,7 +290,9 @@ export class Controller {
   async #serve(gateway: Gateway, machine: StateMachine): Promise<void> {
     const { config, credentials, log } = this.#parts
     const transferLeadership = (to: string | null): Promise<void> => gateway.transferLeadership(to)
-    const api = this.#createApi(gateway, machine, transferLeadership)
+    const keeper = await this.#keepSecrets(machine)
+    const admission = this.#admit(gateway, machine, keeper)
+    const api = this.#createApi(gateway, machine, { keeper, admission, transferLeadership })
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
     this.#releases.push(async () => {
@@ -280,7 +300,10 @@ export class Controller {
       await api.stop()
     })
     const admin = new AdminServer(
-      { ...adminVerbs({ cluster: gateway, transferLeadership }), ...this.#certify(listeners) },
+      {
+        ...adminVerbs({ cluster: gateway, transferLeadership, admission }),
+        ...this.#certify({ gateway, listeners, machine, secrets: keeper }),
+      },
       (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
     )
     await admin.listen(config.data)
@@ -288,24 +311,37 @@ export class Controller {
   }
 
   /** Looks after the certificates of mesh and listeners. @returns the verbs about them. */
-  #certify(listeners: Listeners): AdminVerbs {
+  #certify(parts: {
+    readonly gateway: Gateway
+    readonly listeners: Listeners
+    readonly machine: StateMachine
+    readonly secrets: SecretKeeper
+  }): AdminVerbs {
+    const { gateway, listeners, machine, secrets } = parts
     const { config, credentials, log } = this.#parts
+    const overlapMs = config.api.sessionTimeoutMs
+    const rotation = { proposer: gateway, state: machine, keeper: secrets, log, overlapMs }
     const { keeper, verbs } = keepCertificates({
       config,
       credentials,
       log,
       authority: {
-        issuing: () => null,
-        install: () => Promise.reject(new Problem('CERTIFICATE_REFUSED')),
+        issuing: () => secrets.issuing(),
+        install: (authority) => installIssuing(rotation, authority),
       },
       onRenewed: (identity) => {
-        present(this.#gateway, 'the gateway is up').setIdentity(identity)
+        this.#caPem = identity.caPem
+        this.#leafPem = parseCertificates(identity.certificatePem)[0].pem
+        gateway.setIdentity(identity)
         listeners.renew(identity)
       },
-      memberKeySha256: (id) => this.#memberKeySha256(id),
+      memberKeySha256: (id) =>
+        gateway.configuration().record.members.find((member) => member.id === id)
+          ?.publicKeySha256 ?? null,
       alarms: this.#certificateAlarms(),
     })
     this.#certificates = keeper
+    secrets.onChange(() => void keeper.look())
     keeper.start()
     this.#releases.push(() => keeper.stop())
     return verbs
@@ -325,22 +361,51 @@ export class Controller {
     }
   }
 
-  #memberKeySha256(id: string): Uint8Array | null {
-    const { members } = present(this.#gateway, 'the gateway is up').configuration().record
-    return members.find((member) => member.id === id)?.publicKeySha256 ?? null
+  /** The shared secrets, opened with the key of this controller; in force before the first request. */
+  async #keepSecrets(machine: StateMachine): Promise<SecretKeeper> {
+    const { config, credentials, log } = this.#parts
+    const keeper = new SecretKeeper({
+      state: machine,
+      selfId: config.id,
+      privateKeyPem: () => credentials.privateKeyPem,
+      log,
+    })
+    await keeper.refresh()
+    keeper.start()
+    this.#releases.push(() => {
+      keeper.stop()
+      return Promise.resolve()
+    })
+    return keeper
+  }
+
+  #admit(gateway: Gateway, machine: StateMachine, keeper: SecretKeeper): AdmissionDesk {
+    const { config, log } = this.#parts
+    return new AdmissionDesk({
+      cluster: gateway,
+      proposer: gateway,
+      state: machine,
+      keeper,
+      clock: systemClock,
+      log,
+      trustDomain: config.trustDomain,
+      caPem: () => this.#caPem,
+      featureLevel,
+    })
   }
 
   #createApi(
     gateway: Gateway,
     machine: StateMachine,
-    transferLeadership: (to: string | null) => Promise<void>,
+    { keeper, admission, transferLeadership }: ApiInputs,
   ): Api {
-    const { config, credentials, log } = this.#parts
+    const { config, log } = this.#parts
     return createApi({
       proposer: gateway,
       cluster: gateway,
       state: machine,
-      clusterKey: () => credentials.clusterKey,
+      keys: keeper,
+      admission,
       clock: systemClock,
       scheduler: systemScheduler,
       limits: apiLimitsOf(config),

@@ -4,9 +4,12 @@ import { join } from 'node:path'
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, CommandSchema, FormSchema } from '../../proto/gen/command_pb.ts'
+import type { SeedRecord } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import { hashPassword } from '../api/auth/password.ts'
+import { formingSecrets } from '../cluster/wrap-secrets.ts'
+import type { FormingAdmission } from '../cluster/wrap-secrets.ts'
 import { API_NAMES } from '../config/options.ts'
 import { formingRecords } from '../fsm/seed.ts'
 import { newOpaqueId, newShortId } from '../lib/random.ts'
@@ -22,7 +25,6 @@ import {
 } from '../pki/authority.ts'
 import type { CertifiedKey } from '../pki/authority.ts'
 import { parseCertificates } from '../pki/certificate.ts'
-import { formatClusterKey, newClusterKey } from '../pki/cluster-key.ts'
 import { writeSecretFile } from '../pki/key-file.ts'
 import type { Entry } from '../raft/types.ts'
 import { formDataFolder } from '../store/form-data-folder.ts'
@@ -62,12 +64,17 @@ export async function formCluster(plan: QuickstartPlan, nowMs: number): Promise<
   for (const controller of plan.controllers) {
     members.push(await makeMember(controller, authorities, trustDomain, nowMs))
   }
+  const secrets = await formingSecrets({
+    clusterId,
+    admissions: members.map(admissionOf),
+    issuing: authorities.issuing,
+    nowMs,
+  })
   const entries = firstEntries(
     members.map(({ member }) => member),
-    formingCommand(clusterId, await hashPassword(password)),
+    formingCommand(clusterId, await hashPassword(password), secrets),
     nowMs,
   )
-  const clusterKey = formatClusterKey(newClusterKey())
   for (const { plan: controller, leaf, member } of members) {
     const folder = join(building, controller.id)
     mkdirSync(folder, { mode: 0o700 })
@@ -75,7 +82,6 @@ export async function formCluster(plan: QuickstartPlan, nowMs: number): Promise<
     writeFileSync(join(folder, 'cert.pem'), leaf.certificatePem)
     writeFileSync(join(folder, 'ca.pem'), authorities.root.certificatePem)
     writeSecretFile(join(folder, 'controller.key'), leaf.privateKeyPem)
-    writeSecretFile(join(folder, 'cluster.key'), clusterKey)
     const { id: nodeId, storeId } = member
     formDataFolder(join(folder, 'data'), { nodeId, storeId, clusterId, generation: 1, entries })
   }
@@ -121,7 +127,6 @@ function writeAuthorities(building: string, { root, issuing }: Authorities): voi
   writeFileSync(join(building, 'ca.pem'), root.certificatePem)
   writeSecretFile(join(folder, 'root.key'), root.privateKeyPem)
   writeFileSync(join(folder, 'issuing.pem'), issuing.certificatePem)
-  writeSecretFile(join(folder, 'issuing.key'), issuing.privateKeyPem)
 }
 
 async function makeMember(
@@ -148,7 +153,19 @@ async function makeMember(
   return { plan, leaf, member }
 }
 
-function formingCommand(clusterId: string, passwordHash: string): Uint8Array {
+function admissionOf({ leaf, member }: FormedMember): FormingAdmission {
+  const { id: nodeId, storeId, address } = member
+  const { certificatePem } = leaf
+  const [{ native }] = parseCertificates(certificatePem)
+  const publicKeySpki = native.publicKey.export({ type: 'spki', format: 'der' })
+  return { nodeId, storeId, address, certificatePem, publicKeySpki }
+}
+
+function formingCommand(
+  clusterId: string,
+  passwordHash: string,
+  secrets: readonly SeedRecord[],
+): Uint8Array {
   const records = formingRecords({
     adminId: newShortId(),
     adminAuthenticatorId: newShortId(),
@@ -160,7 +177,10 @@ function formingCommand(clusterId: string, passwordHash: string): Uint8Array {
     create(CommandSchema, {
       kind: CommandKind.FORM,
       level: FEATURE_LEVEL,
-      payload: toBinary(FormSchema, create(FormSchema, { clusterId, records })),
+      payload: toBinary(
+        FormSchema,
+        create(FormSchema, { clusterId, records: [...records, ...secrets] }),
+      ),
     }),
   )
 }
@@ -187,7 +207,6 @@ identity:
   cert: cert.pem
   key: controller.key
   ca: ca.pem
-clusterKey: cluster.key
 cluster:
   bind: ${LOOPBACK}:${plan.meshPort}
   advertise: ${LOOPBACK}:${plan.meshPort}

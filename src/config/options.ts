@@ -76,11 +76,6 @@ export const controllerOptions = {
       },
     ),
   }),
-  clusterKey: option(path(), {
-    default: required,
-    scope: node,
-    why: 'File with the key that signs session tokens, mode 0600, the same on every controller.',
-  }),
   cluster: section('The mesh between controllers (gRPC, mutual TLS 1.3).', {
     bind: option(hostPort(), {
       default: required,

@@ -1,22 +1,28 @@
 import { assert } from '../lib/assert.ts'
+import { admission } from './admission.ts'
 import { apiSession } from './api-session.ts'
 import { authPolicy } from './auth-policy.ts'
 import { authenticator } from './authenticator.ts'
 import type { Entity } from './define.ts'
 import { identity } from './identity.ts'
 import { identityType } from './identity-type.ts'
+import { joinTicket } from './join-ticket.ts'
 import { service } from './service.ts'
 import { servicePolicy } from './service-policy.ts'
+import { sharedSecret } from './shared-secret.ts'
 
 /** Every kind of record, sorted by name. */
 export const entities: readonly Entity[] = [
+  admission,
   apiSession,
   authPolicy,
   authenticator,
   identity,
   identityType,
+  joinTicket,
   service,
   servicePolicy,
+  sharedSecret,
 ]
 
 export const entitiesByName: ReadonlyMap<string, Entity> = new Map(

@@ -6,10 +6,12 @@ import { problems } from '../lib/problems.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
+import { createTicket, deleteAdmission, redeemTicket } from './commands/cluster.ts'
 import type { CommandContext } from './commands/context.ts'
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from './commands/entity.ts'
 import { form } from './commands/form.ts'
 import { refused } from './commands/outcome.ts'
+import { rotateSecret, shareSecrets } from './commands/secret.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './commands/session.ts'
 import { requestKey } from './state.ts'
 import type { State } from './state.ts'
@@ -29,6 +31,11 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.SESSION_DELETE, deleteSession],
   [CommandKind.SESSION_TOUCH, touchSessions],
   [CommandKind.SESSION_EXPIRE, expireSessions],
+  [CommandKind.TICKET_CREATE, createTicket],
+  [CommandKind.TICKET_REDEEM, redeemTicket],
+  [CommandKind.ADMISSION_DELETE, deleteAdmission],
+  [CommandKind.SECRET_ROTATE, rotateSecret],
+  [CommandKind.SECRET_SHARE, shareSecrets],
 ])
 
 function hex(bytes: Uint8Array): string {

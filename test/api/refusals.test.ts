@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TokenSigner } from '../../src/api/auth/token.ts'
-import { newClusterKey } from '../../src/pki/cluster-key.ts'
+import { TestTokenKeys } from '../support/token-keys.ts'
 import { CallerOf, client, fabric, management } from './support/caller.ts'
 import { admin, startController, user } from './support/controller.ts'
 import type { TestController } from './support/controller.ts'
@@ -132,7 +132,8 @@ describe('a session', () => {
   })
 
   test('with a forged, foreign or unknown token is answered with 401 and a challenge that says so', async () => {
-    const foreign = new TokenSigner(() => newClusterKey()).tokenOf('someSession')
+    const foreignKeys = new TestTokenKeys()
+    const foreign = new TokenSigner(() => foreignKeys.clusterKeys()).tokenOf('someSession')
     const own = root.token ?? ''
     const changed = own.slice(0, -1) + (own.endsWith('A') ? 'B' : 'A')
     for (const token of [foreign, changed, 'x', 'eyJh.eyJz.', `${own}, ${own}`]) {

@@ -1,23 +1,33 @@
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { TokenSigner } from '../../src/api/auth/token.ts'
-import { newClusterKey, rotateClusterKey } from '../../src/pki/cluster-key.ts'
-import type { ClusterKey } from '../../src/pki/cluster-key.ts'
+import { present } from '../../src/lib/assert.ts'
+import { newClusterKey } from '../../src/pki/cluster-key.ts'
+import { TestTokenKeys } from '../support/token-keys.ts'
 
 const sessionId = 'Ab3-_kdjeiwo'
+const nowMs = 1_700_000_000_000
+
+function newSigner(): { readonly keys: TestTokenKeys; readonly signer: TokenSigner } {
+  const keys = new TestTokenKeys()
+  return { keys, signer: new TokenSigner(() => keys.clusterKeys()) }
+}
 
 test('a token holds key version, session id and an HMAC-SHA256 over the id', () => {
-  const key = newClusterKey()
-  const signer = new TokenSigner(() => key)
-  const mac = createHmac('sha256', Buffer.from(key[0].secret)).update(sessionId).digest('base64url')
+  const { keys, signer } = newSigner()
+  const { secret } = present(keys.clusterKeys()[0], 'a key')
+  const mac = createHmac('sha256', Buffer.from(secret)).update(sessionId).digest('base64url')
   expect(signer.tokenOf(sessionId)).toBe(`1.${sessionId}.${mac}`)
-  expect(signer.sessionIdOf(signer.tokenOf(sessionId))).toBe(sessionId)
+  expect(signer.judge(signer.tokenOf(sessionId), nowMs)).toEqual({
+    sessionId,
+    version: 1,
+    isOfOldKey: false,
+  })
 })
 
 test('a token of another cluster, a changed one and any other text are refused', () => {
-  const key = newClusterKey()
-  const signer = new TokenSigner(() => key)
-  const other = new TokenSigner(() => newClusterKey())
+  const { signer } = newSigner()
+  const { signer: other } = newSigner()
   const token = signer.tokenOf(sessionId)
   const [version = '', , mac = ''] = token.split('.')
   const flipped = (mac.startsWith('A') ? 'B' : 'A') + mac.slice(1)
@@ -25,7 +35,6 @@ test('a token of another cluster, a changed one and any other text are refused',
     other.tokenOf(sessionId),
     `${version}.${sessionId}.${flipped}`,
     `${version}.Bb3-_kdjeiwo.${mac}`,
-    `2.${sessionId}.${mac}`,
     `0.${sessionId}.${mac}`,
     `${version}.${sessionId}.`,
     `${version}.${sessionId}.${mac}=`,
@@ -35,18 +44,45 @@ test('a token of another cluster, a changed one and any other text are refused',
     '',
     'x'.repeat(100_000),
   ]
-  for (const text of forged) expect(signer.sessionIdOf(text), text.slice(0, 80)).toBeNull()
+  for (const text of forged) expect(signer.judge(text, nowMs), text.slice(0, 80)).toBe('invalid')
+  expect(signer.judge(`2.${sessionId}.${mac}`, nowMs)).toBe('unknown-version')
 })
 
-test('after a rotation new tokens are signed by the new version and old ones still stand', () => {
-  let key: ClusterKey = newClusterKey()
-  const signer = new TokenSigner(() => key)
+test('after a rotation new tokens are signed by the new version and old ones are told apart until their end', () => {
+  const { keys, signer } = newSigner()
   const before = signer.tokenOf(sessionId)
-  key = rotateClusterKey(key)
+  expect(signer.judge(before, nowMs)).toMatchObject({ isOfOldKey: false })
+  keys.rotate(nowMs + 1000)
   const after = signer.tokenOf(sessionId)
   expect(after.startsWith('2.')).toBe(true)
-  expect(signer.sessionIdOf(before)).toBe(sessionId)
-  expect(signer.sessionIdOf(after)).toBe(sessionId)
-  for (let rotation = 0; rotation < 8; rotation += 1) key = rotateClusterKey(key)
-  expect(signer.sessionIdOf(before)).toBeNull()
+  expect(signer.judge(after, nowMs + 5000)).toMatchObject({ isOfOldKey: false })
+  expect(signer.judge(before, nowMs + 999)).toEqual({ sessionId, version: 1, isOfOldKey: true })
+  // Found good a moment ago, and remembered: the end counts all the same.
+  expect(signer.judge(before, nowMs + 1000)).toBe('invalid')
+})
+
+test('a version that is gone stays gone, however well it was signed', () => {
+  const { keys, signer } = newSigner()
+  const before = signer.tokenOf(sessionId)
+  expect(signer.judge(before, nowMs)).not.toBe('invalid')
+  keys.rotate(null)
+  expect(signer.judge(before, nowMs)).toBe('invalid')
+})
+
+test('a version can not be borrowed: a token says which key it is judged by', () => {
+  const { keys, signer } = newSigner()
+  const [, , oldMac] = signer.tokenOf(sessionId).split('.')
+  keys.rotate(nowMs + 1000)
+  expect(signer.judge(`2.${sessionId}.${oldMac ?? ''}`, nowMs)).toBe('invalid')
+})
+
+test('without a key in force nothing is signed and nothing is judged', () => {
+  const { keys, signer } = newSigner()
+  const token = signer.tokenOf(sessionId)
+  keys.set([])
+  expect(signer.judge(token, nowMs)).toBe('no-key')
+  expect(signer.judge('x', nowMs)).toBe('invalid')
+  expect(() => signer.tokenOf(sessionId)).toThrow('does not have the key')
+  keys.set([{ version: 1, secret: newClusterKey(), overlapEndsAtMs: nowMs + 1000 }])
+  expect(() => signer.requireKey()).toThrow('does not have the key')
 })

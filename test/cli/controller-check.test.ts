@@ -4,7 +4,6 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
-  readFileSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
@@ -20,7 +19,7 @@ import { present } from '../../src/lib/assert.ts'
 import { issueControllerCertificate, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
 import type { CertifiedKey, LeafOptions } from '../../src/pki/authority.ts'
 import { lockDataFolder } from '../../src/store/folder-lock.ts'
-import { layOut, run } from './support.ts'
+import { issuingAuthorityOf, layOut, run } from './support.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -28,12 +27,14 @@ const DAY_MS = 24 * 60 * 60 * 1000
 let laidOut = ''
 let plan: QuickstartPlan
 let folder = ''
+let issuing: CertifiedKey | null = null
 /** A copy of ctrl1's folder that a test may spoil. */
 let ctrl1 = ''
 
 beforeAll(async () => {
   laidOut = mkdtempSync(join(tmpdir(), 'flotilla-check-'))
   plan = await layOut(laidOut, 2)
+  issuing = await issuingAuthorityOf(plan)
 })
 afterAll(() => {
   rmSync(laidOut, { recursive: true, force: true })
@@ -60,8 +61,7 @@ async function faultsOf(environment: Readonly<Record<string, string>> = {}): Pro
 }
 
 function issuer(): CertifiedKey {
-  const read = (name: string): string => readFileSync(join(plan.dir, 'pki', name), 'utf8')
-  return { certificatePem: read('issuing.pem'), privateKeyPem: read('issuing.key') }
+  return present(issuing, 'the issuing authority of the cluster laid out')
 }
 
 function install({ certificatePem, privateKeyPem }: CertifiedKey): void {
@@ -184,9 +184,6 @@ describe('Preflight', () => {
   test('names files that hold something else', async () => {
     writeFileSync(join(ctrl1, 'cert.pem'), 'hello')
     expect(await onlyFault()).toContain('there is no PEM certificate in it')
-    await installLeaf({})
-    writeFileSync(join(ctrl1, 'cluster.key'), 'hello')
-    expect(await onlyFault()).toContain('clusterKey: ')
   })
 
   test('names a data folder that is missing, a file, empty, or of another controller', async () => {
@@ -217,7 +214,7 @@ describe('Preflight', () => {
 
   test('names everything that is wrong at once', async () => {
     rmSync(join(ctrl1, 'data'), { recursive: true })
-    chmodSync(join(ctrl1, 'cluster.key'), 0o666)
+    chmodSync(join(ctrl1, 'controller.key'), 0o666)
     await installLeaf({ commonName: 'x', hosts: [] })
     expect(await faultsOf()).toHaveLength(3)
   })

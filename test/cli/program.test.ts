@@ -124,7 +124,14 @@ describe('The cluster verbs', () => {
         new Problem('TRANSFER_LEADERSHIP_ERROR', { detail: 'there is no such member' }),
       )
     }
-    const verbs = adminVerbs({ cluster: viewOf([member, silent]), transferLeadership })
+    const verbs = adminVerbs({
+      cluster: viewOf([member, silent]),
+      transferLeadership,
+      admission: {
+        invite: ({ isVoter, lifetimeMs }) =>
+          Promise.resolve({ ticket: 'a ticket', id: String(isVoter), expiresAtMs: lifetimeMs }),
+      },
+    })
     server = new AdminServer(verbs, () => undefined)
     await server.listen(join(plan.dir, 'ctrl1', 'data'))
   })

@@ -5,6 +5,8 @@ import { join, resolve } from 'node:path'
 import { formCluster } from '../../src/cli/quickstart-form.ts'
 import { planQuickstart } from '../../src/cli/quickstart-plan.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { formedSecret } from '../support/formed-secret.ts'
 import { freePortBlock } from '../support/ports.ts'
 
 export const flotilla = resolve(import.meta.dirname, '../../bin/flotilla')
@@ -37,4 +39,11 @@ export async function layOut(folder: string, nodes: number): Promise<QuickstartP
   mkdirSync(plan.dir)
   await formCluster(plan, Date.now())
   return plan
+}
+
+/** The authority that signs leaves in a cluster just laid out. */
+export async function issuingAuthorityOf(plan: QuickstartPlan): Promise<CertifiedKey> {
+  const folder = join(plan.dir, 'ctrl1')
+  const { secret, certificatePem } = await formedSecret(folder, 'ctrl1', 'issuingAuthority')
+  return { certificatePem, privateKeyPem: Buffer.from(secret).toString() }
 }

@@ -21,7 +21,6 @@ identity:
   cert: pki/cert.pem
   key: pki/key.pem
   ca: /srv/ca.pem
-clusterKey: pki/cluster.key
 cluster:
   bind: 127.0.0.1:1480
   advertise: 127.0.0.1:1480
@@ -77,7 +76,6 @@ identity:
   cert: pki/cert.pem
   kei: pki/key.pem
   ca: 5
-clusterKey: pki/cluster.key
 cluster:
   bind: 127.0.0.1
   advertise: 127.0.0.1:99999
@@ -90,17 +88,17 @@ threads: yes
 colour: blue
 `
     expect(faultsOf(text)).toEqual([
-      `${FILE}:18: colour: is no known key; known here are id, data, trustDomain, identity, clusterKey, cluster, routers, web, raft, log, api, limits, logLevel, threads`,
+      `${FILE}:17: colour: is no known key; known here are id, data, trustDomain, identity, cluster, routers, web, raft, log, api, limits, logLevel, threads`,
       `${FILE}:1: id: expected 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit, found "-bad-"`,
       `${FILE}:3: trustDomain: expected 1 to 255 lower-case letters, digits, '.', '_' or '-', found "Test.Example"`,
       `${FILE}:6: identity.kei: is no known key; did you mean identity.key?`,
       `${FILE}:4: identity.key: is missing; expected a path`,
       `${FILE}:7: identity.ca: expected a path, found 5`,
-      `${FILE}:10: cluster.bind: expected host:port with a port from 1 to 65535, an IPv6 address in brackets, found "127.0.0.1"`,
-      `${FILE}:11: cluster.advertise: expected host:port with a port from 1 to 65535, an IPv6 address in brackets, found "127.0.0.1:99999"`,
-      `${FILE}:15: web[0].apis: expected a list of one or more of edge-client, edge-management, fabric, health-checks, each once, found ["edge-client","edge-klient"]`,
-      `${FILE}:16: raft.tickMs: expected an integer from 5 to 1000, found "fast"`,
-      `${FILE}:17: threads: expected true or false, found "yes"`,
+      `${FILE}:9: cluster.bind: expected host:port with a port from 1 to 65535, an IPv6 address in brackets, found "127.0.0.1"`,
+      `${FILE}:10: cluster.advertise: expected host:port with a port from 1 to 65535, an IPv6 address in brackets, found "127.0.0.1:99999"`,
+      `${FILE}:14: web[0].apis: expected a list of one or more of edge-client, edge-management, fabric, health-checks, each once, found ["edge-client","edge-klient"]`,
+      `${FILE}:15: raft.tickMs: expected an integer from 5 to 1000, found "fast"`,
+      `${FILE}:16: threads: expected true or false, found "yes"`,
     ])
   })
 
@@ -128,7 +126,7 @@ colour: blue
 
   test('that is no YAML is refused with the line; so is a key given twice', () => {
     expect(faultsOf('id: ctrl1\ndata: [')[0]).toMatch(/config\.yml:2: /)
-    expect(faultsOf(`${GOOD}id: ctrl2\n`)).toEqual([`${FILE}:15: Map keys must be unique`])
+    expect(faultsOf(`${GOOD}id: ctrl2\n`)).toEqual([`${FILE}:14: Map keys must be unique`])
     expect(faultsOf('id: a\n---\nid: b\n').join()).toContain('multiple documents')
   })
 
@@ -154,29 +152,29 @@ describe('Rules between options', () => {
     ['routers: {bind: "0.0.0.0:1480"}', 'routers.bind: takes the same address as cluster.bind'],
   ])('refuse %s', (line, part) => {
     const [fault, ...others] = faultsOf(`${GOOD}${line}\n`)
-    expect(fault).toContain(`${FILE}:15: ${part}`)
+    expect(fault).toContain(`${FILE}:14: ${part}`)
     expect(others).toEqual([])
   })
 
   test('refuse two listeners on one port', () => {
     const twice = `${GOOD}  - bind: 127.0.0.1:1280\n    advertise: localhost:1280\n`
     expect(faultsOf(twice)).toEqual([
-      `${FILE}:15: web[1].bind: takes the same address as web[0].bind (127.0.0.1:1280)`,
+      `${FILE}:14: web[1].bind: takes the same address as web[0].bind (127.0.0.1:1280)`,
     ])
   })
 })
 
 describe('The environment', () => {
   test('wins over the file, and fills in what it lacks', () => {
-    const config = load(changed('clusterKey: pki/cluster.key', ''), {
+    const config = load(changed('trustDomain: test.example', ''), {
       FLOTILLA_ID: 'ctrl9',
-      FLOTILLA_CLUSTER_KEY: '/run/cluster.key',
+      FLOTILLA_TRUST_DOMAIN: 'other.example',
       FLOTILLA_RAFT_TICK_MS: '25',
       FLOTILLA_THREADS: 'false',
       FLOTILLA_WEB_0_APIS: 'fabric, edge-client',
     })
     expect(config.id).toBe('ctrl9')
-    expect(config.clusterKey).toBe('/run/cluster.key')
+    expect(config.trustDomain).toBe('other.example')
     expect(config.raft.tickMs).toBe(25)
     expect(config.threads).toBe(false)
     expect(config.web[0]?.apis).toEqual(['edge-client', 'fabric'])

@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 
 import { concatKdf, JWE_CHARACTERS_MAX } from '../../src/pki/jwe.ts'
@@ -19,8 +20,8 @@ interface Keys {
 
 function exported(pair: ReturnType<typeof generateKeyPairSync>): Keys {
   const { publicKey, privateKey } = pair as unknown as {
-    readonly publicKey: import('node:crypto').KeyObject
-    readonly privateKey: import('node:crypto').KeyObject
+    readonly publicKey: KeyObject
+    readonly privateKey: KeyObject
   }
   return {
     spki: Uint8Array.from(publicKey.export({ type: 'spki', format: 'der' })),

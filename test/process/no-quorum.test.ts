@@ -51,7 +51,7 @@ test('the survivor reads on, refuses writes with CLUSTER_NO_LEADER, and writes a
   })
   expect(forged.status, 'a forged token fails here and now').toBe(401)
   const stranger = await survivor.request('GET', '/edge/management/v1/services', {
-    headers: { 'net-session': wellFormed(cluster, 'unknownSession') },
+    headers: { 'net-session': await wellFormed(cluster, 'unknownSession') },
   })
   expect(stranger.status, 'a token that may be from elsewhere').toBe(503)
   expect(performance.now() - started).toBeLessThan(50_000)
@@ -69,8 +69,8 @@ test('the survivor reads on, refuses writes with CLUSTER_NO_LEADER, and writes a
 })
 
 /** What the cluster itself would issue for a session that no controller has. */
-function wellFormed(on: TestCluster, sessionId: string): string {
-  const { version, key } = on.clusterKey()
+async function wellFormed(on: TestCluster, sessionId: string): Promise<string> {
+  const { version, key } = await on.clusterKey(2)
   const mac = createHmac('sha256', key).update(sessionId).digest('base64url')
   return `${version}.${sessionId}.${mac}`
 }

@@ -4,19 +4,21 @@ import { reachLatest } from '../consistency.ts'
 import type { Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import type { SessionFinding, SessionKeeper } from './session-keeper.ts'
-import type { TokenSigner } from './token.ts'
+import type { GoodToken, TokenSigner } from './token.ts'
+
+type GateParts = Pick<ApiParts, 'state' | 'cluster' | 'limits' | 'clock' | 'keys'>
+
+/** Requests that wait to learn of a key version unknown here; more are turned away, as anybody can make one up. */
+const UNKNOWN_VERSIONS_WAITING_MAX = 64
 
 /** Decides who calls, and whether that one may. */
 export class Gate {
-  readonly #parts: Pick<ApiParts, 'state' | 'cluster' | 'limits'>
+  readonly #parts: GateParts
   readonly #sessions: SessionKeeper
   readonly #tokens: TokenSigner
+  #waiting = 0
 
-  constructor(
-    parts: Pick<ApiParts, 'state' | 'cluster' | 'limits'>,
-    sessions: SessionKeeper,
-    tokens: TokenSigner,
-  ) {
+  constructor(parts: GateParts, sessions: SessionKeeper, tokens: TokenSigner) {
     this.#parts = parts
     this.#sessions = sessions
     this.#tokens = tokens
@@ -24,33 +26,68 @@ export class Gate {
 
   /**
    * Sets the caller of a call, or throws. A promise only where the cluster must be asked: a token that was signed here but
-   * names a session this controller does not know may have been given by another one a moment ago.
+   * names a session this controller does not know may have been given by another one a moment ago, and so may one
+   * signed by a version of the key that is newer than those known here.
    * @throws {Problem} UNAUTHORIZED, with the challenge set on the call; CLUSTER_NO_LEADER when nobody can tell.
    */
   admit(call: Call, token: string | undefined, permission: Permission): Promise<void> | null {
     if (token === undefined) return refuse(call, 'missing')
-    const sessionId = this.#tokens.sessionIdOf(token)
-    if (sessionId === null) return refuse(call, 'invalid')
-    const found = this.#sessions.find(sessionId)
-    if (found === 'unknown' || found === 'expired')
-      return this.#confirm(call, sessionId, permission)
-    this.#accept(call, found, permission)
+    const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
+    if (finding === 'invalid') return refuse(call, 'invalid')
+    if (typeof finding === 'string') return this.#learnKey(call, token, permission)
+    const found = this.#sessions.find(finding.sessionId)
+    if (found === 'unknown' || found === 'expired') return this.#confirm(call, finding, permission)
+    this.#accept(call, found, finding, permission)
     return null
   }
 
-  async #confirm(call: Call, sessionId: string, permission: Permission): Promise<void> {
+  async #confirm(call: Call, token: GoodToken, permission: Permission): Promise<void> {
     const { state, cluster, limits } = this.#parts
     await reachLatest(cluster, state, limits.indexWaitMs)
-    this.#accept(call, this.#sessions.find(sessionId), permission)
+    this.#accept(call, this.#sessions.find(token.sessionId), token, permission)
   }
 
-  #accept(call: Call, found: SessionFinding, permission: Permission): void {
+  /** The newest keys, then the judgement for good. */
+  async #learnKey(call: Call, token: string, permission: Permission): Promise<void> {
+    if (this.#waiting >= UNKNOWN_VERSIONS_WAITING_MAX) {
+      throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
+    }
+    const { state, cluster, limits, keys, clock } = this.#parts
+    this.#waiting += 1
+    try {
+      await reachLatest(cluster, state, limits.indexWaitMs)
+      await keys.refresh()
+    } finally {
+      this.#waiting -= 1
+    }
+    const finding = this.#tokens.judge(token, clock.nowMs())
+    if (finding === 'no-key') this.#tokens.requireKey()
+    if (typeof finding === 'string') return refuse(call, 'invalid')
+    this.#accept(call, this.#sessions.find(finding.sessionId), finding, permission)
+  }
+
+  #accept(call: Call, found: SessionFinding, token: GoodToken, permission: Permission): void {
     if (found === 'unknown' || found === 'refused') return refuse(call, 'invalid')
     if (found === 'expired') return refuse(call, 'expired')
-    call.caller = found
+    if (token.isOfOldKey && !isSameAddress(call.address, found.session['ipAddress'])) {
+      return refuse(call, 'invalid')
+    }
+    call.caller = { ...found, keyVersion: token.version }
     this.#sessions.use(found.session.id)
     if (!mayCall(found, permission)) throw new Problem('UNAUTHORIZED')
   }
+}
+
+const MAPPED_IPV4 = '::ffff:'
+
+/** A listener on both families shows an IPv4 peer as a mapped IPv6 address. */
+function isSameAddress(address: string, recorded: unknown): boolean {
+  if (typeof recorded !== 'string' || recorded === '' || address === '') return false
+  return plainAddress(address) === plainAddress(recorded)
+}
+
+function plainAddress(address: string): string {
+  return address.startsWith(MAPPED_IPV4) ? address.slice(MAPPED_IPV4.length) : address
 }
 
 function refuse(call: Call, challenge: NonNullable<Call['challenge']>): never {

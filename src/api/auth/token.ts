@@ -1,75 +1,132 @@
 import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
-import { signingVersion } from '../../pki/cluster-key.ts'
-import type { ClusterKey } from '../../pki/cluster-key.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { TokenKey } from '../../ports/token-keys.ts'
 
 const TOKEN_CHARACTERS_MAX = 256
 const VERIFIED_TOKENS_MAX = 16_384
 const TOKEN = /^([1-9][0-9]{0,8})\.([0-9A-Za-z_-]{1,64})\.([0-9A-Za-z_-]{43})$/
+
+/** A token signed by a version of the cluster key that is honoured now. */
+export interface GoodToken {
+  readonly sessionId: string
+  readonly version: number
+  /**
+   * Signed by a version before the one in force: controllers that were removed know it too, so the token counts only
+   * from the address that its session was opened from.
+   */
+  readonly isOfOldKey: boolean
+}
+
+/**
+ * `unknown-version`: newer than any known here; another controller may have rotated the key a moment ago. `no-key`: none
+ * is in force here, so nobody can tell.
+ */
+export type TokenFinding = GoodToken | 'invalid' | 'unknown-version' | 'no-key'
+
+interface KnownKey {
+  readonly secret: KeyObject
+  /** Infinity for the version in force. */
+  readonly endsAtMs: number
+}
+
+interface Verified {
+  readonly sessionId: string
+  readonly version: number
+}
 
 /**
  * Session tokens `<keyVersion>.<sessionId>.<base64url HMAC-SHA256(clusterKey, sessionId)>`: derived, so they are stored
  * nowhere, and a forged one is refused without asking anybody. Three parts, but no JWT: the first is a number.
  */
 export class TokenSigner {
-  readonly #clusterKey: () => ClusterKey
-  #known: ClusterKey | null = null
-  #secrets = new Map<number, KeyObject>()
-  /** Tokens found good under the key in force, to their session ids: a MAC for each request is most of its own cost. */
-  readonly #verified = new Map<string, string>()
+  readonly #clusterKeys: () => readonly TokenKey[]
+  #known: readonly TokenKey[] = []
+  #keys = new Map<number, KnownKey>()
+  /** The one in force; null when there is none. */
+  #signing: number | null = null
+  /** Tokens found good under the keys known now: a MAC for each request is most of its own cost. */
+  readonly #verified = new Map<string, Verified>()
 
-  /** @param clusterKey asked at each use, so that a rotated key is in force at once. */
-  constructor(clusterKey: () => ClusterKey) {
-    this.#clusterKey = clusterKey
+  /** @param clusterKeys asked at each use, so that a rotated key is in force at once. */
+  constructor(clusterKeys: () => readonly TokenKey[]) {
+    this.#clusterKeys = clusterKeys
   }
 
-  tokenOf(sessionId: string): string {
-    const { version } = signingVersion(this.#clusterKey())
-    const secret = this.#secretOf(version)
-    if (secret === undefined) throw new RangeError(`no cluster key of version ${version}`)
-    return `${version}.${sessionId}.${macOf(secret, sessionId).toString('base64url')}`
+  /** @throws {Problem} CLUSTER_NO_LEADER while no key is in force here: nobody can log in. */
+  requireKey(): void {
+    this.#followKeys()
+    if (this.#signing === null) throw noKey()
   }
 
-  /** @returns the session id, or null for anything but a token signed by a version of the key that is still kept. */
-  sessionIdOf(token: string): string | null {
-    if (token.length > TOKEN_CHARACTERS_MAX) return null
-    this.#followKey()
+  /**
+   * @param version the one to sign with, as long as it is known; the one in force when left out.
+   * @throws {Problem} CLUSTER_NO_LEADER while no key is in force here.
+   */
+  tokenOf(sessionId: string, version?: number): string {
+    this.#followKeys()
+    const chosen = version ?? this.#signing
+    const key = chosen === null ? undefined : this.#keys.get(chosen)
+    if (key === undefined) throw noKey()
+    return `${chosen}.${sessionId}.${macOf(key.secret, sessionId).toString('base64url')}`
+  }
+
+  /** @param nowMs UTC. */
+  judge(token: string, nowMs: number): TokenFinding {
+    if (token.length > TOKEN_CHARACTERS_MAX) return 'invalid'
+    this.#followKeys()
     const known = this.#verified.get(token)
-    if (known !== undefined) return known
-    const sessionId = this.#verify(token)
-    if (sessionId === null) return null
+    if (known !== undefined) return this.#found(known, nowMs)
+    const verified = this.#verify(token)
+    if (typeof verified === 'string') return verified
     if (this.#verified.size >= VERIFIED_TOKENS_MAX) this.#verified.clear()
-    this.#verified.set(token, sessionId)
-    return sessionId
+    this.#verified.set(token, verified)
+    return this.#found(verified, nowMs)
   }
 
-  #verify(token: string): string | null {
+  /** What a version once honoured is judged by again at each use: its overlap ends while nothing else changes. */
+  #found({ sessionId, version }: Verified, nowMs: number): TokenFinding {
+    const key = this.#keys.get(version)
+    if (key === undefined || nowMs >= key.endsAtMs) return 'invalid'
+    return { sessionId, version, isOfOldKey: version !== this.#signing }
+  }
+
+  #verify(token: string): Verified | 'invalid' | 'unknown-version' | 'no-key' {
     const match = TOKEN.exec(token)
     const sessionId = match?.[2]
-    if (match === null || sessionId === undefined) return null
-    const secret = this.#secretOf(Number(match[1]))
-    if (secret === undefined) return null
-    const expected = macOf(secret, sessionId)
+    if (match === null || sessionId === undefined) return 'invalid'
+    const version = Number(match[1])
+    const key = this.#keys.get(version)
+    if (this.#signing === null) return 'no-key'
+    // One that is older and gone stays gone.
+    if (key === undefined) return version > this.#signing ? 'unknown-version' : 'invalid'
+    const expected = macOf(key.secret, sessionId)
     const given = Buffer.from(match[3] ?? '', 'base64url')
-    if (given.length !== expected.length) return null
-    return timingSafeEqual(given, expected) ? sessionId : null
+    if (given.length !== expected.length || !timingSafeEqual(given, expected)) return 'invalid'
+    return { sessionId, version }
   }
 
-  #secretOf(version: number): KeyObject | undefined {
-    this.#followKey()
-    return this.#secrets.get(version)
-  }
-
-  /** What was verified under a key that is gone is verified again. */
-  #followKey(): void {
-    const key = this.#clusterKey()
-    if (key === this.#known) return
-    this.#secrets = new Map(
-      key.map((one) => [one.version, createSecretKey(Buffer.from(one.secret))] as const),
+  /** What was verified under keys that have changed is verified again. */
+  #followKeys(): void {
+    const keys = this.#clusterKeys()
+    if (keys === this.#known) return
+    this.#keys = new Map(
+      keys.map(({ version, secret, overlapEndsAtMs }) => [
+        version,
+        { secret: createSecretKey(Buffer.from(secret)), endsAtMs: overlapEndsAtMs ?? Infinity },
+      ]),
     )
+    this.#signing = keys.find(({ overlapEndsAtMs }) => overlapEndsAtMs === null)?.version ?? null
     this.#verified.clear()
-    this.#known = key
+    this.#known = keys
   }
+}
+
+function noKey(): Problem {
+  return new Problem('CLUSTER_NO_LEADER', {
+    detail:
+      'this controller does not have the key of session tokens yet; it comes with the state of the cluster',
+  })
 }
 
 function macOf(secret: KeyObject, sessionId: string): Buffer {

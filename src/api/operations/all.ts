@@ -8,6 +8,7 @@ import { clusterOperations } from './cluster.ts'
 import { controllerOperations } from './controllers.ts'
 import { currentOperations } from './current.ts'
 import { hostOperations } from './host.ts'
+import { joinOperations } from './join.ts'
 import { metaOperations } from './meta.ts'
 import { specOperations } from './specs.ts'
 import { summaryOperations } from './summary.ts'
@@ -23,6 +24,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...apiSessionOperations(parts, services),
     ...controllerOperations(parts),
     ...clusterOperations(parts),
+    ...joinOperations(parts),
     ...hostOperations(parts, services),
   ]
   return [...operations, ...specOperations(parts, operations)]

@@ -73,6 +73,7 @@ class LogIn {
     const { username, password } = given
     if (username === undefined) throw fieldProblem('username', 'username is required')
     if (password === undefined) throw fieldProblem('password', 'password is required')
+    this.#services.tokens.requireKey()
     const proof = await this.#services.throttle.attempt(username, call.address, async () => {
       const { cluster, state, limits } = this.#parts
       // Without a leader there will be no session, so no hash is computed; with one, a password set elsewhere a moment

@@ -18,9 +18,15 @@ import { canonicalJson } from '../../../src/lib/canonical-json.ts'
 import { Problem } from '../../../src/lib/problems.ts'
 import type { ProblemCode } from '../../../src/lib/problems.ts'
 import { newShortId } from '../../../src/lib/random.ts'
-import { newClusterKey } from '../../../src/pki/cluster-key.ts'
 import type { ClusterView, MemberView } from '../../../src/ports/cluster-view.ts'
+import type {
+  Admission,
+  Invitation,
+  JoinAnswer,
+  JoinRequest,
+} from '../../../src/ports/membership.ts'
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
+import { TestTokenKeys } from '../../support/token-keys.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
 
@@ -130,6 +136,35 @@ export class LocalCluster implements Proposer, ClusterView {
   }
 }
 
+/** Notes what it was asked, and answers as it was told to. */
+export class TestAdmission implements Admission {
+  readonly invitations: Parameters<Admission['invite']>[0][] = []
+  readonly requests: JoinRequest[] = []
+  /** Thrown in place of an answer. */
+  refusal: Problem | null = null
+
+  invite(options: Parameters<Admission['invite']>[0]): Promise<Invitation> {
+    this.invitations.push(options)
+    return Promise.resolve({ ticket: 'flotilla-ticket-1.x.y', id: 'ticketId', expiresAtMs: 1 })
+  }
+
+  admit(request: JoinRequest): Promise<JoinAnswer> {
+    this.requests.push(request)
+    if (this.refusal !== null) return Promise.reject(this.refusal)
+    return Promise.resolve({
+      clusterId: 'cluster-1',
+      generation: 3,
+      trustDomain: 'test.internal',
+      certificatePem: 'certificate',
+      caPem: 'ca',
+      configuration: Uint8Array.of(250, 251, 252),
+      configurationIndex: 7,
+      isVoter: true,
+      nowMs: 1,
+    })
+  }
+}
+
 export interface TestController {
   readonly app: FastifyInstance
   readonly parts: ApiParts
@@ -141,6 +176,8 @@ export interface TestController {
   refusal: ProblemCode | null
   isHealthy: boolean
   readonly transfers: (string | null)[]
+  readonly keys: TestTokenKeys
+  readonly admission: TestAdmission
   /** The token of a session, as every controller of the cluster would sign it. */
   tokenOf(sessionId: string): string
   /** A session without a log-in, and so without a hash. @returns its token. */
@@ -155,7 +192,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
   const machine = await StateMachine.open({ store: new MemoryStateStore(), clock })
   const cluster = new LocalCluster(machine, clock)
   await form(cluster)
-  const key = newClusterKey()
+  const keys = new TestTokenKeys()
+  const admission = new TestAdmission()
   const errors: string[] = []
   const controller = { refusal: null as ProblemCode | null, isHealthy: true }
   const transfers: (string | null)[] = []
@@ -164,7 +202,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     proposer: cluster,
     cluster,
     state: machine,
-    clusterKey: () => key,
+    keys,
+    admission,
     clock,
     scheduler,
     limits: limitsWith(limits),
@@ -197,7 +236,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
       return Promise.resolve()
     },
   }
-  const tokenOf = (sessionId: string): string => new TokenSigner(() => key).tokenOf(sessionId)
+  const tokenOf = (sessionId: string): string =>
+    new TokenSigner(() => keys.clusterKeys()).tokenOf(sessionId)
   const app = buildApi(parts)
   await app.ready()
   return Object.assign(controller, {
@@ -209,6 +249,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     scheduler,
     errors,
     transfers,
+    keys,
+    admission,
     tokenOf,
     openSession: (identityId: string) => {
       const id = newShortId()

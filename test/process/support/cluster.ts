@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import type { MemberStatus } from '../../../src/cli/cluster-status.ts'
-import { parseClusterKey, signingVersion } from '../../../src/pki/cluster-key.ts'
 import { type AdminFile, Client, until } from './client.ts'
+import { formedSecret } from '../../support/formed-secret.ts'
 import { freePortBlock } from '../../support/ports.ts'
 
 export const flotilla = resolve(import.meta.dirname, '../../../bin/flotilla')
@@ -94,10 +94,10 @@ export class TestCluster {
     return exited
   }
 
-  /** The key that the cluster signs session tokens with. */
-  clusterKey(): { version: number; key: Uint8Array } {
-    const text = readFileSync(join(this.folder, 'ctrl1', 'cluster.key'), 'utf8')
-    const { version, secret } = signingVersion(parseClusterKey(text))
+  /** The key that the cluster was formed with, out of the log of controller k, which must not be running. */
+  async clusterKey(k: number): Promise<{ version: number; key: Uint8Array }> {
+    const folder = join(this.folder, this.id(k))
+    const { version, secret } = await formedSecret(folder, this.id(k), 'clusterKey')
     return { version, key: secret }
   }
 

@@ -1,0 +1,91 @@
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import type { JoinAnswer, JoinRequest } from '../../ports/membership.ts'
+import { LogInThrottle } from '../auth/log-in-throttle.ts'
+import type { Call } from '../call.ts'
+import { detailAnswer } from '../envelope.ts'
+import type { Answer } from '../envelope.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import { invitation, invitationRequest, joinAnswer, joinRequest } from '../schemas-join.ts'
+
+const JOIN_BODY_BYTES_MAX = 64 * 1024
+const HOUR_MS = 60 * 60_000
+const BASE64URL = /^[A-Za-z0-9_-]*$/
+
+/** How a new controller comes in: an administrator asks for a ticket, and the ticket is its credential. */
+export function joinOperations(parts: ApiParts): Operation[] {
+  const { admission, limits, clock } = parts
+  const throttle = new LogInThrottle(
+    {
+      failuresMax: limits.logInFailuresMax,
+      pauseMsMin: limits.logInPauseMsMin,
+      pauseMsMax: limits.logInPauseMsMax,
+      sourcesMax: limits.logInSourcesMax,
+    },
+    clock,
+  )
+  const common = { tag: 'cluster', apis: ['fabric'], method: 'POST', success: 200 } as const
+  return [
+    {
+      ...common,
+      operationId: 'clusterInvite',
+      summary: 'Makes a ticket that lets one new controller join',
+      path: '/cluster/invite',
+      permission: 'admin',
+      body: { schema: invitationRequest, isRequired: false },
+      response: { kind: 'detail', schema: invitation },
+      refusals: [400, 401, 409, 413, 415, 429, 503],
+      handle: async (call) => {
+        const { isVoter, lifetimeMs } = call.body as {
+          readonly isVoter?: boolean | null
+          readonly lifetimeMs?: number | null
+        }
+        return detailAnswer(
+          await admission.invite({ isVoter: isVoter ?? true, lifetimeMs: lifetimeMs ?? HOUR_MS }),
+        )
+      },
+    },
+    {
+      ...common,
+      operationId: 'clusterJoin',
+      summary: 'Admits a new controller by its ticket; the same request gets the same answer again',
+      path: '/cluster/join',
+      permission: 'public',
+      bodyBytesMax: JOIN_BODY_BYTES_MAX,
+      body: { schema: joinRequest, isRequired: true },
+      response: { kind: 'detail', schema: joinAnswer },
+      refusals: [400, 403, 409, 413, 415, 429, 503],
+      handle: (call) => join(parts, throttle, call),
+    },
+  ]
+}
+
+/** A refused ticket counts as a failed log-in of its source. */
+async function join(parts: ApiParts, throttle: LogInThrottle, call: Call): Promise<Answer> {
+  const request = requestOf(call.body as JoinBody)
+  let refusal: Problem | null = null
+  const joined = await throttle.attempt('', call.address, async () => {
+    try {
+      return await parts.admission.admit(request)
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'TICKET_REFUSED') throw error
+      refusal = error
+      return null
+    }
+  })
+  if (joined !== null) return detailAnswer(wireAnswer(joined))
+  throw refusal ?? new Problem('TICKET_REFUSED')
+}
+
+type JoinBody = Omit<JoinRequest, 'storeId'> & { readonly storeId: string }
+
+function requestOf(body: JoinBody): JoinRequest {
+  const { storeId } = body
+  if (!BASE64URL.test(storeId)) throw fieldProblem('storeId', 'must be base64url')
+  return { ...body, storeId: Uint8Array.from(Buffer.from(storeId, 'base64url')) }
+}
+
+/** Bytes as base64url. */
+function wireAnswer(answer: JoinAnswer): Record<string, unknown> {
+  return { ...answer, configuration: Buffer.from(answer.configuration).toString('base64url') }
+}

@@ -1,0 +1,234 @@
+import { expect, test } from 'vitest'
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { joiningLimits } from '../../src/fsm/commands/cluster.ts'
+import { Joining } from './support/joining.ts'
+
+const ann = { nodeId: 'ctrl4', key: 'key-ctrl4', store: 'ctrl4' }
+const day = 24 * 60 * 60_000
+
+function withSecrets(): Joining {
+  const cluster = new Joining()
+  cluster.join('ctrl1')
+  cluster.rotate('clusterKey', 1, ['ctrl1'])
+  cluster.rotate('issuingAuthority', 1, ['ctrl1'])
+  return cluster
+}
+
+test('a ticket lets one controller in, with the secrets in force', () => {
+  const cluster = withSecrets()
+  expect(cluster.invite('ticket-a')).toEqual({ ok: true, id: 'ticket-a' })
+  expect(cluster.redeem('ticket-a', ann)).toEqual({ ok: true, id: 'ctrl4' })
+  expect(cluster.admission('ctrl4')).toMatchObject({
+    publicKeySpki: Buffer.from('key-ctrl4').toString('base64'),
+    storeId: Buffer.from('ctrl4...........').toString('hex'),
+    address: 'host:1480',
+    certificatePem: 'certificate of ctrl4',
+    ticketId: 'ticket-a',
+    isVoter: true,
+    removal: 'none',
+  })
+  for (const name of ['clusterKey', 'issuingAuthority']) {
+    expect(Object.keys(cluster.versions(name)[0]?.wrapped ?? {})).toEqual(['ctrl1', 'ctrl4'])
+  }
+})
+
+test('a ticket says whether who comes by it will vote', () => {
+  const cluster = withSecrets()
+  cluster.invite('ticket-a', 60_000, false)
+  cluster.redeem('ticket-a', ann)
+  expect(cluster.admission('ctrl4')?.isVoter).toBe(false)
+})
+
+test('the same controller asking again gets the same answer, and keeps its first certificate', () => {
+  const cluster = withSecrets()
+  cluster.invite('ticket-a')
+  cluster.redeem('ticket-a', ann)
+  const before = cluster.admission('ctrl4')
+  const again = { ...ann, certificatePem: 'another one', secrets: [] }
+  expect(cluster.redeem('ticket-a', again)).toEqual({ ok: true, id: 'ctrl4' })
+  expect(cluster.admission('ctrl4')).toEqual(before)
+})
+
+test.each([
+  ['id', { ...ann, nodeId: 'ctrl5' }],
+  ['key', { ...ann, key: 'another key' }],
+  ['store', { ...ann, store: 'another' }],
+])('a used ticket is refused for another %s', (_what, other) => {
+  const cluster = withSecrets()
+  cluster.invite('ticket-a')
+  cluster.redeem('ticket-a', ann)
+  const before = cluster.admission('ctrl4')
+  expect(cluster.redeem('ticket-a', other)).toMatchObject({ ok: false, code: 'TICKET_REFUSED' })
+  expect(cluster.state.table('admission').rows.size).toBe(2)
+  expect(cluster.admission('ctrl4')).toEqual(before)
+})
+
+test('a used ticket is no way back in after a removal', () => {
+  const cluster = withSecrets()
+  cluster.invite('ticket-a')
+  cluster.redeem('ticket-a', ann)
+  expect(cluster.remove('ctrl4').ok).toBe(true)
+  expect(cluster.redeem('ticket-a', ann)).toMatchObject({ code: 'TICKET_REFUSED' })
+})
+
+test('a ticket that is unknown, expired, or of another text is refused', () => {
+  const cluster = withSecrets()
+  cluster.invite('ticket-a', 60_000)
+  expect(cluster.redeem('ticket-b', ann)).toMatchObject({ code: 'TICKET_REFUSED' })
+  expect(cluster.redeem('ticket-a', { ...ann, digest: 'edited' })).toMatchObject({
+    code: 'TICKET_REFUSED',
+  })
+  cluster.log.timeMs += 60_000
+  expect(cluster.redeem('ticket-a', ann)).toMatchObject({
+    code: 'TICKET_REFUSED',
+    detail: expect.stringContaining('expired') as string,
+  })
+  expect(cluster.admission('ctrl4')).toBeUndefined()
+})
+
+test.each([
+  ['the id of an admitted controller', { ...ann, nodeId: 'ctrl1' }],
+  ['the id of a member', { ...ann, nodeId: 'ctrl2' }],
+  ['the key of another controller', { ...ann, key: 'key-ctrl1' }],
+  ['the store of another controller', { ...ann, store: 'ctrl1' }],
+])('a good ticket is no way in with %s', (_what, joiner) => {
+  const cluster = withSecrets()
+  cluster.members([
+    { id: 'ctrl1', key: 'key-ctrl1' },
+    { id: 'ctrl2', key: 'key-ctrl2' },
+  ])
+  cluster.invite('ticket-a')
+  expect(cluster.redeem('ticket-a', joiner)).toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
+  // Refused, it is not used up.
+  expect(cluster.redeem('ticket-a', ann).ok).toBe(true)
+})
+
+test.each([
+  ['an id that is none', { ...ann, nodeId: '../x' }],
+  ['an id of the prototype', { ...ann, nodeId: '__proto__' }],
+  ['a store id too long', { ...ann, store: 'seventeen bytes..' }],
+  ['no key', { ...ann, key: '' }],
+  ['a key too large', { ...ann, key: 'k'.repeat(4096) }],
+  ['an address that is none', { ...ann, address: 'host' }],
+  ['no certificate', { ...ann, certificatePem: '' }],
+  ['a certificate too large', { ...ann, certificatePem: 'c'.repeat(100_000) }],
+  [
+    'too many secrets',
+    { ...ann, secrets: Array.from({ length: 17 }, (_, at) => ['clusterKey', at] as const) },
+  ],
+])('%s is refused whoever proposed it', (_what, joiner) => {
+  const cluster = withSecrets()
+  cluster.invite('ticket-a')
+  expect(cluster.redeem('ticket-a', joiner)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
+})
+
+test('who comes with the secrets of before a rotation has them wrapped again', () => {
+  const cluster = withSecrets()
+  cluster.invite('ticket-a')
+  const secrets = cluster.inForce()
+  cluster.rotate('clusterKey', 2, ['ctrl1'])
+  expect(cluster.redeem('ticket-a', { ...ann, secrets })).toMatchObject({ code: 'REVISION_MOVED' })
+  expect(cluster.redeem('ticket-a', ann).ok).toBe(true)
+  expect(cluster.versions('clusterKey').map(({ wrapped }) => Object.keys(wrapped))).toEqual([
+    ['ctrl1', 'ctrl4'],
+    ['ctrl1', 'ctrl4'],
+  ])
+})
+
+test('a second ticket for the same key and store renews the certificate', () => {
+  const cluster = withSecrets()
+  cluster.join('ctrl4')
+  cluster.invite('ticket-b')
+  const again = { ...ann, certificatePem: 'for other hosts', address: 'other:1480' }
+  expect(cluster.redeem('ticket-b', again).ok).toBe(true)
+  expect(cluster.admission('ctrl4')).toMatchObject({
+    certificatePem: 'for other hosts',
+    ticketId: 'ticket-b',
+  })
+})
+
+test('tickets live for at most 7 days, and their ids work once', () => {
+  const cluster = withSecrets()
+  expect(cluster.invite('ticket-a', 0)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
+  expect(cluster.invite('ticket-a', 8 * day)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
+  expect(cluster.invite('ticket-a', 7 * day).ok).toBe(true)
+  expect(cluster.invite('ticket-a', day)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
+})
+
+test('open tickets are bounded, and expired ones make room by themselves', () => {
+  const cluster = new Joining()
+  for (let at = 0; at < joiningLimits.ticketsMax; at += 1) cluster.invite(`ticket-${at}`)
+  expect(cluster.invite('ticket-more')).toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS' })
+  cluster.log.timeMs += 60_000
+  expect(cluster.invite('ticket-more').ok).toBe(true)
+  const { ticketsMax, ticketsPrunedMax } = joiningLimits
+  expect(cluster.state.table('joinTicket').rows.size).toBe(ticketsMax - ticketsPrunedMax + 1)
+})
+
+test('controllers are bounded', () => {
+  const cluster = new Joining()
+  for (let at = 0; at < joiningLimits.admissionsMax; at += 1) cluster.join(`node${at}`)
+  cluster.invite('ticket-a')
+  expect(cluster.redeem('ticket-a', ann)).toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
+})
+
+test('a controller that has gone leaves no admission and no secret, and what it knew is marked', () => {
+  const cluster = withSecrets()
+  cluster.join('ctrl4')
+  expect(cluster.remove('ctrl4')).toEqual({ ok: true, id: 'ctrl4' })
+  expect(cluster.admission('ctrl4')).toBeUndefined()
+  for (const name of ['clusterKey', 'issuingAuthority']) {
+    const [version] = cluster.versions(name)
+    expect(Object.keys(version?.wrapped ?? {})).toEqual(['ctrl1'])
+    expect(version?.exposure).toBe('left')
+  }
+  expect(cluster.remove('ctrl4'), 'a second time').toEqual({ ok: true, id: 'ctrl4' })
+})
+
+test('the admission of a member can not be deleted', () => {
+  const cluster = withSecrets()
+  cluster.members([{ id: 'ctrl1', key: 'key-ctrl1' }])
+  expect(cluster.remove('ctrl1')).toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
+  expect(cluster.admission('ctrl1')).toBeDefined()
+})
+
+test('an admission made anew with another key survives a late deletion of the old one', () => {
+  const cluster = withSecrets()
+  cluster.join('ctrl4')
+  cluster.remove('ctrl4')
+  cluster.invite('ticket-b')
+  cluster.redeem('ticket-b', { ...ann, key: 'new key', store: 'new' })
+  expect(cluster.remove('ctrl4')).toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
+  expect(cluster.admission('ctrl4')?.ticketId).toBe('ticket-b')
+})
+
+test('how a controller is to go is remembered from the announcement to the deletion', () => {
+  const cluster = withSecrets()
+  cluster.join('ctrl4')
+  cluster.members([{ id: 'ctrl4', key: 'key-ctrl4' }])
+  expect(cluster.remove('ctrl4', { announce: true, compromised: true }).ok).toBe(true)
+  expect(cluster.admission('ctrl4')?.removal).toBe('compromised')
+  // Announced again by somebody who does not know.
+  cluster.remove('ctrl4', { announce: true })
+  expect(cluster.admission('ctrl4')?.removal).toBe('compromised')
+  cluster.members([])
+  cluster.remove('ctrl4')
+  expect(cluster.versions('clusterKey')[0]?.exposure).toBe('compromised')
+})
+
+test('a command repeated by another leader takes effect once', () => {
+  const cluster = withSecrets()
+  cluster.invite('ticket-a')
+  const payload = cluster.redeemPayload('ticket-a', ann)
+  const origin = {
+    $typeName: 'flotilla.command.v1.Origin' as const,
+    storeId: new Uint8Array(16),
+    boot: 1n,
+    sequence: 1n,
+    lowestOutstanding: 1n,
+  }
+  expect(cluster.log.command(CommandKind.TICKET_REDEEM, payload, { origin }).outcome?.ok).toBe(true)
+  const before = cluster.admission('ctrl4')
+  expect(cluster.log.command(CommandKind.TICKET_REDEEM, payload, { origin }).outcome).toBeNull()
+  expect(cluster.admission('ctrl4')).toEqual(before)
+})

@@ -1,0 +1,146 @@
+import { expect, test } from 'vitest'
+import { secretLimits } from '../../src/fsm/commands/secret.ts'
+import { Joining } from './support/joining.ts'
+
+function ofTwo(): Joining {
+  const cluster = new Joining()
+  cluster.join('ctrl1')
+  cluster.join('ctrl2')
+  cluster.rotate('clusterKey', 1, ['ctrl1', 'ctrl2'])
+  cluster.rotate('issuingAuthority', 1, ['ctrl1', 'ctrl2'])
+  return cluster
+}
+const both = ['ctrl1', 'ctrl2'] as const
+
+test('a rotation puts the next version in force and gives the one before its end', () => {
+  const cluster = ofTwo()
+  expect(cluster.rotate('clusterKey', 2, both, 30_000)).toEqual({ ok: true, id: 'clusterKey' })
+  expect(cluster.versions('clusterKey')).toMatchObject([
+    { version: 1, overlapEndsAt: cluster.log.timeMs + 30_000 },
+    { version: 2, overlapEndsAt: null, exposure: 'none' },
+  ])
+})
+
+test('an end once given is never moved further away', () => {
+  const cluster = ofTwo()
+  cluster.rotate('clusterKey', 2, both, 30_000)
+  const endsAt = cluster.log.timeMs + 30_000
+  cluster.log.timeMs += 10_000
+  cluster.rotate('clusterKey', 3, both, 60_000)
+  expect(cluster.versions('clusterKey')[0]?.overlapEndsAt).toBe(endsAt)
+})
+
+test('a version past its end goes with the next rotation', () => {
+  const cluster = ofTwo()
+  cluster.rotate('clusterKey', 2, both, 30_000)
+  cluster.log.timeMs += 30_000
+  cluster.rotate('clusterKey', 3, both, 30_000)
+  expect(cluster.versions('clusterKey').map(({ version }) => version)).toEqual([2, 3])
+})
+
+test('an overlap is bounded, however far away its end was proposed', () => {
+  const cluster = ofTwo()
+  cluster.rotate('clusterKey', 2, both, 365 * 24 * 60 * 60_000)
+  const end = cluster.log.timeMs + secretLimits.overlapMsMax
+  expect(cluster.versions('clusterKey')[0]?.overlapEndsAt).toBe(end)
+})
+
+test('versions are bounded: the oldest goes first', () => {
+  const cluster = ofTwo()
+  for (let version = 2; version <= 12; version += 1) cluster.rotate('clusterKey', version, both)
+  expect(cluster.versions('clusterKey').map(({ version }) => version)).toEqual([
+    5, 6, 7, 8, 9, 10, 11, 12,
+  ])
+})
+
+test('what a compromised controller knew is dropped at once, whatever overlap was proposed', () => {
+  const cluster = ofTwo()
+  cluster.rotate('clusterKey', 2, both, 60_000)
+  cluster.remove('ctrl2', { compromised: true })
+  cluster.rotate('clusterKey', 3, ['ctrl1'], 60_000)
+  expect(cluster.versions('clusterKey').map(({ version }) => version)).toEqual([3])
+})
+
+test('versions that a compromised controller never knew keep their overlap', () => {
+  const cluster = ofTwo()
+  cluster.remove('ctrl2')
+  cluster.rotate('clusterKey', 2, ['ctrl1'])
+  cluster.join('ctrl3')
+  cluster.rotate('clusterKey', 3, ['ctrl1', 'ctrl3'])
+  // It was admitted after version 3 and could open all of them by then; one admitted after the next rotation could not.
+  expect(cluster.versions('clusterKey').map(({ exposure }) => exposure)).toEqual([
+    'left',
+    'none',
+    'none',
+  ])
+  cluster.remove('ctrl3', { compromised: true })
+  cluster.rotate('clusterKey', 4, ['ctrl1'])
+  expect(cluster.versions('clusterKey').map(({ version }) => version)).toEqual([4])
+})
+
+test.each([
+  ['leaves a version out', 3, both],
+  ['puts a version a second time', 1, both],
+  ['leaves out an admitted controller', 2, ['ctrl1']],
+  ['includes a controller that is not admitted', 2, ['ctrl1', 'ctrl2', 'ctrl9']],
+  ['names one controller twice in place of another', 2, ['ctrl1', 'ctrl1']],
+] as const)('a rotation that %s changes nothing', (_what, version, nodeIds) => {
+  const cluster = ofTwo()
+  expect(cluster.rotate('clusterKey', version, nodeIds)).toMatchObject({ code: 'REVISION_MOVED' })
+  expect(cluster.versions('clusterKey').map((one) => one.version)).toEqual([1])
+})
+
+test('a rotation that was wrapped for a controller removed meanwhile changes nothing', () => {
+  const cluster = ofTwo()
+  cluster.remove('ctrl2')
+  expect(cluster.rotate('clusterKey', 2, both)).toMatchObject({ code: 'REVISION_MOVED' })
+  expect(cluster.rotate('clusterKey', 2, ['ctrl1']).ok).toBe(true)
+})
+
+test('only an authority has a certificate, and it must have one', () => {
+  const cluster = ofTwo()
+  for (const [name, certificatePem] of [
+    ['clusterKey', 'certificate'],
+    ['issuingAuthority', ''],
+    ['issuingAuthority', 'c'.repeat(100_000)],
+    ['somethingElse', ''],
+  ] as const) {
+    expect(cluster.rotate(name, 2, both, 0, certificatePem)).toMatchObject({
+      code: 'COULD_NOT_VALIDATE',
+    })
+  }
+  expect(cluster.rotate('issuingAuthority', 2, both, 0, 'new').ok).toBe(true)
+  expect(cluster.versions('issuingAuthority')).toMatchObject([
+    { version: 2, certificatePem: 'new' },
+  ])
+})
+
+test('a controller that lacks a version is given it, and none that has it is given another', () => {
+  const cluster = new Joining()
+  cluster.join('ctrl1')
+  cluster.rotate('clusterKey', 1, ['ctrl1'])
+  const own = cluster.versions('clusterKey')[0]?.wrapped['ctrl1']
+  expect(cluster.share('clusterKey', 1, 'ctrl1', 'other')).toMatchObject({ code: 'REVISION_MOVED' })
+  expect(cluster.versions('clusterKey')[0]?.wrapped).toEqual({ ctrl1: own })
+  expect(cluster.share('clusterKey', 1, 'ctrl9')).toMatchObject({ code: 'REVISION_MOVED' })
+  expect(cluster.share('clusterKey', 2, 'ctrl1')).toMatchObject({ code: 'REVISION_MOVED' })
+  const { state, versions } = { state: cluster.state, versions: cluster.versions('clusterKey') }
+  const record = state.get('sharedSecret', 'clusterKey')
+  state.put('sharedSecret', {
+    ...record,
+    id: 'clusterKey',
+    versions: versions.map((version) => ({ ...version, wrapped: {} })),
+  })
+  expect(cluster.share('clusterKey', 1, 'ctrl1').ok).toBe(true)
+  expect(Object.keys(cluster.versions('clusterKey')[0]?.wrapped ?? {})).toEqual(['ctrl1'])
+})
+
+test('nothing of it is part of what clients can see', () => {
+  const cluster = ofTwo()
+  const before = cluster.state.entitiesDigest()
+  const state = cluster.state.stateDigest()
+  cluster.rotate('clusterKey', 2, both)
+  cluster.invite('ticket-a')
+  expect(cluster.state.entitiesDigest()).toBe(before)
+  expect(cluster.state.stateDigest()).not.toBe(state)
+})

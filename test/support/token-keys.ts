@@ -1,0 +1,47 @@
+import { newClusterKey } from '../../src/pki/cluster-key.ts'
+import type { TokenKey, TokenKeys } from '../../src/ports/token-keys.ts'
+
+/** The keys of tokens as a test has them: rotated on demand, and arriving late when it says so. */
+export class TestTokenKeys implements TokenKeys {
+  #keys: readonly TokenKey[] = [{ version: 1, secret: newClusterKey(), overlapEndsAtMs: null }]
+  #arriving: readonly TokenKey[] | null = null
+  refreshes = 0
+
+  clusterKeys(): readonly TokenKey[] {
+    return this.#keys
+  }
+
+  refresh(): Promise<void> {
+    this.refreshes += 1
+    if (this.#arriving !== null) this.#keys = this.#arriving
+    this.#arriving = null
+    return Promise.resolve()
+  }
+
+  /** The next version is in force; those before it end, or are gone at once for null. */
+  rotate(overlapEndsAtMs: number | null): void {
+    this.#keys = this.#rotated(overlapEndsAtMs)
+  }
+
+  /** As `rotate`, on another controller: here after the next refresh. @returns the keys there. */
+  rotateElsewhere(overlapEndsAtMs: number | null): readonly TokenKey[] {
+    this.#arriving = this.#rotated(overlapEndsAtMs)
+    return this.#arriving
+  }
+
+  set(keys: readonly TokenKey[]): void {
+    this.#keys = keys
+  }
+
+  #rotated(overlapEndsAtMs: number | null): readonly TokenKey[] {
+    const version = (this.#keys.at(-1)?.version ?? 0) + 1
+    const before =
+      overlapEndsAtMs === null
+        ? []
+        : this.#keys.map((key) => ({
+            ...key,
+            overlapEndsAtMs: Math.min(key.overlapEndsAtMs ?? overlapEndsAtMs, overlapEndsAtMs),
+          }))
+    return [...before, { version, secret: newClusterKey(), overlapEndsAtMs: null }]
+  }
+}
