@@ -43,7 +43,9 @@ export async function inspect(files: readonly string[], options: InspectOptions)
   const config = options.config === undefined ? null : loadConfigOrFail(options.config)
   const found = inspectFiles(files, options.ca, config, nowMs)
   const running = config === null ? null : await askRunning(config)
-  if (running !== null) found.push(...inspectRunning(running, config, nowMs))
+  if (config !== null && running !== null) {
+    found.push(...inspectRunning(running, config, found, nowMs))
+  }
   const faults = found.flatMap(faultsOf)
   if (options.json === true) print(found, faults, running)
   else show(found, running)
@@ -64,8 +66,11 @@ function inspectFiles(
     const anchors = given.length + own.length > 0 ? [...given, ...own] : among
     const found: Found[] = []
     if (config !== null) {
-      found.push(...inLeafOrder(config.identity.cert, read(config.identity.cert), own, nowMs))
-      found.push(...others(config.identity.ca, own, found, nowMs, true))
+      const { cert: leaf, ca: bundle } = config.identity
+      const chain = inLeafOrder(leaf, read(leaf), own, nowMs)
+      const isAnchor = (one: Found): boolean => own.some(({ sha256 }) => sha256 === one.sha256)
+      found.push(...chain.map((one) => (isAnchor(one) ? { ...one, file: bundle } : one)))
+      found.push(...others(bundle, own, found, nowMs, true))
       const { cert, key } = config.identity.signer
       if (cert !== null) found.push(...inLeafOrder(cert, read(cert), own, nowMs))
       if (cert !== null && key !== null && existsSync(key)) readSigner({ cert, key }, own, nowMs)
@@ -120,16 +125,18 @@ async function askRunning(config: ControllerConfig): Promise<CertificatesView | 
   }
 }
 
-/** The authority that the cluster signs with: a file may still carry a former one. */
+/** The authority that the cluster signs with, where no file has it: the leaf may come from elsewhere, or from a former one. */
 function inspectRunning(
   { issuingPem }: CertificatesView,
-  config: ControllerConfig | null,
+  config: ControllerConfig,
+  shown: readonly Found[],
   nowMs: number,
 ): Found[] {
-  if (issuingPem === null || config === null) return []
+  if (issuingPem === null) return []
   const chain = parseCertificates(issuingPem)
   const [issuing] = inspectChain(chain, read(config.identity.ca), nowMs)
-  return issuing === undefined ? [] : [{ ...issuing, file: 'cluster' }]
+  if (issuing === undefined || shown.some(({ sha256 }) => sha256 === issuing.sha256)) return []
+  return [{ ...issuing, file: 'cluster' }]
 }
 
 function faultsOf(one: Found): string[] {

@@ -152,14 +152,27 @@ describe('pki inspect', () => {
     expect([stopped.code, stopped.stderr]).toEqual([0, ''])
     expect(stopped.stdout).toMatch(/leaf +CN=ctrl1 +spiffe:\/\/\S+\/controller\/ctrl1, localhost/)
     expect(stopped.stdout).toMatch(/issuing +CN=issuing +- +\S+Z +499 +CN=root +yes/)
-    expect(stopped.stdout).toMatch(/root +CN=root +- +\S+Z +899 +itself +yes/)
+    expect(stopped.stdout).toMatch(/root +CN=root +- +\S+Z +899 +itself +yes +\S+ca\.pem$/m)
     expect(stopped.stdout).not.toContain('the controller renews')
     await serve()
     const running = await run(['pki', 'inspect', '--config', configPath])
     expect(running.code).toBe(0)
     expect(running.stdout).toContain('the controller renews its certificate from ')
-    expect(running.stdout).toMatch(/issuing .* cluster$/m)
+    expect(running.stdout).not.toMatch(/ cluster$/m)
     expect(running.stdout).not.toContain('PRIVATE')
+  })
+
+  test('shows the authority in force beside the one that a leaf still comes from', async () => {
+    await serve()
+    const { certificatePem, privateKeyPem } = await createIssuingAuthority({
+      commonName: 'issuing',
+      root,
+      validity: validityFrom(now, 600 * DAY_MS),
+    })
+    issuing = { certificatePem, privateKeyPem }
+    const shown = await run(['pki', 'inspect', '--config', configPath])
+    expect(shown.stdout).toMatch(/issuing .* 499 .*cert\.pem$/m)
+    expect(shown.stdout).toMatch(/issuing .* 599 .* cluster$/m)
   })
 
   test('exits with 1 for one that has expired, and for one that is not trusted', async () => {
