@@ -88,8 +88,9 @@ export class CertificateKeeper {
     const anchors = parseCertificates(identity.caPem, { certificatesMax: 256 })
     this.#owner = { id: selfId, trustDomain, publicKeySha256: chain[0].publicKeySha256 }
     this.#set = { ...identity, chain, anchors }
-    this.#judgedStamp = fileStamp(parts.paths)
-    this.#seenStamp = this.#judgedStamp
+    // The files may have changed since `identity` was read from them, so they are judged at the first look.
+    this.#judgedStamp = ''
+    this.#seenStamp = fileStamp(parts.paths)
   }
 
   start(): void {
@@ -303,11 +304,11 @@ function validityOf(issuing: CertifiedKey, nowMs: number): ReturnType<typeof val
 }
 
 function isSameSet(a: IdentitySet, b: IdentitySet): boolean {
-  return (
-    a.certificatePem === b.certificatePem &&
-    a.privateKeyPem === b.privateKeyPem &&
-    a.caPem === b.caPem
-  )
+  const printOf = ({ chain, anchors, privateKeyPem }: IdentitySet): string =>
+    [...chain, '', ...anchors, privateKeyPem]
+      .map((one) => (typeof one === 'string' ? one : one.sha256))
+      .join(' ')
+  return printOf(a) === printOf(b)
 }
 
 function endOf({ chain }: IdentitySet): string {

@@ -243,6 +243,14 @@ describe('A leaf from elsewhere', () => {
     expect(taken).toHaveLength(1)
   })
 
+  test('is taken when its files changed while the controller was starting', async () => {
+    const next = await sameKey(days(0, 600))
+    writeFileSync(paths.cert, next)
+    const keeper = keeperOf()
+    await keeper.look()
+    expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([next])
+  })
+
   test('stays in force when the files do not belong together, until they do', async () => {
     const keeper = keeperOf()
     await keeper.look()
