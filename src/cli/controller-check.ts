@@ -34,6 +34,9 @@ const DAY_MS = 24 * 60 * 60 * 1000
 /** Left to live at which a certificate is warned about at every start. */
 export const EXPIRY_WARNING_MS = 30 * DAY_MS
 
+const EXPIRED_REMEDY =
+  "set the clock right, or have it signed anew: 'flotilla pki renew --member-cert' on a member that runs, or 'pki renew --root-key' here when none does"
+
 /** What a controller proves itself with, read and checked. */
 export interface Credentials {
   readonly certificatePem: string
@@ -140,9 +143,7 @@ function checkLeaf(
   report: Report,
 ): void {
   const subject = `identity.cert: ${config.identity.cert}: `
-  report.attempt(subject, 'issue a new one, or set the clock right', () =>
-    checkValidityTime(leaf, nowMs),
-  )
+  report.attempt(subject, EXPIRED_REMEDY, () => checkValidityTime(leaf, nowMs))
   report.attempt(
     subject,
     `issue one with spiffe://${config.trustDomain}/controller/${config.id} as its only URI name, or correct id or trustDomain`,

@@ -2,12 +2,14 @@ import { existsSync, readFileSync } from 'node:fs'
 
 import type { CertificatesView } from '../cluster/certificate-keeper.ts'
 import { systemClock } from '../lib/clock.ts'
-import { renewIssuingAuthority } from '../pki/authority.ts'
+import { issueControllerCertificateFor, renewIssuingAuthority } from '../pki/authority.ts'
 import { createCertificateRequest, generatePrivateKeyPem } from '../pki/certificate-request.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   CertificateError,
+  checkKeyMatches,
   isoTime,
+  leafControllerId,
   parseCertificates,
   parsePrivateKey,
 } from '../pki/certificate.ts'
@@ -29,16 +31,30 @@ const DAY_MS = 24 * 60 * 60 * 1000
 /** The cluster has to agree on another issuing authority. */
 const INSTALL_TIMEOUT_MS = 30_000
 
+/** Of a certificate that only has to last until its controller runs again. */
+const ROOT_SIGNED_DAYS = 7
+
 interface PkiOptions {
   readonly config: string
   readonly json?: boolean
 }
 
-/** Renews the certificate of the controller on this host, or signs one of another member anew. */
+/** Renews the certificate of the controller on this host, running or not, or signs one of another member anew. */
 export async function renew(
-  options: PkiOptions & { readonly memberCert?: string; readonly out?: string },
+  options: PkiOptions & {
+    readonly memberCert?: string
+    readonly out?: string
+    readonly rootKey?: string
+  },
 ): Promise<void> {
-  const { memberCert, out } = options
+  const { memberCert, out, rootKey } = options
+  if (rootKey !== undefined) {
+    if (memberCert !== undefined || out !== undefined) {
+      throw new CommandFailure(EXIT_USAGE, '--root-key is for the own certificate alone')
+    }
+    await renewByRoot(options, rootKey)
+    return
+  }
   if ((memberCert === undefined) !== (out === undefined)) {
     throw new CommandFailure(
       EXIT_USAGE,
@@ -64,6 +80,51 @@ export async function renew(
   }
 }
 
+/**
+ * For a controller that cannot start because its certificate has expired, when no other member runs either. The leaf comes
+ * from an authority that is made for it and forgotten, under the name of the cluster's: so the controller knows it for one of
+ * its own, and exchanges it for one of the authority in force as soon as it runs.
+ */
+async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> {
+  const config = loadConfigOrFail(options.config)
+  const { cert, key, ca } = config.identity
+  const certificatePem = await explained(async () => {
+    const { root, rootKeyPem } = readRoot(ca, rootKey)
+    const [leaf, present] = readCertificates(cert)
+    checkKeyMatches(leaf, readSecretFile(key).text)
+    if (present === undefined || leaf.native.issuer !== present.native.subject) {
+      throw new CertificateError(
+        'wrong-identity',
+        `${cert} does not carry the authority that issued it; whoever issued it must issue the next one`,
+      )
+    }
+    const validity = validityWithin(root, systemClock.nowMs(), ROOT_SIGNED_DAYS * DAY_MS)
+    const authority = await renewIssuingAuthority({
+      root: { certificatePem: root.pem, privateKeyPem: rootKeyPem },
+      presentPem: present.pem,
+      publicKeySpki: null,
+      validity,
+    })
+    const next = await issueControllerCertificateFor({
+      issuer: { ...authority, privateKeyPem: authority.privateKeyPem ?? '' },
+      trustDomain: config.trustDomain,
+      id: leafControllerId(leaf, config.trustDomain),
+      hosts: [...leaf.dnsNames, ...leaf.ipAddresses],
+      publicKeySpki: Uint8Array.from(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
+      validity,
+    })
+    writePublicFile(cert, next)
+    return next
+  })
+  const notAfter = isoTime(parseCertificates(certificatePem)[0].notAfterMs)
+  if (options.json === true) {
+    printJson({ id: config.id, cert, notAfter })
+    return
+  }
+  printLine(`${cert}: for ${config.id}, until ${notAfter}; start it before, and it renews itself`)
+  printLine(`take ${rootKey} off this machine again`)
+}
+
 /** Has the controller on this host read its files again. */
 export async function reload(options: PkiOptions): Promise<void> {
   tellLeaf(options, (await ask(options, 'pki-reload')) as CertificatesView)
@@ -87,11 +148,7 @@ export async function renewIssuing(
   },
 ): Promise<void> {
   const config = loadConfigOrFail(options.config)
-  const { root, rootKeyPem } = await explained(() => {
-    const { text, warning } = readSecretFile(options.rootKey)
-    if (warning !== null) process.stderr.write(`flotilla: warning: ${warning}\n`)
-    return { root: rootOf(config.identity.ca, options.rootKey, text), rootKeyPem: text }
-  })
+  const { root, rootKeyPem } = await explained(() => readRoot(config.identity.ca, options.rootKey))
   const { issuingPem } = (await ask(options, 'pki-inspect')) as CertificatesView
   if (issuingPem === null) {
     throw new CommandFailure(
@@ -126,6 +183,15 @@ export async function renewIssuing(
     `certificates issued before stay valid until they end themselves, ${formerNotAfter} at the latest`,
   )
   printLine(`take ${options.rootKey} off this machine again`)
+}
+
+function readRoot(
+  caPath: string,
+  keyPath: string,
+): { readonly root: Certificate; readonly rootKeyPem: string } {
+  const { text, warning } = readSecretFile(keyPath)
+  if (warning !== null) process.stderr.write(`flotilla: warning: ${warning}\n`)
+  return { root: rootOf(caPath, keyPath, text), rootKeyPem: text }
 }
 
 /** @throws {CertificateError} when the key is of none of them. */

@@ -49,6 +49,7 @@ function addRenew(pki: Command): void {
     .requiredOption('--config <file>', CONFIG_HELP)
     .option('--member-cert <file>', 'sign this certificate of another member anew, not the own one')
     .option('--out <file>', 'with --member-cert: where the new certificate is written')
+    .option('--root-key <file>', 'sign by the root: for a controller that cannot start any more')
     .option('--json', 'print JSON')
     .description(
       "sign the controller's certificate anew now, over the same key; nothing is restarted",
@@ -58,14 +59,21 @@ function addRenew(pki: Command): void {
       `
 Certificates that the cluster has issued renew themselves when a third of their time is left. --member-cert is for a
 member that was away until its certificate expired and so cannot get in any more: copy its certificate here, run this, and put
-what is written in its place. Its key stays where it is.
+what is written in its place. Its key stays where it is. --root-key is for when no other member runs either: it writes a
+certificate for some days, which the controller exchanges by itself as soon as it runs.
 
 Examples:
   flotilla pki renew --config /etc/flotilla/config.yml
   flotilla pki renew --config /etc/flotilla/config.yml --member-cert ctrl3.pem --out ctrl3-new.pem`,
     )
     .action(
-      async (options: { config: string; memberCert?: string; out?: string; json?: boolean }) => {
+      async (options: {
+        config: string
+        memberCert?: string
+        out?: string
+        rootKey?: string
+        json?: boolean
+      }) => {
         const { renew } = await import('./pki-commands.ts')
         await renew(options)
       },
