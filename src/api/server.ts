@@ -3,7 +3,7 @@ import type { Server } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import fastify from 'fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ServerOptions } from 'node:https'
+import type { Server as HttpsServer, ServerOptions } from 'node:https'
 import { assert } from '../lib/assert.ts'
 import { Problem } from '../lib/problems.ts'
 import { Answerer } from './answerer.ts'
@@ -34,6 +34,8 @@ export interface ListenerOptions {
   readonly apis: readonly ApiName[]
   /** null: plain HTTP, for tests. */
   readonly https: ServerOptions | null
+  /** Told of every HTTPS server it makes: there are two for a name that stands for both an IPv4 and an IPv6 address. */
+  readonly onHttpsServer?: (server: HttpsServer) => void
 }
 
 /** The HTTP side of one controller: what all its listeners share, and the way to make one. */
@@ -136,14 +138,16 @@ function newApp(
     clientErrorHandler: (error, socket) => {
       answerer.failConnection(error, socket)
     },
-    serverFactory: (handler): Server =>
-      https === null
-        ? createHttpServer(serverOptions, handler)
-        : // Its requests and answers are those of HTTP; only the types know it as another server.
-          (createHttpsServer(
-            { minVersion: 'TLSv1.2', ...https, ...serverOptions },
-            handler,
-          ) as unknown as Server),
+    serverFactory: (handler): Server => {
+      if (https === null) return createHttpServer(serverOptions, handler)
+      const server = createHttpsServer(
+        { minVersion: 'TLSv1.2', ...https, ...serverOptions },
+        handler,
+      )
+      options.onHttpsServer?.(server)
+      // Its requests and answers are those of HTTP; only the types know it as another server.
+      return server as unknown as Server
+    },
   })
   app.server.maxConnections = limits.connectionsMax
   return app

@@ -6,6 +6,7 @@ import type { HealthReport } from '../api/parts.ts'
 import { systemScheduler } from '../api/parts.ts'
 import { createApi } from '../api/server.ts'
 import type { Api } from '../api/server.ts'
+import type { CertificateAlarms, CertificateKeeper } from '../cluster/certificate-keeper.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
 import type { HostOptions } from '../cluster/host.ts'
 import { AdmissionDesk } from '../cluster/admission.ts'
@@ -20,6 +21,7 @@ import {
   membersLackingSecrets,
   rotateIfDue,
   shareMissing,
+  installIssuing,
 } from '../cluster/secret-rotation.ts'
 import { SecretKeeper } from '../cluster/secret-keeper.ts'
 import { sharedOptionsSha256 } from '../config/fingerprint.ts'
@@ -32,6 +34,7 @@ import { newShortId } from '../lib/random.ts'
 import type { MembershipControl } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
+import { parseCertificates } from '../pki/certificate.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import type { DataIdentity } from '../store/identity.ts'
@@ -42,11 +45,13 @@ import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { startInline, startThreads } from '../threads/start-threads.ts'
 import type { StartedHost } from '../threads/start-threads.ts'
 import { AdminServer } from './admin-server.ts'
+import type { AdminVerbs } from './admin-server.ts'
 import { adminVerbs } from './admin-verbs.ts'
 import type { Credentials } from './controller-check.ts'
+import { keepCertificates } from './controller-certificates.ts'
 import { Listeners } from './controller-listeners.ts'
 import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './controller-settings.ts'
-import { CommandFailure, EXIT_FAILED } from './failure.ts'
+import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
 import { fateOfAnswer, fateOfRefusal } from './member-fate.ts'
 import type { Fate } from './member-fate.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from './version.ts'
@@ -86,11 +91,17 @@ export class Controller {
   readonly #startedAtMs: number
   #gateway: Gateway | null = null
   #management: MemberManagement | null = null
+  #certificates: CertificateKeeper | null = null
+  /** In force; both change when certificates are renewed or read again. */
+  #caPem: string
+  #leafPem: string
   #hasFailed = false
 
   private constructor(parts: ControllerParts) {
     this.#parts = parts
     this.#startedAtMs = parts.startedAtMs ?? systemClock.nowMs()
+    this.#caPem = parts.credentials.caPem
+    this.#leafPem = parts.credentials.chain[0].pem
   }
 
   /** @throws StoreError, or what listening throws; everything is closed again then. */
@@ -108,6 +119,15 @@ export class Controller {
   /** The way of every write, for programs that embed a controller. */
   get proposer(): Proposer {
     return present(this.#gateway, 'a started controller has a gateway')
+  }
+
+  /** Reads certificate, key and CA files again; a set that is not good is told to the log, and the one in force stays so. */
+  async reloadCertificates(): Promise<void> {
+    try {
+      await this.#certificates?.reload()
+    } catch (error) {
+      this.#parts.log.error({ err: error }, `certificate files are not taken: ${sentenceOf(error)}`)
+    }
   }
 
   /**
@@ -195,6 +215,7 @@ export class Controller {
     // Once started, the failure is told by onFatal alone.
     fatal.promise.catch(() => undefined)
     const host = this.#hostOptions(identity, machine)
+    const leafPem = (): string => this.#leafPem
     const consensus = await this.#startHost(host, machine)
     this.#releases.push(() => consensus.close())
     if (consensus.cutBytes > 0) {
@@ -208,7 +229,9 @@ export class Controller {
           version: host.version,
           startedAtMs: host.startedAtMs,
           apiAddresses: host.apiAddresses,
-          certificatePem: this.#parts.credentials.chain[0].pem,
+          get certificatePem() {
+            return leafPem()
+          },
         },
         clusterId: identity.clusterId,
         generation: identity.generation,
@@ -309,11 +332,65 @@ export class Controller {
       await api.stop()
     })
     const admin = new AdminServer(
-      adminVerbs({ cluster: gateway, membership, admission }),
+      {
+        ...adminVerbs({ cluster: gateway, membership, admission }),
+        ...this.#certify({ gateway, listeners, machine, secrets: inputs.keeper }),
+      },
       (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
     )
     await admin.listen(config.data)
     this.#releases.push(() => admin.close())
+  }
+
+  /** Looks after the certificates of mesh and listeners. @returns the verbs about them. */
+  #certify(parts: {
+    readonly gateway: Gateway
+    readonly listeners: Listeners
+    readonly machine: StateMachine
+    readonly secrets: SecretKeeper
+  }): AdminVerbs {
+    const { gateway, listeners, machine, secrets } = parts
+    const { config, credentials, log } = this.#parts
+    const overlapMs = config.api.sessionTimeoutMs
+    const rotation = { proposer: gateway, state: machine, keeper: secrets, log, overlapMs }
+    const { keeper, verbs } = keepCertificates({
+      config,
+      credentials,
+      log,
+      authority: {
+        issuing: () => secrets.issuing(),
+        install: (authority) => installIssuing(rotation, authority),
+      },
+      onRenewed: (identity) => {
+        this.#caPem = identity.caPem
+        this.#leafPem = parseCertificates(identity.certificatePem)[0].pem
+        gateway.setIdentity(identity)
+        listeners.renew(identity)
+      },
+      memberKeySha256: (id) =>
+        gateway.configuration().record.members.find((member) => member.id === id)
+          ?.publicKeySha256 ?? null,
+      alarms: this.#certificateAlarms(),
+    })
+    this.#certificates = keeper
+    secrets.onChange(() => void keeper.look())
+    keeper.start()
+    this.#releases.push(() => keeper.stop())
+    return verbs
+  }
+
+  #certificateAlarms(): CertificateAlarms {
+    let isRaised = false
+    return {
+      raise: (alarm, text) => {
+        if (!isRaised) this.#parts.log.warn({ alarm }, text)
+        isRaised = true
+      },
+      clear: (alarm) => {
+        isRaised = false
+        this.#parts.log.info({ alarm }, 'no certificate of this controller ends soon any more')
+      },
+    }
   }
 
   /** The shared secrets, opened with the key of this controller; in force before the first request. */
@@ -335,7 +412,7 @@ export class Controller {
   }
 
   #admit(gateway: Gateway, machine: StateMachine, keeper: SecretKeeper): AdmissionDesk {
-    const { config, credentials, log } = this.#parts
+    const { config, log } = this.#parts
     return new AdmissionDesk({
       cluster: gateway,
       proposer: gateway,
@@ -344,7 +421,7 @@ export class Controller {
       clock: systemClock,
       log,
       trustDomain: config.trustDomain,
-      caPem: () => credentials.caPem,
+      caPem: () => this.#caPem,
       featureLevel,
     })
   }

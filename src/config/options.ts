@@ -9,6 +9,7 @@ import {
   list,
   option,
   optionalHostPort,
+  optionalPath,
   path,
   required,
   section,
@@ -59,6 +60,21 @@ export const controllerOptions = {
       scope: node,
       why: 'PEM: the CA certificates that peers are verified against.',
     }),
+    signer: section(
+      'An authority of your own that signs leaves for this cluster, in place of one made by `cluster init`. Read when the cluster is formed, and not needed afterwards.',
+      {
+        cert: option(optionalPath(), {
+          default: null,
+          scope: node,
+          why: 'PEM: its CA certificate, then those above it that identity.ca does not hold.',
+        }),
+        key: option(optionalPath(), {
+          default: null,
+          scope: node,
+          why: 'PEM private key of it, mode 0600. Take it away once the cluster is formed.',
+        }),
+      },
+    ),
   }),
   cluster: section('The mesh between controllers (gRPC, mutual TLS 1.3).', {
     bind: option(hostPort(), {
