@@ -3,9 +3,12 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { defaultLimits } from '../src/api/limits.ts'
+import { SEED_LIMITS } from '../src/cluster/addresses-seeds.ts'
+import { CLAIM_LIMITS } from '../src/cluster/addresses.ts'
 import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/mesh-service.ts'
+import { ROSTER_LIMITS } from '../src/cluster/roster.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
 import { apiSessionsMax } from '../src/fsm/commands/session.ts'
 import { requestAheadMsMax, requestsMax, requestWindowMs } from '../src/fsm/dedupe.ts'
@@ -34,6 +37,9 @@ const tables: Readonly<Record<string, object>> = {
     retainBytes: retention.bytes,
   },
   'src/cluster/handshake.ts': HELLO_LIMITS,
+  'src/cluster/roster.ts': ROSTER_LIMITS,
+  'src/cluster/addresses.ts': CLAIM_LIMITS,
+  'src/cluster/addresses-seeds.ts': SEED_LIMITS,
   'src/cluster/mesh-service.ts': { FRAME_BYTES_MAX },
   'src/cluster/snapshot-sender.ts': defaultSnapshotSenderOptions,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },

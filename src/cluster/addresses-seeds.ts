@@ -27,7 +27,8 @@ export interface SeedFinderParts {
 
 const SEARCH_MS = 1000
 const TIMEOUT_MS = 1500
-const ADDRESSES_MAX = 64
+/** Asked in one search. */
+export const SEED_LIMITS = { addressesMax: 64 } as const
 
 /**
  * While members are out of reach, asks every address behind the seeds who is there: a TLS handshake, and nothing said. So a
@@ -62,7 +63,7 @@ export class SeedFinder {
     const { seeds, resolvers } = this.#options
     const found = await Promise.all(seeds.map(async (seed) => await resolveSeed(seed, resolvers)))
     this.#isSearching = false
-    for (const address of [...new Set(found.flat())].slice(0, ADDRESSES_MAX))
+    for (const address of [...new Set(found.flat())].slice(0, SEED_LIMITS.addressesMax))
       void this.#ask(address)
   }
 
