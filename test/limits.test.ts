@@ -4,10 +4,13 @@ import { expect, test } from 'vitest'
 
 import { defaultLimits } from '../src/api/limits.ts'
 import { admissionLimits } from '../src/cluster/admission.ts'
+import { SEED_LIMITS } from '../src/cluster/addresses-seeds.ts'
+import { CLAIM_LIMITS } from '../src/cluster/addresses.ts'
 import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/mesh-service.ts'
+import { ROSTER_LIMITS } from '../src/cluster/roster.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
 import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
@@ -46,6 +49,9 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/admission.ts': admissionLimits,
   'src/cluster/handshake.ts': HELLO_LIMITS,
   'src/cluster/membership/limits.ts': membershipLimits,
+  'src/cluster/roster.ts': ROSTER_LIMITS,
+  'src/cluster/addresses.ts': CLAIM_LIMITS,
+  'src/cluster/addresses-seeds.ts': SEED_LIMITS,
   'src/cluster/mesh-service.ts': { FRAME_BYTES_MAX },
   'src/cluster/snapshot-sender.ts': defaultSnapshotSenderOptions,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
