@@ -16,6 +16,7 @@ import { newShortId } from '../lib/random.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
+import { KnownMembersFile } from '../store/known-members-file.ts'
 import type { DataIdentity } from '../store/identity.ts'
 import { LevelStateStore } from '../store/level-state-store.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
@@ -182,7 +183,14 @@ export class Controller {
         outstandingMax: config.limits.outstandingWritesMax,
         retention: { entries: config.log.retainEntries, bytes: config.log.retainBytes },
       },
-      { link: consensus.link, machine, clock: systemClock, log, onFatal },
+      {
+        link: consensus.link,
+        machine,
+        clock: systemClock,
+        log,
+        onFatal,
+        memory: new KnownMembersFile(config.data),
+      },
     )
     this.#gateway = gateway
     this.#releases.push(() => (this.#hasFailed ? Promise.resolve() : gateway.stop()))

@@ -81,7 +81,13 @@ export class LocalCluster implements Proposer, ClusterView {
   }
 
   members(): readonly MemberView[] {
-    const common = { voter: true, version: 'v1.2.3', certificatePem: '', progress: null }
+    const common = {
+      voter: true,
+      version: 'v1.2.3',
+      certificatePem: '',
+      progress: null,
+      vitals: null,
+    }
     const address = (port: number) => [
       { api: 'edge-client', url: `https://localhost:${port}/edge/client/v1`, version: 'v1' },
       {
@@ -100,6 +106,7 @@ export class LocalCluster implements Proposer, ClusterView {
         apiAddresses: address(1280),
         startedAtMs: this.#clock.nowMs(),
         lastContactMs: 0,
+        readOnly: !this.hasLeader,
       },
       {
         ...common,
@@ -110,6 +117,7 @@ export class LocalCluster implements Proposer, ClusterView {
         apiAddresses: address(1281),
         startedAtMs: 0,
         lastContactMs: null,
+        readOnly: true,
       },
     ]
   }
