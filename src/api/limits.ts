@@ -38,10 +38,12 @@ export interface ApiLimits {
   readonly sessionTimeoutMs: number
   /** A controller that heard from no leader for longer refuses sessions: one revoked meanwhile may be among them. */
   readonly staleSessionMsMax: number
-  /** Activity is kept in memory and proposed in batches this far apart ... */
+  /** Activity is kept in memory and told to the other controllers this often ... */
   readonly activityFlushMs: number
-  /** ... for sessions whose mark would move by more than this ... */
+  /** ... for sessions whose mark would move by more than this. */
   readonly activityMoveMs: number
+  /** The leader writes the marks that moved by as much to the log, this far apart ... */
+  readonly activityLogMs: number
   /** ... at most so many in one command. */
   readonly activityBatchMax: number
   /** Sessions whose activity is kept in memory. */
@@ -78,8 +80,9 @@ export const defaultLimits: ApiLimits = {
   logInSourcesMax: 10_000,
   sessionTimeoutMs: 30 * MINUTE,
   staleSessionMsMax: 15 * MINUTE,
-  activityFlushMs: MINUTE,
+  activityFlushMs: 10 * SECOND,
   activityMoveMs: 30 * SECOND,
+  activityLogMs: 5 * MINUTE,
   activityBatchMax: 500,
   activitySessionsMax: 200_000,
   sweepMs: 5 * SECOND,
@@ -101,7 +104,8 @@ export function limitsWith(changes: Partial<ApiLimits>): ApiLimits {
     limits.sessionTimeoutMs < SESSION_TIMEOUT_MS_MIN
       ? defaultLimits.sessionTimeoutMs
       : limits.sessionTimeoutMs
-  const activityFlushMs = Math.min(limits.activityFlushMs, sessionTimeoutMs / 4)
+  const activityFlushMs = Math.min(limits.activityFlushMs, sessionTimeoutMs / 16)
   const activityMoveMs = Math.min(limits.activityMoveMs, sessionTimeoutMs / 8)
-  return { ...limits, sessionTimeoutMs, activityFlushMs, activityMoveMs }
+  const activityLogMs = Math.min(limits.activityLogMs, sessionTimeoutMs / 4)
+  return { ...limits, sessionTimeoutMs, activityFlushMs, activityMoveMs, activityLogMs }
 }

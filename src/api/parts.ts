@@ -3,6 +3,7 @@ import type { ProblemCode } from '../lib/problems.ts'
 import type { ClusterKey } from '../pki/cluster-key.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { Proposer } from '../ports/proposer.ts'
+import type { SoftTopic } from '../ports/soft-state.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { ApiLimits } from './limits.ts'
 
@@ -49,11 +50,13 @@ export interface ApiLogger {
   error(fields: Readonly<Record<string, unknown>>, message: string): void
 }
 
-/** Everything the HTTP side is built from. It keeps nothing that a restart would lose but session activity. */
+/** Everything the HTTP side is built from. */
 export interface ApiParts {
   readonly proposer: Proposer
   readonly cluster: ClusterView
   readonly state: StateView
+  /** Last uses of sessions, UTC ms by session id, shared with the other controllers. */
+  readonly activity: SoftTopic<number>
   /** Asked at each use: a rotated key is in force at once. */
   readonly clusterKey: () => ClusterKey
   readonly clock: Clock

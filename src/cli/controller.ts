@@ -7,6 +7,9 @@ import { systemScheduler } from '../api/parts.ts'
 import { createApi } from '../api/server.ts'
 import type { Api } from '../api/server.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
+import { defaultLeadershipTiming } from '../cluster/leadership.ts'
+import { LeadershipSteward } from '../cluster/leadership-steward.ts'
+import { sessionActivity } from '../cluster/session-activity.ts'
 import type { HostOptions } from '../cluster/host.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { StateMachine } from '../fsm/machine.ts'
@@ -174,6 +177,7 @@ export class Controller {
           startedAtMs: host.startedAtMs,
           apiAddresses: host.apiAddresses,
           certificatePem: this.#parts.credentials.chain[0].pem,
+          priority: config.cluster.priority,
         },
         clusterId: identity.clusterId,
         generation: identity.generation,
@@ -237,7 +241,11 @@ export class Controller {
 
   async #serve(gateway: Gateway, machine: StateMachine): Promise<void> {
     const { config, credentials, log } = this.#parts
-    const transferLeadership = (to: string | null): Promise<void> => gateway.transferLeadership(to)
+    const steward = this.#watchLeadership(gateway)
+    const transferLeadership = async (to: string | null): Promise<void> => {
+      await gateway.transferLeadership(to)
+      steward.pin()
+    }
     const api = this.#createApi(gateway, machine, transferLeadership)
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
@@ -253,6 +261,24 @@ export class Controller {
     this.#releases.push(() => admin.close())
   }
 
+  #watchLeadership(gateway: Gateway): LeadershipSteward {
+    const { priority, slowFsyncMs, slowLoopMs } = this.#parts.config.cluster
+    const steward = new LeadershipSteward(
+      { ...defaultLeadershipTiming, priority, slowFsyncMs, slowLoopMs },
+      {
+        cluster: gateway,
+        soft: gateway.soft,
+        clock: systemClock,
+        log: this.#parts.log,
+        matchIndex: (id) => gateway.peerStatuses().find((peer) => peer.id === id)?.matchIndex ?? null,
+        transfer: (to) => gateway.transferLeadership(to),
+      },
+    )
+    steward.start()
+    this.#releases.push(() => Promise.resolve(steward.stop()))
+    return steward
+  }
+
   #createApi(
     gateway: Gateway,
     machine: StateMachine,
@@ -263,6 +289,7 @@ export class Controller {
       proposer: gateway,
       cluster: gateway,
       state: machine,
+      activity: sessionActivity(gateway.soft),
       clusterKey: () => credentials.clusterKey,
       clock: systemClock,
       scheduler: systemScheduler,

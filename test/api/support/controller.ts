@@ -21,6 +21,7 @@ import { newShortId } from '../../../src/lib/random.ts'
 import { newClusterKey } from '../../../src/pki/cluster-key.ts'
 import type { ClusterView, MemberView } from '../../../src/ports/cluster-view.ts'
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
+import { LocalTopic } from './local-topic.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
 
@@ -143,6 +144,7 @@ export interface TestController {
   readonly parts: ApiParts
   readonly machine: StateMachine
   readonly cluster: LocalCluster
+  readonly activity: LocalTopic<number>
   readonly clock: ManualClock
   readonly scheduler: ManualScheduler
   readonly errors: string[]
@@ -167,11 +169,13 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
   const errors: string[] = []
   const controller = { refusal: null as ProblemCode | null, isHealthy: true }
   const transfers: (string | null)[] = []
+  const activity = new LocalTopic<number>(cluster.selfId)
   const baseUrl = 'https://localhost:1280'
   const parts: ApiParts = {
     proposer: cluster,
     cluster,
     state: machine,
+    activity,
     clusterKey: () => key,
     clock,
     scheduler,
@@ -213,6 +217,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     parts,
     machine,
     cluster,
+    activity,
     clock,
     scheduler,
     errors,
