@@ -2,9 +2,11 @@ import type { Clock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import type { ClusterKey } from '../pki/cluster-key.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
+import type { NodeHealth } from '../ports/node-health.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { SoftTopic } from '../ports/soft-state.ts'
 import type { StateView } from '../ports/state-view.ts'
+import type { HostVitals } from '../ports/vitals.ts'
 import type { ApiLimits } from './limits.ts'
 
 /** Names of `apiVersions` in the version answer. */
@@ -26,6 +28,8 @@ export interface HealthReport {
     readonly healthy: boolean
     readonly detail?: string
   }[]
+  /** For those who may know all of it. */
+  readonly node?: NodeHealth
 }
 
 /** Runs something again and again until it is told to stop. */
@@ -70,6 +74,8 @@ export interface ApiParts {
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
   /** A cheap look at this process; called for each health request. */
   readonly health: () => HealthReport
+  /** Numbers of consensus, mesh and disk for `/metrics`. */
+  readonly vitals?: () => HostVitals
   /** A code while this controller must not answer from its state (NODE_QUARANTINED), else null. */
   readonly refusal: () => ProblemCode | null
   /** Moves leadership to that member, or to the best one for null. @throws {Problem} when it can not. */

@@ -1,5 +1,6 @@
 import type { NamedSchema } from '../entities/operations.ts'
 import { emptySchema } from '../entities/schema.ts'
+import { nodeHealth } from './health-schema.ts'
 import { dateTime, entityRef, envInfo, flag, links, sdkInfo, text } from '../entities/shapes.ts'
 
 /** JSON Schemas of the operations that no descriptor gives. */
@@ -259,6 +260,7 @@ export const health: NamedSchema = {
           required: ['id', 'healthy'],
         },
       },
+      node: nodeHealth,
     },
     required: ['healthy', 'checks'],
   },

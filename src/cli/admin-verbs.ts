@@ -1,5 +1,6 @@
 import { Problem } from '../lib/problems.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
+import type { NodeHealth } from '../ports/node-health.ts'
 import type { AdminVerbs } from './admin-server.ts'
 import type { ClusterStatus, ListedMember, MemberStatus } from './cluster-status.ts'
 
@@ -11,10 +12,13 @@ export function adminVerbs(parts: {
   readonly cluster: ClusterView
   /** @throws {Problem} */
   readonly transferLeadership: (to: string | null) => Promise<void>
+  /** Absent: status tells of neither risk nor alarms. */
+  readonly health?: () => NodeHealth
 }): AdminVerbs {
-  const { cluster } = parts
+  const { cluster, health } = parts
   return {
-    status: () => Promise.resolve(clusterStatus(cluster)),
+    status: () => Promise.resolve({ ...clusterStatus(cluster), ...riskOf(health?.()) }),
+    ...(health === undefined ? {} : { health: () => Promise.resolve(health()) }),
     list: () => Promise.resolve(cluster.members().map(listedMember)),
     'transfer-leadership': async (params) => {
       const to = params['to'] ?? null
@@ -41,6 +45,12 @@ async function nextLeader(
     await new Promise((resolve) => setTimeout(resolve, LEADER_POLL_MS))
   }
   return cluster.leaderId()
+}
+
+function riskOf(node: NodeHealth | undefined): Partial<ClusterStatus> {
+  if (node === undefined) return {}
+  const { failureTolerance, nextRisk, alarms } = node
+  return { failureTolerance, nextRisk, alarms }
 }
 
 function clusterStatus(cluster: ClusterView): ClusterStatus {

@@ -2,7 +2,6 @@ import { toBinary } from '@bufbuild/protobuf'
 import type { Logger } from 'pino'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { HealthReport } from '../api/parts.ts'
 import { systemScheduler } from '../api/parts.ts'
 import { createApi } from '../api/server.ts'
 import type { Api } from '../api/server.ts'
@@ -28,6 +27,7 @@ import type { StartedHost } from '../threads/start-threads.ts'
 import { AdminServer } from './admin-server.ts'
 import { adminVerbs } from './admin-verbs.ts'
 import type { Credentials } from './controller-check.ts'
+import { healthOf } from './controller-health.ts'
 import { Listeners } from './controller-listeners.ts'
 import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './controller-settings.ts'
 import { CommandFailure, EXIT_FAILED } from './failure.ts'
@@ -185,6 +185,8 @@ export class Controller {
         boot: consensus.boot,
         proposeTimeoutMs: config.limits.writeTimeoutMs,
         outstandingMax: config.limits.outstandingWritesMax,
+        // Long before the guard of the log stops this controller.
+        lowSpaceBytes: 8 * config.log.lowSpaceBytes,
         retention: { entries: config.log.retainEntries, bytes: config.log.retainBytes },
       },
       {
@@ -254,7 +256,7 @@ export class Controller {
       await api.stop()
     })
     const admin = new AdminServer(
-      adminVerbs({ cluster: gateway, transferLeadership }),
+      adminVerbs({ cluster: gateway, transferLeadership, health: () => gateway.health() }),
       (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
     )
     await admin.listen(config.data)
@@ -270,7 +272,8 @@ export class Controller {
         soft: gateway.soft,
         clock: systemClock,
         log: this.#parts.log,
-        matchIndex: (id) => gateway.peerStatuses().find((peer) => peer.id === id)?.matchIndex ?? null,
+        matchIndex: (id) =>
+          gateway.peerStatuses().find((peer) => peer.id === id)?.matchIndex ?? null,
         transfer: (to) => gateway.transferLeadership(to),
       },
     )
@@ -303,7 +306,8 @@ export class Controller {
       instanceId: newShortId(),
       logger: log,
       bindings: bindingsOf(config),
-      health: () => healthOf(gateway),
+      health: () => healthOf(gateway.health()),
+      vitals: () => gateway.vitals,
       refusal: () => (this.#hasFailed ? 'NODE_QUARANTINED' : null),
       transferLeadership,
     })
@@ -347,20 +351,4 @@ function hasSuccessor(gateway: Gateway): boolean {
   return gateway
     .members()
     .some(({ id, voter, connected }) => voter && connected && id !== gateway.selfId)
-}
-
-/** Alive is not the same as in contact: without a leader this controller still answers reads and must not be restarted. */
-function healthOf(gateway: Gateway): HealthReport {
-  const { alarms, leader } = gateway.status()
-  return {
-    isHealthy: alarms.length === 0,
-    checks: [
-      {
-        id: 'state',
-        healthy: alarms.length === 0,
-        ...(alarms.length === 0 ? {} : { detail: alarms.map(({ text }) => text).join('; ') }),
-      },
-      { id: 'leader', healthy: leader !== null },
-    ],
-  }
 }

@@ -125,7 +125,9 @@ function addCluster(program: Command): void {
         'after',
         `\nExample:\n  flotilla cluster ${name} --config .flotilla/ctrl1/config.yml`,
       )
-  verb('status', 'how far each member has got, as this controller sees it').action(showStatus)
+  verb('status', 'how far each member has got, as this controller sees it')
+    .option('--watch', 'look again each second until ^C')
+    .action(showStatus)
   verb('list', 'the members and their addresses').action(listMembers)
   verb('transfer-leadership', 'hand leadership to another member')
     .argument('[id]', 'the member to lead; the most caught-up one when left out')

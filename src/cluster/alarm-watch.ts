@@ -17,12 +17,14 @@ const MIB = 1024 * 1024
 export class AlarmWatch {
   readonly #alarms: Alarms
   readonly #clock: Clock
+  readonly #lowSpaceBytes: number
   readonly #sinceMs = new Map<string, number>()
   readonly #skewed = new Set<NodeId>()
 
-  constructor(alarms: Alarms, clock: Clock) {
+  constructor(alarms: Alarms, clock: Clock, lowSpaceBytes = LOW_SPACE_BYTES) {
     this.#alarms = alarms
     this.#clock = clock
+    this.#lowSpaceBytes = lowSpaceBytes
   }
 
   /** @param freeBytes where the log is; null when it can not be told. */
@@ -33,7 +35,7 @@ export class AlarmWatch {
   ): void {
     this.#lookAtClocks(members)
     this.#lookAtTolerance(record, members)
-    if (freeBytes !== null && freeBytes < LOW_SPACE_BYTES) {
+    if (freeBytes !== null && freeBytes < this.#lowSpaceBytes) {
       const mib = Math.floor(freeBytes / MIB)
       const text = `the disk of the log has ${mib} MiB left; free some before this controller must stop`
       this.#alarms.raise('LOW_SPACE', text)

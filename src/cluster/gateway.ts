@@ -11,6 +11,8 @@ import type { NodeHealth } from '../ports/node-health.ts'
 import type { PeerChannel } from '../ports/peer-channel.ts'
 import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
 import type { SoftState } from '../ports/soft-state.ts'
+import { NO_VITALS } from '../ports/vitals.ts'
+import type { HostVitals } from '../ports/vitals.ts'
 import type { Entry, Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import { AlarmWatch } from './alarm-watch.ts'
 import { Alarms } from './alarms.ts'
@@ -34,8 +36,6 @@ import type { ProposalDeskOptions } from './proposal-desk.ts'
 import { ReadRounds } from './read-rounds.ts'
 import { SnapshotDesk } from './snapshot-desk.ts'
 import { defaultSoftStateOptions, SoftStateChannel } from './soft-state.ts'
-import { NO_VITALS } from './vitals.ts'
-import type { HostVitals } from './vitals.ts'
 
 export interface GatewayOptions extends ProposalDeskOptions {
   readonly self: SelfDescription
@@ -47,6 +47,8 @@ export interface GatewayOptions extends ProposalDeskOptions {
   /** How long a stop waits for writes that are outstanding. */
   readonly drainMsMax: number
   readonly retention: RetentionOptions
+  /** Less free space where the log is raises an alarm. */
+  readonly lowSpaceBytes?: number
 }
 
 export const defaultGatewayOptions = {
@@ -173,7 +175,7 @@ export class Gateway implements Proposer, ClusterView {
       (method, err) => parts.log.error({ method, err }, 'a call of a peer failed'),
     )
     this.alarms = new Alarms(clock, parts.log)
-    this.#alarmWatch = new AlarmWatch(this.alarms, clock)
+    this.#alarmWatch = new AlarmWatch(this.alarms, clock, options.lowSpaceBytes)
     this.#soft = new SoftStateChannel(
       { ...defaultSoftStateOptions, selfId: options.self.id, epoch: options.boot },
       { peers: this.#peers, clock, members: () => this.#memberIds() },
@@ -270,6 +272,8 @@ export class Gateway implements Proposer, ClusterView {
     const stopped = new Promise<void>((resolve) => {
       this.#onStopped = resolve
     })
+    // What was published last still goes out.
+    this.#soft.tick()
     await this.#known.save()
     this.#parts.link.post({ type: 'stop' })
     await stopped

@@ -39,6 +39,8 @@ const TTL_MS = 15_000
 /** How often a hold is told again with what is left of it. */
 const REPEAT_MS = 5000
 const LAG_ENTRIES_MAX = 1000
+/** A new leader waits so long for what the one before has to say. */
+const LEADS_MS_MIN = 5000
 const REASONS = ['manual', 'priority', 'slow'] as const
 
 /**
@@ -54,6 +56,7 @@ export class LeadershipSteward {
   readonly #own = new Set<HoldReason>()
   readonly #healthySinceMs = new Map<NodeId, number>()
   #slowSinceMs: number | null = null
+  #leadsSinceMs: number | null = null
   #toldMs = -Infinity
   #isMoving = false
   #timer: NodeJS.Timeout | null = null
@@ -93,7 +96,12 @@ export class LeadershipSteward {
     this.#watchHealth(members)
     this.#repeatHolds()
     const { cluster, clock } = this.#parts
-    if (this.#isMoving || cluster.leaderId() !== cluster.selfId) return
+    if (cluster.leaderId() !== cluster.selfId) {
+      this.#leadsSinceMs = null
+      return
+    }
+    this.#leadsSinceMs ??= clock.monotonicMs()
+    if (this.#isMoving || clock.monotonicMs() - this.#leadsSinceMs < LEADS_MS_MIN) return
     const choice = chooseLeader(
       {
         nowMs: clock.monotonicMs(),

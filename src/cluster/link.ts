@@ -1,7 +1,7 @@
 import type { PeerCaller } from '../ports/peer-channel.ts'
 import type { Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import type { Log, LogLevel } from './log.ts'
-import type { HostVitals } from './vitals.ts'
+import type { HostVitals } from '../ports/vitals.ts'
 
 /**
  * What main and the Raft host say to each other. All values are plain and cloneable, so the host may live in the same

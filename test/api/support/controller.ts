@@ -23,6 +23,7 @@ import type { ClusterView, MemberView } from '../../../src/ports/cluster-view.ts
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
 import { LocalTopic } from './local-topic.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
+import { nodeHealthExample, vitalsExample } from './node-examples.ts'
 import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
 
 export const admin = { username: 'admin', password: 'correct horse battery' }
@@ -202,7 +203,9 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     health: () => ({
       isHealthy: controller.isHealthy,
       checks: [{ id: 'store', healthy: controller.isHealthy, detail: 'kept inside' }],
+      node: nodeHealthExample,
     }),
+    vitals: () => vitalsExample,
     refusal: () => controller.refusal,
     transferLeadership: (to) => {
       transfers.push(to)
