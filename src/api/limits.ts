@@ -22,6 +22,8 @@ export interface ApiLimits {
   /** Until the whole request is there. */
   readonly requestTimeoutMs: number
   readonly keepAliveTimeoutMs: number
+  /** A controller that stops waits so long for requests over connections that stand, before it ends the idle ones. */
+  readonly drainIdleMs: number
   /** `net-min-index` and confirmations of something unknown; beyond: 503 INDEX_NOT_REACHED. */
   readonly indexWaitMs: number
   /** Password hashes at work at a time, a program's default by its cores: libuv's pool of four also serves the store. */
@@ -71,6 +73,7 @@ export const defaultLimits: ApiLimits = {
   headersTimeoutMs: 5 * SECOND,
   requestTimeoutMs: 15 * SECOND,
   keepAliveTimeoutMs: 30 * SECOND,
+  drainIdleMs: 1500,
   indexWaitMs: 5 * SECOND,
   passwordHashesMax: 1,
   passwordHashesWaitingMax: 64,

@@ -82,6 +82,7 @@ export class Controller {
    * Requests in these moments find the next leader, so a planned stop fails none.
    */
   async stop(): Promise<void> {
+    this.#gateway?.announceLeave()
     await this.#handOver()
     await this.#releaseAll()
   }

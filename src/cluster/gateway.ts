@@ -154,6 +154,7 @@ export class Gateway implements Proposer, ClusterView {
   #onStarted: (port: number) => void = () => undefined
   #onStopped: () => void = () => undefined
   #hasFailed = false
+  #isLeaving = false
 
   constructor(options: GatewayOptions, parts: GatewayParts) {
     const { link, machine, clock } = parts
@@ -241,6 +242,12 @@ export class Gateway implements Proposer, ClusterView {
     return await new Promise((resolve) => {
       this.#onStarted = resolve
     })
+  }
+
+  /** Before a planned stop: tells the others that this controller is no longer one to lead or to write through. */
+  announceLeave(): void {
+    this.#isLeaving = true
+    this.#presence.say(this.#ownPresence())
   }
 
   /**
@@ -508,7 +515,7 @@ export class Gateway implements Proposer, ClusterView {
       version: self.version,
       startedAtMs: self.startedAtMs,
       apiAddresses: self.apiAddresses,
-      isFailing: this.#hasFailed,
+      isFailing: this.#hasFailed || this.#isLeaving,
     }
   }
 

@@ -28,7 +28,7 @@ export interface Presence extends MachineProgress {
   readonly version: string
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
-  /** It does not answer from its state. */
+  /** It does not answer from its state, or is about to stop. */
   readonly isFailing: boolean
 }
 
@@ -85,7 +85,8 @@ export class PresenceBoard {
       said === null ||
       said.role !== presence.role ||
       said.term !== presence.term ||
-      said.leader !== presence.leader
+      said.leader !== presence.leader ||
+      said.isFailing !== presence.isFailing
     if (!isNews && nowMs - this.#saidMs < PRESENCE_MS) return
     this.#saidMs = nowMs
     this.#said = presence

@@ -42,7 +42,7 @@ export interface MemberVitals {
   readonly priority: number
   /** How far its wall clock is ahead of ours; 0 for this controller itself. */
   readonly clockOffsetMs: number
-  /** It does not answer from its state. */
+  /** It does not answer from its state, or is about to stop. */
   readonly isFailing: boolean
 }
 
