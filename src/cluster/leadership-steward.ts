@@ -39,8 +39,6 @@ const TTL_MS = 15_000
 /** How often a hold is told again with what is left of it. */
 const REPEAT_MS = 5000
 const LAG_ENTRIES_MAX = 1000
-/** A new leader waits so long for what the one before has to say. */
-const LEADS_MS_MIN = 5000
 const REASONS = ['manual', 'priority', 'slow'] as const
 
 /**
@@ -101,7 +99,8 @@ export class LeadershipSteward {
       return
     }
     this.#leadsSinceMs ??= clock.monotonicMs()
-    if (this.#isMoving || clock.monotonicMs() - this.#leadsSinceMs < LEADS_MS_MIN) return
+    const ledMs = clock.monotonicMs() - this.#leadsSinceMs
+    if (this.#isMoving || ledMs < this.#options.leadsMsMin) return
     const choice = chooseLeader(
       {
         nowMs: clock.monotonicMs(),

@@ -36,6 +36,8 @@ export interface LeadershipTiming {
   readonly healthyMsMin: number
   /** A leader is slow when it has been for so long: one slow write is no reason. */
   readonly slowMsMin: number
+  /** A new leader waits so long for what the one before has to say. */
+  readonly leadsMsMin: number
   readonly manualHoldMs: number
   readonly priorityHoldMs: number
   readonly slowHoldMs: number
@@ -44,6 +46,7 @@ export interface LeadershipTiming {
 export const defaultLeadershipTiming: LeadershipTiming = {
   healthyMsMin: 30_000,
   slowMsMin: 10_000,
+  leadsMsMin: 5000,
   manualHoldMs: 10 * 60_000,
   priorityHoldMs: 60_000,
   slowHoldMs: 5 * 60_000,

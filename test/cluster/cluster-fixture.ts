@@ -6,6 +6,8 @@ import type { Member } from '../../proto/gen/membership_pb.ts'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
 import type { GatewayOptions } from '../../src/cluster/gateway.ts'
+import type { MemberMemory } from '../../src/cluster/known-members.ts'
+import type { ApiAddress } from '../../src/ports/cluster-view.ts'
 import { RaftHost } from '../../src/cluster/host.ts'
 import { inlineLink } from '../../src/cluster/link.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
@@ -53,6 +55,9 @@ export interface StartChanges {
   readonly from?: 'memory' | 'nothing'
   readonly persistEntries?: number
   readonly snapshotBytesPerSecond?: number
+  readonly memory?: MemberMemory
+  readonly apiAddresses?: readonly ApiAddress[]
+  readonly priority?: number
 }
 
 export function firstEntries(members: readonly Member[]): Entry[] {
@@ -137,7 +142,8 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
     id,
     version: '1.0.0',
     startedAtMs: Date.now(),
-    apiAddresses: [],
+    apiAddresses: changes.apiAddresses ?? [],
+    ...(changes.priority === undefined ? {} : { priority: changes.priority }),
     certificatePem: identity.certificatePem,
   }
   const gateway = new Gateway(
@@ -156,6 +162,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       clock: systemClock,
       log: log.log,
       onFatal: (error) => fatal.push(error),
+      ...(changes.memory === undefined ? {} : { memory: changes.memory }),
     },
   )
   const bytesPerSecond = changes.snapshotBytesPerSecond
