@@ -334,12 +334,12 @@ export class Gateway implements Proposer, ClusterView {
   }
 
   status(): GatewayStatus {
-    const { role, term, leader, commit } = this.#status
+    const { role, term, leader } = this.#status
     return {
       role,
       term,
       leader,
-      commit,
+      commit: this.#commit(),
       ...this.#progress(),
       outstanding: this.#proposals.count,
       alarms: this.alarms.list(),
@@ -495,9 +495,14 @@ export class Gateway implements Proposer, ClusterView {
     return this.#configuration.members.map(({ id }) => id)
   }
 
+  /** What is applied here is committed, also before the host's next word says so. */
+  #commit(): Index {
+    return Math.max(this.#status.commit, this.#parts.machine.progress().applied)
+  }
+
   #ownPresence(): Presence {
     const { self } = this.#options
-    const { role, term, leader, commit, last, vitals } = this.#status
+    const { role, term, leader, last, vitals } = this.#status
     const { members, outgoingVoters } = this.#configuration
     const isVoter =
       outgoingVoters.includes(self.id) || members.some(({ id, voter }) => voter && id === self.id)
@@ -506,8 +511,8 @@ export class Gateway implements Proposer, ClusterView {
       role: isVoter ? role : 'learner',
       term,
       leader,
-      commit,
-      last,
+      commit: this.#commit(),
+      last: Math.max(last, this.#commit()),
       fsyncP99Ms: vitals.disk.fsync.p99Ms,
       loopDelayP99Ms: Math.max(this.#loopDelay.p99Ms, vitals.loopDelayP99Ms),
       priority: self.priority ?? PRIORITY_DEFAULT,

@@ -1,5 +1,9 @@
 import type { SoftBatch, SoftValue } from '../../proto/gen/soft_pb.ts'
-import { SOFT_VALUE_BYTES_MAX, SOFT_VALUE_OVERHEAD_BYTES } from '../ports/soft-state.ts'
+import {
+  SOFT_TTL_MS_MIN,
+  SOFT_VALUE_BYTES_MAX,
+  SOFT_VALUE_OVERHEAD_BYTES,
+} from '../ports/soft-state.ts'
 import type { NodeId } from '../raft/types.ts'
 import { integer } from './message-codec.ts'
 
@@ -92,6 +96,7 @@ export class SoftInbox {
     for (const [id, owner] of this.#owners) {
       const silentMs = nowMs - owner.heardMs
       const isMember = members.has(id)
+      if (isMember && silentMs <= SOFT_TTL_MS_MIN) continue
       for (const [slot, { topic }] of owner.held) {
         const ttlMs = this.#readers.get(topic)?.ttlMs ?? 0
         if (isMember && silentMs <= ttlMs) continue

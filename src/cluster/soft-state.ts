@@ -4,7 +4,11 @@ import { SoftBatchSchema, SoftResyncSchema } from '../../proto/gen/soft_pb.ts'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { PeerChannel } from '../ports/peer-channel.ts'
-import { SOFT_VALUE_BYTES_MAX, SOFT_VALUE_OVERHEAD_BYTES } from '../ports/soft-state.ts'
+import {
+  SOFT_TTL_MS_MIN,
+  SOFT_VALUE_BYTES_MAX,
+  SOFT_VALUE_OVERHEAD_BYTES,
+} from '../ports/soft-state.ts'
 import type { SoftState, SoftTopic, SoftTopicOptions, SoftValue } from '../ports/soft-state.ts'
 import type { NodeId } from '../raft/types.ts'
 import { integer } from './message-codec.ts'
@@ -47,7 +51,6 @@ const BATCH_TOPIC = 'soft'
 const RESYNC_TOPIC = 'soft-resync'
 const NAME_CHARACTERS_MAX = 64
 const KEY_CHARACTERS_MAX = 128
-const TTL_MS_MIN = 3000
 const SWEEP_MS = 500
 
 interface Topic<T> extends SoftReader {
@@ -104,7 +107,7 @@ export class SoftStateChannel implements SoftState {
   topic<T>(options: SoftTopicOptions<T>): SoftTopic<T> {
     assert(options.name.length <= NAME_CHARACTERS_MAX, 'the name of a topic is within its limit')
     assert(!this.#topics.has(options.name), `topic ${options.name} is made once`)
-    assert(options.ttlMs >= TTL_MS_MIN, 'a topic outlives a few lost notes')
+    assert(options.ttlMs >= SOFT_TTL_MS_MIN, 'a topic outlives a few lost notes')
     const topic: Topic<T> = {
       options,
       own: new Map(),

@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
-const RESOLUTION_MS = 10
+const RESOLUTION_MS = 20
 const WINDOW_MS = 5000
 const NS_PER_MS = 1e6
 

@@ -19,7 +19,7 @@ export interface SoftTopicOptions<T> {
   encode(value: T): Uint8Array
   /** @throws on bytes that are none; they are dropped, and the value before them stays. */
   decode(bytes: Uint8Array): T
-  /** An owner from which nothing was heard for so long has no values; at least 3 s. The channel speaks every second. */
+  /** An owner from which nothing was heard for so long has no values. The channel speaks every second. */
   readonly ttlMs: number
   /** Keys and values of one owner, with {@link SOFT_VALUE_OVERHEAD_BYTES} each. */
   readonly ownerBytesMax: number
@@ -43,6 +43,8 @@ export interface SoftTopic<T> {
   onChange(listener: (owner: NodeId, key: string, value: T | undefined) => void): void
 }
 
+/** The shortest TTL: one outlives a few lost notes. */
+export const SOFT_TTL_MS_MIN = 3000
 /** So that a batch always has room for one. */
 export const SOFT_VALUE_BYTES_MAX = 32 * 1024
 /** What a value counts for beside its key and bytes. */
