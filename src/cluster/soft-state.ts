@@ -35,7 +35,7 @@ export interface SoftStateOptions {
 export const defaultSoftStateOptions = {
   tickMs: 50,
   beaconMs: 1000,
-  batchBytesMax: 64 * 1024,
+  batchBytesMax: 32 * 1024,
   totalBytesMax: 64 * 1024 * 1024,
   resyncMsMin: 1000,
 } as const satisfies Partial<SoftStateOptions>
@@ -141,7 +141,11 @@ export class SoftStateChannel implements SoftState {
     const nowMs = this.#parts.clock.monotonicMs()
     if (nowMs - this.#sweptMs >= SWEEP_MS) {
       this.#sweptMs = nowMs
-      this.#inbox.sweep(new Set(this.#parts.members()), nowMs)
+      const members = new Set(this.#parts.members())
+      this.#inbox.sweep(members, nowMs)
+      for (const id of this.#resyncAskedMs.keys()) {
+        if (!members.has(id)) this.#resyncAskedMs.delete(id)
+      }
     }
     for (const { peer, batch } of this.#outbox.due(nowMs)) {
       this.#parts.peers.note(peer, BATCH_TOPIC, toBinary(SoftBatchSchema, batch))
