@@ -2,6 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { afterEach, expect, test } from 'vitest'
 
 import { SoftBatchSchema } from '../../proto/gen/soft_pb.ts'
+import { sessionActivity } from '../../src/cluster/session-activity.ts'
 import { defaultSoftStateOptions, SoftStateChannel } from '../../src/cluster/soft-state.ts'
 import type { SoftStateOptions } from '../../src/cluster/soft-state.ts'
 import type { Clock } from '../../src/lib/clock.ts'
@@ -328,6 +329,19 @@ test('a topic made late gets what was said before, and bytes that are no value a
   a.publish('y', '2')
   network.run(100)
   expect(seen(b)).toEqual(['a/x=1', 'a/y=2'])
+})
+
+test('uses of a hundred thousand sessions fit, and reach a controller that comes later', () => {
+  const network = new Network()
+  const a = sessionActivity(network.add('a'))
+  const b = sessionActivity(network.add('b', { batchBytesMax: 1024 * 1024 }))
+  for (let n = 0; n < 100_000; n += 1) {
+    if (!a.publish(`${n}`.padStart(36, 's'), 1_700_000_000_000 + n)) throw new Error(`${n}`)
+  }
+  network.connect('a', 'b')
+  network.run(30_000)
+  expect([...b.values()]).toHaveLength(100_000)
+  expect(b.get('a', '99999'.padStart(36, 's'))).toBe(1_700_000_099_999)
 })
 
 let cluster: TestCluster | null = null
