@@ -9,6 +9,7 @@ import { Problem } from '../lib/problems.ts'
 import { Answerer } from './answerer.ts'
 import { readBody } from './body.ts'
 import type { Call } from './call.ts'
+import { closeGently } from './drain.ts'
 import { createServices } from './services.ts'
 import type { ApiServices } from './services.ts'
 import { isPermission } from './operation.ts'
@@ -56,9 +57,9 @@ export function createApi(parts: ApiParts): Api {
     start: () => {
       services.sessions.start()
     },
-    stop: async () => {
+    stop: () => {
       services.sessions.stop()
-      await services.sessions.flushActivity()
+      return Promise.resolve()
     },
   }
 }
@@ -128,7 +129,7 @@ function newApp(
     exposeHeadRoutes: false,
     // A controller that is going away finishes what it was asked; the load is not shed on its last requests.
     return503OnClosing: false,
-    forceCloseConnections: 'idle',
+    forceCloseConnections: false,
     genReqId: () => '',
     rewriteUrl: (request) => canonicalUrl(request.url ?? '/'),
     routerOptions: { maxParamLength: limits.pathParameterCharactersMax },
@@ -150,6 +151,7 @@ function newApp(
     },
   })
   app.server.maxConnections = limits.connectionsMax
+  closeGently(app.server, limits.drainIdleMs)
   return app
 }
 

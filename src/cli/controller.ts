@@ -2,12 +2,14 @@ import { toBinary } from '@bufbuild/protobuf'
 import type { Logger } from 'pino'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { HealthReport } from '../api/parts.ts'
 import { systemScheduler } from '../api/parts.ts'
 import { createApi } from '../api/server.ts'
 import type { Api } from '../api/server.ts'
-import type { CertificateAlarms, CertificateKeeper } from '../cluster/certificate-keeper.ts'
+import type { CertificateKeeper } from '../cluster/certificate-keeper.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
+import { defaultLeadershipTiming } from '../cluster/leadership.ts'
+import { LeadershipSteward } from '../cluster/leadership-steward.ts'
+import { sessionActivity } from '../cluster/session-activity.ts'
 import type { HostOptions } from '../cluster/host.ts'
 import { AdmissionDesk } from '../cluster/admission.ts'
 import { enterCluster } from '../cluster/membership/enter-cluster.ts'
@@ -37,6 +39,7 @@ import type { RosterRecord } from '../ports/roster.ts'
 import { parseCertificates } from '../pki/certificate.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
+import { KnownMembersFile } from '../store/known-members-file.ts'
 import type { DataIdentity } from '../store/identity.ts'
 import { readRosterFile, writeRosterFile } from '../store/roster-file.ts'
 import { LevelStateStore } from '../store/level-state-store.ts'
@@ -49,6 +52,7 @@ import type { AdminVerbs } from './admin-server.ts'
 import { adminVerbs } from './admin-verbs.ts'
 import type { Credentials } from './controller-check.ts'
 import { keepCertificates } from './controller-certificates.ts'
+import { healthOf } from './controller-health.ts'
 import { Listeners } from './controller-listeners.ts'
 import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './controller-settings.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
@@ -135,6 +139,7 @@ export class Controller {
    * Requests in these moments find the next leader, so a planned stop fails none.
    */
   async stop(): Promise<void> {
+    this.#gateway?.announceLeave()
     await this.#handOver()
     await this.#releaseAll()
   }
@@ -232,6 +237,7 @@ export class Controller {
           get certificatePem() {
             return leafPem()
           },
+          priority: config.cluster.priority,
         },
         clusterId: identity.clusterId,
         generation: identity.generation,
@@ -239,10 +245,13 @@ export class Controller {
         boot: consensus.boot,
         proposeTimeoutMs: config.limits.writeTimeoutMs,
         outstandingMax: config.limits.outstandingWritesMax,
+        // Long before the guard of the log stops this controller.
+        lowSpaceBytes: 8 * config.log.lowSpaceBytes,
         retention: { entries: config.log.retainEntries, bytes: config.log.retainBytes },
       },
       {
         ...{ link: consensus.link, machine, clock: systemClock, log, onFatal },
+        memory: new KnownMembersFile(config.data),
         onRoster: (roster) => this.#writeRoster(roster),
         onSelfRefused: (refusal) => {
           if (refusal.reason === 'removed') this.#management?.onSelfRemoved()
@@ -333,7 +342,12 @@ export class Controller {
     })
     const admin = new AdminServer(
       {
-        ...adminVerbs({ cluster: gateway, membership, admission }),
+        ...adminVerbs({
+          cluster: gateway,
+          membership,
+          admission,
+          health: () => gateway.health(),
+        }),
         ...this.#certify({ gateway, listeners, machine, secrets: inputs.keeper }),
       },
       (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
@@ -370,27 +384,13 @@ export class Controller {
       memberKeySha256: (id) =>
         gateway.configuration().record.members.find((member) => member.id === id)
           ?.publicKeySha256 ?? null,
-      alarms: this.#certificateAlarms(),
+      alarms: gateway.alarms,
     })
     this.#certificates = keeper
     secrets.onChange(() => void keeper.look())
     keeper.start()
     this.#releases.push(() => keeper.stop())
     return verbs
-  }
-
-  #certificateAlarms(): CertificateAlarms {
-    let isRaised = false
-    return {
-      raise: (alarm, text) => {
-        if (!isRaised) this.#parts.log.warn({ alarm }, text)
-        isRaised = true
-      },
-      clear: (alarm) => {
-        isRaised = false
-        this.#parts.log.info({ alarm }, 'no certificate of this controller ends soon any more')
-      },
-    }
   }
 
   /** The shared secrets, opened with the key of this controller; in force before the first request. */
@@ -426,6 +426,25 @@ export class Controller {
     })
   }
 
+  #watchLeadership(gateway: Gateway): LeadershipSteward {
+    const { priority, slowFsyncMs, slowLoopMs } = this.#parts.config.cluster
+    const steward = new LeadershipSteward(
+      { ...defaultLeadershipTiming, priority, slowFsyncMs, slowLoopMs },
+      {
+        cluster: gateway,
+        soft: gateway.soft,
+        clock: systemClock,
+        log: this.#parts.log,
+        matchIndex: (id) =>
+          gateway.peerStatuses().find((peer) => peer.id === id)?.matchIndex ?? null,
+        transfer: (to) => gateway.transferLeadership(to),
+      },
+    )
+    steward.start()
+    this.#releases.push(() => Promise.resolve(steward.stop()))
+    return steward
+  }
+
   #createApi(
     gateway: Gateway,
     machine: StateMachine,
@@ -442,6 +461,7 @@ export class Controller {
       schemas,
       keys: keeper,
       admission,
+      activity: sessionActivity(gateway.soft),
       clock: systemClock,
       scheduler: systemScheduler,
       limits,
@@ -454,7 +474,8 @@ export class Controller {
       instanceId: newShortId(),
       logger: log,
       bindings: bindingsOf(config),
-      health: () => healthOf(gateway),
+      health: () => healthOf(gateway.health()),
+      vitals: () => gateway.vitals,
       refusal: () => (this.#hasFailed ? 'NODE_QUARANTINED' : null),
       membership,
     })
@@ -473,7 +494,9 @@ export class Controller {
     }
     const { clusterId, generation } = gateway
     const consensus = gateway
+    const leadership = this.#watchLeadership(gateway)
     const management = manageMembers({
+      onTransferred: () => leadership.pin(),
       consensus,
       state: machine,
       clusterId,
@@ -567,20 +590,4 @@ function hasSuccessor(gateway: Gateway): boolean {
   return gateway
     .members()
     .some(({ id, voter, connected }) => voter && connected && id !== gateway.selfId)
-}
-
-/** Alive is not the same as in contact: without a leader this controller still answers reads and must not be restarted. */
-function healthOf(gateway: Gateway): HealthReport {
-  const { alarms, leader } = gateway.status()
-  return {
-    isHealthy: alarms.length === 0,
-    checks: [
-      {
-        id: 'state',
-        healthy: alarms.length === 0,
-        ...(alarms.length === 0 ? {} : { detail: alarms.map(({ text }) => text).join('; ') }),
-      },
-      { id: 'leader', healthy: leader !== null },
-    ],
-  }
 }

@@ -97,6 +97,21 @@ export const controllerOptions = {
       scope: node,
       why: "DNS servers that the names in seeds are asked of, as address:port; the host's own when empty.",
     }),
+    priority: option(integer(0, 100), {
+      default: 50,
+      scope: node,
+      why: 'The connected voter with the highest one is to lead, once it was healthy for 30 s; equal ones leave leadership where it is.',
+    }),
+    slowFsyncMs: option(integer(10, 60_000), {
+      default: 250,
+      scope: node,
+      why: 'A leader whose 99th percentile of log syncs stays beyond it hands over to a member that is well below.',
+    }),
+    slowLoopMs: option(integer(10, 60_000), {
+      default: 200,
+      scope: node,
+      why: 'The same for the delay of its event loops.',
+    }),
   }),
   routers: section('Reserved for routers.', {
     bind: option(optionalHostPort(), {
