@@ -4,15 +4,19 @@ import { expect, test } from 'vitest'
 
 import { defaultLimits } from '../src/api/limits.ts'
 import { admissionLimits } from '../src/cluster/admission.ts'
+import { SEED_LIMITS } from '../src/cluster/addresses-seeds.ts'
+import { CLAIM_LIMITS } from '../src/cluster/addresses.ts'
 import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/mesh-service.ts'
+import { ROSTER_LIMITS } from '../src/cluster/roster.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
 import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
+import { defaultSoftStateOptions } from '../src/cluster/soft-state.ts'
 import { apiSessionsMax } from '../src/fsm/commands/session.ts'
 import { requestAheadMsMax, requestsMax, requestWindowMs } from '../src/fsm/dedupe.ts'
 import { pageLimits } from '../src/fsm/query/list.ts'
@@ -46,8 +50,12 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/admission.ts': admissionLimits,
   'src/cluster/handshake.ts': HELLO_LIMITS,
   'src/cluster/membership/limits.ts': membershipLimits,
+  'src/cluster/roster.ts': ROSTER_LIMITS,
+  'src/cluster/addresses.ts': CLAIM_LIMITS,
+  'src/cluster/addresses-seeds.ts': SEED_LIMITS,
   'src/cluster/mesh-service.ts': { FRAME_BYTES_MAX },
   'src/cluster/snapshot-sender.ts': defaultSnapshotSenderOptions,
+  'src/cluster/soft-state.ts': defaultSoftStateOptions,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,

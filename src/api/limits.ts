@@ -22,6 +22,8 @@ export interface ApiLimits {
   /** Until the whole request is there. */
   readonly requestTimeoutMs: number
   readonly keepAliveTimeoutMs: number
+  /** A controller that stops waits so long for requests over connections that stand, before it ends the idle ones. */
+  readonly drainIdleMs: number
   /** `net-min-index` and confirmations of something unknown; beyond: 503 INDEX_NOT_REACHED. */
   readonly indexWaitMs: number
   /** Password hashes at work at a time, a program's default by its cores: libuv's pool of four also serves the store. */
@@ -48,10 +50,12 @@ export interface ApiLimits {
   readonly sessionTimeoutMs: number
   /** A controller that heard from no leader for longer refuses sessions: one revoked meanwhile may be among them. */
   readonly staleSessionMsMax: number
-  /** Activity is kept in memory and proposed in batches this far apart ... */
+  /** Activity is kept in memory and told to the other controllers this often ... */
   readonly activityFlushMs: number
-  /** ... for sessions whose mark would move by more than this ... */
+  /** ... for sessions whose mark would move by more than this. */
   readonly activityMoveMs: number
+  /** The leader writes the marks that moved by as much to the log, this far apart ... */
+  readonly activityLogMs: number
   /** ... at most so many in one command. */
   readonly activityBatchMax: number
   /** Sessions whose activity is kept in memory. */
@@ -79,6 +83,7 @@ export const defaultLimits: ApiLimits = {
   headersTimeoutMs: 5 * SECOND,
   requestTimeoutMs: 15 * SECOND,
   keepAliveTimeoutMs: 30 * SECOND,
+  drainIdleMs: 1500,
   indexWaitMs: 5 * SECOND,
   passwordHashesMax: 1,
   passwordHashesWaitingMax: 64,
@@ -93,8 +98,9 @@ export const defaultLimits: ApiLimits = {
   logInSourcesMax: 10_000,
   sessionTimeoutMs: 30 * MINUTE,
   staleSessionMsMax: 15 * MINUTE,
-  activityFlushMs: MINUTE,
+  activityFlushMs: 10 * SECOND,
   activityMoveMs: 30 * SECOND,
+  activityLogMs: 5 * MINUTE,
   activityBatchMax: 500,
   activitySessionsMax: 200_000,
   sweepMs: 5 * SECOND,
@@ -116,7 +122,8 @@ export function limitsWith(changes: Partial<ApiLimits>): ApiLimits {
     limits.sessionTimeoutMs < SESSION_TIMEOUT_MS_MIN
       ? defaultLimits.sessionTimeoutMs
       : limits.sessionTimeoutMs
-  const activityFlushMs = Math.min(limits.activityFlushMs, sessionTimeoutMs / 4)
+  const activityFlushMs = Math.min(limits.activityFlushMs, sessionTimeoutMs / 16)
   const activityMoveMs = Math.min(limits.activityMoveMs, sessionTimeoutMs / 8)
-  return { ...limits, sessionTimeoutMs, activityFlushMs, activityMoveMs }
+  const activityLogMs = Math.min(limits.activityLogMs, sessionTimeoutMs / 4)
+  return { ...limits, sessionTimeoutMs, activityFlushMs, activityMoveMs, activityLogMs }
 }

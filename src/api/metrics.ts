@@ -1,6 +1,8 @@
 import { Counter, Gauge, Registry, collectDefaultMetrics } from 'prom-client'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { AppliedLog } from './consistency.ts'
+import { addNodeMetrics } from './node-metrics.ts'
+import type { NodeMetricsSources } from './node-metrics.ts'
 
 const BUCKET_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000] as const
 
@@ -32,10 +34,12 @@ export class ApiMetrics {
   readonly #registry = new Registry()
   readonly #operations = new Map<string, OperationMetrics>()
 
-  constructor(cluster: ClusterView, log: AppliedLog) {
+  /** @param sources null: numbers of HTTP and of the cluster's members alone. */
+  constructor(cluster: ClusterView, log: AppliedLog, sources: NodeMetricsSources | null) {
     collectDefaultMetrics({ register: this.#registry })
     this.#addHttp()
     this.#addCluster(cluster, log)
+    if (sources !== null) addNodeMetrics(this.#registry, sources)
   }
 
   of(operationId: string): OperationMetrics {

@@ -47,6 +47,8 @@ export interface Operation {
   /** Below the API's base, with `{name}` parameters. */
   readonly path: string
   readonly permission: Permission
+  /** Of a public operation: who may do this too is told more, and is the caller of the call. */
+  readonly moreFor?: Permission
   readonly query?: readonly QueryParameter[]
   readonly body?: { readonly schema: NamedSchema; readonly isRequired: boolean }
   /** Where less than the listener's limit is enough; beyond: 413. */

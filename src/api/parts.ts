@@ -3,9 +3,12 @@ import type { ProblemCode } from '../lib/problems.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { Admission, MembershipControl } from '../ports/membership.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
+import type { NodeHealth } from '../ports/node-health.ts'
 import type { Proposer } from '../ports/proposer.ts'
+import type { SoftTopic } from '../ports/soft-state.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
+import type { HostVitals } from '../ports/vitals.ts'
 import type { ApiLimits } from './limits.ts'
 
 /** Names of `apiVersions` in the version answer. */
@@ -27,6 +30,8 @@ export interface HealthReport {
     readonly healthy: boolean
     readonly detail?: string
   }[]
+  /** For those who may know all of it. */
+  readonly node?: NodeHealth
 }
 
 /** Runs something again and again until it is told to stop. */
@@ -51,12 +56,14 @@ export interface ApiLogger {
   error(fields: Readonly<Record<string, unknown>>, message: string): void
 }
 
-/** Everything the HTTP side is built from. It keeps nothing that a restart would lose but session activity. */
+/** Everything the HTTP side is built from. */
 export interface ApiParts {
   readonly proposer: Proposer
   readonly cluster: ClusterView
   readonly state: StateView
   readonly schemas: SchemaJudge
+  /** Last uses of sessions, UTC ms by session id, shared with the other controllers. */
+  readonly activity: SoftTopic<number>
   /** Asked at each use: a rotated key is in force at once. */
   readonly keys: TokenKeys
   /** Lets new controllers in. */
@@ -72,6 +79,8 @@ export interface ApiParts {
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
   /** A cheap look at this process; called for each health request. */
   readonly health: () => HealthReport
+  /** Numbers of consensus, mesh and disk for `/metrics`. */
+  readonly vitals?: () => HostVitals
   /** A code while this controller must not answer from its state (NODE_QUARANTINED), else null. */
   readonly refusal: () => ProblemCode | null
   /** Any controller can: what only the leader does is handed to it. */

@@ -6,7 +6,7 @@ import type { Query } from './call.ts'
 import { parseMinIndex, parseNetRequestId, reachIndex, reachLatest } from './consistency.ts'
 import { preflight } from './cors.ts'
 import type { Answer } from './envelope.ts'
-import type { Operation } from './operation.ts'
+import type { Operation, Permission } from './operation.ts'
 import type { ApiParts } from './parts.ts'
 import { checkQuery } from './query-parameters.ts'
 import type { ApiServices } from './services.ts'
@@ -141,9 +141,27 @@ export class Pipeline {
       const refusal = this.#parts.refusal()
       if (refusal !== null) throw new Problem(refusal)
     }
-    const { permission } = operation
-    if (permission === 'public') return null
-    return this.#services.gate.admit(call, tokenOf(request), permission)
+    const { permission, moreFor } = operation
+    if (permission === 'public' && moreFor === undefined) return null
+    const token = tokenOf(request)
+    if (permission === 'public' && moreFor !== undefined) {
+      return token === undefined ? null : this.#admitForMore(call, token, moreFor)
+    }
+    return this.#services.gate.admit(call, token, permission)
+  }
+
+  /** Whoever is not admitted gets what is public. */
+  #admitForMore(call: Call, token: string, permission: Permission): Promise<void> | null {
+    const forget = (): void => {
+      call.caller = null
+      call.challenge = null
+    }
+    try {
+      return this.#services.gate.admit(call, token, permission)?.catch(forget) ?? null
+    } catch {
+      forget()
+      return null
+    }
   }
 
   #readHeaders(request: FastifyRequest, call: Call, operation: Operation): void {

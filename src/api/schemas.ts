@@ -4,6 +4,7 @@ import { disableMinutesMax } from '../fsm/commands/identity.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
 import { defaultLimits } from './limits.ts'
 import { emptySchema } from '../entities/schema.ts'
+import { nodeHealth } from './health-schema.ts'
 import { dateTime, entityRef, envInfo, flag, links, sdkInfo, text } from '../entities/shapes.ts'
 
 /** JSON Schemas of the operations that no descriptor gives. */
@@ -416,6 +417,7 @@ export const health: NamedSchema = {
           required: ['id', 'healthy'],
         },
       },
+      node: nodeHealth,
     },
     required: ['healthy', 'checks'],
   },

@@ -3,12 +3,13 @@ import type { Server } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import fastify from 'fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ServerOptions } from 'node:https'
+import type { Server as HttpsServer, ServerOptions } from 'node:https'
 import { assert } from '../lib/assert.ts'
 import { Problem } from '../lib/problems.ts'
 import { Answerer } from './answerer.ts'
 import { readBody } from './body.ts'
 import type { Call } from './call.ts'
+import { closeGently } from './drain.ts'
 import { createServices } from './services.ts'
 import type { ApiServices } from './services.ts'
 import { isPermission } from './operation.ts'
@@ -34,6 +35,8 @@ export interface ListenerOptions {
   readonly apis: readonly ApiName[]
   /** null: plain HTTP, for tests. */
   readonly https: ServerOptions | null
+  /** Told of every HTTPS server it makes: there are two for a name that stands for both an IPv4 and an IPv6 address. */
+  readonly onHttpsServer?: (server: HttpsServer) => void
 }
 
 /** The HTTP side of one controller: what all its listeners share, and the way to make one. */
@@ -54,9 +57,9 @@ export function createApi(parts: ApiParts): Api {
     start: () => {
       services.sessions.start()
     },
-    stop: async () => {
+    stop: () => {
       services.sessions.stop()
-      await services.sessions.flushActivity()
+      return Promise.resolve()
     },
   }
 }
@@ -126,7 +129,7 @@ function newApp(
     exposeHeadRoutes: false,
     // A controller that is going away finishes what it was asked; the load is not shed on its last requests.
     return503OnClosing: false,
-    forceCloseConnections: 'idle',
+    forceCloseConnections: false,
     genReqId: () => '',
     rewriteUrl: (request) => canonicalUrl(request.url ?? '/'),
     routerOptions: { maxParamLength: limits.pathParameterCharactersMax },
@@ -136,16 +139,19 @@ function newApp(
     clientErrorHandler: (error, socket) => {
       answerer.failConnection(error, socket)
     },
-    serverFactory: (handler): Server =>
-      https === null
-        ? createHttpServer(serverOptions, handler)
-        : // Its requests and answers are those of HTTP; only the types know it as another server.
-          (createHttpsServer(
-            { minVersion: 'TLSv1.2', ...https, ...serverOptions },
-            handler,
-          ) as unknown as Server),
+    serverFactory: (handler): Server => {
+      if (https === null) return createHttpServer(serverOptions, handler)
+      const server = createHttpsServer(
+        { minVersion: 'TLSv1.2', ...https, ...serverOptions },
+        handler,
+      )
+      options.onHttpsServer?.(server)
+      // Its requests and answers are those of HTTP; only the types know it as another server.
+      return server as unknown as Server
+    },
   })
   app.server.maxConnections = limits.connectionsMax
+  closeGently(app.server, limits.drainIdleMs)
   return app
 }
 

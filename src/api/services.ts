@@ -40,6 +40,10 @@ export function createServices(parts: ApiParts): ApiServices {
       parts.clock,
     ),
     writer: new Writer(parts.proposer),
-    metrics: new ApiMetrics(parts.cluster, parts.state),
+    metrics: new ApiMetrics(
+      parts.cluster,
+      parts.state,
+      parts.vitals === undefined ? null : { vitals: parts.vitals, node: () => parts.health().node },
+    ),
   }
 }

@@ -1,6 +1,7 @@
 import { Problem } from '../lib/problems.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
 import type { Admission, MembershipChange, MembershipControl } from '../ports/membership.ts'
+import type { NodeHealth } from '../ports/node-health.ts'
 import type { AdminVerb, AdminVerbs } from './admin-server.ts'
 import type { ClusterStatus, ListedMember, MemberStatus } from './cluster-status.ts'
 
@@ -9,10 +10,13 @@ export function adminVerbs(parts: {
   readonly cluster: ClusterView
   readonly membership: MembershipControl
   readonly admission: Pick<Admission, 'invite'>
+  /** Absent: status tells of neither risk nor alarms. */
+  readonly health?: () => NodeHealth
 }): AdminVerbs {
-  const { cluster, membership } = parts
+  const { cluster, membership, health } = parts
   return {
-    status: () => Promise.resolve(clusterStatus(cluster)),
+    status: () => Promise.resolve({ ...clusterStatus(cluster), ...riskOf(health?.()) }),
+    ...(health === undefined ? {} : { health: () => Promise.resolve(health()) }),
     invite: (params) =>
       parts.admission.invite({
         isVoter: params['isVoter'] !== false,
@@ -75,6 +79,12 @@ function textIn(params: Params, key: string): string {
 
 function wrong(detail: string): Problem {
   return new Problem('COULD_NOT_VALIDATE', { detail })
+}
+
+function riskOf(node: NodeHealth | undefined): Partial<ClusterStatus> {
+  if (node === undefined) return {}
+  const { failureTolerance, nextRisk, alarms } = node
+  return { failureTolerance, nextRisk, alarms }
 }
 
 function clusterStatus(cluster: ClusterView): ClusterStatus {

@@ -1,45 +1,48 @@
 import { connectTo } from './cluster-connection.ts'
 import type { AskCluster, ConnectionOptions } from './cluster-connection.ts'
 import type { ClusterStatus, ListedMember } from './cluster-status.ts'
+import { EXIT_DONE } from './failure.ts'
 import { formatTable, printJson, printLine } from './output.ts'
+import { statusText } from './status-screen.ts'
+import { watchStatus } from './status-watch.ts'
 
-const DIGEST_SHOWN_LENGTH = 12
 /** A transfer waits until its target has caught up and been elected. */
 const TRANSFER_TIMEOUT_MS = 30_000
+const WATCH_TIMEOUT_MS = 3000
 
 export interface ClusterOptions extends ConnectionOptions {
   readonly json?: boolean
 }
 
 /** Prints what the controller of this configuration sees of the cluster; works without a quorum. */
-export async function showStatus(options: ClusterOptions): Promise<void> {
+export async function showStatus(
+  options: ClusterOptions & { readonly watch?: boolean },
+): Promise<void> {
+  if (options.watch === true) {
+    await watch(options)
+    return
+  }
   const status = (await connectTo(options)('status', {})) as ClusterStatus
   if (options.json === true) {
     printJson(status)
     return
   }
-  const { clusterId, generation, leaderId, selfId } = status
-  printLine(`cluster ${clusterId}, generation ${generation}, as ${selfId} sees it`)
-  printLine(
-    leaderId === null ? 'there is no leader: writes wait for one' : `${leaderId} is the leader`,
-  )
-  printLine('')
-  const rows = status.members.map((member) => [
-    member.id,
-    member.role,
-    String(member.term),
-    String(member.commit),
-    String(member.applied),
-    String(member.persisted),
-    `${member.digestIndex}:${member.digest.slice(0, DIGEST_SHOWN_LENGTH)}`,
-    contactOf(member.lastContactMs),
-  ])
-  printLine(
-    formatTable(
-      ['id', 'role', 'term', 'commit', 'applied', 'persisted', 'digest', 'last contact'],
-      rows,
-    ),
-  )
+  printLine(statusText(status))
+}
+
+async function watch(options: ClusterOptions): Promise<void> {
+  const onTerminal = process.stdout.isTTY ? 'screen' : 'lines'
+  // A mistake in the options ends the command here instead of being waited for.
+  const ask = connectTo(options)
+  // Whoever read the lines has gone: nothing is left to do.
+  process.stdout.once('error', () => process.exit(EXIT_DONE))
+  await watchStatus({
+    ask: async () => (await ask('status', {}, WATCH_TIMEOUT_MS)) as ClusterStatus,
+    write: (text) => process.stdout.write(text),
+    form: options.json === true ? 'json' : onTerminal,
+    now: () => new Date(),
+    wait: async (ms) => await new Promise((resolve) => setTimeout(() => resolve(true), ms)),
+  })
 }
 
 /** Prints the members: who they are and where they are reached. */
@@ -80,10 +83,4 @@ export async function transferLeadership(
 async function leaderOf(ask: AskCluster): Promise<string | null> {
   const members = (await ask('list', {})) as readonly ListedMember[]
   return members.find(({ leader }) => leader)?.id ?? null
-}
-
-function contactOf(lastContactMs: number | null): string {
-  if (lastContactMs === null) return 'never'
-  if (lastContactMs < 10_000) return `${Math.round(lastContactMs)} ms ago`
-  return `${Math.round(lastContactMs / 1000)} s ago`
 }

@@ -109,6 +109,7 @@ Examples:
 function addLooks(cluster: Command): void {
   withConnection(cluster.command('status'), 'status')
     .description('how far each member has got, as this controller sees it; needs no quorum')
+    .option('--watch', 'look again each second until ^C')
     .action(showStatus)
   withConnection(cluster.command('list'), 'list')
     .description('the members and their addresses')

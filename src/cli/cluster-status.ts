@@ -26,6 +26,18 @@ export interface ClusterStatus {
   readonly leaderId: string | null
   /** Sorted by id. */
   readonly members: readonly MemberStatus[]
+  /** Voters that may be lost while writes go on; -1: there is no quorum. Absent from an older release, as what follows. */
+  readonly failureTolerance?: number
+  /** One sentence: what the next loss would do. */
+  readonly nextRisk?: string
+  /** What is wrong now, as the asked controller sees it. */
+  readonly alarms?: readonly {
+    readonly code: string
+    readonly text: string
+    /** UTC ms. */
+    readonly sinceMs: number
+    readonly isCritical: boolean
+  }[]
 }
 
 export interface ListedMember {

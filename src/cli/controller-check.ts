@@ -27,6 +27,7 @@ import {
 } from '../pki/certificate.ts'
 import type { Certificate } from '../pki/certificate.ts'
 import { readSecretFile } from '../pki/key-file.ts'
+import { missingHosts } from '../pki/renewal.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import { sentenceOf } from './failure.ts'
@@ -35,6 +36,9 @@ import { hasNoData } from './set-aside.ts'
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Left to live at which a certificate is warned about at every start. */
 export const EXPIRY_WARNING_MS = 30 * DAY_MS
+
+const EXPIRED_REMEDY =
+  "set the clock right, or have it signed anew: 'flotilla pki renew --member-cert' on a member that runs, or 'pki renew --root-key' here when none does"
 
 /** What a controller proves itself with, read and checked. */
 export interface Credentials {
@@ -57,6 +61,7 @@ export interface Preflight {
 export async function preflight(config: ControllerConfig, nowMs: number): Promise<Preflight> {
   const report = new Report()
   const credentials = readCredentials(config, nowMs, report)
+  checkSignerKey(config, report)
   await checkDataFolder(config, report)
   await checkListeners(config, report)
   return { faults: report.faults, warnings: report.warnings, credentials }
@@ -141,9 +146,7 @@ function checkLeaf(
   report: Report,
 ): void {
   const subject = `identity.cert: ${config.identity.cert}: `
-  report.attempt(subject, 'issue a new one, or set the clock right', () =>
-    checkValidityTime(leaf, nowMs),
-  )
+  report.attempt(subject, EXPIRED_REMEDY, () => checkValidityTime(leaf, nowMs))
   report.attempt(
     subject,
     `issue one with spiffe://${config.trustDomain}/controller/${config.id} as its only URI name, or correct id or trustDomain`,
@@ -159,16 +162,26 @@ function checkLeaf(
   const leftMs = leaf.notAfterMs - nowMs
   if (leftMs > 0 && leftMs < EXPIRY_WARNING_MS) {
     const days = Math.floor(leftMs / DAY_MS)
-    report.warnings.push(`${subject}it expires in ${days} days; renew it before, keeping its key`)
+    report.warnings.push(
+      `${subject}it expires in ${days} days; one that the cluster has issued renews itself while the controller runs, any other must be issued anew before, for the same key`,
+    )
   }
   for (const [at, { advertise }] of config.web.entries()) {
     const host = parseHostPort(advertise)?.host ?? ''
-    if (leaf.native.checkIP(host) === undefined && leaf.native.checkHost(host) === undefined) {
-      report.faults.push(
-        `${subject}it does not name ${host} of web[${at}].advertise, so clients would refuse it; issue one that does, or advertise a host that it names`,
+    if (missingHosts(leaf, [host]).length > 0) {
+      report.warnings.push(
+        `${subject}it does not name ${host} of web[${at}].advertise, so clients would refuse it; one that the cluster has issued is renewed as soon as the controller runs, for any other issue one that does, or advertise a host that it names`,
       )
     }
   }
+}
+
+/** Whoever has it can make certificates for anybody, and a formed cluster has its own sealed copy. */
+function checkSignerKey({ identity: { signer } }: ControllerConfig, report: Report): void {
+  if (signer.key === null || !existsSync(signer.key)) return
+  report.warnings.push(
+    `identity.signer.key: ${signer.key} is no longer needed once the cluster is formed; keep it offline`,
+  )
 }
 
 function readText(path: string): string {

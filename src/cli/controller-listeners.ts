@@ -1,3 +1,5 @@
+import type { Server as HttpsServer } from 'node:https'
+
 import type { Api } from '../api/server.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { assert } from '../lib/assert.ts'
@@ -5,9 +7,14 @@ import { parseHostPort } from '../lib/names.ts'
 import type { Credentials } from './controller-check.ts'
 import { apisOf } from './controller-settings.ts'
 
+type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
+
+const tlsOptions = { minVersion: 'TLSv1.2' } as const
+
 /** The HTTPS listeners of the configuration's `web` list. */
 export class Listeners {
   readonly #apps: ReturnType<Api['listener']>[] = []
+  readonly #servers: HttpsServer[] = []
 
   /** @throws the error of the first one that cannot listen; those before it are closed again. */
   static async open(
@@ -16,12 +23,20 @@ export class Listeners {
     credentials: Credentials,
   ): Promise<Listeners> {
     const listeners = new Listeners()
-    const https = { cert: credentials.certificatePem, key: credentials.privateKeyPem }
+    const https = {
+      ...tlsOptions,
+      cert: credentials.certificatePem,
+      key: credentials.privateKeyPem,
+    }
     try {
       for (const { bind, apis } of web) {
         const address = parseHostPort(bind)
         assert(address !== null, 'the configuration has checked the address')
-        const app = api.listener({ apis: apisOf(apis), https })
+        const app = api.listener({
+          apis: apisOf(apis),
+          https,
+          onHttpsServer: (server) => listeners.#servers.push(server),
+        })
         listeners.#apps.push(app)
         await app.listen(address)
       }
@@ -30,6 +45,14 @@ export class Listeners {
       throw error
     }
     return listeners
+  }
+
+  /** New connections get this certificate; standing ones, and the requests on them, go on as they are. */
+  renew({ certificatePem, privateKeyPem }: Pick<Credentials, CertificateAndKey>): void {
+    for (const server of this.#servers) {
+      // Sets all options of the context anew: those left out fall back to defaults.
+      server.setSecureContext({ ...tlsOptions, cert: certificatePem, key: privateKeyPem })
+    }
   }
 
   /** Stops accepting and resolves when the requests under way are answered. */

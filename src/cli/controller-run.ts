@@ -97,6 +97,7 @@ class ControllerRun {
     }
     writePidFile(this.#path)
     this.#tellUp(log)
+    this.#stop.onHangUp = () => void controller.reloadCertificates()
     const end = await Promise.race([
       this.#stop.requested.then(() => ({ type: 'stopped' }) as const),
       ousted.promise,
@@ -171,10 +172,17 @@ class ControllerRun {
 /** SIGTERM or ^C, also when it comes during the start. */
 class StopRequest {
   readonly requested: Promise<NodeJS.Signals>
+  /** On SIGHUP. On a terminal that one means that the terminal has gone, and stops as well. */
+  onHangUp: () => void = () => undefined
 
   constructor() {
     const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
     this.requested = promise
-    for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(name, resolve)
+    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, resolve)
+    const isOnTerminal = process.stdin.isTTY || process.stdout.isTTY
+    process.on('SIGHUP', (name) => {
+      if (isOnTerminal) resolve(name)
+      else this.onHangUp()
+    })
   }
 }

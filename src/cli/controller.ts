@@ -2,11 +2,14 @@ import { toBinary } from '@bufbuild/protobuf'
 import type { Logger } from 'pino'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { HealthReport } from '../api/parts.ts'
 import { systemScheduler } from '../api/parts.ts'
 import { createApi } from '../api/server.ts'
 import type { Api } from '../api/server.ts'
+import type { CertificateKeeper } from '../cluster/certificate-keeper.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
+import { defaultLeadershipTiming } from '../cluster/leadership.ts'
+import { LeadershipSteward } from '../cluster/leadership-steward.ts'
+import { sessionActivity } from '../cluster/session-activity.ts'
 import type { HostOptions } from '../cluster/host.ts'
 import { AdmissionDesk } from '../cluster/admission.ts'
 import { enterCluster } from '../cluster/membership/enter-cluster.ts'
@@ -20,6 +23,7 @@ import {
   membersLackingSecrets,
   rotateIfDue,
   shareMissing,
+  installIssuing,
 } from '../cluster/secret-rotation.ts'
 import { SecretKeeper } from '../cluster/secret-keeper.ts'
 import { sharedOptionsSha256 } from '../config/fingerprint.ts'
@@ -33,8 +37,10 @@ import { newShortId } from '../lib/random.ts'
 import type { MembershipControl } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
+import { parseCertificates } from '../pki/certificate.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
+import { KnownMembersFile } from '../store/known-members-file.ts'
 import type { DataIdentity } from '../store/identity.ts'
 import { readRosterFile, writeRosterFile } from '../store/roster-file.ts'
 import { LevelStateStore } from '../store/level-state-store.ts'
@@ -43,11 +49,14 @@ import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { startInline, startThreads } from '../threads/start-threads.ts'
 import type { StartedHost } from '../threads/start-threads.ts'
 import { AdminServer } from './admin-server.ts'
+import type { AdminVerbs } from './admin-server.ts'
 import { adminVerbs } from './admin-verbs.ts'
 import type { Credentials } from './controller-check.ts'
+import { keepCertificates } from './controller-certificates.ts'
+import { healthOf } from './controller-health.ts'
 import { Listeners } from './controller-listeners.ts'
 import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './controller-settings.ts'
-import { CommandFailure, EXIT_FAILED } from './failure.ts'
+import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
 import { fateOfAnswer, fateOfRefusal } from './member-fate.ts'
 import type { Fate } from './member-fate.ts'
 import { Settled } from './settled.ts'
@@ -89,11 +98,17 @@ export class Controller {
   readonly #startedAtMs: number
   #gateway: Gateway | null = null
   #management: MemberManagement | null = null
+  #certificates: CertificateKeeper | null = null
+  /** In force; both change when certificates are renewed or read again. */
+  #caPem: string
+  #leafPem: string
   #hasFailed = false
 
   private constructor(parts: ControllerParts) {
     this.#parts = parts
     this.#startedAtMs = parts.startedAtMs ?? systemClock.nowMs()
+    this.#caPem = parts.credentials.caPem
+    this.#leafPem = parts.credentials.chain[0].pem
   }
 
   /** @throws StoreError, or what listening throws; everything is closed again then. */
@@ -113,11 +128,21 @@ export class Controller {
     return present(this.#gateway, 'a started controller has a gateway')
   }
 
+  /** Reads certificate, key and CA files again; a set that is not good is told to the log, and the one in force stays so. */
+  async reloadCertificates(): Promise<void> {
+    try {
+      await this.#certificates?.reload()
+    } catch (error) {
+      this.#parts.log.error({ err: error }, `certificate files are not taken: ${sentenceOf(error)}`)
+    }
+  }
+
   /**
    * Hands leadership over while it still serves, answers what is under way, and lets go of the data folder.
    * Requests in these moments find the next leader, so a planned stop fails none.
    */
   async stop(): Promise<void> {
+    this.#gateway?.announceLeave()
     await this.#handOver()
     await this.#releaseAll()
   }
@@ -199,6 +224,7 @@ export class Controller {
     // Once started, the failure is told by onFatal alone.
     fatal.promise.catch(() => undefined)
     const host = this.#hostOptions(identity, machine)
+    const leafPem = (): string => this.#leafPem
     const consensus = await this.#startHost(host, machine)
     this.#releases.push(() => consensus.close())
     if (consensus.cutBytes > 0) {
@@ -212,7 +238,10 @@ export class Controller {
           version: host.version,
           startedAtMs: host.startedAtMs,
           apiAddresses: host.apiAddresses,
-          certificatePem: this.#parts.credentials.chain[0].pem,
+          get certificatePem() {
+            return leafPem()
+          },
+          priority: config.cluster.priority,
         },
         clusterId: identity.clusterId,
         generation: identity.generation,
@@ -220,10 +249,13 @@ export class Controller {
         boot: consensus.boot,
         proposeTimeoutMs: config.limits.writeTimeoutMs,
         outstandingMax: config.limits.outstandingWritesMax,
+        // Long before the guard of the log stops this controller.
+        lowSpaceBytes: 8 * config.log.lowSpaceBytes,
         retention: { entries: config.log.retainEntries, bytes: config.log.retainBytes },
       },
       {
         ...{ link: consensus.link, machine, clock: systemClock, log, onFatal },
+        memory: new KnownMembersFile(config.data),
         onRoster: (roster) => this.#writeRoster(roster),
         onSelfRefused: (refusal) => {
           if (refusal.reason === 'removed') this.#management?.onSelfRemoved()
@@ -313,11 +345,56 @@ export class Controller {
       await api.stop()
     })
     const admin = new AdminServer(
-      adminVerbs({ cluster: gateway, membership, admission }),
+      {
+        ...adminVerbs({
+          cluster: gateway,
+          membership,
+          admission,
+          health: () => gateway.health(),
+        }),
+        ...this.#certify({ gateway, listeners, machine, secrets: inputs.keeper }),
+      },
       (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
     )
     await admin.listen(config.data)
     this.#releases.push(() => admin.close())
+  }
+
+  /** Looks after the certificates of mesh and listeners. @returns the verbs about them. */
+  #certify(parts: {
+    readonly gateway: Gateway
+    readonly listeners: Listeners
+    readonly machine: StateMachine
+    readonly secrets: SecretKeeper
+  }): AdminVerbs {
+    const { gateway, listeners, machine, secrets } = parts
+    const { config, credentials, log } = this.#parts
+    const overlapMs = config.api.sessionTimeoutMs
+    const rotation = { proposer: gateway, state: machine, keeper: secrets, log, overlapMs }
+    const { keeper, verbs } = keepCertificates({
+      config,
+      credentials,
+      log,
+      authority: {
+        issuing: () => secrets.issuing(),
+        install: (authority) => installIssuing(rotation, authority),
+      },
+      onRenewed: (identity) => {
+        this.#caPem = identity.caPem
+        this.#leafPem = parseCertificates(identity.certificatePem)[0].pem
+        gateway.setIdentity(identity)
+        listeners.renew(identity)
+      },
+      memberKeySha256: (id) =>
+        gateway.configuration().record.members.find((member) => member.id === id)
+          ?.publicKeySha256 ?? null,
+      alarms: gateway.alarms,
+    })
+    this.#certificates = keeper
+    secrets.onChange(() => void keeper.look())
+    keeper.start()
+    this.#releases.push(() => keeper.stop())
+    return verbs
   }
 
   /** The shared secrets, opened with the key of this controller; in force before the first request. */
@@ -339,7 +416,7 @@ export class Controller {
   }
 
   #admit(gateway: Gateway, machine: StateMachine, keeper: SecretKeeper): AdmissionDesk {
-    const { config, credentials, log } = this.#parts
+    const { config, log } = this.#parts
     return new AdmissionDesk({
       cluster: gateway,
       proposer: gateway,
@@ -348,9 +425,28 @@ export class Controller {
       clock: systemClock,
       log,
       trustDomain: config.trustDomain,
-      caPem: () => credentials.caPem,
+      caPem: () => this.#caPem,
       featureLevel,
     })
+  }
+
+  #watchLeadership(gateway: Gateway): LeadershipSteward {
+    const { priority, slowFsyncMs, slowLoopMs } = this.#parts.config.cluster
+    const steward = new LeadershipSteward(
+      { ...defaultLeadershipTiming, priority, slowFsyncMs, slowLoopMs },
+      {
+        cluster: gateway,
+        soft: gateway.soft,
+        clock: systemClock,
+        log: this.#parts.log,
+        matchIndex: (id) =>
+          gateway.peerStatuses().find((peer) => peer.id === id)?.matchIndex ?? null,
+        transfer: (to) => gateway.transferLeadership(to),
+      },
+    )
+    steward.start()
+    this.#releases.push(() => Promise.resolve(steward.stop()))
+    return steward
   }
 
   #createApi(gateway: Gateway, machine: StateMachine, inputs: ApiInputs): Api {
@@ -372,6 +468,7 @@ export class Controller {
       schemas,
       keys: keeper,
       admission,
+      activity: sessionActivity(gateway.soft),
       clock: systemClock,
       scheduler: systemScheduler,
       limits,
@@ -384,7 +481,8 @@ export class Controller {
       instanceId: newShortId(),
       logger: log,
       bindings: bindingsOf(config),
-      health: () => healthOf(gateway),
+      health: () => healthOf(gateway.health()),
+      vitals: () => gateway.vitals,
       refusal: () => this.#refusal(settled),
       membership,
     })
@@ -409,7 +507,9 @@ export class Controller {
     }
     const { clusterId, generation } = gateway
     const consensus = gateway
+    const leadership = this.#watchLeadership(gateway)
     const management = manageMembers({
+      onTransferred: () => leadership.pin(),
       consensus,
       state: machine,
       clusterId,
@@ -503,20 +603,4 @@ function hasSuccessor(gateway: Gateway): boolean {
   return gateway
     .members()
     .some(({ id, voter, connected }) => voter && connected && id !== gateway.selfId)
-}
-
-/** Alive is not the same as in contact: without a leader this controller still answers reads and must not be restarted. */
-function healthOf(gateway: Gateway): HealthReport {
-  const { alarms, leader } = gateway.status()
-  return {
-    isHealthy: alarms.length === 0,
-    checks: [
-      {
-        id: 'state',
-        healthy: alarms.length === 0,
-        ...(alarms.length === 0 ? {} : { detail: alarms.map(({ text }) => text).join('; ') }),
-      },
-      { id: 'leader', healthy: leader !== null },
-    ],
-  }
 }

@@ -3,6 +3,7 @@ import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { addCluster } from './cluster-program.ts'
 import { CommandFailure, EXIT_DONE, EXIT_FAILED, EXIT_USAGE } from './failure.ts'
 import { printJson, printLine } from './output.ts'
+import { addPki } from './pki-program.ts'
 import { programVersion } from './version.ts'
 
 /** Runs the program on a command line (as `process.argv`) and sets the process's exit code. */
@@ -38,6 +39,7 @@ function buildProgram(): Command {
   addQuickstart(program)
   addController(program)
   addCluster(program)
+  addPki(program)
   program
     .command('version')
     .description('print the version')

@@ -27,7 +27,11 @@ export interface SeedFinderParts {
 
 const SEARCH_MS = 1000
 const TIMEOUT_MS = 1500
-const ADDRESSES_MAX = 64
+/** Also for the own address, which is often among them. */
+const REST_MS = 5000
+const RESTING_MAX = 1000
+/** Asked in one search. */
+export const SEED_LIMITS = { addressesMax: 64 } as const
 
 /**
  * While members are out of reach, asks every address behind the seeds who is there: a TLS handshake, and nothing said. So a
@@ -37,6 +41,8 @@ export class SeedFinder {
   readonly #options: SeedFinderOptions
   readonly #parts: SeedFinderParts
   readonly #asking = new Set<string>()
+  /** Who is there is known; asked again later. Monotonic ms, by address. */
+  readonly #restingUntilMs = new Map<string, number>()
   #timer: NodeJS.Timeout | null = null
   #isSearching = false
 
@@ -62,16 +68,21 @@ export class SeedFinder {
     const { seeds, resolvers } = this.#options
     const found = await Promise.all(seeds.map(async (seed) => await resolveSeed(seed, resolvers)))
     this.#isSearching = false
-    for (const address of [...new Set(found.flat())].slice(0, ADDRESSES_MAX))
+    for (const address of [...new Set(found.flat())].slice(0, SEED_LIMITS.addressesMax))
       void this.#ask(address)
   }
 
   async #ask(address: string): Promise<void> {
-    if (this.#timer === null || this.#asking.has(address) || this.#parts.isTaken(address)) return
+    const isResting = (this.#restingUntilMs.get(address) ?? 0) > performance.now()
+    if (this.#timer === null || this.#asking.has(address) || isResting) return
+    if (this.#parts.isTaken(address)) return
     this.#asking.add(address)
     const id = await whoIsAt(address, this.#parts.secureContext(), this.#options.trustDomain)
     this.#asking.delete(address)
-    if (id !== null && this.#timer !== null) this.#parts.onFound(id, address)
+    if (id === null || this.#timer === null) return
+    if (this.#restingUntilMs.size >= RESTING_MAX) this.#restingUntilMs.clear()
+    this.#restingUntilMs.set(address, performance.now() + REST_MS)
+    this.#parts.onFound(id, address)
   }
 }
 

@@ -21,9 +21,12 @@ export interface AddressBookOptions {
   readonly hints?: ReadonlyMap<NodeId, string>
 }
 
-const SPKI_BYTES_MAX = 4096
-const SIGNATURE_BYTES_MAX = 1024
-const ADDRESS_CHARACTERS_MAX = 512
+/** Of a claim that is looked at. */
+export const CLAIM_LIMITS = {
+  publicKeyBytesMax: 4096,
+  signatureBytesMax: 1024,
+  addressCharactersMax: 512,
+} as const
 const DOMAIN = 'flotilla address claim 1'
 
 /**
@@ -151,9 +154,9 @@ function algorithmOf(keyType: string | undefined): string | null {
 
 function isWellFormed(claim: AddressClaim): boolean {
   return (
-    claim.publicKeySpki.length <= SPKI_BYTES_MAX &&
-    claim.signature.length <= SIGNATURE_BYTES_MAX &&
-    claim.address.length <= ADDRESS_CHARACTERS_MAX &&
+    claim.publicKeySpki.length <= CLAIM_LIMITS.publicKeyBytesMax &&
+    claim.signature.length <= CLAIM_LIMITS.signatureBytesMax &&
+    claim.address.length <= CLAIM_LIMITS.addressCharactersMax &&
     parseHostPort(claim.address) !== null
   )
 }

@@ -3,15 +3,25 @@ import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
+import { LoopDelay } from '../lib/loop-delay.ts'
 import { Problem } from '../lib/problems.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
 import type { AppliedEntry, Machine } from '../ports/machine.ts'
+import type { NodeHealth } from '../ports/node-health.ts'
 import type { PeerChannel } from '../ports/peer-channel.ts'
 import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
+import type { SoftState } from '../ports/soft-state.ts'
+import { NO_VITALS } from '../ports/vitals.ts'
+import type { HostVitals } from '../ports/vitals.ts'
 import type { Entry, Index, NodeId, Position, Role, Term } from '../raft/types.ts'
+import { AlarmWatch } from './alarm-watch.ts'
+import { Alarms } from './alarms.ts'
+import type { Alarm } from './alarms.ts'
 import { ApplyQueue } from './apply-queue.ts'
 import { DIGEST_INTERVAL_ENTRIES, DigestRing } from './digest-ring.ts'
+import { KnownMembers } from './known-members.ts'
+import type { MemberMemory } from './known-members.ts'
 import type {
   HostEvent,
   HostStatus,
@@ -22,16 +32,19 @@ import type {
 } from './link.ts'
 import { LogRetention } from './log-retention.ts'
 import type { RetentionOptions } from './log-retention.ts'
-import { LogThrottle } from './log.ts'
 import type { Log } from './log.ts'
 import type { MeshIdentity } from './mesh-service.ts'
 import { memberViews } from './member-views.ts'
 import type { SelfDescription } from './member-views.ts'
+import { nodeHealth } from './node-health.ts'
 import { PeerDesk } from './peer-desk.ts'
+import { PresenceBoard } from './presence.ts'
+import type { Presence } from './presence.ts'
 import { ProposalDesk } from './proposal-desk.ts'
 import type { ProposalDeskOptions } from './proposal-desk.ts'
 import { ReadRounds } from './read-rounds.ts'
 import { SnapshotDesk } from './snapshot-desk.ts'
+import { defaultSoftStateOptions, SoftStateChannel } from './soft-state.ts'
 
 export interface GatewayOptions extends ProposalDeskOptions {
   readonly self: SelfDescription
@@ -43,6 +56,8 @@ export interface GatewayOptions extends ProposalDeskOptions {
   /** How long a stop waits for writes that are outstanding. */
   readonly drainMsMax: number
   readonly retention: RetentionOptions
+  /** Less free space where the log is raises an alarm. */
+  readonly lowSpaceBytes?: number
 }
 
 export const defaultGatewayOptions = {
@@ -66,12 +81,8 @@ export interface GatewayParts {
   readonly onSelfRefused?: (refusal: SelfRefusal) => void
   /** To be kept beside log and state, for the next start; at most once a second. */
   readonly onRoster?: (roster: RosterRecord) => void
-}
-
-/** Something an operator must know of; it stays until the process ends. */
-export interface Alarm {
-  readonly code: 'STATE_DIVERGED' | 'APPLY_STOPPED'
-  readonly text: string
+  /** Absent: what members said is forgotten with the process. */
+  readonly memory?: MemberMemory
 }
 
 /** From the moment it is appended (Raft paper 6). */
@@ -99,7 +110,6 @@ const SWEEP_MS = 50
 /** The host is told how far apply is this often, or after so many entries: it only bounds a lag that is far longer. */
 const PROGRESS_MS = 10
 const PROGRESS_ENTRIES = 1024
-const ALARMS_MAX = 32
 
 const nothingHeard: HostStatus = {
   role: 'follower',
@@ -112,7 +122,10 @@ const nothingHeard: HostStatus = {
   configurationIndex: 0,
   isConfigurationCommitted: false,
   peers: [],
+  vitals: NO_VITALS,
 }
+
+const PRIORITY_DEFAULT = 50
 
 /**
  * Main's door to the cluster. A write becomes a Command with this controller's origin, goes to whichever controller
@@ -129,9 +142,16 @@ export class Gateway implements Proposer, ClusterView {
   readonly #peers: PeerDesk
   readonly #retention: LogRetention
   readonly #digests = new DigestRing()
-  readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 256 })
   readonly #requests = new Map<number, (because: string | null) => void>()
-  readonly #alarms: Alarm[] = []
+  readonly #soft: SoftStateChannel
+  readonly #presence: PresenceBoard
+  readonly #known: KnownMembers
+  readonly #alarmWatch: AlarmWatch
+  readonly #loopDelay = new LoopDelay()
+  /** What an operator must know of; other parts of this controller raise theirs here. */
+  readonly alarms: Alarms
+  /** Monotonic: apply was last known to have all that is committed. */
+  #caughtUpMs: number
   #status = nothingHeard
   #statusAtMs: number
   #configuration: ConfigurationRecord
@@ -147,6 +167,7 @@ export class Gateway implements Proposer, ClusterView {
   #onStarted: (port: number) => void = () => undefined
   #onStopped: () => void = () => undefined
   #hasFailed = false
+  #isLeaving = false
 
   constructor(options: GatewayOptions, parts: GatewayParts) {
     const { link, machine, clock } = parts
@@ -167,6 +188,17 @@ export class Gateway implements Proposer, ClusterView {
       (command) => link.post(command),
       (method, err) => parts.log.error({ method, err }, 'a call of a peer failed'),
     )
+    this.alarms = new Alarms(clock, parts.log)
+    this.#alarmWatch = new AlarmWatch(this.alarms, clock, options.lowSpaceBytes)
+    this.#soft = new SoftStateChannel(
+      { ...defaultSoftStateOptions, selfId: options.self.id, epoch: options.boot },
+      { peers: this.#peers, clock, members: () => this.#memberIds() },
+    )
+    this.#presence = new PresenceBoard(this.#soft, clock)
+    this.#presence.onHeard = (id) => this.#onPresence(id)
+    this.#known = new KnownMembers(parts.memory ?? null, clock, (err) =>
+      parts.log.warn({ err }, 'what is known of the members could not be saved'),
+    )
     this.#retention = new LogRetention(options.retention)
     this.#applyQueue = new ApplyQueue({
       machine,
@@ -181,6 +213,7 @@ export class Gateway implements Proposer, ClusterView {
     this.#digest = { digestIndex: 0, digest: '', entitiesDigest: '' }
     this.#statusAtMs = clock.monotonicMs()
     this.#leaderSeenMs = this.#statusAtMs
+    this.#caughtUpMs = this.#statusAtMs
     machine.onPersisted = (position) => this.#onPersisted(position)
     machine.onFailed = (error) => this.#fail(error)
     link.onMessage = (event) => this.#onEvent(event)
@@ -199,6 +232,16 @@ export class Gateway implements Proposer, ClusterView {
     return this.#peers
   }
 
+  /** State that is live rather than kept, shared with the other controllers. */
+  get soft(): SoftState {
+    return this.#soft
+  }
+
+  /** How consensus, mesh and disk of this process have been. */
+  get vitals(): HostVitals {
+    return this.#status.vitals
+  }
+
   get generation(): number {
     return this.#options.generation
   }
@@ -206,11 +249,18 @@ export class Gateway implements Proposer, ClusterView {
   /** @returns the port the mesh listens on. Never settles when the host fails: that is told through `onFatal`. */
   async start(): Promise<number> {
     this.#sweep = setInterval(() => this.#onSweep(), SWEEP_MS)
+    this.#soft.start()
     this.#parts.link.post({ type: 'start' })
     this.#reportProgress()
     return await new Promise((resolve) => {
       this.#onStarted = resolve
     })
+  }
+
+  /** Before a planned stop: tells the others that this controller is no longer one to lead or to write through. */
+  announceLeave(): void {
+    this.#isLeaving = true
+    this.#presence.say(this.#ownPresence())
   }
 
   /**
@@ -242,6 +292,9 @@ export class Gateway implements Proposer, ClusterView {
     const stopped = new Promise<void>((resolve) => {
       this.#onStopped = resolve
     })
+    // What was published last still goes out.
+    this.#soft.tick()
+    await this.#known.save()
     this.#parts.link.post({ type: 'stop' })
     await stopped
     this.#end()
@@ -250,8 +303,27 @@ export class Gateway implements Proposer, ClusterView {
 
   members(): readonly MemberView[] {
     const ageMs = this.#parts.clock.monotonicMs() - this.#statusAtMs
-    const { self } = this.#options
-    return memberViews(this.#configuration, this.#status, ageMs, self, this.#progress())
+    return memberViews({
+      record: this.#configuration,
+      status: this.#status,
+      ageMs,
+      self: this.#options.self,
+      own: this.#ownPresence(),
+      heard: (id) => this.#presence.of(id),
+      known: (id) => this.#known.of(id),
+    })
+  }
+
+  /** How this controller is, and the cluster as it sees it; local, whatever has failed. */
+  health(): NodeHealth {
+    return nodeHealth({
+      cluster: this,
+      record: this.#configuration,
+      status: this.status(),
+      vitals: this.#status.vitals,
+      mainLoopDelayP99Ms: this.#loopDelay.p99Ms,
+      behindMs: this.#parts.clock.monotonicMs() - this.#caughtUpMs,
+    })
   }
 
   /** The configuration in force here; the record is the caller's to clone before changing it. */
@@ -280,15 +352,15 @@ export class Gateway implements Proposer, ClusterView {
   }
 
   status(): GatewayStatus {
-    const { role, term, leader, commit } = this.#status
+    const { role, term, leader } = this.#status
     return {
       role,
       term,
       leader,
-      commit,
+      commit: this.#commit(),
       ...this.#progress(),
       outstanding: this.#proposals.count,
-      alarms: this.#alarms,
+      alarms: this.alarms.list(),
     }
   }
 
@@ -390,6 +462,7 @@ export class Gateway implements Proposer, ClusterView {
 
   #onSweep(): void {
     this.#digestAtRest()
+    this.#watchLag()
     this.#proposals.sweep()
     this.#reads.sweep()
   }
@@ -404,7 +477,8 @@ export class Gateway implements Proposer, ClusterView {
     if (Buffer.compare(before.configuration, status.configuration) !== 0) {
       this.#configuration = fromBinary(ConfigurationSchema, status.configuration)
     }
-    this.#compareDigests()
+    this.#presence.say(this.#ownPresence())
+    this.#noteMembers()
     if (status.leader === before.leader && status.term === before.term) return
     this.#parts.log.info(
       { term: status.term, leader: status.leader, role: status.role },
@@ -441,21 +515,65 @@ export class Gateway implements Proposer, ClusterView {
     this.#digest = { digestIndex: index, digest: state, entitiesDigest: entities }
   }
 
-  #compareDigests(): void {
-    for (const { id, presence } of this.#status.peers) {
-      if (presence === null) continue
-      const { digestIndex, digest } = presence
-      const at = this.#digests.compare(id, digestIndex, digest, this.#digest.digestIndex)
-      if (at === null) continue
-      const text = `the state of ${id} and of this controller differ at index ${at}`
-      this.#raise({ code: 'STATE_DIVERGED', text }, `diverged ${id}`)
+  #memberIds(): readonly NodeId[] {
+    return this.#configuration.members.map(({ id }) => id)
+  }
+
+  /** What is applied here is committed, also before the host's next word says so. */
+  #commit(): Index {
+    return Math.max(this.#status.commit, this.#parts.machine.progress().applied)
+  }
+
+  #ownPresence(): Presence {
+    const { self } = this.#options
+    const { role, term, leader, last, vitals } = this.#status
+    const { members, outgoingVoters } = this.#configuration
+    const isVoter =
+      outgoingVoters.includes(self.id) || members.some(({ id, voter }) => voter && id === self.id)
+    return {
+      ...this.#progress(),
+      role: isVoter ? role : 'learner',
+      term,
+      leader,
+      commit: this.#commit(),
+      last: Math.max(last, this.#commit()),
+      fsyncP99Ms: vitals.disk.fsync.p99Ms,
+      loopDelayP99Ms: Math.max(this.#loopDelay.p99Ms, vitals.loopDelayP99Ms),
+      priority: self.priority ?? PRIORITY_DEFAULT,
+      clockMs: this.#parts.clock.nowMs(),
+      version: self.version,
+      startedAtMs: self.startedAtMs,
+      apiAddresses: self.apiAddresses,
+      isFailing: this.#hasFailed || this.#isLeaving,
     }
   }
 
-  #raise(alarm: Alarm, key: string): void {
-    if (!this.#throttle.allow(key, this.#parts.clock.monotonicMs())) return
-    if (this.#alarms.length < ALARMS_MAX) this.#alarms.push(alarm)
-    this.#parts.log.error({ alarm: alarm.code }, alarm.text)
+  #noteMembers(): void {
+    for (const { id, version, startedAtMs, apiAddresses, certificatePem } of this.#status.peers) {
+      this.#known.note(id, { version, startedAtMs, apiAddresses, certificatePem })
+    }
+    // Before the first status nobody knows who the members are.
+    if (this.#configuration.members.length > 0) this.#known.keep(new Set(this.#memberIds()))
+    this.#alarmWatch.look(this.#configuration, this.members(), this.#status.vitals.disk.freeBytes)
+  }
+
+  #watchLag(): void {
+    const { applied } = this.#parts.machine.progress()
+    const leader = this.#status.leader
+    const known = leader === null ? 0 : (this.#presence.of(leader)?.presence.commit ?? 0)
+    if (applied >= Math.max(known, this.#status.commit)) {
+      this.#caughtUpMs = this.#parts.clock.monotonicMs()
+    }
+  }
+
+  #onPresence(id: NodeId): void {
+    const presence = this.#presence.of(id)?.presence
+    if (presence === undefined) return
+    const { digestIndex, digest } = presence
+    const at = this.#digests.compare(id, digestIndex, digest, this.#digest.digestIndex)
+    if (at === null) return
+    const text = `the state of ${id} and of this controller differ at index ${at}`
+    this.alarms.raise('STATE_DIVERGED', text, id)
   }
 
   #progress(): MachineProgress {
@@ -474,13 +592,14 @@ export class Gateway implements Proposer, ClusterView {
     if (this.#progressTimer !== null) clearTimeout(this.#progressTimer)
     this.#progressTimer = null
     this.#reportedApplied = this.#parts.machine.progress().applied
-    this.#parts.link.post({ type: 'progress', timeMs: this.#logTimeMs, ...this.#progress() })
+    const applied = this.#reportedApplied
+    this.#parts.link.post({ type: 'progress', applied, timeMs: this.#logTimeMs })
   }
 
   #onPersisted(position: Position): void {
     this.#reportProgress()
     const live = this.#status.peers.filter(({ isConnected }) => isConnected)
-    const slowest = Math.min(...live.map((peer) => peer.presence?.commit ?? 0))
+    const slowest = Math.min(...live.map(({ id }) => this.#presence.of(id)?.presence.commit ?? 0))
     const cut = this.#retention.cut(position.index, slowest)
     if (cut !== null) this.#parts.link.post({ type: 'compact', position: cut })
   }
@@ -502,7 +621,7 @@ export class Gateway implements Proposer, ClusterView {
   }
 
   #onApplyFailed(error: Error): void {
-    this.#raise({ code: 'APPLY_STOPPED', text: error.message }, 'apply stopped')
+    this.alarms.raise('APPLY_STOPPED', error.message)
     this.#fail(error)
   }
 
@@ -521,6 +640,8 @@ export class Gateway implements Proposer, ClusterView {
     this.#proposals.close()
     this.#reads.abandon()
     this.#snapshots.close()
+    this.#soft.stop()
+    this.#loopDelay.stop()
     this.#peers.close()
     for (const resolve of this.#requests.values()) resolve('this controller is stopping')
     this.#requests.clear()

@@ -3,9 +3,12 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
 import type { Clock } from '../lib/clock.ts'
+import { LoopDelay } from '../lib/loop-delay.ts'
 import { seededRandom } from '../lib/random.ts'
 import type { ApiAddress } from '../ports/cluster-view.ts'
 import type { RosterRecord } from '../ports/roster.ts'
+import { NO_DISK_VITALS } from '../ports/vitals.ts'
+import type { DiskVitals } from '../ports/vitals.ts'
 import { encodeConfiguration } from '../raft/configuration.ts'
 import { Core } from '../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../raft/effects.ts'
@@ -13,25 +16,17 @@ import { encodeEntries } from '../raft/entry-codec.ts'
 import { defaultRaftNodeLimits, RaftNode, systemScheduler } from '../raft/node.ts'
 import { defaultCoreOptions } from '../raft/options.ts'
 import type { CoreOptions } from '../raft/options.ts'
-import type { Disk, Message, NodeId, Position, RestoredLog } from '../raft/types.ts'
+import type { Disk, Message, NodeId, Position, RestoredLog, Role } from '../raft/types.ts'
 import { AddressBook } from './addresses.ts'
 import { Forwarding } from './forwarding.ts'
 import { logOverLink } from './link.ts'
-import type {
-  HostCommand,
-  HostLink,
-  HostStatus,
-  MachineProgress,
-  PresenceStatus,
-  RefusalCode,
-} from './link.ts'
+import type { HostCommand, HostLink, HostStatus, RefusalCode } from './link.ts'
 import type { Log } from './log.ts'
 import { makeHello } from './mesh-hello.ts'
 import type { RaftContent } from './message-codec.ts'
 import type { MeshIdentity } from './mesh-service.ts'
 import { Mesh } from './mesh.ts'
 import { PeerFrames } from './peer-frames.ts'
-import { encodePresence, decodePresence, roleToShow } from './presence.ts'
 import { unpackProposals } from './proposal-codec.ts'
 import { RosterKeeper } from './roster.ts'
 import { SnapshotReceiver } from './snapshot-receiver.ts'
@@ -79,9 +74,10 @@ export interface HostParts {
   readonly disk: Disk
   readonly restored: RestoredLog
   readonly clock: Clock
+  /** How the disk has been; asked with each status. */
+  readonly diskVitals?: () => DiskVitals
 }
 
-const PRESENCE_MS = 1000
 const STATUS_MS = 250
 
 /**
@@ -101,11 +97,11 @@ export class RaftHost {
   readonly #peerFrames: PeerFrames
   readonly #sender: SnapshotSender
   readonly #receiver: SnapshotReceiver
-  readonly #presences = new Map<NodeId, PresenceStatus>()
   readonly #timers: NodeJS.Timeout[] = []
   #core: CoreStatus
   #configuration: Uint8Array
-  #progress: MachineProgress
+  readonly #loopDelay = new LoopDelay()
+  readonly #counts = { elections: 0, leaderChanges: 0, proposalsAccepted: 0, proposalsRefused: 0 }
   #isStatusPlanned = false
   #isOver = false
 
@@ -114,9 +110,6 @@ export class RaftHost {
     this.#parts = parts
     this.#log = logOverLink(parts.link)
     this.#configuration = configurationAtStart(options, parts.restored)
-    const { index } = options.applied
-    const none = { digestIndex: 0, digest: '', entitiesDigest: '' }
-    this.#progress = { applied: index, persisted: index, ...none }
     const core = this.#makeCore()
     this.#raft = core
     this.#core = core.status
@@ -167,10 +160,7 @@ export class RaftHost {
       return
     }
     this.#node.start()
-    this.#timers.push(
-      setInterval(() => this.#sendPresence(), PRESENCE_MS),
-      setInterval(() => this.#onStatusTimer(), STATUS_MS),
-    )
+    this.#timers.push(setInterval(() => this.#onStatusTimer(), STATUS_MS))
     this.#parts.link.post({ type: 'started', port })
     this.#planStatus()
   }
@@ -240,10 +230,11 @@ export class RaftHost {
   }
 
   #hello(): Hello {
+    const { onDisk, applied } = this.#raft.fullStatus
     return makeHello(this.#options, {
       boot: this.#parts.restored.boot,
-      onDisk: this.#raft.fullStatus.onDisk,
-      applied: this.#progress.applied,
+      onDisk,
+      applied,
       configurationIndex: this.#roster.view.committedIndex,
       claim: this.#book.own,
     })
@@ -313,7 +304,7 @@ export class RaftHost {
         this.#forwarding.readFromMain(command.id)
         break
       case 'progress':
-        this.#onProgress(command, command.timeMs)
+        this.#node.applied(command.applied, command.timeMs)
         break
       case 'compact':
         this.#node.compact(command.position)
@@ -359,12 +350,6 @@ export class RaftHost {
         void this.#stop()
         break
     }
-  }
-
-  #onProgress(progress: MachineProgress, timeMs: number): void {
-    const { applied, persisted, digestIndex, digest, entitiesDigest } = progress
-    this.#progress = { applied, persisted, digestIndex, digest, entitiesDigest }
-    this.#node.applied(applied, timeMs)
   }
 
   async #transferLeadership(id: number, target: NodeId | null): Promise<void> {
@@ -418,7 +403,7 @@ export class RaftHost {
   #onForward(from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean): void {
     switch (frame.case) {
       case 'presence':
-        this.#presences.set(from, decodePresence(frame.value))
+        // Of a release before the soft state; what it says is said there now.
         break
       case 'roster':
         this.#roster.take(from, frame.value)
@@ -437,7 +422,6 @@ export class RaftHost {
     this.#planStatus()
     this.#parts.link.post({ type: 'link', peer: to, isReady })
     if (isReady) {
-      this.#mesh.forward(to, this.#presenceFrame())
       const roster = this.#roster.frame()
       if (roster !== null) this.#mesh.forward(to, roster)
       return
@@ -451,6 +435,8 @@ export class RaftHost {
 
   #onProposals(results: readonly ProposalResult[]): void {
     for (const result of results) {
+      if (result.ok) this.#counts.proposalsAccepted += 1
+      else this.#counts.proposalsRefused += 1
       this.#forwarding.onProposed(result.id, result.ok ? null : refusalOf(result.code))
     }
   }
@@ -463,23 +449,9 @@ export class RaftHost {
     }
     this.#roster.onStatus(status)
     this.#sender.abandonOtherThan(status.role === 'leader' ? status.term : null)
-    if (status.role !== before.role || status.leader !== before.leader) this.#sendPresence()
+    if (status.role !== before.role && isSeekingVotes(status.role)) this.#counts.elections += 1
+    if (status.leader !== null && status.leader !== before.leader) this.#counts.leaderChanges += 1
     this.#planStatus()
-  }
-
-  #presenceFrame(): ForwardFrame['frame'] {
-    const { selfId } = this.#options
-    const { commit, term } = this.#node.status()
-    const role = roleToShow(this.#core, selfId)
-    return encodePresence(selfId, { ...this.#progress, role, term, commit })
-  }
-
-  #sendPresence(): void {
-    if (this.#isOver) return
-    const frame = this.#presenceFrame()
-    for (const { id } of this.#core.configurationRecord.members) {
-      if (id !== this.#options.selfId) this.#mesh.forward(id, frame)
-    }
   }
 
   #onStatusTimer(): void {
@@ -528,9 +500,15 @@ export class RaftHost {
           version,
         })),
         certificatePem: leafPem,
-        presence: this.#presences.get(id) ?? null,
         matchIndex: matches.get(id) ?? null,
       })),
+      vitals: {
+        ...this.#counts,
+        disk: this.#parts.diskVitals?.() ?? NO_DISK_VITALS,
+        loopDelayP99Ms: this.#loopDelay.p99Ms,
+        droppedFrames: this.#mesh.droppedFrames,
+        queuedBytes: this.#mesh.queuedBytes,
+      },
     }
     this.#parts.link.post({ type: 'status', ...status })
   }
@@ -554,9 +532,15 @@ export class RaftHost {
   #end(): void {
     this.#isOver = true
     for (const timer of this.#timers) clearInterval(timer)
+    this.#loopDelay.stop()
     this.#node.stop()
     this.#mesh.stop()
   }
+}
+
+/** A pre-candidate that becomes a candidate goes on with the same election. */
+function isSeekingVotes(role: Role): boolean {
+  return role === 'preCandidate'
 }
 
 function refusalOf(code: (ProposalResult & { ok: false })['code']): RefusalCode {

@@ -3,6 +3,7 @@ import type { RosterRecord } from '../ports/roster.ts'
 import type { Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import type { Log, LogLevel } from './log.ts'
 import type { MeshIdentity } from './mesh-service.ts'
+import type { HostVitals } from '../ports/vitals.ts'
 
 /**
  * What main and the Raft host say to each other. All values are plain and cloneable, so the host may live in the same
@@ -19,7 +20,7 @@ export type HostCommand =
   | { readonly type: 'propose'; readonly proposals: Uint8Array }
   | { readonly type: 'readIndex'; readonly id: number }
   /** `timeMs`: log time at `applied`. */
-  | ({ readonly type: 'progress'; readonly timeMs: number } & MachineProgress)
+  | { readonly type: 'progress'; readonly applied: Index; readonly timeMs: number }
   | { readonly type: 'compact'; readonly position: Position }
   | { readonly type: 'transferLeadership'; readonly id: number; readonly target: NodeId | null }
   /** A membership.v1.Configuration, encoded: the members wanted, without outgoing voters. */
@@ -81,7 +82,7 @@ export interface CallFailure {
   readonly because: string
 }
 
-/** How far main has got, as it is told to peers. Digests are hex; empty when there is none yet. */
+/** How far main has got. Digests are hex; empty when there is none yet. */
 export interface MachineProgress {
   readonly applied: Index
   readonly persisted: Index
@@ -180,6 +181,7 @@ export interface HostStatus {
   readonly isConfigurationCommitted: boolean
   /** Sorted by id; without this member itself. */
   readonly peers: readonly PeerStatus[]
+  readonly vitals: HostVitals
 }
 
 export interface PeerStatus {
@@ -195,16 +197,8 @@ export interface PeerStatus {
     readonly version: string
   }[]
   readonly certificatePem: string
-  /** What it said of itself last; null when nothing yet. */
-  readonly presence: PresenceStatus | null
   /** Known by the leader only. */
   readonly matchIndex: Index | null
-}
-
-export interface PresenceStatus extends MachineProgress {
-  readonly role: string
-  readonly term: Term
-  readonly commit: Index
 }
 
 /** One end of a duplex message link. Messages arrive in order, in a later turn than they were posted in. */

@@ -1,7 +1,9 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { ApiAddress, MemberProgress, MemberView } from '../ports/cluster-view.ts'
 import type { NodeId } from '../raft/types.ts'
-import type { HostStatus, MachineProgress, PeerStatus } from './link.ts'
+import type { KnownMember } from './known-members.ts'
+import type { HostStatus, PeerStatus } from './link.ts'
+import type { HeardPresence, Presence } from './presence.ts'
 
 /** What a controller says of itself: the rest of its own line in the list is live. */
 export interface SelfDescription {
@@ -10,21 +12,27 @@ export interface SelfDescription {
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
   readonly certificatePem: string
+  /** 0 to 100: the higher one is to lead. 50 when not said. */
+  readonly priority?: number
+}
+
+/** What the rows are made from; `ageMs`: since `status` was sent. */
+export interface MemberSources {
+  readonly record: ConfigurationRecord
+  readonly status: HostStatus
+  readonly ageMs: number
+  readonly self: SelfDescription
+  readonly own: Presence
+  readonly heard: (id: NodeId) => HeardPresence | null
+  readonly known: (id: NodeId) => KnownMember | null
 }
 
 /**
  * The members as seen from here: who they are from the replicated configuration, how they are from what is live. No
  * quorum is asked, so every controller answers also when it is alone.
- *
- * @param ageMs since `status` was sent.
  */
-export function memberViews(
-  record: ConfigurationRecord,
-  status: HostStatus,
-  ageMs: number,
-  self: SelfDescription,
-  machine: MachineProgress,
-): MemberView[] {
+export function memberViews(sources: MemberSources): MemberView[] {
+  const { record, status, self, ageMs } = sources
   const peers = new Map(status.peers.map((peer) => [peer.id, peer]))
   return record.members
     .map(({ id, address, voter, leaving }): MemberView => {
@@ -34,15 +42,15 @@ export function memberViews(
         voter: voter || (leaving && record.outgoingVoters.includes(id)),
         leader: status.leader === id,
       }
-      if (id === self.id) return { ...common, ...selfPart(self, status, machine) }
-      return { ...common, ...peerPart(peers.get(id), ageMs) }
+      if (id === self.id) return { ...common, ...selfPart(sources) }
+      return { ...common, ...peerPart(peers.get(id), ageMs, sources.heard(id), sources.known(id)) }
     })
     .sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
 type LivePart = Omit<MemberView, 'id' | 'address' | 'voter' | 'leader'>
 
-function selfPart(self: SelfDescription, status: HostStatus, machine: MachineProgress): LivePart {
+function selfPart({ self, status, own }: MemberSources): LivePart {
   return {
     connected: true,
     version: self.version,
@@ -50,29 +58,47 @@ function selfPart(self: SelfDescription, status: HostStatus, machine: MachinePro
     certificatePem: self.certificatePem,
     startedAtMs: self.startedAtMs,
     lastContactMs: 0,
-    progress: { role: status.role, term: status.term, commit: status.commit, ...machine },
+    progress: progressOf(own),
+    readOnly: status.leader === null || own.isFailing,
+    vitals: vitalsOf(own, 0),
   }
 }
 
 /** A status this old says nothing of who is connected now. */
 const STATUS_AGE_MS_MAX = 4000
 
-function peerPart(peer: PeerStatus | undefined, ageMs: number): LivePart {
+function peerPart(
+  peer: PeerStatus | undefined,
+  ageMs: number,
+  heard: HeardPresence | null,
+  known: KnownMember | null,
+): LivePart {
+  const connected = (peer?.isConnected ?? false) && ageMs <= STATUS_AGE_MS_MAX
+  const presence = heard?.presence ?? null
+  const said = peer !== undefined && peer.startedAtMs > 0 ? peer : known
   return {
-    connected: (peer?.isConnected ?? false) && ageMs <= STATUS_AGE_MS_MAX,
-    version: peer?.version ?? '',
-    apiAddresses: peer?.apiAddresses ?? [],
-    certificatePem: peer?.certificatePem ?? '',
-    startedAtMs: peer?.startedAtMs ?? 0,
+    connected,
+    version: presence?.version ?? said?.version ?? '',
+    apiAddresses: presence?.apiAddresses ?? said?.apiAddresses ?? [],
+    certificatePem: said?.certificatePem ?? '',
+    startedAtMs: presence?.startedAtMs ?? said?.startedAtMs ?? 0,
     lastContactMs:
       peer === undefined || peer.silentMs === null ? null : Math.round(peer.silentMs + ageMs),
-    progress: progressOf(peer),
+    progress: presence === null ? null : progressOf(presence),
+    readOnly: !connected || presence === null || presence.leader === null || presence.isFailing,
+    vitals: presence === null ? null : vitalsOf(presence, heard?.clockOffsetMs ?? 0),
   }
 }
 
-function progressOf(peer: PeerStatus | undefined): MemberProgress | null {
-  const presence = peer?.presence ?? null
-  return presence === null ? null : { ...presence, role: roleOf(presence.role) }
+function progressOf(presence: Presence): MemberProgress {
+  const { role, term, commit, applied, persisted, digestIndex, digest, entitiesDigest } = presence
+  const shown = roleOf(role)
+  return { role: shown, term, commit, applied, persisted, digestIndex, digest, entitiesDigest }
+}
+
+function vitalsOf(presence: Presence, clockOffsetMs: number): MemberView['vitals'] {
+  const { leader, last, fsyncP99Ms, loopDelayP99Ms, priority, isFailing } = presence
+  return { leaderId: leader, last, fsyncP99Ms, loopDelayP99Ms, priority, clockOffsetMs, isFailing }
 }
 
 const ROLES = ['leader', 'candidate', 'preCandidate', 'learner'] as const

@@ -207,6 +207,13 @@ export class Mesh implements Transport {
     return this.#droppedFrames
   }
 
+  /** Raft frames that wait for the connections of all peers. */
+  get queuedBytes(): number {
+    let bytes = 0
+    for (const { link } of this.#peers.values()) bytes += link.queuedBytes
+    return bytes
+  }
+
   /** Who may be on the mesh from now on: streams of anyone else end at once. Also when only their addresses changed. */
   setMembers(members: readonly Member[], configurationIndex: Index = 0): void {
     this.#roster = rosterOf(this.#options, members)

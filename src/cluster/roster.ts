@@ -40,8 +40,9 @@ interface Known {
 /** What of this member the newest committed configuration says. */
 type Standing = 'listed' | 'other-store' | 'absent'
 
-const CONFIGURATION_BYTES_MAX = 256 * 1024
-const CLAIMS_MAX = 256
+/** Of a frame that is taken. */
+export const ROSTER_LIMITS = { configurationBytesMax: 256 * 1024, claimsMax: 256 } as const
+
 const POST_MS = 1000
 const SELF_REFUSED_MS = 1000
 
@@ -95,12 +96,12 @@ export class RosterKeeper {
     const at = integer(index)
     const isNews = at > (this.#newest()?.index ?? -1) && at > this.#inForce.index
     const isTie = at === this.#inForce.index && !this.#inForce.isCommitted
-    if ((isNews || isTie) && configuration.length <= CONFIGURATION_BYTES_MAX) {
+    if ((isNews || isTie) && configuration.length <= ROSTER_LIMITS.configurationBytesMax) {
       const heard = decode(configuration, at)
       if (heard !== null) this.#change(from, () => (this.#heard = heard))
     }
     let isClaimNews = false
-    for (const claim of claims.slice(0, CLAIMS_MAX)) {
+    for (const claim of claims.slice(0, ROSTER_LIMITS.claimsMax)) {
       isClaimNews = this.#parts.book.take(claim) || isClaimNews
     }
     if (isClaimNews) this.onClaims()

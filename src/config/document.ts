@@ -1,6 +1,6 @@
 import { environmentName } from './load.ts'
 import { required } from './option.ts'
-import type { Fields, Node } from './option.ts'
+import type { Fields, Node, Option } from './option.ts'
 import { controllerOptions } from './options.ts'
 
 /** docs/configuration.md: the options table as prose. A test holds the file equal to this. */
@@ -20,6 +20,7 @@ ${tablesOf(controllerOptions)}
 - \`raft.electionTimeoutMs\` is at least 4 times \`raft.heartbeatMs\`; \`raft.electionTimeoutMaxMs\` exceeds it by 2 ticks or more.
 - \`limits.writeTimeoutMs\` is below \`api.requestTimeoutMs\`.
 - No two listeners take the same address.
+- \`identity.signer\` has both \`cert\` and \`key\`, or neither.
 `
 }
 
@@ -31,15 +32,22 @@ function tablesOf(fields: Fields): string {
       top.push([key, node])
       continue
     }
-    const prefix = node.kind === 'list' ? `${key}[].` : `${key}.`
-    const title = node.kind === 'list' ? `${key} (a list of 1 to ${node.itemsMax})` : key
-    const rows = Object.entries(node.fields).map(([name, member]): [string, Node] => [
-      prefix + name,
-      member,
-    ])
-    sections += `## ${title}\n\n${node.why}\n\n${tableOf(rows)}\n`
+    sections += sectionOf(key, node)
   }
   return `## At the top\n\n${tableOf(top)}\n${sections}`
+}
+
+/** With its own options first, then the sections in it. */
+function sectionOf(key: string, node: Exclude<Node, Option<unknown>>): string {
+  const prefix = node.kind === 'list' ? `${key}[].` : `${key}.`
+  const title = node.kind === 'list' ? `${key} (a list of 1 to ${node.itemsMax})` : key
+  const rows: [string, Node][] = []
+  let inner = ''
+  for (const [name, member] of Object.entries(node.fields)) {
+    if (member.kind === 'option') rows.push([prefix + name, member])
+    else inner += sectionOf(prefix + name, member)
+  }
+  return `## ${title}\n\n${node.why}\n\n${tableOf(rows)}\n${inner}`
 }
 
 function tableOf(rows: readonly [string, Node][]): string {

@@ -180,3 +180,13 @@ export function path(): ValueType<string> {
     fromText: asIs,
   }
 }
+
+export function optionalPath(): ValueType<string | null> {
+  const type = path()
+  return {
+    ...type,
+    expected: `${type.expected}; or null`,
+    read: (raw, folder) => (raw === null ? null : type.read(raw, folder)),
+    fromText: (text) => (text === '' ? null : text),
+  }
+}

@@ -9,6 +9,7 @@ import {
   list,
   option,
   optionalHostPort,
+  optionalPath,
   path,
   required,
   section,
@@ -59,6 +60,21 @@ export const controllerOptions = {
       scope: node,
       why: 'PEM: the CA certificates that peers are verified against.',
     }),
+    signer: section(
+      'An authority of your own that signs leaves for this cluster, in place of one made by `cluster init`. Read when the cluster is formed, and not needed afterwards.',
+      {
+        cert: option(optionalPath(), {
+          default: null,
+          scope: node,
+          why: 'PEM: its CA certificate, then those above it that identity.ca does not hold.',
+        }),
+        key: option(optionalPath(), {
+          default: null,
+          scope: node,
+          why: 'PEM private key of it, mode 0600. Take it away once the cluster is formed.',
+        }),
+      },
+    ),
   }),
   cluster: section('The mesh between controllers (gRPC, mutual TLS 1.3).', {
     bind: option(hostPort(), {
@@ -80,6 +96,21 @@ export const controllerOptions = {
       default: [],
       scope: node,
       why: "DNS servers that the names in seeds are asked of, as address:port; the host's own when empty.",
+    }),
+    priority: option(integer(0, 100), {
+      default: 50,
+      scope: node,
+      why: 'The connected voter with the highest one is to lead, once it was healthy for 30 s; equal ones leave leadership where it is.',
+    }),
+    slowFsyncMs: option(integer(10, 60_000), {
+      default: 250,
+      scope: node,
+      why: 'A leader whose 99th percentile of log syncs stays beyond it hands over to a member that is well below.',
+    }),
+    slowLoopMs: option(integer(10, 60_000), {
+      default: 200,
+      scope: node,
+      why: 'The same for the delay of its event loops.',
     }),
   }),
   routers: section('Reserved for routers.', {

@@ -9,7 +9,12 @@ export interface RelationFault {
 
 /** Every rule that does not hold; judged only when each value alone is acceptable. */
 export function relationFaults(config: ControllerConfig): RelationFault[] {
-  return [...timingFaults(config), ...timeoutFaults(config), ...portFaults(config)]
+  return [
+    ...timingFaults(config),
+    ...timeoutFaults(config),
+    ...portFaults(config),
+    ...signerFaults(config),
+  ]
 }
 
 function timingFaults({ raft }: ControllerConfig): RelationFault[] {
@@ -44,6 +49,17 @@ function timeoutFaults({ api, limits }: ControllerConfig): RelationFault[] {
     {
       key: 'limits.writeTimeoutMs',
       problem: `must be below api.requestTimeoutMs (${api.requestTimeoutMs}), or callers never learn what became of a write`,
+    },
+  ]
+}
+
+function signerFaults({ identity: { signer } }: ControllerConfig): RelationFault[] {
+  if ((signer.cert === null) === (signer.key === null)) return []
+  const [given, missing] = signer.cert === null ? ['key', 'cert'] : ['cert', 'key']
+  return [
+    {
+      key: `identity.signer.${given}`,
+      problem: `needs identity.signer.${missing} beside it; give both or neither`,
     },
   ]
 }

@@ -172,6 +172,11 @@ export const problems = {
     message: 'The change would leave the cluster able to lose fewer controllers than before',
   },
   TICKET_REFUSED: { http: 403, retry: 'never', message: 'The ticket is not good for joining' },
+  CERTIFICATE_REFUSED: {
+    http: 409,
+    retry: 'never',
+    message: 'The certificate can not be issued, renewed or taken',
+  },
   PEER_UNREACHABLE: {
     http: 503,
     retry: 'later',

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 
 import { assert } from '../lib/assert.ts'
 import { isControllerId, isTrustDomain } from '../lib/names.ts'
-import { parseCertificates, parsePrivateKey } from './certificate.ts'
+import { CertificateError, parseCertificates, parsePrivateKey } from './certificate.ts'
 import { parsePublicKey } from './public-key.ts'
 import { controllerSpiffeId } from './spiffe.ts'
 import {
@@ -13,12 +13,13 @@ import {
   ExtendedKeyUsageExtension,
   KeyUsageFlags,
   KeyUsagesExtension,
+  PublicKey,
   SubjectAlternativeNameExtension,
   SubjectKeyIdentifierExtension,
   X509Certificate,
   X509CertificateGenerator,
 } from './x509.ts'
-import type { Extension, JsonGeneralNames } from './x509.ts'
+import type { Extension, JsonGeneralNames, JsonName, Name } from './x509.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 export const ROOT_LIFETIME_MS = 10 * 365 * DAY_MS
@@ -27,6 +28,7 @@ export const LEAF_LIFETIME_MS = 365 * DAY_MS
 /** Validity begins this much earlier, as the clocks of peers may be behind ours. */
 export const BACKDATE_MS = 5 * 60 * 1000
 
+/** Of every key made here. Keys that operators supply may be of other kinds; see `signingAlgorithmOf`. */
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 
 /** A certificate with its private key. Both are PEM texts; the key is PKCS #8, unencrypted, and for 0600 files only. */
@@ -73,12 +75,42 @@ export async function createIssuingAuthority(options: {
   const keys = await generateKeys()
   const certificatePem = await sign({
     issuer: options.root,
-    commonName: options.commonName,
+    subject: [{ CN: [options.commonName] }],
     publicKey: keys.publicKey,
     validity: options.validity,
     extensions: await authorityExtensions(keys.publicKey, 0),
   })
   return { certificatePem, privateKeyPem: exportPrivateKey(keys.privateKey) }
+}
+
+/**
+ * The next certificate of an issuing authority: same name, so that those who hold older leaves know it again. Signed by the
+ * root, ending with it at the latest.
+ * @param options.publicKeySpki of the key it keeps, DER; null: a new key pair is made.
+ * @returns its chain as PEM; `privateKeyPem` is null when the key was kept.
+ */
+export async function renewIssuingAuthority(options: {
+  readonly root: CertifiedKey
+  /** Its present certificate. */
+  readonly presentPem: string
+  readonly publicKeySpki: Uint8Array | null
+  readonly validity: Validity
+}): Promise<{ readonly certificatePem: string; readonly privateKeyPem: string | null }> {
+  const { publicKeySpki } = options
+  const keys = publicKeySpki === null ? await generateKeys() : null
+  const publicKey = keys?.publicKey ?? authorityKey(publicKeySpki)
+  const [present] = parseCertificates(options.presentPem)
+  const certificatePem = await sign({
+    issuer: options.root,
+    subject: new X509Certificate(Uint8Array.from(present.der)).subjectName,
+    publicKey,
+    validity: options.validity,
+    extensions: await authorityExtensions(publicKey, 0),
+  })
+  return {
+    certificatePem: certificatePem + intermediatesOf(options.root),
+    privateKeyPem: keys === null ? null : exportPrivateKey(keys.privateKey),
+  }
 }
 
 export interface LeafOptions {
@@ -100,8 +132,25 @@ export async function issueLeaf(options: LeafOptions): Promise<CertifiedKey> {
   }
 }
 
-/** @returns the chain: leaf first, then the intermediates. */
-async function signLeaf(options: LeafOptions, publicKey: webcrypto.CryptoKey): Promise<string> {
+/**
+ * A leaf for a key that stays where it is.
+ * @param publicKeySpki DER; the caller has had its owner prove that it holds the private key.
+ * @returns the chain in PEM: leaf first, then the intermediates.
+ * @throws {CertificateError} when the key is of no allowed type.
+ */
+export async function issueLeafFor(
+  options: LeafOptions,
+  publicKeySpki: Uint8Array,
+): Promise<string> {
+  // Encoded anew, so that one key never stands in certificates in two ways: it is pinned by the hash of this.
+  const spki = parsePublicKey(publicKeySpki).export({ type: 'spki', format: 'der' })
+  return await signLeaf(options, new PublicKey(Uint8Array.from(spki)))
+}
+
+async function signLeaf(
+  options: LeafOptions,
+  publicKey: webcrypto.CryptoKey | PublicKey,
+): Promise<string> {
   const names: JsonGeneralNames = [
     ...options.uris.map((value) => ({ type: 'url' as const, value })),
     ...options.hosts.map((value) =>
@@ -119,8 +168,10 @@ async function signLeaf(options: LeafOptions, publicKey: webcrypto.CryptoKey): P
     await SubjectKeyIdentifierExtension.create(publicKey),
   ]
   if (names.length > 0) extensions.push(new SubjectAlternativeNameExtension(names))
-  const own = await sign({ ...options, publicKey, extensions })
-  return own + intermediatesOf(options.issuer)
+  const subject = [{ CN: [options.commonName] }]
+  return (
+    (await sign({ ...options, subject, publicKey, extensions })) + intermediatesOf(options.issuer)
+  )
 }
 
 interface ControllerLeafOptions {
@@ -148,8 +199,7 @@ export async function issueControllerCertificate(
 export async function issueControllerCertificateFor(
   options: ControllerLeafOptions & { readonly publicKeySpki: Uint8Array },
 ): Promise<string> {
-  const key = parsePublicKey(options.publicKeySpki)
-  return await signLeaf(controllerLeaf(options), publicCryptoKeyOf(key))
+  return await issueLeafFor(controllerLeaf(options), options.publicKeySpki)
 }
 
 function controllerLeaf(options: ControllerLeafOptions): LeafOptions {
@@ -166,7 +216,7 @@ function controllerLeaf(options: ControllerLeafOptions): LeafOptions {
 }
 
 async function authorityExtensions(
-  publicKey: webcrypto.CryptoKey,
+  publicKey: webcrypto.CryptoKey | PublicKey,
   pathLength: number,
 ): Promise<Extension[]> {
   return [
@@ -178,29 +228,67 @@ async function authorityExtensions(
 
 async function sign(options: {
   readonly issuer: CertifiedKey
-  readonly commonName: string
-  readonly publicKey: webcrypto.CryptoKey
+  readonly subject: JsonName | Name
+  readonly publicKey: webcrypto.CryptoKey | PublicKey
   readonly validity: Validity
   readonly extensions: readonly Extension[]
 }): Promise<string> {
   const [issuer] = parseCertificates(options.issuer.certificatePem)
   const signer = new X509Certificate(Uint8Array.from(issuer.der))
+  const key = parsePrivateKey(options.issuer.privateKeyPem)
+  const algorithm = signingAlgorithmOf(key)
   const certificate = await X509CertificateGenerator.create({
     serialNumber: newSerialNumber(),
-    subject: [{ CN: [options.commonName] }],
+    subject: options.subject,
     // The issuer's own name object, so that both read byte for byte the same.
     issuer: signer.subjectName,
     notBefore: new Date(options.validity.notBeforeMs),
     notAfter: new Date(options.validity.notAfterMs),
     publicKey: options.publicKey,
-    signingKey: signingKeyOf(options.issuer),
-    signingAlgorithm: ALGORITHM,
-    extensions: [
-      ...options.extensions,
-      await AuthorityKeyIdentifierExtension.create(signer.publicKey),
-    ],
+    signingKey: key.toCryptoKey(algorithm, false, ['sign']),
+    signingAlgorithm: algorithm,
+    extensions: [...options.extensions, await authorityKeyOf(signer)],
   })
   return pemOf(certificate)
+}
+
+/** The identifier that the issuer gives itself: an authority from elsewhere may have made it in another way than we do. */
+async function authorityKeyOf(signer: X509Certificate): Promise<AuthorityKeyIdentifierExtension> {
+  const own = signer.getExtension(SubjectKeyIdentifierExtension)
+  if (own !== null) return new AuthorityKeyIdentifierExtension(own.keyId)
+  return await AuthorityKeyIdentifierExtension.create(signer.publicKey)
+}
+
+/**
+ * For keys of ours, EC P-256; for those that operators supply also P-384, P-521 and RSA.
+ * @throws {CertificateError} `unreadable` for any other kind.
+ */
+export function signingAlgorithmOf(key: KeyObject): {
+  readonly name: string
+  readonly hash: string
+  readonly namedCurve?: string
+} {
+  const { asymmetricKeyType, asymmetricKeyDetails } = key
+  if (asymmetricKeyType === 'rsa') return { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
+  const curve = asymmetricKeyType === 'ec' ? asymmetricKeyDetails?.namedCurve : undefined
+  switch (curve) {
+    case 'prime256v1':
+      return { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+    case 'secp384r1':
+      return { name: 'ECDSA', namedCurve: 'P-384', hash: 'SHA-384' }
+    case 'secp521r1':
+      return { name: 'ECDSA', namedCurve: 'P-521', hash: 'SHA-512' }
+    default:
+      throw new CertificateError(
+        'unreadable',
+        'the key of an authority must be RSA or EC on P-256, P-384 or P-521',
+      )
+  }
+}
+
+function authorityKey(spki: Uint8Array | null): PublicKey {
+  assert(spki !== null, 'a key that is kept is given')
+  return new PublicKey(Uint8Array.from(spki))
 }
 
 /** The chain below the root: the issuer's own certificate unless it is self-signed, and what it carries along. */
@@ -209,23 +297,6 @@ function intermediatesOf(issuer: CertifiedKey): string {
     .filter((certificate) => !certificate.native.checkIssued(certificate.native))
     .map((certificate) => certificate.pem)
     .join('')
-}
-
-function signingKeyOf(issuer: CertifiedKey): webcrypto.CryptoKey {
-  const key = parsePrivateKey(issuer.privateKeyPem)
-  return key.toCryptoKey({ name: ALGORITHM.name, namedCurve: ALGORITHM.namedCurve }, false, [
-    'sign',
-  ])
-}
-
-/** In the form that the generator of certificates takes; it only puts the key into the certificate. */
-function publicCryptoKeyOf(key: KeyObject): webcrypto.CryptoKey {
-  const { crv } = key.export({ format: 'jwk' })
-  const algorithm =
-    crv === undefined
-      ? { name: 'RSASSA-PKCS1-v1_5', hash: ALGORITHM.hash }
-      : { name: ALGORITHM.name, namedCurve: crv }
-  return key.toCryptoKey(algorithm, true, ['verify'])
 }
 
 async function generateKeys(): Promise<webcrypto.CryptoKeyPair> {

@@ -217,20 +217,52 @@ export function checkChain(
   anchors: readonly Certificate[],
   nowMs: number,
 ): void {
-  const authorities = [...anchors, ...chain.slice(1)]
-  let current: Certificate = chain[0]
-  // Each round uses up one certificate, so a loop of cross-signed authorities ends too.
-  for (let depth = 0; depth <= chain.length; depth += 1) {
-    checkValidityTime(current, nowMs)
-    if (anchors.some((anchor) => anchor.sha256 === current.sha256)) return
-    const issuer = authorities.find((authority) => hasIssued(authority, current, depth))
-    if (issuer === undefined) break
-    current = issuer
+  for (const certificate of issuingPath(chain, anchors, nowMs)) {
+    checkValidityTime(certificate, nowMs)
+    if (isAmong(anchors, certificate)) return
   }
   throw new CertificateError(
     'untrusted',
     `its chain does not lead to any of the ${anchors.length} CA certificates given`,
   )
+}
+
+/**
+ * The leaf, whoever issued it, and so on as far as the certificates given lead; times are not judged. Where several
+ * issuers have the same name and key, as after a renewal of one, those valid now come before those that are not, anchors
+ * before others, and the longest-lived first.
+ */
+export function issuingPath(
+  chain: readonly [Certificate, ...Certificate[]],
+  anchors: readonly Certificate[],
+  nowMs: number,
+): [Certificate, ...Certificate[]] {
+  const authorities = [...anchors, ...chain.slice(1)].sort(
+    (a, b) =>
+      Number(isTimely(b, nowMs)) - Number(isTimely(a, nowMs)) ||
+      Number(isAmong(anchors, b)) - Number(isAmong(anchors, a)) ||
+      b.notAfterMs - a.notAfterMs,
+  )
+  const path: [Certificate, ...Certificate[]] = [chain[0]]
+  let current: Certificate = chain[0]
+  // Each round uses up one certificate, so a loop of cross-signed authorities ends too.
+  for (let depth = 0; depth < authorities.length; depth += 1) {
+    const issuer = authorities.find(
+      (authority) => !isAmong(path, authority) && hasIssued(authority, current, depth),
+    )
+    if (issuer === undefined) break
+    path.push(issuer)
+    current = issuer
+  }
+  return path
+}
+
+export function isAmong(certificates: readonly Certificate[], one: Certificate): boolean {
+  return certificates.some(({ sha256 }) => sha256 === one.sha256)
+}
+
+function isTimely({ notBeforeMs, notAfterMs }: Certificate, nowMs: number): boolean {
+  return nowMs >= notBeforeMs && nowMs <= notAfterMs
 }
 
 /** @param depth authorities between this one and the leaf (RFC 5280, 4.2.1.9). */
@@ -243,6 +275,7 @@ function hasIssued(authority: Certificate, certificate: Certificate, depth: numb
   )
 }
 
-function isoTime(ms: number): string {
-  return new Date(ms).toISOString().replace('.000Z', 'Z')
+/** UTC, to the second: `2027-03-01T12:00:00Z`. */
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d{3}Z$/, 'Z')
 }

@@ -15,12 +15,21 @@ export class SecretFileError extends Error {
  * @throws the file system's error.
  */
 export function writeSecretFile(path: string, text: string): void {
+  writeWhole(path, text, 0o600)
+}
+
+/** Writes what anybody may read (certificates), whole or not at all. @throws the file system's error. */
+export function writePublicFile(path: string, text: string): void {
+  writeWhole(path, text, 0o644)
+}
+
+function writeWhole(path: string, text: string, mode: number): void {
   const partial = `${path}.${process.pid}.partial`
   rmSync(partial, { force: true })
-  const file = openSync(partial, 'wx', 0o600)
+  const file = openSync(partial, 'wx', mode)
   try {
     // The umask can only take away bits; this makes the mode exact all the same.
-    fchmodSync(file, 0o600)
+    fchmodSync(file, mode)
     const bytes = Buffer.from(text)
     for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at)
     fsyncSync(file)

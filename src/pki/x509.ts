@@ -8,6 +8,7 @@ export {
   ExtendedKeyUsageExtension,
   KeyUsageFlags,
   KeyUsagesExtension,
+  PublicKey,
   Pkcs10CertificateRequest,
   Pkcs10CertificateRequestGenerator,
   SubjectAlternativeNameExtension,
@@ -15,4 +16,4 @@ export {
   X509Certificate,
   X509CertificateGenerator,
 } from '@peculiar/x509'
-export type { Extension, JsonGeneralNames } from '@peculiar/x509'
+export type { Extension, JsonGeneralNames, JsonName, Name } from '@peculiar/x509'

@@ -23,6 +23,27 @@ export interface MemberView {
   /** Since this controller last heard from it; 0 for itself, null when never. */
   readonly lastContactMs: number | null
   readonly progress: MemberProgress | null
+  /** It is in contact with no leader, as far as is known here: writes through it wait or fail. */
+  readonly readOnly: boolean
+  readonly vitals: MemberVitals | null
+}
+
+/** What a member says of itself; never older than a few seconds. */
+export interface MemberVitals {
+  /** Whom it follows. */
+  readonly leaderId: NodeId | null
+  /** End of its log. */
+  readonly last: Index
+  /** Of the last ten seconds; 0 when nothing was synced. */
+  readonly fsyncP99Ms: number
+  /** Of the last ten seconds, of the slowest thread that others wait for. */
+  readonly loopDelayP99Ms: number
+  /** 0 to 100: the higher one is to lead. */
+  readonly priority: number
+  /** How far its wall clock is ahead of ours; 0 for this controller itself. */
+  readonly clockOffsetMs: number
+  /** It does not answer from its state, or is about to stop. */
+  readonly isFailing: boolean
 }
 
 export interface MemberProgress {

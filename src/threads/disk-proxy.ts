@@ -1,5 +1,7 @@
 import { encodeEntries } from '../raft/entry-codec.ts'
 import type { Disk, DiskWrite, Position } from '../raft/types.ts'
+import { NO_DISK_VITALS } from '../ports/vitals.ts'
+import type { DiskVitals } from '../ports/vitals.ts'
 import type { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent } from './wal-messages.ts'
 
@@ -9,10 +11,15 @@ export class DiskProxy implements Disk {
   onFailed: (error: Error) => void = () => undefined
   readonly #link: PortLink<WalEvent, WalCommand>
   #onClosed: () => void = () => undefined
+  #vitals: DiskVitals = NO_DISK_VITALS
 
   constructor(link: PortLink<WalEvent, WalCommand>) {
     this.#link = link
     link.onMessage = (event) => this.#onEvent(event)
+  }
+
+  get vitals(): DiskVitals {
+    return this.#vitals
   }
 
   write({ token, hardState, entries, commit }: DiskWrite): void {
@@ -46,6 +53,9 @@ export class DiskProxy implements Disk {
         break
       case 'closed':
         this.#onClosed()
+        break
+      case 'vitals':
+        this.#vitals = event
         break
       case 'opened':
         break

@@ -28,7 +28,13 @@ wal.onMessage = (event) => {
   const disk = new DiskProxy(wal)
   const link = new PortLink<HostCommand, HostEvent>(mainPort)
   try {
-    new RaftHost(host, { link, disk, restored, clock: systemClock })
+    new RaftHost(host, {
+      link,
+      disk,
+      restored,
+      clock: systemClock,
+      diskVitals: () => disk.vitals,
+    })
   } catch (error) {
     link.post({ type: 'fatal', because: error instanceof Error ? error.message : String(error) })
   }

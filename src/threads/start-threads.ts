@@ -4,11 +4,14 @@ import type { HostOptions } from '../cluster/host.ts'
 import { RaftHost } from '../cluster/host.ts'
 import { inlineLink } from '../cluster/link.ts'
 import type { HostCommand, HostEvent, MainLink } from '../cluster/link.ts'
+import type { DiskVitals } from '../ports/vitals.ts'
 import { systemClock } from '../lib/clock.ts'
 import { StoreError } from '../store/errors.ts'
 import type { StoreErrorCode } from '../store/errors.ts'
 import { openLog } from '../store/open-log.ts'
 import type { LogOptions } from '../store/open-log.ts'
+import { nodeFileSystem } from '../store/file-system.ts'
+import { TimedFiles } from '../store/timed-files.ts'
 import { PortLink } from './port-link.ts'
 import type { RaftThreadData } from './raft-thread.ts'
 import type { WalReport, WalThreadData } from './wal-messages.ts'
@@ -36,9 +39,11 @@ export interface StartedHost {
  * @throws {StoreError} when the log cannot be opened.
  */
 export function startInline(start: HostStart): StartedHost {
-  const { restored, disk, cutBytes } = openLog(start.dir, start.log)
+  const timed = new TimedFiles(nodeFileSystem, systemClock)
+  const { restored, disk, cutBytes } = openLog(start.dir, { ...start.log, files: timed.files })
   const { main, host } = inlineLink()
-  new RaftHost(start.host, { link: host, disk, restored, clock: systemClock })
+  const diskVitals = (): DiskVitals => timed.vitals(start.dir)
+  new RaftHost(start.host, { link: host, disk, restored, clock: systemClock, diskVitals })
   return { link: main, boot: restored.boot, cutBytes, close: () => Promise.resolve() }
 }
 

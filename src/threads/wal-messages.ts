@@ -2,6 +2,7 @@ import type { MessagePort } from 'node:worker_threads'
 
 import type { HardState, Index, Position } from '../raft/types.ts'
 import type { LogOptions } from '../store/open-log.ts'
+import type { DiskVitals } from '../ports/vitals.ts'
 
 /** What the log's thread is started with. */
 export interface WalThreadData {
@@ -37,6 +38,8 @@ export type WalEvent =
   | { readonly type: 'durable'; readonly token: number }
   | { readonly type: 'failed'; readonly because: string }
   | { readonly type: 'closed' }
+  /** Every second. */
+  | ({ readonly type: 'vitals' } & DiskVitals)
 
 /** To main: what it has to know before the host starts, or why nothing can start. */
 export type WalReport =

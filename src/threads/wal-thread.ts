@@ -5,6 +5,9 @@ import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
 import type { FileDisk } from '../store/file-disk.ts'
 import { openLog } from '../store/open-log.ts'
 import { StoreError } from '../store/errors.ts'
+import { nodeFileSystem } from '../store/file-system.ts'
+import { TimedFiles } from '../store/timed-files.ts'
+import { systemClock } from '../lib/clock.ts'
 import { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent, WalReport, WalThreadData } from './wal-messages.ts'
 
@@ -13,6 +16,8 @@ import type { WalCommand, WalEvent, WalReport, WalThreadData } from './wal-messa
 const { dir, options, port } = workerData as WalThreadData
 const main = present(parentPort, 'the log has a thread of its own')
 const raft = new PortLink<WalCommand, WalEvent>(port)
+const timed = new TimedFiles(nodeFileSystem, systemClock)
+const VITALS_MS = 1000
 
 function report(message: WalReport): void {
   main.postMessage(message)
@@ -20,7 +25,7 @@ function report(message: WalReport): void {
 
 function open(): FileDisk | null {
   try {
-    const { restored, disk, cutBytes } = openLog(dir, options)
+    const { restored, disk, cutBytes } = openLog(dir, { ...options, files: timed.files })
     const { hardState, base, commit, boot } = restored
     const entries = encodeEntries(restored.entries)
     raft.post({ type: 'opened', hardState, base, entries, commit, boot }, [entries.buffer])
@@ -36,6 +41,7 @@ function open(): FileDisk | null {
 
 function serve(disk: FileDisk): void {
   disk.onDurable = (token) => raft.post({ type: 'durable', token })
+  const vitals = setInterval(() => raft.post({ type: 'vitals', ...timed.vitals(dir) }), VITALS_MS)
   disk.onFailed = (error) => raft.post({ type: 'failed', because: error.message })
   raft.onMessage = (command) => {
     switch (command.type) {
@@ -51,6 +57,7 @@ function serve(disk: FileDisk): void {
         disk.reset(command.position, command.token)
         break
       case 'close':
+        clearInterval(vitals)
         void disk.close().finally(() => {
           raft.post({ type: 'closed' })
           raft.close()

@@ -166,7 +166,7 @@ test('the members of the cluster are listed without an envelope, and leadership 
         leader: false,
         connected: false,
         version: 'v1.2.3',
-        readOnly: false,
+        readOnly: true,
         preferredLeader: false,
       },
     ],
@@ -189,6 +189,22 @@ test('health is told to anybody without its details, and is 503 when a check fai
   expect(ill.body.data).toMatchObject({ healthy: false })
 })
 
+test('an administrator sees the whole of the health, and a bad token no more than anybody', async () => {
+  const full = await root.get('/health-checks')
+  expect(full.status).toBe(200)
+  expect(full.body.data).toMatchObject({
+    checks: [{ id: 'store', detail: 'kept inside' }],
+    node: { id: 'ctrl1', nextRisk: 'one more voter lost stops writes' },
+  })
+  for (const caller of [alice, anonymous]) {
+    const headers = caller === anonymous ? { 'net-session': 'nonsense' } : {}
+    const bare = await caller.get('/health-checks', headers)
+    expect(bare.status).toBe(200)
+    expect(bare.body.data).toEqual({ healthy: true, checks: [{ id: 'store', healthy: true }] })
+    expect(bare.headers['www-authenticate']).toBeUndefined()
+  }
+})
+
 test('metrics count requests by operation and status', async () => {
   await root.get(`${management}/service-policies?limit=x`)
   const reply = await root.get('/metrics')
@@ -198,6 +214,12 @@ test('metrics count requests by operation and status', async () => {
     /flotilla_http_requests_total\{operation="listServicePolicies",status="400"\} 1\n/,
   )
   expect(reply.text).toMatch(/flotilla_raft_is_leader 1\n/)
+  expect(reply.text).toMatch(/flotilla_raft_role\{role="leader"\} 1\n/)
+  expect(reply.text).toMatch(/flotilla_raft_elections_total 3\n/)
+  expect(reply.text).toMatch(/flotilla_wal_fsync_duration_ms_bucket\{le="0.25"\} 2\n/)
+  expect(reply.text).toMatch(/flotilla_wal_fsync_duration_ms_bucket\{le="\+Inf"\} 2\n/)
+  expect(reply.text).toMatch(/flotilla_mesh_queued_bytes 77\n/)
+  expect(reply.text).toMatch(/flotilla_loop_delay_p99_ms\{thread="raft"\} 4\n/)
   expect(reply.text).toContain('process_resident_memory_bytes')
 })
 

@@ -32,8 +32,12 @@ interface Session {
 }
 
 /** Runs what the controller would run by the clock, and waits for it. */
-async function flush(): Promise<void> {
-  controller.scheduler.runs.get(minute)?.()
+async function spread(): Promise<void> {
+  controller.scheduler.runs.get(10_000)?.()
+  await Promise.resolve()
+}
+async function writeToLog(): Promise<void> {
+  controller.scheduler.runs.get(5 * minute)?.()
   await Promise.resolve()
 }
 async function sweep(): Promise<void> {
@@ -119,21 +123,66 @@ test('a session ends by inactivity, and every use of it counts as activity', asy
   expect(reply.headers['www-authenticate']).toContain('error="expired"')
 })
 
-test('activity is spread in batches, and only where it moved by more than half a minute', async () => {
-  const touches = () =>
-    controller.cluster.proposals.filter(({ kind }) => kind === CommandKind.SESSION_TOUCH)
+const touches = () =>
+  controller.cluster.proposals.filter(({ kind }) => kind === CommandKind.SESSION_TOUCH)
+
+test('activity is told to the others where it moved by more than half a minute, and not through the log', async () => {
   controller.clock.advance(29_000)
   await root.get(current)
-  await flush()
-  expect(touches()).toHaveLength(0)
+  await spread()
+  expect(controller.activity.own.size).toBe(0)
   controller.clock.advance(2000)
   await root.get(current)
-  await flush()
+  await spread()
+  expect([...controller.activity.own.values()]).toEqual([controller.clock.nowMs()])
+  controller.clock.advance(20_000)
+  await root.get(current)
+  await spread()
+  expect([...controller.activity.own.values()]).toEqual([controller.clock.nowMs() - 20_000])
+  expect(touches()).toHaveLength(0)
+})
+
+test('the leader writes activity to the log now and then, and takes back what the log knows', async () => {
+  controller.clock.advance(31_000)
+  await root.get(current)
+  await spread()
+  controller.cluster.hasLeader = false
+  await writeToLog()
+  expect(touches()).toHaveLength(0)
+  controller.cluster.hasLeader = true
+  await writeToLog()
   expect(touches()).toHaveLength(1)
   const session = (await root.get(current)).body.data as Session
   expect(session.lastActivityAt).toBe(new Date(controller.clock.nowMs()).toISOString())
-  await flush()
+  await writeToLog()
   expect(touches()).toHaveLength(1)
+  expect(controller.activity.own.size).toBe(0)
+})
+
+test('a use on another controller keeps the session alive here, also after that one has gone', async () => {
+  const { id } = (await root.get(current)).body.data as Session
+  controller.clock.advance(29 * minute)
+  controller.activity.hear('ctrl2', id, controller.clock.nowMs())
+  controller.activity.hear('ctrl2', id, undefined)
+  controller.clock.advance(29 * minute)
+  await sweep()
+  controller.clock.advance(minute)
+  await sweep()
+  expect((await root.get(current)).status).toBe(200)
+})
+
+test('a use from a clock that runs ahead counts as one of now', async () => {
+  const { id } = (await root.get(current)).body.data as Session
+  controller.activity.hear('ctrl2', id, controller.clock.nowMs() + 600 * minute)
+  controller.clock.advance(30 * minute + 1)
+  expect((await root.get(current)).status).toBe(401)
+})
+
+test('what was used up to a stop is told before it', async () => {
+  controller.clock.advance(31_000)
+  await root.get(current)
+  await controller.app.close()
+  expect(controller.activity.own.size).toBe(1)
 })
 
 test('the leader removes sessions that ended, once it has led long enough to know what others saw', async () => {
@@ -141,8 +190,10 @@ test('the leader removes sessions that ended, once it has led long enough to kno
   expect(controller.machine.count('apiSession')).toBe(2)
   controller.clock.advance(40 * minute)
   await sweep()
+  controller.clock.advance(40_000)
+  await sweep()
   expect(controller.machine.count('apiSession')).toBe(2)
-  controller.clock.advance(2 * minute)
+  controller.clock.advance(10_000)
   await sweep()
   expect(controller.machine.count('apiSession')).toBe(0)
 })

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync } from 'node:fs'
-import { closeSync, rmSync, statSync, writeSync } from 'node:fs'
+import { closeSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,9 @@ import { askController } from '../../src/cli/admin-client.ts'
 import type { ClusterStatus } from '../../src/cli/cluster-status.ts'
 import type { ControllerPlan, QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
 import { present } from '../../src/lib/assert.ts'
-import { flotilla, layOut } from './support.ts'
+import { issueControllerCertificateFor, renewIssuingAuthority } from '../../src/pki/authority.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
+import { flotilla, layOut, run } from './support.ts'
 
 // Goal: one controller as a process starts, serves, stops and fails as an operator is told.
 
@@ -123,6 +125,67 @@ test('A key that the cluster of the folder does not know ends the first run and 
       /^flotilla: .*is not the one that the cluster in .* knows ctrl1 by/,
     )
   }
+})
+
+test('A controller whose certificate expired while it was away is brought back with the root key, and renews itself', async () => {
+  const first = start()
+  await until(leads)
+  first.child.kill('SIGTERM')
+  await first.ended
+  await expireLeaf()
+  const refused = start()
+  expect(await refused.ended).toBe(1)
+  expect(lastLine(refused)).toContain("'pki renew --root-key' here")
+
+  const words = ['pki', 'renew', '--config', controller.configPath, '--root-key']
+  const renewed = await run([...words, join(plan.dir, 'pki', 'root.key')])
+  expect([renewed.code, renewed.stderr]).toEqual([0, ''])
+  const running = start()
+  await until(leads)
+  await until(() => expect(running.output).toContain('was renewed: '))
+  const [leaf] = parseCertificates(readFileSync(join(controller.folder, 'cert.pem'), 'utf8'))
+  expect(leaf.notAfterMs - Date.now()).toBeGreaterThan(300 * 24 * 60 * 60 * 1000)
+  expect(await versionStatus()).toBe(200)
+  running.child.kill('SIGTERM')
+  expect(await running.ended, running.output).toBe(0)
+})
+
+/** As if a year had passed: the same key and names, under an authority of the cluster's name, over since a day. */
+async function expireLeaf(): Promise<void> {
+  const DAY_MS = 24 * 60 * 60 * 1000
+  const path = join(controller.folder, 'cert.pem')
+  const [leaf, issuing] = parseCertificates(readFileSync(path, 'utf8'))
+  const root = {
+    certificatePem: readFileSync(join(plan.dir, 'ca.pem'), 'utf8'),
+    privateKeyPem: readFileSync(join(plan.dir, 'pki', 'root.key'), 'utf8'),
+  }
+  const validity = { notBeforeMs: Date.now() - 9 * DAY_MS, notAfterMs: Date.now() - DAY_MS }
+  const authority = await renewIssuingAuthority({
+    root,
+    presentPem: present(issuing, 'the issuing authority').pem,
+    publicKeySpki: null,
+    validity,
+  })
+  const certificatePem = await issueControllerCertificateFor({
+    issuer: { ...authority, privateKeyPem: authority.privateKeyPem ?? '' },
+    trustDomain: new URL(leaf.uris[0] ?? '').host,
+    id: 'ctrl1',
+    hosts: leaf.dnsNames,
+    publicKeySpki: Uint8Array.from(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
+    validity,
+  })
+  writeFileSync(path, certificatePem)
+}
+
+test('SIGHUP reads the certificate files again; a broken one is told to the log and changes nothing', async () => {
+  const running = start()
+  await until(leads)
+  writeFileSync(join(controller.folder, 'cert.pem'), 'half a certifi')
+  running.child.kill('SIGHUP')
+  await until(() => expect(running.output).toContain('certificate files are not taken: '))
+  expect(await versionStatus()).toBe(200)
+  running.child.kill('SIGTERM')
+  expect(await running.ended, running.output).toBe(0)
 })
 
 test('A damaged log ends the start with one sentence, and nothing on disk is changed', async () => {

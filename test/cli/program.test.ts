@@ -89,6 +89,8 @@ const member: MemberView = {
     digest: '00112233445566778899',
     entitiesDigest: '',
   },
+  readOnly: false,
+  vitals: null,
 }
 const silent: MemberView = {
   ...member,

@@ -6,6 +6,8 @@ import type { Member } from '../../proto/gen/membership_pb.ts'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
 import type { GatewayOptions } from '../../src/cluster/gateway.ts'
+import type { MemberMemory } from '../../src/cluster/known-members.ts'
+import type { ApiAddress } from '../../src/ports/cluster-view.ts'
 import { RaftHost } from '../../src/cluster/host.ts'
 import type { HostOptions } from '../../src/cluster/host.ts'
 import { inlineLink } from '../../src/cluster/link.ts'
@@ -73,6 +75,9 @@ export interface StartChanges {
   readonly snapshotBytesPerSecond?: number
   /** membership.v1.Configuration to begin with instead of a formed log. */
   readonly configuration?: Uint8Array
+  readonly memory?: MemberMemory
+  readonly apiAddresses?: readonly ApiAddress[]
+  readonly priority?: number
 }
 
 export type JoinerChanges = StartChanges & { readonly configuration: Uint8Array }
@@ -182,7 +187,8 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
     id,
     version: '1.0.0',
     startedAtMs: Date.now(),
-    apiAddresses: [],
+    apiAddresses: changes.apiAddresses ?? [],
+    ...(changes.priority === undefined ? {} : { priority: changes.priority }),
     certificatePem: identity.certificatePem,
   }
   const gateway = new Gateway(
@@ -203,6 +209,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       onFatal: (error) => fatal.push(error),
       onSelfRefused: (refusal) => selfRefusals.push(refusal),
       onRoster: (roster) => rosters.push(roster),
+      ...(changes.memory === undefined ? {} : { memory: changes.memory }),
     },
   )
   const bytesPerSecond = changes.snapshotBytesPerSecond

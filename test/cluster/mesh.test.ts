@@ -9,6 +9,7 @@ import {
   ProposeSchema,
   ReadIndexRequestSchema,
   ReadIndexResponseSchema,
+  RosterSchema,
 } from '../../proto/gen/mesh_pb.ts'
 import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
 import { encodeForward, encodeRaftHello, MessageEncoder } from '../../src/cluster/message-codec.ts'
@@ -171,6 +172,17 @@ const attacks: readonly Attack[] = [
   {
     name: 'a leaf that names a controller who is no member',
     identity: () => controllerIdentity(authority, 'z'),
+    code: Status.PERMISSION_DENIED,
+    because: /no longer, a member/,
+  },
+  {
+    name: 'a roster of one who is no member',
+    identity: () => controllerIdentity(authority, 'z'),
+    frames: [
+      encodeForward({ case: 'hello', value: helloOf('z') }),
+      encodeForward({ case: 'roster', value: create(RosterSchema, { index: 99n }) }),
+    ],
+    method: 'forward',
     code: Status.PERMISSION_DENIED,
     because: /no longer, a member/,
   },

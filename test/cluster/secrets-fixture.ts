@@ -235,5 +235,7 @@ function memberView(id: string): MemberView {
     startedAtMs: 0,
     lastContactMs: 0,
     progress: null,
+    readOnly: false,
+    vitals: null,
   }
 }

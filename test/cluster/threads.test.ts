@@ -107,6 +107,26 @@ function gatewayOf(start: HostStart, started: StartedHost) {
   return { gateway, effects, fatal }
 }
 
+test('the thread of the log tells how long its syncs take, and that of consensus how late it is', async () => {
+  const start = await formedHost()
+  const started = await startThreads(start)
+  const { gateway } = gatewayOf(start, started)
+  try {
+    await gateway.start()
+    await until('it leads', () => gateway.status().role === 'leader')
+    await gateway.propose(command('one'))
+    await until('syncs were counted', () => gateway.vitals.disk.fsync.count > 0)
+    const { disk, proposalsAccepted } = gateway.vitals
+    expect(disk.writtenBytes).toBeGreaterThan(0)
+    expect(disk.freeBytes ?? 0).toBeGreaterThan(0)
+    expect(disk.fsync.sumMs).toBeGreaterThan(0)
+    expect(proposalsAccepted).toBe(1)
+  } finally {
+    await gateway.stop()
+    await started.close()
+  }
+})
+
 test('what was acknowledged through threads is there again after a restart, inline or not', async () => {
   const start = await formedHost()
   const expected: string[] = []

@@ -6,6 +6,7 @@ import type { Random } from '../../src/lib/random.ts'
 import type { CoreStatus, ProposalResult } from '../../src/raft/effects.ts'
 import type { CoreOptions } from '../../src/raft/options.ts'
 import type { DiskWrite, Entry, Index, Message, NodeId, Term } from '../../src/raft/types.ts'
+import { Announcements } from './announcements.ts'
 import { drawFaults, drawOptions } from './faults.ts'
 import type { Faults } from './faults.ts'
 import { Invariants } from './invariants.ts'
@@ -49,6 +50,7 @@ export class SimulatedCluster implements World {
   snapshots = 0
 
   readonly #operator: Operator
+  readonly #announcements = new Announcements()
   #isHealed = false
   /** Node → side of the partition; unequal sides do not hear each other. */
   #sides = new Map<NodeId, number>()
@@ -197,6 +199,7 @@ export class SimulatedCluster implements World {
   onTurn(node: SimulatedNode): void {
     this.invariants.afterStep(node)
     if (this.#steps % 64 === 0) this.invariants.assertConfigurations(node)
+    if (this.#steps % 16 === 0) this.#announcements.greet(node, node.machine.position.index)
     this.#boundsOf(node)
   }
 
@@ -211,6 +214,7 @@ export class SimulatedCluster implements World {
   onApplied(node: SimulatedNode, entry: Entry): void {
     this.trace.add(this.nowMs, node.id, 'apply', entry.index, entry.term)
     this.invariants.onApply(node.id, entry)
+    this.#announcements.onApplied(node, entry.index)
     this.#completedIndex = Math.max(this.#completedIndex, entry.index)
     this.#assertStamp(entry)
     const accepted = this.#accepted.get(node.id) ?? []
@@ -249,6 +253,7 @@ export class SimulatedCluster implements World {
 
   send(from: SimulatedNode, message: Message): void {
     this.invariants.onSend(from, message)
+    this.#announcements.onSend(from, message)
     const { chance, faults } = this
     const isLost = !this.#isHealed && chance.next() < faults.lossChance
     const copies = isLost ? 0 : !this.#isHealed && chance.next() < faults.repeatChance ? 2 : 1
@@ -299,6 +304,7 @@ export class SimulatedCluster implements World {
     this.trace.add(this.nowMs, node.id, 'start', node.platter.lastIndex)
     const core = node.start()
     this.invariants.onRestart(node.platter, core)
+    this.#announcements.greet(node, node.machine.position.index)
     this.restarts += 1
   }
 

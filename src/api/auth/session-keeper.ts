@@ -12,7 +12,7 @@ import type { ApiParts } from '../parts.ts'
 export type SessionFinding = Caller | 'unknown' | 'expired' | 'refused'
 type KeeperParts = Pick<
   ApiParts,
-  'state' | 'cluster' | 'proposer' | 'clock' | 'scheduler' | 'limits' | 'logger'
+  'state' | 'cluster' | 'proposer' | 'clock' | 'scheduler' | 'limits' | 'logger' | 'activity'
 >
 
 /** Writes of the controller itself, on nobody's behalf. */
@@ -20,25 +20,35 @@ const SELF = { identityId: '', sessionId: '', address: '' } as const
 
 /**
  * Sessions as this controller honours them. Who they are stands in the replicated state; when they were last used is
- * kept here in memory and spread in batches, for a log entry per request would cost more than the request.
+ * kept here in memory and told to the other controllers as soft state, for a log entry per request would cost more than
+ * the request. The leader writes what has gathered to the log now and then, so that it outlives a stop of everything.
  */
 export class SessionKeeper {
   readonly #parts: KeeperParts
-  /** Session id to the last use seen here, UTC ms. */
+  /** Session id to the last use that is known of, here or elsewhere, UTC ms. */
   readonly #lastUses = new Map<string, number>()
+  /** Used here since they were last looked at. */
+  readonly #usedHere = new Set<string>()
   #stops: (() => void)[] = []
-  #isFlushing = false
+  #isLogging = false
   #isSweeping = false
   #leadsSinceMs: number | null = null
 
   constructor(parts: KeeperParts) {
     this.#parts = parts
+    parts.activity.onChange((_owner, sessionId, atMs) => {
+      // A clock that runs ahead elsewhere can not lengthen a session here.
+      if (atMs !== undefined) this.#note(sessionId, Math.min(atMs, parts.clock.nowMs()))
+    })
   }
 
   start(): void {
     const { scheduler, limits } = this.#parts
     this.#stops = [
-      scheduler.every(limits.activityFlushMs, () => void this.flushActivity()),
+      scheduler.every(limits.activityFlushMs, () => {
+        this.spreadActivity()
+      }),
+      scheduler.every(limits.activityLogMs, () => void this.logActivity()),
       scheduler.every(limits.sweepMs, () => void this.sweep()),
     ]
   }
@@ -46,6 +56,7 @@ export class SessionKeeper {
   stop(): void {
     for (const stop of this.#stops) stop()
     this.#stops = []
+    this.spreadActivity()
   }
 
   /**
@@ -71,18 +82,14 @@ export class SessionKeeper {
 
   /** Counts as activity. */
   use(sessionId: string): void {
-    const { limits, clock } = this.#parts
-    if (this.#lastUses.size >= limits.activitySessionsMax && !this.#lastUses.has(sessionId)) {
-      for (const [oldest] of this.#lastUses) {
-        this.#lastUses.delete(oldest)
-        break
-      }
-    }
-    this.#lastUses.set(sessionId, clock.nowMs())
+    this.#note(sessionId, this.#parts.clock.nowMs())
+    this.#usedHere.add(sessionId)
   }
 
   forget(sessionId: string): void {
     this.#lastUses.delete(sessionId)
+    this.#usedHere.delete(sessionId)
+    this.#parts.activity.withdraw(sessionId)
   }
 
   lastUseMs(session: EntityRecord): number {
@@ -93,38 +100,66 @@ export class SessionKeeper {
     return this.lastUseMs(session) + this.#parts.limits.sessionTimeoutMs
   }
 
-  /** Proposes the activity seen here that the log does not know yet. */
-  async flushActivity(): Promise<void> {
-    if (this.#isFlushing) return
-    this.#isFlushing = true
+  /** Tells the other controllers of the uses here that moved by enough to be worth it. */
+  spreadActivity(): void {
+    const { state, limits, activity, cluster } = this.#parts
+    for (const id of this.#usedHere) {
+      const session = state.get('apiSession', id)
+      const atMs = this.#lastUses.get(id)
+      if (session === undefined || atMs === undefined) continue
+      const toldMs = Math.max(storedUseMs(session), activity.get(cluster.selfId, id) ?? 0)
+      if (atMs - toldMs > limits.activityMoveMs) activity.publish(id, atMs)
+    }
+    this.#usedHere.clear()
+  }
+
+  /** The leader's part: proposes all activity that the log does not know yet. Others only tidy up. */
+  async logActivity(): Promise<void> {
+    if (this.#isLogging) return
+    this.#isLogging = true
+    const { cluster, limits, proposer } = this.#parts
     try {
-      const marks = this.#marksToSpread()
-      for (let at = 0; at < marks.length; at += this.#parts.limits.activityBatchMax) {
-        const batch = marks.slice(at, at + this.#parts.limits.activityBatchMax)
+      const marks = this.#marksToLog()
+      if (cluster.leaderId() !== cluster.selfId) return
+      for (let at = 0; at < marks.length; at += limits.activityBatchMax) {
+        const batch = marks.slice(at, at + limits.activityBatchMax)
         const message = create(SessionTouchSchema, { marks: batch })
-        await this.#parts.proposer.propose({
+        await proposer.propose({
           kind: CommandKind.SESSION_TOUCH,
           payload: toBinary(SessionTouchSchema, message),
           actor: SELF,
         })
       }
     } catch (error) {
-      this.#logUnexpected(error, 'session activity could not be spread')
+      this.#logUnexpected(error, 'session activity could not be written to the log')
     } finally {
-      this.#isFlushing = false
+      this.#isLogging = false
     }
   }
 
-  #marksToSpread(): { id: string; atMs: bigint }[] {
-    const { state, limits } = this.#parts
+  /** Forgets on the way what has ended or what the log knows by now. */
+  #marksToLog(): { id: string; atMs: bigint }[] {
+    const { state, limits, activity, cluster } = this.#parts
     const marks: { id: string; atMs: bigint }[] = []
     for (const [id, atMs] of this.#lastUses) {
       const session = state.get('apiSession', id)
-      const storedMs = session === undefined ? null : storedUseMs(session)
-      if (storedMs === null || atMs <= storedMs) this.#lastUses.delete(id)
+      const storedMs = session === undefined ? Infinity : storedUseMs(session)
+      if ((activity.get(cluster.selfId, id) ?? Infinity) <= storedMs) activity.withdraw(id)
+      if (atMs <= storedMs) this.#lastUses.delete(id)
       else if (atMs - storedMs > limits.activityMoveMs) marks.push({ id, atMs: BigInt(atMs) })
     }
     return marks
+  }
+
+  #note(sessionId: string, atMs: number): void {
+    const known = this.#lastUses.get(sessionId)
+    if (known === undefined && this.#lastUses.size >= this.#parts.limits.activitySessionsMax) {
+      for (const [oldest] of this.#lastUses) {
+        this.forget(oldest)
+        break
+      }
+    }
+    if (known === undefined || atMs > known) this.#lastUses.set(sessionId, atMs)
   }
 
   /**
@@ -138,7 +173,7 @@ export class SessionKeeper {
       return
     }
     this.#leadsSinceMs ??= clock.monotonicMs()
-    const spreadMs = 2 * limits.activityFlushMs
+    const spreadMs = limits.activityMoveMs + 2 * limits.activityFlushMs
     if (this.#isSweeping || clock.monotonicMs() - this.#leadsSinceMs < spreadMs) return
     const beforeMs = clock.nowMs() - limits.sessionTimeoutMs - spreadMs
     const marks = state

@@ -2,6 +2,7 @@ import { fieldProblem } from '../../lib/problems.ts'
 import { bareAnswer, emptyAnswer } from '../envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
+import { preferredLeaders } from '../preferred-leader.ts'
 import { leadershipTransfer, members, nothing } from '../schemas.ts'
 import { ignoredFieldsOf } from '../validation.ts'
 
@@ -17,21 +18,21 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
       path: '/cluster/list-members',
       response: { kind: 'bare', schema: members },
       refusals: [401, 429, 503],
-      handle: () =>
-        bareAnswer(
-          JSON.stringify({
-            data: cluster.members().map(({ id, address, voter, leader, connected, version }) => ({
-              id,
-              address,
-              voter,
-              leader,
-              connected,
-              version,
-              readOnly: false,
-              preferredLeader: false,
-            })),
-          }),
-        ),
+      handle: () => {
+        const views = cluster.members()
+        const preferred = preferredLeaders(views)
+        const data = views.map(({ id, address, voter, leader, connected, version, readOnly }) => ({
+          id,
+          address,
+          voter,
+          leader,
+          connected,
+          version,
+          readOnly,
+          preferredLeader: preferred.has(id),
+        }))
+        return bareAnswer(JSON.stringify({ data }))
+      },
     },
     {
       ...common,

@@ -10,6 +10,7 @@ import type { MemberView } from '../../ports/cluster-view.ts'
 import { listAnswer, timeText } from '../envelope.ts'
 import type { ApiName, Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
+import { preferredLeaders } from '../preferred-leader.ts'
 import { listParameters, listQueryOf } from '../query-parameters.ts'
 import { controller } from '../schemas.ts'
 
@@ -59,15 +60,19 @@ export function controllerOperations({ cluster }: ApiParts): Operation[] {
     refusals: [400, 401, 429, 503],
     handle: (call) => {
       const members = new Map(cluster.members().map((member) => [member.id, member]))
+      const preferred = preferredLeaders([...members.values()])
       const rows = call.api === 'client' ? clientRows : managementRows
       const table = new Table(rows)
       for (const member of members.values()) {
-        table.change(member.id, { record: recordOf(member), lanes: noLanes })
+        table.change(member.id, {
+          record: recordOf(member, preferred.has(member.id)),
+          lanes: noLanes,
+        })
       }
       const found = lister.list(table, listQueryOf(call), null)
       const details = found.records.flatMap(({ id }) => {
         const member = members.get(id)
-        return member === undefined ? [] : [viewOf(member, call.api)]
+        return member === undefined ? [] : [viewOf(member, call.api, preferred.has(id))]
       })
       const { limit, offset, totalCount } = found
       return listAnswer(details, { limit, offset, totalCount }, symbolNames(rows))
@@ -82,7 +87,7 @@ export function controllerOperations({ cluster }: ApiParts): Operation[] {
 /** Rows of one answer take part in no digest. */
 const noLanes = lanesOf('', '')
 
-function recordOf(member: MemberView): EntityRecord {
+function recordOf(member: MemberView, isPreferredLeader: boolean): EntityRecord {
   return {
     id: member.id,
     createdAt: member.startedAtMs,
@@ -94,12 +99,16 @@ function recordOf(member: MemberView): EntityRecord {
     certPem: member.certificatePem,
     fingerprint: fingerprintOf(member.certificatePem),
     isOnline: member.connected,
-    isPreferredLeader: false,
+    isPreferredLeader,
     lastJoinedAt: member.startedAtMs,
   }
 }
 
-function viewOf(member: MemberView, api: ApiName): Record<string, unknown> {
+function viewOf(
+  member: MemberView,
+  api: ApiName,
+  isPreferredLeader: boolean,
+): Record<string, unknown> {
   const startedAt = timeText(member.startedAtMs)
   return {
     _links: { self: { href: `./controllers/${member.id}` } },
@@ -110,7 +119,7 @@ function viewOf(member: MemberView, api: ApiName): Record<string, unknown> {
     fingerprint: fingerprintOf(member.certificatePem),
     id: member.id,
     isOnline: member.connected,
-    isPreferredLeader: false,
+    isPreferredLeader,
     lastJoinedAt: startedAt,
     name: member.id,
     tags: {},

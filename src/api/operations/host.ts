@@ -9,22 +9,32 @@ export function hostOperations(parts: ApiParts, { metrics }: ApiServices): Opera
   return [
     {
       operationId: 'healthChecks',
-      summary: 'Tells whether this controller is alive: 200, or 503 when a check fails',
+      summary:
+        'Tells whether this controller is well: 200, or 503 when a check fails; administrators see all of it',
       tag: 'host',
       apis: ['host'],
       method: 'GET',
       path: '/health-checks',
       permission: 'public',
+      moreFor: 'admin',
       success: 200,
       response: { kind: 'detail', schema: health },
       refusals: [],
       alsoAnswers: 503,
       isAlwaysServed: true,
-      handle: () => {
-        const { isHealthy, checks } = parts.health()
+      handle: ({ caller }) => {
+        const { isHealthy, checks, node } = parts.health()
+        const status = isHealthy ? 200 : 503
+        if (caller !== null) {
+          return answer(status, {
+            healthy: isHealthy,
+            checks,
+            ...(node === undefined ? {} : { node }),
+          })
+        }
         // Which check fails is no secret; its details may be, so they stay inside.
         const bare = checks.map(({ id, healthy }) => ({ id, healthy }))
-        return answer(isHealthy ? 200 : 503, { healthy: isHealthy, checks: bare })
+        return answer(status, { healthy: isHealthy, checks: bare })
       },
     },
     {

@@ -23,6 +23,7 @@ export interface DeskParts {
   readonly calls: LeaderCalls
   readonly clock: Clock
   readonly log: { info(fields: object, message: string): void }
+  readonly onTransferred?: () => void
 }
 
 /** Of one attempt on one leader. */
@@ -53,7 +54,9 @@ export class MembershipDesk implements MembershipControl {
     })
     parts.calls.serve('membership.transfer', async (request) => {
       const target = request['target'] === null ? null : idIn(request, 'target')
-      return { leaderId: await this.#transferHere(target) }
+      const leaderId = await this.#transferHere(target)
+      parts.onTransferred?.()
+      return { leaderId }
     })
   }
 

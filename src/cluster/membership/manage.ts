@@ -16,6 +16,8 @@ export interface MemberManagementParts extends Pick<StewardParts, 'secrets' | 'j
   readonly generation: number
   readonly clock: Clock
   readonly log: Log
+  /** On the leader, after it has handed leadership over because an operator asked for it. */
+  readonly onTransferred?: () => void
 }
 
 export interface MemberManagement {

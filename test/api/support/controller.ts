@@ -31,7 +31,9 @@ import type {
 } from '../../../src/ports/membership.ts'
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
+import { LocalTopic } from './local-topic.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
+import { nodeHealthExample, vitalsExample } from './node-examples.ts'
 import { SchemaWorker } from '../../../src/threads/schema-worker.ts'
 import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
 
@@ -92,7 +94,13 @@ export class LocalCluster implements Proposer, ClusterView {
   }
 
   members(): readonly MemberView[] {
-    const common = { voter: true, version: 'v1.2.3', certificatePem: '', progress: null }
+    const common = {
+      voter: true,
+      version: 'v1.2.3',
+      certificatePem: '',
+      progress: null,
+      vitals: null,
+    }
     const address = (port: number) => [
       { api: 'edge-client', url: `https://localhost:${port}/edge/client/v1`, version: 'v1' },
       {
@@ -111,6 +119,7 @@ export class LocalCluster implements Proposer, ClusterView {
         apiAddresses: address(1280),
         startedAtMs: this.#clock.nowMs(),
         lastContactMs: 0,
+        readOnly: !this.hasLeader,
       },
       {
         ...common,
@@ -121,6 +130,7 @@ export class LocalCluster implements Proposer, ClusterView {
         apiAddresses: address(1281),
         startedAtMs: 0,
         lastContactMs: null,
+        readOnly: true,
       },
     ]
   }
@@ -207,6 +217,7 @@ export interface TestController {
   readonly parts: ApiParts
   readonly machine: StateMachine
   readonly cluster: LocalCluster
+  readonly activity: LocalTopic<number>
   readonly clock: ManualClock
   readonly scheduler: ManualScheduler
   readonly errors: string[]
@@ -236,6 +247,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
   const controller = { refusal: null as ProblemCode | null, isHealthy: true }
   const members = new LocalMembership()
   const { transfers } = members
+  const activity = new LocalTopic<number>(cluster.selfId)
   const baseUrl = 'https://localhost:1280'
   const all = limitsWith(limits)
   const schemas = new SchemaWorker(all, systemClock)
@@ -246,6 +258,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     schemas,
     keys,
     admission,
+    activity,
     clock,
     scheduler,
     limits: all,
@@ -271,7 +284,9 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     health: () => ({
       isHealthy: controller.isHealthy,
       checks: [{ id: 'store', healthy: controller.isHealthy, detail: 'kept inside' }],
+      node: nodeHealthExample,
     }),
+    vitals: () => vitalsExample,
     refusal: () => controller.refusal,
     membership: members,
   }
@@ -284,6 +299,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     parts,
     machine,
     cluster,
+    activity,
     clock,
     scheduler,
     errors,

@@ -1,0 +1,146 @@
+import { Counter, Gauge } from 'prom-client'
+import type { Registry } from 'prom-client'
+import { LATENCY_BOUNDS_MS } from '../lib/latency-histogram.ts'
+import type { NodeHealth } from '../ports/node-health.ts'
+import type { HostVitals } from '../ports/vitals.ts'
+
+export interface NodeMetricsSources {
+  readonly vitals: () => HostVitals
+  /** undefined: nothing is known of the node. */
+  readonly node: () => NodeHealth | undefined
+}
+
+const ROLES = ['leader', 'follower', 'candidate', 'preCandidate', 'learner'] as const
+
+/** What consensus, log, apply, mesh and event loops of this process have done; read when somebody asks. */
+export function addNodeMetrics(registry: Registry, { vitals, node }: NodeMetricsSources): void {
+  const registers = [registry]
+  const counter = (name: string, help: string, read: () => number): void => {
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset()
+        this.inc(read())
+      },
+    })
+  }
+  const gauge = (name: string, help: string, read: () => number): void => {
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read())
+      },
+    })
+  }
+  new Gauge({
+    name: 'flotilla_raft_role',
+    help: '1 for the role that this controller is in.',
+    labelNames: ['role'],
+    registers,
+    collect() {
+      for (const role of ROLES) this.set({ role }, node()?.role === role ? 1 : 0)
+    },
+  })
+  const raft = 'flotilla_raft_'
+  counter(
+    `${raft}elections_total`,
+    'Elections that this controller began.',
+    () => vitals().elections,
+  )
+  counter(`${raft}leader_changes_total`, 'Leaders seen.', () => vitals().leaderChanges)
+  counter(
+    `${raft}proposals_accepted_total`,
+    'Proposals that this controller logged as leader.',
+    () => vitals().proposalsAccepted,
+  )
+  counter(
+    `${raft}proposals_refused_total`,
+    'Proposals refused before logging.',
+    () => vitals().proposalsRefused,
+  )
+  gauge(
+    'flotilla_apply_lag_entries',
+    'Committed and not applied here.',
+    () => node()?.lagEntries ?? 0,
+  )
+  gauge('flotilla_apply_lag_ms', 'Since apply was last caught up.', () => node()?.lagMs ?? 0)
+  counter(
+    'flotilla_wal_written_bytes_total',
+    'Written to log and meta slots.',
+    () => vitals().disk.writtenBytes,
+  )
+  gauge(
+    'flotilla_wal_free_bytes',
+    'Free on the disk of the log; -1: not known.',
+    () => vitals().disk.freeBytes ?? -1,
+  )
+  addFsync(registry, () => vitals().disk.fsync)
+  counter(
+    'flotilla_mesh_dropped_frames_total',
+    'For want of room in the queue of a peer.',
+    () => vitals().droppedFrames,
+  )
+  gauge(
+    'flotilla_mesh_queued_bytes',
+    'Raft frames that wait for connections.',
+    () => vitals().queuedBytes,
+  )
+  new Gauge({
+    name: 'flotilla_loop_delay_p99_ms',
+    help: 'How late timers are, 99th percentile of the last seconds.',
+    labelNames: ['thread'],
+    registers,
+    collect() {
+      this.set({ thread: 'main' }, node()?.loopDelayP99Ms.main ?? 0)
+      this.set({ thread: 'raft' }, vitals().loopDelayP99Ms)
+    },
+  })
+  gauge(
+    'flotilla_cluster_failure_tolerance',
+    'Voters that may be lost; -1: no quorum.',
+    () => node()?.failureTolerance ?? -1,
+  )
+  gauge('flotilla_alarms', 'Alarms that are on.', () => node()?.alarms.length ?? 0)
+}
+
+/** A histogram in the text format, its counts taken where the syncs are made. */
+function addFsync(registry: Registry, read: () => HostVitals['disk']['fsync']): void {
+  const registers = [registry]
+  const name = 'flotilla_wal_fsync_duration_ms'
+  new Counter({
+    name: `${name}_bucket`,
+    help: 'Syncs of the log done within `le` milliseconds.',
+    labelNames: ['le'],
+    registers,
+    collect() {
+      this.reset()
+      const { buckets, count } = read()
+      for (const [at, bound] of LATENCY_BOUNDS_MS.entries()) {
+        this.inc({ le: String(bound) }, buckets[at] ?? 0)
+      }
+      this.inc({ le: '+Inf' }, count)
+    },
+  })
+  new Counter({
+    name: `${name}_sum`,
+    help: 'Time of all syncs, added up.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(read().sumMs)
+    },
+  })
+  new Counter({
+    name: `${name}_count`,
+    help: 'Syncs of the log.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(read().count)
+    },
+  })
+}

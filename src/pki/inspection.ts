@@ -1,0 +1,74 @@
+import { isAmong } from './certificate.ts'
+import type { Certificate } from './certificate.ts'
+import { certificateHealth, certificateLife } from './renewal.ts'
+import type { CertificateKind, ExpiryLevel } from './renewal.ts'
+
+/** What an operator is told of one certificate. Times are UTC ms. */
+export interface InspectedCertificate {
+  readonly what: CertificateKind
+  readonly subject: string
+  readonly issuer: string
+  /** SPIFFE ids and other URIs, DNS names, IP addresses. */
+  readonly names: readonly string[]
+  readonly notBeforeMs: number
+  readonly notAfterMs: number
+  readonly daysLeft: number
+  readonly level: ExpiryLevel
+  readonly isNotYetValid: boolean
+  /** Whether it leads to one of the CA certificates; null: there were none to judge with. */
+  readonly isTrusted: boolean | null
+  readonly sha256: string
+}
+
+/**
+ * A leaf, then the authorities it leads to, then what else stands in its file.
+ * @param anchors empty: trust is not judged.
+ */
+export function inspectChain(
+  chain: readonly [Certificate, ...Certificate[]],
+  anchors: readonly Certificate[],
+  nowMs: number,
+): InspectedCertificate[] {
+  const health = certificateHealth({ chain, anchors, nowMs })
+  const path = [health.leaf, ...health.authorities].map(({ certificate }) => certificate)
+  const isTrusted = anchors.length === 0 ? null : health.isTrusted
+  const others = chain.filter((certificate) => !isAmong(path, certificate))
+  return [
+    ...path.map((certificate) => inspectOne(certificate, nowMs, isTrusted)),
+    ...others.map((certificate) =>
+      inspectOne(certificate, nowMs, trustOf(certificate, anchors, nowMs)),
+    ),
+  ]
+}
+
+function trustOf(one: Certificate, anchors: readonly Certificate[], nowMs: number): boolean | null {
+  if (anchors.length === 0) return null
+  return certificateHealth({ chain: [one], anchors, nowMs }).isTrusted
+}
+
+export function inspectOne(
+  certificate: Certificate,
+  nowMs: number,
+  isTrusted: boolean | null,
+): InspectedCertificate {
+  const { kind, daysLeft, level, isNotYetValid } = certificateLife(certificate, nowMs)
+  const { native, uris, dnsNames, ipAddresses, notBeforeMs, notAfterMs, sha256 } = certificate
+  return {
+    what: kind,
+    subject: oneLine(native.subject),
+    issuer: oneLine(native.issuer),
+    names: [...uris, ...dnsNames, ...ipAddresses],
+    notBeforeMs,
+    notAfterMs,
+    daysLeft,
+    level,
+    isNotYetValid,
+    isTrusted,
+    sha256,
+  }
+}
+
+/** Node prints a name's parts on a line each, and it is undefined when there are none. */
+function oneLine(name: string | undefined): string {
+  return (name ?? '').replaceAll('\n', ', ')
+}

@@ -1,0 +1,210 @@
+import { isIP } from 'node:net'
+
+import { LEAF_LIFETIME_MS, validityFrom } from './authority.ts'
+import type { Validity } from './authority.ts'
+import { isAmong, isoTime, issuingPath, parseCertificates } from './certificate.ts'
+import type { Certificate } from './certificate.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+/** An authority is renewed by hand with the offline root key, so it is due as soon as it is first warned of. */
+const AUTHORITY_RENEWAL_MS = 30 * DAY_MS
+
+/**
+ * Left to live at which a certificate is warned of, with ever more weight. One that lives for less than some months is
+ * warned of at a fraction of its lifetime instead, or it would be from its first day on; the fractions lie below the third at which a
+ * leaf renews itself, so that an alarm always means that renewal does not work.
+ */
+const thresholds = [
+  { level: 'critical', leftMs: DAY_MS, fraction: 1 / 16 },
+  { level: 'urgent', leftMs: 7 * DAY_MS, fraction: 1 / 8 },
+  { level: 'soon', leftMs: 30 * DAY_MS, fraction: 1 / 4 },
+] as const
+
+/** `soon`, `urgent`, `critical`: 30, 7 and 1 days left, or less. */
+export type ExpiryLevel = 'none' | 'soon' | 'urgent' | 'critical' | 'expired'
+
+const LEVELS: readonly ExpiryLevel[] = ['none', 'soon', 'urgent', 'critical', 'expired']
+
+export type CertificateKind = 'leaf' | 'issuing' | 'root'
+
+export interface CertificateLife {
+  readonly kind: CertificateKind
+  readonly certificate: Certificate
+  /** Whole days; negative once it has expired. */
+  readonly daysLeft: number
+  readonly level: ExpiryLevel
+  readonly isNotYetValid: boolean
+  /** From when on it should be renewed; UTC ms. */
+  readonly renewAtMs: number
+}
+
+export interface CertificateHealth {
+  readonly leaf: CertificateLife
+  /** Who issued the leaf, who issued that one, and so on. */
+  readonly authorities: readonly CertificateLife[]
+  /** One of them is an anchor; times are not judged here. */
+  readonly isTrusted: boolean
+  /** The worst of all. */
+  readonly level: ExpiryLevel
+}
+
+/**
+ * How long a leaf and the authorities above it have left.
+ * @param options.chain leaf first, intermediates in any order.
+ * @param options.nowMs UTC.
+ */
+export function certificateHealth(options: {
+  readonly chain: readonly [Certificate, ...Certificate[]]
+  readonly anchors: readonly Certificate[]
+  readonly nowMs: number
+}): CertificateHealth {
+  const { chain, anchors, nowMs } = options
+  const [own, ...issuers] = issuingPath(chain, anchors, nowMs)
+  const leaf = certificateLife(own, nowMs)
+  const authorities = issuers.map((issuer) => certificateLife(issuer, nowMs))
+  return {
+    leaf,
+    authorities,
+    isTrusted: [own, ...issuers].some((certificate) => isAmong(anchors, certificate)),
+    level: worstLevel([leaf, ...authorities]),
+  }
+}
+
+export function certificateLife(certificate: Certificate, nowMs: number): CertificateLife {
+  const { notBeforeMs, notAfterMs } = certificate
+  const kind = kindOf(certificate)
+  const lifetimeMs = Math.max(0, notAfterMs - notBeforeMs)
+  const renewalMs = kind === 'leaf' ? lifetimeMs / 3 : AUTHORITY_RENEWAL_MS
+  return {
+    kind,
+    certificate,
+    daysLeft: Math.floor((notAfterMs - nowMs) / DAY_MS),
+    level: levelOf(notAfterMs - nowMs, lifetimeMs),
+    isNotYetValid: nowMs < notBeforeMs,
+    renewAtMs: notAfterMs - renewalMs,
+  }
+}
+
+export function worstLevel(lives: readonly CertificateLife[]): ExpiryLevel {
+  const worst = Math.max(0, ...lives.map(({ level }) => LEVELS.indexOf(level)))
+  return LEVELS[worst] ?? 'expired'
+}
+
+function kindOf(certificate: Certificate): CertificateKind {
+  if (!certificate.isAuthority) return 'leaf'
+  return certificate.native.checkIssued(certificate.native) ? 'root' : 'issuing'
+}
+
+function levelOf(leftMs: number, lifetimeMs: number): ExpiryLevel {
+  if (leftMs < 0) return 'expired'
+  for (const { level, leftMs: atMs, fraction } of thresholds) {
+    if (leftMs <= Math.min(atMs, lifetimeMs * fraction)) return level
+  }
+  return 'none'
+}
+
+const ends = {
+  soon: 'expires within 30 days,',
+  urgent: 'expires within 7 days,',
+  critical: 'expires within a day,',
+  expired: 'expired',
+} as const
+
+/**
+ * One sentence for an operator: which certificate, when, and what to do.
+ * @param isRenewedHere whether a leaf like this one is renewed by the controller itself.
+ * @returns null while there is nothing to say.
+ */
+export function expirySentence(life: CertificateLife, isRenewedHere: boolean): string | null {
+  const { kind, certificate, level } = life
+  if (level === 'none') return null
+  const name = certificate.commonName ?? certificate.native.serialNumber
+  const end = isoTime(certificate.notAfterMs)
+  const what = {
+    leaf: `the certificate of controller ${name}`,
+    issuing: `the issuing authority ${JSON.stringify(name)}`,
+    root: `the root certificate ${JSON.stringify(name)}`,
+  }[kind]
+  return `${what} ${ends[level]} at ${end}; ${remedyOf(life, isRenewedHere)}`
+}
+
+function remedyOf({ kind, level }: CertificateLife, isRenewedHere: boolean): string {
+  switch (kind) {
+    case 'leaf':
+      return isRenewedHere
+        ? "it should have renewed itself: look for 'was not renewed' in the log of this controller, mend that, and run 'flotilla pki renew'"
+        : 'let whoever issued it issue it anew for the same key, and put it in place of the files that identity names'
+    case 'issuing':
+      return level === 'expired'
+        ? "nothing that it issued is accepted any more: run 'flotilla pki renew-issuing' with the root key"
+        : "run 'flotilla pki renew-issuing' with the root key before"
+    case 'root':
+      return 'plan a new root: every controller, router and client must get it into its CA file before this one ends'
+  }
+}
+
+/** Why a controller signs itself another leaf now. */
+export type RenewalReason = 'due' | 'not-yet-valid' | 'new-authority' | 'missing-host' | 'asked-for'
+
+/**
+ * Judges a leaf that the issuing authority of the cluster has issued.
+ * @param options.issuingPem the authority in force, its own certificate first.
+ * @param options.hosts what it must name.
+ * @returns null when the leaf is good as it is, or a new one would not be any better.
+ */
+export function renewalReason(options: {
+  readonly chain: readonly [Certificate, ...Certificate[]]
+  readonly issuingPem: string
+  readonly hosts: readonly string[]
+  readonly nowMs: number
+}): RenewalReason | null {
+  const { chain, issuingPem, hosts, nowMs } = options
+  const [leaf] = chain
+  const [issuing] = parseCertificates(issuingPem)
+  const life = certificateLife(leaf, nowMs)
+  if (missingHosts(leaf, hosts).length > 0) return 'missing-host'
+  if (life.isNotYetValid) return 'not-yet-valid'
+  if (!isIssuedUnder(chain, issuing)) return 'new-authority'
+  if (nowMs < life.renewAtMs) return null
+  // Where the authority itself ends soon, each renewal would add less than the one before, and never stop.
+  const gainedMs = validityWithin(issuing, nowMs, LEAF_LIFETIME_MS).notAfterMs - leaf.notAfterMs
+  const lifetimeMs = leaf.notAfterMs - leaf.notBeforeMs
+  return gainedMs > lifetimeMs / 10 ? 'due' : null
+}
+
+/** Signed by its key, and the chain carries this very certificate of it (which may have been renewed over its key). */
+function isIssuedUnder(
+  [leaf, ...others]: readonly [Certificate, ...Certificate[]],
+  issuing: Certificate,
+): boolean {
+  if (!leaf.native.checkIssued(issuing.native)) return false
+  if (!leaf.native.verify(issuing.native.publicKey)) return false
+  return isAmong(others, issuing) || issuing.native.checkIssued(issuing.native)
+}
+
+/**
+ * Whether an authority of this name issued the leaf: a cluster keeps the name of its issuing authority when it takes another
+ * key, so that its members still know their own leaves by it.
+ */
+export function hasIssuerName(leaf: Certificate, issuingPem: string): boolean {
+  const [issuing] = parseCertificates(issuingPem)
+  return leaf.native.issuer === issuing.native.subject
+}
+
+/** @param hosts DNS names and IP addresses. @returns those that clients would not accept the leaf for. */
+export function missingHosts(leaf: Certificate, hosts: readonly string[]): string[] {
+  // Each of the two checks throws for a name of the other kind.
+  const names = (host: string): boolean =>
+    (isIP(host) === 0 ? leaf.native.checkHost(host) : leaf.native.checkIP(host)) !== undefined
+  return hosts.filter((host) => !names(host))
+}
+
+/** As long as asked for, and never beyond the issuer itself: who checks a chain checks the times of all of it. */
+export function validityWithin(issuer: Certificate, nowMs: number, lifetimeMs: number): Validity {
+  const { notBeforeMs, notAfterMs } = validityFrom(nowMs, lifetimeMs)
+  return {
+    notBeforeMs: Math.max(notBeforeMs, issuer.notBeforeMs),
+    notAfterMs: Math.min(notAfterMs, issuer.notAfterMs),
+  }
+}

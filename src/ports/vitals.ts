@@ -1,0 +1,41 @@
+import { NO_LATENCIES } from '../lib/latency-histogram.ts'
+import type { LatencyCounts } from '../lib/latency-histogram.ts'
+
+/** How the disk of a log has been in this process. Plain values, so that they cross between threads. */
+export interface DiskVitals {
+  /** fdatasync of log and meta slots. */
+  readonly fsync: LatencyCounts
+  /** Handed to the system since the start. */
+  readonly writtenBytes: number
+  /** On the file system of the log; null when it can not be told. */
+  readonly freeBytes: number | null
+}
+
+export const NO_DISK_VITALS: DiskVitals = { fsync: NO_LATENCIES, writtenBytes: 0, freeBytes: null }
+
+/** How consensus has been in this process. Counts run from its start. */
+export interface HostVitals {
+  readonly disk: DiskVitals
+  /** Of the thread that consensus and mesh live in. */
+  readonly loopDelayP99Ms: number
+  /** Times that this member asked for votes, or asked whether it may. */
+  readonly elections: number
+  readonly leaderChanges: number
+  readonly proposalsAccepted: number
+  readonly proposalsRefused: number
+  /** For want of room in the queue of a peer. */
+  readonly droppedFrames: number
+  /** Waiting for the peers' connections now. */
+  readonly queuedBytes: number
+}
+
+export const NO_VITALS: HostVitals = {
+  disk: NO_DISK_VITALS,
+  loopDelayP99Ms: 0,
+  elections: 0,
+  leaderChanges: 0,
+  proposalsAccepted: 0,
+  proposalsRefused: 0,
+  droppedFrames: 0,
+  queuedBytes: 0,
+}

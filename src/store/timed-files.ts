@@ -1,0 +1,49 @@
+import { LatencyHistogram } from '../lib/latency-histogram.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { DiskVitals } from '../ports/vitals.ts'
+import { logFolder } from './open-log.ts'
+import type { FileSystem } from './file-system.ts'
+
+/** The same files, with the time taken. */
+export class TimedFiles {
+  readonly files: FileSystem
+  readonly #inner: FileSystem
+  readonly #clock: Clock
+  readonly #histogram = new LatencyHistogram()
+  #writtenBytes = 0
+
+  constructor(inner: FileSystem, clock: Clock) {
+    this.#inner = inner
+    this.#clock = clock
+    this.files = {
+      ...inner,
+      write: (fd, path, bytes, position) => {
+        inner.write(fd, path, bytes, position)
+        this.#writtenBytes += bytes.length
+      },
+      sync: (fd, path) => {
+        const fromMs = clock.monotonicMs()
+        inner.sync(fd, path)
+        const nowMs = clock.monotonicMs()
+        this.#histogram.record(nowMs - fromMs, nowMs)
+      },
+    }
+  }
+
+  /** @param dir the data folder. */
+  vitals(dir: string): DiskVitals {
+    return {
+      fsync: this.#histogram.counts(this.#clock.monotonicMs()),
+      writtenBytes: this.#writtenBytes,
+      freeBytes: this.#freeBytes(dir),
+    }
+  }
+
+  #freeBytes(dir: string): number | null {
+    try {
+      return this.#inner.freeBytes(logFolder(dir))
+    } catch {
+      return null
+    }
+  }
+}

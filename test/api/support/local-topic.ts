@@ -1,0 +1,42 @@
+import type { SoftTopic, SoftValue } from '../../../src/ports/soft-state.ts'
+
+/** Soft state of one controller without a mesh: a test says what the others publish. */
+export class LocalTopic<T> implements SoftTopic<T> {
+  readonly own = new Map<string, T>()
+  readonly #selfId: string
+  readonly #others = new Map<string, SoftValue<T>>()
+  readonly #listeners: ((owner: string, key: string, value: T | undefined) => void)[] = []
+
+  constructor(selfId: string) {
+    this.#selfId = selfId
+  }
+
+  publish(key: string, value: T): boolean {
+    this.own.set(key, value)
+    return true
+  }
+
+  withdraw(key: string): void {
+    this.own.delete(key)
+  }
+
+  get(owner: string, key: string): T | undefined {
+    return owner === this.#selfId ? this.own.get(key) : this.#others.get(`${owner}\n${key}`)?.value
+  }
+
+  values(): Iterable<SoftValue<T>> {
+    const own = [...this.own].map(([key, value]) => ({ owner: this.#selfId, key, value }))
+    return [...own, ...this.#others.values()]
+  }
+
+  onChange(listener: (owner: string, key: string, value: T | undefined) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Another controller publishes, or withdraws with `undefined`. */
+  hear(owner: string, key: string, value: T | undefined): void {
+    if (value === undefined) this.#others.delete(`${owner}\n${key}`)
+    else this.#others.set(`${owner}\n${key}`, { owner, key, value })
+    for (const listener of this.#listeners) listener(owner, key, value)
+  }
+}

@@ -1,0 +1,40 @@
+import { LatencyHistogram } from '../../../src/lib/latency-histogram.ts'
+import type { NodeHealth } from '../../../src/ports/node-health.ts'
+import { NO_DISK_VITALS, NO_VITALS } from '../../../src/ports/vitals.ts'
+import type { HostVitals } from '../../../src/ports/vitals.ts'
+
+export const nodeHealthExample: NodeHealth = {
+  id: 'ctrl1',
+  clusterId: 'cluster-1',
+  generation: 3,
+  version: 'v1.2.3',
+  startedAtMs: 1,
+  role: 'leader',
+  term: 2,
+  leaderId: 'ctrl1',
+  leaderContactMs: 0,
+  commit: 9,
+  applied: 8,
+  persisted: 7,
+  lagEntries: 1,
+  lagMs: 12,
+  fsyncP99Ms: 0.2,
+  loopDelayP99Ms: { main: 3, raft: 4 },
+  members: [],
+  voters: 2,
+  votersConnected: 2,
+  failureTolerance: 0,
+  nextRisk: 'one more voter lost stops writes',
+  alarms: [{ code: 'CLOCK_SKEW', text: 'a clock is off', sinceMs: 1, isCritical: false }],
+}
+
+const fsync = new LatencyHistogram()
+for (const ms of [0.2, 0.2]) fsync.record(ms, 1000)
+
+export const vitalsExample: HostVitals = {
+  ...NO_VITALS,
+  disk: { ...NO_DISK_VITALS, fsync: fsync.counts(1000) },
+  elections: 3,
+  loopDelayP99Ms: 4,
+  queuedBytes: 77,
+}

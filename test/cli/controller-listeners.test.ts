@@ -1,0 +1,99 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { Agent, request } from 'node:https'
+import type { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { TLSSocket } from 'node:tls'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { createApi } from '../../src/api/server.ts'
+import { Listeners } from '../../src/cli/controller-listeners.ts'
+import { preflight } from '../../src/cli/controller-check.ts'
+import type { Credentials } from '../../src/cli/controller-check.ts'
+import { loadControllerConfig } from '../../src/config/load.ts'
+import { assert, present } from '../../src/lib/assert.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
+import { startController } from '../api/support/controller.ts'
+import { layOut } from './support.ts'
+
+let folder = ''
+let stops: (() => unknown)[] = []
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-listeners-'))
+  stops = []
+})
+afterEach(async () => {
+  for (const stop of stops.reverse()) await stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+interface Seen {
+  readonly status: number
+  readonly socket: Socket
+  /** SHA-256 of the server's certificate; null on a connection that was used before, where Node tells none. */
+  readonly fingerprint: string | null
+}
+
+function get(host: string, port: number, ca: string, agent: Agent | undefined): Promise<Seen> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ host, port, path: '/version', ca, agent }, (response) => {
+      const { socket, statusCode: status = 0 } = response
+      assert(socket instanceof TLSSocket, 'the connection is encrypted')
+      const fingerprint = socket.getPeerX509Certificate()?.fingerprint256 ?? null
+      response.resume().once('end', () => resolve({ status, socket, fingerprint }))
+    })
+    sent.once('error', reject)
+    sent.end()
+  })
+}
+
+test('New connections get the renewed certificate; a standing one, and what is asked on it, goes on', async () => {
+  const plan = await layOut(folder, 2)
+  const [first, second] = plan.controllers
+  const config = present(first, 'ctrl1')
+  // A name that stands for two addresses: there are two servers behind it, and both must change.
+  const bind = `localhost:${config.webPort}`
+  const loaded = loadControllerConfig(config.configPath, { FLOTILLA_WEB_0_BIND: bind })
+  assert(loaded.ok, 'the configuration is good')
+  const credentials = async (): Promise<Credentials> => {
+    const report = await preflight(loaded.config, Date.now())
+    return present(report.credentials, report.faults.join())
+  }
+  const before = await credentials()
+  const controller = await startController()
+  stops.push(() => controller.app.close())
+  const listeners = await Listeners.open(createApi(controller.parts), loaded.config, before)
+  stops.push(() => listeners.close())
+  const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  stops.push(() => agent.destroy())
+
+  const standing = await get('localhost', config.webPort, ca, agent)
+  // Another leaf of the same cluster: to TLS it is a certificate and key like any next one.
+  for (const name of ['cert.pem', 'controller.key']) {
+    const own = present(second, 'ctrl2').configPath.replace('config.yml', name)
+    cpSync(own, join(folder, name))
+  }
+  const after = {
+    certificatePem: readFileSync(join(folder, 'cert.pem'), 'utf8'),
+    privateKeyPem: readFileSync(join(folder, 'controller.key'), 'utf8'),
+  }
+  const underWay = get('localhost', config.webPort, ca, agent)
+  listeners.renew(after)
+
+  const seen = await underWay
+  const again = await get('localhost', config.webPort, ca, agent)
+  expect([standing.status, seen.status, again.status]).toEqual([200, 200, 200])
+  expect(seen.socket === standing.socket && again.socket === standing.socket).toBe(true)
+  expect(again.socket.destroyed).toBe(false)
+  const hosts = ['localhost', '127.0.0.1']
+  const fresh = await Promise.all(
+    hosts.map((host) => get(host, config.webPort, ca, new Agent({ keepAlive: false }))),
+  )
+  expect(fresh.map(({ status }) => status)).toEqual([200, 200])
+  const fingerprintOf = (pem: string): string => parseCertificates(pem)[0].native.fingerprint256
+  expect(standing.fingerprint).toBe(fingerprintOf(before.certificatePem))
+  const renewed = fingerprintOf(after.certificatePem)
+  expect(fresh.map(({ fingerprint }) => fingerprint)).toEqual([renewed, renewed])
+})

@@ -1,0 +1,451 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+
+import { AdminServer } from '../../src/cli/admin-server.ts'
+import { run as runProgram } from '../../src/cli/program.ts'
+import { pkiVerbs } from '../../src/cli/pki-verbs.ts'
+import type { ControllerPlan } from '../../src/cli/quickstart-plan.ts'
+import { CertificateKeeper } from '../../src/cluster/certificate-keeper.ts'
+import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
+import { loadControllerConfig } from '../../src/config/load.ts'
+import { assert, present } from '../../src/lib/assert.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import {
+  createIssuingAuthority,
+  createRootAuthority,
+  issueControllerCertificate,
+  issueLeaf,
+  validityFrom,
+} from '../../src/pki/authority.ts'
+import type { CertifiedKey, Validity } from '../../src/pki/authority.ts'
+import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
+import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { layOut, run as runProcess } from './support.ts'
+import type { Finished } from './support.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const now = Date.now()
+const validity = validityFrom(now, 30 * DAY_MS)
+
+let folder = ''
+let controller: ControllerPlan
+let configPath = ''
+let trustDomain = ''
+let root: CertifiedKey
+let issuing: CertifiedKey
+let leaf: CertifiedKey
+let server: AdminServer | null = null
+let taken: MeshIdentity[] = []
+let mistakes: unknown[] = []
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-pki-'))
+  controller = present((await layOut(folder, 1)).controllers[0], 'ctrl1')
+  configPath = controller.configPath
+  const loaded = loadControllerConfig(configPath, {})
+  assert(loaded.ok, 'the configuration is good')
+  trustDomain = loaded.config.trustDomain
+  root = await createRootAuthority({
+    commonName: 'root',
+    validity: validityFrom(now, 900 * DAY_MS),
+  })
+  issuing = await createIssuingAuthority({
+    commonName: 'issuing',
+    root,
+    validity: validityFrom(now, 500 * DAY_MS),
+  })
+  leaf = await leafOf('ctrl1', validity)
+  writeFileSync(own('cert.pem'), leaf.certificatePem)
+  writeSecretFile(own('controller.key'), leaf.privateKeyPem)
+  writeFileSync(own('ca.pem'), root.certificatePem)
+  writeSecretFile(join(folder, 'root.key'), root.privateKeyPem)
+  taken = []
+  mistakes = []
+})
+afterEach(async () => {
+  await server?.close()
+  server = null
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** The program in this process: a process of its own for each verb takes a second on a busy machine. */
+async function run(words: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+  const written = { stdout: '', stderr: '' }
+  const spies = (['stdout', 'stderr'] as const).map((name) =>
+    vi.spyOn(process[name], 'write').mockImplementation((text) => {
+      written[name] += String(text)
+      return true
+    }),
+  )
+  const before = process.exitCode
+  process.exitCode = undefined
+  try {
+    await runProgram(['node', 'flotilla', ...words])
+    return { code: Number(process.exitCode), ...written }
+  } finally {
+    process.exitCode = before
+    for (const spy of spies) spy.mockRestore()
+    vi.unstubAllEnvs()
+  }
+}
+
+/** A file of ctrl1. */
+const own = (name: string): string => join(dirname(configPath), name)
+const leafOf = (id: string, of: Validity): Promise<CertifiedKey> =>
+  issueControllerCertificate({
+    issuer: issuing,
+    trustDomain,
+    id,
+    hosts: ['localhost'],
+    validity: of,
+  })
+
+/** The verbs as a running controller answers them, on the socket where the program looks for it. */
+async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []): Promise<void> {
+  const keeper = new CertificateKeeper({
+    selfId: 'ctrl1',
+    trustDomain,
+    paths: { cert: own('cert.pem'), key: own('controller.key'), ca: own('ca.pem') },
+    hosts: ['localhost'],
+    identity: { ...leaf, caPem: root.certificatePem },
+    issuing: () => issuing,
+    onRenewed: (identity) => taken.push(identity),
+    alarms: { raise: () => undefined, clear: () => undefined },
+    clock: systemClock,
+    log: {
+      debug: () => undefined,
+      info: () => undefined,
+      warn: () => undefined,
+      error: (_fields, message) => mistakes.push(message),
+    },
+  })
+  const verbs = pkiVerbs({
+    keeper,
+    trustDomain,
+    clock: systemClock,
+    issuing: () => issuing,
+    installIssuing: (next) => {
+      issuing = next
+      return Promise.resolve()
+    },
+    memberKeySha256: (id) => {
+      const member = members.find((one) => one.id === id)
+      return member === undefined
+        ? null
+        : parseCertificates(member.leaf.certificatePem)[0].publicKeySha256
+    },
+  })
+  server = new AdminServer(verbs, (_verb, error) => mistakes.push(error))
+  await server.listen(controller.dataFolder)
+}
+
+const read = (path: string): ReturnType<typeof parseCertificates> =>
+  parseCertificates(readFileSync(path, 'utf8'))
+const anchors = (): ReturnType<typeof parseCertificates> => parseCertificates(root.certificatePem)
+
+describe('pki inspect', () => {
+  test('lists the leaf and what stands above it, controller running or not', async () => {
+    const stopped = await runProcess(['pki', 'inspect', '--config', configPath])
+    expect([stopped.code, stopped.stderr]).toEqual([0, ''])
+    expect(stopped.stdout).toMatch(/leaf +CN=ctrl1 +spiffe:\/\/\S+\/controller\/ctrl1, localhost/)
+    expect(stopped.stdout).toMatch(/issuing +CN=issuing +- +\S+Z +499 +CN=root +yes/)
+    expect(stopped.stdout).toMatch(/root +CN=root +- +\S+Z +899 +itself +yes +\S+ca\.pem$/m)
+    expect(stopped.stdout).not.toContain('the controller renews')
+    await serve()
+    const running = await run(['pki', 'inspect', '--config', configPath])
+    expect(running.code).toBe(0)
+    expect(running.stdout).toContain('the controller renews its certificate from ')
+    expect(running.stdout).not.toMatch(/ cluster$/m)
+    expect(running.stdout).not.toContain('PRIVATE')
+  })
+
+  test('shows the authority in force beside the one that a leaf still comes from', async () => {
+    await serve()
+    const { certificatePem, privateKeyPem } = await createIssuingAuthority({
+      commonName: 'issuing',
+      root,
+      validity: validityFrom(now, 600 * DAY_MS),
+    })
+    issuing = { certificatePem, privateKeyPem }
+    const shown = await run(['pki', 'inspect', '--config', configPath])
+    expect(shown.stdout).toMatch(/issuing .* 499 .*cert\.pem$/m)
+    expect(shown.stdout).toMatch(/issuing .* 599 .* cluster$/m)
+  })
+
+  test('exits with 1 for one that has expired, and for one that is not trusted', async () => {
+    const expired = await leafOf('ctrl2', {
+      notBeforeMs: now - 9 * DAY_MS,
+      notAfterMs: now - DAY_MS,
+    })
+    const path = join(folder, 'expired.pem')
+    writeFileSync(path, expired.certificatePem)
+    const first = await run(['pki', 'inspect', '--ca', own('ca.pem'), path])
+    expect([first.code, first.stderr]).toEqual([1, expect.stringContaining('expired at ')])
+    const foreign = await createRootAuthority({ commonName: 'root', validity })
+    const ca = join(folder, 'foreign.pem')
+    writeFileSync(ca, foreign.certificatePem)
+    const second = await run(['pki', 'inspect', '--json', '--ca', ca, own('cert.pem')])
+    expect([second.code, second.stderr]).toEqual([1, expect.stringContaining('leads to none')])
+    expect(JSON.parse(second.stdout)).toMatchObject({
+      ok: false,
+      certificates: [
+        { what: 'leaf', isTrusted: false },
+        { what: 'issuing', isTrusted: false },
+      ],
+    })
+  })
+
+  test('judges no trust without a CA, and says in one line what it cannot read', async () => {
+    const alone = await run(['pki', 'inspect', own('cert.pem')])
+    expect([alone.code, alone.stdout]).toEqual([
+      0,
+      expect.stringMatching(/leaf .* - +\S+cert\.pem$/m),
+    ])
+    const none = await run(['pki', 'inspect', join(folder, 'none.pem')])
+    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('there is no such file')])
+    expect((await run(['pki', 'inspect'])).code).toBe(2)
+  })
+
+  test('names what is wrong with an authority that was supplied', async () => {
+    const environment = {
+      FLOTILLA_IDENTITY_SIGNER_CERT: own('cert.pem'),
+      FLOTILLA_IDENTITY_SIGNER_KEY: own('controller.key'),
+    }
+    const refused = await run(['pki', 'inspect', '--config', configPath], environment)
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      expect.stringContaining('it is no CA certificate'),
+    ])
+    writeFileSync(join(folder, 'issuing.pem'), issuing.certificatePem)
+    writeSecretFile(join(folder, 'issuing.key'), issuing.privateKeyPem)
+    const taken = await run(['pki', 'inspect', '--config', configPath], {
+      FLOTILLA_IDENTITY_SIGNER_CERT: join(folder, 'issuing.pem'),
+      FLOTILLA_IDENTITY_SIGNER_KEY: join(folder, 'issuing.key'),
+    })
+    expect([taken.code, taken.stderr]).toEqual([0, ''])
+  })
+})
+
+describe('pki renew and reload', () => {
+  test('put another certificate over the same key to use at once', async () => {
+    await serve()
+    const renewed = await run(['pki', 'renew', '--config', configPath])
+    expect([renewed.code, renewed.stdout]).toEqual([
+      0,
+      expect.stringContaining('in force: CN=ctrl1'),
+    ])
+    checkKeyMatches(read(own('cert.pem'))[0], leaf.privateKeyPem)
+    expect(taken).toHaveLength(1)
+    writeFileSync(own('cert.pem'), leaf.certificatePem)
+    expect((await run(['pki', 'reload', '--config', configPath])).code).toBe(0)
+    expect(taken).toHaveLength(2)
+    writeFileSync(own('cert.pem'), 'spoilt')
+    const refused = await run(['pki', 'reload', '--config', configPath])
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      expect.stringContaining('no PEM certificate'),
+    ])
+    expect([taken.length, mistakes]).toEqual([2, []])
+  })
+
+  test('a member whose certificate expired gets another from one that runs; nobody else does', async () => {
+    const expired = { notBeforeMs: now - 9 * DAY_MS, notAfterMs: now - DAY_MS }
+    const away = await leafOf('ctrl3', expired)
+    await serve([{ id: 'ctrl3', leaf: away }])
+    const renewOf = async (certificatePem: string): ReturnType<typeof run> => {
+      const path = join(folder, 'member.pem')
+      writeFileSync(path, certificatePem)
+      const out = join(folder, 'new.pem')
+      return await run([
+        'pki',
+        'renew',
+        '--config',
+        configPath,
+        '--member-cert',
+        path,
+        '--out',
+        out,
+      ])
+    }
+    const done = await renewOf(away.certificatePem)
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    const next = read(join(folder, 'new.pem'))
+    checkChain(next, anchors(), Date.now())
+    checkKeyMatches(next[0], away.privateKeyPem)
+    expect(next[0].uris).toEqual([`spiffe://${trustDomain}/controller/ctrl3`])
+    rmSync(join(folder, 'new.pem'))
+
+    const stranger = await renewOf((await leafOf('ctrl4', expired)).certificatePem)
+    expect(stranger.stderr).toContain('no member ctrl4 with this key is known')
+    const otherKey = await renewOf((await leafOf('ctrl3', expired)).certificatePem)
+    expect(otherKey.stderr).toContain('no member ctrl3 with this key is known')
+    // The right key and name, with hosts that somebody has put in and signed by themselves.
+    const foreign = await createRootAuthority({ commonName: 'issuing', validity })
+    const forged = await forgedFor(away, foreign)
+    expect((await renewOf(forged)).stderr).toContain('not issued by the authority of this cluster')
+    expect(existsSync(join(folder, 'new.pem'))).toBe(false)
+  })
+
+  async function forgedFor(member: CertifiedKey, issuer: CertifiedKey): Promise<string> {
+    const { issueControllerCertificateFor } = await import('../../src/pki/authority.ts')
+    const [certificate] = parseCertificates(member.certificatePem)
+    return await issueControllerCertificateFor({
+      issuer,
+      trustDomain,
+      id: 'ctrl3',
+      hosts: ['bank.example'],
+      publicKeySpki: Uint8Array.from(
+        certificate.native.publicKey.export({ type: 'spki', format: 'der' }),
+      ),
+      validity,
+    })
+  }
+})
+
+describe('pki renew-issuing', () => {
+  const renewIssuing = (...words: string[]): ReturnType<typeof run> => {
+    const key = join(folder, 'root.key')
+    return run(['pki', 'renew-issuing', '--config', configPath, '--root-key', key, ...words])
+  }
+
+  test('gives the cluster another key under the same name, and its members certificates under it', async () => {
+    await serve()
+    const before = issuing
+    const done = await renewIssuing('--days', '600')
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    const former = new Date(parseCertificates(before.certificatePem)[0].notAfterMs)
+    expect(done.stdout).toContain(`${former.toISOString().replace('.000Z', 'Z')} at the latest`)
+    const [next] = parseCertificates(issuing.certificatePem)
+    checkKeyMatches(next, issuing.privateKeyPem)
+    expect(issuing.privateKeyPem).not.toBe(before.privateKeyPem)
+    expect(next.commonName).toBe('issuing')
+    expect((await run(['pki', 'inspect', '--config', configPath])).code).toBe(0)
+    await vi.waitFor(() => expect(read(own('cert.pem'))[1]?.sha256).toBe(next.sha256))
+    checkChain(read(own('cert.pem')), anchors(), Date.now())
+    expect(() => checkChain(parseCertificates(leaf.certificatePem), anchors(), now)).not.toThrow()
+  })
+
+  test('keeps the key when told to, so that it crosses nothing', async () => {
+    await serve()
+    const before = issuing
+    expect((await renewIssuing('--keep-key')).code).toBe(0)
+    expect(issuing.privateKeyPem).toBe(before.privateKeyPem)
+    expect(issuing.certificatePem).not.toBe(before.certificatePem)
+    // Five years were asked for; no authority outlives its root.
+    expect(parseCertificates(issuing.certificatePem)[0].notAfterMs).toBe(anchors()[0].notAfterMs)
+  })
+
+  test('refuses a key that is not the root, and one that others can read', async () => {
+    await serve()
+    const before = issuing
+    writeSecretFile(join(folder, 'root.key'), issuing.privateKeyPem)
+    expect((await renewIssuing()).stderr).toContain('is not the key of any CA certificate')
+    rmSync(join(folder, 'root.key'))
+    writeFileSync(join(folder, 'root.key'), root.privateKeyPem, { mode: 0o644 })
+    expect((await renewIssuing()).stderr).toContain('chmod 600')
+    expect(issuing).toBe(before)
+  })
+
+  test('a controller takes no authority that its cluster would not trust, nor one of another name', async () => {
+    await serve()
+    const { askController } = await import('../../src/cli/admin-client.ts')
+    const install = async ({ certificatePem, privateKeyPem }: CertifiedKey): Promise<string> => {
+      const asked = askController(controller.dataFolder, 'pki-install-issuing', {
+        certificatePem,
+        privateKeyPem,
+      })
+      return await asked.then(
+        () => 'taken',
+        (error: unknown) => String(error),
+      )
+    }
+    const before = issuing
+    const foreign = await createRootAuthority({ commonName: 'root', validity })
+    const untrusted = await createIssuingAuthority({
+      commonName: 'issuing',
+      root: foreign,
+      validity,
+    })
+    expect(await install(untrusted)).toContain('does not lead to any')
+    const renamed = await createIssuingAuthority({ commonName: 'other', root, validity })
+    expect(await install(renamed)).toContain('its name must be the one')
+    const below = await createIssuingAuthority({ commonName: 'issuing', root: issuing, validity })
+    const chained = { ...below, certificatePem: below.certificatePem + issuing.certificatePem }
+    expect(await install(chained)).toContain('allows fewer authorities below itself')
+    expect(await install(leaf)).toContain('it is no CA certificate')
+    expect(await install({ ...issuing, privateKeyPem: leaf.privateKeyPem })).toContain('key')
+    expect(issuing).toBe(before)
+  })
+})
+
+describe('pki issue', () => {
+  test('issues for a key that is made here and stays here, without any identity of the cluster', async () => {
+    await serve()
+    const out = join(folder, 'monitor.pem')
+    const words = ['--name', 'monitor', '--host', 'm.example', '--host', '192.0.2.9', '--out', out]
+    const done = await run(['pki', 'issue', '--config', configPath, ...words, '--days', '30'])
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    const [own, ...chain] = read(out)
+    expect([own.commonName, own.dnsNames, own.ipAddresses, own.uris]).toEqual([
+      'monitor',
+      ['m.example'],
+      ['192.0.2.9'],
+      [],
+    ])
+    expect(own.notAfterMs - own.notBeforeMs).toBeLessThan(31 * DAY_MS)
+    expect(own.isAuthority).toBe(false)
+    checkChain([own, ...chain], anchors(), Date.now())
+    const key = readFileSync(`${out}.key`, 'utf8')
+    checkKeyMatches(own, key)
+    expect(statSync(`${out}.key`).mode & 0o777).toBe(0o600)
+    expect(own.native.keyUsage).toEqual(['1.3.6.1.5.5.7.3.2'])
+    // Issued again in time, it keeps its key.
+    expect((await run(['pki', 'issue', '--config', configPath, ...words])).code).toBe(0)
+    expect(readFileSync(`${out}.key`, 'utf8')).toBe(key)
+  })
+
+  test('leaves nothing behind when it is refused', async () => {
+    await serve()
+    const out = join(folder, 'refused.pem')
+    const issue = (...words: string[]): ReturnType<typeof run> =>
+      run(['pki', 'issue', '--config', configPath, '--out', out, ...words])
+    for (const words of [
+      ['--name', 'x', '--host', 'not a host'],
+      ['--name', 'x', '--usage', 'authority'],
+      ['--name', 'a'.repeat(65)],
+      ['--name', 'x/y'],
+    ]) {
+      const refused = await issue(...words)
+      expect([words, refused.code]).toEqual([words, 1])
+      expect(refused.stderr).not.toContain('    at ')
+    }
+    expect((await issue('--name', 'x', '--days', '398')).code).toBe(2)
+    expect([existsSync(out), existsSync(`${out}.key`), mistakes]).toEqual([false, false, []])
+  })
+})
+
+test('Every verb that needs the controller says so when it does not run', async () => {
+  const asked = await run(['pki', 'renew', '--config', configPath])
+  expect([asked.code, asked.stderr]).toEqual([
+    1,
+    expect.stringContaining('no controller is running'),
+  ])
+})
+
+test('A leaf that is no controller certificate is refused as one', async () => {
+  await serve()
+  const plain = await issueLeaf({
+    issuer: issuing,
+    commonName: 'ctrl1',
+    uris: [],
+    hosts: ['localhost'],
+    validity,
+    usages: ['client'],
+  })
+  writeFileSync(own('cert.pem'), plain.certificatePem)
+  const refused = await run(['pki', 'reload', '--config', configPath])
+  expect(refused.stderr).toContain('exactly one SPIFFE id')
+})

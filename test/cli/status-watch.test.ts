@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest'
+
+import type { ClusterStatus } from '../../src/cli/cluster-status.ts'
+import { CommandFailure, EXIT_FAILED } from '../../src/cli/failure.ts'
+import { statusLine, statusText } from '../../src/cli/status-screen.ts'
+import { watchStatus } from '../../src/cli/status-watch.ts'
+import type { WatchParts } from '../../src/cli/status-watch.ts'
+
+const member = {
+  id: 'ctrl1',
+  role: 'leader',
+  term: 3,
+  commit: 9,
+  applied: 8,
+  persisted: 7,
+  digestIndex: 6,
+  digest: '00112233445566778899',
+  lastContactMs: 0,
+}
+const status: ClusterStatus = {
+  clusterId: 'c-1',
+  generation: 1,
+  selfId: 'ctrl1',
+  leaderId: 'ctrl1',
+  members: [member, { ...member, id: 'ctrl2', role: 'unknown', lastContactMs: null }],
+  failureTolerance: 0,
+  nextRisk: 'one more voter lost stops writes',
+  alarms: [
+    { code: 'NO_QUORUM_SPARE', text: 'ctrl2 is not reached', sinceMs: 1, isCritical: false },
+  ],
+}
+
+/** A controller that answers, goes away, and comes back. */
+async function watched(form: WatchParts['form']): Promise<string> {
+  const looks: (() => Promise<ClusterStatus>)[] = [
+    () => Promise.resolve(status),
+    () => Promise.reject(new CommandFailure(EXIT_FAILED, 'ctrl1: no controller is running')),
+    () => Promise.resolve({ ...status, leaderId: null }),
+  ]
+  let text = ''
+  let at = -1
+  await watchStatus({
+    ask: () => {
+      at += 1
+      return looks[at]?.() ?? Promise.reject(new Error('asked too often'))
+    },
+    write: (more) => (text += more),
+    form,
+    now: () => new Date(0),
+    wait: () => Promise.resolve(at < looks.length - 1),
+  })
+  return text
+}
+
+test('a terminal is drawn anew each second, and says when the controller is away', async () => {
+  const screens = (await watched('screen')).split('\u001b[H')
+  expect(screens[0]).toBe('\u001b[2J')
+  expect(screens[1]).toContain('one more voter lost stops writes')
+  expect(screens[1]).toContain('alarm NO_QUORUM_SPARE: ctrl2 is not reached')
+  expect(screens[1]).toMatch(/\u001b\[J$/)
+  expect(screens[2]).toContain('no controller is running')
+  expect(screens[3]).toContain('there is no leader')
+})
+
+test('elsewhere each look is one line, or one JSON document', async () => {
+  const lines = (await watched('lines')).trimEnd().split('\n')
+  expect(lines).toHaveLength(3)
+  expect(lines[0]).toBe(
+    '1970-01-01T00:00:00.000Z ctrl1: leader ctrl1, term 3, commit 9, applied 8, tolerance 0, silent ctrl2, alarms NO_QUORUM_SPARE',
+  )
+  const documents = (await watched('json')).trimEnd().split('\n')
+  const parsed = documents.map((line) => JSON.parse(line) as Record<string, unknown>)
+  expect(parsed.map(({ leaderId, error }) => leaderId ?? error ?? null)).toEqual([
+    'ctrl1',
+    'ctrl1: no controller is running',
+    null,
+  ])
+})
+
+test('a status of an older release is shown without what it does not tell', () => {
+  const { failureTolerance: _tolerance, nextRisk: _risk, alarms: _alarms, ...older } = status
+  expect(statusText(older)).not.toContain('alarm')
+  expect(statusLine(older)).not.toContain('tolerance')
+})

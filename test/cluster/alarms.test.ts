@@ -1,0 +1,203 @@
+import { create } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { Configuration } from '../../proto/gen/membership_pb.ts'
+import { AlarmWatch, LOW_SPACE_BYTES } from '../../src/cluster/alarm-watch.ts'
+import { ALARM_CODES, Alarms } from '../../src/cluster/alarms.ts'
+import { toleranceNow } from '../../src/cluster/failure-tolerance.ts'
+import { KnownMembers } from '../../src/cluster/known-members.ts'
+import type { KnownMember } from '../../src/cluster/known-members.ts'
+import type { Clock } from '../../src/lib/clock.ts'
+import type { MemberView } from '../../src/ports/cluster-view.ts'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { RecordedLog } from './mesh-fixture.ts'
+
+class ManualClock implements Clock {
+  ms = 1_000_000
+  nowMs(): number {
+    return this.ms
+  }
+  monotonicMs(): number {
+    return this.ms
+  }
+}
+
+function configurationOf(voters: readonly string[], outgoingVoters: string[] = []): Configuration {
+  return create(ConfigurationSchema, {
+    members: voters.map((id) => ({ id, voter: true })),
+    outgoingVoters,
+  })
+}
+
+const view = (id: string, changes: Partial<MemberView> = {}): MemberView => ({
+  id,
+  address: '',
+  voter: true,
+  leader: false,
+  connected: true,
+  version: '',
+  apiAddresses: [],
+  certificatePem: '',
+  startedAtMs: 1,
+  lastContactMs: 0,
+  progress: null,
+  readOnly: false,
+  vitals: null,
+  ...changes,
+})
+
+const skewed = (id: string, clockOffsetMs: number): MemberView =>
+  view(id, {
+    vitals: {
+      leaderId: null,
+      last: 0,
+      fsyncP99Ms: 0,
+      loopDelayP99Ms: 0,
+      priority: 50,
+      clockOffsetMs,
+      isFailing: false,
+    },
+  })
+
+function stage() {
+  const clock = new ManualClock()
+  const log = new RecordedLog()
+  const alarms = new Alarms(clock, log.log)
+  return { clock, log, alarms, watch: new AlarmWatch(alarms, clock) }
+}
+
+const codes = (alarms: Alarms): string[] => alarms.list().map(({ code }) => code)
+
+test('an alarm is logged once, keeps the time it began at, and is told when it ends', () => {
+  const { clock, log, alarms } = stage()
+  alarms.raise('CERTIFICATE_EXPIRES', 'it expires in 10 days', 'leaf')
+  const [first] = alarms.list()
+  clock.ms += 5000
+  alarms.raise('CERTIFICATE_EXPIRES', 'it expires in 9 days', 'leaf')
+  expect(alarms.list()).toEqual([{ ...first, text: 'it expires in 9 days' }])
+  alarms.clear('CERTIFICATE_EXPIRES', 'another')
+  expect(codes(alarms)).toEqual(['CERTIFICATE_EXPIRES'])
+  alarms.clear('CERTIFICATE_EXPIRES', 'leaf')
+  expect(codes(alarms)).toEqual([])
+  expect(log.lines.map((line) => line.split(' {')[0])).toEqual([
+    'warn it expires in 10 days',
+    'info no longer: it expires in 9 days',
+  ])
+})
+
+test('alarms that make answers worthless are critical, and there is an end to their number', () => {
+  const { alarms } = stage()
+  for (let n = 0; n < 100; n += 1) alarms.raise('STATE_DIVERGED', 'x', `${n}`)
+  expect(alarms.list()).toHaveLength(64)
+  expect(alarms.list().every(({ isCritical }) => isCritical)).toBe(true)
+})
+
+test('every code has its place in the page for operators', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/operating.md'), 'utf8')
+  expect(ALARM_CODES.filter((code) => !page.includes(`| \`${code}\` |`))).toEqual([])
+})
+
+test.each([
+  [['a'], ['a'], 0, 'there is one voter only'],
+  [['a', 'b'], ['a', 'b'], 0, 'one more voter lost stops writes'],
+  [['a', 'b', 'c'], ['a', 'b', 'c'], 1, 'one more voter may be lost'],
+  [['a', 'b', 'c'], ['a', 'c'], 0, 'one more voter lost stops writes'],
+  [['a', 'b', 'c'], ['a'], -1, 'writes wait until 1 more of b, c can be reached'],
+  [['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'c', 'd', 'e'], 2, '2 more voters may be lost'],
+])('of %j with %j connected %i may be lost', (voters, connected, spare, sentence) => {
+  const found = toleranceNow(configurationOf(voters), (id) => connected.includes(id))
+  expect(found.spare).toBe(spare)
+  expect(found.nextRisk).toContain(sentence)
+})
+
+test('while a change is joint, the half that bears less counts', () => {
+  const joint = configurationOf(['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'f'])
+  expect(toleranceNow(joint, (id) => id !== 'f')).toMatchObject({ spare: 0, voters: 6 })
+  expect(toleranceNow(joint, () => true).spare).toBe(1)
+})
+
+test('a clock that is off for five seconds raises an alarm, a late message none', () => {
+  const { clock, alarms, watch } = stage()
+  const one = configurationOf(['a', 'b'])
+  watch.look(one, [view('a'), skewed('b', -2500)], null)
+  clock.ms += 4000
+  watch.look(one, [view('a'), skewed('b', 10)], null)
+  clock.ms += 4000
+  watch.look(one, [view('a'), skewed('b', -2500)], null)
+  clock.ms += 4900
+  watch.look(one, [view('a'), skewed('b', -2500)], null)
+  expect(codes(alarms)).toEqual([])
+  clock.ms += 100
+  watch.look(one, [view('a'), skewed('b', -2500)], null)
+  expect(alarms.list()[0]?.text).toBe('the clock of b is 2.5 s behind this one; set both by NTP')
+  watch.look(one, [view('a'), skewed('b', 2000)], null)
+  expect(codes(alarms)).toEqual([])
+})
+
+test('three voters that bear no further loss raise an alarm until they do again', () => {
+  const { clock, alarms, watch } = stage()
+  const three = configurationOf(['a', 'b', 'c'])
+  const all = [view('a'), view('b'), view('c')]
+  const without = [view('a'), view('b'), view('c', { connected: false })]
+  watch.look(three, without, null)
+  clock.ms += 5000
+  watch.look(three, without, null)
+  expect(alarms.list()[0]).toMatchObject({
+    code: 'NO_QUORUM_SPARE',
+    text: 'one more voter lost stops writes; not reached from here: c',
+    isCritical: false,
+  })
+  watch.look(three, all, null)
+  expect(codes(alarms)).toEqual([])
+  const two = configurationOf(['a', 'b'])
+  watch.look(two, [view('a'), view('b')], null)
+  clock.ms += 5000
+  watch.look(two, [view('a'), view('b')], null)
+  expect(codes(alarms)).toEqual([])
+})
+
+test('a disk that fills raises an alarm while there is still time', () => {
+  const { alarms, watch } = stage()
+  const one = configurationOf(['a'])
+  watch.look(one, [view('a')], LOW_SPACE_BYTES - 1)
+  expect(codes(alarms)).toEqual(['LOW_SPACE'])
+  watch.look(one, [view('a')], null)
+  expect(codes(alarms)).toEqual(['LOW_SPACE'])
+  watch.look(one, [view('a')], LOW_SPACE_BYTES)
+  expect(codes(alarms)).toEqual([])
+})
+
+test('what members said is saved at most once a minute and at the end, and those removed are forgotten', async () => {
+  const clock = new ManualClock()
+  const saved: string[][] = []
+  const said: KnownMember = { version: 'v1', startedAtMs: 5, apiAddresses: [], certificatePem: '' }
+  const memory = {
+    load: () => new Map([['old', said]]),
+    save: (members: ReadonlyMap<string, KnownMember>) => {
+      saved.push([...members.keys()])
+      return Promise.resolve()
+    },
+  }
+  const known = new KnownMembers(memory, clock, () => undefined)
+  expect(known.of('old')).toEqual(said)
+  known.note('a', said)
+  known.keep(new Set(['old', 'a']))
+  expect(saved).toEqual([['old', 'a']])
+  await Promise.resolve()
+  clock.ms += 59_000
+  known.note('a', { ...said, startedAtMs: 6 })
+  known.note('b', { ...said, startedAtMs: 0 })
+  known.keep(new Set(['a', 'b']))
+  expect(saved).toHaveLength(1)
+  clock.ms += 1000
+  known.keep(new Set(['a', 'b']))
+  expect(saved[1]).toEqual(['a'])
+  await Promise.resolve()
+  await known.save()
+  expect(saved).toHaveLength(2)
+  known.note('a', { ...said, startedAtMs: 7 })
+  await known.save()
+  expect(saved).toHaveLength(3)
+})

@@ -1,0 +1,363 @@
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { CertificateKeeper } from '../../src/cluster/certificate-keeper.ts'
+import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
+import {
+  createIssuingAuthority,
+  createRootAuthority,
+  issueControllerCertificate,
+  renewIssuingAuthority,
+} from '../../src/pki/authority.ts'
+import type { CertifiedKey, Validity } from '../../src/pki/authority.ts'
+import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
+import { writeSecretFile } from '../../src/pki/key-file.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const start = Date.UTC(2030, 0, 1)
+const at = (days: number): number => start + days * DAY_MS
+const days = (from: number, to: number): Validity => ({ notBeforeMs: at(from), notAfterMs: at(to) })
+
+let folder = ''
+let paths: { cert: string; key: string; ca: string }
+let root: CertifiedKey
+let issuing: CertifiedKey
+let leaf: CertifiedKey
+/** What the keeper is given to use; null: it does not know it. */
+let known: CertifiedKey | null
+let nowMs = 0
+let monotonicMs = 0
+let taken: MeshIdentity[] = []
+let alarms: string[] = []
+let errors: string[] = []
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-keeper-'))
+  paths = {
+    cert: join(folder, 'cert.pem'),
+    key: join(folder, 'controller.key'),
+    ca: join(folder, 'ca.pem'),
+  }
+  root = await createRootAuthority({ commonName: 'root', validity: days(0, 3650) })
+  issuing = await createIssuingAuthority({ commonName: 'issuing', root, validity: days(0, 1825) })
+  leaf = await leafBy(issuing, days(0, 300))
+  known = issuing
+  nowMs = at(1)
+  monotonicMs = 0
+  taken = []
+  alarms = []
+  errors = []
+  layOut(leaf)
+})
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function leafBy(issuer: CertifiedKey, validity: Validity, id = 'ctrl1'): Promise<CertifiedKey> {
+  return issueControllerCertificate({
+    issuer,
+    trustDomain: 'test.example',
+    id,
+    hosts: ['localhost'],
+    validity,
+  })
+}
+
+function layOut({ certificatePem, privateKeyPem }: CertifiedKey): void {
+  writeFileSync(paths.cert, certificatePem)
+  writeSecretFile(paths.key, privateKeyPem)
+  writeFileSync(paths.ca, root.certificatePem)
+}
+
+function keeperOf(hosts: readonly string[] = ['localhost']): CertificateKeeper {
+  return new CertificateKeeper({
+    selfId: 'ctrl1',
+    trustDomain: 'test.example',
+    paths,
+    hosts,
+    identity: { ...leaf, caPem: root.certificatePem },
+    issuing: () => known,
+    onRenewed: (identity) => taken.push(identity),
+    alarms: {
+      raise: (code, text) => alarms.push(`${code} ${text}`),
+      clear: (code) => alarms.push(`clear ${code}`),
+    },
+    clock: { nowMs: () => nowMs, monotonicMs: () => monotonicMs },
+    log: {
+      debug: () => undefined,
+      info: () => undefined,
+      warn: () => undefined,
+      error: (_fields, message) => errors.push(message),
+    },
+  })
+}
+
+const chainOnDisk = (): ReturnType<typeof parseCertificates> =>
+  parseCertificates(readFileSync(paths.cert, 'utf8'))
+
+/** What a look says of changed files: they are judged when they have stayed the same for one look. */
+async function lookTwice(keeper: CertificateKeeper): Promise<void> {
+  await keeper.look()
+  await keeper.look()
+}
+
+describe('A leaf of the cluster', () => {
+  test('is left alone until a third of its time is left, and then signed anew over the same key', async () => {
+    const keeper = keeperOf()
+    nowMs = at(200) - 1
+    await keeper.look()
+    expect(taken).toEqual([])
+    nowMs = at(200)
+    await keeper.look()
+    const [next, ...above] = chainOnDisk()
+    expect(taken).toEqual([
+      {
+        certificatePem: readFileSync(paths.cert, 'utf8'),
+        privateKeyPem: leaf.privateKeyPem,
+        caPem: root.certificatePem,
+      },
+    ])
+    checkKeyMatches(next, leaf.privateKeyPem)
+    checkChain([next, ...above], parseCertificates(root.certificatePem), nowMs)
+    expect(next.notAfterMs).toBe(at(565))
+    expect(next.uris).toEqual(['spiffe://test.example/controller/ctrl1'])
+    expect(statSync(paths.cert).mode & 0o777).toBe(0o644)
+    expect(readdirSync(folder).sort()).toEqual(['ca.pem', 'cert.pem', 'controller.key'])
+    await lookTwice(keeper)
+    expect(taken).toHaveLength(1)
+  })
+
+  test('is renewed at once for a host that it lacks, and keeps those that it has', async () => {
+    const keeper = keeperOf(['localhost', '192.0.2.7', 'ctrl1.example'])
+    await keeper.look()
+    const [next] = chainOnDisk()
+    expect([next.dnsNames, next.ipAddresses]).toEqual([
+      ['localhost', 'ctrl1.example'],
+      ['192.0.2.7'],
+    ])
+    await lookTwice(keeper)
+    expect(taken).toHaveLength(1)
+  })
+
+  test('is renewed under the next authority of the cluster as soon as that is known', async () => {
+    const keeper = keeperOf()
+    await keeper.look()
+    const next = await renewIssuingAuthority({
+      root,
+      presentPem: issuing.certificatePem,
+      publicKeySpki: null,
+      validity: days(0, 2000),
+    })
+    known = { certificatePem: next.certificatePem, privateKeyPem: next.privateKeyPem ?? '' }
+    await keeper.look()
+    expect(chainOnDisk()[1]?.sha256).toBe(parseCertificates(next.certificatePem)[0].sha256)
+    expect(taken).toHaveLength(1)
+  })
+
+  test('is not put under an authority that its peers would not trust, and tries again a minute later', async () => {
+    const keeper = keeperOf()
+    const foreign = await createRootAuthority({ commonName: 'root', validity: days(0, 3650) })
+    known = await createIssuingAuthority({
+      commonName: 'issuing',
+      root: foreign,
+      validity: days(0, 2000),
+    })
+    await lookTwice(keeper)
+    expect(errors).toHaveLength(1)
+    expect(errors[0]).toContain('was not renewed (new-authority): its chain does not lead to')
+    expect(readFileSync(paths.cert, 'utf8')).toBe(leaf.certificatePem)
+    monotonicMs = 60_000
+    await keeper.look()
+    expect(errors).toHaveLength(2)
+    expect(taken).toEqual([])
+  })
+
+  test('can be renewed by hand before it is due; an authority that has ended is said to have', async () => {
+    const keeper = keeperOf()
+    await keeper.renew()
+    expect(taken).toHaveLength(1)
+    nowMs = at(1826)
+    await expect(keeper.renew()).rejects.toThrow(
+      "expired at 2034-12-31T00:00:00Z; run 'flotilla pki renew-issuing'",
+    )
+    known = null
+    await expect(keeper.renew()).rejects.toThrow('is not known here yet')
+    expect(taken).toHaveLength(1)
+  })
+
+  test('that cannot be written stays in force, and the controller says why', async () => {
+    const keeper = keeperOf()
+    nowMs = at(200)
+    // Also for a user whom permissions do not bind: a folder stands where the file is to go.
+    rmSync(paths.cert)
+    paths.cert = join(folder, 'none', 'cert.pem')
+    await keeper.look()
+    expect(taken).toEqual([])
+    expect(errors[0]).toContain('was not renewed (due): ENOENT')
+  })
+})
+
+describe('A leaf from elsewhere', () => {
+  let foreignIssuing: CertifiedKey
+
+  beforeEach(async () => {
+    foreignIssuing = await createIssuingAuthority({
+      commonName: 'company issuing',
+      root,
+      validity: days(0, 1825),
+    })
+    leaf = await leafBy(foreignIssuing, days(0, 300))
+    layOut(leaf)
+  })
+
+  test('never renews itself, not even by hand', async () => {
+    const keeper = keeperOf(['localhost', 'missing.example'])
+    nowMs = at(299)
+    await lookTwice(keeper)
+    await expect(keeper.renew()).rejects.toThrow('let whoever issued it issue the next one')
+    expect(taken).toEqual([])
+    expect(keeper.view()).toMatchObject({ isRenewedHere: false, renewAtMs: null })
+    expect(alarms.at(-1)).toContain('let whoever issued it issue it anew for the same key')
+  })
+
+  test('is exchanged for another in the same files, once they have settled', async () => {
+    const keeper = keeperOf()
+    await keeper.look()
+    const next = await sameKey(days(0, 600))
+    writeFileSync(paths.cert, next)
+    await keeper.look()
+    expect(taken).toEqual([])
+    await keeper.look()
+    expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([next])
+    await lookTwice(keeper)
+    expect(taken).toHaveLength(1)
+  })
+
+  test('is taken when its files changed while the controller was starting', async () => {
+    const next = await sameKey(days(0, 600))
+    writeFileSync(paths.cert, next)
+    const keeper = keeperOf()
+    await keeper.look()
+    expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([next])
+  })
+
+  test('stays in force when the files do not belong together, until they do', async () => {
+    const keeper = keeperOf()
+    await keeper.look()
+    const other = await leafBy(foreignIssuing, days(0, 600))
+    const next = await sameKey(days(0, 600))
+    const broken: [string, () => void][] = [
+      ['another key than the one by which the members know', () => layOut(other)],
+      ['there is no PEM certificate in it', () => writeFileSync(paths.cert, 'half a fil')],
+      ['there is no such file', () => rmSync(paths.cert)],
+      ['it expired at', () => writeFileSync(paths.cert, pemBefore)],
+      ['it belongs to ctrl2', () => writeFileSync(paths.cert, pemOfOther)],
+      ['does not lead to any', () => writeFileSync(paths.ca, foreignRoot)],
+      ['chmod 600', () => chmodSync(paths.key, 0o644)],
+      ['does not belong to the certificate', () => writeSecretFile(paths.key, other.privateKeyPem)],
+    ]
+    const pemBefore = await sameKey(days(-2, 0.5))
+    const pemOfOther = (await leafBy(foreignIssuing, days(0, 600), 'ctrl2')).certificatePem
+    const foreignRoot = (
+      await createRootAuthority({ commonName: 'other root', validity: days(0, 3650) })
+    ).certificatePem
+    for (const [sentence, spoil] of broken) {
+      errors = []
+      layOut({ certificatePem: next, privateKeyPem: leaf.privateKeyPem })
+      spoil()
+      await lookTwice(keeper)
+      expect(errors.join()).toContain(sentence)
+      expect(keeper.view().refused).toContain(sentence)
+      // Said once, not at each look.
+      await lookTwice(keeper)
+      expect(errors).toHaveLength(1)
+      await expect(keeper.reload()).rejects.toThrow(sentence)
+      expect(taken).toEqual([])
+    }
+    layOut({ certificatePem: next, privateKeyPem: leaf.privateKeyPem })
+    await lookTwice(keeper)
+    expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([next])
+    expect(keeper.view().refused).toBeNull()
+  })
+
+  test('becomes one that the cluster renews when its files are exchanged for such', async () => {
+    const keeper = keeperOf()
+    const next = await issuedFor(issuing, days(0, 30))
+    writeFileSync(paths.cert, next)
+    await keeper.reload()
+    expect(keeper.view().isRenewedHere).toBe(true)
+    nowMs = at(25)
+    await keeper.look()
+    expect(chainOnDisk()[0].notAfterMs).toBe(at(25 + 365))
+  })
+
+  const sameKey = (validity: Validity): Promise<string> => issuedFor(foreignIssuing, validity)
+
+  async function issuedFor(issuer: CertifiedKey, validity: Validity): Promise<string> {
+    const { issueControllerCertificateFor } = await import('../../src/pki/authority.ts')
+    const [own] = parseCertificates(leaf.certificatePem)
+    return await issueControllerCertificateFor({
+      issuer,
+      trustDomain: 'test.example',
+      id: 'ctrl1',
+      hosts: ['localhost'],
+      publicKeySpki: Uint8Array.from(own.native.publicKey.export({ type: 'spki', format: 'der' })),
+      validity,
+    })
+  }
+})
+
+describe('The alarm', () => {
+  test('is raised at each of the three days, once, and cleared by a renewal', async () => {
+    known = null
+    const keeper = keeperOf()
+    for (const left of [31, 30, 20, 7, 5, 1, 0.5, -1]) {
+      nowMs = at(300 - left)
+      await keeper.look()
+    }
+    const raised = alarms.map((text) => /ctrl1 (.*) at 2030-10-28T00:00:00Z/.exec(text)?.[1])
+    expect(raised).toEqual([
+      'expires within 30 days,',
+      'expires within 7 days,',
+      'expires within a day,',
+      'expired',
+    ])
+    expect(keeper.health().level).toBe('expired')
+    known = issuing
+    await keeper.look()
+    expect(alarms.at(-1)).toBe('clear CERTIFICATE_EXPIRES')
+    expect(keeper.health().level).toBe('none')
+    expect(keeper.view().alarm).toBeNull()
+  })
+
+  test('names the issuing authority, too, with the verb that renews it', async () => {
+    leaf = await leafBy(issuing, days(1700, 1825))
+    layOut(leaf)
+    const keeper = keeperOf()
+    nowMs = at(1795)
+    await keeper.look()
+    expect(alarms).toHaveLength(1)
+    expect(alarms[0]).toContain(
+      'the issuing authority "issuing" expires within 30 days, at 2034-12-31',
+    )
+    expect(alarms[0]).toContain("'flotilla pki renew-issuing'")
+  })
+})
+
+test('A keeper that was started looks by itself, and leaves nothing under way when it is stopped', async () => {
+  const keeper = keeperOf(['localhost', 'new.example'])
+  keeper.start()
+  await keeper.stop()
+  expect(taken).toHaveLength(1)
+  expect(chainOnDisk()[0].dnsNames).toEqual(['localhost', 'new.example'])
+})

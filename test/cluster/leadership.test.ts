@@ -1,0 +1,228 @@
+import { expect, test } from 'vitest'
+
+import { chooseLeader, defaultLeadershipTiming } from '../../src/cluster/leadership.ts'
+import type { Candidate, LeadershipView } from '../../src/cluster/leadership.ts'
+import { LeadershipSteward } from '../../src/cluster/leadership-steward.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import type { ClusterView, MemberView, MemberVitals } from '../../src/ports/cluster-view.ts'
+import type { SoftState } from '../../src/ports/soft-state.ts'
+import { RecordedLog } from './mesh-fixture.ts'
+
+const candidate = (id: string, changes: Partial<Candidate> = {}): Candidate => ({
+  id,
+  priority: 50,
+  isEligible: true,
+  healthySinceMs: 0,
+  isMuchHealthier: true,
+  ...changes,
+})
+
+const choose = (view: Partial<LeadershipView>): string | null => {
+  const choice = chooseLeader(
+    {
+      nowMs: 1_000_000,
+      priority: 50,
+      slowSinceMs: null,
+      holds: { manualUntilMs: 0, priorityUntilMs: 0, slowUntilMs: 0 },
+      candidates: [],
+      ...view,
+    },
+    defaultLeadershipTiming,
+  )
+  return choice === null ? null : `${choice.to} ${choice.reason}`
+}
+const holds = { manualUntilMs: 0, priorityUntilMs: 0, slowUntilMs: 0 }
+
+test('leadership stays where nobody has a higher priority', () => {
+  expect(choose({ candidates: [candidate('b'), candidate('c', { priority: 10 })] })).toBeNull()
+})
+
+test('the highest priority takes over once it was healthy for half a minute', () => {
+  const candidates = [
+    candidate('b', { priority: 60 }),
+    candidate('c', { priority: 90, healthySinceMs: 970_001 }),
+    candidate('d', { priority: 100, isEligible: false }),
+    candidate('e', { priority: 100, healthySinceMs: null }),
+  ]
+  expect(choose({ candidates })).toBe('b priority')
+  expect(choose({ candidates, nowMs: 1_000_001 })).toBe('c priority')
+})
+
+test('a move by hand holds against preference, but not against slowness', () => {
+  const candidates = [candidate('b', { priority: 90 })]
+  const pinned = { ...holds, manualUntilMs: 1_000_001 }
+  expect(choose({ candidates, holds: pinned })).toBeNull()
+  expect(choose({ candidates, holds: pinned, slowSinceMs: 990_000 })).toBe('b slow')
+  expect(choose({ candidates, holds: pinned, nowMs: 1_000_001 })).toBe('b priority')
+})
+
+test('nothing is moved again right after a move of its own', () => {
+  const candidates = [candidate('b', { priority: 90 })]
+  for (const key of ['priorityUntilMs', 'slowUntilMs'] as const) {
+    const held = { ...holds, [key]: 1_000_001 }
+    expect(choose({ candidates, holds: held, slowSinceMs: 0 })).toBeNull()
+    expect(choose({ candidates, holds: held, nowMs: 1_000_001 })).toBe('b priority')
+  }
+})
+
+test('a slow leader steps aside for one that is much healthier, whatever its priority, and for no other', () => {
+  const slow = { slowSinceMs: 990_000, priority: 100 }
+  const worse = candidate('b', { isMuchHealthier: false, priority: 80 })
+  expect(choose({ ...slow, candidates: [worse, candidate('c', { priority: 1 })] })).toBe('c slow')
+  expect(choose({ ...slow, candidates: [worse] })).toBeNull()
+  expect(choose({ ...slow, slowSinceMs: 990_001, candidates: [candidate('c')] })).toBeNull()
+})
+
+const vitals: MemberVitals = {
+  leaderId: 'a',
+  last: 5000,
+  fsyncP99Ms: 1,
+  loopDelayP99Ms: 1,
+  priority: 50,
+  clockOffsetMs: 0,
+  isFailing: false,
+}
+const member = (id: string, of: Partial<MemberVitals> = {}): MemberView => ({
+  id,
+  address: '',
+  voter: true,
+  leader: id === 'a',
+  connected: true,
+  version: '',
+  apiAddresses: [],
+  certificatePem: '',
+  startedAtMs: 1,
+  lastContactMs: 0,
+  progress: null,
+  readOnly: false,
+  vitals: { ...vitals, ...of },
+})
+
+/** One leader whose members and time a test sets; what it publishes is kept, and what others say is told to it. */
+function steward(priority = 50) {
+  const stage = {
+    nowMs: 0,
+    members: [] as MemberView[],
+    matches: new Map<string, number>(),
+    moves: [] as string[],
+    transferFails: false,
+    said: new Map<string, unknown>(),
+    hear: (_key: string, _value: unknown): void => undefined,
+  }
+  const cluster: ClusterView = {
+    selfId: 'a',
+    clusterId: 'c',
+    generation: 1,
+    members: () => stage.members,
+    leaderId: () => 'a',
+    leaderContactMs: () => 0,
+    readIndex: () => Promise.resolve(0),
+  }
+  const soft: SoftState = {
+    topic: ({ encode, decode }) => ({
+      publish: (key, value) => {
+        stage.said.set(key, decode(encode(value)))
+        return true
+      },
+      withdraw: (key) => stage.said.delete(key),
+      get: () => undefined,
+      values: () => [],
+      onChange: (listener) => {
+        stage.hear = (key, value) => listener('b', key, value as Parameters<typeof listener>[2])
+      },
+    }),
+  }
+  const subject = new LeadershipSteward(
+    { ...defaultLeadershipTiming, priority, slowFsyncMs: 250, slowLoopMs: 200 },
+    {
+      cluster,
+      soft,
+      clock: { nowMs: () => 0, monotonicMs: () => stage.nowMs },
+      log: new RecordedLog().log,
+      matchIndex: (id) => stage.matches.get(id) ?? null,
+      transfer: (to) => {
+        stage.moves.push(to)
+        return stage.transferFails
+          ? Promise.reject(new Problem('TRANSFER_LEADERSHIP_ERROR'))
+          : Promise.resolve()
+      },
+    },
+  )
+  const run = async (ms: number): Promise<void> => {
+    for (const endMs = stage.nowMs + ms; stage.nowMs < endMs;) {
+      stage.nowMs += 1000
+      await subject.look()
+    }
+  }
+  return Object.assign(stage, { subject, run })
+}
+
+test('the steward waits for health without a break and for a log that has caught up', async () => {
+  const stage = steward()
+  stage.members = [member('a'), member('b', { priority: 80 })]
+  stage.matches.set('b', 3000)
+  await stage.run(40_000)
+  expect(stage.moves).toEqual([])
+  stage.matches.set('b', 4500)
+  stage.members = [member('a'), { ...member('b', { priority: 80 }), connected: false }]
+  await stage.run(1000)
+  stage.members = [member('a'), member('b', { priority: 80 })]
+  await stage.run(30_000)
+  expect(stage.moves).toEqual([])
+  await stage.run(1000)
+  expect(stage.moves).toEqual(['b'])
+  expect(stage.said.get('priority')).toMatchObject({ reason: 'priority' })
+})
+
+test('a move that fails is tried again after a minute, and no sooner', async () => {
+  const stage = steward()
+  stage.transferFails = true
+  stage.members = [member('a'), member('b', { priority: 80 })]
+  stage.matches.set('b', 5000)
+  await stage.run(31_000)
+  await stage.run(59_000)
+  expect(stage.moves).toEqual(['b'])
+  await stage.run(2000)
+  expect(stage.moves).toEqual(['b', 'b'])
+})
+
+test('what another controller said of a move by hand holds here, as the time that is left', async () => {
+  const stage = steward()
+  stage.members = [member('a'), member('b', { priority: 80 })]
+  stage.matches.set('b', 5000)
+  stage.hear('manual', { reason: 'manual', remainingMs: 120_000 })
+  await stage.run(119_000)
+  expect(stage.moves).toEqual([])
+  stage.hear('manual', undefined)
+  await stage.run(2000)
+  expect(stage.moves).toEqual(['b'])
+})
+
+test('a pin is told with what is left of it, and withdrawn at its end', async () => {
+  const stage = steward()
+  stage.members = [member('a')]
+  stage.subject.pin()
+  expect(stage.said.get('manual')).toEqual({ reason: 'manual', remainingMs: 600_000 })
+  await stage.run(60_000)
+  const { remainingMs } = stage.said.get('manual') as { remainingMs: number }
+  expect(remainingMs).toBeLessThanOrEqual(545_000)
+  await stage.run(600_000)
+  expect(stage.said.size).toBe(0)
+})
+
+test('a leader whose disk stays slow hands over before it fails, and then leaves things alone for five minutes', async () => {
+  const stage = steward(100)
+  stage.members = [member('a', { fsyncP99Ms: 400 }), member('b')]
+  stage.matches.set('b', 5000)
+  await stage.run(5000)
+  stage.members = [member('a'), member('b')]
+  await stage.run(1000)
+  stage.members = [member('a', { loopDelayP99Ms: 300 }), member('b', { fsyncP99Ms: 140 })]
+  await stage.run(20_000)
+  expect(stage.moves).toEqual([])
+  stage.members = [member('a', { loopDelayP99Ms: 300 }), member('b', { fsyncP99Ms: 20 })]
+  await stage.run(1000)
+  expect(stage.moves).toEqual(['b'])
+  await stage.run(290_000)
+  expect(stage.moves).toEqual(['b'])
+})

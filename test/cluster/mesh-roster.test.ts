@@ -1,0 +1,217 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { beforeAll, expect, test } from 'vitest'
+
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import { RosterSchema } from '../../proto/gen/mesh_pb.ts'
+import type { Roster } from '../../proto/gen/mesh_pb.ts'
+import { AddressBook } from '../../src/cluster/addresses.ts'
+import type { RefusalReason } from '../../src/cluster/handshake.ts'
+import type { HostEvent } from '../../src/cluster/link.ts'
+import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
+import { RosterKeeper } from '../../src/cluster/roster.ts'
+import type { RosterRecord } from '../../src/ports/roster.ts'
+import { countedBy } from '../../src/raft/configuration.ts'
+import type { CoreStatus } from '../../src/raft/effects.ts'
+import {
+  CLUSTER_ID,
+  controllerIdentity,
+  createAuthority,
+  memberOf,
+  storeIdOf,
+} from './mesh-fixture.ts'
+
+const identities = new Map<string, MeshIdentity>()
+
+beforeAll(async () => {
+  const authority = await createAuthority()
+  for (const id of ['a', 'b', 'c', 'd']) identities.set(id, await controllerIdentity(authority, id))
+})
+
+function identityOf(id: string): MeshIdentity {
+  const identity = identities.get(id)
+  if (identity === undefined) throw new Error(`no identity for ${id}`)
+  return identity
+}
+
+/** `a!`: with another disk. */
+function recordOf(names: string) {
+  const members = names.split('').flatMap((id, at) => {
+    if (id === '!') return []
+    const member = memberOf(id, identityOf(id), `${id}.test:1`)
+    return [names[at + 1] === '!' ? { ...member, storeId: storeIdOf('other') } : member]
+  })
+  return create(ConfigurationSchema, { members })
+}
+
+function statusOf(names: string, index: number, isCommitted = true): CoreStatus {
+  const record = recordOf(names)
+  return {
+    role: 'follower',
+    term: 1,
+    leader: null,
+    configuration: countedBy(record),
+    configurationRecord: record,
+    configurationIndex: index,
+    isConfigurationCommitted: isCommitted,
+  }
+}
+
+function frameOf(names: string, index: number): Roster {
+  const configuration = toBinary(ConfigurationSchema, recordOf(names))
+  return create(RosterSchema, { configuration, index: BigInt(index) })
+}
+
+interface Stage {
+  readonly keeper: RosterKeeper
+  readonly events: HostEvent[]
+  readonly sent: { index: number }[]
+  nowMs: number
+  /** Ids of those who are let in. */
+  readonly letIn: () => string
+  readonly told: () => string[]
+}
+
+function stage(status: CoreStatus, heard: RosterRecord | null = null): Stage {
+  const events: HostEvent[] = []
+  const sent: { index: number }[] = []
+  const identity = identityOf('a')
+  const advertise = 'a.test:1'
+  const book = new AddressBook({
+    selfId: 'a',
+    clusterId: CLUSTER_ID,
+    advertise,
+    identity,
+    nowMs: 1,
+  })
+  const found: { nowMs: number } = { nowMs: 0 }
+  const keeper = new RosterKeeper(status, heard, {
+    selfId: 'a',
+    storeId: storeIdOf('a'),
+    book,
+    monotonicMs: () => found.nowMs,
+    onView: ({ members }) => book.setMembers(new Map(members.map((one) => [one.id, one]))),
+    broadcast: (frame) => {
+      if (frame.case === 'roster') sent.push({ index: Number(frame.value.index) })
+    },
+    post: (event) => events.push(event),
+  })
+  return Object.assign(found, {
+    keeper,
+    events,
+    sent,
+    letIn: () =>
+      keeper.view.members
+        .map(({ id }) => id)
+        .sort()
+        .join(''),
+    told: () =>
+      events.flatMap((event) =>
+        event.type === 'selfRefused' ? [`${event.reason} ${event.by} ${event.index}`] : [],
+      ),
+  })
+}
+
+test('nobody is let in by a change that is not yet in the log, and nobody is out before it is committed', () => {
+  const { keeper, letIn } = stage(statusOf('abc', 5))
+  expect(letIn()).toBe('abc')
+  keeper.onStatus(statusOf('abd', 6, false))
+  expect(letIn()).toBe('abcd')
+  expect(keeper.view.committedIndex).toBe(5)
+  keeper.onStatus(statusOf('abd', 6))
+  expect(letIn()).toBe('abd')
+  expect(keeper.view.committedIndex).toBe(6)
+})
+
+test('a member that lags lets in exactly those of the newest committed configuration that a member has told', () => {
+  const { keeper, letIn } = stage(statusOf('abc', 5))
+  keeper.take('b', frameOf('abd', 9))
+  expect(letIn()).toBe('abd')
+  expect(keeper.view.committedIndex).toBe(9)
+  // Its own log on the way there brings back nobody who is out.
+  keeper.onStatus(statusOf('abc', 7))
+  expect(letIn()).toBe('abd')
+  keeper.onStatus(statusOf('abd', 9))
+  keeper.onStatus(statusOf('abcd', 11))
+  expect(letIn()).toBe('abcd')
+})
+
+test('what is older, no configuration, or without a voter is passed over', () => {
+  const { keeper, letIn } = stage(statusOf('abc', 5))
+  keeper.take('b', frameOf('abd', 5))
+  keeper.take('b', frameOf('abd', 4))
+  keeper.take('b', create(RosterSchema, { configuration: Uint8Array.of(255, 255), index: 90n }))
+  keeper.take('b', create(RosterSchema, { configuration: new Uint8Array(0), index: 91n }))
+  expect(letIn()).toBe('abc')
+  expect(keeper.view.committedIndex).toBe(5)
+})
+
+test('a configuration of its own that was never committed gives way to the committed one of that place', () => {
+  const { keeper, letIn } = stage(statusOf('abc', 5))
+  keeper.onStatus(statusOf('ab', 6, false))
+  keeper.take('b', frameOf('abcd', 6))
+  expect(letIn()).toBe('abcd')
+})
+
+test('what it learns is passed on to the others at once, and to main at most once a second', () => {
+  const scene = stage(statusOf('abc', 5))
+  const rosters = () => scene.events.filter(({ type }) => type === 'roster').length
+  scene.keeper.flush()
+  scene.keeper.flush()
+  expect([scene.sent.length, rosters()]).toEqual([1, 1])
+  scene.keeper.take('b', frameOf('abd', 9))
+  scene.keeper.flush()
+  expect(scene.sent.at(-1)).toEqual({ index: 9 })
+  expect(rosters()).toBe(1)
+  scene.nowMs = 1000
+  scene.keeper.flush()
+  expect(rosters()).toBe(2)
+})
+
+const refusedFor = (scene: Stage, reason: RefusalReason, configurationIndex: number): string[] => {
+  scene.keeper.onRefused('b', { reason, configurationIndex })
+  return scene.told()
+}
+
+test('a refusal means removal only when it rests on a configuration after the one that lists this disk', () => {
+  expect(refusedFor(stage(statusOf('abc', 5)), 'not-a-member', 6)).toEqual(['removed b 6'])
+  expect(refusedFor(stage(statusOf('abc', 5)), 'not-a-member', 5)).toEqual(['not-yet-a-member b 5'])
+  // One that is being let in: the peer that refuses it is merely behind.
+  expect(refusedFor(stage(statusOf('bc', 5)), 'not-a-member', 9)).toEqual(['not-yet-a-member b 9'])
+  expect(refusedFor(stage(statusOf('a!bc', 5)), 'other-store', 9)).toEqual(['not-yet-a-member b 9'])
+  expect(refusedFor(stage(statusOf('abc', 5)), 'other-store', 9)).toEqual(['other-store b 9'])
+  expect(refusedFor(stage(statusOf('abc', 5)), 'rolled-back', 0)).toEqual(['rolled-back b 0'])
+  expect(refusedFor(stage(statusOf('abc', 5)), 'other-cluster', 9)).toEqual([])
+})
+
+test('a refusal that goes on is told once a second', () => {
+  const scene = stage(statusOf('abc', 5))
+  expect(refusedFor(scene, 'not-a-member', 6)).toHaveLength(1)
+  expect(refusedFor(scene, 'not-a-member', 6)).toHaveLength(1)
+  scene.nowMs = 1000
+  expect(refusedFor(scene, 'not-a-member', 6)).toHaveLength(2)
+})
+
+test('its own removal is read in its log or in a roster, and an old one of another disk is not taken for it', () => {
+  const removed = stage(statusOf('abc', 5))
+  removed.keeper.onStatus(statusOf('bc', 6, false))
+  expect(removed.told()).toEqual([])
+  removed.keeper.onStatus(statusOf('bc', 6))
+  expect(removed.told()).toEqual(['removed a 6'])
+  const told = stage(statusOf('abc', 5))
+  told.keeper.take('b', frameOf('a!bc', 9))
+  expect(told.told()).toEqual(['other-store b 9'])
+  // A joiner replays how an earlier disk under its name came and went.
+  const joiner = stage(statusOf('bc', 0))
+  for (const [at, names] of ['a!bc', 'bc', 'abc'].entries()) {
+    joiner.keeper.onStatus(statusOf(names, at + 1))
+  }
+  expect(joiner.told()).toEqual([])
+})
+
+test('what was kept from an earlier run decides until the own log has come as far', () => {
+  const configuration = toBinary(ConfigurationSchema, recordOf('abd'))
+  const { keeper, letIn } = stage(statusOf('abc', 5), { configuration, index: 9, claims: [] })
+  expect(letIn()).toBe('abd')
+  keeper.onStatus(statusOf('abcd', 12))
+  expect(letIn()).toBe('abcd')
+})

@@ -1,0 +1,370 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { afterEach, expect, test } from 'vitest'
+
+import { SoftBatchSchema } from '../../proto/gen/soft_pb.ts'
+import { sessionActivity } from '../../src/cluster/session-activity.ts'
+import { defaultSoftStateOptions, SoftStateChannel } from '../../src/cluster/soft-state.ts'
+import type { SoftStateOptions } from '../../src/cluster/soft-state.ts'
+import type { Clock } from '../../src/lib/clock.ts'
+import { SOFT_VALUE_OVERHEAD_BYTES } from '../../src/ports/soft-state.ts'
+import type { SoftTopic, SoftTopicOptions } from '../../src/ports/soft-state.ts'
+import { formCluster } from './cluster-fixture.ts'
+import type { TestCluster } from './cluster-fixture.ts'
+import { until } from './mesh-fixture.ts'
+
+const textTopic = (changes: Partial<SoftTopicOptions<string>> = {}): SoftTopicOptions<string> => ({
+  name: 'text',
+  encode: (value) => new TextEncoder().encode(value),
+  decode: (bytes) => {
+    const text = new TextDecoder().decode(bytes)
+    if (text === 'poison') throw new Error('not a value')
+    return text
+  },
+  ttlMs: 5000,
+  ownerBytesMax: 4096,
+  ...changes,
+})
+
+interface Note {
+  readonly from: string
+  readonly to: string
+  readonly topic: string
+  readonly payload: Uint8Array
+}
+
+/** Controllers whose notes a test delivers, loses or repeats; time moves when it says so. */
+class Network {
+  nowMs = 1000
+  readonly clock: Clock = { nowMs: () => 0, monotonicMs: () => this.nowMs }
+  readonly members = new Set<string>()
+  readonly sent: Note[] = []
+  /** Notes that get lost from now on. */
+  isLossy = false
+  readonly #ends = new Map<string, End>()
+
+  add(id: string, options: Partial<SoftStateOptions> = {}): SoftStateChannel {
+    this.members.add(id)
+    const end: End = { listeners: new Map(), links: [], ready: new Set(), channel: null }
+    const channel = new SoftStateChannel(
+      { ...defaultSoftStateOptions, selfId: id, epoch: 1, ...options },
+      {
+        clock: this.clock,
+        members: () => [...this.members],
+        peers: {
+          note: (to, topic, payload) => {
+            if (end.ready.has(to) && !this.isLossy) this.sent.push({ from: id, to, topic, payload })
+          },
+          onNote: (topic, listener) => end.listeners.set(topic, listener),
+          onLink: (listener) => end.links.push(listener),
+          readyPeers: () => [...end.ready],
+        },
+      },
+    )
+    end.channel = channel
+    this.#ends.set(id, end)
+    return channel
+  }
+
+  link(from: string, to: string, isReady: boolean): void {
+    const end = this.#end(from)
+    if (isReady) end.ready.add(to)
+    else end.ready.delete(to)
+    for (const listener of end.links) listener(to, isReady)
+  }
+
+  connect(a: string, b: string): void {
+    this.link(a, b, true)
+    this.link(b, a, true)
+  }
+
+  deliver(note: Note): void {
+    this.#end(note.to).listeners.get(note.topic)?.(note.from, note.payload)
+  }
+
+  /** Lets time pass in ticks, and delivers what is said meanwhile. */
+  run(ms: number): void {
+    for (const endMs = this.nowMs + ms; this.nowMs < endMs;) {
+      this.nowMs += 50
+      for (const { channel } of this.#ends.values()) channel?.tick()
+      for (const note of this.sent.splice(0)) this.deliver(note)
+    }
+  }
+
+  #end(id: string): End {
+    const end = this.#ends.get(id)
+    if (end === undefined) throw new Error(`no ${id}`)
+    return end
+  }
+}
+
+interface End {
+  readonly listeners: Map<string, (from: string, payload: Uint8Array) => void>
+  readonly links: ((peer: string, isReady: boolean) => void)[]
+  readonly ready: Set<string>
+  channel: SoftStateChannel | null
+}
+
+function seen(topic: SoftTopic<string>): string[] {
+  return [...topic.values()].map(({ owner, key, value }) => `${owner}/${key}=${value}`).sort()
+}
+
+test('what was there before a link comes with it, and what changes comes after', () => {
+  const network = new Network()
+  const a = network.add('a').topic(textTopic())
+  const b = network.add('b').topic(textTopic())
+  a.publish('x', '1')
+  network.connect('a', 'b')
+  network.run(100)
+  expect(seen(b)).toEqual(['a/x=1'])
+  a.publish('x', '2')
+  a.publish('y', '3')
+  a.withdraw('x')
+  b.publish('x', 'mine')
+  network.run(100)
+  expect(seen(b)).toEqual(['a/y=3', 'b/x=mine'])
+  expect(seen(a)).toEqual(seen(b))
+  expect(b.get('a', 'y')).toBe('3')
+  expect(b.get('b', 'x')).toBe('mine')
+})
+
+test('what changes within one tick goes out once, and silence is broken every second', () => {
+  const network = new Network()
+  const channel = network.add('a')
+  const a = channel.topic(textTopic())
+  network.add('b').topic(textTopic())
+  network.link('a', 'b', true)
+  network.run(100)
+  for (let n = 0; n < 10; n += 1) a.publish('x', `${n}`)
+  network.nowMs += 50
+  channel.tick()
+  const batches = network.sent.map(({ payload }) => fromBinary(SoftBatchSchema, payload))
+  expect(batches.map(({ values }) => values.length)).toEqual([1])
+  network.sent.length = 0
+  for (let n = 0; n < 19; n += 1) {
+    network.nowMs += 50
+    channel.tick()
+  }
+  expect(network.sent).toHaveLength(0)
+  network.nowMs += 50
+  channel.tick()
+  expect(network.sent).toHaveLength(1)
+})
+
+test('values of an owner that has gone silent end with their time, and come back when it speaks again', () => {
+  const network = new Network()
+  const channel = network.add('a')
+  const a = channel.topic(textTopic())
+  const long = channel.topic(textTopic({ name: 'long', ttlMs: 60_000 }))
+  const other = network.add('b')
+  const b = other.topic(textTopic())
+  const longHere = other.topic(textTopic({ name: 'long', ttlMs: 60_000 }))
+  network.connect('a', 'b')
+  a.publish('x', '1')
+  long.publish('x', '1')
+  network.run(4900)
+  expect(seen(b)).toEqual(['a/x=1'])
+  const gone: unknown[] = []
+  b.onChange((owner, key, value) => gone.push([owner, key, value]))
+  network.isLossy = true
+  network.run(6000)
+  expect(seen(b)).toEqual([])
+  expect(seen(longHere)).toEqual(['a/x=1'])
+  expect(gone).toEqual([['a', 'x', undefined]])
+  network.isLossy = false
+  network.run(3000)
+  expect(seen(b)).toEqual(['a/x=1'])
+  expect(gone).toEqual([
+    ['a', 'x', undefined],
+    ['a', 'x', '1'],
+  ])
+})
+
+test('a lost batch is made good by everything again, a withdrawal in it included', () => {
+  const network = new Network()
+  const a = network.add('a').topic(textTopic())
+  const b = network.add('b').topic(textTopic())
+  network.connect('a', 'b')
+  a.publish('x', '1')
+  a.publish('y', '1')
+  network.run(2000)
+  const told: unknown[] = []
+  b.onChange((_, key, value) => told.push([key, value]))
+  network.isLossy = true
+  a.withdraw('x')
+  a.publish('z', '1')
+  network.run(100)
+  network.isLossy = false
+  expect(seen(b)).toEqual(['a/x=1', 'a/y=1'])
+  network.run(3000)
+  expect(seen(b)).toEqual(['a/y=1', 'a/z=1'])
+  // What had not changed is not told again.
+  expect(told).toEqual([
+    ['z', '1'],
+    ['x', undefined],
+  ])
+})
+
+test('an older batch that arrives late, or twice, changes nothing', () => {
+  const network = new Network()
+  const a = network.add('a').topic(textTopic())
+  const b = network.add('b').topic(textTopic())
+  network.connect('a', 'b')
+  const caught: Note[] = []
+  const deliver = network.deliver.bind(network)
+  network.deliver = (note) => {
+    if (note.to === 'b') caught.push(note)
+    deliver(note)
+  }
+  a.publish('x', 'old')
+  network.run(50)
+  a.publish('x', 'new')
+  network.run(50)
+  network.link('a', 'b', false)
+  network.link('a', 'b', true)
+  a.withdraw('x')
+  a.publish('y', 'newest')
+  network.run(100)
+  expect(seen(b)).toEqual(['a/y=newest'])
+  expect(caught.length).toBeGreaterThan(2)
+  for (const note of caught.splice(0)) deliver(note)
+  expect(seen(b)).toEqual(['a/y=newest'])
+})
+
+test('after a restart the values of before are gone, also when the disk was lost and its count began anew', () => {
+  const network = new Network()
+  const a = network.add('a', { epoch: 7 }).topic(textTopic())
+  const b = network.add('b').topic(textTopic())
+  network.connect('a', 'b')
+  a.publish('x', '1')
+  a.publish('y', '1')
+  network.run(200)
+  const restarted = network.add('a', { epoch: 8 }).topic(textTopic())
+  restarted.publish('y', '2')
+  network.connect('a', 'b')
+  network.run(200)
+  expect(seen(b)).toEqual(['a/y=2'])
+  const wiped = network.add('a', { epoch: 1 }).topic(textTopic())
+  wiped.publish('z', '3')
+  network.connect('a', 'b')
+  network.run(8000)
+  expect(seen(b)).toEqual(['a/z=3'])
+})
+
+test('an owner that is no member any longer has no values, and its word is not heard', () => {
+  const network = new Network()
+  const a = network.add('a').topic(textTopic())
+  const b = network.add('b').topic(textTopic())
+  network.connect('a', 'b')
+  a.publish('x', '1')
+  network.run(100)
+  expect(seen(b)).toEqual(['a/x=1'])
+  network.members.delete('a')
+  a.publish('y', '1')
+  network.run(1000)
+  expect(seen(b)).toEqual([])
+})
+
+test('an owner is held to its cap by itself and by those who hear it', () => {
+  const network = new Network()
+  const channel = network.add('a')
+  const big = 'v'.repeat(1000)
+  const a = channel.topic(textTopic({ ownerBytesMax: 10_000 }))
+  const b = network
+    .add('b')
+    .topic(textTopic({ ownerBytesMax: 2 * (1001 + SOFT_VALUE_OVERHEAD_BYTES) }))
+  network.connect('a', 'b')
+  const accepted = Array.from({ length: 12 }, (_, n) => a.publish(`${n % 10}`, big))
+  expect(accepted.filter((isTaken) => !isTaken)).toHaveLength(1)
+  network.run(500)
+  expect(seen(b)).toHaveLength(2)
+  for (let n = 0; n < 9; n += 1) a.withdraw(`${n}`)
+  expect(a.publish('last', big)).toBe(true)
+  network.run(500)
+  expect([...b.values()].map(({ key }) => key)).toContain('last')
+})
+
+test('all owners together are held to the cap of this controller', () => {
+  const network = new Network()
+  const value = 'v'.repeat(1000)
+  const size = 1001 + SOFT_VALUE_OVERHEAD_BYTES
+  const b = network.add('b', { totalBytesMax: 3 * size })
+  const here = b.topic(textTopic({ ownerBytesMax: 100_000 }))
+  for (const id of ['a', 'c']) {
+    const topic = network.add(id).topic(textTopic({ ownerBytesMax: 100_000 }))
+    network.connect(id, 'b')
+    for (let n = 0; n < 4; n += 1) topic.publish(`${n}`, value)
+  }
+  network.run(500)
+  expect(b.bytes).toBe(3 * size)
+  expect(here.publish('x', value)).toBe(false)
+})
+
+test('a large snapshot comes in bounded batches, one a tick', () => {
+  const network = new Network()
+  const a = network.add('a', { batchBytesMax: 4096 }).topic(textTopic({ ownerBytesMax: 1_000_000 }))
+  const b = network.add('b').topic(textTopic({ ownerBytesMax: 1_000_000 }))
+  for (let n = 0; n < 100; n += 1) a.publish(`${n}`, 'v'.repeat(1000))
+  network.connect('a', 'b')
+  network.run(50)
+  const first = seen(b).length
+  expect(first).toBeGreaterThan(0)
+  expect(first).toBeLessThan(5)
+  a.publish('99', 'changed meanwhile')
+  network.run(50 * 100)
+  expect(seen(b)).toHaveLength(100)
+  expect(b.get('a', '99')).toBe('changed meanwhile')
+})
+
+test('a topic made late gets what was said before, and bytes that are no value are dropped', () => {
+  const network = new Network()
+  const a = network.add('a').topic(textTopic())
+  const late = network.add('b')
+  network.connect('a', 'b')
+  a.publish('x', '1')
+  network.run(1500)
+  const b = late.topic(textTopic())
+  network.run(1500)
+  expect(seen(b)).toEqual(['a/x=1'])
+  a.publish('x', 'poison')
+  a.publish('y', '2')
+  network.run(100)
+  expect(seen(b)).toEqual(['a/x=1', 'a/y=2'])
+})
+
+test('uses of a hundred thousand sessions fit, and reach a controller that comes later', () => {
+  const network = new Network()
+  const a = sessionActivity(network.add('a'))
+  const b = sessionActivity(network.add('b', { batchBytesMax: 1024 * 1024 }))
+  for (let n = 0; n < 100_000; n += 1) {
+    if (!a.publish(`${n}`.padStart(36, 's'), 1_700_000_000_000 + n)) throw new Error(`${n}`)
+  }
+  network.connect('a', 'b')
+  network.run(30_000)
+  expect([...b.values()]).toHaveLength(100_000)
+  expect(b.get('a', '99999'.padStart(36, 's'))).toBe(1_700_000_099_999)
+})
+
+let cluster: TestCluster | null = null
+afterEach(async () => {
+  await cluster?.stop()
+  cluster = null
+})
+
+test('two controllers share their values over the mesh, and drop those of one that has ended', async () => {
+  cluster = await formCluster(2)
+  const n1 = await cluster.start('n1')
+  const n2 = await cluster.start('n2')
+  const [a, b] = [n1, n2].map(({ gateway }) => gateway.soft.topic(textTopic({ ttlMs: 3000 })))
+  if (a === undefined || b === undefined) throw new Error('two topics')
+  a.publish('x', '1')
+  b.publish('x', '2')
+  await until('both know both', () => seen(a).length === 2 && seen(b).length === 2)
+  expect(seen(a)).toEqual(['n1/x=1', 'n2/x=2'])
+  await n2.kill()
+  await until('the values of n2 are gone', () => seen(a).length === 1)
+  const again = await cluster.start('n2')
+  const topic = again.gateway.soft.topic(textTopic({ ttlMs: 3000 }))
+  topic.publish('x', '3')
+  await until('n2 is heard again', () => a.get('n2', 'x') === '3')
+  await until('and hears what was there', () => topic.get('n1', 'x') === '1')
+})

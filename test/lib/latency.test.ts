@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+
+import { LATENCY_BOUNDS_MS, LatencyHistogram } from '../../src/lib/latency-histogram.ts'
+import { LoopDelay } from '../../src/lib/loop-delay.ts'
+
+test('the percentile is that of the last ten seconds, the counts those since the start', () => {
+  const histogram = new LatencyHistogram()
+  for (let n = 0; n < 98; n += 1) histogram.record(0.9, 1000)
+  for (let n = 0; n < 2; n += 1) histogram.record(400, 1000)
+  const { count, sumMs, buckets, p99Ms } = histogram.counts(1000)
+  expect(count).toBe(100)
+  expect(sumMs).toBeCloseTo(98 * 0.9 + 800)
+  expect(buckets[LATENCY_BOUNDS_MS.indexOf(1)]).toBe(98)
+  expect(buckets.at(-1)).toBe(100)
+  expect(p99Ms).toBeGreaterThan(250)
+  expect(p99Ms).toBeLessThanOrEqual(400)
+  expect(histogram.counts(9999).p99Ms).toBe(p99Ms)
+  expect(histogram.counts(10_000).p99Ms).toBe(0)
+  histogram.record(0.2, 13_000)
+  expect(histogram.counts(13_000).p99Ms).toBeLessThanOrEqual(0.2)
+  expect(histogram.counts(13_000).count).toBe(101)
+})
+
+test('what is beyond the last bound counts as long as it took', () => {
+  const histogram = new LatencyHistogram()
+  histogram.record(42_000, 0)
+  expect(histogram.counts(0)).toMatchObject({ count: 1, p99Ms: 42_000 })
+  expect(histogram.counts(0).buckets.at(-1)).toBe(0)
+})
+
+test('a blocked event loop shows as the delay of its timers', async () => {
+  const delay = new LoopDelay()
+  try {
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    const endMs = performance.now() + 300
+    while (performance.now() < endMs);
+    const deadlineMs = performance.now() + 10_000
+    while (delay.p99Ms < 200 && performance.now() < deadlineMs) {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    expect(delay.p99Ms).toBeGreaterThanOrEqual(200)
+    expect(delay.p99Ms).toBeLessThan(60_000)
+  } finally {
+    delay.stop()
+  }
+})

@@ -1,0 +1,243 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+
+import { present } from '../../src/lib/assert.ts'
+import {
+  createIssuingAuthority,
+  createRootAuthority,
+  issueControllerCertificate,
+  issueControllerCertificateFor,
+  LEAF_LIFETIME_MS,
+  renewIssuingAuthority,
+} from '../../src/pki/authority.ts'
+import type { CertifiedKey, Validity } from '../../src/pki/authority.ts'
+import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
+import type { Certificate } from '../../src/pki/certificate.ts'
+import {
+  certificateHealth,
+  certificateLife,
+  expirySentence,
+  hasIssuerName,
+  missingHosts,
+  renewalReason,
+  validityWithin,
+} from '../../src/pki/renewal.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const SECOND_MS = 1000
+/** Midnight, so that days count evenly. All times below are days from here. */
+const start = Date.UTC(2030, 0, 1)
+const at = (days: number): number => start + days * DAY_MS
+const days = (from: number, to: number): Validity => ({ notBeforeMs: at(from), notAfterMs: at(to) })
+
+let root: CertifiedKey
+let issuing: CertifiedKey
+let anchors: Certificate[]
+
+async function leafOf(
+  validity: Validity,
+  options: { issuer?: CertifiedKey; hosts?: readonly string[] } = {},
+): Promise<[Certificate, ...Certificate[]]> {
+  const { certificatePem } = await issueControllerCertificate({
+    issuer: options.issuer ?? issuing,
+    trustDomain: 'test.example',
+    id: 'ctrl1',
+    hosts: options.hosts ?? ['localhost', '127.0.0.1'],
+    validity,
+  })
+  return parseCertificates(certificatePem)
+}
+
+beforeAll(async () => {
+  root = await createRootAuthority({ commonName: 'test root', validity: days(0, 3650) })
+  issuing = await createIssuingAuthority({
+    commonName: 'test issuing',
+    root,
+    validity: days(0, 1825),
+  })
+  anchors = parseCertificates(root.certificatePem)
+})
+
+describe('The three alarm days', () => {
+  test.each([
+    [31, 0, 'none'],
+    [30, SECOND_MS, 'none'],
+    [30, 0, 'soon'],
+    [7, SECOND_MS, 'soon'],
+    [7, 0, 'urgent'],
+    [1, SECOND_MS, 'urgent'],
+    [1, 0, 'critical'],
+    [0, SECOND_MS, 'critical'],
+    [0, 0, 'critical'],
+    [0, -SECOND_MS, 'expired'],
+  ] as const)('with %s days and %s ms left a leaf is at level %s', async (left, ms, level) => {
+    const [leaf] = await leafOf(days(0, 365))
+    const life = certificateLife(leaf, at(365) - left * DAY_MS - ms)
+    expect(life.level).toBe(level)
+    expect(expirySentence(life, true) === null).toBe(level === 'none')
+  })
+
+  test('hold for the issuing authority and the root as well, each with its own remedy', async () => {
+    const chain = await leafOf(days(1790, 1820))
+    const health = certificateHealth({ chain, anchors, nowMs: at(1796) })
+    expect(health.authorities.map(({ kind, level }) => [kind, level])).toEqual([
+      ['issuing', 'soon'],
+      ['root', 'none'],
+    ])
+    const authority = present(health.authorities[0], 'the issuing authority')
+    expect(expirySentence(authority, true)).toContain("'flotilla pki renew-issuing'")
+    const last = certificateLife(present(anchors[0], 'the root'), at(3649))
+    expect(last.level).toBe('critical')
+    expect(expirySentence(last, true)).toContain('plan a new root')
+  })
+
+  test('come at fractions of a short life, below the third at which it renews itself', async () => {
+    const [leaf] = await leafOf(days(0, 12))
+    const levelWith = (left: number): string => certificateLife(leaf, at(12 - left)).level
+    expect([12, 4, 3.01].map(levelWith)).toEqual(['none', 'none', 'none'])
+    expect([3, 1.5, 0.75].map(levelWith)).toEqual(['soon', 'urgent', 'critical'])
+    expect(certificateLife(leaf, at(0)).renewAtMs).toBe(at(8))
+  })
+
+  test('say who has to act: the controller, or whoever issued the certificate', async () => {
+    const [leaf] = await leafOf(days(0, 365))
+    const life = certificateLife(leaf, at(360))
+    expect(expirySentence(life, true)).toContain(
+      'of controller ctrl1 expires within 7 days, at 2031-01-01T00:00:00Z',
+    )
+    expect(expirySentence(life, true)).toContain("'flotilla pki renew'")
+    expect(expirySentence(life, false)).toContain('let whoever issued it')
+  })
+})
+
+describe('Health', () => {
+  test('counts whole days, and is as bad as the worst of the chain', async () => {
+    const chain = await leafOf(days(1460, 1825))
+    const health = certificateHealth({ chain, anchors, nowMs: at(1819) - 1 })
+    expect(health.isTrusted).toBe(true)
+    expect([health.leaf, ...health.authorities].map(({ daysLeft }) => daysLeft)).toEqual([
+      6, 6, 1831,
+    ])
+    expect(health.level).toBe('urgent')
+    expect(certificateHealth({ chain, anchors, nowMs: at(1826) }).leaf.daysLeft).toBe(-1)
+  })
+
+  test('tells a chain that leads nowhere', async () => {
+    const other = await createRootAuthority({ commonName: 'test root', validity: days(0, 3650) })
+    const chain = await leafOf(days(0, 365))
+    const foreign = parseCertificates(other.certificatePem)
+    expect(certificateHealth({ chain, anchors: foreign, nowMs: at(1) }).isTrusted).toBe(false)
+  })
+})
+
+describe('A leaf is renewed', () => {
+  const reasonAt = (
+    chain: readonly [Certificate, ...Certificate[]],
+    nowMs: number,
+    options: { issuer?: CertifiedKey; hosts?: readonly string[] } = {},
+  ): string | null =>
+    renewalReason({
+      chain,
+      issuingPem: (options.issuer ?? issuing).certificatePem,
+      hosts: options.hosts ?? ['localhost'],
+      nowMs,
+    })
+
+  test('when a third of its time is left, not a moment before', async () => {
+    const chain = await leafOf(days(0, 300))
+    expect(reasonAt(chain, at(200) - 1)).toBeNull()
+    expect(reasonAt(chain, at(200))).toBe('due')
+    expect(reasonAt(chain, at(301))).toBe('due')
+  })
+
+  test('at once when it lacks a host, or its time has not come after the clock was wrong', async () => {
+    const chain = await leafOf(days(0, 300))
+    expect(reasonAt(chain, at(1), { hosts: ['127.0.0.1', 'new.example'] })).toBe('missing-host')
+    expect(missingHosts(chain[0], ['localhost', '127.0.0.1', '::1', 'new.example'])).toEqual([
+      '::1',
+      'new.example',
+    ])
+    expect(reasonAt(chain, at(0) - 1)).toBe('not-yet-valid')
+  })
+
+  test('at once under an authority with another key, or another certificate for its key', async () => {
+    const chain = await leafOf(days(0, 300))
+    for (const keeps of [true, false]) {
+      const next = await renewed(keeps)
+      expect(hasIssuerName(chain[0], next.certificatePem)).toBe(true)
+      expect(reasonAt(chain, at(1), { issuer: next })).toBe('new-authority')
+      const under = await leafOf(days(0, 300), { issuer: next })
+      expect(reasonAt(under, at(1), { issuer: next })).toBeNull()
+      expect(() => checkChain(under, anchors, at(1))).not.toThrow()
+    }
+  })
+
+  test('not again and again by an authority that itself ends soon', async () => {
+    const [issuer] = parseCertificates(issuing.certificatePem)
+    const validity = validityWithin(issuer, at(1725), LEAF_LIFETIME_MS)
+    expect(validity.notAfterMs).toBe(issuer.notAfterMs)
+    const chain = await leafOf(validity)
+    expect(reasonAt(chain, at(1800))).toBeNull()
+    expect(reasonAt(chain, at(1824))).toBeNull()
+  })
+
+  async function renewed(keepsKey: boolean): Promise<CertifiedKey> {
+    const [before] = parseCertificates(issuing.certificatePem)
+    const spki = before.native.publicKey.export({ type: 'spki', format: 'der' })
+    const next = await renewIssuingAuthority({
+      root,
+      presentPem: issuing.certificatePem,
+      publicKeySpki: keepsKey ? Uint8Array.from(spki) : null,
+      validity: days(0, 2000),
+    })
+    expect(next.privateKeyPem === null).toBe(keepsKey)
+    const privateKeyPem = next.privateKeyPem ?? issuing.privateKeyPem
+    checkKeyMatches(parseCertificates(next.certificatePem)[0], privateKeyPem)
+    return { certificatePem: next.certificatePem, privateKeyPem }
+  }
+})
+
+test('A leaf from before an authority was renewed stays valid, whichever of the two its chain carries', async () => {
+  const [before] = parseCertificates(issuing.certificatePem)
+  const chain = await leafOf(days(0, 300))
+  const spki = before.native.publicKey.export({ type: 'spki', format: 'der' })
+  const kept = await renewIssuingAuthority({
+    root,
+    presentPem: issuing.certificatePem,
+    publicKeySpki: Uint8Array.from(spki),
+    validity: days(0, 2000),
+  })
+  const [after] = parseCertificates(kept.certificatePem)
+  expect(() => checkChain(chain, anchors, at(100))).not.toThrow()
+  expect(() => checkChain([chain[0], after], anchors, at(100))).not.toThrow()
+})
+
+test('Of two certificates for one key the one that is valid now is taken, in whatever order they stand', async () => {
+  const [long] = await leafOf(days(0, 300))
+  const [before] = parseCertificates(issuing.certificatePem)
+  const spki = Uint8Array.from(before.native.publicKey.export({ type: 'spki', format: 'der' }))
+  const { certificatePem } = await renewIssuingAuthority({
+    root,
+    presentPem: issuing.certificatePem,
+    publicKeySpki: spki,
+    validity: days(0, 10),
+  })
+  const [ended] = parseCertificates(certificatePem)
+  expect(() => checkChain([long, ended, before], anchors, at(100))).not.toThrow()
+  expect(() => checkChain([long, before, ended], anchors, at(100))).not.toThrow()
+  expect(() => checkChain([long, ended], anchors, at(100))).toThrow('it expired at')
+})
+
+test('A leaf is signed anew for the key that stays with its controller', async () => {
+  const [leaf] = await leafOf(days(0, 300))
+  const certificatePem = await issueControllerCertificateFor({
+    issuer: issuing,
+    trustDomain: 'test.example',
+    id: 'ctrl1',
+    hosts: ['localhost'],
+    publicKeySpki: Uint8Array.from(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
+    validity: days(0, 600),
+  })
+  const [next] = parseCertificates(certificatePem)
+  expect(next.publicKeySha256).toEqual(leaf.publicKeySha256)
+  expect(next.sha256).not.toBe(leaf.sha256)
+})
