@@ -22,6 +22,9 @@ import { endJoinState } from './join-state.ts'
 import type { JoinState } from './join-state.ts'
 import { writePublicFile } from './public-file.ts'
 
+/** As many as the configuration takes. */
+const SEEDS_MAX = 32
+
 /** Mesh addresses of the members that were there, for a controller that has nothing yet. */
 export function seedsOf(answer: JoinAnswer, selfId: string): string[] {
   const { members } = fromBinary(ConfigurationSchema, answer.configuration)
@@ -75,7 +78,9 @@ export function layDown(
     writePublicFile(cert, answer.certificatePem)
   }
   if (!keepsCertificate || !existsSync(ca)) writePublicFile(ca, answer.caPem)
-  writePublicFile(path, withSeeds(text, seedsOf(answer, config.id)))
+  // What the operator has named comes first: names outlive addresses.
+  const seeds = [...new Set([...config.cluster.seeds, ...seedsOf(answer, config.id)])]
+  writePublicFile(path, withSeeds(text, seeds.slice(0, SEEDS_MAX)))
   if (!existsSync(config.data) || readdirSync(config.data).length === 0) {
     formDataFolder(config.data, {
       nodeId: config.id,

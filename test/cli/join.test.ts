@@ -21,6 +21,7 @@ import { layDownJoin } from '../../src/cli/join.ts'
 import { requestJoin } from '../../src/cli/join-request.ts'
 import { checkMembers, checkTicket } from '../../src/cli/join-preflight.ts'
 import { beginJoinState, JOINING_NAME, readJoinState } from '../../src/cli/join-state.ts'
+import { loadControllerConfig } from '../../src/config/load.ts'
 import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { parseTicket } from '../../src/pki/ticket.ts'
 import { formDataFolder } from '../../src/store/form-data-folder.ts'
@@ -130,6 +131,18 @@ describe('A join that is admitted', () => {
     await attempt(member.ticket())
     expect(member.received).toHaveLength(3)
     expect(new Set(member.received.map(({ storeId }) => storeId)).size).toBe(1)
+  })
+
+  test('keeps the seeds and the words of a configuration that is there', async () => {
+    const { text } = planConfig(config, flags, member.trustDomain)
+    mkdirSync(etc)
+    const seeds = 'seeds: [mesh.example.net:1480]'
+    writeFileSync(config, `# mine\n${text.replace('cluster:', `cluster:\n  ${seeds}`)}`)
+    await attempt(member.ticket())
+    const loaded = loadControllerConfig(config, {})
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
+    expect(loaded.config.cluster.seeds).toEqual(['mesh.example.net:1480', 'ctrl1.example.net:1480'])
+    expect(readFileSync(config, 'utf8')).toContain('# mine')
   })
 
   test('repeated when all is there asks nobody, and changes nothing', async () => {
