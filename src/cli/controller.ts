@@ -32,6 +32,7 @@ import { featureLevel } from '../fsm/apply.ts'
 import { StateMachine } from '../fsm/machine.ts'
 import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
+import type { ProblemCode } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
 import type { MembershipControl } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
@@ -58,6 +59,7 @@ import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './contro
 import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
 import { fateOfAnswer, fateOfRefusal } from './member-fate.ts'
 import type { Fate } from './member-fate.ts'
+import { Settled } from './settled.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from './version.ts'
 
 /** How long a leader that goes away waits for its successor before it stops serving. */
@@ -83,6 +85,7 @@ interface ApiInputs {
   readonly keeper: SecretKeeper
   readonly admission: AdmissionDesk
   readonly membership: MembershipControl
+  readonly storeId: Uint8Array
 }
 
 /** Gives back what was opened, last first; the steps of a failed start as well as those of a stop. */
@@ -169,7 +172,8 @@ export class Controller {
     const keeper = await this.#keepSecrets(machine)
     const membership = this.#manageMembers(gateway, machine, keeper, identity)
     const admission = this.#admit(gateway, machine, keeper)
-    await this.#serve(gateway, machine, { keeper, admission, membership })
+    const { storeId } = identity
+    await this.#serve(gateway, machine, { keeper, admission, membership, storeId })
   }
 
   /**
@@ -445,12 +449,15 @@ export class Controller {
     return steward
   }
 
-  #createApi(
-    gateway: Gateway,
-    machine: StateMachine,
-    { keeper, admission, membership }: ApiInputs,
-  ): Api {
+  #createApi(gateway: Gateway, machine: StateMachine, inputs: ApiInputs): Api {
+    const { keeper, admission, membership } = inputs
     const { config, log } = this.#parts
+    const settled = new Settled({
+      ...{ selfId: config.id, storeId: inputs.storeId },
+      persisted: machine.persistedMark().configuration,
+      configuration: () => gateway.configuration(),
+      appliedIndex: () => machine.appliedIndex,
+    })
     const limits = apiLimitsOf(config)
     const schemas = new SchemaWorker(limits, systemClock)
     this.#releases.push(() => schemas.close())
@@ -476,9 +483,15 @@ export class Controller {
       bindings: bindingsOf(config),
       health: () => healthOf(gateway.health()),
       vitals: () => gateway.vitals,
-      refusal: () => (this.#hasFailed ? 'NODE_QUARANTINED' : null),
+      refusal: () => this.#refusal(settled),
       membership,
     })
+  }
+
+  /** What every request is answered with, but for those about this controller itself. */
+  #refusal(settled: Settled): ProblemCode | null {
+    if (this.#hasFailed) return 'NODE_QUARANTINED'
+    return settled.is ? null : 'CLUSTER_NO_LEADER'
   }
 
   #manageMembers(

@@ -42,7 +42,8 @@ export async function reenter(
   })
   let lastSaid = ''
   while (!isStopped) {
-    const answer = await ask(lost, storeId)
+    const answer = await Promise.race([ask(lost, storeId), lost.stop.then(() => 'stopped')])
+    if (isStopped) break
     if (typeof answer !== 'string') {
       const fate = fateOfAnswer(answer)
       if (fate !== null) return { removed: fate.sentence }

@@ -13,10 +13,11 @@ export function pidFileOf(configPath: string): string {
   return join(dirname(configPath), 'pid')
 }
 
-export function writePidFile(configPath: string): void {
+/** @param pid of this process, or of one that was started a moment ago and will write the same itself. */
+export function writePidFile(configPath: string, pid = process.pid): void {
   const path = pidFileOf(configPath)
   const partial = `${path}.${process.pid}.partial`
-  writeFileSync(partial, `${process.pid}\n`, { mode: 0o644 })
+  writeFileSync(partial, `${pid}\n`, { mode: 0o644 })
   renameSync(partial, path)
 }
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
+import { withSeeds } from '../config/compose.ts'
 import { readSecretFile, writeSecretFile } from '../pki/key-file.ts'
 import { parseTicket } from '../pki/ticket.ts'
 import { IDENTITY_NAME } from '../store/identity.ts'
@@ -75,6 +76,14 @@ export function finishForming(plan: QuickstartPlan, { password }: FormingState):
   }
   writeSecretFile(join(plan.dir, ADMIN_FILE_NAME), `${JSON.stringify(admin, null, 2)}\n`)
   rmSync(join(plan.dir, FORMING_NAME), { force: true })
+}
+
+/** The first one was there before all others: this is how it finds them should its disk be lost. */
+export function nameSeeds(plan: QuickstartPlan): void {
+  const [first, ...others] = plan.controllers
+  if (first === undefined) return
+  const seeds = others.map(({ meshPort }) => `${LOOPBACK}:${meshPort}`)
+  writePublicFile(first.configPath, withSeeds(readFileSync(first.configPath, 'utf8'), seeds))
 }
 
 /** The configuration that `init` or `join` writes for it, unless it has one. */

@@ -20,7 +20,14 @@ import { ControllerProcesses } from './controller-processes.ts'
 import type { ProcessEvent } from './controller-processes.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
 import { formatTable, printLine, shellWord } from './output.ts'
-import { beginForming, finishForming, formFirst, isLaidDown, joinNext } from './quickstart-form.ts'
+import {
+  beginForming,
+  finishForming,
+  formFirst,
+  isLaidDown,
+  joinNext,
+  nameSeeds,
+} from './quickstart-form.ts'
 import { inspectFolder, LOOPBACK, planQuickstart } from './quickstart-plan.ts'
 import type { ControllerPlan, QuickstartPlan } from './quickstart-plan.ts'
 
@@ -113,6 +120,7 @@ async function form(start: Start): Promise<boolean> {
     processes.start([controller])
   }
   if (!(await waitFor(start, () => notVotersBecause(first, plan)))) return false
+  if (others.length > 0) nameSeeds(plan)
   finishForming(plan, forming)
   return true
 }

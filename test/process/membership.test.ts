@@ -60,14 +60,28 @@ test('1 → 3 → 5 → 3 under writing clients', async () => {
   }
 })
 
-test('a learner serves and does not vote, and takes the place of a voter in one step', async () => {
-  const members = JSON.parse(
-    await fleet.cluster(1, 'list', '--json').catch(async () => fleet.cluster(2, 'list', '--json')),
-  ) as readonly Listed[]
-  const ids = members.map(({ id }) => Number(id.slice('ctrl'.length)))
-  const [first = 1, second = 2] = ids
-  const free = [1, 2, 3, 4, 5].find((k) => !ids.includes(k)) ?? 5
-  rmSync(fleet.folder(free), { recursive: true, force: true })
+/** Numbers of the members, the first of them one that runs. */
+async function memberNumbers(): Promise<number[]> {
+  const asked = [1, 2, 3, 4, 5].find((k) => fleet.isRunning(k)) ?? 1
+  const members = JSON.parse(await fleet.cluster(asked, 'list', '--json')) as readonly Listed[]
+  const numbers = members.map(({ id }) => Number(id.slice('ctrl'.length)))
+  return [asked, ...numbers.filter((k) => k !== asked)]
+}
+
+/** Numbers that no member has, with nothing left of who had them. */
+async function freeNumbers(): Promise<number[]> {
+  const taken = await memberNumbers()
+  const free = [1, 2, 3, 4, 5].filter((k) => !taken.includes(k))
+  for (const k of free) {
+    await fleet.stop(k, 'SIGKILL')
+    rmSync(fleet.folder(k), { recursive: true, force: true })
+  }
+  return free
+}
+
+test('a learner serves and does not vote, and takes the place of a lost voter in one step', async () => {
+  const [first = 0, second = 0] = await memberNumbers()
+  const [free = 0] = await freeNumbers()
   await fleet.join(free, first, '--learner')
   expect(await voters(first)).not.toContain(`ctrl${free}`)
   const reader = await fleet.loggedIn(free)
@@ -82,15 +96,8 @@ test('a learner serves and does not vote, and takes the place of a voter in one 
 })
 
 test('a ticket lets one controller in, and no other', async () => {
-  const [asked = 1] = [1, 2, 3, 4, 5].filter((k) => fleet.isRunning(k))
-  const ids = (JSON.parse(await fleet.cluster(asked, 'list', '--json')) as readonly Listed[]).map(
-    ({ id }) => Number(id.slice('ctrl'.length)),
-  )
-  const [first = 4, second = 5] = [1, 2, 3, 4, 5].filter((k) => !ids.includes(k))
-  for (const k of [first, second]) {
-    await fleet.stop(k, 'SIGKILL')
-    rmSync(fleet.folder(k), { recursive: true, force: true })
-  }
+  const [asked = 0] = await memberNumbers()
+  const [first = 0, second = 0] = await freeNumbers()
   const ticket = await fleet.invite(asked, '--learner')
   fleet.beginJoin(first, ticket)
   await until('the first has joined', () => Promise.resolve(/^joined\b/m.test(fleet.log(first))))

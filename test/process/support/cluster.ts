@@ -37,8 +37,7 @@ export class TestCluster {
   static async start(
     options: { nodes?: number; env?: Record<string, string>; hasCalmElections?: boolean } = {},
   ): Promise<TestCluster> {
-    const env = { ...(options.hasCalmElections === false ? {} : calmElections), ...options.env }
-    const cluster = new TestCluster(await freePortBlock(), options.nodes ?? 3, env)
+    const cluster = await TestCluster.create(options)
     try {
       await cluster.quickstart()
     } catch (error) {
@@ -46,6 +45,14 @@ export class TestCluster {
       throw error
     }
     return cluster
+  }
+
+  /** A folder and ports for it; nothing is started yet. */
+  static async create(
+    options: { nodes?: number; env?: Record<string, string>; hasCalmElections?: boolean } = {},
+  ): Promise<TestCluster> {
+    const env = { ...(options.hasCalmElections === false ? {} : calmElections), ...options.env }
+    return new TestCluster(await freePortBlock(), options.nodes ?? 3, env)
   }
 
   get folder(): string {
@@ -56,8 +63,8 @@ export class TestCluster {
     return JSON.parse(readFileSync(join(this.folder, 'admin.json'), 'utf8')) as AdminFile
   }
 
-  /** Starts (or resumes) the cluster in the foreground of a child and waits for `ready`. */
-  async quickstart(): Promise<void> {
+  /** Starts (or resumes) the cluster in the foreground of a child. */
+  beginQuickstart(): ChildProcess {
     const child = spawn(
       flotilla,
       ['quickstart', '--dir', this.folder, '--nodes', `${this.nodes}`, '--port', `${this.port}`],
@@ -70,6 +77,12 @@ export class TestCluster {
     }
     child.stdout.on('data', gather)
     child.stderr.on('data', gather)
+    return child
+  }
+
+  /** As `beginQuickstart`, and waits for `ready`. */
+  async quickstart(): Promise<void> {
+    const child = this.beginQuickstart()
     await until(
       'quickstart prints ready',
       () => {

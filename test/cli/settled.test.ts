@@ -1,0 +1,44 @@
+import { create } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
+import type { Configuration } from '../../proto/gen/membership_pb.ts'
+import { Settled } from '../../src/cli/settled.ts'
+
+const own = new Uint8Array(16).fill(7)
+const other = new Uint8Array(16).fill(8)
+
+function listing(storeId: Uint8Array): Configuration {
+  return create(ConfigurationSchema, { members: [create(MemberSchema, { id: 'ctrl2', storeId })] })
+}
+const nobody = create(ConfigurationSchema, {})
+
+test('A controller that was a member when it stopped is settled at once', () => {
+  const configuration = { record: nobody, index: 0, isCommitted: false }
+  const parts = { selfId: 'ctrl2', storeId: own, configuration: () => configuration }
+  expect(new Settled({ ...parts, persisted: listing(own), appliedIndex: () => 0 }).is).toBe(true)
+  expect(new Settled({ ...parts, persisted: listing(other), appliedIndex: () => 9 }).is).toBe(false)
+})
+
+test('A new one is settled when it has applied the commitment of its own disk, and stays so', () => {
+  let configuration = { record: nobody, index: 0, isCommitted: true }
+  let applied = 0
+  const settled = new Settled({
+    ...{ selfId: 'ctrl2', storeId: own, persisted: nobody },
+    configuration: () => configuration,
+    appliedIndex: () => applied,
+  })
+  expect(settled.is).toBe(false)
+  configuration = { record: listing(other), index: 5, isCommitted: true }
+  applied = 5
+  expect(settled.is).toBe(false)
+  configuration = { record: listing(own), index: 9, isCommitted: true }
+  expect(settled.is).toBe(false)
+  applied = 9
+  configuration = { record: listing(own), index: 9, isCommitted: false }
+  expect(settled.is).toBe(false)
+  configuration = { record: listing(own), index: 9, isCommitted: true }
+  expect(settled.is).toBe(true)
+  configuration = { record: listing(own), index: 12, isCommitted: false }
+  expect(settled.is).toBe(true)
+})

@@ -1,0 +1,41 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { until } from './support/client.ts'
+import { TestCluster } from './support/cluster.ts'
+
+// Goal: a quickstart that is killed at any moment of its forming is finished by running it again. Method: it is killed
+// when the traces of one step appear, at the next step of the same folder each time.
+
+test('a quickstart that is killed while it forms goes on when it is run again', async () => {
+  await using cluster = await TestCluster.create()
+  const steps = ['.forming', 'ctrl1/data/IDENTITY', 'ctrl1/pid', 'ctrl2/data/IDENTITY', 'ctrl3/pid']
+  for (const step of steps) {
+    const child = cluster.beginQuickstart()
+    const ended = new Promise((done) => child.once('exit', done))
+    await until(`${step} is there`, () => {
+      if (child.exitCode !== null) throw new Error(`quickstart ended:\n${cluster.output}`)
+      return Promise.resolve(existsSync(join(cluster.folder, step)))
+    })
+    child.kill('SIGKILL')
+    await ended
+    expect(existsSync(join(cluster.folder, 'admin.json'))).toBe(false)
+  }
+  const { password } = JSON.parse(readFileSync(join(cluster.folder, '.forming'), 'utf8')) as {
+    password: string
+  }
+  await cluster.quickstart()
+  expect(cluster.admin.password).toBe(password)
+  expect(existsSync(join(cluster.folder, '.forming'))).toBe(false)
+  for (const k of [1, 2, 3]) {
+    const client = await cluster.loggedIn(k)
+    const answer = await client.request('GET', '/fabric/v1/cluster/list-members')
+    const members = answer.body.data as { id: string; voter: boolean }[]
+    expect(members.filter(({ voter }) => voter).map(({ id }) => id)).toEqual([
+      'ctrl1',
+      'ctrl2',
+      'ctrl3',
+    ])
+  }
+  expect(await cluster.interrupt()).toBe(0)
+})
