@@ -46,6 +46,8 @@ export class Fleet {
   readonly size: number
   /** Host that controller k binds to and advertises. */
   readonly hosts = new Map<number, string>()
+  /** Every controller has a host of its own, and all have the same ports. */
+  hasSamePorts = false
   readonly #children = new Map<number, ChildProcess>()
   #clients: Client[] = []
 
@@ -59,10 +61,14 @@ export class Fleet {
   /** @param size the most controllers there will be. */
   static async create(
     size: number,
-    options: { env?: Readonly<Record<string, string>>; hasCalmElections?: boolean } = {},
+    options: {
+      env?: Readonly<Record<string, string>>
+      hasCalmElections?: boolean
+      port?: number
+    } = {},
   ): Promise<Fleet> {
     const calm = options.hasCalmElections === false ? {} : calmElections
-    return new Fleet(await freePortBlock(size), size, { ...calm, ...options.env })
+    return new Fleet(options.port ?? (await freePortBlock(size)), size, { ...calm, ...options.env })
   }
 
   /** Forms a cluster of controller 1 alone, and runs it. */
@@ -91,16 +97,21 @@ export class Fleet {
   }
 
   url(k: number): string {
-    return `https://${this.host(k)}:${this.port + k - 1}`
+    return `https://${this.host(k)}:${this.#portOf(k)}`
+  }
+
+  #portOf(k: number): number {
+    return this.port + (this.hasSamePorts ? 0 : k - 1)
   }
 
   #flags(k: number): string[] {
     const host = this.host(k)
+    const port = this.#portOf(k)
     return [
       ...['--id', `ctrl${k}`, '--data', 'data', '--advertise', host],
-      ...['--bind-api', `${host}:${this.port + k - 1}`],
-      ...['--bind-router', `${host}:${this.port + 100 + k - 1}`],
-      ...['--bind-cluster', `${host}:${this.port + 200 + k - 1}`],
+      ...['--bind-api', `${host}:${port}`],
+      ...['--bind-router', `${host}:${port + 100}`],
+      ...['--bind-cluster', `${host}:${port + 200}`],
     ]
   }
 

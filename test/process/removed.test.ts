@@ -1,0 +1,158 @@
+import { cpSync, readFileSync, rmSync } from 'node:fs'
+import { Agent, request } from 'node:https'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { TokenSigner } from '../../src/api/auth/token.ts'
+import { enterCluster } from '../../src/cluster/membership/enter-cluster.ts'
+import { SecretKeeper } from '../../src/cluster/secret-keeper.ts'
+import { loadControllerConfig } from '../../src/config/load.ts'
+import { StateMachine } from '../../src/fsm/machine.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { readIdentity } from '../../src/store/identity.ts'
+import { LevelStateStore } from '../../src/store/level-state-store.ts'
+import type { Client } from './support/client.ts'
+import { until } from './support/client.ts'
+import { expectMembers, Fleet } from './support/fleet.ts'
+
+// Goal: whoever holds all that a removed controller had can neither come back, nor vote, nor read, nor make a token that
+// is honoured. Method: its folder is copied while it is a member, it is removed, and the copy is used for each attack.
+
+let fleet: Fleet
+beforeAll(async () => {
+  fleet = await Fleet.create(5)
+  await fleet.init()
+  for (const k of [2, 3, 4, 5]) await fleet.join(k, 1)
+})
+afterAll(async () => {
+  await fleet[Symbol.asyncDispose]()
+})
+
+/** What a thief takes from controller k, the session of the owner among it. */
+async function stolenFrom(k: number, owner: Client): Promise<string> {
+  const copy = join(fleet.dir, `stolen-${k}`)
+  expect(await statusWith(k, owner.token ?? '', '127.0.0.1')).toBe(200)
+  await fleet.stop(k, 'SIGTERM')
+  cpSync(fleet.folder(k), copy, { recursive: true })
+  await fleet.start(k)
+  await expectMembers(
+    fleet,
+    [1, 2, 3, 4, 5].filter((one) => one <= k),
+  )
+  return copy
+}
+
+/** Every token that the stolen state and key can make. */
+async function tokensFrom(folder: string, k: number): Promise<string[]> {
+  const data = join(folder, 'data')
+  const store = await LevelStateStore.open(data, { freeBytesMin: 0 })
+  const machine = await StateMachine.open({ store, clock: systemClock })
+  try {
+    const privateKeyPem = readFileSync(join(folder, 'controller.key'), 'utf8')
+    const keeper = new SecretKeeper({
+      state: machine,
+      selfId: `ctrl${k}`,
+      privateKeyPem: () => privateKeyPem,
+      log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+    })
+    await keeper.refresh()
+    const keys = keeper.clusterKeys()
+    const signer = new TokenSigner(() => keys)
+    const { records } = machine.list('apiSession', { limit: -1 })
+    return records.flatMap(({ id }) => keys.map(({ version }) => signer.tokenOf(id, version)))
+  } finally {
+    await machine.close()
+  }
+}
+
+const quiet = (): void => undefined
+
+/** Status of a request with that token, sent from another address than the sessions were opened from. */
+function statusWith(k: number, token: string, localAddress: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const ca = readFileSync(join(fleet.folder(1), 'ca.pem'))
+    const asked = request(
+      `${fleet.url(k)}/edge/client/v1/current-identity`,
+      { headers: { 'net-session': token }, localAddress, agent: new Agent({ ca }) },
+      (answer) => {
+        answer.resume()
+        resolve(answer.statusCode ?? 0)
+      },
+    )
+    asked.once('error', reject)
+    asked.end()
+  })
+}
+
+async function termOf(k: number): Promise<number> {
+  return Math.max(...(await fleet.status(k)).map(({ term }) => term))
+}
+
+/** With its own certificate and key, by the way in that every controller has. */
+async function enter(folder: string): Promise<string> {
+  const loaded = loadControllerConfig(join(folder, 'config.yml'), {})
+  if (!loaded.ok) throw new Error('the stolen configuration does not load')
+  const { config } = loaded
+  const answer = await enterCluster({
+    addresses: [1, 2].map((k) => `127.0.0.1:${fleet.port + 200 + k - 1}`),
+    identity: {
+      certificatePem: readFileSync(config.identity.cert, 'utf8'),
+      privateKeyPem: readFileSync(config.identity.key, 'utf8'),
+      caPem: readFileSync(config.identity.ca, 'utf8'),
+    },
+    trustDomain: config.trustDomain,
+    clusterId: '',
+    storeId: readIdentity(join(folder, 'data')).storeId,
+    address: config.cluster.advertise,
+    version: 'v0.1.0',
+    featureLevel: 1,
+    startedAtMs: Date.now(),
+    timeoutMs: 5000,
+  })
+  return answer.outcome
+}
+
+test('with its certificate, key and data a removed controller gets nowhere', async () => {
+  const owner = await fleet.loggedIn(1)
+  const stolen = await stolenFrom(5, owner)
+  await fleet.change(1, 'remove', 'ctrl5')
+  expect(await fleet.ended(5)).toBe(0)
+  await expectMembers(fleet, [1, 2, 3, 4])
+  const term = await termOf(1)
+
+  expect(await enter(stolen)).toBe('refused')
+
+  // As its process: it is told, and ends; nobody has voted anew because of it.
+  rmSync(fleet.folder(5), { recursive: true })
+  cpSync(stolen, fleet.folder(5), { recursive: true })
+  fleet.run(5)
+  expect(await fleet.ended(5, 60_000)).toBe(0)
+  expect(fleet.log(5)).toMatch(/removed from the cluster/)
+  await expectMembers(fleet, [1, 2, 3, 4])
+  expect(await termOf(1)).toBe(term)
+
+  // Its tokens are those of the clients, so they count only where those are.
+  const tokens = await tokensFrom(stolen, 5)
+  expect(tokens).toContain(owner.token)
+  for (const k of [1, 2]) {
+    for (const token of tokens) expect(await statusWith(k, token, '127.0.0.9')).toBe(401)
+  }
+  expect((await owner.request('GET', '/edge/client/v1/current-identity')).status).toBe(200)
+})
+
+test('nothing that a compromised controller knew is honoured any more, from anywhere', async () => {
+  const owner = await fleet.loggedIn(1)
+  const stolen = await stolenFrom(4, owner)
+  await fleet.change(1, 'remove', 'ctrl4', '--compromised')
+  expect(await fleet.ended(4)).toBe(0)
+  await until('the key is rotated', async () => {
+    const answer = await owner.request('GET', '/edge/client/v1/current-identity')
+    return answer.status === 401
+  })
+  const tokens = await tokensFrom(stolen, 4)
+  expect(tokens).toContain(owner.token)
+  for (const k of [1, 2, 3]) {
+    for (const token of tokens) expect(await statusWith(k, token, '127.0.0.1')).toBe(401)
+  }
+  expect(await enter(stolen)).toBe('refused')
+  await expectMembers(fleet, [1, 2, 3])
+})
