@@ -113,11 +113,18 @@ export class AdminServer {
     try {
       return { ok: true, data: (await run(params)) ?? null }
     } catch (error) {
-      if (error instanceof Problem) return { ok: false, code: error.code, message: error.message }
+      if (error instanceof Problem) {
+        return { ok: false, code: error.code, message: sentenceOf(error) }
+      }
       this.#onError(verb, error)
       return { ok: false, code: 'UNHANDLED', message: String(error) }
     }
   }
+}
+
+/** What is wrong with a field says more than that something is. */
+function sentenceOf({ fault, message }: Problem): string {
+  return fault === null ? message : `${fault.field}: ${fault.reason}`
 }
 
 function isParams(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,5 +1,5 @@
 import { connectTo } from './cluster-connection.ts'
-import type { ConnectionOptions } from './cluster-connection.ts'
+import type { AskCluster, ConnectionOptions } from './cluster-connection.ts'
 import type { ClusterStatus, ListedMember } from './cluster-status.ts'
 import { EXIT_DONE } from './failure.ts'
 import { formatTable, printJson, printLine } from './output.ts'
@@ -73,7 +73,14 @@ export async function transferLeadership(
   // The socket's verb and the public operation name their parameter differently.
   const params = options.url === undefined ? { to: to ?? null } : { newLeaderId: to ?? '' }
   const answer = await ask('transfer-leadership', params, TRANSFER_TIMEOUT_MS)
-  const leaderId = (answer as { readonly leaderId?: string | null } | null)?.leaderId ?? null
+  const told = (answer as { readonly leaderId?: string | null } | null)?.leaderId
+  const leaderId = told ?? (await leaderOf(ask))
   if (options.json === true) printJson({ leaderId })
   else printLine(leaderId === null ? 'leadership was given up' : `${leaderId} is the leader`)
+}
+
+/** The public operation answers that it is done, not who leads now. */
+async function leaderOf(ask: AskCluster): Promise<string | null> {
+  const members = (await ask('list', {})) as readonly ListedMember[]
+  return members.find(({ leader }) => leader)?.id ?? null
 }

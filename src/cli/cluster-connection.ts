@@ -115,13 +115,22 @@ function askThere(url: string, ca: string, sessionFile: string): AskCluster {
 
 /** The sentence of an answer in the API's envelope. */
 export function refusalOf(status: number, body: unknown): string {
-  const error = (body as { error?: unknown } | null)?.error as
-    | { code?: unknown; message?: unknown; cause?: { message?: unknown; reason?: unknown } }
-    | undefined
+  const error = (body as { error?: unknown } | null)?.error as Refusal | undefined
   if (typeof error?.message !== 'string') return `it answered ${status}, as no controller does`
   if (error.code === 'UNAUTHORIZED') return 'the session is not valid there: log in again'
-  const detail = error.cause?.reason ?? error.cause?.message
+  const { field, reason, message } = error.cause ?? {}
+  const detail = typeof field === 'string' ? `${field}: ${String(reason)}` : message
   return typeof detail === 'string' && detail !== '' ? detail : error.message
+}
+
+interface Refusal {
+  readonly code?: unknown
+  readonly message?: unknown
+  readonly cause?: {
+    readonly message?: unknown
+    readonly field?: unknown
+    readonly reason?: unknown
+  }
 }
 
 function baseUrl(text: string): string {

@@ -61,7 +61,7 @@ function addInvite(cluster: Command): void {
     .option('--learner', 'it will not vote: it serves, and counts for no quorum')
     .option(
       '--lifetime <time>',
-      'how long it can be used: 30m, 1h, 2d; at most 7d',
+      'how long it can be used: 30m, 1h, 2d; 1m to 7d',
       lifetime,
       HOUR_MS,
     )
@@ -215,6 +215,6 @@ const UNITS: Readonly<Record<string, number>> = {
 function lifetime(text: string): number {
   const match = /^([1-9][0-9]{0,5})([smhd])$/.exec(text)
   const ms = Number(match?.[1]) * (UNITS[match?.[2] ?? ''] ?? NaN)
-  if (ms <= 7 * 24 * HOUR_MS) return ms
-  throw new InvalidArgumentError('Expected a time such as 30m, 1h or 2d, at most 7d.')
+  if (ms >= 60 * 1000 && ms <= 7 * 24 * HOUR_MS) return ms
+  throw new InvalidArgumentError('Expected a time such as 30m, 1h or 2d, from 1m to 7d.')
 }

@@ -425,6 +425,7 @@ export class Controller {
       clock: systemClock,
       log,
       trustDomain: config.trustDomain,
+      addressOf: (id) => this.#meshOf(gateway, id),
       caPem: () => this.#caPem,
       featureLevel,
     })
@@ -447,6 +448,13 @@ export class Controller {
     steward.start()
     this.#releases.push(() => Promise.resolve(steward.stop()))
     return steward
+  }
+
+  #meshOf(gateway: Gateway, id: string): string | null {
+    const { config } = this.#parts
+    if (id === config.id) return config.cluster.advertise
+    const peer = gateway.peerStatuses().find((one) => one.id === id)
+    return peer?.isConnected === true ? peer.address : null
   }
 
   #createApi(gateway: Gateway, machine: StateMachine, inputs: ApiInputs): Api {

@@ -41,20 +41,31 @@ export interface FormInput {
   readonly adminName: string
   readonly password: string
   readonly nowMs: number
+  /** Authorities of the operator's own, which are there already; with them no root is made. */
+  readonly supplied?: SuppliedPki
   /** Called after everything but the data folders is there, which make a controller of it. */
   readonly beforeData?: () => void
 }
 
+export interface SuppliedPki {
+  readonly issuing: CertifiedKey
+  readonly caPem: string
+  /** Of the first controller; null: the issuing authority signs one. */
+  readonly leaf: CertifiedKey | null
+}
+
 export interface FormedCluster {
   readonly clusterId: string
-  /** 0600; only needed to renew the issuing authority. */
-  readonly rootKeyPath: string
+  /** 0600; only needed to renew the issuing authority. null: the operator keeps the root elsewhere. */
+  readonly rootKeyPath: string | null
   readonly caPem: string
 }
 
 interface Authorities {
-  readonly root: CertifiedKey
+  /** null when the operator's own sign. */
+  readonly root: CertifiedKey | null
   readonly issuing: CertifiedKey
+  readonly caPem: string
 }
 
 interface FormedMember {
@@ -82,10 +93,12 @@ export async function formCluster(input: FormInput): Promise<FormedCluster> {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     writePublicFile(join(folder, FORMING_MARK), '')
   }
-  const authorities = await makeAuthorities(trustDomain, nowMs)
-  const rootKeyPath = rootKeyPathOf(first.folder)
-  mkdirSync(dirname(rootKeyPath), { recursive: true, mode: 0o700 })
-  writeSecretFile(rootKeyPath, authorities.root.privateKeyPem)
+  const { supplied } = input
+  const authorities =
+    supplied === undefined
+      ? await makeAuthorities(trustDomain, nowMs)
+      : { root: null, issuing: supplied.issuing, caPem: supplied.caPem }
+  const rootKeyPath = writeRootKey(first.folder, authorities)
   const members: FormedMember[] = []
   for (const planned of controllers) members.push(await makeMember(planned, authorities, input))
   const secrets = await formingSecrets({
@@ -101,7 +114,7 @@ export async function formCluster(input: FormInput): Promise<FormedCluster> {
     nowMs,
   )
   for (const { planned, leaf } of members) {
-    writeCredentials(planned.config, leaf, authorities.root.certificatePem)
+    writeCredentials(planned.config, leaf, authorities.caPem, supplied)
     if (!planned.isThere) writePublicFile(planned.path, planned.text)
   }
   input.beforeData?.()
@@ -110,7 +123,7 @@ export async function formCluster(input: FormInput): Promise<FormedCluster> {
     formDataFolder(planned.config.data, { nodeId, storeId, clusterId, generation: 1, entries })
     rmSync(join(planned.folder, FORMING_MARK), { force: true })
   }
-  return { clusterId, rootKeyPath, caPem: authorities.root.certificatePem }
+  return { clusterId, rootKeyPath, caPem: authorities.caPem }
 }
 
 /** Whether a forming that did not end has left its traces beside this configuration. */
@@ -118,12 +131,19 @@ export function isHalfFormed(folder: string): boolean {
   return existsSync(join(folder, FORMING_MARK))
 }
 
-function writeCredentials(config: ControllerConfig, leaf: CertifiedKey, caPem: string): void {
+/** What the operator has supplied stays as it is. */
+function writeCredentials(
+  config: ControllerConfig,
+  leaf: CertifiedKey,
+  caPem: string,
+  supplied: SuppliedPki | undefined,
+): void {
   const { cert, key, ca } = config.identity
   for (const path of [cert, key, ca, config.data]) mkdirSync(dirname(path), { recursive: true })
+  if (supplied === undefined) writePublicFile(ca, caPem)
+  if (supplied !== undefined && supplied.leaf !== null) return
   writeSecretFile(key, leaf.privateKeyPem)
   writePublicFile(cert, leaf.certificatePem)
-  writePublicFile(ca, caPem)
 }
 
 async function makeAuthorities(trustDomain: string, nowMs: number): Promise<Authorities> {
@@ -136,22 +156,32 @@ async function makeAuthorities(trustDomain: string, nowMs: number): Promise<Auth
     root,
     validity: validityFrom(nowMs, ISSUING_LIFETIME_MS),
   })
-  return { root, issuing }
+  return { root, issuing, caPem: root.certificatePem }
+}
+
+function writeRootKey(folder: string, { root }: Authorities): string | null {
+  if (root === null) return null
+  const path = rootKeyPathOf(folder)
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  writeSecretFile(path, root.privateKeyPem)
+  return path
 }
 
 async function makeMember(
   planned: PlannedConfig,
   { issuing }: Authorities,
-  { nowMs }: FormInput,
+  { nowMs, supplied }: FormInput,
 ): Promise<FormedMember> {
   const { config } = planned
-  const leaf = await issueControllerCertificate({
-    issuer: issuing,
-    trustDomain: config.trustDomain,
-    id: config.id,
-    hosts: advertisedHosts(config),
-    validity: validityFrom(nowMs, LEAF_LIFETIME_MS),
-  })
+  const leaf =
+    supplied?.leaf ??
+    (await issueControllerCertificate({
+      issuer: issuing,
+      trustDomain: config.trustDomain,
+      id: config.id,
+      hosts: advertisedHosts(config),
+      validity: validityFrom(nowMs, LEAF_LIFETIME_MS),
+    }))
   const [certificate] = parseCertificates(leaf.certificatePem)
   const member = create(MemberSchema, {
     id: config.id,

@@ -149,9 +149,9 @@ export async function checkMembers(
   if (reached.length === 0) {
     checks.fail('members', `no member of the ticket can be asked: ${faults.join('; ')}`)
   }
-  const ids = [...new Set(reached.map(({ id }) => id))].join(', ')
-  if (faults.length === 0) checks.ok('members', `${ids} answer, with the CA of the ticket`)
-  else checks.warn('members', `${ids} answer; ${faults.join('; ')}`)
+  const ids = [...new Set(reached.map(({ id }) => id))].sort().join(', ')
+  if (faults.length === 0) checks.ok('members', `${ids} answered, proven by the CA of the ticket`)
+  else checks.warn('members', `${ids} answered; ${faults.join('; ')}`)
   checkClock(reached, checks)
   return reached
 }

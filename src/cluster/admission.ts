@@ -1,9 +1,10 @@
 import { isIP } from 'node:net'
 import { timingSafeEqual } from 'node:crypto'
 
-import { create, toBinary } from '@bufbuild/protobuf'
+import { clone, create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, TicketCreateSchema, TicketRedeemSchema } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { AdmissionRecord, JoinTicketRecord } from '../lib/cluster-records.ts'
 import { isControllerId, parseHostPort } from '../lib/names.ts'
@@ -41,6 +42,8 @@ export interface AdmissionParts {
   readonly trustDomain: string
   /** The anchors in force. */
   readonly caPem: () => string
+  /** host:port where a member's mesh is reached now; null when nobody can tell better than its record. */
+  readonly addressOf?: (id: string) => string | null
   /** What commands of this cluster ask for. */
   readonly featureLevel: number
 }
@@ -272,11 +275,19 @@ export class AdmissionDesk implements Admission {
       trustDomain,
       certificatePem: admission.certificatePem,
       caPem: caPem(),
-      configuration: toBinary(ConfigurationSchema, record),
+      configuration: toBinary(ConfigurationSchema, this.#whereTheyAre(record)),
       configurationIndex: index,
       isVoter: admission.isVoter,
       nowMs: clock.nowMs(),
     }
+  }
+
+  /** A record keeps the address that its member joined with; a joiner has nobody yet who would tell it of a later one. */
+  #whereTheyAre(record: ConfigurationRecord): ConfigurationRecord {
+    const { addressOf } = this.#parts
+    const located = clone(ConfigurationSchema, record)
+    for (const member of located.members) member.address = addressOf?.(member.id) ?? member.address
+    return located
   }
 
   /** A joiner begins with members that are committed. @throws {Problem} MEMBERSHIP_BUSY */

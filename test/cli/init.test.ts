@@ -19,8 +19,14 @@ import { formCluster } from '../../src/cli/form.ts'
 import type { InitResult } from '../../src/cli/init.ts'
 import { composeConfig, withSeeds } from '../../src/config/compose.ts'
 import { parseControllerConfig } from '../../src/config/load.ts'
+import {
+  createIssuingAuthority,
+  createRootAuthority,
+  validityFrom,
+} from '../../src/pki/authority.ts'
 import { checkChain, leafControllerId, parseCertificates } from '../../src/pki/certificate.ts'
 import { readIdentity } from '../../src/store/identity.ts'
+import { formedSecret } from '../support/formed-secret.ts'
 import { freePortBlock } from '../support/ports.ts'
 import { flotilla, run } from './support.ts'
 
@@ -147,6 +153,36 @@ describe('cluster init', () => {
     expect(done.stderr).toContain('root.key exists already and is left as it is')
     expect(readFileSync(join(folder, 'etc', 'pki', 'root.key'), 'utf8')).toBe('of another cluster')
     expect(existsSync(config)).toBe(false)
+  })
+
+  test("forms with an operator's own authority, makes no root, and leaves their files as they are", async () => {
+    const validity = validityFrom(Date.now(), 24 * 60 * 60 * 1000)
+    const root = await createRootAuthority({ commonName: 'our root', validity })
+    const issuing = await createIssuingAuthority({ commonName: 'our issuing', root, validity })
+    const { text } = planConfig(config, { id: 'a', bindApi: binds[1] ?? '' }, 'ours.internal')
+    mkdirSync(join(folder, 'etc'))
+    writeFileSync(
+      config,
+      text.replace('identity:', 'identity:\n  signer: { cert: signer.pem, key: signer.key }'),
+    )
+    const write = (name: string, content: string): void => {
+      writeFileSync(join(folder, 'etc', name), content, { mode: 0o600 })
+    }
+    write('ca.pem', root.certificatePem)
+    write('signer.pem', root.certificatePem)
+    write('signer.key', issuing.privateKeyPem)
+    expect((await init()).stderr).toContain('signer.pem')
+    expect(existsSync(join(folder, 'etc', 'data'))).toBe(false)
+    write('signer.pem', issuing.certificatePem)
+    const done = await init('--json')
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    expect(JSON.parse(done.stdout)).toMatchObject({ rootKey: null })
+    expect(existsSync(join(folder, 'etc', 'pki'))).toBe(false)
+    expect(readFileSync(join(folder, 'etc', 'ca.pem'), 'utf8')).toBe(root.certificatePem)
+    const chain = parseCertificates(readFileSync(join(folder, 'etc', 'cert.pem'), 'utf8'))
+    checkChain(chain, parseCertificates(root.certificatePem), Date.now())
+    const held = await formedSecret(join(folder, 'etc'), 'a', 'issuingAuthority')
+    expect(Buffer.from(held.secret).toString()).toBe(issuing.privateKeyPem)
   })
 
   test('follows a configuration that is there, and refuses a flag that says otherwise', async () => {

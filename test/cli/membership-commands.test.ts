@@ -132,7 +132,7 @@ describe('Asked through the admin socket', () => {
     expect(done.stdout + done.stderr).not.toContain('secret')
   })
 
-  test.each(['8d', '0h', '1', 'soon'])('refuses a lifetime of %s', async (lifetime) => {
+  test.each(['8d', '0h', '59s', '1', 'soon'])('refuses a lifetime of %s', async (lifetime) => {
     expect((await cluster('invite', '--lifetime', lifetime)).code).toBe(2)
     expect(asked).toEqual([])
   })

@@ -111,6 +111,18 @@ describe('An invitation', () => {
 })
 
 describe('A new controller', () => {
+  test('is told where the members are now, not where they were when they joined', async () => {
+    cluster.moved.set('ctrl1', '192.0.2.9:1480')
+    const { request } = await joiner(await invite())
+    const answer = await cluster.member('ctrl2').desk.admit(request)
+    const { members } = fromBinary(ConfigurationSchema, answer.configuration)
+    expect(members.map(({ address }) => address)).toEqual([
+      '192.0.2.9:1480',
+      'ctrl2:1480',
+      'ctrl3:1480',
+    ])
+  })
+
   test('is let in by any member, and opens every secret with the key that never left it', async () => {
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', { isCompromised: false })
     const { privateKeyPem, request } = await joiner(await invite())

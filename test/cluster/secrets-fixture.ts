@@ -57,6 +57,8 @@ export class SecretsCluster implements Proposer {
   readonly machine: StateMachine
   readonly root: CertifiedKey
   readonly issuing: CertifiedKey
+  /** Where members are that are not where their records say. */
+  readonly moved = new Map<string, string>()
   readonly members = new Map<string, TestMember>()
   readonly proposals: ProposalInput[] = []
   beforePropose: ((input: ProposalInput) => Promise<void>) | null = null
@@ -134,6 +136,7 @@ export class SecretsCluster implements Proposer {
       trustDomain: TRUST_DOMAIN,
       caPem: () => this.root.certificatePem,
       featureLevel: 1,
+      addressOf: (one) => this.moved.get(one) ?? null,
     })
     const rotation = { proposer: this, state, keeper, log, overlapMs: OVERLAP_MS }
     const member = { id, leaf, keeper, desk, rotation }

@@ -73,7 +73,7 @@ test('of all private keys only those of the root and of the controller itself li
   const keys = readdirSync(cluster.folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => !path.endsWith('.sock') && existsSync(join(cluster.folder, path)))
     .filter((path) => holds(join(cluster.folder, path), 'PRIVATE KEY'))
-  expect(keys.sort()).toEqual([join('ctrl1', 'controller.key'), join('pki', 'root.key')])
+  expect(keys.sort()).toEqual([join('ctrl1', 'controller.key'), join('ctrl1', 'pki', 'root.key')])
 })
 
 function holds(path: string, text: string): boolean {
