@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { closeSync, openSync, renameSync, statSync } from 'node:fs'
 
-import { runningPid, writePidFile } from './pid-file.ts'
+import { removePidFile, runningPid, writePidFile } from './pid-file.ts'
 import type { ControllerPlan } from './quickstart-plan.ts'
 
 const POLL_MS = 250
@@ -86,10 +86,14 @@ export class ControllerProcesses {
     closeSync(log)
     one.child = child
     one.pid = child.pid ?? null
+    const { configPath } = one.plan
+    const { pid } = child
     // At once: should quickstart be killed before the controller writes it, the next one must find it running.
-    if (child.pid !== undefined) writePidFile(one.plan.configPath, child.pid)
+    if (pid !== undefined) writePidFile(configPath, pid)
     child.once('error', (error) => this.#end(one, `could not be started: ${error.message}`))
     child.once('exit', () => {
+      // One that ended before it could answer a signal has not removed it.
+      if (pid !== undefined) removePidFile(configPath, pid)
       if (this.#timer !== null) this.#look()
     })
   }

@@ -21,9 +21,9 @@ export function writePidFile(configPath: string, pid = process.pid): void {
   renameSync(partial, path)
 }
 
-/** Removes the file unless another process has written its own there meanwhile. */
-export function removePidFile(configPath: string): void {
-  if (readPid(configPath) === process.pid) rmSync(pidFileOf(configPath), { force: true })
+/** Removes the file unless it names another process: one that has written its own there meanwhile. */
+export function removePidFile(configPath: string, pid = process.pid): void {
+  if (readPid(configPath) === pid) rmSync(pidFileOf(configPath), { force: true })
 }
 
 /**

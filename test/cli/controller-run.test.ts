@@ -138,7 +138,7 @@ test('A controller whose certificate expired while it was away is brought back w
   expect(lastLine(refused)).toContain("'pki renew --root-key' here")
 
   const words = ['pki', 'renew', '--config', controller.configPath, '--root-key']
-  const renewed = await run([...words, join(controller.folder, 'pki', 'root.key')])
+  const renewed = await run([...words, join(plan.dir, 'ctrl1', 'pki', 'root.key')])
   expect([renewed.code, renewed.stderr]).toEqual([0, ''])
   const running = start()
   await until(leads)
@@ -157,7 +157,7 @@ async function expireLeaf(): Promise<void> {
   const [leaf, issuing] = parseCertificates(readFileSync(path, 'utf8'))
   const root = {
     certificatePem: readFileSync(join(plan.dir, 'ca.pem'), 'utf8'),
-    privateKeyPem: readFileSync(join(controller.folder, 'pki', 'root.key'), 'utf8'),
+    privateKeyPem: readFileSync(join(plan.dir, 'ctrl1', 'pki', 'root.key'), 'utf8'),
   }
   const validity = { notBeforeMs: Date.now() - 9 * DAY_MS, notAfterMs: Date.now() - DAY_MS }
   const authority = await renewIssuingAuthority({
