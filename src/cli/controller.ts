@@ -98,6 +98,7 @@ export class Controller {
   readonly #startedAtMs: number
   #gateway: Gateway | null = null
   #management: MemberManagement | null = null
+  #entrance: Entrance | null = null
   #certificates: CertificateKeeper | null = null
   /** In force; both change when certificates are renewed or read again. */
   #caPem: string
@@ -259,6 +260,7 @@ export class Controller {
         onRoster: (roster) => this.#writeRoster(roster),
         onSelfRefused: (refusal) => {
           if (refusal.reason === 'removed') this.#management?.onSelfRemoved()
+          if (refusal.reason === 'not-yet-a-member') this.#entrance?.onRefused()
           this.#meet(fateOfRefusal(config.id, refusal))
         },
       },
@@ -542,6 +544,7 @@ export class Controller {
       log,
     })
     this.#management = management
+    this.#entrance = entrance
     management.start()
     entrance.start()
     this.#releases.push(() => {

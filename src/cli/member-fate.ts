@@ -29,10 +29,14 @@ export function fateOfRefusal(selfId: string, refusal: SelfRefusal): Fate | null
   }
 }
 
-/** A refusal to enter may pass with time, but for the one that a removal is. */
+/**
+ * A refusal to enter may pass with time, but for what a removal leaves behind: the leader has confirmed that the key is
+ * neither a member's nor admitted, and only a new ticket changes that.
+ */
 export function fateOfAnswer(answer: EntryAnswer): Fate | null {
-  if (answer.outcome !== 'refused' || answer.reason !== 'removed') return null
-  return { type: 'removed', sentence: answer.because }
+  if (answer.outcome !== 'refused') return null
+  const isFinal = answer.reason === 'removed' || answer.reason === 'not-admitted'
+  return isFinal ? { type: 'removed', sentence: answer.because } : null
 }
 
 function removedSentence(selfId: string, by: string, index: number): string {

@@ -23,13 +23,20 @@ const TURN_MS = 100
 /** Between two requests. */
 const INTERVAL_MS = 2_000
 const ADDRESSES_MAX = 32
+/** A refusal of a peer is asked about for so long; it comes again while it lasts. */
+const REFUSED_MS = 5_000
 
-/** On a running controller whose own log does not list it with its own disk yet: asks to be let in until it does. */
+/**
+ * On a running controller whose own log does not list it with its own disk yet, or whose peers do not let it in: asks
+ * until both is mended. The own log may be wrong in both directions: what lists it need not be committed and may never be,
+ * and what took it out may have come after it was stopped.
+ */
 export class Entrance {
   readonly #parts: EntranceParts
   #timer: NodeJS.Timeout | null = null
   #isAsking = false
   #askAgainMs = 0
+  #refusedUntilMs = 0
   #lastSaid = ''
 
   constructor(parts: EntranceParts) {
@@ -53,12 +60,18 @@ export class Entrance {
     return member !== undefined && sameBytes(member.storeId, storeId)
   }
 
+  /** A peer does not let this controller in. */
+  onRefused(): void {
+    this.#refusedUntilMs = this.#parts.clock.monotonicMs() + REFUSED_MS
+  }
+
   async #turn(): Promise<void> {
     // Until the host has spoken it is not known who the members are.
     const isKnown = this.#parts.consensus.configuration().record.members.length > 0
     const nowMs = this.#parts.clock.monotonicMs()
     const isEarly = this.#isAsking || nowMs < this.#askAgainMs
-    if (this.#timer === null || isEarly || !isKnown || this.isListed) return
+    const isIn = this.isListed && nowMs >= this.#refusedUntilMs
+    if (this.#timer === null || isEarly || !isKnown || isIn) return
     this.#isAsking = true
     this.#askAgainMs = nowMs + INTERVAL_MS
     try {
