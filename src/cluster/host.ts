@@ -113,6 +113,8 @@ export class RaftHost {
     const core = this.#makeCore()
     this.#raft = core
     this.#core = core.status
+    // The log may have gone further than the state it is applied to.
+    this.#configuration = encodeConfiguration(core.status.configurationRecord)
     this.#book = this.#makeBook()
     this.#roster = this.#makeRoster()
     this.#mesh = this.#makeMesh()

@@ -324,3 +324,23 @@ test('a member that is removed is refused by the others from then on', async () 
   expect(leader.gateway.status().term).toBe(before)
   expect(removed.effects).not.toContain('without it')
 })
+
+test('a controller that was away knows the members of its log at once, not only those of its state', async () => {
+  const formed = await runningCluster(3)
+  const leader = await formed.leader()
+  const changed = formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
+  await leader.gateway.propose(command('first'))
+  const target = leader.machine.currentConfiguration()
+  for (const member of target.members) if (member.id === changed.id) member.voter = false
+  expect(await leader.gateway.changeConfiguration(target)).toBeNull()
+  const isVoter = (): boolean | undefined =>
+    formed
+      .node(changed.id)
+      .gateway.members()
+      .find(({ id }) => id === changed.id)?.voter
+  await until('it is a learner', () => isVoter() === false)
+  await changed.kill()
+  await formed.start(changed.id)
+  await until('it has started', () => isVoter() !== undefined)
+  expect(isVoter()).toBe(false)
+})
