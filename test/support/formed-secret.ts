@@ -19,7 +19,7 @@ export interface FormedSecret {
 /**
  * A shared secret as a cluster was formed with it, opened as its controller does: with the key beside the log that its
  * forming command stands in.
- * @param folder of a controller that does not run: `controller.key` and `data`.
+ * @param folder of a controller that does not write: `controller.key` and `data`.
  */
 export async function formedSecret(
   folder: string,

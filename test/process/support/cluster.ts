@@ -107,10 +107,10 @@ export class TestCluster {
     return exited
   }
 
-  /** The key that the cluster was formed with, out of the log of controller k, which must not be running. */
-  async clusterKey(k: number): Promise<{ version: number; key: Uint8Array }> {
-    const folder = join(this.folder, this.id(k))
-    const { version, secret } = await formedSecret(folder, this.id(k), 'clusterKey')
+  /** The key that the cluster was formed with, out of the log of the first controller, which must not be writing. */
+  async clusterKey(): Promise<{ version: number; key: Uint8Array }> {
+    const id = this.id(1)
+    const { version, secret } = await formedSecret(join(this.folder, id), id, 'clusterKey')
     return { version, key: secret }
   }
 
