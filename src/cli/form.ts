@@ -25,12 +25,11 @@ import {
 } from '../pki/authority.ts'
 import type { CertifiedKey } from '../pki/authority.ts'
 import { parseCertificates } from '../pki/certificate.ts'
-import { writeSecretFile } from '../pki/key-file.ts'
+import { writePublicFile, writeSecretFile } from '../pki/key-file.ts'
 import type { Entry } from '../raft/types.ts'
 import { formDataFolder } from '../store/form-data-folder.ts'
 import { advertisedHosts } from './config-from-flags.ts'
 import type { PlannedConfig } from './config-from-flags.ts'
-import { writePublicFile } from './public-file.ts'
 
 /** Beside a configuration while its controller is being formed: what stands there without data is ours to make anew. */
 export const FORMING_MARK = '.forming'

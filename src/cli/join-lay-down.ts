@@ -11,7 +11,7 @@ import {
   leafControllerId,
   parseCertificates,
 } from '../pki/certificate.ts'
-import { writeSecretFile } from '../pki/key-file.ts'
+import { writePublicFile, writeSecretFile } from '../pki/key-file.ts'
 import { formDataFolder } from '../store/form-data-folder.ts'
 import { writeRosterFile } from '../store/roster-file.ts'
 import type { CheckList } from './check-list.ts'
@@ -20,7 +20,6 @@ import type { PlannedConfig } from './config-from-flags.ts'
 import { sentenceOf } from './failure.ts'
 import { endJoinState } from './join-state.ts'
 import type { JoinState } from './join-state.ts'
-import { writePublicFile } from './public-file.ts'
 
 /** Mesh addresses of the members that were there, for a controller that has nothing yet. */
 export function seedsOf(answer: JoinAnswer, selfId: string): string[] {

@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { newOpaqueId } from '../lib/random.ts'
 import { generatePrivateKeyPem } from '../pki/certificate-request.ts'
 import type { Ticket } from '../pki/ticket.ts'
-import { readSecretFile, writeSecretFile } from '../pki/key-file.ts'
+import { readSecretFile, syncFolder, writeSecretFile } from '../pki/key-file.ts'
 import { CommandFailure, EXIT_FAILED } from './failure.ts'
-import { syncFolder } from './public-file.ts'
 
 /**
  * What makes the next attempt the same join: the cluster lets a ticket be used again by the same key and store alone.
