@@ -14,6 +14,7 @@ import { planConfig } from './config-from-flags.ts'
 import type { ConfigFlags, PlannedConfig } from './config-from-flags.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE, operatorFailure } from './failure.ts'
 import { formCluster, isHalfFormed, rootKeyPathOf } from './form.ts'
+import { readSupplied } from './form-supplied.ts'
 import { printJson, printLine, shellWord } from './output.ts'
 import { readSecretInput } from './secret-input.ts'
 
@@ -34,7 +35,8 @@ export interface InitResult {
   readonly trustDomain: string
   readonly config: string
   readonly ca: string
-  readonly rootKey: string
+  /** Null when the authority was supplied. */
+  readonly rootKey: string | null
   readonly admin: string
   /** Holds the generated password, 0600; null when the caller chose it. */
   readonly adminFile: string | null
@@ -67,7 +69,11 @@ export async function initController(
   process.umask(0o077)
   const { config, folder } = planned
   refuseFormed(config)
-  if (!isHalfFormed(folder)) refuseOverwriting(planned)
+  const nowMs = systemClock.nowMs()
+  const isSupplied = config.identity.signer.cert !== null
+  const isRepeated = isHalfFormed(folder, isSupplied)
+  const supplied = readSupplied(config, isRepeated, nowMs)
+  if (!isRepeated) refuseOverwriting(planned, isSupplied)
   const drawn = password ?? randomBytes(PASSWORD_BYTES).toString('base64url')
   const adminFile = password === null ? join(folder, ADMIN_FILE_NAME) : null
   try {
@@ -75,7 +81,8 @@ export async function initController(
       controllers: [planned],
       adminName,
       password: drawn,
-      nowMs: systemClock.nowMs(),
+      nowMs,
+      supplied,
       beforeData: () => {
         if (adminFile !== null) writeAdminFile(adminFile, config, adminName, drawn)
       },
@@ -140,11 +147,10 @@ function refuseFormed({ data, id }: ControllerConfig): void {
 }
 
 /** Nobody can tell what a key was for: an old root key that is gone can never renew its cluster again. */
-function refuseOverwriting({ config, folder }: PlannedConfig): void {
+function refuseOverwriting({ config, folder }: PlannedConfig, isSupplied: boolean): void {
   const { cert, key, ca } = config.identity
-  const found = [rootKeyPathOf(folder), cert, key, ca, join(folder, ADMIN_FILE_NAME)].find((path) =>
-    existsSync(path),
-  )
+  const made = isSupplied ? [] : [rootKeyPathOf(folder), cert, key, ca]
+  const found = [...made, join(folder, ADMIN_FILE_NAME)].find((path) => existsSync(path))
   if (found === undefined) return
   throw new CommandFailure(
     EXIT_FAILED,
@@ -177,7 +183,9 @@ function printResult(result: InitResult): void {
   )
   printLine(`CA certificate for clients: ${result.ca}`)
   printLine(
-    `root key: ${rootKey}; move it to a place that is offline, it is only needed to renew the issuing authority`,
+    rootKey === null
+      ? 'certificates are signed by the authority of identity.signer; take its key away from this host'
+      : `root key: ${rootKey}; move it to a place that is offline, it is only needed to renew the issuing authority`,
   )
   printLine(`start it with: flotilla controller run ${shellWord(config)}`)
 }
