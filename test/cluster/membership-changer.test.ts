@@ -57,7 +57,13 @@ class ScriptedConsensus implements Consensus {
   readIndex = () => Promise.resolve(9)
   transferLeadership = () => Promise.resolve()
 
-  changeConfiguration(target: Configuration): Promise<string | null> {
+  /** What the core knows and main has not heard of yet. */
+  moveOn: (() => void) | null = null
+
+  changeConfiguration(target: Configuration, basedOn: number): Promise<string | null> {
+    this.moveOn?.()
+    this.moveOn = null
+    if (basedOn !== this.#index) return Promise.resolve('CHANGE_IN_PROGRESS')
     const answer = this.answers.shift() ?? null
     if (answer !== null) return Promise.resolve(answer)
     this.targets.push(target)
@@ -65,6 +71,11 @@ class ScriptedConsensus implements Consensus {
     this.#index += 1
     this.#isCommitted = this.isCommitting
     return Promise.resolve(null)
+  }
+
+  lose(id: string): void {
+    this.#record.members = this.#record.members.filter((member) => member.id !== id)
+    this.#index += 1
   }
 
   commit(): void {
@@ -116,6 +127,13 @@ test('A leader that has not committed in its term yet, or whose learner is a bat
   expect(consensus.targets).toHaveLength(1)
 })
 
+test('What another leader has changed meanwhile is not undone by a change that was derived before', async () => {
+  const consensus = new ScriptedConsensus()
+  consensus.moveOn = () => consensus.lose('n3')
+  await new MemberChanger(consensus, state, systemClock).run(without('n2'))
+  expect(consensus.targets.map(({ members }) => members.map(({ id }) => id))).toEqual([['n1']])
+})
+
 test('What no majority confirms in time is said to be open, and the next one may be asked for', async () => {
   const consensus = new ScriptedConsensus()
   consensus.isCommitting = false
@@ -142,6 +160,7 @@ test('Leadership that is lost in the middle is said so; a leader that has remove
   await expect(done).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
   await retiring.changeConfiguration(
     create(ConfigurationSchema, { members: [create(MemberSchema, { id: 'n2', voter: true })] }),
+    1,
   )
   await new MemberChanger(retiring, state, systemClock).run(without('n1'))
 })
