@@ -193,6 +193,17 @@ describe('A join that was cut off', () => {
     expect(readJoinState(etc)?.privateKeyPem).toBe(state.privateKeyPem)
   })
 
+  test('keeps its key when it is refused after an attempt that may have come through', async () => {
+    member.replies.push('cut', refusal(409, 'TICKET_REFUSED', 'this ticket has expired'))
+    expect(await refused(member.ticket())).toContain('this ticket has expired')
+    const key = readJoinState(etc)?.privateKeyPem
+    expect(key).toBeDefined()
+    // With another ticket it is the same controller, which the cluster may know already.
+    await attempt(member.ticket())
+    expect(new Set(member.received.map(({ storeId }) => storeId)).size).toBe(1)
+    expect(readFileSync(join(etc, 'controller.key'), 'utf8')).toBe(key)
+  })
+
   test('is not mixed with a join to another cluster', async () => {
     const other = parseTicket(member.ticket({ clusterId: '01900000-0000-7000-8000-00000000000f' }))
     beginJoinState(etc, 'ctrl2', other, null)
