@@ -25,7 +25,7 @@ import {
 } from '../pki/authority.ts'
 import type { CertifiedKey } from '../pki/authority.ts'
 import { parseCertificates } from '../pki/certificate.ts'
-import { writePublicFile, writeSecretFile } from '../pki/key-file.ts'
+import { syncFolder, writePublicFile, writeSecretFile } from '../pki/key-file.ts'
 import { validityWithin } from '../pki/renewal.ts'
 import type { Entry } from '../raft/types.ts'
 import { formDataFolder } from '../store/form-data-folder.ts'
@@ -114,6 +114,8 @@ export async function formCluster(input: FormInput): Promise<FormedCluster> {
     const { id: nodeId, storeId } = member
     formDataFolder(planned.config.data, { nodeId, storeId, clusterId, generation: 1, entries })
     rmSync(join(planned.folder, FORMING_MARK), { force: true })
+    // A mark that a power cut brought back would let a later forming replace the keys of this cluster.
+    syncFolder(planned.folder)
   }
   return { clusterId, rootKeyPath, caPem: authorities.caPem }
 }

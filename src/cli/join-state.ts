@@ -17,6 +17,8 @@ export interface JoinState {
   /** 16 bytes, of the data folder that will be. */
   readonly storeId: Uint8Array
   readonly privateKeyPem: string
+  /** Key and certificate are the operator's, and stay as they are. */
+  readonly keepsCertificate: boolean
   /** Made by this attempt: nobody has been told of it yet. */
   readonly isNew: boolean
 }
@@ -36,7 +38,7 @@ export function readJoinState(folder: string): JoinState | null {
   )
 }
 
-/** @param privateKeyPem null: a key is made. */
+/** @param privateKeyPem the operator's own; null: a key is made. */
 export function beginJoinState(
   folder: string,
   id: string,
@@ -49,11 +51,13 @@ export function beginJoinState(
     clusterId: ticket.clusterId,
     storeId: newOpaqueId(),
     privateKeyPem: privateKeyPem ?? generatePrivateKeyPem(),
+    keepsCertificate: privateKeyPem !== null,
     isNew: true,
   }
   const storeId = Buffer.from(state.storeId).toString('hex')
-  const { clusterId } = state
-  const content = { format: FORMAT, id, clusterId, storeId, privateKeyPem: state.privateKeyPem }
+  const { clusterId, keepsCertificate } = state
+  const key = { privateKeyPem: state.privateKeyPem, keepsCertificate }
+  const content = { format: FORMAT, id, clusterId, storeId, ...key }
   writeSecretFile(join(folder, JOINING_NAME), `${JSON.stringify(content)}\n`)
   return state
 }
@@ -75,5 +79,6 @@ function parsed(text: string): JoinState | null {
   if (typeof storeId !== 'string' || !/^[0-9a-f]{32}$/.test(storeId)) return null
   if (typeof privateKeyPem !== 'string') return null
   const bytes = Uint8Array.from(Buffer.from(storeId, 'hex'))
-  return { id, clusterId, storeId: bytes, privateKeyPem, isNew: false }
+  const keepsCertificate = found['keepsCertificate'] === true
+  return { id, clusterId, storeId: bytes, privateKeyPem, keepsCertificate, isNew: false }
 }

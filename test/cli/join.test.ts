@@ -204,6 +204,21 @@ describe('A join that was cut off', () => {
     expect(readFileSync(join(etc, 'controller.key'), 'utf8')).toBe(key)
   })
 
+  test("leaves an operator's own certificate as it is, also when it goes on", async () => {
+    await attempt(member.ticket())
+    const [cert, key, ca] = ['cert.pem', 'controller.key', 'ca.pem'].map((name) => join(etc, name))
+    const theirs = [cert, key, ca].map((path = '') => readFileSync(path, 'utf8'))
+    rmSync(etc, { recursive: true })
+    mkdirSync(etc)
+    for (const [at, path] of [cert, key, ca].entries()) {
+      writeFileSync(path ?? '', theirs[at] ?? '', { mode: 0o600 })
+    }
+    member.replies.push({ status: 200, body: { data: {} } })
+    expect(await refused(member.ticket())).toContain('does not understand')
+    await attempt(member.ticket())
+    expect([cert, key, ca].map((path = '') => readFileSync(path, 'utf8'))).toEqual(theirs)
+  })
+
   test('is not mixed with a join to another cluster', async () => {
     const other = parseTicket(member.ticket({ clusterId: '01900000-0000-7000-8000-00000000000f' }))
     beginJoinState(etc, 'ctrl2', other, null)
