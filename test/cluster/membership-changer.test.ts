@@ -8,10 +8,12 @@ import type { WantedChange } from '../../src/cluster/membership/changer.ts'
 import type { Consensus } from '../../src/cluster/membership/consensus.ts'
 import { LeaderCalls } from '../../src/cluster/membership/leader-calls.ts'
 import { decodeMessage, encodeMessage } from '../../src/cluster/membership/messages.ts'
+import { Steward } from '../../src/cluster/membership/steward.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { PeerHandler } from '../../src/ports/peer-channel.ts'
 import type { Role } from '../../src/raft/types.ts'
+import { until } from './mesh-fixture.ts'
 
 // What a leader's own controller does while consensus behaves badly.
 
@@ -212,3 +214,41 @@ test('A request of a member is refused by who does not lead, and when it cannot 
   consensus.leader = 'n2'
   await expect(handler(caller, right)).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
 })
+
+test.each([
+  ['a leader that holds nothing to share', () => Promise.resolve(false)],
+  ['a key that nothing can be wrapped for', () => Promise.reject(new Error('it is no key'))],
+])(
+  'A steward says that secrets were shared only when they were, and goes on after %s',
+  async (_title, shareMissing) => {
+    const consensus = new ScriptedConsensus()
+    const said: string[] = []
+    let shares = 0
+    const steward = new Steward({
+      consensus,
+      state,
+      changer: new MemberChanger(consensus, state, systemClock),
+      clock: systemClock,
+      log: {
+        info: (_fields: object, message: string) => said.push(message),
+        warn: (_fields: object, message: string) => said.push(message),
+      },
+      secrets: {
+        afterRemoval: () => Promise.resolve(),
+        isRotationDue: () => false,
+        rotateIfDue: () => Promise.resolve(),
+        membersLackingSecrets: () => ['n2'],
+        shareMissing: () => {
+          shares += 1
+          return shareMissing()
+        },
+      },
+    })
+    steward.start()
+    await until('it has tried twice', () => shares === 2)
+    steward.stop()
+    expect(said.filter((line) => line.includes('were wrapped'))).toEqual([])
+    expect(said, 'the same is said once').toHaveLength(1)
+    expect(said[0]).toContain('sharing secrets waits')
+  },
+)
