@@ -6,9 +6,12 @@ import type { Configuration } from '../../proto/gen/membership_pb.ts'
 import { MemberChanger } from '../../src/cluster/membership/changer.ts'
 import type { WantedChange } from '../../src/cluster/membership/changer.ts'
 import type { Consensus } from '../../src/cluster/membership/consensus.ts'
+import { ENTER_METHOD, EntryDesk } from '../../src/cluster/membership/entry-desk.ts'
+import { entryRequestMessage } from '../../src/cluster/membership/entry.ts'
 import { LeaderCalls } from '../../src/cluster/membership/leader-calls.ts'
 import { decodeMessage, encodeMessage } from '../../src/cluster/membership/messages.ts'
 import { Steward } from '../../src/cluster/membership/steward.ts'
+import { present } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { PeerHandler } from '../../src/ports/peer-channel.ts'
@@ -252,3 +255,30 @@ test.each([
     expect(said[0]).toContain('sharing secrets waits')
   },
 )
+
+test('A stranger that asks to be let in over and over does not keep another one out', async () => {
+  const consensus = new ScriptedConsensus()
+  // Nobody leads, so whoever asks waits.
+  consensus.leader = null
+  const changer = new MemberChanger(consensus, state, systemClock)
+  const calls = new LeaderCalls(consensus, systemClock)
+  const log = { info: () => undefined }
+  const clock = systemClock
+  new EntryDesk({ consensus, state, changer, calls, clock, clusterId: 'c', generation: 1, log })
+  const enter = present(consensus.handlers.get(ENTER_METHOD), 'it serves that')
+  const ask = (id: string): Promise<unknown> => {
+    const caller = { id, publicKeySha256: new Uint8Array(32), leafPem: '', isMember: false }
+    const request = { clusterId: 'c', storeId: new Uint8Array(16), address: 'a.test:1' }
+    const rest = { version: 'v0', featureLevel: 1, startedAtMs: 1 }
+    const payload = encodeMessage(entryRequestMessage({ ...request, ...rest }))
+    return enter(caller, payload).catch((error: unknown) => error)
+  }
+  const answers = Array.from({ length: 40 }, () => ask('n8'))
+  const other = ask('n9')
+  expect((await Promise.race(answers)) as Problem).toMatchObject({
+    code: 'SERVER_TOO_MANY_REQUESTS',
+  })
+  consensus.leader = 'n2'
+  consensus.calls = Array.from({ length: 3 }, () => () => Promise.resolve(encodeMessage({ ok: 1 })))
+  expect(decodeMessage((await other) as Uint8Array)).toEqual({ ok: 1 })
+})
