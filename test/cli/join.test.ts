@@ -57,6 +57,7 @@ beforeEach(async () => {
   member.received.length = 0
   member.replies.length = 0
   member.clockOffsetMs = 0
+  member.hosts = null
 })
 afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
@@ -202,6 +203,16 @@ describe('A join that was cut off', () => {
     await attempt(member.ticket())
     expect(new Set(member.received.map(({ storeId }) => storeId)).size).toBe(1)
     expect(readFileSync(join(etc, 'controller.key'), 'utf8')).toBe(key)
+  })
+
+  test('that now advertises another host is told to take a new ticket, as the old one gets the old certificate', async () => {
+    member.hosts = ['first.example.net']
+    const sentence = await refused(member.ticket())
+    expect(sentence).toContain('does not name 127.0.0.1')
+    expect(sentence).toContain('with a new ticket')
+    expect(existsSync(join(etc, 'data'))).toBe(false)
+    member.hosts = null
+    await attempt(member.ticket())
   })
 
   test("leaves an operator's own certificate as it is, also when it goes on", async () => {
