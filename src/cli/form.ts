@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { create, toBinary } from '@bufbuild/protobuf'
 
@@ -25,15 +25,17 @@ import {
 } from '../pki/authority.ts'
 import type { CertifiedKey } from '../pki/authority.ts'
 import { parseCertificates } from '../pki/certificate.ts'
-import { writeSecretFile } from '../pki/key-file.ts'
+import { syncFolder, writePublicFile, writeSecretFile } from '../pki/key-file.ts'
+import { validityWithin } from '../pki/renewal.ts'
 import type { Entry } from '../raft/types.ts'
 import { formDataFolder } from '../store/form-data-folder.ts'
 import { advertisedHosts } from './config-from-flags.ts'
 import type { PlannedConfig } from './config-from-flags.ts'
-import { writePublicFile } from './public-file.ts'
+import type { Supplied } from './form-supplied.ts'
 
 /** Beside a configuration while its controller is being formed: what stands there without data is ours to make anew. */
 export const FORMING_MARK = '.forming'
+const MARK_SUPPLIED = 'with an authority that was supplied\n'
 
 export interface FormInput {
   /** The first members; `cluster init` has one. All share a trust domain. */
@@ -41,31 +43,24 @@ export interface FormInput {
   readonly adminName: string
   readonly password: string
   readonly nowMs: number
-  /** Authorities of the operator's own, which are there already; with them no root is made. */
-  readonly supplied?: SuppliedPki
+  /** Instead of authorities made here; for a single controller. */
+  readonly supplied?: Supplied | null
   /** Called after everything but the data folders is there, which make a controller of it. */
   readonly beforeData?: () => void
 }
 
-export interface SuppliedPki {
-  readonly issuing: CertifiedKey
-  readonly caPem: string
-  /** Of the first controller; null: the issuing authority signs one. */
-  readonly leaf: CertifiedKey | null
-}
-
 export interface FormedCluster {
   readonly clusterId: string
-  /** 0600; only needed to renew the issuing authority. null: the operator keeps the root elsewhere. */
+  /** 0600; only needed to renew the issuing authority. Null when the authority was supplied. */
   readonly rootKeyPath: string | null
   readonly caPem: string
 }
 
 interface Authorities {
-  /** null when the operator's own sign. */
-  readonly root: CertifiedKey | null
   readonly issuing: CertifiedKey
   readonly caPem: string
+  /** Null when it is not ours to keep. */
+  readonly rootKeyPem: string | null
 }
 
 interface FormedMember {
@@ -86,18 +81,15 @@ export function rootKeyPathOf(folder: string): string {
  */
 export async function formCluster(input: FormInput): Promise<FormedCluster> {
   const { controllers, nowMs } = input
+  const supplied = input.supplied ?? null
   const [first] = controllers
   const { trustDomain } = first.config
   const clusterId = formatUuid(newUuidv7(nowMs))
   for (const { folder } of controllers) {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
-    writePublicFile(join(folder, FORMING_MARK), '')
+    writePublicFile(join(folder, FORMING_MARK), markOf(supplied))
   }
-  const { supplied } = input
-  const authorities =
-    supplied === undefined
-      ? await makeAuthorities(trustDomain, nowMs)
-      : { root: null, issuing: supplied.issuing, caPem: supplied.caPem }
+  const authorities = await authoritiesOf(supplied, trustDomain, nowMs)
   const rootKeyPath = writeRootKey(first.folder, authorities)
   const members: FormedMember[] = []
   for (const planned of controllers) members.push(await makeMember(planned, authorities, input))
@@ -114,7 +106,7 @@ export async function formCluster(input: FormInput): Promise<FormedCluster> {
     nowMs,
   )
   for (const { planned, leaf } of members) {
-    writeCredentials(planned.config, leaf, authorities.caPem, supplied)
+    writeCredentials(planned.config, leaf, supplied, authorities.caPem)
     if (!planned.isThere) writePublicFile(planned.path, planned.text)
   }
   input.beforeData?.()
@@ -122,28 +114,56 @@ export async function formCluster(input: FormInput): Promise<FormedCluster> {
     const { id: nodeId, storeId } = member
     formDataFolder(planned.config.data, { nodeId, storeId, clusterId, generation: 1, entries })
     rmSync(join(planned.folder, FORMING_MARK), { force: true })
+    // A mark that a power cut brought back would let a later forming replace the keys of this cluster.
+    syncFolder(planned.folder)
   }
   return { clusterId, rootKeyPath, caPem: authorities.caPem }
 }
 
-/** Whether a forming that did not end has left its traces beside this configuration. */
-export function isHalfFormed(folder: string): boolean {
-  return existsSync(join(folder, FORMING_MARK))
+/**
+ * Whether a forming that did not end has left its traces beside this configuration.
+ * @param isSupplied by an authority of the operator: only then may files beside the traces be the operator's.
+ */
+export function isHalfFormed(folder: string, isSupplied: boolean): boolean {
+  const path = join(folder, FORMING_MARK)
+  return existsSync(path) && readFileSync(path, 'utf8') === (isSupplied ? MARK_SUPPLIED : '')
 }
 
-/** What the operator has supplied stays as it is. */
+function markOf(supplied: Supplied | null): string {
+  return supplied === null ? '' : MARK_SUPPLIED
+}
+
+/** @returns null when there is none of ours. */
+function writeRootKey(folder: string, { rootKeyPem }: Authorities): string | null {
+  if (rootKeyPem === null) return null
+  const path = rootKeyPathOf(folder)
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  writeSecretFile(path, rootKeyPem)
+  return path
+}
+
+/** What was supplied is left as it is. */
 function writeCredentials(
   config: ControllerConfig,
   leaf: CertifiedKey,
+  supplied: Supplied | null,
   caPem: string,
-  supplied: SuppliedPki | undefined,
 ): void {
   const { cert, key, ca } = config.identity
   for (const path of [cert, key, ca, config.data]) mkdirSync(dirname(path), { recursive: true })
-  if (supplied === undefined) writePublicFile(ca, caPem)
-  if (supplied !== undefined && supplied.leaf !== null) return
+  if (supplied === null) writePublicFile(ca, caPem)
+  if (supplied !== null && supplied.leaf !== null) return
   writeSecretFile(key, leaf.privateKeyPem)
   writePublicFile(cert, leaf.certificatePem)
+}
+
+async function authoritiesOf(
+  supplied: Supplied | null,
+  trustDomain: string,
+  nowMs: number,
+): Promise<Authorities> {
+  if (supplied === null) return await makeAuthorities(trustDomain, nowMs)
+  return { issuing: supplied.issuing, caPem: supplied.caPem, rootKeyPem: null }
 }
 
 async function makeAuthorities(trustDomain: string, nowMs: number): Promise<Authorities> {
@@ -156,15 +176,7 @@ async function makeAuthorities(trustDomain: string, nowMs: number): Promise<Auth
     root,
     validity: validityFrom(nowMs, ISSUING_LIFETIME_MS),
   })
-  return { root, issuing, caPem: root.certificatePem }
-}
-
-function writeRootKey(folder: string, { root }: Authorities): string | null {
-  if (root === null) return null
-  const path = rootKeyPathOf(folder)
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  writeSecretFile(path, root.privateKeyPem)
-  return path
+  return { issuing, caPem: root.certificatePem, rootKeyPem: root.privateKeyPem }
 }
 
 async function makeMember(
@@ -173,6 +185,7 @@ async function makeMember(
   { nowMs, supplied }: FormInput,
 ): Promise<FormedMember> {
   const { config } = planned
+  const [issuer] = parseCertificates(issuing.certificatePem)
   const leaf =
     supplied?.leaf ??
     (await issueControllerCertificate({
@@ -180,7 +193,8 @@ async function makeMember(
       trustDomain: config.trustDomain,
       id: config.id,
       hosts: advertisedHosts(config),
-      validity: validityFrom(nowMs, LEAF_LIFETIME_MS),
+      // An authority that was supplied may end sooner.
+      validity: validityWithin(issuer, nowMs, LEAF_LIFETIME_MS),
     }))
   const [certificate] = parseCertificates(leaf.certificatePem)
   const member = create(MemberSchema, {

@@ -14,10 +14,9 @@ import { planConfig } from './config-from-flags.ts'
 import type { ConfigFlags, PlannedConfig } from './config-from-flags.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE, operatorFailure } from './failure.ts'
 import { formCluster, isHalfFormed, rootKeyPathOf } from './form.ts'
-import type { SuppliedPki } from './form.ts'
+import { readSupplied } from './form-supplied.ts'
 import { printJson, printLine, shellWord } from './output.ts'
 import { readSecretInput } from './secret-input.ts'
-import { readSuppliedPki } from './supplied-pki.ts'
 
 /** 24 characters of base64url: 144 random bits. */
 const PASSWORD_BYTES = 18
@@ -36,10 +35,8 @@ export interface InitResult {
   readonly trustDomain: string
   readonly config: string
   readonly ca: string
-  /** null: the operator's own authorities sign, and their root is kept elsewhere. */
+  /** Null when the authority was supplied. */
   readonly rootKey: string | null
-  /** Certificate of the operator's own issuing authority; null when one was made. */
-  readonly signer: string | null
   readonly admin: string
   /** Holds the generated password, 0600; null when the caller chose it. */
   readonly adminFile: string | null
@@ -72,9 +69,11 @@ export async function initController(
   process.umask(0o077)
   const { config, folder } = planned
   refuseFormed(config)
-  const isOurs = isHalfFormed(folder)
-  const supplied = readSuppliedPki(config, isOurs, systemClock.nowMs())
-  if (!isOurs) refuseOverwriting(planned, supplied)
+  const nowMs = systemClock.nowMs()
+  const isSupplied = config.identity.signer.cert !== null
+  const isRepeated = isHalfFormed(folder, isSupplied)
+  const supplied = readSupplied(config, isRepeated, nowMs)
+  if (!isRepeated) refuseOverwriting(planned, isSupplied)
   const drawn = password ?? randomBytes(PASSWORD_BYTES).toString('base64url')
   const adminFile = password === null ? join(folder, ADMIN_FILE_NAME) : null
   try {
@@ -82,8 +81,8 @@ export async function initController(
       controllers: [planned],
       adminName,
       password: drawn,
-      nowMs: systemClock.nowMs(),
-      ...(supplied === null ? {} : { supplied }),
+      nowMs,
+      supplied,
       beforeData: () => {
         if (adminFile !== null) writeAdminFile(adminFile, config, adminName, drawn)
       },
@@ -95,7 +94,6 @@ export async function initController(
       config: planned.path,
       ca: config.identity.ca,
       rootKey: rootKeyPath,
-      signer: config.identity.signer.cert,
       admin: adminName,
       adminFile,
     }
@@ -149,14 +147,10 @@ function refuseFormed({ data, id }: ControllerConfig): void {
 }
 
 /** Nobody can tell what a key was for: an old root key that is gone can never renew its cluster again. */
-function refuseOverwriting({ config, folder }: PlannedConfig, supplied: SuppliedPki | null): void {
+function refuseOverwriting({ config, folder }: PlannedConfig, isSupplied: boolean): void {
   const { cert, key, ca } = config.identity
-  const made = [
-    join(folder, ADMIN_FILE_NAME),
-    ...(supplied === null ? [rootKeyPathOf(folder), ca] : []),
-    ...(supplied === null || supplied.leaf === null ? [cert, key] : []),
-  ]
-  const found = made.find((path) => existsSync(path))
+  const made = isSupplied ? [] : [rootKeyPathOf(folder), cert, key, ca]
+  const found = [...made, join(folder, ADMIN_FILE_NAME)].find((path) => existsSync(path))
   if (found === undefined) return
   throw new CommandFailure(
     EXIT_FAILED,
@@ -188,13 +182,10 @@ function printResult(result: InitResult): void {
       : `administrator: ${admin}; the password is in ${adminFile}`,
   )
   printLine(`CA certificate for clients: ${result.ca}`)
-  if (rootKey === null) {
-    printLine(
-      `its certificates are signed by ${result.signer ?? ''}; take the key of that away now`,
-    )
-  } else
-    printLine(
-      `root key: ${rootKey}; move it to a place that is offline, it is only needed to renew the issuing authority`,
-    )
+  printLine(
+    rootKey === null
+      ? 'certificates are signed by the authority of identity.signer; take its key away from this host'
+      : `root key: ${rootKey}; move it to a place that is offline, it is only needed to renew the issuing authority`,
+  )
   printLine(`start it with: flotilla controller run ${shellWord(config)}`)
 }

@@ -4,6 +4,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { withSeeds } from '../config/compose.ts'
+import type { ControllerConfig } from '../config/options.ts'
 import type { JoinAnswer } from '../ports/membership.ts'
 import {
   checkChain,
@@ -11,7 +12,9 @@ import {
   leafControllerId,
   parseCertificates,
 } from '../pki/certificate.ts'
-import { writeSecretFile } from '../pki/key-file.ts'
+import type { Certificate } from '../pki/certificate.ts'
+import { missingHosts } from '../pki/renewal.ts'
+import { writePublicFile, writeSecretFile } from '../pki/key-file.ts'
 import { formDataFolder } from '../store/form-data-folder.ts'
 import { writeRosterFile } from '../store/roster-file.ts'
 import type { CheckList } from './check-list.ts'
@@ -20,7 +23,6 @@ import type { PlannedConfig } from './config-from-flags.ts'
 import { sentenceOf } from './failure.ts'
 import { endJoinState } from './join-state.ts'
 import type { JoinState } from './join-state.ts'
-import { writePublicFile } from './public-file.ts'
 
 /** As many as the configuration takes. */
 const SEEDS_MAX = 32
@@ -39,23 +41,36 @@ export function checkAnswer(
   checks: CheckList,
   nowMs: number,
 ): void {
+  const leaf = judgedLeaf(config, state, answer, checks, nowMs)
+  const lacking = missingHosts(leaf, advertisedHosts(config))
+  if (lacking.length > 0) {
+    // The same ticket gets the same certificate again, whatever is asked for by then.
+    checks.fail(
+      'certificate',
+      `the certificate does not name ${lacking.join(', ')}, which the first attempt with this ticket did not ask for; repeat the join with a new ticket ('flotilla cluster invite'), or as it was at first`,
+    )
+  }
+  const days = Math.floor((leaf.notAfterMs - nowMs) / (24 * 60 * 60 * 1000))
+  const spiffeId = `spiffe://${config.trustDomain}/controller/${config.id}`
+  checks.ok('certificate', `${spiffeId}, for ${days} days`)
+}
+
+function judgedLeaf(
+  { id, trustDomain }: ControllerConfig,
+  { privateKeyPem, clusterId }: JoinState,
+  answer: JoinAnswer,
+  checks: CheckList,
+  nowMs: number,
+): Certificate {
   try {
     const chain = parseCertificates(answer.certificatePem)
-    checkKeyMatches(chain[0], state.privateKeyPem)
+    checkKeyMatches(chain[0], privateKeyPem)
     checkChain(chain, parseCertificates(answer.caPem), nowMs)
-    const id = leafControllerId(chain[0], config.trustDomain)
-    if (id !== config.id || answer.clusterId !== state.clusterId) {
-      throw new Error(`it is for controller ${id} of cluster ${answer.clusterId}`)
-    }
-    for (const host of advertisedHosts(config)) {
-      const { native } = chain[0]
-      if (native.checkHost(host) !== undefined || native.checkIP(host) !== undefined) continue
-      throw new Error(`it does not name ${host}`)
-    }
-    const days = Math.floor((chain[0].notAfterMs - nowMs) / (24 * 60 * 60 * 1000))
-    checks.ok('certificate', `spiffe://${config.trustDomain}/controller/${id}, for ${days} days`)
+    const found = leafControllerId(chain[0], trustDomain)
+    if (found === id && answer.clusterId === clusterId) return chain[0]
+    throw new Error(`it is for controller ${found} of cluster ${answer.clusterId}`)
   } catch (error) {
-    checks.fail(
+    return checks.fail(
       'certificate',
       `what the cluster answered can not be used: ${sentenceOf(error)}; repeat the join, and set the clock right if it is the time`,
       error,

@@ -107,7 +107,8 @@ export function checkIdentity(
   }
   if (state !== null) {
     checks.ok('key', 'the one of the earlier attempt')
-    return { privateKeyPem: state.privateKeyPem, keepsCertificate: false }
+    const { privateKeyPem, keepsCertificate } = state
+    return { privateKeyPem, keepsCertificate }
   }
   const { key, cert } = identity
   if (!existsSync(key)) {

@@ -81,8 +81,11 @@ export async function reachMembers(
 
 export type JoinOutcome =
   | { readonly type: 'admitted'; readonly answer: JoinAnswer }
-  /** Judged by the cluster: asking again would be answered the same. */
-  | { readonly type: 'refused'; readonly sentence: string }
+  /**
+   * Judged by the cluster: asking again would be answered the same. `isOpen`: an attempt before that may have come through
+   * all the same, so that the cluster knows the key.
+   */
+  | { readonly type: 'refused'; readonly sentence: string; readonly isOpen: boolean }
   /** Nobody could say, for as long as is worth waiting. */
   | { readonly type: 'unknown'; readonly sentence: string; readonly isSent: boolean }
 
@@ -97,6 +100,7 @@ export async function requestJoin(
   const body = { ...request, storeId: Buffer.from(request.storeId).toString('base64url') }
   const door = new MemberDoor(ticket)
   let isSent = false
+  let isOpen = false
   let last = 'no member could be asked'
   for (let attempt = 0; ; attempt += 1) {
     const address = addresses[attempt % addresses.length] ?? ''
@@ -105,10 +109,12 @@ export async function requestJoin(
       isSent = true
       if (status >= 200 && status < 300) return admitted(address, answer)
       last = refusalOf(status, answer)
-      if (status < 500 && status !== 429) return { type: 'refused', sentence: last }
+      if (status < 500 && status !== 429) return { type: 'refused', sentence: last, isOpen }
+      isOpen = true
     } catch (error) {
       if (!(error instanceof HttpsFault)) throw error
       isSent ||= error.isSent
+      isOpen ||= error.isSent
       last = `${address} ${error.message}`
     }
     if (performance.now() > deadlineMs) return { type: 'unknown', sentence: last, isSent }

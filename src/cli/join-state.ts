@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { newOpaqueId } from '../lib/random.ts'
 import { generatePrivateKeyPem } from '../pki/certificate-request.ts'
 import type { Ticket } from '../pki/ticket.ts'
-import { readSecretFile, writeSecretFile } from '../pki/key-file.ts'
+import { readSecretFile, syncFolder, writeSecretFile } from '../pki/key-file.ts'
 import { CommandFailure, EXIT_FAILED } from './failure.ts'
-import { syncFolder } from './public-file.ts'
 
 /**
  * What makes the next attempt the same join: the cluster lets a ticket be used again by the same key and store alone.
@@ -18,6 +17,8 @@ export interface JoinState {
   /** 16 bytes, of the data folder that will be. */
   readonly storeId: Uint8Array
   readonly privateKeyPem: string
+  /** Key and certificate are the operator's, and stay as they are. */
+  readonly keepsCertificate: boolean
   /** Made by this attempt: nobody has been told of it yet. */
   readonly isNew: boolean
 }
@@ -37,7 +38,7 @@ export function readJoinState(folder: string): JoinState | null {
   )
 }
 
-/** @param privateKeyPem null: a key is made. */
+/** @param privateKeyPem the operator's own; null: a key is made. */
 export function beginJoinState(
   folder: string,
   id: string,
@@ -50,11 +51,13 @@ export function beginJoinState(
     clusterId: ticket.clusterId,
     storeId: newOpaqueId(),
     privateKeyPem: privateKeyPem ?? generatePrivateKeyPem(),
+    keepsCertificate: privateKeyPem !== null,
     isNew: true,
   }
   const storeId = Buffer.from(state.storeId).toString('hex')
-  const { clusterId } = state
-  const content = { format: FORMAT, id, clusterId, storeId, privateKeyPem: state.privateKeyPem }
+  const { clusterId, keepsCertificate } = state
+  const key = { privateKeyPem: state.privateKeyPem, keepsCertificate }
+  const content = { format: FORMAT, id, clusterId, storeId, ...key }
   writeSecretFile(join(folder, JOINING_NAME), `${JSON.stringify(content)}\n`)
   return state
 }
@@ -76,5 +79,6 @@ function parsed(text: string): JoinState | null {
   if (typeof storeId !== 'string' || !/^[0-9a-f]{32}$/.test(storeId)) return null
   if (typeof privateKeyPem !== 'string') return null
   const bytes = Uint8Array.from(Buffer.from(storeId, 'hex'))
-  return { id, clusterId, storeId: bytes, privateKeyPem, isNew: false }
+  const keepsCertificate = found['keepsCertificate'] === true
+  return { id, clusterId, storeId: bytes, privateKeyPem, keepsCertificate, isNew: false }
 }

@@ -124,7 +124,7 @@ async function askAndLayDown(
   const outcome = await requestJoin(ticket, addresses, request)
   switch (outcome.type) {
     case 'refused':
-      forget(asking)
+      if (!outcome.isOpen) forget(asking)
       return checks.fail('admission', outcome.sentence)
     case 'unknown':
       if (!outcome.isSent) forget(asking)

@@ -228,6 +228,8 @@ export class CertificateKeeper {
     if (issuing === null || !this.#isRenewedHere(issuing)) return
     // What an operator has put there and is not good is theirs to mend: it is not written over.
     if (this.#refused !== null || clock.monotonicMs() < this.#retryAtMs) return
+    // Nor is what has just been put there, before it was judged.
+    if (fileStamp(this.#parts.paths) !== this.#judgedStamp) return
     const reason = renewalReason({
       chain: this.#set.chain,
       issuingPem: issuing.certificatePem,

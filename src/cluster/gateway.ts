@@ -385,11 +385,20 @@ export class Gateway implements Proposer, ClusterView {
 
   /**
    * Asks for other members: those wanted in the end, without outgoing voters. Only the leader's own controller can.
+   * @param basedOn index of the configuration that it was derived from: refused when that is no longer in force.
    * @returns null when it was logged, or why it was not.
    */
-  async changeConfiguration(target: ConfigurationRecord): Promise<string | null> {
+  async changeConfiguration(
+    target: ConfigurationRecord,
+    basedOn: Index | null = null,
+  ): Promise<string | null> {
     const configuration = toBinary(ConfigurationSchema, target)
-    return await this.#request((id) => ({ type: 'changeConfiguration', id, configuration }))
+    return await this.#request((id) => ({
+      type: 'changeConfiguration',
+      id,
+      configuration,
+      basedOn,
+    }))
   }
 
   async #request(command: (id: number) => Parameters<MainLink['post']>[0]): Promise<string | null> {

@@ -315,7 +315,7 @@ export class RaftHost {
         void this.#transferLeadership(command.id, command.target)
         break
       case 'changeConfiguration':
-        void this.#changeConfiguration(command.id, command.configuration)
+        void this.#changeConfiguration(command)
         break
       case 'snapshotOpened':
         this.#sender.onOpened(command.id, command.position, command.configuration)
@@ -364,9 +364,13 @@ export class RaftHost {
     this.#answer(id, isDone ? null : `${target ?? 'no other voter'} did not take over in time`)
   }
 
-  async #changeConfiguration(id: number, configuration: Uint8Array): Promise<void> {
+  async #changeConfiguration({
+    id,
+    configuration,
+    basedOn,
+  }: Extract<HostCommand, { readonly type: 'changeConfiguration' }>): Promise<void> {
     const target = fromBinary(ConfigurationSchema, configuration)
-    const result = await this.#node.changeConfiguration(target)
+    const result = await this.#node.changeConfiguration(target, basedOn ?? undefined)
     this.#answer(id, result.ok ? null : result.code)
   }
 

@@ -28,6 +28,8 @@ export type HostCommand =
       readonly type: 'changeConfiguration'
       readonly id: number
       readonly configuration: Uint8Array
+      /** Index of the configuration that it was derived from; null: of whichever is in force. */
+      readonly basedOn: Index | null
     }
   | {
       readonly type: 'snapshotOpened'

@@ -186,21 +186,38 @@ export async function afterRemoval(
 ): Promise<void> {
   await deleteAdmission(parts, id, { announce: false, compromised: isCompromised })
   await rotateIfDue(parts, `${id} was removed`)
+  if (isCompromised) await endExposed(parts, `${id} is said to be compromised`)
+}
+
+/** Where the removal was seen to in peace before it was called compromised: what is honoured for the overlap ends now. */
+async function endExposed(parts: RotationParts, reason: string): Promise<void> {
+  const { state } = parts
+  const isHonoured = versionsOf(state, 'clusterKey').some(
+    ({ exposure, overlapEndsAt }) =>
+      exposure !== 'none' && (overlapEndsAt === null || overlapEndsAt > state.logTimeMs),
+  )
+  if (!isHonoured) return
+  await rotateClusterKey(parts, reason, { isCompromised: true })
+  warnOfAuthority(parts)
 }
 
 /** For a new leader that finds {@link isRotationDue}. @throws {Problem} */
 export async function rotateIfDue(parts: RotationParts, reason: string): Promise<void> {
-  const { state, log } = parts
+  const { state } = parts
   const exposure = versionsOf(state, 'clusterKey').at(-1)?.exposure ?? 'none'
   if (exposure === 'none') return
   const isCompromised = exposure === 'compromised'
   await rotateClusterKey(parts, reason, { isCompromised })
-  if (isCompromised && versionsOf(state, 'issuingAuthority').at(-1)?.exposure === 'compromised') {
-    log.warn(
-      {},
-      "a compromised controller could open the issuing authority: put a new one in force with 'flotilla pki renew-issuing', and new leaves after it",
-    )
-  }
+  if (isCompromised) warnOfAuthority(parts)
+}
+
+/** Its key can only be replaced with the offline root key, so an operator has to. */
+function warnOfAuthority({ state, log }: RotationParts): void {
+  if ((versionsOf(state, 'issuingAuthority').at(-1)?.exposure ?? 'none') === 'none') return
+  log.warn(
+    {},
+    "a compromised controller could open the issuing authority: put a new one in force with 'flotilla pki renew-issuing', and new leaves after it",
+  )
 }
 
 async function deleteAdmission(

@@ -101,7 +101,8 @@ function openFaultOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-function syncFolder(path: string): void {
+/** Makes what was renamed or removed in a folder outlive a power cut. @throws the file system's error. */
+export function syncFolder(path: string): void {
   const folder = openSync(path, 'r')
   try {
     fsyncSync(folder)

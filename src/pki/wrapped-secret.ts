@@ -1,10 +1,15 @@
+import type { KeyObject } from 'node:crypto'
+
+import { compactDecrypt, CompactEncrypt, decodeProtectedHeader } from 'jose'
+
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { parsePrivateKey } from './certificate.ts'
-import { decryptCompact, encryptCompact, JweError } from './jwe.ts'
 import { parsePublicKey } from './public-key.ts'
 
 /** Of one secret; a private key in PEM is the largest. */
 export const SECRET_BYTES_MAX = 16 * 1024
+/** Of one wrapped secret. */
+export const WRAPPED_CHARACTERS_MAX = 32 * 1024
 
 /** What a wrapped secret is, and for whom. Part of what is authenticated: one can not be passed off as another. */
 export interface SecretContext {
@@ -20,6 +25,7 @@ export class WrappedSecretError extends Error {
 }
 
 const CONTEXT_MEMBER = 'flotilla'
+const CONTENT_ALGORITHM = 'A256GCM'
 
 /**
  * A secret that the holder of one private key can open: compact JWE, ECDH-ES+A256KW for EC keys, RSA-OAEP-256 for RSA keys,
@@ -27,53 +33,59 @@ const CONTEXT_MEMBER = 'flotilla'
  * believed only where it comes out of the replicated state.
  * @throws {CertificateError} for a key that is none or not allowed.
  */
-export function wrapSecret(
+export async function wrapSecret(
   secret: Uint8Array,
   publicKeySpki: Uint8Array,
   context: SecretContext,
 ): Promise<string> {
-  return settled(() => {
-    if (secret.length === 0 || secret.length > SECRET_BYTES_MAX) {
-      throw new WrappedSecretError(`a secret has 1 to ${SECRET_BYTES_MAX} bytes`)
-    }
-    return encryptCompact(secret, parsePublicKey(publicKeySpki), {
-      [CONTEXT_MEMBER]: membersOf(context),
-    })
-  })
+  if (secret.length === 0 || secret.length > SECRET_BYTES_MAX) {
+    throw new WrappedSecretError(`a secret has 1 to ${SECRET_BYTES_MAX} bytes`)
+  }
+  const key = parsePublicKey(publicKeySpki)
+  const header = { alg: keyAlgorithmOf(key), enc: CONTENT_ALGORITHM }
+  return await new CompactEncrypt(secret)
+    .setProtectedHeader({ ...header, [CONTEXT_MEMBER]: membersOf(context) })
+    .encrypt(key)
 }
 
 /** @throws {WrappedSecretError} when it was made for another key or context, or changed since. */
-export function openSecret(
+export async function openSecret(
   jwe: string,
   privateKeyPem: string,
   context: SecretContext,
 ): Promise<Uint8Array> {
-  return settled(() => {
-    const what = `version ${context.version} of ${context.name}`
-    try {
-      const { header, plaintext } = decryptCompact(jwe, parsePrivateKey(privateKeyPem))
-      if (canonicalJson(header[CONTEXT_MEMBER]) === canonicalJson(membersOf(context))) {
-        return plaintext
-      }
-    } catch (error) {
-      if (!(error instanceof JweError)) throw error
-      throw new WrappedSecretError(`${what} can not be opened with the key of ${context.nodeId}`, {
-        cause: error,
-      })
-    }
-    throw new WrappedSecretError(`what stands for ${what} was wrapped for something else`)
+  const what = `version ${context.version} of ${context.name}`
+  const key = parsePrivateKey(privateKeyPem)
+  let opened: Awaited<ReturnType<typeof decrypt>>
+  try {
+    opened = await decrypt(jwe, key)
+  } catch (error) {
+    throw new WrappedSecretError(`${what} can not be opened with the key of ${context.nodeId}`, {
+      cause: error,
+    })
+  }
+  const found = opened.protectedHeader[CONTEXT_MEMBER]
+  if (canonicalJson(found) === canonicalJson(membersOf(context))) return opened.plaintext
+  throw new WrappedSecretError(`what stands for ${what} was wrapped for something else`)
+}
+
+/** The algorithms follow from the recipient's key and never from the text, so that a forged header can select nothing. */
+async function decrypt(jwe: string, key: KeyObject): ReturnType<typeof compactDecrypt> {
+  if (jwe.length > WRAPPED_CHARACTERS_MAX) throw new RangeError('too long')
+  // Compressed content would have another size than the bounded text that it comes from.
+  if (decodeProtectedHeader(jwe).zip !== undefined) throw new RangeError('compressed')
+  return await compactDecrypt(jwe, key, {
+    keyManagementAlgorithms: [keyAlgorithmOf(key)],
+    contentEncryptionAlgorithms: [CONTENT_ALGORITHM],
   })
+}
+
+function keyAlgorithmOf({ asymmetricKeyType }: KeyObject): string {
+  return asymmetricKeyType === 'rsa' ? 'RSA-OAEP-256' : 'ECDH-ES+A256KW'
 }
 
 function membersOf({ clusterId, name, version, nodeId }: SecretContext): {
   readonly [member: string]: string | number
 } {
   return { clusterId, name, nodeId, version }
-}
-
-/** Runs at once; what it throws becomes a rejection. */
-function settled<T>(run: () => T): Promise<T> {
-  return new Promise((resolve) => {
-    resolve(run())
-  })
 }

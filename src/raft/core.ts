@@ -152,7 +152,7 @@ export class Core {
       case 'propose':
         return propose(state, input.proposals, input.nowMs)
       case 'changeConfiguration':
-        return changeConfiguration(state, input.id, input.target, input.nowMs)
+        return changeConfiguration(state, input)
       case 'read':
         return state.role === 'leader' ? state.reads.add(input.id) : state.reads.refuse(input.id)
       case 'transfer':

@@ -1,5 +1,5 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
-import type { Message, NodeId, Position } from './types.ts'
+import type { Index, Message, NodeId, Position } from './types.ts'
 
 /** What a client wants logged: an opaque command. */
 export interface Proposal {
@@ -17,10 +17,14 @@ export type Input =
       readonly proposals: readonly Proposal[]
       readonly nowMs: number
     }
-  /** `target`: the members wanted in the end. The core makes the joint step and leaves it by itself. */
+  /**
+   * `target`: the members wanted in the end. The core makes the joint step and leaves it by itself. `basedOn`: index of the
+   * configuration that it was derived from; with another in force it is refused, or what that one changed would be undone.
+   */
   | {
       readonly type: 'changeConfiguration'
       readonly id: number
+      readonly basedOn?: Index
       readonly target: ConfigurationRecord
       readonly nowMs: number
     }

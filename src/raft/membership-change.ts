@@ -7,18 +7,18 @@ import {
   isWellFormedTarget,
 } from './configuration.ts'
 import type { RefusalCode } from './effects.ts'
+import type { Input } from './input.ts'
 import { appendAsLeader } from './leader-log.ts'
 import type { State } from './state.ts'
+import type { Index } from './types.ts'
 
 /** Every change is joint, whatever it touches: one path, and the one that is proven (paper 6). */
 export function changeConfiguration(
   state: State,
-  id: number,
-  target: ConfigurationRecord,
-  nowMs: number,
+  { id, target, basedOn, nowMs }: Extract<Input, { readonly type: 'changeConfiguration' }>,
 ): void {
   state.nowMs = nowMs
-  const code = refusalOf(state, target)
+  const code = refusalOf(state, target, basedOn ?? state.memberships.current.index)
   if (code !== null) {
     state.proposalResults.push({ id, ok: false, code })
     return
@@ -28,12 +28,12 @@ export function changeConfiguration(
   state.proposalResults.push({ id, ok: true, index, term })
 }
 
-function refusalOf(state: State, target: ConfigurationRecord): RefusalCode | null {
+function refusalOf(state: State, target: ConfigurationRecord, basedOn: Index): RefusalCode | null {
   if (state.role !== 'leader' || state.transfer !== null) return 'NOT_LEADER'
   const { index, configuration } = state.memberships.current
   // One change at a time, and none before an entry of the own term is committed: otherwise a change of an earlier leader
   // may still be about, and the two majorities need not meet (Ongaro, raft-dev, 2015-07-10).
-  const isUnderWay = index > state.commit || isJoint(configuration)
+  const isUnderWay = index > state.commit || isJoint(configuration) || index !== basedOn
   if (isUnderWay || !state.hasCommittedInTerm) return 'CHANGE_IN_PROGRESS'
   if (!isWellFormedTarget(target)) return 'INVALID_CONFIGURATION'
   return isReadyToVote(state, target) ? null : 'NOT_CAUGHT_UP'

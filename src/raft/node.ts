@@ -191,14 +191,16 @@ export class RaftNode {
   /**
    * Resolves once the joint step is logged or refused; the change is over when a committed configuration that is not joint
    * and has a higher index is seen in onStatus.
+   * @param basedOn index of the configuration that `target` was derived from; refused when it is not in force any more.
    */
-  changeConfiguration(target: ConfigurationRecord): Promise<ProposalResult> {
+  changeConfiguration(target: ConfigurationRecord, basedOn?: Index): Promise<ProposalResult> {
     const id = this.#takeOwnId()
     if (!this.#isRunning) return Promise.resolve({ id, ok: false, code: 'NOT_LEADER' })
     return new Promise((resolve) => {
       this.#changes.set(id, resolve)
       const nowMs = this.#clock.nowMs()
-      this.#submit({ type: 'changeConfiguration', id, target, nowMs })
+      const base = basedOn === undefined ? {} : { basedOn }
+      this.#submit({ type: 'changeConfiguration', id, target, ...base, nowMs })
     })
   }
 

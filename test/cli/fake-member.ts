@@ -42,6 +42,8 @@ export class FakeMember {
   readonly received: Received[] = []
   /** What comes before the honest answer; each is used once. */
   readonly replies: Reply[] = []
+  /** Hosts of the certificate that it answers with; null: those asked for. */
+  hosts: readonly string[] | null = null
   /** Added to the `date` header. */
   clockOffsetMs = 0
   readonly #root: CertifiedKey
@@ -123,7 +125,7 @@ export class FakeMember {
       issuer: this.#issuing,
       trustDomain: this.trustDomain,
       id: received.id,
-      hosts: received.hosts,
+      hosts: this.hosts ?? received.hosts,
       publicKeySpki,
       validity: validityFrom(Date.now(), HOUR_MS),
     })

@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { spawn } from 'node:child_process'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { parse, stringify } from 'yaml'
 
 import type { AdminFile } from '../../src/cli/admin-file.ts'
 import { planConfig } from '../../src/cli/config-from-flags.ts'
@@ -22,8 +23,9 @@ import { parseControllerConfig } from '../../src/config/load.ts'
 import {
   createIssuingAuthority,
   createRootAuthority,
-  validityFrom,
+  issueControllerCertificate,
 } from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { checkChain, leafControllerId, parseCertificates } from '../../src/pki/certificate.ts'
 import { readIdentity } from '../../src/store/identity.ts'
 import { formedSecret } from '../support/formed-secret.ts'
@@ -31,6 +33,8 @@ import { freePortBlock } from '../support/ports.ts'
 import { flotilla, run } from './support.ts'
 
 // Goal: one command makes a whole first controller, or leaves nothing that stands in the way of doing it again.
+
+const DAY_MS = 24 * 60 * 60 * 1000
 
 let folder = ''
 let config = ''
@@ -61,6 +65,106 @@ function inputTo(words: readonly string[], text: string): Promise<number | null>
     child.stdin.end(text)
   })
 }
+
+/** Files of a PKI of the operator's own, named by a configuration that is there. */
+async function bringAuthority(): Promise<{ root: CertifiedKey; issuing: CertifiedKey }> {
+  const validity = { notBeforeMs: Date.now() - 1000, notAfterMs: Date.now() + 90 * DAY_MS }
+  const root = await createRootAuthority({ commonName: 'our root', validity })
+  const issuing = await createIssuingAuthority({ commonName: 'our issuing', root, validity })
+  mkdirSync(join(folder, 'etc'))
+  const text = composeConfig({
+    id: 'a',
+    data: 'data',
+    trustDomain: 'ours.internal',
+    meshBind: binds[5] ?? '',
+    meshAdvertise: binds[5] ?? '',
+    routersBind: binds[3] ?? '',
+    webBind: binds[1] ?? '',
+    webAdvertise: binds[1] ?? '',
+    seeds: [],
+  })
+  const document = parse(text) as { identity?: Record<string, unknown> }
+  document.identity = { ...document.identity, signer: { cert: 'signer.pem', key: 'signer.key' } }
+  writeFileSync(config, stringify(document))
+  writeFileSync(join(folder, 'etc', 'ca.pem'), root.certificatePem)
+  writeFileSync(join(folder, 'etc', 'signer.pem'), issuing.certificatePem)
+  writeFileSync(join(folder, 'etc', 'signer.key'), issuing.privateKeyPem, { mode: 0o600 })
+  return { root, issuing }
+}
+
+const etc = (name: string): string => readFileSync(join(folder, 'etc', name), 'utf8')
+
+describe('cluster init with an authority of the operator', () => {
+  test('has it sign the certificate and shares it, and makes no root of its own', async () => {
+    const { root, issuing } = await bringAuthority()
+    const done = await init('--json')
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    expect(JSON.parse(done.stdout)).toMatchObject({ rootKey: null })
+    expect(existsSync(join(folder, 'etc', 'pki', 'root.key'))).toBe(false)
+    expect(etc('ca.pem')).toBe(root.certificatePem)
+    const chain = parseCertificates(etc('cert.pem'))
+    checkChain(chain, parseCertificates(root.certificatePem), Date.now())
+    expect(chain[0].native.checkIssued(parseCertificates(issuing.certificatePem)[0].native)).toBe(
+      true,
+    )
+    // It ends before a certificate of ours would.
+    expect(chain[0].notAfterMs).toBeLessThan(Date.now() + 91 * DAY_MS)
+    const shared = await formedSecret(join(folder, 'etc'), 'a', 'issuingAuthority')
+    expect(Buffer.from(shared.secret).toString()).toBe(issuing.privateKeyPem)
+    expect(shared.certificatePem).toBe(issuing.certificatePem)
+    expect((await run(['controller', 'check', config])).code).toBe(0)
+  })
+
+  test('keeps a certificate and key that are there', async () => {
+    const { issuing } = await bringAuthority()
+    const leaf = await issueControllerCertificate({
+      issuer: issuing,
+      trustDomain: 'ours.internal',
+      id: 'a',
+      hosts: ['127.0.0.1'],
+      validity: { notBeforeMs: Date.now() - 1000, notAfterMs: Date.now() + DAY_MS },
+    })
+    writeFileSync(join(folder, 'etc', 'cert.pem'), leaf.certificatePem)
+    writeFileSync(join(folder, 'etc', 'controller.key'), leaf.privateKeyPem, { mode: 0o600 })
+    expect(await init()).toMatchObject({ code: 0, stderr: '' })
+    expect(etc('cert.pem')).toBe(leaf.certificatePem)
+    expect(etc('controller.key')).toBe(leaf.privateKeyPem)
+    // Wrapped for the key that is there.
+    expect((await formedSecret(join(folder, 'etc'), 'a', 'clusterKey')).secret).toHaveLength(32)
+  })
+
+  test('refuses one that is not under identity.ca, or a key without its certificate, and leaves nothing', async () => {
+    const { root } = await bringAuthority()
+    writeFileSync(join(folder, 'etc', 'controller.key'), 'of the operator', { mode: 0o600 })
+    const alone = await init()
+    expect(alone.code).toBe(1)
+    expect(alone.stderr).toContain('move both')
+    expect(etc('controller.key')).toBe('of the operator')
+    rmSync(join(folder, 'etc', 'controller.key'))
+    const validity = { notBeforeMs: Date.now() - 1000, notAfterMs: Date.now() + DAY_MS }
+    const other = await createRootAuthority({ commonName: 'our root', validity })
+    writeFileSync(join(folder, 'etc', 'ca.pem'), other.certificatePem)
+    const refused = await init()
+    expect(refused.code).toBe(1)
+    expect(refused.stderr).toMatch(/identity\.signer: .*signer\.pem: .*name an authority under/)
+    expect(refused.stderr.trim().split('\n')).toHaveLength(1)
+    expect(existsSync(join(folder, 'etc', '.forming'))).toBe(false)
+    writeFileSync(join(folder, 'etc', 'ca.pem'), root.certificatePem)
+    expect((await init()).code).toBe(0)
+  })
+
+  test('what an attempt that was cut off has left is never taken for files that may be replaced', async () => {
+    const { root } = await bringAuthority()
+    writeFileSync(join(folder, 'etc', '.forming'), '')
+    expect((await init()).code).toBe(0)
+    rmSync(join(folder, 'etc', 'data'), { recursive: true })
+    writeFileSync(join(folder, 'etc', '.forming'), 'with an authority that was supplied\n')
+    writeFileSync(config, etc('config.yml').replace(/ +signer:\n.*\n.*\n/, ''))
+    const without = await init()
+    expect(without.stderr).toContain('exists already and is left as it is')
+    expect(etc('ca.pem')).toBe(root.certificatePem)
+  })
+})
 
 describe('cluster init', () => {
   test('makes a controller that can start, from flags alone', async () => {
@@ -153,36 +257,6 @@ describe('cluster init', () => {
     expect(done.stderr).toContain('root.key exists already and is left as it is')
     expect(readFileSync(join(folder, 'etc', 'pki', 'root.key'), 'utf8')).toBe('of another cluster')
     expect(existsSync(config)).toBe(false)
-  })
-
-  test("forms with an operator's own authority, makes no root, and leaves their files as they are", async () => {
-    const validity = validityFrom(Date.now(), 24 * 60 * 60 * 1000)
-    const root = await createRootAuthority({ commonName: 'our root', validity })
-    const issuing = await createIssuingAuthority({ commonName: 'our issuing', root, validity })
-    const { text } = planConfig(config, { id: 'a', bindApi: binds[1] ?? '' }, 'ours.internal')
-    mkdirSync(join(folder, 'etc'))
-    writeFileSync(
-      config,
-      text.replace('identity:', 'identity:\n  signer: { cert: signer.pem, key: signer.key }'),
-    )
-    const write = (name: string, content: string): void => {
-      writeFileSync(join(folder, 'etc', name), content, { mode: 0o600 })
-    }
-    write('ca.pem', root.certificatePem)
-    write('signer.pem', root.certificatePem)
-    write('signer.key', issuing.privateKeyPem)
-    expect((await init()).stderr).toContain('signer.pem')
-    expect(existsSync(join(folder, 'etc', 'data'))).toBe(false)
-    write('signer.pem', issuing.certificatePem)
-    const done = await init('--json')
-    expect(done).toMatchObject({ code: 0, stderr: '' })
-    expect(JSON.parse(done.stdout)).toMatchObject({ rootKey: null })
-    expect(existsSync(join(folder, 'etc', 'pki'))).toBe(false)
-    expect(readFileSync(join(folder, 'etc', 'ca.pem'), 'utf8')).toBe(root.certificatePem)
-    const chain = parseCertificates(readFileSync(join(folder, 'etc', 'cert.pem'), 'utf8'))
-    checkChain(chain, parseCertificates(root.certificatePem), Date.now())
-    const held = await formedSecret(join(folder, 'etc'), 'a', 'issuingAuthority')
-    expect(Buffer.from(held.secret).toString()).toBe(issuing.privateKeyPem)
   })
 
   test('follows a configuration that is there, and refuses a flag that says otherwise', async () => {

@@ -58,6 +58,7 @@ beforeEach(async () => {
   member.received.length = 0
   member.replies.length = 0
   member.clockOffsetMs = 0
+  member.hosts = null
 })
 afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
@@ -204,6 +205,42 @@ describe('A join that was cut off', () => {
     expect(outcome).toMatchObject({ type: 'unknown', isSent: true })
     expect(checks.checks).toEqual([])
     expect(readJoinState(etc)?.privateKeyPem).toBe(state.privateKeyPem)
+  })
+
+  test('keeps its key when it is refused after an attempt that may have come through', async () => {
+    member.replies.push('cut', refusal(409, 'TICKET_REFUSED', 'this ticket has expired'))
+    expect(await refused(member.ticket())).toContain('this ticket has expired')
+    const key = readJoinState(etc)?.privateKeyPem
+    expect(key).toBeDefined()
+    // With another ticket it is the same controller, which the cluster may know already.
+    await attempt(member.ticket())
+    expect(new Set(member.received.map(({ storeId }) => storeId)).size).toBe(1)
+    expect(readFileSync(join(etc, 'controller.key'), 'utf8')).toBe(key)
+  })
+
+  test('that now advertises another host is told to take a new ticket, as the old one gets the old certificate', async () => {
+    member.hosts = ['first.example.net']
+    const sentence = await refused(member.ticket())
+    expect(sentence).toContain('does not name 127.0.0.1')
+    expect(sentence).toContain('with a new ticket')
+    expect(existsSync(join(etc, 'data'))).toBe(false)
+    member.hosts = null
+    await attempt(member.ticket())
+  })
+
+  test("leaves an operator's own certificate as it is, also when it goes on", async () => {
+    await attempt(member.ticket())
+    const [cert, key, ca] = ['cert.pem', 'controller.key', 'ca.pem'].map((name) => join(etc, name))
+    const theirs = [cert, key, ca].map((path = '') => readFileSync(path, 'utf8'))
+    rmSync(etc, { recursive: true })
+    mkdirSync(etc)
+    for (const [at, path] of [cert, key, ca].entries()) {
+      writeFileSync(path ?? '', theirs[at] ?? '', { mode: 0o600 })
+    }
+    member.replies.push({ status: 200, body: { data: {} } })
+    expect(await refused(member.ticket())).toContain('does not understand')
+    await attempt(member.ticket())
+    expect([cert, key, ca].map((path = '') => readFileSync(path, 'utf8'))).toEqual(theirs)
   })
 
   test('is not mixed with a join to another cluster', async () => {

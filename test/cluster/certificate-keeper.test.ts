@@ -1,5 +1,6 @@
 import {
   chmodSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -17,6 +18,7 @@ import {
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
+  issueControllerCertificateFor,
   renewIssuingAuthority,
 } from '../../src/pki/authority.ts'
 import type { CertifiedKey, Validity } from '../../src/pki/authority.ts'
@@ -137,6 +139,34 @@ describe('A leaf of the cluster', () => {
     expect(taken).toHaveLength(1)
   })
 
+  test('is not written over what an operator has just put there, which is judged first', async () => {
+    const keeper = keeperOf()
+    await keeper.look()
+    nowMs = at(200)
+    const other = await createIssuingAuthority({
+      commonName: 'other',
+      root,
+      validity: days(0, 999),
+    })
+    const theirs = await issueControllerCertificateFor({
+      issuer: other,
+      trustDomain: 'test.example',
+      id: 'ctrl1',
+      hosts: ['localhost'],
+      publicKeySpki: Uint8Array.from(
+        parseCertificates(leaf.certificatePem)[0].native.publicKey.export({
+          type: 'spki',
+          format: 'der',
+        }),
+      ),
+      validity: days(0, 900),
+    })
+    writeFileSync(paths.cert, theirs)
+    await lookTwice(keeper)
+    expect(readFileSync(paths.cert, 'utf8')).toBe(theirs)
+    expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([theirs])
+  })
+
   test('is renewed at once for a host that it lacks, and keeps those that it has', async () => {
     const keeper = keeperOf(['localhost', '192.0.2.7', 'ctrl1.example'])
     await keeper.look()
@@ -199,11 +229,10 @@ describe('A leaf of the cluster', () => {
     const keeper = keeperOf()
     nowMs = at(200)
     // Also for a user whom permissions do not bind: a folder stands where the file is to go.
-    rmSync(paths.cert)
-    paths.cert = join(folder, 'none', 'cert.pem')
+    mkdirSync(`${paths.cert}.${process.pid}.partial`)
     await keeper.look()
     expect(taken).toEqual([])
-    expect(errors[0]).toContain('was not renewed (due): ENOENT')
+    expect(errors[0]).toContain('was not renewed (due): ')
   })
 })
 

@@ -6,12 +6,17 @@ import type { Configuration } from '../../proto/gen/membership_pb.ts'
 import { MemberChanger } from '../../src/cluster/membership/changer.ts'
 import type { WantedChange } from '../../src/cluster/membership/changer.ts'
 import type { Consensus } from '../../src/cluster/membership/consensus.ts'
+import { ENTER_METHOD, EntryDesk } from '../../src/cluster/membership/entry-desk.ts'
+import { entryRequestMessage } from '../../src/cluster/membership/entry.ts'
 import { LeaderCalls } from '../../src/cluster/membership/leader-calls.ts'
 import { decodeMessage, encodeMessage } from '../../src/cluster/membership/messages.ts'
+import { Steward } from '../../src/cluster/membership/steward.ts'
+import { present } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { PeerHandler } from '../../src/ports/peer-channel.ts'
 import type { Role } from '../../src/raft/types.ts'
+import { until } from './mesh-fixture.ts'
 
 // What a leader's own controller does while consensus behaves badly.
 
@@ -57,7 +62,13 @@ class ScriptedConsensus implements Consensus {
   readIndex = () => Promise.resolve(9)
   transferLeadership = () => Promise.resolve()
 
-  changeConfiguration(target: Configuration): Promise<string | null> {
+  /** What the core knows and main has not heard of yet. */
+  moveOn: (() => void) | null = null
+
+  changeConfiguration(target: Configuration, basedOn: number): Promise<string | null> {
+    this.moveOn?.()
+    this.moveOn = null
+    if (basedOn !== this.#index) return Promise.resolve('CHANGE_IN_PROGRESS')
     const answer = this.answers.shift() ?? null
     if (answer !== null) return Promise.resolve(answer)
     this.targets.push(target)
@@ -65,6 +76,11 @@ class ScriptedConsensus implements Consensus {
     this.#index += 1
     this.#isCommitted = this.isCommitting
     return Promise.resolve(null)
+  }
+
+  lose(id: string): void {
+    this.#record.members = this.#record.members.filter((member) => member.id !== id)
+    this.#index += 1
   }
 
   commit(): void {
@@ -116,6 +132,13 @@ test('A leader that has not committed in its term yet, or whose learner is a bat
   expect(consensus.targets).toHaveLength(1)
 })
 
+test('What another leader has changed meanwhile is not undone by a change that was derived before', async () => {
+  const consensus = new ScriptedConsensus()
+  consensus.moveOn = () => consensus.lose('n3')
+  await new MemberChanger(consensus, state, systemClock).run(without('n2'))
+  expect(consensus.targets.map(({ members }) => members.map(({ id }) => id))).toEqual([['n1']])
+})
+
 test('What no majority confirms in time is said to be open, and the next one may be asked for', async () => {
   const consensus = new ScriptedConsensus()
   consensus.isCommitting = false
@@ -142,6 +165,7 @@ test('Leadership that is lost in the middle is said so; a leader that has remove
   await expect(done).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
   await retiring.changeConfiguration(
     create(ConfigurationSchema, { members: [create(MemberSchema, { id: 'n2', voter: true })] }),
+    1,
   )
   await new MemberChanger(retiring, state, systemClock).run(without('n1'))
 })
@@ -192,4 +216,69 @@ test('A request of a member is refused by who does not lead, and when it cannot 
   expect(decodeMessage(await handler(caller, right))).toEqual({})
   consensus.leader = 'n2'
   await expect(handler(caller, right)).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
+})
+
+test.each([
+  ['a leader that holds nothing to share', () => Promise.resolve(false)],
+  ['a key that nothing can be wrapped for', () => Promise.reject(new Error('it is no key'))],
+])(
+  'A steward says that secrets were shared only when they were, and goes on after %s',
+  async (_title, shareMissing) => {
+    const consensus = new ScriptedConsensus()
+    const said: string[] = []
+    let shares = 0
+    const steward = new Steward({
+      consensus,
+      state,
+      changer: new MemberChanger(consensus, state, systemClock),
+      clock: systemClock,
+      log: {
+        info: (_fields: object, message: string) => said.push(message),
+        warn: (_fields: object, message: string) => said.push(message),
+      },
+      secrets: {
+        afterRemoval: () => Promise.resolve(),
+        isRotationDue: () => false,
+        rotateIfDue: () => Promise.resolve(),
+        membersLackingSecrets: () => ['n2'],
+        shareMissing: () => {
+          shares += 1
+          return shareMissing()
+        },
+      },
+    })
+    steward.start()
+    await until('it has tried twice', () => shares === 2)
+    steward.stop()
+    expect(said.filter((line) => line.includes('were wrapped'))).toEqual([])
+    expect(said, 'the same is said once').toHaveLength(1)
+    expect(said[0]).toContain('sharing secrets waits')
+  },
+)
+
+test('A stranger that asks to be let in over and over does not keep another one out', async () => {
+  const consensus = new ScriptedConsensus()
+  // Nobody leads, so whoever asks waits.
+  consensus.leader = null
+  const changer = new MemberChanger(consensus, state, systemClock)
+  const calls = new LeaderCalls(consensus, systemClock)
+  const log = { info: () => undefined }
+  const clock = systemClock
+  new EntryDesk({ consensus, state, changer, calls, clock, clusterId: 'c', generation: 1, log })
+  const enter = present(consensus.handlers.get(ENTER_METHOD), 'it serves that')
+  const ask = (id: string): Promise<unknown> => {
+    const caller = { id, publicKeySha256: new Uint8Array(32), leafPem: '', isMember: false }
+    const request = { clusterId: 'c', storeId: new Uint8Array(16), address: 'a.test:1' }
+    const rest = { version: 'v0', featureLevel: 1, startedAtMs: 1 }
+    const payload = encodeMessage(entryRequestMessage({ ...request, ...rest }))
+    return enter(caller, payload).catch((error: unknown) => error)
+  }
+  const answers = Array.from({ length: 40 }, () => ask('n8'))
+  const other = ask('n9')
+  expect((await Promise.race(answers)) as Problem).toMatchObject({
+    code: 'SERVER_TOO_MANY_REQUESTS',
+  })
+  consensus.leader = 'n2'
+  consensus.calls = Array.from({ length: 3 }, () => () => Promise.resolve(encodeMessage({ ok: 1 })))
+  expect(decodeMessage((await other) as Uint8Array)).toEqual({ ok: 1 })
 })

@@ -149,6 +149,9 @@ describe('A plan', () => {
     )
     expect(warningsOf('C1 C2', 'remove c3')).toContain('there is nothing to remove')
     expect(warningsOf('C1 C2 C3 C4', 'remove c4')).toBe('')
+    for (const members of ['C1 C2 C3 C4', 'C1 C2 C3']) {
+      expect(warningsOf(members, 'remove c4 compromised')).toContain('pki renew-issuing')
+    }
   })
 
   test('of a removal mentions who has departed, once, and worse when it is called compromised later', () => {

@@ -129,6 +129,21 @@ describe('After a removal', () => {
     expect(cluster.recorded.lines.join('\n')).toContain('renew-issuing')
   })
 
+  test('called compromised only after it was seen to in peace, the key it knew is gone all the same', async () => {
+    cluster.expel('ctrl3')
+    const { rotation } = cluster.member('ctrl1')
+    await afterRemoval(rotation, 'ctrl3', inPeace)
+    const [before] = keysOf('ctrl1')
+    await afterRemoval(cluster.member('ctrl2').rotation, 'ctrl3', compromised)
+    await refreshAll()
+    expect(keysOf('ctrl1')).toHaveLength(1)
+    expect(keysOf('ctrl1')).not.toContain(before)
+    expect(cluster.recorded.lines.join('\n')).toContain('renew-issuing')
+    const proposals = cluster.proposals.length
+    await afterRemoval(rotation, 'ctrl3', compromised)
+    expect(cluster.proposals, 'done again, it changes nothing').toHaveLength(proposals)
+  })
+
   test('it may be done again, and changes nothing more', async () => {
     cluster.expel('ctrl3')
     const { rotation } = cluster.member('ctrl1')

@@ -430,6 +430,22 @@ describe('membership (6)', () => {
     expect(cluster.events).toEqual(['1 refuses CHANGE_IN_PROGRESS', '1 accepts 2/6'])
   })
 
+  test('a change that was derived from members of before is refused, so that it undoes nothing', () => {
+    const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4'] })
+    cluster.elect('1')
+    const { configurationIndex: before } = cluster.core('1').status
+    cluster.change('1', { voters: ['1', '2', '3'] }, before)
+    cluster.settle()
+    const { configurationIndex: after } = cluster.core('1').status
+    cluster.events = []
+    // Derived while 4 was a member still.
+    cluster.change('1', { voters: ['1', '2', '3'], learners: ['4', '5'] }, before)
+    expect(cluster.core('1').status.configuration.learners).toEqual([])
+    cluster.change('1', { voters: ['1', '2', '3'], learners: ['5'] }, after)
+    expect(cluster.events[0]).toBe('1 refuses CHANGE_IN_PROGRESS')
+    expect(cluster.events[1]).toMatch(/^1 accepts/)
+  })
+
   test('a member that comes back with another disk has to be a learner first, and starts from nothing', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')

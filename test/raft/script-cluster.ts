@@ -179,9 +179,16 @@ export class ScriptCluster {
     this.step(id, { type: 'propose', proposals, nowMs: NOW_MS })
   }
 
-  change(id: NodeId, list: MemberList): void {
+  change(id: NodeId, list: MemberList, basedOn?: number): void {
     const target = configurationOf(list)
-    this.step(id, { type: 'changeConfiguration', id: this.#nextId++, target, nowMs: NOW_MS })
+    const base = basedOn === undefined ? {} : { basedOn }
+    this.step(id, {
+      type: 'changeConfiguration',
+      id: this.#nextId++,
+      target,
+      ...base,
+      nowMs: NOW_MS,
+    })
   }
 
   receive(message: Message): void {

@@ -79,7 +79,10 @@ export class MemberChanger {
       if (isAtRest(configuration) && wanted.isDone(now)) return
       this.#refuseUnlessLeader()
       if (this.#clock.monotonicMs() >= deadlineMs) throw unconfirmed(this.#consensus, wanted.what)
-      const code = await this.#consensus.changeConfiguration(wanted.target(now))
+      // What is known here runs behind the core, most of all while this thread is busy: a leader that was lost, won back
+      // and changed in between would otherwise be put back to the members of before.
+      const target = wanted.target(now)
+      const code = await this.#consensus.changeConfiguration(target, configuration.index)
       if (code === null) {
         // Main hears of the entry a moment after it was logged.
         const { index } = configuration

@@ -16,8 +16,11 @@ export interface Consensus {
   peerStatuses(): readonly PeerStatus[]
   /** @throws {Problem} CLUSTER_NO_LEADER. */
   readIndex(): Promise<Index>
-  /** @returns null when it was logged, or the core's reason. */
-  changeConfiguration(target: ConfigurationRecord): Promise<string | null>
+  /**
+   * @param basedOn index of the configuration that `target` was derived from: with another in force it is refused.
+   * @returns null when it was logged, or the core's reason.
+   */
+  changeConfiguration(target: ConfigurationRecord, basedOn: Index): Promise<string | null>
   /** @throws {Problem} TRANSFER_LEADERSHIP_ERROR. */
   transferLeadership(target: NodeId | null): Promise<void>
 }

@@ -39,7 +39,8 @@ const TURN_MS = 6_000
 /** Lets controllers in: any member takes the request, the leader judges it and changes the configuration. */
 export class EntryDesk {
   readonly #parts: EntryDeskParts
-  #entering = 0
+  /** Requests under way, by who asks. */
+  readonly #entering: NodeId[] = []
 
   constructor(parts: EntryDeskParts) {
     this.#parts = parts
@@ -53,8 +54,13 @@ export class EntryDesk {
   }
 
   async #onEnter({ id, publicKeySha256 }: PeerCaller, payload: Uint8Array): Promise<Uint8Array> {
-    if (this.#entering >= membershipLimits.entriesMax) throw new Problem('SERVER_TOO_MANY_REQUESTS')
-    this.#entering += 1
+    const { entriesMax, entriesOfOneMax } = membershipLimits
+    const own = this.#entering.filter((asking) => asking === id).length
+    // An id is proven by its certificate, so one that was removed cannot keep the others out.
+    if (this.#entering.length >= entriesMax || own >= entriesOfOneMax) {
+      throw new Problem('SERVER_TOO_MANY_REQUESTS')
+    }
+    this.#entering.push(id)
     try {
       const request = entryRequestMessage(requestIn(decodeMessage(payload)))
       const key = Buffer.from(publicKeySha256).toString('hex')
@@ -62,7 +68,7 @@ export class EntryDesk {
       const { calls } = this.#parts
       return encodeMessage(await calls.ask('membership.enter', message, ENTER_TIMEOUT_MS))
     } finally {
-      this.#entering -= 1
+      this.#entering.splice(this.#entering.indexOf(id), 1)
     }
   }
 

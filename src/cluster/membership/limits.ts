@@ -8,6 +8,8 @@ export const membershipLimits = {
   promotionLagEntriesMax: 1_000,
   /** Strangers that ask one controller to be let in, at a time. */
   entriesMax: 16,
+  /** Of one of them; it may ask again before it is known here that it gave up. */
+  entriesOfOneMax: 2,
   /** A learner that is to vote and stays away this long is removed. */
   joinTimeoutMs: 10 * 60_000,
   /** A change is asked of one leader after the other this long. */

@@ -117,6 +117,10 @@ export function leavingBy(change: MembershipChange): NodeId | null {
   return change.verb === 'replace' ? change.oldId : null
 }
 
+/** The one secret that a removal does not renew: what it takes is offline. */
+const AUTHORITY_WARNING =
+  'whoever has the keys of a controller may know the key of the issuing authority too: once it is removed, put another one in force (flotilla pki renew-issuing)'
+
 interface Edited {
   readonly target: ConfigurationRecord
   readonly warnings: readonly string[]
@@ -171,17 +175,19 @@ function remove(
   const key = member?.publicKeySha256 ?? now.admittedKeySha256(id)
   const isDeparted = target.departed.some((departure) => departure.id === id)
   if (key === null && !isDeparted) {
-    return { target, warnings: [`${id} is no member of this cluster: there is nothing to remove`] }
+    const warnings = [`${id} is no member of this cluster: there is nothing to remove`]
+    return { target, warnings: isCompromised ? [...warnings, AUTHORITY_WARNING] : warnings }
   }
   target.members = target.members.filter((known) => known.id !== id)
   if (isCompromised) {
     for (const departure of target.departed) if (departure.id === id) departure.compromised = true
   }
-  if (key === null) return { target, warnings: [] }
+  const authority = isCompromised ? [AUTHORITY_WARNING] : []
+  if (key === null) return { target, warnings: authority }
   const isMentioned = target.departed.some(
     (departure) => departure.id === id && isOfKey(departure, key),
   )
-  if (isMentioned) return { target, warnings: [] }
+  if (isMentioned) return { target, warnings: authority }
   if (target.departed.length >= membershipLimits.departedMax) {
     return refused('too many removals are not settled yet: ask again in a few seconds')
   }
@@ -189,7 +195,7 @@ function remove(
   target.departed.push(create(DepartureSchema, { id, publicKeySha256, compromised: isCompromised }))
   const warnings =
     member === undefined ? [`${id} was admitted and never came: its admission is taken back`] : []
-  return { target, warnings }
+  return { target, warnings: [...warnings, ...authority] }
 }
 
 function replace(

@@ -52,6 +52,13 @@ const TURN_MS = 200
 const BACK_OFF_MS = 2_000
 const PROBE_TIMEOUT_MS = 1_000
 const DUTY_TIMEOUT_MS = 8_000
+const NOTHING_TO_SHARE = [
+  'MEMBERSHIP_REFUSED',
+  {
+    detail:
+      'this leader cannot open what another member lacks: hand leadership to a member that can (flotilla cluster transfer-leadership)',
+  },
+] as const
 const REACH_METHOD = 'membership.reach'
 
 /**
@@ -163,12 +170,14 @@ export class Steward {
       const done = await this.#do(duty)
       log.info({ duty: duty.type }, done)
     } catch (error) {
-      if (!(error instanceof Problem)) throw error
       this.#heldUntilMs.set(duty.type, clock.monotonicMs() + BACK_OFF_MS)
+      // What ends one leader would end each that comes after it, so even the unforeseen is only told.
+      const code = error instanceof Problem ? error.code : 'UNHANDLED'
       // Who asked for something else at that moment, or the next leader, is no news.
-      if (error.code === 'MEMBERSHIP_BUSY' || error.code === 'CLUSTER_NO_LEADER') return
-      if (!this.#throttle.allow(`${duty.type} ${error.code}`, clock.monotonicMs())) return
-      log.warn({ duty: duty.type, code: error.code }, `${nameOf(duty)} waits: ${error.message}`)
+      if (code === 'MEMBERSHIP_BUSY' || code === 'CLUSTER_NO_LEADER') return
+      if (!this.#throttle.allow(`${duty.type} ${code}`, clock.monotonicMs())) return
+      const because = error instanceof Error ? error.message : String(error)
+      log.warn({ duty: duty.type, code, err: error }, `${nameOf(duty)} waits: ${because}`)
     }
   }
 
@@ -184,7 +193,7 @@ export class Steward {
         await this.#parts.secrets.rotateIfDue('a controller that has gone could open it')
         return 'what a controller that has gone could open was rotated'
       case 'share':
-        await this.#parts.secrets.shareMissing()
+        if (!(await this.#parts.secrets.shareMissing())) throw new Problem(...NOTHING_TO_SHARE)
         return 'shared secrets were wrapped for members that lacked them'
       case 'drop':
         return await this.#drop(duty.id)
