@@ -218,7 +218,7 @@ export class RaftHost {
       },
       { clock: parts.clock, random, log: this.#log },
       {
-        onRaft: (from, content) => this.#onRaft(from, content),
+        onRaft: (from, content, storeId) => this.#onRaft(from, content, storeId),
         onForward: (from, frame, isAnswer) => this.#onForward(from, frame, isAnswer),
         onCall: (caller, request, answer) => this.#peerFrames.onStranger(caller, request, answer),
         onLink: (to, isReady) => this.#onLink(to, isReady),
@@ -372,13 +372,13 @@ export class RaftHost {
     this.#parts.link.post({ type: 'answered', id, because })
   }
 
-  #onRaft(from: NodeId, content: RaftContent): void {
+  #onRaft(from: NodeId, content: RaftContent, storeId: Uint8Array): void {
     switch (content.kind) {
       case 'message':
         // Only a whole, checked snapshot becomes such a message, and it is this host that makes it.
         if (content.message.type === 'snapshot') break
         this.#noteMatch(from, content.message)
-        this.#node.receive(content.message)
+        this.#node.receive(content.message, storeId)
         break
       case 'snapshotChunk':
         this.#receiver.onChunk(from, content.term, content.chunk, this.#core.term)

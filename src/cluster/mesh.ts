@@ -73,7 +73,7 @@ export interface MeshParts {
 
 /** Called in the order in which frames arrived on a stream. */
 export interface MeshEvents {
-  readonly onRaft: (from: NodeId, content: RaftContent) => void
+  readonly onRaft: (from: NodeId, content: RaftContent, storeId: Uint8Array) => void
   /** `isAnswer`: it came back on the stream that this member dialled. */
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean) => void
   /** A controller that need not be a member asks something, outside the streams. */
@@ -168,9 +168,9 @@ export class Mesh implements Transport {
         this.#review()
       },
       onHeard: (from) => this.#heard(from),
-      onRaft: (from, content) => {
+      onRaft: (from, content, storeId) => {
         if (content.kind === 'message') this.#noteTerm(from, content.message)
-        events.onRaft(from, content)
+        events.onRaft(from, content, storeId)
       },
       onForward: (from, frame) => {
         if (frame.case === 'presence') this.#witness.noteApplied(from, integer(frame.value.applied))
