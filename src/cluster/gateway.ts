@@ -569,7 +569,8 @@ export class Gateway implements Proposer, ClusterView {
   #onPresence(id: NodeId): void {
     const presence = this.#presence.of(id)?.presence
     if (presence === undefined) return
-    const { digestIndex, digest } = presence
+    const { digestIndex, digest, startedAtMs, applied } = presence
+    this.#parts.link.post({ type: 'heardApplied', peer: id, startedAtMs, applied })
     const at = this.#digests.compare(id, digestIndex, digest, this.#digest.digestIndex)
     if (at === null) return
     const text = `the state of ${id} and of this controller differ at index ${at}`

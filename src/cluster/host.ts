@@ -32,6 +32,7 @@ import { RosterKeeper } from './roster.ts'
 import { SnapshotReceiver } from './snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions, SnapshotSender } from './snapshot-sender.ts'
 import type { SnapshotSenderOptions } from './snapshot-sender.ts'
+import { Witness } from './witness.ts'
 
 /** All that a host must be told; plain values, so that it can cross to a worker. */
 export interface HostOptions {
@@ -91,6 +92,7 @@ export class RaftHost {
   readonly #raft: Core
   readonly #node: RaftNode
   readonly #book: AddressBook
+  readonly #witness: Witness
   readonly #roster: RosterKeeper
   readonly #mesh: Mesh
   readonly #forwarding: Forwarding
@@ -114,6 +116,7 @@ export class RaftHost {
     this.#raft = core
     this.#core = core.status
     this.#book = this.#makeBook()
+    this.#witness = new Witness(options.generation, options.roster?.marks)
     this.#roster = this.#makeRoster()
     this.#mesh = this.#makeMesh()
     this.#node = new RaftNode({
@@ -194,6 +197,7 @@ export class RaftHost {
       selfId,
       storeId,
       book: this.#book,
+      witness: this.#witness,
       monotonicMs: () => this.#parts.clock.monotonicMs(),
       onView: ({ members, committedIndex }) => this.#mesh.setMembers(members, committedIndex),
       broadcast: (frame) => {
@@ -212,7 +216,7 @@ export class RaftHost {
     return new Mesh(
       {
         ...{ selfId, clusterId, generation, trustDomain, bind, identity, seeds, resolvers },
-        ...{ members, configurationIndex, book: this.#book },
+        ...{ members, configurationIndex, book: this.#book, witness: this.#witness },
         hello: () => this.#hello(),
         canDial: () => this.#raft.fullStatus.isTermDurable,
       },
@@ -341,6 +345,11 @@ export class RaftHost {
       case 'answerCall':
         this.#peerFrames.onCommand(command)
         break
+      case 'heardApplied': {
+        const { peer, startedAtMs, applied } = command
+        this.#witness.noteApplied(peer, BigInt(startedAtMs), applied)
+        break
+      }
       case 'identity':
         this.#mesh.setIdentity(command.identity)
         this.#book.setIdentity(command.identity)
@@ -514,6 +523,7 @@ export class RaftHost {
   }
 
   async #stop(): Promise<void> {
+    this.#roster.post()
     this.#end()
     try {
       await this.#parts.disk.close()

@@ -28,7 +28,6 @@ import {
   encodeForward,
   encodeSnapshotAck,
   encodeSnapshotChunk,
-  integer,
   MessageEncoder,
 } from './message-codec.ts'
 import type { RaftContent } from './message-codec.ts'
@@ -55,6 +54,8 @@ export interface MeshOptions {
   /** As of which `members` are known to be committed; told to those who are refused. */
   readonly configurationIndex?: Index
   readonly book: AddressBook
+  /** Absent: peers are held to what they say from now on. */
+  readonly witness?: Witness
   /** See {@link SeedFinder}. */
   readonly seeds?: readonly string[]
   readonly resolvers?: readonly string[]
@@ -133,7 +134,7 @@ export class Mesh implements Transport {
   readonly #raftQueueBytesMax: number
   readonly #forwardQueueBytesMax: number
   readonly #silenceMsMax: number
-  readonly #witness = new Witness()
+  readonly #witness: Witness
   readonly #seeds: SeedFinder
   #secureContext: SecureContext
   #roster: Roster
@@ -151,6 +152,7 @@ export class Mesh implements Transport {
     this.#raftQueueBytesMax = options.raftQueueBytesMax ?? 2 * FRAME_BYTES_MAX
     this.#forwardQueueBytesMax = options.forwardQueueBytesMax ?? 2 * FRAME_BYTES_MAX
     this.#silenceMsMax = options.silenceMsMax ?? 3000
+    this.#witness = options.witness ?? new Witness(options.generation)
     this.#secureContext = meshSecureContext(options.identity)
     this.#roster = rosterOf(options, options.members)
     this.#configurationIndex = options.configurationIndex ?? 0
@@ -172,10 +174,7 @@ export class Mesh implements Transport {
         if (content.kind === 'message') this.#noteTerm(from, content.message)
         events.onRaft(from, content, storeId)
       },
-      onForward: (from, frame) => {
-        if (frame.case === 'presence') this.#witness.noteApplied(from, integer(frame.value.applied))
-        events.onForward(from, frame, false)
-      },
+      onForward: (from, frame) => events.onForward(from, frame, false),
       onCall: (leafDer, request, answer) => this.#onCall(leafDer, request, answer),
       onGone: () => this.#review(),
     })
