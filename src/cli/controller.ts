@@ -549,6 +549,7 @@ export class Controller {
     const { certificatePem, privateKeyPem, caPem } = credentials
     return enterCluster({
       addresses,
+      resolvers: config.cluster.resolvers,
       identity: { certificatePem, privateKeyPem, caPem },
       trustDomain: config.trustDomain,
       clusterId,

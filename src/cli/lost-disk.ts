@@ -68,6 +68,7 @@ async function ask(lost: LostDisk, storeId: Uint8Array): Promise<EntryAnswer | s
   try {
     return await enterCluster({
       addresses,
+      resolvers: config.cluster.resolvers,
       identity: { certificatePem, privateKeyPem, caPem },
       trustDomain: config.trustDomain,
       clusterId: '',

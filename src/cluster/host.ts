@@ -61,7 +61,7 @@ export interface HostOptions {
   readonly roster?: RosterRecord | null
   /** host:port each; a name may stand for many addresses, and each is asked who is there while members are missing. */
   readonly seeds?: readonly string[]
-  /** host:port of the DNS servers that the seeds' names are asked of; the system's way when empty. */
+  /** address:port of the DNS servers that names of peers are asked of; the system's way when empty. */
   readonly resolvers?: readonly string[]
   /** Of the options that must be equal on every controller. */
   readonly sharedOptionsSha256?: Uint8Array

@@ -18,6 +18,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import type { Index, Message, NodeId, Term, Transport } from '../raft/types.ts'
 import type { PeerCaller } from '../ports/peer-channel.ts'
+import { resolveAddress } from './addresses-names.ts'
 import { SeedFinder } from './addresses-seeds.ts'
 import type { AddressBook } from './addresses.ts'
 import { judgeCaller, judgeHistory, judgePeer } from './handshake.ts'
@@ -58,6 +59,7 @@ export interface MeshOptions {
   readonly witness?: Witness
   /** See {@link SeedFinder}. */
   readonly seeds?: readonly string[]
+  /** address:port of the DNS servers that every name is asked of; the system's way when empty. */
   readonly resolvers?: readonly string[]
   /** Bytes of Raft frames that may wait for one peer. Beyond it they are dropped: the core sends again. */
   readonly raftQueueBytesMax?: number
@@ -341,11 +343,13 @@ export class Mesh implements Transport {
   }
 
   #addPeer(id: NodeId): void {
-    const { selfId, hello, book } = this.#options
+    const { selfId, hello, book, resolvers = [] } = this.#options
     const link = new PeerLink(id, book.addressesOf(id), {
       selfId,
       hello,
       canDial: this.#options.canDial ?? (() => true),
+      resolve:
+        resolvers.length === 0 ? null : async (address) => await resolveAddress(address, resolvers),
       secureContext: () => this.#secureContext,
       judge: (leafDer, said) => judgePeer({ leafDer, hello: said, expectedId: id }, this.#roster),
       greet: (leafDer, said) => this.#greet({ leafDer, hello: said, expectedId: id }),
@@ -416,8 +420,7 @@ export class Mesh implements Transport {
       {
         secureContext: () => this.#secureContext,
         isSearching: () => [...this.#peers.values()].some(({ link }) => !link.isReady),
-        isTaken: (address) =>
-          [...this.#peers.values()].some(({ link }) => link.isReady && link.address === address),
+        isTaken: (address) => [...this.#peers.values()].some(({ link }) => link.isAt(address)),
         onFound: (id, address) => {
           const link = this.#peers.get(id)?.link
           if (id === selfId || link === undefined || link.isReady) return
