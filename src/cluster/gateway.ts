@@ -194,7 +194,8 @@ export class Gateway implements Proposer, ClusterView {
     this.#alarmWatch = new AlarmWatch(this.alarms, clock, options.lowSpaceBytes)
     this.#divergence = new DivergenceWatch(this.alarms)
     this.#soft = new SoftStateChannel(
-      { ...defaultSoftStateOptions, selfId: options.self.id, epoch: options.boot },
+      // Not the count of its store's starts, which begins anew with another disk.
+      { ...defaultSoftStateOptions, selfId: options.self.id, epoch: options.self.startedAtMs },
       { peers: this.#peers, clock, members: () => this.#memberIds() },
     )
     this.#presence = new PresenceBoard(this.#soft, clock)
