@@ -444,6 +444,15 @@ describe('membership (6)', () => {
     expect(peer).toMatchObject({ matchIndex: 0, state: 'probe' })
   })
 
+  test('what a node was told of the members before it had a log gives it no vote', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.wipe('1', 1)
+    const [vote] = ask(cluster, '2', 2, requestVote(2, 9))
+    expect(vote).toMatchObject({ type: 'voteResponse', granted: false })
+    for (let at = 0; at < 60; at += 1) cluster.tick('1')
+    expect(cluster.core('1').status.role).toBe('follower')
+  })
+
   test('what an old disk acknowledged does not count for the one that has taken its place', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
