@@ -162,6 +162,8 @@ export class RaftHost {
       this.#fail(error instanceof Error ? error : new Error(String(error)))
       return
     }
+    // Stopped while it began to listen: nothing may start after that.
+    if (this.#isOver) return
     this.#node.start()
     this.#timers.push(setInterval(() => this.#onStatusTimer(), STATUS_MS))
     this.#parts.link.post({ type: 'started', port })

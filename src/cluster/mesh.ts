@@ -145,6 +145,7 @@ export class Mesh implements Transport {
   readonly #told = new Set<string>()
   #watch: NodeJS.Timeout | null = null
   #watchedMs = 0
+  #isStopped = false
   #droppedFrames = 0
 
   constructor(options: MeshOptions, parts: MeshParts, events: MeshEvents) {
@@ -187,6 +188,10 @@ export class Mesh implements Transport {
     // What gRPC would write to stderr by itself is told here, with the peer's name and a limit.
     setLogVerbosity(logVerbosity.NONE)
     const port = await this.#server.listen(this.#options.bind)
+    if (this.#isStopped) {
+      this.#server.close()
+      return port
+    }
     this.#updateLinks()
     this.#watchedMs = this.#parts.clock.monotonicMs()
     this.#watch = setInterval(() => this.#onWatch(), WATCH_MS)
@@ -195,6 +200,7 @@ export class Mesh implements Transport {
   }
 
   stop(): void {
+    this.#isStopped = true
     if (this.#watch !== null) clearInterval(this.#watch)
     this.#watch = null
     this.#seeds.stop()
