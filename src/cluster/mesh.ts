@@ -29,6 +29,7 @@ import {
   encodeForward,
   encodeSnapshotAck,
   encodeSnapshotChunk,
+  integer,
   MessageEncoder,
 } from './message-codec.ts'
 import type { RaftContent } from './message-codec.ts'
@@ -177,7 +178,12 @@ export class Mesh implements Transport {
         if (content.kind === 'message') this.#noteTerm(from, content.message)
         events.onRaft(from, content, storeId)
       },
-      onForward: (from, frame) => events.onForward(from, frame, false),
+      onForward: (from, frame) => {
+        if (frame.case === 'presence') {
+          this.#witness.noteApplied(from, null, integer(frame.value.applied))
+        }
+        events.onForward(from, frame, false)
+      },
       onCall: (leafDer, request, answer) => this.#onCall(leafDer, request, answer),
       onGone: () => this.#review(),
     })
