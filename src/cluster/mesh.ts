@@ -119,6 +119,8 @@ interface PeerRecord {
 
 const WATCH_MS = 250
 const TOLD_MAX = 1000
+/** gRPC writes into some of its errors when they were made, so that no two are alike. */
+const TIME_IN_TEXT = / \(\d{4}-\d{2}-\d{2}T[\d:.]+Z\)/g
 /** Elections and heartbeats must get through when entries fill the queue. */
 const URGENT_BYTES = 1024 * 1024
 
@@ -487,7 +489,8 @@ export class Mesh implements Transport {
     this.#parts.log.warn(fields, `refused peer ${name}: ${verdict.because}`)
   }
 
-  #reportFailure(id: NodeId, address: string, because: string): void {
+  #reportFailure(id: NodeId, address: string, reason: string): void {
+    const because = reason.replaceAll(TIME_IN_TEXT, '')
     const key = `${id} ${because.slice(0, 100)}`
     if (!this.#throttle.allow(key, this.#parts.clock.monotonicMs())) return
     this.#parts.log.warn({ peer: id, address }, `no connection to ${id} at ${address}: ${because}`)

@@ -13,7 +13,7 @@ import type { Clock } from '../../src/lib/clock.ts'
 import type { MemberView } from '../../src/ports/cluster-view.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { RecordedLog } from './mesh-fixture.ts'
+import { RecordedLog, until } from './mesh-fixture.ts'
 
 class ManualClock implements Clock {
   ms = 1_000_000
@@ -259,4 +259,32 @@ test('what members said is saved at most once a minute and at the end, and those
   known.note('a', { ...said, startedAtMs: 7 })
   await known.save()
   expect(saved).toHaveLength(3)
+})
+
+test('what is learned while the file is written is saved before the last save resolves', async () => {
+  const clock = new ManualClock()
+  const saved: number[] = []
+  let finish = (): void => undefined
+  const memory = {
+    load: () => new Map<string, KnownMember>(),
+    save: async (members: ReadonlyMap<string, KnownMember>) => {
+      const count = members.size
+      await new Promise<void>((resolve) => (finish = resolve))
+      saved.push(count)
+    },
+  }
+  const known = new KnownMembers(memory, clock, () => undefined)
+  const said: KnownMember = { version: 'v1', startedAtMs: 5, apiAddresses: [], certificatePem: '' }
+  known.note('a', said)
+  known.keep(new Set(['a', 'b']))
+  known.note('b', said)
+  const last = known.save()
+  finish()
+  await Promise.resolve()
+  await until('the second one has begun', () => {
+    finish()
+    return saved.length === 2
+  })
+  await last
+  expect(saved).toEqual([1, 2])
 })

@@ -299,7 +299,10 @@ test('a controller whose state differs from its peers raises an alarm', async ()
     expect.stringContaining(odd.id),
   ])
   const isCritical = (id: string) =>
-    formed.node(id).gateway.status().alarms.some((alarm) => alarm.isCritical)
+    formed
+      .node(id)
+      .gateway.status()
+      .alarms.some((alarm) => alarm.isCritical)
   await until('it doubts itself', () => isCritical(odd.id))
   expect(formed.ids.filter(isCritical)).toEqual([odd.id])
 })
