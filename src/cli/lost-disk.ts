@@ -24,6 +24,8 @@ export interface LostDisk {
   readonly log: Pick<Log, 'info' | 'warn'>
   /** Resolves when the program is to end. */
   readonly stop: Promise<unknown>
+  /** Called once it is let in: what stands where the data folder is to be goes away. */
+  readonly makeRoom: () => void
 }
 
 /**
@@ -48,6 +50,7 @@ export async function reenter(
       const fate = fateOfAnswer(answer)
       if (fate !== null) return { removed: fate.sentence }
       if (answer.outcome !== 'refused') {
+        lost.makeRoom()
         layDownEmpty(config, storeId, answer)
         log.info({ members: lost.addresses }, `let in with an empty disk (${answer.outcome})`)
         return 'entered'
