@@ -19,7 +19,7 @@ export const file_soft: GenFile = /*@__PURE__*/
  */
 export type SoftBatch = Message<"flotilla.soft.v1.SoftBatch"> & {
   /**
-   * boot of the owner's store
+   * start of the owner's process, UTC ms
    *
    * @generated from field: uint64 epoch = 1;
    */

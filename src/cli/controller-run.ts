@@ -38,6 +38,8 @@ class ControllerRun {
   readonly #stop = new StopRequest()
   readonly #startedAtMs = systemClock.nowMs()
   #log: Logger | null = null
+  /** Why the data folder is not to be run on again; null: it may be. */
+  #doubt: string | null = null
   /** Meshes of the members that were known last. */
   #addresses: readonly string[]
 
@@ -57,7 +59,7 @@ class ControllerRun {
           this.#tellEnd(end.sentence)
           break
         }
-        this.#setAside(end.sentence)
+        this.#doubt = end.sentence
         this.#addresses = [...new Set([...end.addresses, ...this.#addresses])]
       }
     } finally {
@@ -76,7 +78,7 @@ class ControllerRun {
     }
     const log = this.#openLog()
     for (const warning of warnings) log.warn(warning)
-    if (hasNoData(config.data)) {
+    if (this.#doubt !== null || hasNoData(config.data)) {
       writePidFile(this.#path)
       const entered = await this.#reenter(credentials, log)
       if (entered !== null) return entered
@@ -109,11 +111,13 @@ class ControllerRun {
   /** @returns null once there is a data folder. */
   async #reenter(credentials: Credentials, log: Logger): Promise<LifeEnd | null> {
     const addresses = this.#addresses
-    log.warn(`${this.#config.data} is empty: asking ${addresses.join(', ')} to be let in again`)
+    const why = this.#doubt ?? `${this.#config.data} is empty`
+    log.warn(`${why}: asking ${addresses.join(', ')} to be let in again with an empty one`)
     const outcome = await reenter({
       ...{ config: this.#config, credentials, addresses, log },
       startedAtMs: this.#startedAtMs,
       stop: this.#stop.requested,
+      makeRoom: () => this.#setAside(),
     }).catch((error: unknown) => {
       throw operatorFailure(error)
     })
@@ -122,9 +126,14 @@ class ControllerRun {
     return { type: 'removed', sentence: outcome.removed, addresses }
   }
 
-  #setAside(sentence: string): void {
+  /** Not before the cluster has taken this controller in with an empty one: without a quorum it may be all that is left. */
+  #setAside(): void {
+    if (this.#doubt === null) return
+    this.#doubt = null
     const aside = setDataFolderAside(this.#config.data, systemClock.nowMs())
-    this.#log?.warn(`${sentence}; it is set aside as ${aside}, and an empty one takes its place`)
+    this.#log?.warn(
+      `${this.#config.data} is set aside as ${aside}, and an empty one takes its place`,
+    )
   }
 
   #tellEnd(sentence: string): void {

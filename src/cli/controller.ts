@@ -42,7 +42,7 @@ import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import { KnownMembersFile } from '../store/known-members-file.ts'
 import type { DataIdentity } from '../store/identity.ts'
-import { readRosterFile, writeRosterFile } from '../store/roster-file.ts'
+import { readRosterFile, RosterWriter } from '../store/roster-file.ts'
 import { LevelStateStore } from '../store/level-state-store.ts'
 import { SchemaWorker } from '../threads/schema-worker.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
@@ -231,6 +231,10 @@ export class Controller {
     if (consensus.cutBytes > 0) {
       log.warn({ bytes: consensus.cutBytes }, 'a torn write at the end of the log was cut off')
     }
+    const roster = new RosterWriter(config.data, (err) =>
+      log.warn({ err }, 'the roster of members could not be written beside the log'),
+    )
+    this.#releases.push(() => roster.settled())
     const gateway = new Gateway(
       {
         ...defaultGatewayOptions,
@@ -257,7 +261,7 @@ export class Controller {
       {
         ...{ link: consensus.link, machine, clock: systemClock, log, onFatal },
         memory: new KnownMembersFile(config.data),
-        onRoster: (roster) => this.#writeRoster(roster),
+        onRoster: (record) => roster.write(record),
         onSelfRefused: (refusal) => {
           if (refusal.reason === 'removed') this.#management?.onSelfRemoved()
           if (refusal.reason === 'not-yet-a-member') this.#entrance?.onRefused()
@@ -325,14 +329,6 @@ export class Controller {
     } catch (err) {
       this.#parts.log.warn({ err }, 'the roster of members beside the log cannot be read')
       return null
-    }
-  }
-
-  #writeRoster(roster: RosterRecord): void {
-    try {
-      writeRosterFile(this.#parts.config.data, roster)
-    } catch (err) {
-      this.#parts.log.warn({ err }, 'the roster of members could not be written beside the log')
     }
   }
 
@@ -564,6 +560,7 @@ export class Controller {
     const { certificatePem, privateKeyPem, caPem } = credentials
     return enterCluster({
       addresses,
+      resolvers: config.cluster.resolvers,
       identity: { certificatePem, privateKeyPem, caPem },
       trustDomain: config.trustDomain,
       clusterId,

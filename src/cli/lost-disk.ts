@@ -24,6 +24,8 @@ export interface LostDisk {
   readonly log: Pick<Log, 'info' | 'warn'>
   /** Resolves when the program is to end. */
   readonly stop: Promise<unknown>
+  /** Called once it is let in: what stands where the data folder is to be goes away. */
+  readonly makeRoom: () => void
 }
 
 /**
@@ -48,6 +50,7 @@ export async function reenter(
       const fate = fateOfAnswer(answer)
       if (fate !== null) return { removed: fate.sentence }
       if (answer.outcome !== 'refused') {
+        lost.makeRoom()
         layDownEmpty(config, storeId, answer)
         log.info({ members: lost.addresses }, `let in with an empty disk (${answer.outcome})`)
         return 'entered'
@@ -68,6 +71,7 @@ async function ask(lost: LostDisk, storeId: Uint8Array): Promise<EntryAnswer | s
   try {
     return await enterCluster({
       addresses,
+      resolvers: config.cluster.resolvers,
       identity: { certificatePem, privateKeyPem, caPem },
       trustDomain: config.trustDomain,
       clusterId: '',

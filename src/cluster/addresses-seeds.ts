@@ -1,11 +1,10 @@
-import { lookup, Resolver } from 'node:dns/promises'
-import { isIP } from 'node:net'
 import { connect } from 'node:tls'
 import type { SecureContext } from 'node:tls'
 
-import { formatHostPort, parseHostPort } from '../lib/names.ts'
+import { parseHostPort } from '../lib/names.ts'
 import { leafControllerId, parseCertificate } from '../pki/certificate.ts'
 import type { NodeId } from '../raft/types.ts'
+import { resolveAddress } from './addresses-names.ts'
 
 export interface SeedFinderOptions {
   /** host:port; a name may stand for many addresses. */
@@ -66,7 +65,9 @@ export class SeedFinder {
     if (this.#isSearching || !this.#parts.isSearching()) return
     this.#isSearching = true
     const { seeds, resolvers } = this.#options
-    const found = await Promise.all(seeds.map(async (seed) => await resolveSeed(seed, resolvers)))
+    const found = await Promise.all(
+      seeds.map(async (seed) => await resolveAddress(seed, resolvers)),
+    )
     this.#isSearching = false
     for (const address of [...new Set(found.flat())].slice(0, SEED_LIMITS.addressesMax))
       void this.#ask(address)
@@ -84,26 +85,6 @@ export class SeedFinder {
     this.#restingUntilMs.set(address, performance.now() + REST_MS)
     this.#parts.onFound(id, address)
   }
-}
-
-/** @returns host:port with an IP address each; none when the name is not known now. */
-async function resolveSeed(seed: string, resolvers: readonly string[]): Promise<string[]> {
-  const target = parseHostPort(seed)
-  if (target === null) return []
-  const { host, port } = target
-  const hosts = isIP(host) === 0 ? await addressesOf(host, resolvers) : [host]
-  return hosts.map((one) => formatHostPort({ host: one, port }))
-}
-
-async function addressesOf(host: string, resolvers: readonly string[]): Promise<string[]> {
-  if (resolvers.length === 0) {
-    const found = await lookup(host, { all: true }).catch(() => [])
-    return found.map(({ address }) => address)
-  }
-  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 })
-  resolver.setServers(resolvers)
-  const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
-  return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
 }
 
 /** @returns null when nobody answers in time, or nobody that is a controller of this CA and trust domain. */

@@ -11,6 +11,8 @@ const CLOCK_SKEW_MS_MAX = 2000
 const HOLDS_MS = 5000
 /** Room in which an operator can still act before the guard of the log (`log.lowSpaceBytes`) stops the controller. */
 export const LOW_SPACE_BYTES = 512 * 1024 * 1024
+/** An alarm of space is over only with so much more of it, or every segment that is made and dropped would end it. */
+const LOW_SPACE_OVER = 1.25
 const MIB = 1024 * 1024
 
 /** Raises and clears what can be seen from the members and the disk. A condition counts once it has held for 5 s. */
@@ -39,7 +41,7 @@ export class AlarmWatch {
       const mib = Math.floor(freeBytes / MIB)
       const text = `the disk of the log has ${mib} MiB left; free some before this controller must stop`
       this.#alarms.raise('LOW_SPACE', text)
-    } else if (freeBytes !== null) {
+    } else if (freeBytes !== null && freeBytes >= this.#lowSpaceBytes * LOW_SPACE_OVER) {
       this.#alarms.clear('LOW_SPACE')
     }
   }

@@ -24,7 +24,7 @@ export interface Alarm {
   readonly isCritical: boolean
 }
 
-const CRITICAL: ReadonlySet<AlarmCode> = new Set(['STATE_DIVERGED', 'APPLY_STOPPED'])
+const CRITICAL: ReadonlySet<AlarmCode> = new Set(['APPLY_STOPPED'])
 const ALARMS_MAX = 64
 const LOG_WINDOW_MS = 60_000
 
@@ -33,6 +33,8 @@ export class Alarms {
   readonly #clock: Clock
   readonly #log: Log
   readonly #raised = new Map<string, Alarm>()
+  /** Of those that are on, the ones whose beginning was logged: no other end is. */
+  readonly #logged = new Set<string>()
   readonly #throttle = new LogThrottle({ windowMs: LOG_WINDOW_MS, keysMax: 256 })
 
   constructor(clock: Clock, log: Log) {
@@ -41,18 +43,20 @@ export class Alarms {
   }
 
   /**
-   * On until it is cleared; raised again, only its text changes.
+   * On until it is cleared; raised again, only its text and its weight change.
    * @param about tells apart alarms of one code: a member, a file.
    */
-  raise(code: AlarmCode, text: string, about = ''): void {
+  raise(code: AlarmCode, text: string, about = '', isCritical = CRITICAL.has(code)): void {
     const key = `${code} ${about}`
     const known = this.#raised.get(key)
     if (known === undefined && this.#raised.size >= ALARMS_MAX) return
     const sinceMs = known?.sinceMs ?? this.#clock.nowMs()
-    this.#raised.set(key, { code, text, sinceMs, isCritical: CRITICAL.has(code) })
-    if (known !== undefined || !this.#throttle.allow(key, this.#clock.monotonicMs())) return
-    const level = CRITICAL.has(code) ? 'error' : 'warn'
-    this.#log[level]({ alarm: code }, text)
+    this.#raised.set(key, { code, text, sinceMs, isCritical })
+    const isWorse = isCritical && known?.isCritical === false
+    if (known !== undefined && !isWorse) return
+    if (!isWorse && !this.#throttle.allow(key, this.#clock.monotonicMs())) return
+    this.#logged.add(key)
+    this.#log[isCritical ? 'error' : 'warn']({ alarm: code }, text)
   }
 
   clear(code: AlarmCode, about = ''): void {
@@ -60,7 +64,7 @@ export class Alarms {
     const known = this.#raised.get(key)
     if (known === undefined) return
     this.#raised.delete(key)
-    this.#log.info({ alarm: code }, `no longer: ${known.text}`)
+    if (this.#logged.delete(key)) this.#log.info({ alarm: code }, `no longer: ${known.text}`)
   }
 
   /** Oldest first. */

@@ -35,6 +35,7 @@ export function toleranceNow(
 }
 
 function sentenceOf(spare: number, voters: number, missing: readonly NodeId[]): string {
+  if (voters === 0) return 'who the members are is not known here yet'
   if (spare < 0) {
     return `there is no quorum: writes wait until ${-spare} more of ${missing.join(', ')} can be reached`
   }

@@ -20,6 +20,7 @@ import { Alarms } from './alarms.ts'
 import type { Alarm } from './alarms.ts'
 import { ApplyQueue } from './apply-queue.ts'
 import { DIGEST_INTERVAL_ENTRIES, DigestRing } from './digest-ring.ts'
+import { DivergenceWatch } from './divergence-watch.ts'
 import { KnownMembers } from './known-members.ts'
 import type { MemberMemory } from './known-members.ts'
 import type {
@@ -147,6 +148,7 @@ export class Gateway implements Proposer, ClusterView {
   readonly #presence: PresenceBoard
   readonly #known: KnownMembers
   readonly #alarmWatch: AlarmWatch
+  readonly #divergence: DivergenceWatch
   readonly #loopDelay = new LoopDelay()
   /** What an operator must know of; other parts of this controller raise theirs here. */
   readonly alarms: Alarms
@@ -190,8 +192,10 @@ export class Gateway implements Proposer, ClusterView {
     )
     this.alarms = new Alarms(clock, parts.log)
     this.#alarmWatch = new AlarmWatch(this.alarms, clock, options.lowSpaceBytes)
+    this.#divergence = new DivergenceWatch(this.alarms)
     this.#soft = new SoftStateChannel(
-      { ...defaultSoftStateOptions, selfId: options.self.id, epoch: options.boot },
+      // Not the count of its store's starts, which begins anew with another disk.
+      { ...defaultSoftStateOptions, selfId: options.self.id, epoch: options.self.startedAtMs },
       { peers: this.#peers, clock, members: () => this.#memberIds() },
     )
     this.#presence = new PresenceBoard(this.#soft, clock)
@@ -562,7 +566,11 @@ export class Gateway implements Proposer, ClusterView {
       this.#known.note(id, { version, startedAtMs, apiAddresses, certificatePem })
     }
     // Before the first status nobody knows who the members are.
-    if (this.#configuration.members.length > 0) this.#known.keep(new Set(this.#memberIds()))
+    if (this.#configuration.members.length > 0) {
+      const ids = this.#memberIds()
+      this.#known.keep(new Set(ids))
+      this.#divergence.keep(ids)
+    }
     this.#alarmWatch.look(this.#configuration, this.members(), this.#status.vitals.disk.freeBytes)
   }
 
@@ -578,11 +586,10 @@ export class Gateway implements Proposer, ClusterView {
   #onPresence(id: NodeId): void {
     const presence = this.#presence.of(id)?.presence
     if (presence === undefined) return
-    const { digestIndex, digest } = presence
+    const { digestIndex, digest, startedAtMs, applied } = presence
+    this.#parts.link.post({ type: 'heardApplied', peer: id, startedAtMs, applied })
     const at = this.#digests.compare(id, digestIndex, digest, this.#digest.digestIndex)
-    if (at === null) return
-    const text = `the state of ${id} and of this controller differ at index ${at}`
-    this.alarms.raise('STATE_DIVERGED', text, id)
+    this.#divergence.note(id, startedAtMs, at)
   }
 
   #progress(): MachineProgress {

@@ -32,6 +32,7 @@ import { RosterKeeper } from './roster.ts'
 import { SnapshotReceiver } from './snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions, SnapshotSender } from './snapshot-sender.ts'
 import type { SnapshotSenderOptions } from './snapshot-sender.ts'
+import { Witness } from './witness.ts'
 
 /** All that a host must be told; plain values, so that it can cross to a worker. */
 export interface HostOptions {
@@ -60,7 +61,7 @@ export interface HostOptions {
   readonly roster?: RosterRecord | null
   /** host:port each; a name may stand for many addresses, and each is asked who is there while members are missing. */
   readonly seeds?: readonly string[]
-  /** host:port of the DNS servers that the seeds' names are asked of; the system's way when empty. */
+  /** address:port of the DNS servers that names of peers are asked of; the system's way when empty. */
   readonly resolvers?: readonly string[]
   /** Of the options that must be equal on every controller. */
   readonly sharedOptionsSha256?: Uint8Array
@@ -91,6 +92,7 @@ export class RaftHost {
   readonly #raft: Core
   readonly #node: RaftNode
   readonly #book: AddressBook
+  readonly #witness: Witness
   readonly #roster: RosterKeeper
   readonly #mesh: Mesh
   readonly #forwarding: Forwarding
@@ -116,6 +118,7 @@ export class RaftHost {
     // The log may have gone further than the state it is applied to.
     this.#configuration = encodeConfiguration(core.status.configurationRecord)
     this.#book = this.#makeBook()
+    this.#witness = new Witness(options.generation, options.roster?.marks)
     this.#roster = this.#makeRoster()
     this.#mesh = this.#makeMesh()
     this.#node = new RaftNode({
@@ -161,6 +164,8 @@ export class RaftHost {
       this.#fail(error instanceof Error ? error : new Error(String(error)))
       return
     }
+    // Stopped while it began to listen: nothing may start after that.
+    if (this.#isOver) return
     this.#node.start()
     this.#timers.push(setInterval(() => this.#onStatusTimer(), STATUS_MS))
     this.#parts.link.post({ type: 'started', port })
@@ -196,6 +201,7 @@ export class RaftHost {
       selfId,
       storeId,
       book: this.#book,
+      witness: this.#witness,
       monotonicMs: () => this.#parts.clock.monotonicMs(),
       onView: ({ members, committedIndex }) => this.#mesh.setMembers(members, committedIndex),
       broadcast: (frame) => {
@@ -214,13 +220,13 @@ export class RaftHost {
     return new Mesh(
       {
         ...{ selfId, clusterId, generation, trustDomain, bind, identity, seeds, resolvers },
-        ...{ members, configurationIndex, book: this.#book },
+        ...{ members, configurationIndex, book: this.#book, witness: this.#witness },
         hello: () => this.#hello(),
         canDial: () => this.#raft.fullStatus.isTermDurable,
       },
       { clock: parts.clock, random, log: this.#log },
       {
-        onRaft: (from, content) => this.#onRaft(from, content),
+        onRaft: (from, content, storeId) => this.#onRaft(from, content, storeId),
         onForward: (from, frame, isAnswer) => this.#onForward(from, frame, isAnswer),
         onCall: (caller, request, answer) => this.#peerFrames.onStranger(caller, request, answer),
         onLink: (to, isReady) => this.#onLink(to, isReady),
@@ -343,6 +349,11 @@ export class RaftHost {
       case 'answerCall':
         this.#peerFrames.onCommand(command)
         break
+      case 'heardApplied': {
+        const { peer, startedAtMs, applied } = command
+        this.#witness.noteApplied(peer, BigInt(startedAtMs), applied)
+        break
+      }
       case 'identity':
         this.#mesh.setIdentity(command.identity)
         this.#book.setIdentity(command.identity)
@@ -378,13 +389,13 @@ export class RaftHost {
     this.#parts.link.post({ type: 'answered', id, because })
   }
 
-  #onRaft(from: NodeId, content: RaftContent): void {
+  #onRaft(from: NodeId, content: RaftContent, storeId: Uint8Array): void {
     switch (content.kind) {
       case 'message':
         // Only a whole, checked snapshot becomes such a message, and it is this host that makes it.
         if (content.message.type === 'snapshot') break
         this.#noteMatch(from, content.message)
-        this.#node.receive(content.message)
+        this.#node.receive(content.message, storeId)
         break
       case 'snapshotChunk':
         this.#receiver.onChunk(from, content.term, content.chunk, this.#core.term)
@@ -520,6 +531,7 @@ export class RaftHost {
   }
 
   async #stop(): Promise<void> {
+    this.#roster.post()
     this.#end()
     try {
       await this.#parts.disk.close()

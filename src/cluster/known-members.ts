@@ -27,7 +27,7 @@ export class KnownMembers {
   readonly #onError: (error: unknown) => void
   readonly #members: Map<NodeId, KnownMember>
   #isChanged = false
-  #isSaving = false
+  #saving: Promise<void> | null = null
   #savedMs = -Infinity
 
   constructor(memory: MemberMemory | null, clock: Clock, onError: (error: unknown) => void) {
@@ -59,17 +59,23 @@ export class KnownMembers {
     if (this.#clock.monotonicMs() - this.#savedMs >= SAVE_MS_MIN) void this.save()
   }
 
+  /** Resolves once all that was noted until now is on disk, or could not be saved. */
   async save(): Promise<void> {
-    if (this.#memory === null || !this.#isChanged || this.#isSaving) return
+    while (this.#saving !== null) await this.#saving
+    if (this.#memory === null || !this.#isChanged) return
+    this.#saving = this.#saveTo(this.#memory)
+    await this.#saving
+  }
+
+  async #saveTo(memory: MemberMemory): Promise<void> {
     this.#isChanged = false
-    this.#isSaving = true
     this.#savedMs = this.#clock.monotonicMs()
     try {
-      await this.#memory.save(this.#members)
+      await memory.save(this.#members)
     } catch (error) {
       this.#onError(error)
     } finally {
-      this.#isSaving = false
+      this.#saving = null
     }
   }
 }

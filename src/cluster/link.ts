@@ -74,6 +74,13 @@ export type HostCommand =
       readonly payload: Uint8Array
       readonly failure: CallFailure | null
     }
+  /** A peer, in the process that it started then, has said that it has applied so much. */
+  | {
+      readonly type: 'heardApplied'
+      readonly peer: NodeId
+      readonly startedAtMs: number
+      readonly applied: Index
+    }
   /** New connections prove themselves with it; standing ones stay. */
   | { readonly type: 'identity'; readonly identity: MeshIdentity }
   | { readonly type: 'stop' }

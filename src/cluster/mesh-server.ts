@@ -28,7 +28,8 @@ export interface MeshServerParts {
   /** A caller was proven; its streams may come one after the other. */
   readonly onCaller: (from: NodeId) => void
   readonly onHeard: (from: NodeId) => void
-  readonly onRaft: (from: NodeId, content: RaftContent) => void
+  /** `storeId`: of the disk that the stream is bound to. */
+  readonly onRaft: (from: NodeId, content: RaftContent, storeId: Uint8Array) => void
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame']) => void
   /** A single call, whose caller has proven the certificate and nothing else. */
   readonly onCall: (
@@ -189,13 +190,14 @@ export class MeshServer {
 
   #onRaft(inbound: Inbound, bytes: Buffer): void {
     const content = decodeRaft(bytes, inbound.peerId ?? '', this.#parts.selfId)
-    if (inbound.peerId === null) {
+    if (inbound.peerId === null || inbound.hello === null) {
       this.#greet(inbound, content.kind === 'hello' ? content.hello : null)
     } else if (content.kind === 'hello') {
       this.#end(inbound, Status.INVALID_ARGUMENT, 'it said Hello twice')
     } else {
       this.#parts.onHeard(inbound.peerId)
-      if (content.kind !== 'unknown') this.#parts.onRaft(inbound.peerId, content)
+      if (content.kind === 'unknown') return
+      this.#parts.onRaft(inbound.peerId, content, inbound.hello.storeId)
     }
   }
 

@@ -18,6 +18,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import type { Index, Message, NodeId, Term, Transport } from '../raft/types.ts'
 import type { PeerCaller } from '../ports/peer-channel.ts'
+import { resolveAddress } from './addresses-names.ts'
 import { SeedFinder } from './addresses-seeds.ts'
 import type { AddressBook } from './addresses.ts'
 import { judgeCaller, judgeHistory, judgePeer } from './handshake.ts'
@@ -55,8 +56,11 @@ export interface MeshOptions {
   /** As of which `members` are known to be committed; told to those who are refused. */
   readonly configurationIndex?: Index
   readonly book: AddressBook
+  /** Absent: peers are held to what they say from now on. */
+  readonly witness?: Witness
   /** See {@link SeedFinder}. */
   readonly seeds?: readonly string[]
+  /** address:port of the DNS servers that every name is asked of; the system's way when empty. */
   readonly resolvers?: readonly string[]
   /** Bytes of Raft frames that may wait for one peer. Beyond it they are dropped: the core sends again. */
   readonly raftQueueBytesMax?: number
@@ -73,7 +77,7 @@ export interface MeshParts {
 
 /** Called in the order in which frames arrived on a stream. */
 export interface MeshEvents {
-  readonly onRaft: (from: NodeId, content: RaftContent) => void
+  readonly onRaft: (from: NodeId, content: RaftContent, storeId: Uint8Array) => void
   /** `isAnswer`: it came back on the stream that this member dialled. */
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean) => void
   /** A controller that need not be a member asks something, outside the streams. */
@@ -115,6 +119,8 @@ interface PeerRecord {
 
 const WATCH_MS = 250
 const TOLD_MAX = 1000
+/** gRPC writes into some of its errors when they were made, so that no two are alike. */
+const TIME_IN_TEXT = / \(\d{4}-\d{2}-\d{2}T[\d:.]+Z\)/g
 /** Elections and heartbeats must get through when entries fill the queue. */
 const URGENT_BYTES = 1024 * 1024
 
@@ -133,7 +139,7 @@ export class Mesh implements Transport {
   readonly #raftQueueBytesMax: number
   readonly #forwardQueueBytesMax: number
   readonly #silenceMsMax: number
-  readonly #witness = new Witness()
+  readonly #witness: Witness
   readonly #seeds: SeedFinder
   #secureContext: SecureContext
   #roster: Roster
@@ -142,6 +148,7 @@ export class Mesh implements Transport {
   readonly #told = new Set<string>()
   #watch: NodeJS.Timeout | null = null
   #watchedMs = 0
+  #isStopped = false
   #droppedFrames = 0
 
   constructor(options: MeshOptions, parts: MeshParts, events: MeshEvents) {
@@ -151,6 +158,7 @@ export class Mesh implements Transport {
     this.#raftQueueBytesMax = options.raftQueueBytesMax ?? 2 * FRAME_BYTES_MAX
     this.#forwardQueueBytesMax = options.forwardQueueBytesMax ?? 2 * FRAME_BYTES_MAX
     this.#silenceMsMax = options.silenceMsMax ?? 3000
+    this.#witness = options.witness ?? new Witness(options.generation)
     this.#secureContext = meshSecureContext(options.identity)
     this.#roster = rosterOf(options, options.members)
     this.#configurationIndex = options.configurationIndex ?? 0
@@ -168,12 +176,14 @@ export class Mesh implements Transport {
         this.#review()
       },
       onHeard: (from) => this.#heard(from),
-      onRaft: (from, content) => {
+      onRaft: (from, content, storeId) => {
         if (content.kind === 'message') this.#noteTerm(from, content.message)
-        events.onRaft(from, content)
+        events.onRaft(from, content, storeId)
       },
       onForward: (from, frame) => {
-        if (frame.case === 'presence') this.#witness.noteApplied(from, integer(frame.value.applied))
+        if (frame.case === 'presence') {
+          this.#witness.noteApplied(from, null, integer(frame.value.applied))
+        }
         events.onForward(from, frame, false)
       },
       onCall: (leafDer, request, answer) => this.#onCall(leafDer, request, answer),
@@ -186,6 +196,10 @@ export class Mesh implements Transport {
     // What gRPC would write to stderr by itself is told here, with the peer's name and a limit.
     setLogVerbosity(logVerbosity.NONE)
     const port = await this.#server.listen(this.#options.bind)
+    if (this.#isStopped) {
+      this.#server.close()
+      return port
+    }
     this.#updateLinks()
     this.#watchedMs = this.#parts.clock.monotonicMs()
     this.#watch = setInterval(() => this.#onWatch(), WATCH_MS)
@@ -194,6 +208,7 @@ export class Mesh implements Transport {
   }
 
   stop(): void {
+    this.#isStopped = true
     if (this.#watch !== null) clearInterval(this.#watch)
     this.#watch = null
     this.#seeds.stop()
@@ -342,11 +357,13 @@ export class Mesh implements Transport {
   }
 
   #addPeer(id: NodeId): void {
-    const { selfId, hello, book } = this.#options
+    const { selfId, hello, book, resolvers = [] } = this.#options
     const link = new PeerLink(id, book.addressesOf(id), {
       selfId,
       hello,
       canDial: this.#options.canDial ?? (() => true),
+      resolve:
+        resolvers.length === 0 ? null : async (address) => await resolveAddress(address, resolvers),
       secureContext: () => this.#secureContext,
       judge: (leafDer, said) => judgePeer({ leafDer, hello: said, expectedId: id }, this.#roster),
       greet: (leafDer, said) => this.#greet({ leafDer, hello: said, expectedId: id }),
@@ -417,8 +434,7 @@ export class Mesh implements Transport {
       {
         secureContext: () => this.#secureContext,
         isSearching: () => [...this.#peers.values()].some(({ link }) => !link.isReady),
-        isTaken: (address) =>
-          [...this.#peers.values()].some(({ link }) => link.isReady && link.address === address),
+        isTaken: (address) => [...this.#peers.values()].some(({ link }) => link.isAt(address)),
         onFound: (id, address) => {
           const link = this.#peers.get(id)?.link
           if (id === selfId || link === undefined || link.isReady) return
@@ -473,7 +489,8 @@ export class Mesh implements Transport {
     this.#parts.log.warn(fields, `refused peer ${name}: ${verdict.because}`)
   }
 
-  #reportFailure(id: NodeId, address: string, because: string): void {
+  #reportFailure(id: NodeId, address: string, reason: string): void {
+    const because = reason.replaceAll(TIME_IN_TEXT, '')
     const key = `${id} ${because.slice(0, 100)}`
     if (!this.#throttle.allow(key, this.#parts.clock.monotonicMs())) return
     this.#parts.log.warn({ peer: id, address }, `no connection to ${id} at ${address}: ${because}`)

@@ -25,6 +25,8 @@ type PeerCommand = Extract<HostCommand, { type: 'note' | 'call' | 'answerCall' }
 
 /** Calls of one peer, and of all strangers together, that main works on at a time. */
 const SERVED_MAX = 64
+/** Calls of main that are remembered: more than it has under way at a time, as those that it gave up are not told. */
+const CALLS_MAX = 2048
 const TEXT_CHARACTERS_MAX = 64
 
 /** Notes and calls between the main threads of members, as frames of their forward streams. */
@@ -53,7 +55,7 @@ export class PeerFrames {
       case 'call': {
         const { id, to, method, payload } = command
         const value = create(CallSchema, { id: BigInt(id), request: { method, payload } })
-        if (this.#parts.forward(to, { case: 'call', value })) this.#calls.set(id, to)
+        if (this.#parts.forward(to, { case: 'call', value })) this.#remember(id, to)
         else this.#fail(id, `there is no connection to ${to}`)
         break
       }
@@ -96,6 +98,12 @@ export class PeerFrames {
     for (const [id, callee] of this.#calls) {
       if (callee === to) this.#fail(id, `the connection to ${to} has ended before its answer`)
     }
+  }
+
+  #remember(id: number, to: NodeId): void {
+    this.#calls.set(id, to)
+    const [oldest] = this.#calls.keys()
+    if (this.#calls.size > CALLS_MAX && oldest !== undefined) this.#calls.delete(oldest)
   }
 
   #onCall(from: NodeId, id: number, request: CallRequest | undefined): void {

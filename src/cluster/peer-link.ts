@@ -25,6 +25,8 @@ export interface PeerLinkParts {
   readonly hello: () => Hello
   /** Whether `hello` says all that has been promised; tried again soon if not. */
   readonly canDial: () => boolean
+  /** host:port with an IP address each, of one with a name; null: gRPC finds out by itself. */
+  readonly resolve: ((address: string) => Promise<readonly string[]>) | null
   readonly secureContext: () => SecureContext
   /** `hello` undefined: the certificate alone. */
   readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
@@ -49,6 +51,8 @@ type FrameStream = ClientDuplexStream<Buffer, Buffer>
 /** One connection with its two streams, from dialling to its end; a link makes one after the other. */
 interface Attempt {
   readonly address: string
+  /** What was dialled for it. */
+  readonly target: string
   readonly client: Client
   readonly raft: FrameStream
   readonly forward: FrameStream
@@ -74,6 +78,9 @@ export class PeerLink {
   #turn = 0
   #attempt: Attempt | null = null
   #redialTimer: NodeJS.Timeout | null = null
+  /** A name that is being resolved, to be dialled after that; counted, as a later one takes its place. */
+  #resolving: number | null = null
+  #resolved = 0
   #failures = 0
   #isStopped = true
 
@@ -93,6 +100,12 @@ export class PeerLink {
     return this.#addresses[this.#turn % this.#addresses.length] ?? ''
   }
 
+  /** Whether it is connected there. */
+  isAt(address: string): boolean {
+    const attempt = this.#attempt
+    return attempt?.isReady === true && [attempt.address, attempt.target].includes(address)
+  }
+
   get isReady(): boolean {
     return this.#attempt?.isReady ?? false
   }
@@ -108,6 +121,7 @@ export class PeerLink {
 
   stop(): void {
     this.#isStopped = true
+    this.#resolving = null
     this.#end(this.#attempt)
     if (this.#redialTimer !== null) clearTimeout(this.#redialTimer)
     this.#redialTimer = null
@@ -178,14 +192,41 @@ export class PeerLink {
   }
 
   #dial(): void {
-    const proof = { isGiven: false }
     const address = this.#nextAddress
-    if (address === '' || !this.#parts.canDial()) {
+    this.#resolving = null
+    if (address === '') this.#redialLater()
+    else if (this.#parts.resolve === null) this.#connect(address, address)
+    else void this.#dialName(address, this.#parts.resolve)
+  }
+
+  async #dialName(address: string, resolve: NonNullable<PeerLinkParts['resolve']>): Promise<void> {
+    this.#resolved += 1
+    const mine = this.#resolved
+    this.#resolving = mine
+    const found = await resolve(address)
+    if (this.#resolving !== mine) return
+    this.#resolving = null
+    // Each round of the addresses tries another one behind the name.
+    const round = Math.floor(this.#turn / this.#addresses.length)
+    const target = found[round % found.length]
+    if (target !== undefined) {
+      this.#connect(address, target)
+      return
+    }
+    this.#parts.onFailed('its name is not known to any DNS server asked')
+    this.#turn += 1
+    this.#redialLater()
+  }
+
+  #connect(address: string, target: string): void {
+    // A Hello is made below: not while it would say less than was promised.
+    if (!this.#parts.canDial()) {
       this.#redialLater()
       return
     }
+    const proof = { isGiven: false }
     const client = new Client(
-      address,
+      target,
       credentials.createFromSecureContext(this.#parts.secureContext(), {
         // Names and addresses prove nothing here; the SPIFFE id and the pinned key do.
         checkServerIdentity: (_host, { raw }) => {
@@ -202,6 +243,7 @@ export class PeerLink {
     const forward = open(meshService.forward)
     const attempt: Attempt = {
       address,
+      target,
       client,
       raft,
       forward,

@@ -13,11 +13,14 @@ import type { HostEvent } from './link.ts'
 import { LogThrottle } from './log.ts'
 import type { Refusal } from './mesh-refusal.ts'
 import { integer } from './message-codec.ts'
+import type { Witness } from './witness.ts'
 
 export interface RosterKeeperParts {
   readonly selfId: NodeId
   readonly storeId: Uint8Array
   readonly book: AddressBook
+  /** Whose marks are kept with it. */
+  readonly witness: Pick<Witness, 'marks' | 'takeChanged'>
   readonly monotonicMs: () => number
   /** Who is let in and dialled may have changed. */
   readonly onView: (view: RosterView) => void
@@ -147,13 +150,20 @@ export class RosterKeeper {
       const frame = this.frame()
       if (frame !== null) this.#parts.broadcast(frame)
     }
-    const nowMs = this.#parts.monotonicMs()
-    if (!this.#isPostDue || nowMs - this.#postedMs < POST_MS) return
+    if (this.#parts.monotonicMs() - this.#postedMs >= POST_MS) this.post()
+  }
+
+  /** To main, if anything is new. */
+  post(): void {
+    const newest = this.#newest()
+    const { witness, monotonicMs } = this.#parts
+    if (witness.takeChanged()) this.#isPostDue = true
+    if (!this.#isPostDue || newest === null) return
     this.#isPostDue = false
-    this.#postedMs = nowMs
+    this.#postedMs = monotonicMs()
     const configuration = toBinary(ConfigurationSchema, newest.record)
     const claims = this.#parts.book.claims().map((claim) => toBinary(AddressClaimSchema, claim))
-    const roster = { configuration, index: newest.index, claims }
+    const roster = { configuration, index: newest.index, claims, marks: witness.marks() }
     this.#parts.post({ type: 'roster', roster })
   }
 

@@ -38,7 +38,7 @@ interface Owner {
   readonly bytes: Map<string, number>
 }
 
-/** An owner whose disk was lost begins its epochs anew; after this much silence it is believed. */
+/** One whose clock was set back before it started is behind itself; after this much silence it is believed. */
 const FORGET_EPOCH_MS = 3000
 const KEY_CHARACTERS_MAX = 128
 

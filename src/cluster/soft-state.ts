@@ -18,7 +18,7 @@ import { SoftOutbox } from './soft-state-outbox.ts'
 
 export interface SoftStateOptions {
   readonly selfId: NodeId
-  /** Counts the starts of this controller's store: its values of an earlier start are older. */
+  /** When this process started: its values of an earlier start are older. */
   readonly epoch: number
   /** What changes within one such time goes out in one batch. */
   readonly tickMs: number

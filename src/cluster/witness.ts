@@ -1,15 +1,9 @@
 import type { Hello } from '../../proto/gen/mesh_pb.ts'
+import type { StoreMark, WitnessMark } from '../ports/roster.ts'
 import type { Index, NodeId, Term } from '../raft/types.ts'
 import { integer } from './message-codec.ts'
 
-/** What a store has said of itself, as promises that outlive any crash. */
-interface Mark {
-  term: Term
-  /** Held in `term`, acknowledged to its leader or begun by it. */
-  index: Index
-  /** Committed and applied. */
-  applied: Index
-}
+type Mark = { -readonly [name in keyof StoreMark]: StoreMark[name] }
 
 /** One process on a store. */
 interface Life {
@@ -47,16 +41,51 @@ export type HistoryFault = 'rolled-back' | 'superseded'
  *
  * What is compared must have been said before: each direction of streams is ordered, but between the two nothing is. So
  * within one life a caller's Hello is held against what came on the streams that it dialled, and one that answers us only
- * against earlier lives, which ended before it was made.
+ * against earlier lives, which ended before it was made. That holds as well for what an earlier process here was told: a
+ * peer dials anew only after its streams to that one have ended.
  */
 export class Witness {
+  readonly #generation: number
   readonly #peers = new Map<NodeId, Remembered>()
+  #isChanged = false
+
+  /** @param kept what an earlier process here was told. */
+  constructor(generation: number, kept: readonly WitnessMark[] = []) {
+    this.#generation = generation
+    for (const { id, boot, startedAtMs, storeId, ...mark } of kept) {
+      if (mark.generation !== generation) continue
+      const [heard, answered, past] = [{ ...mark.heard }, { ...mark.answered }, { ...mark.past }]
+      const life = { boot, startedAtMs }
+      this.#peers.set(id, { store: hexOf(storeId), life, heard, answered, past })
+    }
+  }
+
+  /** For the next process. */
+  marks(): WitnessMark[] {
+    return [...this.#peers].map(([id, { store, life, heard, answered, past }]) => ({
+      id,
+      generation: this.#generation,
+      storeId: Uint8Array.from(Buffer.from(store, 'hex')),
+      ...life,
+      heard: { ...heard },
+      answered: { ...answered },
+      past: { ...past },
+    }))
+  }
+
+  /** @returns whether the marks are others than when this was last asked. */
+  takeChanged(): boolean {
+    const isChanged = this.#isChanged
+    this.#isChanged = false
+    return isChanged
+  }
 
   /** @param isCaller whether the peer dialled the stream that begins with this Hello. @returns null: remembered. */
   judge(id: NodeId, hello: Hello, isCaller: boolean): HistoryFault | null {
-    const store = Buffer.from(hello.storeId).toString('hex')
+    const store = hexOf(hello.storeId)
     const life = { boot: hello.boot, startedAtMs: hello.startedAtMs }
     const known = this.#peers.get(id)
+    this.#isChanged = true
     if (known?.store !== store) {
       const [heard, answered, past] = [noMark(), noMark(), noMark()]
       const fresh = { store, life, heard, answered, past }
@@ -77,23 +106,35 @@ export class Witness {
     if (mark === undefined || term <= mark.term) return
     mark.term = term
     mark.index = 0
+    this.#isChanged = true
   }
 
   /** An acknowledgement: its store holds the log of the leader of `term` through `index`. */
   noteMatch(id: NodeId, term: Term, index: Index): void {
     this.noteTerm(id, term)
     const mark = this.#peers.get(id)?.heard
-    if (mark !== undefined && mark.term === term) mark.index = Math.max(mark.index, index)
+    if (mark?.term !== term || index <= mark.index) return
+    mark.index = index
+    this.#isChanged = true
   }
 
-  noteApplied(id: NodeId, index: Index): void {
-    const mark = this.#peers.get(id)?.heard
-    if (mark !== undefined) mark.applied = Math.max(mark.applied, index)
+  /**
+   * @param startedAtMs of the process that said so: it may be heard of late, when another has taken its place. Null: it has
+   * just said so on a stream that stands.
+   */
+  noteApplied(id: NodeId, startedAtMs: bigint | null, index: Index): void {
+    const known = this.#peers.get(id)
+    if (known === undefined || index <= known.heard.applied) return
+    if (startedAtMs !== null && known.life.startedAtMs !== startedAtMs) return
+    known.heard.applied = index
+    this.#isChanged = true
   }
 
   /** Forgets everyone else. */
   retain(isMember: (id: NodeId) => boolean): void {
-    for (const id of [...this.#peers.keys()]) if (!isMember(id)) this.#peers.delete(id)
+    for (const id of [...this.#peers.keys()]) {
+      if (!isMember(id)) this.#isChanged = this.#peers.delete(id) || this.#isChanged
+    }
   }
 }
 
@@ -141,6 +182,10 @@ function begin(known: Remembered, life: Life): void {
 
 function isSameLife(a: Life, b: Life): boolean {
   return a.boot === b.boot && a.startedAtMs === b.startedAtMs
+}
+
+function hexOf(storeId: Uint8Array): string {
+  return Buffer.from(storeId).toString('hex')
 }
 
 function noMark(): Mark {

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { isAbsolute, resolve } from 'node:path'
 
 import { isControllerId, isTrustDomain, parseHostPort } from '../lib/names.ts'
@@ -163,6 +164,20 @@ export function hostPorts(itemsMax: number): ValueType<readonly string[]> {
       return isEach && texts.every((one) => parseHostPort(one) !== null) ? texts : undefined
     },
     fromText: (value) => (value === '' ? [] : value.split(',').map((one) => one.trim())),
+  }
+}
+
+export function addressPorts(itemsMax: number): ValueType<readonly string[]> {
+  const { read, fromText } = hostPorts(itemsMax)
+  return {
+    expected: `a list of up to ${itemsMax} address:port, each once, with IP addresses`,
+    read(raw, folder) {
+      const found = read(raw, folder)
+      return found?.every((one) => isIP(parseHostPort(one)?.host ?? '') !== 0) === true
+        ? found
+        : undefined
+    },
+    fromText,
   }
 }
 

@@ -5,6 +5,7 @@ import {
   controllerId,
   hostPort,
   hostPorts,
+  addressPorts,
   integer,
   list,
   option,
@@ -92,10 +93,10 @@ export const controllerOptions = {
       scope: node,
       why: 'Where to look for peers that are not where they were; a name may stand for many addresses, and whoever answers is known by its certificate.',
     }),
-    resolvers: option(hostPorts(8), {
+    resolvers: option(addressPorts(8), {
       default: [],
       scope: node,
-      why: "DNS servers that the names in seeds are asked of, as address:port; the host's own when empty.",
+      why: "DNS servers that the names of peers and in seeds are asked of first, as address:port; the host's own when empty.",
     }),
     priority: option(integer(0, 100), {
       default: 50,

@@ -20,10 +20,6 @@ export function isVoter(configuration: Configuration, id: NodeId): boolean {
   return configuration.voters.includes(id) || configuration.outgoingVoters.includes(id)
 }
 
-export function isMember(configuration: Configuration, id: NodeId): boolean {
-  return isVoter(configuration, id) || configuration.learners.includes(id)
-}
-
 /** Everyone who is sent the log, sorted. */
 export function memberIds(configuration: Configuration): readonly NodeId[] {
   const { voters, outgoingVoters, learners } = configuration

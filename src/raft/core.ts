@@ -3,7 +3,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import { assert } from '../lib/assert.ts'
 import type { Random } from '../lib/random.ts'
-import { decodeMembership, isMember } from './configuration.ts'
+import { decodeMembership, listsStore } from './configuration.ts'
 import type { CoreStatus, Effects } from './effects.ts'
 import {
   hasLiveLeader,
@@ -148,7 +148,7 @@ export class Core {
         return tick(state, input.nowMs)
       case 'message':
         state.nowMs = input.nowMs
-        return onMessage(state, input.message)
+        return onMessage(state, input.message, input.storeId ?? null)
       case 'propose':
         return propose(state, input.proposals, input.nowMs)
       case 'changeConfiguration':
@@ -304,15 +304,23 @@ function takeCommitted(state: State): readonly Entry[] {
 }
 
 /** The rules about terms stand here, once, before any message is looked at (paper 5.1, and figure 2 "All servers"). */
-function onMessage(state: State, message: Message): void {
+function onMessage(state: State, message: Message, storeId: Uint8Array | null): void {
   if (message.to !== state.id || message.from === state.id) return
-  if (isAnswer(message) && !isMember(state.configuration, message.from)) return
+  if (isAnswer(message) && !isCounted(state, message.from, storeId)) return
   if (message.term > state.term && !adoptTerm(state, message)) return
   if (message.term < state.term && !isJudgedBelowTerm(state, message)) return
   dispatch(state, message)
 }
 
-/** Answers of those who take no part are not heard: a removed node's higher term unseats nobody. */
+/**
+ * Answers of those who take no part are not heard: a removed node's higher term unseats nobody. Nor are those of a disk that
+ * is not the one in force: what a lost disk acknowledged is not on the one in its place, and that one, which forgot what
+ * was promised under its name, stands for nobody before it was let in.
+ */
+function isCounted(state: State, from: NodeId, storeId: Uint8Array | null): boolean {
+  return listsStore(state.memberships.current.record, from, storeId)
+}
+
 function isAnswer(message: Message): boolean {
   const { type } = message
   return type === 'voteResponse' || type === 'appendResponse' || type === 'heartbeatResponse'

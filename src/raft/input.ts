@@ -11,7 +11,13 @@ export interface Proposal {
 /** Everything that can happen to a core. It is stepped in one at a time and never waits. */
 export type Input =
   | { readonly type: 'tick'; readonly nowMs: number }
-  | { readonly type: 'message'; readonly message: Message; readonly nowMs: number }
+  /** `storeId`: of the disk that the sender has proven to run on; absent where disks are not told apart. */
+  | {
+      readonly type: 'message'
+      readonly message: Message
+      readonly storeId?: Uint8Array
+      readonly nowMs: number
+    }
   | {
       readonly type: 'propose'
       readonly proposals: readonly Proposal[]

@@ -36,7 +36,25 @@ function refusalOf(state: State, target: ConfigurationRecord, basedOn: Index): R
   const isUnderWay = index > state.commit || isJoint(configuration) || index !== basedOn
   if (isUnderWay || !state.hasCommittedInTerm) return 'CHANGE_IN_PROGRESS'
   if (!isWellFormedTarget(target)) return 'INVALID_CONFIGURATION'
-  return isReadyToVote(state, target) ? null : 'NOT_CAUGHT_UP'
+  if (!isReadyToVote(state, target)) return 'NOT_CAUGHT_UP'
+  return replacesSafely(state, target) ? null : 'INVALID_CONFIGURATION'
+}
+
+/**
+ * A voter whose disk was lost may have elected a leader of a later term, and forgot it: counted in the old half, it would
+ * help to commit what that leader overwrites. Whoever elected it without that vote meets every majority of the other old
+ * voters; so those, and nobody else, must be the new half.
+ */
+function replacesSafely(state: State, target: ConfigurationRecord): boolean {
+  const { record, configuration } = state.memberships.current
+  const replaced = target.members.filter((member) => {
+    const before = record.members.find((known) => known.id === member.id)
+    return before?.voter === true && hasOtherStore(before, member)
+  })
+  if (replaced.length === 0) return true
+  const others = configuration.voters.filter((id) => id !== replaced[0]?.id)
+  const voters = target.members.filter(({ voter }) => voter)
+  return voters.length === others.length && voters.every(({ id }) => others.includes(id))
 }
 
 /**

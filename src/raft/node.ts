@@ -159,14 +159,18 @@ export class RaftNode {
     this.#transfers = []
   }
 
-  /** From the mesh; `message.from` is who the connection has proven to be. Dropped when too many wait. */
-  receive(message: Message): void {
+  /**
+   * From the mesh; `message.from` is who the connection has proven to be, `storeId` on which disk (absent where disks are not
+   * told apart). Dropped when too many wait.
+   */
+  receive(message: Message, storeId?: Uint8Array): void {
     const bytes = messageBytes(message)
     const { inboxMessagesMax, inboxBytesMax } = this.#limits
     if (this.#inboxMessages >= inboxMessagesMax || this.#inboxBytes + bytes > inboxBytesMax) return
     this.#inboxMessages += 1
     this.#inboxBytes += bytes
-    this.#submit({ type: 'message', message, nowMs: this.#clock.nowMs() })
+    const nowMs = this.#clock.nowMs()
+    this.#submit({ type: 'message', message, ...(storeId === undefined ? {} : { storeId }), nowMs })
   }
 
   /** Ids are the caller's, >= 0. Each is answered once through onProposals, in a later turn, unless the node stops. */

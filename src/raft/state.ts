@@ -155,7 +155,8 @@ export class State {
     const { id, storeId } = this
     if (storeId === null) return true
     const standing = this.memberships.notOvertaken(this.commit)
-    return standing.some(({ record }) => listsStore(record, id, storeId))
+    // At index 0 stands what the node was told before it had a log.
+    return standing.some(({ index, record }) => index > 0 && listsStore(record, id, storeId))
   }
 
   /**

@@ -1,8 +1,9 @@
+import { open, rename } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 
 import { assert } from '../lib/assert.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
-import type { RosterRecord } from '../ports/roster.ts'
+import type { RosterRecord, StoreMark, WitnessMark } from '../ports/roster.ts'
 import { corrupt, newerFormat } from './errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from './file-system.ts'
 
@@ -10,6 +11,7 @@ export const ROSTER_NAME = 'ROSTER'
 const ROSTER_FORMAT = 1
 const FILE_BYTES_MAX = 1024 * 1024
 const CLAIMS_MAX = 256
+const MARKS_MAX = 256
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 /** Durable and atomic. Only what is public is in it; `check` is a CRC-32 of the other members. */
@@ -18,15 +20,75 @@ export function writeRosterFile(
   roster: RosterRecord,
   files: FileSystem = nodeFileSystem,
 ): void {
+  replaceFile(files, dir, ROSTER_NAME, textOf(roster))
+}
+
+/** Writes a roster that changes while others wait for this thread: off it, one after the other, the newest only. */
+export class RosterWriter {
+  readonly #dir: string
+  readonly #onError: (error: unknown) => void
+  #next: RosterRecord | null = null
+  #writing: Promise<void> | null = null
+
+  /** @param dir the data folder. */
+  constructor(dir: string, onError: (error: unknown) => void) {
+    this.#dir = dir
+    this.#onError = onError
+  }
+
+  write(roster: RosterRecord): void {
+    this.#next = roster
+    this.#writing ??= this.#writeAll()
+  }
+
+  /** Resolves once all that was given is on disk, or could not be put there. */
+  async settled(): Promise<void> {
+    await this.#writing
+  }
+
+  async #writeAll(): Promise<void> {
+    for (let next = this.#next; next !== null; next = this.#next) {
+      this.#next = null
+      try {
+        await replaceSoon(this.#dir, textOf(next))
+      } catch (error) {
+        this.#onError(error)
+      }
+    }
+    this.#writing = null
+  }
+}
+
+async function replaceSoon(dir: string, text: string): Promise<void> {
+  const temporary = `${dir}/${ROSTER_NAME}.new`
+  const file = await open(temporary, 'w', 0o600)
+  try {
+    await file.writeFile(text)
+    await file.datasync()
+  } finally {
+    await file.close()
+  }
+  await rename(temporary, `${dir}/${ROSTER_NAME}`)
+  const folder = await open(dir, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+function textOf(roster: RosterRecord): string {
+  const { marks } = roster
   const members = {
     format: ROSTER_FORMAT,
     configuration: Buffer.from(roster.configuration).toString('base64'),
     index: roster.index,
     claims: roster.claims.slice(0, CLAIMS_MAX).map((one) => Buffer.from(one).toString('base64')),
+    ...(marks === undefined ? {} : { marks: marks.slice(0, MARKS_MAX).map(textMark) }),
   }
   const text = `${canonicalJson({ ...members, check: checkOf(members) })}\n`
   assert(text.length <= FILE_BYTES_MAX, 'a roster is within its limit')
-  replaceFile(files, dir, ROSTER_NAME, text)
+  return text
 }
 
 /**
@@ -68,13 +130,48 @@ function parseObject(text: string): Record<string, unknown> | null {
 }
 
 function rosterOf(members: Record<string, unknown>): RosterRecord | null {
-  const { configuration, index, claims } = members
+  const { configuration, index, claims, marks } = members
   if (typeof index !== 'number' || !Number.isSafeInteger(index) || index < 0) return null
   if (!Array.isArray(claims) || claims.length > CLAIMS_MAX) return null
   const decoded = [configuration, ...(claims as unknown[])].map(bytesOf)
   const [first, ...rest] = decoded.filter((bytes) => bytes !== null)
   if (first === undefined || rest.length !== claims.length) return null
-  return { configuration: first, index, claims: rest }
+  const roster = { configuration: first, index, claims: rest }
+  // A file of a release before them has none.
+  if (marks === undefined) return roster
+  if (!Array.isArray(marks) || marks.length > MARKS_MAX) return null
+  return { ...roster, marks: (marks as unknown[]).map(markOf).filter((mark) => mark !== null) }
+}
+
+/** JSON has no 64-bit numbers. */
+function textMark({ storeId, boot, startedAtMs, ...mark }: WitnessMark): object {
+  const store = Buffer.from(storeId).toString('base64')
+  return { ...mark, storeId: store, boot: String(boot), startedAtMs: String(startedAtMs) }
+}
+
+const COUNT = /^[0-9]{1,20}$/
+
+/** @returns null for one that says less than it must: it is as good as none. */
+function markOf(value: unknown): WitnessMark | null {
+  if (typeof value !== 'object' || value === null) return null
+  const { id, generation, boot, startedAtMs, ...found } = value as Record<string, unknown>
+  const storeId = bytesOf(found['storeId'])
+  const [heard, answered, past] = ['heard', 'answered', 'past'].map((at) => storeMarkOf(found[at]))
+  if (typeof id !== 'string' || !isCount(generation) || storeId === null) return null
+  if (typeof boot !== 'string' || typeof startedAtMs !== 'string') return null
+  if (!COUNT.test(boot) || !COUNT.test(startedAtMs) || !heard || !answered || !past) return null
+  const life = { boot: BigInt(boot), startedAtMs: BigInt(startedAtMs) }
+  return { id, generation, storeId, ...life, heard, answered, past }
+}
+
+function storeMarkOf(value: unknown): StoreMark | null {
+  if (typeof value !== 'object' || value === null) return null
+  const { term, index, applied } = value as Record<string, unknown>
+  return isCount(term) && isCount(index) && isCount(applied) ? { term, index, applied } : null
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
 function bytesOf(value: unknown): Uint8Array | null {

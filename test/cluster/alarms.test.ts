@@ -5,6 +5,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration } from '../../proto/gen/membership_pb.ts'
 import { AlarmWatch, LOW_SPACE_BYTES } from '../../src/cluster/alarm-watch.ts'
 import { ALARM_CODES, Alarms } from '../../src/cluster/alarms.ts'
+import { DivergenceWatch } from '../../src/cluster/divergence-watch.ts'
 import { toleranceNow } from '../../src/cluster/failure-tolerance.ts'
 import { KnownMembers } from '../../src/cluster/known-members.ts'
 import type { KnownMember } from '../../src/cluster/known-members.ts'
@@ -12,7 +13,7 @@ import type { Clock } from '../../src/lib/clock.ts'
 import type { MemberView } from '../../src/ports/cluster-view.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { RecordedLog } from './mesh-fixture.ts'
+import { RecordedLog, until } from './mesh-fixture.ts'
 
 class ManualClock implements Clock {
   ms = 1_000_000
@@ -87,9 +88,66 @@ test('an alarm is logged once, keeps the time it began at, and is told when it e
   ])
 })
 
+test('one that comes and goes tells of its end no more often than of its beginning', () => {
+  const { clock, log, alarms } = stage()
+  for (let n = 0; n < 50; n += 1) {
+    alarms.raise('NO_QUORUM_SPARE', 'one more voter lost stops writes')
+    clock.ms += 100
+    alarms.clear('NO_QUORUM_SPARE')
+  }
+  expect(log.lines).toHaveLength(2)
+})
+
+test('a disk that is full to about its limit raises one alarm, which is over when there is room to spare', () => {
+  const { alarms, log, watch } = stage()
+  const one = configurationOf(['a'])
+  for (let n = 0; n < 20; n += 1) {
+    watch.look(one, [view('a')], LOW_SPACE_BYTES + (n % 2 === 0 ? -1 : 1))
+  }
+  expect(codes(alarms)).toEqual(['LOW_SPACE'])
+  watch.look(one, [view('a')], 2 * LOW_SPACE_BYTES)
+  expect(codes(alarms)).toEqual([])
+  expect(log.lines).toHaveLength(2)
+})
+
+test('one member that holds another state takes itself out of service, not all that see it', () => {
+  const well = stage()
+  const seen = new DivergenceWatch(well.alarms)
+  seen.keep(['a', 'b', 'c'])
+  seen.note('c', 1000, 64)
+  seen.note('c', 1000, null)
+  expect(well.alarms.list()).toMatchObject([{ code: 'STATE_DIVERGED', isCritical: false }])
+  const odd = stage()
+  const itself = new DivergenceWatch(odd.alarms)
+  itself.keep(['a', 'b', 'c'])
+  itself.note('a', 1000, 64)
+  itself.note('b', 1000, 64)
+  expect(odd.alarms.list()).toMatchObject([{ isCritical: true }, { isCritical: true }])
+  expect(odd.log.lines.filter((line) => line.startsWith('error'))).not.toEqual([])
+  // Of two, neither can tell.
+  const pair = stage()
+  const other = new DivergenceWatch(pair.alarms)
+  other.keep(['a', 'b'])
+  other.note('b', 1000, 64)
+  expect(pair.alarms.list()).toMatchObject([{ isCritical: false }])
+})
+
+test('a member that held another state is compared anew once it has started again, and forgotten when it leaves', () => {
+  const { alarms } = stage()
+  const watch = new DivergenceWatch(alarms)
+  watch.keep(['a', 'b', 'c'])
+  watch.note('c', 1000, 64)
+  watch.note('c', 2000, null)
+  expect(codes(alarms)).toEqual([])
+  watch.note('c', 2000, 128)
+  expect(codes(alarms)).toEqual(['STATE_DIVERGED'])
+  watch.keep(['a', 'b'])
+  expect(codes(alarms)).toEqual([])
+})
+
 test('alarms that make answers worthless are critical, and there is an end to their number', () => {
   const { alarms } = stage()
-  for (let n = 0; n < 100; n += 1) alarms.raise('STATE_DIVERGED', 'x', `${n}`)
+  for (let n = 0; n < 100; n += 1) alarms.raise('APPLY_STOPPED', 'x', `${n}`)
   expect(alarms.list()).toHaveLength(64)
   expect(alarms.list().every(({ isCritical }) => isCritical)).toBe(true)
 })
@@ -100,6 +158,7 @@ test('every code has its place in the page for operators', () => {
 })
 
 test.each([
+  [[], [], -1, 'who the members are is not known here yet'],
   [['a'], ['a'], 0, 'there is one voter only'],
   [['a', 'b'], ['a', 'b'], 0, 'one more voter lost stops writes'],
   [['a', 'b', 'c'], ['a', 'b', 'c'], 1, 'one more voter may be lost'],
@@ -165,7 +224,7 @@ test('a disk that fills raises an alarm while there is still time', () => {
   expect(codes(alarms)).toEqual(['LOW_SPACE'])
   watch.look(one, [view('a')], null)
   expect(codes(alarms)).toEqual(['LOW_SPACE'])
-  watch.look(one, [view('a')], LOW_SPACE_BYTES)
+  watch.look(one, [view('a')], 2 * LOW_SPACE_BYTES)
   expect(codes(alarms)).toEqual([])
 })
 
@@ -200,4 +259,32 @@ test('what members said is saved at most once a minute and at the end, and those
   known.note('a', { ...said, startedAtMs: 7 })
   await known.save()
   expect(saved).toHaveLength(3)
+})
+
+test('what is learned while the file is written is saved before the last save resolves', async () => {
+  const clock = new ManualClock()
+  const saved: number[] = []
+  let finish = (): void => undefined
+  const memory = {
+    load: () => new Map<string, KnownMember>(),
+    save: async (members: ReadonlyMap<string, KnownMember>) => {
+      const count = members.size
+      await new Promise<void>((resolve) => (finish = resolve))
+      saved.push(count)
+    },
+  }
+  const known = new KnownMembers(memory, clock, () => undefined)
+  const said: KnownMember = { version: 'v1', startedAtMs: 5, apiAddresses: [], certificatePem: '' }
+  known.note('a', said)
+  known.keep(new Set(['a', 'b']))
+  known.note('b', said)
+  const last = known.save()
+  finish()
+  await Promise.resolve()
+  await until('the second one has begun', () => {
+    finish()
+    return saved.length === 2
+  })
+  await last
+  expect(saved).toEqual([1, 2])
 })

@@ -68,6 +68,8 @@ export interface StartChanges {
   readonly gateway?: Partial<GatewayOptions>
   /** A start without the log and the state of before; `nothing`: formed as at first, `empty`: not even that. */
   readonly from?: 'memory' | 'nothing' | 'empty'
+  /** A log to begin with in place of any other: an old copy. */
+  readonly log?: { readonly disk: MemoryDisk; readonly restored: RestoredLog }
   /** Of a disk formed anew. */
   readonly storeId?: Uint8Array
   readonly host?: Partial<HostOptions>
@@ -117,10 +119,11 @@ export async function formCluster(size: number): Promise<TestCluster> {
   const start = async (id: string, changes: StartChanges = {}): Promise<TestNode> => {
     const isKept = changes.from === undefined || changes.from === 'memory'
     const before = isKept ? logs.get(id) : undefined
-    const opened =
+    const formed = () =>
       before === undefined
         ? MemoryDisk.form({ entries: hasNoLog(changes) ? [] : firstEntries(members) })
         : before.disk.reopen()
+    const opened = changes.log ?? formed()
     logs.set(id, opened)
     const member = prepared.find((candidate) => candidate.id === id)
     const identity = identities.get(id)

@@ -298,6 +298,13 @@ test('a controller whose state differs from its peers raises an alarm', async ()
   expect(leader.gateway.status().alarms.map(({ text }) => text)).toEqual([
     expect.stringContaining(odd.id),
   ])
+  const isCritical = (id: string) =>
+    formed
+      .node(id)
+      .gateway.status()
+      .alarms.some((alarm) => alarm.isCritical)
+  await until('it doubts itself', () => isCritical(odd.id))
+  expect(formed.ids.filter(isCritical)).toEqual([odd.id])
 })
 
 test('a member that is removed is refused by the others from then on', async () => {

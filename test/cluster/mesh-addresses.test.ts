@@ -147,6 +147,57 @@ test('members whose addresses have all changed find each other behind one name, 
   }
 })
 
+test('a name in a member record is asked of the resolvers too, and each address behind it is tried', async () => {
+  const port = await freePort()
+  const names = await nameServer(['127.0.0.13', '127.0.0.11', '127.0.0.12'])
+  const named = members.map((member) => ({
+    ...member,
+    address: `${member.id}.flotilla.test:${port}`,
+  }))
+  const resolvers = [names.at]
+  const left = await startMesh('a', a, named, { resolvers, bind: `127.0.0.11:${port}` })
+  const right = await startMesh('b', b, named, { resolvers, bind: `127.0.0.12:${port}` })
+  try {
+    await until('both see each other', () =>
+      [left, right].every(({ mesh }) => mesh.peers().every(({ isConnected }) => isConnected)),
+    )
+    expect(left.mesh.peers()).toMatchObject([{ id: 'b', address: `b.flotilla.test:${port}` }])
+  } finally {
+    left.mesh.stop()
+    right.mesh.stop()
+    names.close()
+  }
+})
+
+test('a name in a claim is asked of the resolvers too', async () => {
+  const [one, two] = [await freePort(), await freePort()]
+  const names = await nameServer(['127.0.0.1'])
+  const resolvers = [names.at]
+  // Only `a` can be found by its record; where `b` is, it says itself.
+  const gone = members.map((member) =>
+    member.id === 'a'
+      ? { ...member, address: `a.flotilla.test:${one}` }
+      : { ...member, address: '127.0.0.1:1' },
+  )
+  const at = (id: string, port: number) => ({
+    resolvers,
+    bind: `127.0.0.1:${port}`,
+    advertise: `${id}.flotilla.test:${port}`,
+  })
+  const left = await startMesh('a', a, gone, at('a', one))
+  const right = await startMesh('b', b, gone, at('b', two))
+  try {
+    await until('both see each other', () =>
+      [left, right].every(({ mesh }) => mesh.peers().every(({ isConnected }) => isConnected)),
+    )
+    expect(left.mesh.peers()).toMatchObject([{ id: 'b', address: `b.flotilla.test:${two}` }])
+  } finally {
+    left.mesh.stop()
+    right.mesh.stop()
+    names.close()
+  }
+})
+
 test('what a member says of its address in its Hello is used when the address of its record is gone', async () => {
   const [one, two] = [await freePort(), await freePort()]
   const gone = members.map((member) =>

@@ -5,6 +5,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import { nameServer } from '../support/name-server.ts'
 import { freePort } from '../support/ports.ts'
+import { MemoryDisk } from '../../src/store/memory-disk.ts'
 import { command, formCluster } from './cluster-fixture.ts'
 import type { TestCluster, TestNode } from './cluster-fixture.ts'
 import { storeIdOf, until } from './mesh-fixture.ts'
@@ -47,6 +48,9 @@ async function follower(formed: TestCluster): Promise<TestNode> {
   const leader = await formed.leader()
   return formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
 }
+
+const isLinked = ({ gateway }: TestNode): boolean =>
+  gateway.peerStatuses().every(({ isConnected }) => isConnected)
 
 const reasons = (node: TestNode): string[] => node.selfRefusals.map(({ reason }) => reason)
 
@@ -112,6 +116,12 @@ test('a member whose disk was wiped is let in with its new one once that is in i
     members.map((one) => (one.id === id ? { ...one, storeId, voter: false } : one)),
   )
   await until('it has caught up', () => back.effects.includes('first'))
+  // Its starts are counted anew, and so what it says of itself must not look like what was said long ago.
+  const isHeardBy = ({ gateway }: TestNode) =>
+    gateway
+      .members()
+      .some((one) => one.id === id && one.startedAtMs === back.startedAtMs && one.vitals !== null)
+  await until('the others hear how it is', () => [...formed.nodes.values()].every(isHeardBy))
   await change(formed, (members) => members.map((one) => ({ ...one, voter: true })))
   await (await formed.leader()).gateway.transferLeadership(id)
   await until('it leads', () => back.gateway.status().role === 'leader')
@@ -130,6 +140,56 @@ test('a member whose disk was put back to an old copy is refused, and told that 
   const term = leader.gateway.status().term
   await leader.gateway.propose(command('third'))
   expect(leader.gateway.status().term).toBe(term)
+}, 60_000)
+
+test('when all stop and start again, a disk that was put back to an older copy meanwhile is still refused', async () => {
+  const formed = await running(3)
+  const id = (await follower(formed)).id
+  await until('it has the first write', () => formed.node(id).effects.includes('first'))
+  await formed.node(id).kill()
+  const copy = formed.node(id).disk.reopen()
+  copy.disk.crash()
+  await formed.start(id)
+  await until('they are linked', () => [...formed.nodes.values()].every(isLinked))
+  await (await formed.leader()).gateway.propose(command('second'))
+  const others = formed.ids.filter((one) => one !== id)
+  const applied = () => formed.node(id).gateway.status().applied
+  const isKept = (one: string) => {
+    const mark = formed
+      .node(one)
+      .rosters.at(-1)
+      ?.marks?.find((known) => known.id === id)
+    return formed.node(id).effects.includes('second') && mark?.heard.applied === applied()
+  }
+  await until('both others keep how far it was', () => others.every(isKept))
+  const rosters = new Map(formed.ids.map((one) => [one, formed.node(one).rosters.at(-1) ?? null]))
+  for (const one of formed.ids) await formed.node(one).kill()
+  formed.nodes.clear()
+
+  // As many starts as the disk itself would have counted: what is missing in the log alone tells.
+  let log = MemoryDisk.form({ entries: copy.restored.entries })
+  for (const _ of [2, 3, 4]) {
+    log.disk.crash()
+    log = log.disk.reopen()
+  }
+  const start = async (one: string): Promise<TestNode> =>
+    await formed.start(one, {
+      host: { roster: rosters.get(one) ?? null },
+      ...(one === id && { log }),
+    })
+  const back = await start(id)
+  await start(others[0] ?? '')
+  await until('it is refused by the first to start', () =>
+    back.selfRefusals.some(({ reason, by }) => reason === 'rolled-back' && by === others[0]),
+  )
+  await start(others[1] ?? '')
+  await until('and by the other', () => new Set(back.selfRefusals.map(({ by }) => by)).size === 2)
+  const leader = await formed.leader()
+  expect(others).toContain(leader.id)
+  await leader.gateway.propose(command('third'))
+  expect(leader.effects).toEqual(['first', 'second', 'third'])
+  expect(back.effects).not.toContain('second')
+  expect(new Set(reasons(back))).toEqual(new Set(['rolled-back']))
 }, 60_000)
 
 test('with every address changed at once and one name for the new ones, there is a leader within 10 s', async () => {

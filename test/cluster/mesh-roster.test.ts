@@ -9,6 +9,7 @@ import type { RefusalReason } from '../../src/cluster/handshake.ts'
 import type { HostEvent } from '../../src/cluster/link.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
 import { RosterKeeper } from '../../src/cluster/roster.ts'
+import { Witness } from '../../src/cluster/witness.ts'
 import type { RosterRecord } from '../../src/ports/roster.ts'
 import { countedBy } from '../../src/raft/configuration.ts'
 import type { CoreStatus } from '../../src/raft/effects.ts'
@@ -88,6 +89,7 @@ function stage(status: CoreStatus, heard: RosterRecord | null = null): Stage {
     selfId: 'a',
     storeId: storeIdOf('a'),
     book,
+    witness: new Witness(1),
     monotonicMs: () => found.nowMs,
     onView: ({ members }) => book.setMembers(new Map(members.map((one) => [one.id, one]))),
     broadcast: (frame) => {

@@ -115,7 +115,10 @@ test('the thread of the log tells how long its syncs take, and that of consensus
     await gateway.start()
     await until('it leads', () => gateway.status().role === 'leader')
     await gateway.propose(command('one'))
-    await until('syncs were counted', () => gateway.vitals.disk.fsync.count > 0)
+    await until('syncs and the write were counted', () => {
+      const { disk, proposalsAccepted } = gateway.vitals
+      return disk.fsync.count > 0 && proposalsAccepted > 0
+    })
     const { disk, proposalsAccepted } = gateway.vitals
     expect(disk.writtenBytes).toBeGreaterThan(0)
     expect(disk.freeBytes ?? 0).toBeGreaterThan(0)

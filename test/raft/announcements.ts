@@ -26,7 +26,7 @@ export class Announcements {
   }
 
   onApplied({ id, platter }: Watched, index: Index): void {
-    this.#of(platter).noteApplied(id, index)
+    this.#of(platter).noteApplied(id, BigInt(platter.boot), index)
   }
 
   /** It connects now. @param applied as far as its state machine has told the node. */
@@ -46,7 +46,7 @@ export class Announcements {
   }
 
   #of(platter: Platter): Witness {
-    const witness = this.#witnesses.get(platter) ?? new Witness()
+    const witness = this.#witnesses.get(platter) ?? new Witness(1)
     this.#witnesses.set(platter, witness)
     return witness
   }

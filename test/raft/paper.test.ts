@@ -460,6 +460,64 @@ describe('membership (6)', () => {
     expect(peer).toMatchObject({ matchIndex: 0, state: 'probe' })
   })
 
+  test('what a node was told of the members before it had a log gives it no vote', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.wipe('1', 1)
+    const [vote] = ask(cluster, '2', 2, requestVote(2, 9))
+    expect(vote).toMatchObject({ type: 'voteResponse', granted: false })
+    for (let at = 0; at < 60; at += 1) cluster.tick('1')
+    expect(cluster.core('1').status.role).toBe('follower')
+  })
+
+  test('what an old disk acknowledged does not count for the one that has taken its place', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    const stores = new Map([['3', 2]])
+    cluster.cut('1', '3')
+    cluster.cut('3', '1')
+    cluster.change('1', { voters: ['1', '2'], learners: ['3'], stores })
+    const { index } = cluster.core('1').fullStatus.last
+    const hint = { term: 0, index: 0 }
+    const told = { type: 'appendResponse', success: true, rejectedIndex: 0, hint } as const
+    const match = (): unknown =>
+      cluster.core('1').fullStatus.peers.find(({ id }) => id === '3')?.matchIndex
+    const late = { ...told, matchIndex: index - 1, from: '3', to: '1', term: 2 } as const
+    cluster.receive(late, 1)
+    expect(match()).toBe(0)
+    cluster.receive(late, 2)
+    expect(match()).toBe(index - 1)
+  })
+
+  test('nor does what a new disk acknowledges, before its leader has a configuration that names it', () => {
+    const cluster = new ScriptCluster(three)
+    cluster.elect('1')
+    cluster.cut('1', '2')
+    cluster.cut('1', '3')
+    cluster.propose('1', 'x')
+    cluster.settle(['1'])
+    const { commit, last } = cluster.core('1').fullStatus
+    const hint = { term: 0, index: 0 }
+    const told = { type: 'appendResponse', success: true, rejectedIndex: 0, hint } as const
+    const message = { ...told, matchIndex: last.index, from: '3', to: '1', term: 2 } as const
+    cluster.receive(message, 2)
+    expect(cluster.core('1').fullStatus.commit).toBe(commit)
+    cluster.receive(message, 1)
+    expect(cluster.core('1').fullStatus.commit).toBe(last.index)
+  })
+
+  test.for<[string, readonly NodeId[], readonly NodeId[]]>([
+    ['another voter leaves', ['1'], ['3']],
+    ['another voter comes', ['1', '2', '4'], ['3']],
+    ['another disk is replaced', ['1'], ['2', '3']],
+  ])('a disk of a voter is not replaced while %s', ([, voters, learners]) => {
+    const cluster = new ScriptCluster({ ...three, learners: ['4'] })
+    cluster.elect('1')
+    const stores = new Map(learners.map((id) => [id, 2]))
+    cluster.events = []
+    cluster.change('1', { voters, learners, stores })
+    expect(cluster.events).toEqual(['1 refuses INVALID_CONFIGURATION'])
+  })
+
   test.for<[string, readonly NodeId[]]>([
     ['no voters', []],
     ['a member named twice', ['1', '1']],

@@ -191,8 +191,9 @@ export class ScriptCluster {
     })
   }
 
-  receive(message: Message): void {
-    this.step(message.to, { type: 'message', message, nowMs: NOW_MS })
+  receive(message: Message, store?: number): void {
+    const storeId = store === undefined ? {} : { storeId: Uint8Array.of(store) }
+    this.step(message.to, { type: 'message', message, ...storeId, nowMs: NOW_MS })
   }
 
   cut(from: NodeId, to: NodeId): void {

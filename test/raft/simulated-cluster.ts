@@ -330,7 +330,8 @@ export class SimulatedCluster implements World {
   #deliver(from: SimulatedNode, message: Message): void {
     const target = this.nodes.get(message.to)
     if (target?.isRunning !== true || !this.#isReachable(from, target)) return
-    target.node.receive(message)
+    // As a stranger it is heard without the mesh that would tell one disk from another.
+    target.node.receive(message, from.isHeardAsStranger ? undefined : Uint8Array.of(from.store))
   }
 
   /** The mesh as well: each side knows the other by the disk it was admitted with. */

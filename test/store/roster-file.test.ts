@@ -3,7 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { readRosterFile, ROSTER_NAME, writeRosterFile } from '../../src/store/roster-file.ts'
+import {
+  readRosterFile,
+  ROSTER_NAME,
+  RosterWriter,
+  writeRosterFile,
+} from '../../src/store/roster-file.ts'
 
 let dir = ''
 beforeEach(() => (dir = mkdtempSync(join(tmpdir(), 'flotilla-roster-'))))
@@ -39,4 +44,34 @@ test('a changed byte, a cut file, another format and too much of it are told apa
   }
   writeFileSync(path(), whole.replace('"format":1', '"format":2'))
   expect(() => readRosterFile(dir)).toThrow(expect.objectContaining({ code: 'NEWER_FORMAT' }))
+})
+
+const mark = {
+  id: 'b',
+  generation: 1,
+  storeId: new Uint8Array(16).fill(7),
+  boot: 2n ** 63n,
+  startedAtMs: 1_700_000_000_000n,
+  heard: { term: 3, index: 9, applied: 8 },
+  answered: { term: 3, index: 7, applied: 0 },
+  past: { term: 2, index: 5, applied: 5 },
+}
+
+test('what members have said of their disks comes back with it, and is missed in a file from before', () => {
+  writeRosterFile(dir, { ...roster, marks: [mark] })
+  expect(readRosterFile(dir)).toEqual({ ...roster, marks: [mark] })
+  writeRosterFile(dir, roster)
+  expect(readRosterFile(dir)?.marks).toBeUndefined()
+})
+
+test('of rosters that come faster than the disk takes them the last one is on it in the end', async () => {
+  const failures: unknown[] = []
+  const writer = new RosterWriter(dir, (error) => failures.push(error))
+  for (let index = 1; index <= 50; index += 1) writer.write({ ...roster, index, marks: [mark] })
+  await writer.settled()
+  expect(readRosterFile(dir)).toEqual({ ...roster, index: 50, marks: [mark] })
+  const lost = new RosterWriter(join(dir, 'gone'), (error) => failures.push(error))
+  lost.write(roster)
+  await lost.settled()
+  expect(failures).toHaveLength(1)
 })

@@ -1,4 +1,5 @@
 import { Problem } from '../../lib/problems.ts'
+import { resolveAddress } from '../addresses-names.ts'
 import type { MeshIdentity } from '../mesh-service.ts'
 import { callPeerOnce } from '../peer-call.ts'
 import { entryRequestMessage } from './entry.ts'
@@ -10,6 +11,8 @@ import type { Message } from './messages.ts'
 export interface EnterOptions {
   /** host:port of members' meshes, tried in turn. */
   readonly addresses: readonly string[]
+  /** address:port of the DNS servers that names are asked of; the system's way when empty. */
+  readonly resolvers?: readonly string[]
   readonly identity: MeshIdentity
   readonly trustDomain: string
   /** '' when it is not known, as after the loss of a disk. */
@@ -26,6 +29,9 @@ export interface EnterOptions {
   readonly timeoutMs: number
 }
 
+/** Of names that stand for many. */
+const TARGETS_MAX = 64
+
 const REASONS: readonly EntryRefusalReason[] = [
   'not-admitted',
   'removed',
@@ -40,10 +46,10 @@ const REASONS: readonly EntryRefusalReason[] = [
  * @throws {Problem} PEER_UNREACHABLE when none does, with one sentence an address.
  */
 export async function enterCluster(options: EnterOptions): Promise<EntryAnswer> {
-  const { addresses, identity, trustDomain, timeoutMs, ...request } = options
+  const { addresses, resolvers = [], identity, trustDomain, timeoutMs, ...request } = options
   const payload = encodeMessage(entryRequestMessage(request))
   const failures: string[] = []
-  for (const address of addresses) {
+  for (const address of await targetsOf(addresses, resolvers)) {
     const ask = { address, identity, trustDomain, method: ENTER_METHOD, payload, timeoutMs }
     try {
       const answer = await callPeerOnce(ask)
@@ -61,6 +67,21 @@ export async function enterCluster(options: EnterOptions): Promise<EntryAnswer> 
       ? 'no address of a member is known: name some in cluster.seeds'
       : failures.join('; ')
   throw new Problem('PEER_UNREACHABLE', { detail })
+}
+
+/** A name that nobody knows stays: the attempt to reach it says so. */
+async function targetsOf(
+  addresses: readonly string[],
+  resolvers: readonly string[],
+): Promise<readonly string[]> {
+  if (resolvers.length === 0) return addresses
+  const found = await Promise.all(
+    addresses.map(async (address) => {
+      const targets = await resolveAddress(address, resolvers)
+      return targets.length === 0 ? [address] : targets
+    }),
+  )
+  return [...new Set(found.flat())].slice(0, TARGETS_MAX)
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+
+import type { ControllerConfig } from '../../src/config/options.ts'
+import { reenter } from '../../src/cli/lost-disk.ts'
+
+test('as long as nobody lets a controller in, nothing makes room for an empty data folder', async () => {
+  const cluster = { advertise: 'a.test:1', resolvers: [] }
+  const config = { id: 'a', data: '/nowhere', trustDomain: 'test', cluster }
+  const said: string[] = []
+  const stop = Promise.withResolvers<void>()
+  let hasRoom = false
+  const outcome = await reenter({
+    config: config as unknown as ControllerConfig,
+    credentials: { certificatePem: '', privateKeyPem: '', caPem: '' } as Parameters<
+      typeof reenter
+    >[0]['credentials'],
+    addresses: [],
+    startedAtMs: 1,
+    log: {
+      info: () => undefined,
+      warn: (_fields, message) => {
+        said.push(message)
+        stop.resolve()
+      },
+    },
+    stop: stop.promise,
+    makeRoom: () => (hasRoom = true),
+  })
+  expect(outcome).toBe('stopped')
+  expect(said).toEqual([expect.stringContaining('not let in yet')])
+  expect(hasRoom).toBe(false)
+})

@@ -1,0 +1,33 @@
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:tls'
+import { expect, test } from 'vitest'
+
+import { controllerIdentity, createAuthority, memberOf, startMesh, until } from './mesh-fixture.ts'
+
+test('a peer that ends every connection fills no log, whatever its failures are called', async () => {
+  let knocks = 0
+  const authority = await createAuthority()
+  const [a, b] = [
+    await controllerIdentity(authority, 'a'),
+    await controllerIdentity(authority, 'b'),
+  ]
+  // As with a certificate that is not taken: under TLS 1.3 the caller learns of it after its side of the handshake.
+  const identity = { cert: b.certificatePem, key: b.privateKeyPem, ALPNProtocols: ['h2'] }
+  const server = createServer(identity, (socket) => {
+    knocks += 1
+    socket.on('error', () => undefined)
+    socket.destroy()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const { mesh, log } = await startMesh('a', a, [memberOf('b', b, `127.0.0.1:${port}`)])
+  try {
+    await until('it was tried often', () => knocks >= 12)
+    const told = log.lines.filter((line) => line.includes('no connection to b'))
+    expect(told.length).toBeGreaterThan(0)
+    expect(told.length).toBeLessThanOrEqual(3)
+  } finally {
+    mesh.stop()
+    server.close()
+  }
+}, 60_000)
