@@ -222,7 +222,7 @@ export class RaftHost {
         ...{ selfId, clusterId, generation, trustDomain, bind, identity, seeds, resolvers },
         ...{ members, configurationIndex, book: this.#book, witness: this.#witness },
         hello: () => this.#hello(),
-        canDial: () => this.#raft.fullStatus.isTermDurable,
+        canDial: () => this.#raft.fullStatus.isOnDiskWhole,
       },
       { clock: parts.clock, random, log: this.#log },
       {

@@ -78,8 +78,11 @@ export interface FullStatus extends CoreStatus {
   readonly last: Position
   readonly durableIndex: Index
   readonly onDisk: OnDisk
-  /** False while a new term is on its way to the disk: what `onDisk` says may then fall short of what was promised. */
-  readonly isTermDurable: boolean
+  /**
+   * False while a new term, or a snapshot in place of the log, is on its way to the disk: what `onDisk` says may then fall
+   * short of what was promised.
+   */
+  readonly isOnDiskWhole: boolean
   readonly uncommittedBytes: number
   readonly transferTarget: NodeId | null
   /** Since the current leader was last heard, in ticks; 0 on the leader, null without one. */
@@ -221,7 +224,7 @@ export class Core {
       last: state.log.last,
       durableIndex: state.durability.durableIndex,
       onDisk: state.onDisk,
-      isTermDurable: isTermDurable(state),
+      isOnDiskWhole: isOnDiskWhole(state),
       uncommittedBytes: state.uncommittedBytes,
       transferTarget: state.transfer?.target ?? null,
       leaderSilenceTicks: state.leader === null ? null : silenceTicks,
@@ -264,7 +267,7 @@ function tick(state: State, nowMs: number): void {
 function onPersisted(state: State, token: number): void {
   const { durability } = state
   durability.persisted(token)
-  if (isTermDurable(state)) {
+  if (isOnDiskWhole(state)) {
     const index = durability.durableIndex
     const last = { term: state.log.termAt(index) ?? 0, index }
     state.onDisk = { term: state.term, last }
@@ -273,8 +276,11 @@ function onPersisted(state: State, token: number): void {
   if (state.role === 'leader') onOwnEntriesDurable(state)
 }
 
-function isTermDurable({ durability }: State): boolean {
-  return !durability.isHardStateDirty && durability.hardStateToken <= durability.durableToken
+function isOnDiskWhole({ durability, log }: State): boolean {
+  const isTermDurable =
+    !durability.isHardStateDirty && durability.hardStateToken <= durability.durableToken
+  // Before the beginning of the log in memory only the log that it replaces is on disk, of which nothing is known here.
+  return isTermDurable && durability.durableIndex >= log.base.index
 }
 
 function onApplied(state: State, index: Index, timeMs: number): void {

@@ -31,8 +31,8 @@ export class Announcements {
 
   /** It connects now. @param applied as far as its state machine has told the node. */
   greet({ id, platter, core }: Watched, applied: Index): void {
-    const { onDisk, isTermDurable } = core.fullStatus
-    if (!isTermDurable) return
+    const { onDisk, isOnDiskWhole } = core.fullStatus
+    if (!isOnDiskWhole) return
     const index = Math.max(onDisk.last.index, applied)
     const term = index === onDisk.last.index ? onDisk.last.term : 0
     const hello = create(HelloSchema, {

@@ -598,6 +598,19 @@ describe('snapshots (7)', () => {
     expect(cluster.platter('1').base).toEqual({ index: 9, term: 4 })
   })
 
+  test('while a snapshot takes the place of the log on disk, the node does not say what is there', () => {
+    const cluster = restarted({ term: 5, terms: [1, 1] })
+    expect(cluster.core('1').fullStatus.isOnDiskWhole).toBe(true)
+    cluster.holdDisk('1', true)
+    ask(cluster, '2', 5, snapshot(9, 4))
+    expect(cluster.core('1').fullStatus.isOnDiskWhole).toBe(false)
+    cluster.holdDisk('1', false)
+    expect(cluster.core('1').fullStatus).toMatchObject({
+      isOnDiskWhole: true,
+      onDisk: { term: 5, last: { index: 9, term: 4 } },
+    })
+  })
+
   test('a start between taking over a snapshot and replacing the log finishes the work', () => {
     const cluster = restarted({ term: 1, terms: [] })
     cluster.holdDisk('1', true)
