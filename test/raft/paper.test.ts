@@ -605,6 +605,7 @@ describe('snapshots (7)', () => {
     ask(cluster, '2', 5, snapshot(9, 4))
     expect(cluster.core('1').fullStatus.isOnDiskWhole).toBe(false)
     cluster.holdDisk('1', false)
+    cluster.settle(['1'])
     expect(cluster.core('1').fullStatus).toMatchObject({
       isOnDiskWhole: true,
       onDisk: { term: 5, last: { index: 9, term: 4 } },
