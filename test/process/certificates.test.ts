@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import type { Certificate } from '../../src/pki/certificate.ts'
-import { until } from './support/client.ts'
+import { isRunning, until } from './support/client.ts'
 import { flotilla, TestCluster } from './support/cluster.ts'
 
 // Goal: an operator gives the cluster another issuing authority while it is written to. Nobody notices: every member takes a
@@ -80,7 +80,9 @@ test('another issuing authority is put in force under load without a failed requ
 test('a member that starts afterwards gets in with its new certificate', async () => {
   const leader = await cluster.leader()
   const k = members.find((one) => one !== leader) ?? 1
+  const pid = cluster.pid(k)
   cluster.kill(k)
+  await until('it is gone, and its data folder free', () => Promise.resolve(!isRunning(pid)))
   cluster.run(k)
   await until(`${cluster.id(k)} follows`, async () => {
     const seen = await cluster.status(k)

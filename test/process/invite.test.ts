@@ -9,7 +9,7 @@ import {
   generatePrivateKeyPem,
 } from '../../src/pki/certificate-request.ts'
 import { parseTicket } from '../../src/pki/ticket.ts'
-import { until } from './support/client.ts'
+import { until, isRunning } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
 // Goal: what a controller shares with others lies on no disk in the clear, and a ticket lets one in over HTTPS.
@@ -83,14 +83,5 @@ function holds(path: string, text: string): boolean {
     // A folder, or a file that the state store has replaced meanwhile.
     if (error instanceof Error && 'code' in error && error.code !== 'EACCES') return false
     throw error
-  }
-}
-
-function isRunning(pid: number | null): boolean {
-  if (pid === null) return false
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
   }
 }

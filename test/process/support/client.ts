@@ -175,3 +175,12 @@ export async function until<T>(
     await pause(50)
   }
 }
+
+export function isRunning(pid: number | null): boolean {
+  if (pid === null) return false
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}

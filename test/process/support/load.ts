@@ -1,8 +1,11 @@
-import { allServices, createService, until } from './client.ts'
+import { allServices, createService, pause, until } from './client.ts'
 import type { Client, WriteFate } from './client.ts'
 
+/** Between two writes of a client: whoever joins must be able to catch up on a machine with one core, too. */
+const THINK_MS = 40
+
 /**
- * Clients that write without pause, each trying again as a careful client does: what is answered with a documented 503
+ * Clients that write all the while, each trying again as a careful client does: what is answered with a documented 503
  * or a broken connection is sent again with its request id. Any other answer is a failed request, and ends the load.
  */
 export class Load {
@@ -27,6 +30,7 @@ export class Load {
       const name = `w-${worker}-${n}`
       const fate = await createService(this.clients, worker + n, name, { hasRequestId: true })
       this.fates.set(name, fate)
+      await pause(THINK_MS)
     }
   }
 
