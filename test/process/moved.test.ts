@@ -45,7 +45,7 @@ function moveTo(net: string): void {
   }
 }
 
-test('all addresses changed at once: a leader within 10 s, and every write is there', async () => {
+test('all addresses changed at once: a leader is there again, and so is every write', async () => {
   const load = new Load(await Promise.all(members.map((k) => fleet.loggedIn(k))))
   await load.more(200)
   await load.end()
