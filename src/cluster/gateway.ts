@@ -4,6 +4,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
 import { LoopDelay } from '../lib/loop-delay.ts'
+import type { LoopDelayGauge } from '../lib/loop-delay.ts'
 import { Problem } from '../lib/problems.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
 import type { AppliedEntry, Machine } from '../ports/machine.ts'
@@ -84,6 +85,7 @@ export interface GatewayParts {
   readonly onRoster?: (roster: RosterRecord) => void
   /** Absent: what members said is forgotten with the process. */
   readonly memory?: MemberMemory
+  readonly loopDelay?: LoopDelayGauge
 }
 
 /** From the moment it is appended (Raft paper 6). */
@@ -149,7 +151,7 @@ export class Gateway implements Proposer, ClusterView {
   readonly #known: KnownMembers
   readonly #alarmWatch: AlarmWatch
   readonly #divergence: DivergenceWatch
-  readonly #loopDelay = new LoopDelay()
+  readonly #loopDelay: LoopDelayGauge
   /** What an operator must know of; other parts of this controller raise theirs here. */
   readonly alarms: Alarms
   /** Monotonic: apply was last known to have all that is committed. */
@@ -175,6 +177,7 @@ export class Gateway implements Proposer, ClusterView {
     const { link, machine, clock } = parts
     this.#options = options
     this.#parts = parts
+    this.#loopDelay = parts.loopDelay ?? new LoopDelay()
     this.#proposals = new ProposalDesk(options, {
       clock,
       send: (proposals) => link.post({ type: 'propose', proposals }, [proposals.buffer]),

@@ -4,6 +4,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
 import type { Clock } from '../lib/clock.ts'
 import { LoopDelay } from '../lib/loop-delay.ts'
+import type { LoopDelayGauge } from '../lib/loop-delay.ts'
 import { seededRandom } from '../lib/random.ts'
 import type { ApiAddress } from '../ports/cluster-view.ts'
 import type { RosterRecord } from '../ports/roster.ts'
@@ -26,6 +27,7 @@ import { makeHello } from './mesh-hello.ts'
 import type { RaftContent } from './message-codec.ts'
 import type { MeshIdentity } from './mesh-service.ts'
 import { Mesh } from './mesh.ts'
+import type { HostMesh, MeshEvents, MeshOptions, MeshParts } from './mesh.ts'
 import { PeerFrames } from './peer-frames.ts'
 import { unpackProposals } from './proposal-codec.ts'
 import { RosterKeeper } from './roster.ts'
@@ -77,6 +79,9 @@ export interface HostParts {
   readonly clock: Clock
   /** How the disk has been; asked with each status. */
   readonly diskVitals?: () => DiskVitals
+  /** Absent: gRPC over mutual TLS. A simulation brings a network of its own. */
+  readonly mesh?: (options: MeshOptions, parts: MeshParts, events: MeshEvents) => HostMesh
+  readonly loopDelay?: LoopDelayGauge
 }
 
 const STATUS_MS = 250
@@ -94,7 +99,7 @@ export class RaftHost {
   readonly #book: AddressBook
   readonly #witness: Witness
   readonly #roster: RosterKeeper
-  readonly #mesh: Mesh
+  readonly #mesh: HostMesh
   readonly #forwarding: Forwarding
   readonly #peerFrames: PeerFrames
   readonly #sender: SnapshotSender
@@ -102,7 +107,7 @@ export class RaftHost {
   readonly #timers: NodeJS.Timeout[] = []
   #core: CoreStatus
   #configuration: Uint8Array
-  readonly #loopDelay = new LoopDelay()
+  readonly #loopDelay: LoopDelayGauge
   readonly #counts = { elections: 0, leaderChanges: 0, proposalsAccepted: 0, proposalsRefused: 0 }
   #isStatusPlanned = false
   #isOver = false
@@ -110,6 +115,7 @@ export class RaftHost {
   constructor(options: HostOptions, parts: HostParts) {
     this.#options = options
     this.#parts = parts
+    this.#loopDelay = parts.loopDelay ?? new LoopDelay()
     this.#log = logOverLink(parts.link)
     this.#configuration = configurationAtStart(options, parts.restored)
     const core = this.#makeCore()
@@ -153,6 +159,11 @@ export class RaftHost {
     this.#sender = this.#makeSender()
     this.#receiver = this.#makeReceiver()
     parts.link.onMessage = (command) => this.#onCommand(command)
+  }
+
+  /** What consensus holds, for those who check it; never to be stepped. */
+  get core(): Core {
+    return this.#raft
   }
 
   /** Takes part from here on. A failure to listen is told to main as fatal. */
@@ -211,13 +222,15 @@ export class RaftHost {
     })
   }
 
-  #makeMesh(): Mesh {
+  #makeMesh(): HostMesh {
     const { options, parts } = { options: this.#options, parts: this.#parts }
     const { selfId, clusterId, generation, storeId, trustDomain, bind, identity } = options
     const { members, committedIndex: configurationIndex } = this.#roster.view
     const { seeds = [], resolvers = [] } = options
     const random = seededRandom(seedOf(storeId, parts.restored.boot, 0))
-    return new Mesh(
+    const make: NonNullable<HostParts['mesh']> =
+      parts.mesh ?? ((...given) => new Mesh(...given))
+    return make(
       {
         ...{ selfId, clusterId, generation, trustDomain, bind, identity, seeds, resolvers },
         ...{ members, configurationIndex, book: this.#book, witness: this.#witness },

@@ -96,6 +96,25 @@ export interface MeshEvents {
   readonly onPeers: () => void
 }
 
+/** What a host needs of the connections to its peers. */
+export type HostMesh = Transport &
+  Pick<
+    Mesh,
+    | 'start'
+    | 'stop'
+    | 'droppedFrames'
+    | 'queuedBytes'
+    | 'setMembers'
+    | 'setIdentity'
+    | 'noteMatch'
+    | 'peers'
+    | 'sendSnapshotChunk'
+    | 'sendSnapshotAck'
+    | 'forward'
+    | 'answer'
+    | 'callerOf'
+  >
+
 export interface MeshPeer {
   readonly id: NodeId
   readonly address: string

@@ -4,8 +4,13 @@ const RESOLUTION_MS = 20
 const WINDOW_MS = 5000
 const NS_PER_MS = 1e6
 
+export interface LoopDelayGauge {
+  readonly p99Ms: number
+  stop(): void
+}
+
 /** How late the timers of this thread's event loop are: the 99th percentile of the last five to ten seconds. */
-export class LoopDelay {
+export class LoopDelay implements LoopDelayGauge {
   readonly #histogram: ReturnType<typeof monitorEventLoopDelay>
   readonly #timer: NodeJS.Timeout
   #lastWindowMs = 0
