@@ -16,8 +16,8 @@ import { Operator } from './operator.ts'
 import type { Platter } from './simulated-disk.ts'
 import { SimulatedNode } from './simulated-node.ts'
 import type { World } from './simulated-node.ts'
-import { TraceHash } from './trace-hash.ts'
-import { VirtualTime } from './virtual-time.ts'
+import { TraceHash } from '../sim/trace-hash.ts'
+import { VirtualTime } from '../sim/virtual-time.ts'
 
 interface Accepted {
   readonly index: Index

@@ -9,6 +9,31 @@ class MemoryFile {
   bytes = new Uint8Array(0)
   /** Content at the last sync. */
   synced = new Uint8Array(0)
+  /** What was written since lies between. */
+  dirtyFrom = Infinity
+  dirtyTo = 0
+
+  write(bytes: Uint8Array, position: number): void {
+    const end = position + bytes.length
+    if (end > this.bytes.length) this.bytes = grown(this.bytes, end)
+    this.bytes.set(bytes, position)
+    this.dirtyFrom = Math.min(this.dirtyFrom, position)
+    this.dirtyTo = Math.max(this.dirtyTo, end)
+  }
+
+  sync(): void {
+    if (this.synced.length < this.bytes.length) this.synced = grown(this.synced, this.bytes.length)
+    if (this.dirtyTo === 0) return
+    this.synced.set(this.bytes.subarray(this.dirtyFrom, this.dirtyTo), this.dirtyFrom)
+    this.dirtyFrom = Infinity
+    this.dirtyTo = 0
+  }
+}
+
+function grown(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
+  const longer = new Uint8Array(length)
+  longer.set(bytes)
+  return longer
 }
 
 /** Names taken away and given by one call; atomic, as the journal of a file system makes it. */
@@ -50,6 +75,14 @@ export class FaultyMemoryFiles implements FileSystem {
   #nextFd = 3
   /** Calls that change something, until the power goes; Infinity: never. */
   callsLeft = Infinity
+  /** How much of a write gets through at which the power goes, 0..1. */
+  tornShare = 0.5
+  /** What a full disk has left; a file that would grow beyond it does not. */
+  bytesLeft = Number.MAX_SAFE_INTEGER
+  /** The next sync fails, and what it was to make durable is lost, as after a failed write-back. */
+  failsNextSync = false
+  /** Reads fail, as of a medium that cannot be read. */
+  isUnreadable = false
 
   constructor(root: MemoryFolder = new MemoryFolder()) {
     this.#root = root
@@ -71,24 +104,27 @@ export class FaultyMemoryFiles implements FileSystem {
     return this.#nextFd
   }
 
-  write(fd: number, _path: string, bytes: Uint8Array, position: number): void {
+  write(fd: number, path: string, bytes: Uint8Array, position: number): void {
     // A write that the power cuts short may have got through in part.
-    const part = this.callsLeft <= 1 ? bytes.subarray(0, Math.floor(bytes.length / 2)) : bytes
+    const share = this.callsLeft <= 1 ? this.tornShare : 1
+    const part = bytes.subarray(0, Math.floor(bytes.length * share))
     const file = this.#opened(fd)
-    const end = position + part.length
-    if (end > file.bytes.length) {
-      const grown = new Uint8Array(end)
-      grown.set(file.bytes)
-      file.bytes = grown
+    const growthBytes = Math.max(0, position + part.length - file.bytes.length)
+    if (growthBytes > this.bytesLeft) {
+      throw new StoreError('NO_SPACE', path, `${path} does not fit on the disk.`)
     }
-    file.bytes.set(part, position)
+    this.bytesLeft -= growthBytes
+    file.write(part, position)
     this.#spend()
   }
 
-  sync(fd: number): void {
+  sync(fd: number, path: string): void {
     this.#spend()
-    const file = this.#opened(fd)
-    file.synced = file.bytes.slice()
+    if (this.failsNextSync) {
+      this.failsNextSync = false
+      throw new StoreError('IO', path, `${path} could not be synced.`)
+    }
+    this.#opened(fd).sync()
   }
 
   close(fd: number): void {
@@ -96,7 +132,23 @@ export class FaultyMemoryFiles implements FileSystem {
   }
 
   read(path: string): Uint8Array<ArrayBuffer> {
+    if (this.isUnreadable) throw new StoreError('IO', path, `${path} could not be read.`)
     return this.#file(path).bytes.slice()
+  }
+
+  /** Of all files, in order. */
+  paths(folder = ''): string[] {
+    return this.list(folder).flatMap((name) => {
+      const path = `${folder}/${name}`
+      return this.#find(path) instanceof MemoryFolder ? this.paths(path) : [path]
+    })
+  }
+
+  /** Changes what is on the disk behind everyone's back. */
+  damage(path: string, change: (bytes: Uint8Array) => void): void {
+    const file = this.#file(path)
+    change(file.bytes)
+    file.synced = file.bytes.slice()
   }
 
   list(folder: string): string[] {
@@ -138,7 +190,7 @@ export class FaultyMemoryFiles implements FileSystem {
   }
 
   freeBytes(): number {
-    return Number.MAX_SAFE_INTEGER
+    return this.bytesLeft
   }
 
   #spend(): void {
