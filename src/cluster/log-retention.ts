@@ -6,6 +6,8 @@ export interface RetentionOptions {
   readonly entries: number
   /** A slow live peer may hold back more than `entries`, but never more than this many bytes. */
   readonly bytes: number
+  /** Cuts are made at multiples of this, which bounds what has to be remembered. */
+  readonly everyEntries?: number
 }
 
 interface Milestone {
@@ -16,7 +18,7 @@ interface Milestone {
 
 const MILESTONE_ENTRIES = 256
 
-/** Decides how much of the log may go. Knows every 256th position, which is as exact as this needs to be. */
+/** Decides how much of the log may go. Knows every 256th position by default, which is as exact as this needs to be. */
 export class LogRetention {
   readonly #options: RetentionOptions
   #milestones: Milestone[] = []
@@ -31,7 +33,7 @@ export class LogRetention {
   note(entry: Entry): void {
     this.#applied = entry.index
     this.#bytes += ENTRY_HEADER_BYTES + entry.data.length
-    if (entry.index % MILESTONE_ENTRIES !== 0) return
+    if (entry.index % (this.#options.everyEntries ?? MILESTONE_ENTRIES) !== 0) return
     const position = { term: entry.term, index: entry.index }
     this.#milestones.push({ position, bytes: this.#bytes })
   }

@@ -88,6 +88,11 @@ export class FaultyMemoryFiles implements FileSystem {
     this.#root = root
   }
 
+  /** As it is now on the disk: a backup. */
+  copy(): FaultyMemoryFiles {
+    return new FaultyMemoryFiles(copiedFolder(this.#root))
+  }
+
   /** What a start after the power cut finds. */
   afterPowerCut(random: Random): FaultyMemoryFiles {
     return new FaultyMemoryFiles(keptFolder(this.#root, random))
@@ -253,4 +258,21 @@ function keptFile({ bytes, synced }: MemoryFile, random: Random): MemoryFile {
   kept.bytes = mixed
   kept.synced = mixed.slice()
   return kept
+}
+
+function copiedFolder(folder: MemoryFolder): MemoryFolder {
+  const copy = new MemoryFolder()
+  for (const [name, node] of folder.synced) {
+    const copied = node instanceof MemoryFolder ? copiedFolder(node) : copiedFile(node)
+    copy.names.set(name, copied)
+    copy.synced.set(name, copied)
+  }
+  return copy
+}
+
+function copiedFile({ synced }: MemoryFile): MemoryFile {
+  const copy = new MemoryFile()
+  copy.bytes = synced.slice()
+  copy.synced = synced.slice()
+  return copy
 }

@@ -1,0 +1,53 @@
+import { create } from '@bufbuild/protobuf'
+import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
+import { Witness } from '../../src/cluster/witness.ts'
+import { assert } from '../../src/lib/assert.ts'
+import type { Index, Message } from '../../src/raft/types.ts'
+import type { Watched } from './invariants.ts'
+import type { Platter } from './platter.ts'
+
+/**
+ * What honest disks say of themselves when they connect, held against all that they have said before: whatever crashes,
+ * elections, truncations and snapshots come, the witness never takes one of them for rolled back.
+ */
+export class Announcements {
+  readonly #witnesses = new Map<Platter, Witness>()
+
+  /** As the mesh notes what comes on a peer's streams, and at the earliest: when it leaves. */
+  onSend({ id, platter }: Watched, message: Message): void {
+    const isPreVote =
+      (message.type === 'voteRequest' || message.type === 'voteResponse') && message.pre
+    if (isPreVote) return
+    const witness = this.#of(platter)
+    witness.noteTerm(id, message.term)
+    if (message.type === 'appendResponse' && message.success) {
+      witness.noteMatch(id, message.term, message.matchIndex)
+    }
+  }
+
+  onApplied({ id, platter }: Watched, index: Index): void {
+    this.#of(platter).noteApplied(id, BigInt(platter.boot), index)
+  }
+
+  /** It connects now. @param applied as far as its state machine has told the node. */
+  greet({ id, platter, core }: Watched, applied: Index): void {
+    const { onDisk, isOnDiskWhole } = core.fullStatus
+    if (!isOnDiskWhole) return
+    const index = Math.max(onDisk.last.index, applied)
+    const term = index === onDisk.last.index ? onDisk.last.term : 0
+    const hello = create(HelloSchema, {
+      boot: BigInt(platter.boot),
+      startedAtMs: BigInt(platter.boot),
+      currentTerm: BigInt(onDisk.term),
+      last: { term: BigInt(term), index: BigInt(index) },
+    })
+    const fault = this.#of(platter).judge(id, hello, true)
+    assert(fault === null, `${id} is taken for ${fault} at ${onDisk.term}: ${term}/${index}`)
+  }
+
+  #of(platter: Platter): Witness {
+    const witness = this.#witnesses.get(platter) ?? new Witness(1)
+    this.#witnesses.set(platter, witness)
+    return witness
+  }
+}

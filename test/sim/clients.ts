@@ -1,0 +1,343 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, CommandSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
+import { assert } from '../../src/lib/assert.ts'
+import { canonicalJson } from '../../src/lib/canonical-json.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import type { Random } from '../../src/lib/random.ts'
+import type { AppliedEntry } from '../../src/ports/machine.ts'
+import type { ProposalInput } from '../../src/ports/proposer.ts'
+import type { Entry, Index } from '../../src/raft/types.ts'
+import type { Controller, Life } from './controller.ts'
+import type { Load } from './plan.ts'
+import type { Tally } from './tally.ts'
+import type { VirtualLoop } from './virtual-loop.ts'
+
+/** What clients ask of the world around them. */
+export interface ClientWorld {
+  readonly loop: VirtualLoop
+  readonly chance: Random
+  readonly tally: Tally
+  readonly load: Load
+  readonly isServing: boolean
+  running(): readonly Controller[]
+}
+
+/** How an operation ended for its client. */
+type Fate = 'open' | 'done' | 'refused' | 'unknown'
+
+interface Operation {
+  readonly number: number
+  readonly begunMs: number
+  /** Highest index that any operation had completed at, when this one began. */
+  readonly completedBefore: Index
+  fate: Fate
+}
+
+const REGISTERS = ['register-1', 'register-2', 'register-3']
+const ACTOR = { identityId: 'i', sessionId: 's', address: '127.0.0.1' }
+const utf8 = new TextEncoder()
+const text = new TextDecoder()
+
+/** The registers exist from the first log on. */
+export function formingCommands(): readonly Uint8Array[] {
+  return REGISTERS.map((id) => {
+    const payload = writeOf(id, { name: id, encryptionRequired: true, maxIdleTimeMillis: 0 })
+    const command = create(CommandSchema, { kind: CommandKind.ENTITY_CREATE, level: 1, payload })
+    return toBinary(CommandSchema, command)
+  })
+}
+
+function writeOf(id: string, fields: Parameters<typeof canonicalJson>[0]): Uint8Array<ArrayBuffer> {
+  const json = utf8.encode(canonicalJson(fields))
+  return toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity: 'service', id, json }))
+}
+
+/** Of what an entry does; null for one that is no client's. */
+interface Effect {
+  readonly number: number
+  /** The register written; null for a service created. */
+  readonly register: string | null
+}
+
+/**
+ * Clients of the cluster: they write registers, create services and read, each through whichever controller comes first,
+ * ask again under the same request id when they do not know what came of it, and hold what they are told against the one
+ * history (I14, I15).
+ */
+export class Clients {
+  acknowledged = 0
+  readonly #world: ClientWorld
+  readonly #operations = new Map<number, Operation>()
+  /** Operation → index at which it took effect. */
+  readonly #effects = new Map<number, Index>()
+  /** What the entry of an index is, once it is known. */
+  readonly #entries = new Map<Index, Effect | null>()
+  /** Register → its value after each index that changed it, oldest first. */
+  readonly #registers = new Map<string, { readonly index: Index; readonly value: number }[]>()
+  readonly #outcomes = new Map<Index, string>()
+  /** Those who wait for an answer of a process that may end. */
+  readonly #waiting = new Map<Life, Set<(isOver: true) => void>>()
+  #completedIndex: Index = 0
+  #nextNumber = 1
+  #open = 0
+
+  constructor(world: ClientWorld) {
+    this.#world = world
+    for (const register of REGISTERS) this.#registers.set(register, [{ index: 0, value: 0 }])
+    for (let client = 0; client < world.load.clients; client += 1) void this.#serve()
+  }
+
+  get openOperations(): number {
+    return this.#open
+  }
+
+  /** The process is gone: its clients' connections break. */
+  onOver(life: Life): void {
+    const waiting = this.#waiting.get(life)
+    this.#waiting.delete(life)
+    for (const end of waiting ?? []) end(true)
+  }
+
+  /** Every entry that a controller applies, and what came of it there. */
+  onApplied(controller: Controller, entry: Entry, applied: AppliedEntry): void {
+    const outcome = JSON.stringify(applied.outcome)
+    const known = this.#outcomes.get(entry.index)
+    assert(
+      known === undefined || known === outcome,
+      `I5: ${controller.id} has another outcome at ${entry.index}`,
+    )
+    if (known === undefined) this.#onFirstApplied(entry, applied, outcome)
+    const effect = this.#entries.get(entry.index)
+    if (effect?.register === null || effect === null || effect === undefined) return
+    const record = controller.life?.machine.get<never>('service', effect.register) as
+      { readonly maxIdleTimeMillis: number } | undefined
+    assert(
+      record === undefined || record.maxIdleTimeMillis === this.#valueAt(effect.register, entry.index),
+      `I14: ${effect.register} is ${record?.maxIdleTimeMillis} on ${controller.id} at ${entry.index}, as if a write had taken effect twice`,
+    )
+  }
+
+  /** I14, at rest: what was acknowledged is there once, what was refused is nowhere, nothing is there twice. */
+  assertKept(controller: Controller): void {
+    const { machine } = controller.life ?? {}
+    assert(machine !== undefined, 'it runs')
+    for (const [number, { fate }] of this.#operations) {
+      const at = this.#effects.get(number)
+      assert(fate !== 'done' || at !== undefined, `I14: acknowledged operation ${number} is gone`)
+      assert(fate !== 'refused' || at === undefined, `I14: refused operation ${number} took effect`)
+    }
+    const seen = new Set<number>()
+    for (const number of this.#operations.keys()) {
+      for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+        if (machine.get('service', `op${number}-${attempt}`) === undefined) continue
+        assert(!seen.has(number), `I14: operation ${number} took effect twice`)
+        seen.add(number)
+      }
+    }
+  }
+
+  #onFirstApplied(entry: Entry, applied: AppliedEntry, outcome: string): void {
+    this.#outcomes.set(entry.index, outcome)
+    const effect = entry.type === 'command' ? effectOf(entry) : null
+    this.#entries.set(entry.index, effect)
+    if (effect === null || applied.outcome?.ok !== true) return
+    if (this.#effects.has(effect.number)) {
+      this.#world.tally.note('retry answered from memory')
+      return
+    }
+    this.#effects.set(effect.number, entry.index)
+    if (effect.register === null) return
+    this.#registers.get(effect.register)?.push({ index: entry.index, value: effect.number })
+  }
+
+  #valueAt(register: string, index: Index): number {
+    const values = this.#registers.get(register) ?? []
+    for (let at = values.length - 1; at >= 0; at -= 1) {
+      const found = values[at]
+      if (found !== undefined && found.index <= index) return found.value
+    }
+    return 0
+  }
+
+  async #serve(): Promise<void> {
+    const { chance, load } = this.#world
+    for (;;) {
+      await this.#pause(chance.integer(1, load.thinkMsMax))
+      if (!this.#world.isServing) continue
+      const controller = this.#pick()
+      if (controller === null) continue
+      this.#open += 1
+      try {
+        if (chance.next() < load.readShare) await this.#read(controller)
+        else await this.#write(controller)
+      } finally {
+        this.#open -= 1
+      }
+    }
+  }
+
+  #pick(): Controller | null {
+    const running = this.#world.running()
+    return running[this.#world.chance.integer(0, running.length - 1)] ?? null
+  }
+
+  async #pause(delayMs: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#world.loop.after(delayMs, resolve)
+    })
+  }
+
+  /** @returns 'over' when the process that was asked has ended. */
+  async #ask<T>(controller: Controller, question: (life: Life) => Promise<T>): Promise<T | 'over'> {
+    const { life } = controller
+    if (life === null) return 'over'
+    const waiting = this.#waiting.get(life) ?? new Set()
+    this.#waiting.set(life, waiting)
+    return await new Promise<T | 'over'>((resolve, reject) => {
+      const end = (): void => resolve('over')
+      waiting.add(end)
+      this.#world.loop
+        .within(life.threads.main, () => question(life))
+        .then(resolve, reject)
+        .finally(() => waiting.delete(end))
+    })
+  }
+
+  async #write(controller: Controller): Promise<void> {
+    const { chance, load, loop } = this.#world
+    const operation: Operation = {
+      number: this.#nextNumber,
+      begunMs: loop.nowMs,
+      completedBefore: this.#completedIndex,
+      fate: 'open',
+    }
+    this.#nextNumber += 1
+    this.#operations.set(operation.number, operation)
+    const register = chance.next() < 0.6 ? REGISTERS[chance.integer(0, 2)] : undefined
+    const padding = 'x'.repeat(chance.integer(0, load.bodyBytesMax))
+    const isIdentified = register === undefined || chance.next() < 0.7
+    const idMs = controller.life?.machine.logTimeMs ?? 0
+    let asked: Controller | null = controller
+    for (let attempt = 0; asked !== null && attempt < ATTEMPTS_MAX; attempt += 1) {
+      const input = inputOf(operation.number, attempt, { register, padding, isIdentified, idMs })
+      const fate = await this.#propose(asked, operation, input)
+      // Refused this time, but what an earlier attempt came to is not known by that.
+      if (fate === 'refused' && operation.fate === 'unknown') break
+      operation.fate = fate
+      if (fate !== 'unknown') break
+      this.#world.tally.note('write of unknown fate')
+      if (!isIdentified || chance.next() >= load.retryShare) break
+      await this.#pause(chance.integer(10, 1_500))
+      asked = this.#pick()
+    }
+  }
+
+  async #propose(controller: Controller, operation: Operation, input: ProposalInput): Promise<Fate> {
+    try {
+      const answer = await this.#ask(controller, async ({ gateway }) => await gateway.propose(input))
+      if (answer === 'over') return 'unknown'
+      const { index, outcome } = answer
+      if (!outcome.ok) return outcome.code === 'REQUEST_ID_EXPIRED' ? 'unknown' : 'refused'
+      assert(
+        JSON.stringify(outcome) === this.#outcomes.get(index),
+        `I14: operation ${operation.number} was told another outcome than that of ${index}`,
+      )
+      assert(
+        index > operation.completedBefore,
+        `I14: operation ${operation.number} is at ${index}, and ${operation.completedBefore} was done before it began`,
+      )
+      this.#completedIndex = Math.max(this.#completedIndex, index)
+      this.acknowledged += 1
+      this.#world.tally.note('write acknowledged')
+      return 'done'
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      if (error.code === 'SERVER_TOO_MANY_REQUESTS') this.#world.tally.note('window full')
+      return error.code === 'OUTCOME_UNKNOWN' ? 'unknown' : 'refused'
+    }
+  }
+
+  /** I15: a read sees all that was completed anywhere before it was asked for. */
+  async #read(controller: Controller): Promise<void> {
+    const completed = this.#completedIndex
+    const register = REGISTERS[this.#world.chance.integer(0, 2)] ?? ''
+    try {
+      const answer = await this.#ask(controller, async ({ gateway, machine }) => {
+        const index = await gateway.readIndex()
+        if (!(await machine.waitForApplied(index, 5_000))) return null
+        return {
+          index,
+          applied: machine.progress().applied,
+          value: machine.get<never>('service', register) as { readonly maxIdleTimeMillis: number } | undefined,
+        }
+      })
+      if (answer === 'over' || answer === null) return
+      assert(
+        answer.index >= completed,
+        `I15: ${controller.id} reads at ${answer.index}, and ${completed} was done before`,
+      )
+      const expected = this.#valueAt(register, answer.applied)
+      assert(
+        answer.value?.maxIdleTimeMillis === expected,
+        `I15: ${register} reads ${answer.value?.maxIdleTimeMillis} at ${answer.applied}, where it is ${expected}`,
+      )
+      this.#world.tally.note('linearizable read')
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+    }
+  }
+}
+
+const ATTEMPTS_MAX = 4
+
+function inputOf(
+  number: number,
+  attempt: number,
+  what: {
+    readonly register: string | undefined
+    readonly padding: string
+    readonly isIdentified: boolean
+    /** Log time when it was first asked for. */
+    readonly idMs: number
+  },
+): ProposalInput {
+  const { register, padding, isIdentified, idMs } = what
+  const attributes = padding === '' ? [] : [padding]
+  const name = `op${number}-${attempt}`
+  const content =
+    register === undefined
+      ? {
+          kind: CommandKind.ENTITY_CREATE,
+          // Each attempt would make a service of its own: that only one does is up to the request id.
+          payload: writeOf(name, { name, encryptionRequired: true, roleAttributes: attributes }),
+        }
+      : {
+          kind: CommandKind.ENTITY_PATCH,
+          payload: writeOf(register, { maxIdleTimeMillis: number, roleAttributes: attributes }),
+        }
+  const request = { caller: 'i', id: requestIdOf(number, idMs), bodyHash: utf8.encode(`hash ${number}`) }
+  return { ...content, actor: ACTOR, ...(isIdentified ? { request } : {}) }
+}
+
+/** UUIDv7. */
+function requestIdOf(number: number, nowMs: number): Uint8Array {
+  const id = new Uint8Array(16)
+  const view = new DataView(id.buffer)
+  view.setUint32(0, Math.floor(nowMs / 65_536))
+  view.setUint16(4, nowMs % 65_536)
+  view.setUint16(6, 0x7000)
+  view.setUint16(8, 0x8000)
+  view.setUint32(12, number)
+  return id
+}
+
+function effectOf(entry: Entry): Effect | null {
+  const command = fromBinary(CommandSchema, entry.data)
+  if (command.origin === undefined) return null
+  const write = fromBinary(EntityWriteSchema, command.payload)
+  const fields = JSON.parse(text.decode(write.json)) as { readonly maxIdleTimeMillis?: number }
+  if (command.kind === CommandKind.ENTITY_PATCH) {
+    return { number: fields.maxIdleTimeMillis ?? 0, register: write.id }
+  }
+  return { number: Number(/^op(\d+)-/.exec(write.id)?.[1]), register: null }
+}

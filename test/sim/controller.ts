@@ -1,0 +1,362 @@
+import { toBinary } from '@bufbuild/protobuf'
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
+import { RaftHost } from '../../src/cluster/host.ts'
+import type { HostEvent, SelfRefusal } from '../../src/cluster/link.ts'
+import { StateMachine } from '../../src/fsm/machine.ts'
+import { assert } from '../../src/lib/assert.ts'
+import type { Clock } from '../../src/lib/clock.ts'
+import type { RosterRecord } from '../../src/ports/roster.ts'
+import type { AppliedEntry } from '../../src/ports/machine.ts'
+import type { Core } from '../../src/raft/core.ts'
+import { decodeEntries } from '../../src/raft/entry-codec.ts'
+import type { DiskWrite, Entry, Index, NodeId } from '../../src/raft/types.ts'
+import { formDataFolder } from '../../src/store/form-data-folder.ts'
+import type { MemoryState } from '../../src/store/memory-state-store.ts'
+import { openLog } from '../../src/store/open-log.ts'
+import { FaultyMemoryFiles, PowerCut } from '../store/support/faulty-memory-files.ts'
+import type { Keyring } from './keyring.ts'
+import type { Plan } from './plan.ts'
+import { Platter } from './platter.ts'
+import { linkThreads } from './process-link.ts'
+import { SimulatedMesh } from './simulated-mesh.ts'
+import type { MeshWorld } from './simulated-mesh.ts'
+import { SimulatedWal } from './simulated-wal.ts'
+import { SlowStore } from './slow-store.ts'
+import { Context } from './virtual-loop.ts'
+
+export const CLUSTER_ID = 'simulated'
+export const TRUST_DOMAIN = 'test.flotilla'
+export const DATA = '/data'
+
+/** What a controller asks of the world around it. Times ms. */
+export interface ControllerWorld extends MeshWorld {
+  readonly keyring: Keyring
+  readonly plan: Plan
+  clockOf(id: NodeId): Clock
+  syncMs(id: NodeId): number
+  storeMs(): number
+  applyMs(): number
+  readonly chance: { next(): number; integer(min: number, max: number): number }
+  onWrite(controller: Controller, write: DiskWrite): void
+  onApplied(controller: Controller, entry: Entry, applied: AppliedEntry): void
+  onRestored(controller: Controller, isInMidApply: boolean): void
+  onStarted(controller: Controller): void
+  /** It could not start, or has stopped by itself. */
+  onDown(controller: Controller, error: Error): void
+  onSelfRefused(controller: Controller, refusal: SelfRefusal): void
+  onHostEvent(controller: Controller, event: HostEvent): void
+}
+
+/** A process that runs. */
+export interface Life {
+  readonly threads: { readonly main: Context; readonly raft: Context; readonly wal: Context }
+  readonly machine: StateMachine
+  readonly gateway: Gateway
+  readonly core: Core
+  readonly mesh: SimulatedMesh
+}
+
+export function storeIdOf(store: number): Uint8Array {
+  const bytes = new Uint8Array(16)
+  new DataView(bytes.buffer).setUint32(0, store)
+  bytes[15] = 1
+  return bytes
+}
+
+/**
+ * One controller: a name, a disk, and, while it runs, the production parts in their three threads: the gateway and the
+ * state machine, the host with core and driver, the log. Only the wire and the platters are simulated.
+ */
+export class Controller {
+  readonly id: NodeId
+  /** Names its disk: another one under the same name is another store. */
+  readonly store: number
+  files = new FaultyMemoryFiles()
+  stateDisk: MemoryState = { records: new Map(), mark: null }
+  roster: RosterRecord | null = null
+  platter = new Platter()
+  life: Life | null = null
+  isStarting = false
+  /** Something was done to it that ends a process: its end is no fault of the program. */
+  mayFail = false
+  readonly #world: ControllerWorld
+  #threads: Context[] = []
+  #handed: Uint8Array | null = null
+  #busyMs = 0
+
+  constructor(world: ControllerWorld, id: NodeId, store: number) {
+    this.#world = world
+    this.id = id
+    this.store = store
+  }
+
+  get isRunning(): boolean {
+    return this.life !== null
+  }
+
+  get core(): Core | undefined {
+    return this.life?.core
+  }
+
+  /** A data folder whose log begins with these entries, or, for one that joins, with none. */
+  form(entries: readonly Entry[]): void {
+    const { segmentBytes } = this.#world.plan
+    const identity = {
+      nodeId: this.id,
+      storeId: storeIdOf(this.store),
+      clusterId: CLUSTER_ID,
+      generation: 1,
+    }
+    const tool = new Context(`forming ${this.id}`)
+    tool.isOver = true
+    this.#world.loop.within(tool, () => {
+      formDataFolder(
+        DATA,
+        { ...identity, entries },
+        { files: this.files, segmentBytes, freeBytesMin: FREE_BYTES_MIN },
+      )
+    })
+    this.platter.entries = [...entries]
+    this.platter.hardState = { term: entries.at(-1)?.term ?? 0, votedFor: null }
+  }
+
+  /** Its disk was put back to an old copy: what it has promised since is forgotten, and it does not know. */
+  forgetPromises(): void {
+    this.platter = new Platter()
+    this.platter.isDamaged = true
+  }
+
+  /** Whether its own newest configuration has that member. */
+  lists(id: NodeId): boolean {
+    return this.core?.status.configurationRecord.members.some((one) => one.id === id) === true
+  }
+
+  /** Begins a start; the world is told how it ends. */
+  start(): void {
+    assert(this.life === null && !this.isStarting, `${this.id} is stopped`)
+    const { loop } = this.#world
+    this.isStarting = true
+    const threads = {
+      main: new Context(`${this.id} main`),
+      raft: new Context(`${this.id} raft`),
+      wal: new Context(`${this.id} wal`),
+    }
+    threads.wal.immediateMs = () => this.#world.syncMs(this.id)
+    this.#threads = [threads.main, threads.raft, threads.wal]
+    loop.longWork += 1
+    loop.afterIn(threads.main, 0, () => {
+      void this.#start(threads)
+        .catch((error: unknown) => {
+          if (threads.main.isOver) return
+          this.#world.onDown(this, error instanceof Error ? error : new Error(String(error)))
+        })
+        .finally(() => {
+          loop.longWork -= 1
+        })
+    })
+  }
+
+  /** Nothing of it runs on, and what was not synced may be gone. @param noticeMs until peers hear that its streams ended. */
+  crash(): void {
+    const { chance } = this.#world
+    for (const thread of this.#threads) thread.isOver = true
+    this.#threads = []
+    const mesh = this.life?.mesh
+    this.life = null
+    this.isStarting = false
+    this.#busyMs = 0
+    mesh?.closeAll()
+    const before = this.files
+    this.files = before.afterPowerCut(chance)
+    this.files.bytesLeft = before.bytesLeft
+  }
+
+  /** @param untilMs of virtual time. */
+  pause(untilMs: number): void {
+    for (const thread of this.#threads) thread.pausedUntilMs = untilMs
+  }
+
+  isThread(context: Context): boolean {
+    return this.#threads.includes(context)
+  }
+
+  /** After each event of one of its threads: time that it took is time in which that thread does nothing else. */
+  settle(context: Context): void {
+    if (this.#busyMs === 0) return
+    context.pausedUntilMs = Math.max(context.pausedUntilMs, this.#world.loop.nowMs + this.#busyMs)
+    this.#busyMs = 0
+  }
+
+  async #start(threads: Life['threads']): Promise<void> {
+    const world = this.#world
+    const { loop, plan, keyring } = world
+    const clock = this.#clock()
+    const store = new SlowStore(
+      this.stateDisk,
+      { writeMs: () => world.storeMs(), stepMs: () => world.chance.integer(0, plan.rates.chunkMsMax) },
+      plan.chunkBytes,
+    )
+    const machine = await StateMachine.open({ store, clock, limits: plan.writeBehind })
+    const mark = machine.persistedMark()
+    const opened = loop.within(threads.wal, () =>
+      openLog(DATA, {
+        files: this.files,
+        segmentBytes: plan.segmentBytes,
+        bufferBytes: 8 * 1024,
+        freeBytesMin: FREE_BYTES_MIN,
+        statePosition: mark.position.index === 0 ? null : mark.position,
+      }),
+    )
+    const { restored } = opened
+    this.platter.restart(this.id, restored, this.platter.isDamaged)
+    this.#observe(machine)
+    const disk = new SimulatedWal(
+      loop,
+      { main: threads.raft, wal: threads.wal },
+      opened.disk,
+      this.platter,
+    )
+    const links = linkThreads(loop, threads, (event) => this.#onHostEvent(event))
+    const self = {
+      id: this.id,
+      version: 'v1',
+      startedAtMs: Math.floor(clock.nowMs()),
+      apiAddresses: [],
+      certificatePem: '',
+    }
+    const gateway = new Gateway(
+      {
+        ...defaultGatewayOptions,
+        ...plan.gateway,
+        self,
+        clusterId: CLUSTER_ID,
+        generation: 1,
+        storeId: storeIdOf(this.store),
+        boot: restored.boot,
+      },
+      {
+        link: links.main,
+        machine,
+        clock,
+        log: SILENT,
+        onFatal: (error) => world.onDown(this, error),
+        onSelfRefused: (refusal) => world.onSelfRefused(this, refusal),
+        onRoster: (roster) => {
+          this.roster = roster
+        },
+        loopDelay: NO_DELAY,
+      },
+    )
+    let mesh: SimulatedMesh | null = null
+    const watched = watch(disk, (write) => world.onWrite(this, write))
+    const { identity } = keyring.of(this.id)
+    const host = loop.within(
+      threads.raft,
+      () =>
+        new RaftHost(
+          {
+            selfId: this.id,
+            clusterId: CLUSTER_ID,
+            generation: 1,
+            storeId: storeIdOf(this.store),
+            trustDomain: TRUST_DOMAIN,
+            identity,
+            bind: `${this.id}:1`,
+            advertise: `${this.id}:1`,
+            addressHints: [],
+            version: 'v1',
+            startedAtMs: self.startedAtMs,
+            apiAddresses: [],
+            applied: mark.position,
+            appliedTimeMs: machine.logTimeMs,
+            configuration: toBinary(ConfigurationSchema, mark.configuration),
+            roster: this.roster,
+            core: plan.core,
+            snapshots: plan.snapshots,
+          },
+          {
+            link: links.host,
+            disk: watched,
+            restored,
+            clock,
+            loopDelay: NO_DELAY,
+            mesh: (options, parts, events) => {
+              mesh = new SimulatedMesh(options, parts, events, { world, context: threads.raft })
+              return mesh
+            },
+          },
+        ),
+    )
+    assert(mesh !== null, 'a host makes its mesh')
+    this.life = { threads, machine, gateway, core: host.core, mesh }
+    this.isStarting = false
+    world.onStarted(this)
+    void gateway.start()
+  }
+
+  #clock(): Clock {
+    const clock = this.#world.clockOf(this.id)
+    return {
+      nowMs: () => Math.floor(clock.nowMs() + this.#busyMs),
+      monotonicMs: () => clock.monotonicMs() + this.#busyMs,
+    }
+  }
+
+  #observe(machine: StateMachine): void {
+    const apply = machine.apply.bind(machine)
+    const restore = machine.restore.bind(machine)
+    machine.apply = (entry) => {
+      this.#busyMs += this.#world.applyMs()
+      const applied = apply(entry)
+      this.#world.onApplied(this, entry, applied)
+      return applied
+    }
+    machine.restore = async (receiver) => {
+      const handed = this.#handed === null ? 0 : (decodeEntries(this.#handed).at(-1)?.index ?? 0)
+      const isInMidApply = machine.progress().applied < handed
+      const { loop } = this.#world
+      loop.longWork += 1
+      try {
+        await restore(receiver)
+      } finally {
+        loop.longWork -= 1
+      }
+      this.#world.onRestored(this, isInMidApply)
+    }
+  }
+
+  #onHostEvent(event: HostEvent): void {
+    if (event.type === 'committed') this.#handed = event.entries
+    this.#world.onHostEvent(this, event)
+  }
+
+  /** Of the last entry in its state. */
+  get applied(): Index {
+    return this.life?.machine.progress().applied ?? 0
+  }
+
+  /** Whether the power went within a write. */
+  get isCut(): boolean {
+    return this.files.callsLeft <= 0
+  }
+}
+
+export const FREE_BYTES_MIN = 256 * 1024
+
+const NO_DELAY = { p99Ms: 0, stop: () => undefined }
+const nothing = (): void => undefined
+const SILENT = { debug: nothing, info: nothing, warn: nothing, error: nothing }
+
+function watch(disk: SimulatedWal, onWrite: (write: DiskWrite) => void): SimulatedWal {
+  const write = disk.write.bind(disk)
+  disk.write = (given) => {
+    onWrite(given)
+    write(given)
+  }
+  return disk
+}
+
+export function isPowerCut(error: unknown): boolean {
+  return error instanceof PowerCut || (error instanceof Error && isPowerCut(error.cause))
+}

@@ -1,0 +1,143 @@
+import { crc32 } from 'node:zlib'
+import type { Random } from '../../src/lib/random.ts'
+import { openLog } from '../../src/store/open-log.ts'
+import type { FaultyMemoryFiles } from '../store/support/faulty-memory-files.ts'
+import type { Controller } from './controller.ts'
+import { DATA, FREE_BYTES_MIN } from './controller.ts'
+import type { Damage } from './plan.ts'
+
+const SEGMENT_HEADER_BYTES = 4_096
+
+/**
+ * Harms what lies on the disk of a controller that is down. Records of the very last flush are spared: whether they were
+ * ever synced nobody can tell from the disk (docs/engine.md), which makes their loss a power cut.
+ * @returns whether there was anything to harm.
+ */
+export function harm(controller: Controller, what: Damage, chance: Random): boolean {
+  const { files } = controller
+  const paths = files.paths()
+  const segments = paths.filter((path) => path.endsWith('.seg')).sort(bySequence)
+  switch (what) {
+    case 'bit flipped in the log':
+      return flip(files, segments, chance)
+    case 'bit flipped in a meta slot': {
+      const slot = paths.filter((path) => path.includes('/meta.'))[chance.integer(0, 1)]
+      if (slot === undefined) return false
+      files.damage(slot, (bytes) => flipIn(bytes, 0, bytes.length, chance))
+      return true
+    }
+    case 'misdirected write':
+      return misdirect(files, segments, chance)
+    case 'segment missing': {
+      const path = segments[chance.integer(0, segments.length - 1)]
+      if (path === undefined || segments.length < 2 || path === segments.at(-1)) return false
+      files.remove(path)
+      files.syncFolder(`${DATA}/wal`)
+      return true
+    }
+    case 'segment cut short': {
+      const path = segments[chance.integer(0, segments.length - 2)]
+      if (path === undefined || segments.length < 2) return false
+      files.damage(path, (bytes) => bytes.fill(0, SEGMENT_HEADER_BYTES + 64))
+      return true
+    }
+    case 'state damaged': {
+      const { records } = controller.stateDisk
+      const key = [...records.keys()][chance.integer(0, records.size - 1)]
+      if (key === undefined) return false
+      const changed = new Map(records)
+      const value = changed.get(key) ?? ''
+      changed.set(key, `${value.slice(0, -2)}~${value.slice(-1)}`)
+      controller.stateDisk.records = changed
+      return true
+    }
+    case 'log of another store':
+    case 'log of a newer format':
+      return false
+  }
+}
+
+function bySequence(a: string, b: string): number {
+  return a.slice(-12) < b.slice(-12) ? -1 : 1
+}
+
+function flipIn(bytes: Uint8Array, from: number, to: number, chance: Random): void {
+  const at = chance.integer(from, Math.max(from, to - 1))
+  bytes[at] = (bytes[at] ?? 0) ^ (1 << chance.integer(0, 7))
+}
+
+/** Where the records of a segment end, short of those that no later flush bears witness to. */
+function provenEnd(bytes: Uint8Array, isLast: boolean): number {
+  let end = bytes.length
+  while (end > SEGMENT_HEADER_BYTES && bytes[end - 1] === 0) end -= 1
+  return isLast ? Math.max(SEGMENT_HEADER_BYTES, end - LAST_FLUSH_BYTES) : end
+}
+
+/** More than any one flush of a simulated log. */
+const LAST_FLUSH_BYTES = 24 * 1_024
+
+function flip(files: FaultyMemoryFiles, segments: readonly string[], chance: Random): boolean {
+  const at = chance.integer(0, segments.length - 1)
+  const path = segments[at]
+  if (path === undefined) return false
+  let isHarmed = false
+  files.damage(path, (bytes) => {
+    const from = chance.next() < 0.1 ? 0 : SEGMENT_HEADER_BYTES
+    const to = provenEnd(bytes, at === segments.length - 1)
+    if (to <= from) return
+    flipIn(bytes, from, to, chance)
+    isHarmed = true
+  })
+  return isHarmed
+}
+
+/** A block of one place lies at another. */
+function misdirect(files: FaultyMemoryFiles, segments: readonly string[], chance: Random): boolean {
+  const at = chance.integer(0, segments.length - 1)
+  const path = segments[at]
+  if (path === undefined) return false
+  let isHarmed = false
+  files.damage(path, (bytes) => {
+    const end = provenEnd(bytes, at === segments.length - 1)
+    const blocks = Math.floor((end - SEGMENT_HEADER_BYTES) / 512)
+    if (blocks < 2) return
+    const [from, to] = [chance.integer(0, blocks - 1), chance.integer(0, blocks - 1)]
+    if (from === to) return
+    const source = SEGMENT_HEADER_BYTES + from * 512
+    bytes.copyWithin(SEGMENT_HEADER_BYTES + to * 512, source, source + 512)
+    isHarmed = true
+  })
+  return isHarmed
+}
+
+/** A folder with files of another store, or of a release to come, is refused for one reason and stays as it is. */
+export function refusesForeign(controller: Controller, what: Damage): string | null {
+  const { files } = controller
+  const path = files.paths().find((one) => one.endsWith('.seg'))
+  if (path === undefined) return null
+  const before = files.read(path)
+  files.damage(path, (bytes) => {
+    const view = new DataView(bytes.buffer)
+    if (what === 'log of a newer format') view.setUint32(8, 2, true)
+    else bytes.set(new Uint8Array(16).fill(7), 16)
+    sealHeader(bytes)
+  })
+  const found = files.paths().map((one) => Buffer.from(files.read(one)).toString('base64'))
+  let code = 'nothing'
+  try {
+    openLog(DATA, { files, freeBytesMin: FREE_BYTES_MIN, statePosition: null })
+  } catch (error) {
+    code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
+  }
+  const after = files.paths().map((one) => Buffer.from(files.read(one)).toString('base64'))
+  files.damage(path, (bytes) => bytes.set(before))
+  const isUntouched = found.length === after.length && found.every((one, at) => one === after[at])
+  const expected = what === 'log of a newer format' ? 'NEWER_FORMAT' : 'FOREIGN'
+  if (code !== expected) return `${controller.id} opens a ${what}: ${code}`
+  return isUntouched ? null : `${controller.id} changed something on a disk with a ${what}`
+}
+
+function sealHeader(bytes: Uint8Array): void {
+  const view = new DataView(bytes.buffer)
+  view.setUint32(SEGMENT_HEADER_BYTES - 4, crc32(bytes.subarray(0, SEGMENT_HEADER_BYTES - 4)), true)
+}

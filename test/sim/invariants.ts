@@ -1,0 +1,335 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { Member } from '../../proto/gen/membership_pb.ts'
+import { encodeConfiguration } from '../../src/raft/configuration.ts'
+import { assert } from '../../src/lib/assert.ts'
+import type { Core, FullStatus } from '../../src/raft/core.ts'
+import type { Configuration, Entry, Index, Message, NodeId, Term } from '../../src/raft/types.ts'
+import { isQuorum } from '../raft/slow-quorum.ts'
+import type { Platter } from './platter.ts'
+import type { Tally } from './tally.ts'
+
+/** One life of one node: its disk's identity outlives a crash, its view of the core does not. */
+export interface Watched {
+  readonly id: NodeId
+  readonly store: number
+  readonly platter: Platter
+  readonly core: Core
+}
+
+/** What stands on a disk. */
+export interface Held {
+  holds(index: Index, term: Term): boolean
+}
+
+interface Seen {
+  readonly term: Term
+  readonly commit: Index
+  readonly applied: Index
+  readonly role: string
+  readonly lastIndex: Index
+  readonly lastTerm: Term
+  readonly configuration: Configuration
+  readonly configurationIndex: Index
+  readonly matches: ReadonlyMap<NodeId, Index>
+}
+
+/** FNV-1a over what an entry says; equal entries are equal, and others differ as far as chance goes. */
+export function fingerprint({ type, timeMs, data }: Entry): number {
+  let hash = (0x811c9dc5 ^ type.length ^ (timeMs % 4294967291)) >>> 0
+  for (const byte of data) hash = Math.imul(hash ^ byte, 0x01000193)
+  return Math.imul(hash ^ data.length, 0x01000193) >>> 0
+}
+
+/**
+ * What holds after every step, looked at from outside (the numbers are those of docs/engine.md): I1 one leader a term, I2 a
+ * leader only appends, I3 log matching, I4 leader completeness, I5 one history for all, I6 committed means durable on a
+ * quorum of the configurations in force, I7 committed by an entry of the leader's own term, I8 nothing regresses, also
+ * across crashes, I9 no hole between state and log, I10 nothing is promised before it is durable, I11 the configuration in
+ * force is the last in the log, I12 one change at a time and none before a commit of the own term, I13 only voters lead,
+ * I16 every start succeeds, I17 bounds.
+ */
+export class Invariants {
+  /** index → term of the entry committed there. */
+  readonly history: Term[] = []
+  readonly #tally: Tally
+  readonly #leaders = new Map<Term, NodeId>()
+  /** "index:term" → fingerprint of the entry there, and the term before it. */
+  readonly #entries = new Map<string, number>()
+  readonly #pasts = new Map<string, Term>()
+  readonly #votes = new Map<string, NodeId>()
+  readonly #appliedAs: number[] = []
+  readonly #digests = new Map<Index, string>()
+  /** index → configuration committed there. */
+  readonly #configurations = new Map<Index, Uint8Array>()
+  readonly #written = new Map<string, Uint8Array>()
+  readonly #seen = new Map<Core, Seen>()
+  readonly #platters: () => ReadonlyMap<NodeId, Held>
+
+  constructor(tally: Tally, platters: () => ReadonlyMap<NodeId, Held>) {
+    this.#tally = tally
+    this.#platters = platters
+  }
+
+  get committedIndex(): Index {
+    return Math.max(0, this.history.length - 1)
+  }
+
+  /** Of the newest committed configuration. */
+  get newestMembers(): readonly Member[] {
+    const newest = Math.max(...this.#configurations.keys())
+    const data = this.#configurations.get(newest)
+    return data === undefined ? [] : fromBinary(ConfigurationSchema, data).members
+  }
+
+  seedHistory(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      this.history[entry.index] = entry.term
+      this.#appliedAs[entry.index] = fingerprint(entry)
+      if (entry.type === 'configuration') this.#configurations.set(entry.index, entry.data)
+    }
+  }
+
+  afterStep(node: Watched): FullStatus {
+    const now = node.core.fullStatus
+    const before = this.#seen.get(node.core)
+    if (before !== undefined) this.#assertNoRegress(node, before, now)
+    if (now.role === 'leader') this.#assertLeader(node, before, now)
+    if (now.commit > (before?.commit ?? now.commit)) this.#onCommit(node, before, now)
+    if (now.configurationIndex !== before?.configurationIndex) this.#onConfiguration(node, before, now)
+    this.#assertBounds(now, before)
+    this.#seen.set(node.core, {
+      term: now.term,
+      commit: now.commit,
+      applied: now.applied,
+      role: now.role,
+      lastIndex: now.last.index,
+      lastTerm: now.last.term,
+      configuration: now.configuration,
+      configurationIndex: now.configurationIndex,
+      matches: new Map(now.peers.map(({ id, matchIndex }) => [id, matchIndex])),
+    })
+    return now
+  }
+
+  #assertNoRegress(node: Watched, before: Seen, now: FullStatus): void {
+    assert(now.term >= before.term, `I8: term of ${node.id} fell`)
+    assert(now.commit >= before.commit, `I8: commit of ${node.id} fell`)
+    assert(now.applied >= before.applied, `I8: applied of ${node.id} fell`)
+    const { base, commit, applied, last } = now
+    assert(base.index <= applied, `I9: ${node.id} compacted what is not applied`)
+    assert(applied <= commit && commit <= last.index, `I9: ${node.id} is past its own log`)
+    const isStillLeader =
+      before.role === 'leader' && now.role === 'leader' && before.term === now.term
+    if (last.index < before.lastIndex && base.index <= before.commit) this.#tally.note('log truncated')
+    if (!isStillLeader) return
+    const isKept = now.base.index >= before.lastIndex
+    assert(
+      isKept || node.core.termAt(before.lastIndex) === before.lastTerm,
+      `I2: leader ${node.id} replaced its own entries`,
+    )
+  }
+
+  #assertLeader(node: Watched, before: Seen | undefined, now: FullStatus): void {
+    const leader = this.#leaders.get(now.term)
+    assert(leader === undefined || leader === node.id, `I1: two leaders in term ${now.term}`)
+    this.#leaders.set(now.term, node.id)
+    const { voters, outgoingVoters } = now.configuration
+    const isVoter = voters.includes(node.id) || outgoingVoters.includes(node.id)
+    assert(isVoter || !now.isConfigurationCommitted, `I13: ${node.id} leads and is no voter`)
+    if (before?.role === 'leader' && before.term === now.term) return
+    this.#tally.note('election won')
+    assert(now.last.index >= this.committedIndex, `I4: leader ${node.id} lacks committed entries`)
+    for (let index = now.base.index + 1; index < this.history.length; index += 1) {
+      const isSame = node.core.termAt(index) === this.history[index]
+      assert(isSame, `I4: leader ${node.id} has another entry at committed index ${index}`)
+    }
+  }
+
+  #onCommit(node: Watched, before: Seen | undefined, now: FullStatus): void {
+    const isByCounting = now.role === 'leader' || before?.role === 'leader'
+    const from = Math.max(before?.commit ?? 0, now.base.index) + 1
+    let newest: Index | null = null
+    for (let index = from; index <= now.commit; index += 1) {
+      const term = node.core.termAt(index)
+      if (term === null) continue
+      const known = this.history[index]
+      assert(known === undefined || known === term, `I5: ${node.id} commits another at ${index}`)
+      assert(
+        known !== undefined || isByCounting,
+        `I7: follower ${node.id} commits ${index} before any leader did`,
+      )
+      if (known !== undefined) continue
+      newest = index
+      this.history[index] = term
+      const configuration = this.#written.get(`${index}:${term}`)
+      if (configuration !== undefined) this.#configurations.set(index, configuration)
+    }
+    if (newest !== null) this.#assertDurableQuorum(node, before, now, newest)
+  }
+
+  /**
+   * I6 and I7. The commit was decided by the configuration in force before the turn, or, where the turn changed it and
+   * went on, by the one in force after it.
+   */
+  #assertDurableQuorum(
+    node: Watched,
+    before: Seen | undefined,
+    now: FullStatus,
+    index: Index,
+  ): void {
+    const term = node.core.termAt(index)
+    assert(term === (before?.term ?? now.term), `I7: ${node.id} counted an entry of an old term`)
+    const platters = this.#platters()
+    const isHeldBy = (configuration: Configuration): boolean =>
+      isQuorum(configuration, (id) => platters.get(id)?.holds(index, term ?? 0) === true)
+    assert(
+      isHeldBy(before?.configuration ?? now.configuration) || isHeldBy(now.configuration),
+      `I6: ${node.id} commits ${index}, which is not on a quorum's disks`,
+    )
+  }
+
+  /** I11, I12: looked at whenever another configuration comes into force. */
+  #onConfiguration(node: Watched, before: Seen | undefined, now: FullStatus): void {
+    const { configurationIndex: index } = now
+    const canonical = this.#configurations.get(index)
+    if (canonical !== undefined) {
+      const own = encodeConfiguration(now.configurationRecord)
+      assert(
+        Buffer.compare(own, canonical) === 0,
+        `I11: ${node.id} has another configuration in force than the one committed at ${index}`,
+      )
+    }
+    for (const at of this.#configurations.keys()) {
+      assert(
+        at <= index || at > now.commit,
+        `I11: ${node.id} keeps the configuration of ${index}, and ${at} is committed there`,
+      )
+    }
+    if (before !== undefined && index < before.configurationIndex) {
+      this.#tally.note('configuration rolled back')
+    }
+    const wasJoint = (before?.configuration.outgoingVoters.length ?? 0) > 0
+    if (wasJoint && now.configuration.outgoingVoters.length === 0) {
+      this.#tally.note('joint configuration left')
+    }
+    const isOwn = now.role === 'leader' && before?.role === 'leader' && before.term === now.term
+    if (!isOwn || index <= (before?.configurationIndex ?? 0)) return
+    assert(
+      node.core.termAt(before.commit) === now.term || node.core.termAt(now.commit) === now.term,
+      `I12: ${node.id} changes the members before it has committed in its term`,
+    )
+  }
+
+  #assertBounds(now: FullStatus, before: Seen | undefined): void {
+    const isSameLeadership = before?.role === 'leader' && before.term === now.term
+    for (const peer of now.peers) {
+      assert(peer.matchIndex < peer.nextIndex, `I10: next of ${peer.id} is not beyond its match`)
+      assert(peer.matchIndex <= now.last.index, `I10: match of ${peer.id} is beyond the log`)
+      if (!isSameLeadership) continue
+      const earlier = before.matches.get(peer.id) ?? 0
+      assert(
+        peer.matchIndex >= earlier || peer.matchIndex === 0,
+        `I10: match of ${peer.id} fell from ${earlier} to ${peer.matchIndex}`,
+      )
+    }
+  }
+
+  /** Whatever is handed to a disk: equal place means equal entry and equal past (I3). */
+  onWrite(entries: readonly Entry[], previousTerm: Term | null): void {
+    let previous = previousTerm
+    for (const entry of entries) {
+      const key = `${entry.index}:${entry.term}`
+      const value = fingerprint(entry)
+      const known = this.#entries.get(key)
+      assert(known === undefined || known === value, `I3: two entries at ${key}`)
+      this.#entries.set(key, value)
+      if (entry.type === 'configuration') this.#written.set(key, entry.data)
+      if (previous !== null) {
+        const past = this.#pasts.get(key)
+        assert(past === undefined || past === previous, `I3: two pasts of ${key}`)
+        this.#pasts.set(key, previous)
+      }
+      previous = entry.term
+    }
+  }
+
+  /** A message leaves: what it says must be on the sender's disk by now (I10), and votes are given once (zoo 1). */
+  onSend(sender: Watched, message: Message): void {
+    const { platter } = sender
+    const isPreVote =
+      (message.type === 'voteRequest' || message.type === 'voteResponse') && message.pre
+    if (!isPreVote) {
+      assert(platter.hardState.term >= message.term, `I10: ${message.type} ahead of its term`)
+    }
+    if (message.type === 'voteResponse' && message.granted && !message.pre) {
+      this.#onVote(sender, message.term, message.to)
+    }
+    if (message.type === 'voteRequest' && !message.pre) {
+      this.#onVote(sender, message.term, sender.id)
+    }
+    if (message.type !== 'appendResponse' || !message.success) return
+    if (platter.hardState.term !== message.term) return
+    assert(platter.lastIndex >= message.matchIndex, 'I10: an acknowledgement ahead of its entries')
+    // A node that is already in a later term may have replaced the entry in memory; what it says of the earlier one is
+    // still true of its disk.
+    if (sender.core.status.term !== message.term) return
+    const term = sender.core.termAt(message.matchIndex)
+    assert(
+      term === null || platter.holds(message.matchIndex, term),
+      'I10: an acknowledgement of other entries than those on disk',
+    )
+  }
+
+  #onVote(sender: Watched, term: Term, candidate: NodeId): void {
+    const key = `${sender.id}/${sender.store}/${term}`
+    const known = this.#votes.get(key)
+    assert(known === undefined || known === candidate, `I10: two votes of ${sender.id} in term ${term}`)
+    this.#votes.set(key, candidate)
+    const { hardState } = sender.platter
+    const isDurable = hardState.term > term || hardState.votedFor === candidate
+    assert(isDurable, `I10: a vote of ${sender.id} ahead of its write`)
+  }
+
+  onApply(node: NodeId, entry: Entry): void {
+    const value = fingerprint(entry)
+    const known = this.#appliedAs[entry.index]
+    assert(known === undefined || known === value, `I5: ${node} applies another ${entry.index}`)
+    assert(
+      this.history[entry.index] === entry.term,
+      `I5: ${node} applies ${entry.index}, which is not committed`,
+    )
+    this.#appliedAs[entry.index] = value
+  }
+
+  /** I5: the state of one index is the same everywhere. */
+  onDigest(node: NodeId, index: Index, digest: string): void {
+    const known = this.#digests.get(index)
+    assert(known === undefined || known === digest, `I5: ${node} has another state at ${index}`)
+    this.#digests.set(index, digest)
+  }
+
+  /** Slower checks, for now and then: I11 and I12. */
+  assertConfigurations(node: Watched): void {
+    const now = node.core.fullStatus
+    const entries = node.core.entries(now.base.index + 1, now.last.index)
+    const changes = entries.filter((entry) => entry.type === 'configuration')
+    const last = changes.at(-1)
+    // A node that started from its state knows the configuration of that place without the entry it came with.
+    const isOfStart = now.configurationIndex <= now.applied && (last?.index ?? 0) <= now.applied
+    assert(
+      isOfStart || now.configurationIndex === last?.index,
+      `I11: the configuration of ${node.id} is not the last one in its log`,
+    )
+    if (now.role !== 'leader') return
+    const uncommitted = changes.filter((entry) => entry.index > now.commit)
+    assert(uncommitted.length <= 1, `I12: ${node.id} has two changes under way`)
+  }
+
+  /** I8, I16: a start is never behind its disk. */
+  onRestart(node: Watched): void {
+    const { term, last } = node.core.fullStatus
+    assert(term >= node.platter.hardState.term, 'I16: a start fell behind its disk')
+    assert(term >= last.term, `I16: ${node.id} starts in term ${term}, and its log is of ${last.term}`)
+  }
+}

@@ -1,0 +1,479 @@
+import { clone, create, toBinary } from '@bufbuild/protobuf'
+import {
+  HelloSchema,
+  RaftFrameSchema,
+  RaftMessageSchema,
+  SnapshotChunkSchema,
+} from '../../proto/gen/mesh_pb.ts'
+import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
+import type { SelfRefusal } from '../../src/cluster/link.ts'
+import { FRAME_BYTES_MAX } from '../../src/cluster/mesh-service.ts'
+import { assert } from '../../src/lib/assert.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import type { Random } from '../../src/lib/random.ts'
+import { encodeConfiguration } from '../../src/raft/configuration.ts'
+import type { Index, NodeId } from '../../src/raft/types.ts'
+import { StoreError } from '../../src/store/errors.ts'
+import type { MemoryState } from '../../src/store/memory-state-store.ts'
+import type { FaultyMemoryFiles } from '../store/support/faulty-memory-files.ts'
+import type { Controller } from './controller.ts'
+import { harm, refusesForeign } from './damage.ts'
+import type { Operator } from './operator.ts'
+import type { BadInput, Event, Misfortune, Target } from './plan.ts'
+import type { World } from './world.ts'
+
+interface Backup {
+  readonly atMs: number
+  readonly lastIndex: Index
+  readonly files: FaultyMemoryFiles
+  readonly stateDisk: MemoryState
+}
+
+const BACKUP_MS = 2_500
+const OLD_MS = 3_000
+const OVERSIZED = new Uint8Array(FRAME_BYTES_MAX + 1)
+
+/** Carries out what a plan has in store, each event with chances of its own. */
+export class Misfortunes {
+  readonly #world: World
+  readonly #operator: Operator
+  /** Who comes back when, after the power has gone in a write. */
+  readonly #downMs = new Map<Controller, number>()
+  readonly #slowDisks = new Map<NodeId, { readonly untilMs: number; readonly syncMs: number }>()
+  readonly #backups = new Map<Controller, Backup>()
+  #tampering: BadInput | null = null
+
+  constructor(world: World, operator: Operator) {
+    this.#world = world
+    this.#operator = operator
+    for (const event of world.plan.events) {
+      world.loop.after(event.atMs, () => {
+        this.#befall(event)
+      })
+    }
+    if (world.plan.events.some(({ what }) => what.type === 'disk rolled back')) this.#backUp()
+  }
+
+  /** What a start after the faults still has to make good; null when nothing. */
+  get unrepaired(): string | null {
+    return null
+  }
+
+  slowSyncMs(id: NodeId): number {
+    const slow = this.#slowDisks.get(id)
+    return slow !== undefined && slow.untilMs > this.#world.loop.nowMs ? slow.syncMs : 0
+  }
+
+  /** A process that could not start, or has ended itself. */
+  onDown(controller: Controller, error: Error): void {
+    const { world } = { world: this.#world }
+    if (controller.isCut) {
+      this.onPowerCut(controller)
+      return
+    }
+    const code = error instanceof StoreError ? error.code : ''
+    const isDamage = code === 'CORRUPT' || error.message.includes('damaged')
+    if (isDamage && controller.platter.isDamaged) {
+      world.stop(controller)
+      this.#enterAnew(controller, 100)
+      return
+    }
+    if (!controller.mayFail) {
+      world.fail(new Error(`I16: ${controller.id} has stopped: ${error.message}`, { cause: error }))
+      return
+    }
+    world.stop(controller)
+    if (world.isHealed) world.startAfter(controller, 10)
+    else world.startAfter(controller, this.#downMs.get(controller) ?? 500)
+  }
+
+  onPowerCut(controller: Controller): void {
+    this.#world.trace.add(this.#world.loop.nowMs, controller.id, 'cut')
+    this.#world.tally.note('torn write')
+    controller.files.callsLeft = 0
+    this.#world.stop(controller)
+    controller.files.callsLeft = Infinity
+    this.#world.startAfter(controller, this.#downMs.get(controller) ?? 100)
+  }
+
+  onSelfRefused(controller: Controller, reason: SelfRefusal['reason']): void {
+    switch (reason) {
+      case 'not-yet-a-member':
+        return
+      case 'removed':
+        this.#assertNotListed(controller)
+        this.#operator.onRemoved(controller)
+        return
+      case 'other-store':
+        this.#assertNotListed(controller)
+        this.#world.retire(controller)
+        return
+      case 'rolled-back':
+        this.#world.stop(controller)
+        this.#enterAnew(controller, 50)
+    }
+  }
+
+  tamper(chunk: SnapshotChunk): SnapshotChunk {
+    const what = this.#tampering
+    if (what === null || (what === 'snapshot manifest wrong' && chunk.number !== 0)) return chunk
+    this.#tampering = null
+    this.#world.tally.note(what as 'snapshot chunk damaged')
+    const changed = clone(SnapshotChunkSchema, chunk)
+    if (what === 'snapshot manifest wrong' && changed.position !== undefined) {
+      changed.position.index += 1n
+    } else {
+      changed.data = Uint8Array.from(chunk.data)
+      changed.data[0] = (changed.data[0] ?? 0) ^ 1
+    }
+    return changed
+  }
+
+  #befall({ what, salt }: Event): void {
+    if (this.#world.isHealed) return
+    const chance = seededRandom(salt)
+    this.#world.trace.add(this.#world.loop.nowMs, 'event', what.type)
+    switch (what.type) {
+      case 'crash':
+        this.#crash(this.#at(what.target, chance), what.downMs)
+        return
+      case 'crash within a write':
+        this.#cutPower(this.#at(what.target, chance), what, chance)
+        return
+      case 'crash of all':
+        this.#world.tally.note('crash of all')
+        for (const controller of this.#world.running()) this.#crash(controller, what.downMs)
+        return
+      case 'pause':
+        this.#at(what.target, chance)?.pause(this.#world.loop.nowMs + what.forMs)
+        this.#world.tally.note('pause')
+        return
+      case 'partition':
+        this.#part(what, chance)
+        return
+      case 'slow link':
+        this.#slowLink(what, chance)
+        return
+      case 'clock jump': {
+        const controller = this.#at(what.target, chance)
+        if (controller === null) return
+        this.#world.jumpClock(controller.id, what.byMs)
+        this.#world.tally.note('clock jump')
+        return
+      }
+      case 'damage':
+        this.#damage(what, chance)
+        return
+      case 'sync failed':
+        this.#fault(what, chance, (controller) => {
+          controller.files.failsNextSync = true
+          this.#downMs.set(controller, what.downMs)
+        })
+        return
+      case 'disk full':
+        this.#fault(what, chance, (controller) => {
+          controller.files.bytesLeft = 0
+          this.#world.loop.after(what.forMs, () => {
+            controller.files.bytesLeft = Number.MAX_SAFE_INTEGER
+          })
+        })
+        return
+      case 'disk slow':
+        this.#fault(what, chance, ({ id }) => {
+          const untilMs = this.#world.loop.nowMs + what.forMs
+          this.#slowDisks.set(id, { untilMs, syncMs: what.syncMs })
+        })
+        return
+      case 'disk unreadable':
+        this.#fault(what, chance, (controller) => {
+          controller.files.isUnreadable = true
+          this.#crash(controller, 100)
+          controller.files.isUnreadable = true
+          this.#world.loop.after(what.forMs, () => {
+            controller.files.isUnreadable = false
+          })
+        })
+        return
+      case 'disk wiped':
+        this.#wipe(this.#at(what.target, chance), what.downMs, chance)
+        return
+      case 'disk rolled back':
+        this.#rollBack(this.#at(what.target, chance), what.downMs)
+        return
+      case 'operator':
+        this.#operator.act(what.verb)
+        return
+      case 'bad input':
+        this.#misbehave(what.what, chance)
+    }
+  }
+
+  #at(target: Target, chance: Random): Controller | null {
+    const leader = this.#world.leader()
+    const running = this.#world.running()
+    if (target === 'leader' && leader !== null) return leader
+    const others = target === 'follower' ? running.filter((one) => one !== leader) : running
+    return others[chance.integer(0, others.length - 1)] ?? null
+  }
+
+  #crash(controller: Controller | null, downMs: number): void {
+    if (controller === null || (!controller.isRunning && !controller.isStarting)) return
+    const { tally, trace, loop } = this.#world
+    trace.add(loop.nowMs, controller.id, 'crash')
+    tally.note('crash')
+    tally.note('unsynced writes lost')
+    this.#world.stop(controller)
+    this.#world.startAfter(controller, downMs)
+  }
+
+  #cutPower(
+    controller: Controller | null,
+    what: Extract<Misfortune, { type: 'crash within a write' }>,
+    chance: Random,
+  ): void {
+    if (controller === null) return
+    this.#world.tally.note('crash within a write')
+    controller.files.callsLeft = what.calls
+    controller.files.tornShare = chance.next()
+    this.#downMs.set(controller, what.downMs)
+  }
+
+  #fault(
+    what: Extract<Misfortune, { readonly target: Target }>,
+    chance: Random,
+    carryOut: (controller: Controller) => void,
+  ): void {
+    const controller = this.#at(what.target, chance)
+    if (controller === null) return
+    controller.mayFail = true
+    this.#world.tally.note(what.type as 'disk full')
+    carryOut(controller)
+  }
+
+  #part(what: Extract<Misfortune, { type: 'partition' }>, chance: Random): void {
+    const { network, tally, loop, controllers } = this.#world
+    const ids = [...controllers.keys()]
+    const [a, b] = shuffled(ids, chance)
+    const sides = new Map(ids.map((id) => [id, chance.next() < 0.5]))
+    const cutBoth = (from: NodeId, to: NodeId): void => {
+      network.cut(from, to)
+      network.cut(to, from)
+    }
+    if (a === undefined || b === undefined) return
+    switch (what.shape) {
+      case 'sides':
+        tally.note('partition')
+        for (const from of ids) {
+          for (const to of ids) if (sides.get(from) !== sides.get(to)) network.cut(from, to)
+        }
+        break
+      case 'leader': {
+        tally.note('partition')
+        const id = this.#world.leader()?.id ?? a
+        for (const other of ids) if (other !== id) cutBoth(id, other)
+        break
+      }
+      case 'bridge':
+        tally.note('bridge partition')
+        cutBoth(a, b)
+        break
+      case 'one-way':
+        tally.note('one-way cut')
+        network.cut(a, b)
+        break
+      case 'half-open':
+        tally.note('half-open link')
+        for (const other of ids) if (other !== a) network.cut(a, other)
+    }
+    loop.after(what.forMs, () => {
+      network.mend()
+    })
+  }
+
+  #slowLink(what: Extract<Misfortune, { type: 'slow link' }>, chance: Random): void {
+    const { network, tally, loop, controllers } = this.#world
+    const [a, b] = shuffled([...controllers.keys()], chance)
+    if (a === undefined || b === undefined) return
+    tally.note('slow link')
+    network.slow(a, b, what.extraMs)
+    if (chance.next() < 0.5) network.slow(b, a, what.extraMs)
+    loop.after(what.forMs, () => {
+      network.mend()
+    })
+  }
+
+  #damage(what: Extract<Misfortune, { type: 'damage' }>, chance: Random): void {
+    const controller = this.#at(what.target, chance)
+    if (controller === null) return
+    if (what.what === 'log of another store' || what.what === 'log of a newer format') {
+      this.#crash(controller, what.downMs)
+      const fault = refusesForeign(controller, what.what)
+      assert(fault === null, `bad input: ${fault}`)
+      this.#world.tally.note(what.what)
+      return
+    }
+    const isSlot = what.what === 'bit flipped in a meta slot'
+    if (!isSlot && !this.#mayForget(controller)) return
+    this.#crash(controller, what.downMs)
+    if (!harm(controller, what.what, chance)) return
+    this.#world.tally.note(what.what)
+    if (isSlot) return
+    controller.platter.isDamaged = true
+    controller.mayFail = true
+  }
+
+  #wipe(controller: Controller | null, downMs: number, chance: Random): void {
+    if (controller === null || !this.#mayForget(controller)) return
+    this.#world.tally.note('disk wiped')
+    const leader = this.#world.leader()
+    this.#crash(controller, downMs)
+    // What the two of them had just counted is then known to nobody who may answer for it.
+    if (chance.next() < 0.5) this.#crash(leader, downMs)
+    this.#enterAnew(controller, downMs)
+  }
+
+  /** With an empty disk under the old name; the others let it in when they are asked to. */
+  #enterAnew(controller: Controller, downMs: number): void {
+    const { world } = { world: this.#world }
+    const record = world.leader()?.core?.status
+    const again = world.replaceDisk(controller)
+    again.form([])
+    again.roster ??=
+      record === undefined
+        ? null
+        : {
+            configuration: encodeConfiguration(record.configurationRecord),
+            index: record.configurationIndex,
+            claims: [],
+          }
+    this.#operator.enter(again)
+    world.startAfter(again, downMs)
+  }
+
+  #backUp(): void {
+    const { loop } = this.#world
+    loop.after(BACKUP_MS, () => {
+      this.#backUp()
+      for (const controller of this.#world.running()) {
+        const before = this.#backups.get(controller)
+        if (before !== undefined && loop.nowMs - before.atMs < 2 * OLD_MS) continue
+        const { records, mark } = controller.stateDisk
+        this.#backups.set(controller, {
+          atMs: loop.nowMs,
+          lastIndex: controller.platter.lastIndex,
+          files: controller.files.copy(),
+          stateDisk: { records: new Map(records), mark },
+        })
+      }
+    })
+  }
+
+  /** To a copy that is old enough for its peers to know better. */
+  #rollBack(controller: Controller | null, downMs: number): void {
+    if (controller === null || !this.#mayForget(controller)) return
+    const backup = this.#backups.get(controller)
+    const { loop, tally, controllers } = this.#world
+    const isOld =
+      backup !== undefined &&
+      loop.nowMs - backup.atMs >= OLD_MS &&
+      controller.applied - backup.lastIndex > 10
+    if (!isOld || [...controllers.values()].some(({ isRunning }) => !isRunning)) return
+    tally.note('disk rolled back')
+    this.#crash(controller, downMs)
+    this.#backups.delete(controller)
+    controller.files = backup.files
+    controller.stateDisk = backup.stateDisk
+    controller.forgetPromises()
+  }
+
+  /**
+   * One voter at a time may lose what it promised, out of three at least, and none while members change: more is beyond
+   * what any quorum can make good.
+   */
+  #mayForget(controller: Controller): boolean {
+    const status = this.#world.leader()?.core?.status
+    if (status === undefined || this.#operator.isAnyDiskLost) return false
+    const { configuration, isConfigurationCommitted } = status
+    if (!isConfigurationCommitted || configuration.outgoingVoters.length > 0) return false
+    for (const other of this.#world.controllers.values()) {
+      if (other.platter.isDamaged) return false
+    }
+    return configuration.voters.length >= 3 || !configuration.voters.includes(controller.id)
+  }
+
+  /** Only whom the newest committed configuration does not list with this disk may be told so. */
+  #assertNotListed(controller: Controller): void {
+    const isListed = this.#world.isListed(controller)
+    assert(!isListed, `I13: ${controller.id} is told that it is no member, and is one`)
+  }
+
+  #misbehave(what: BadInput, chance: Random): void {
+    const { tally, loop } = this.#world
+    if (what === 'snapshot chunk damaged' || what === 'snapshot manifest wrong') {
+      this.#tampering = what
+      return
+    }
+    const running = this.#world.running()
+    const target = running[chance.integer(0, running.length - 1)]
+    const other = running.find((one) => one !== target)
+    if (target?.life === undefined || target.life === null || other === undefined) return
+    const { life } = target
+    const before = JSON.stringify(life.core.fullStatus.last)
+    tally.note(what)
+    const receive = (bytes: Uint8Array): void => {
+      loop.within(life.threads.raft, () => life.mesh.receiveRaw(other.id, bytes))
+    }
+    const refuses = (leafOf: NodeId, changes: object, reason: string): void => {
+      const hello = create(HelloSchema, {
+        clusterId: 'simulated',
+        generation: 1,
+        nodeId: leafOf,
+        storeId: new Uint8Array(16),
+        ...changes,
+      })
+      const verdict = life.mesh.greet(this.#world.leafOf(leafOf), hello, null)
+      assert(
+        !verdict.ok && verdict.reason === reason,
+        `bad input: ${what} is answered by ${verdict.ok ? 'a welcome' : verdict.reason}`,
+      )
+      tally.note('stranger refused')
+    }
+    switch (what) {
+      case 'frame too large':
+        receive(OVERSIZED)
+        break
+      case 'frame of another version':
+        // Field 99 of a kind that no release knows yet.
+        receive(Uint8Array.of(0x9a, 0x06, 0x02, 0x01, 0x02))
+        break
+      case 'message from the future': {
+        const value = create(RaftMessageSchema, {
+          term: 2n ** 60n,
+          body: { case: 'timeoutNow', value: {} },
+        })
+        receive(toBinary(RaftFrameSchema, create(RaftFrameSchema, { frame: { case: 'message', value } })))
+        break
+      }
+      case 'hello of another cluster':
+        if (!target.lists(other.id)) return
+        refuses(other.id, { clusterId: 'another' }, 'other-cluster')
+        break
+      case 'hello of another generation':
+        if (!target.lists(other.id)) return
+        refuses(other.id, { generation: 2 }, 'other-generation')
+        break
+      case 'hello of a removed member':
+        refuses('n9', {}, 'not-a-member')
+        break
+    }
+    const after = JSON.stringify(life.core.fullStatus.last)
+    assert(after === before, `bad input: ${what} changed the log of ${target.id}`)
+  }
+}
+
+function shuffled(ids: readonly NodeId[], chance: Random): NodeId[] {
+  return ids
+    .map((id) => ({ id, at: chance.next() }))
+    .sort((one, other) => one.at - other.at)
+    .map(({ id }) => id)
+}

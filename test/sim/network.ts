@@ -1,0 +1,76 @@
+import type { Random } from '../../src/lib/random.ts'
+import type { NodeId } from '../../src/raft/types.ts'
+import type { Rates } from './plan.ts'
+import type { Tally } from './tally.ts'
+
+/** What lies between the controllers: who hears whom now, and how late. Directed: one way may be cut alone. */
+export class Network {
+  readonly #chance: Random
+  readonly #rates: Rates
+  readonly #tally: Tally
+  /** "from>to" that carries nothing. */
+  readonly #cut = new Set<string>()
+  /** "from>to" → extra delay, ms. */
+  readonly #slow = new Map<string, number>()
+  isHealed = false
+
+  constructor(chance: Random, rates: Rates, tally: Tally) {
+    this.#chance = chance
+    this.#rates = rates
+    this.#tally = tally
+  }
+
+  isCut(from: NodeId, to: NodeId): boolean {
+    return this.#cut.has(`${from}>${to}`)
+  }
+
+  cut(from: NodeId, to: NodeId): void {
+    this.#cut.add(`${from}>${to}`)
+  }
+
+  slow(from: NodeId, to: NodeId, extraMs: number): void {
+    this.#slow.set(`${from}>${to}`, extraMs)
+  }
+
+  mend(): void {
+    this.#cut.clear()
+    this.#slow.clear()
+  }
+
+  /** One way, ms. */
+  delayMs(from: NodeId, to: NodeId): number {
+    const extraMs = this.#slow.get(`${from}>${to}`) ?? 0
+    return this.#chance.integer(0, this.#rates.delayMsMax) + (extraMs * (1 + this.#chance.next())) / 2
+  }
+
+  /** The delays, ms, of the copies of a Raft message that arrive: none when it is lost. */
+  copiesOf(from: NodeId, to: NodeId): readonly number[] {
+    if (this.isHealed) return [this.delayMs(from, to)]
+    const { lossChance, repeatChance, lateChance } = this.#rates
+    if (this.#happens(lossChance)) {
+      this.#tally.note('message lost')
+      return []
+    }
+    const delays = [this.#mayBeLate(from, to, lateChance)]
+    if (this.#happens(repeatChance)) {
+      this.#tally.note('message repeated')
+      delays.push(this.#mayBeLate(from, to, lateChance))
+    }
+    return delays
+  }
+
+  /** Of a stream, before the next frame. */
+  isReset(): boolean {
+    return !this.isHealed && this.#happens(this.#rates.resetChance)
+  }
+
+  #mayBeLate(from: NodeId, to: NodeId, lateChance: number): number {
+    if (!this.#happens(lateChance)) return this.delayMs(from, to)
+    this.#tally.note('message reordered')
+    return this.delayMs(from, to) + this.#chance.integer(20, 1_500)
+  }
+
+  #happens(chance: number): boolean {
+    return chance > 0 && this.#chance.next() < chance
+  }
+}

@@ -1,0 +1,338 @@
+import { clone } from '@bufbuild/protobuf'
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import { MemberChanger } from '../../src/cluster/membership/changer.ts'
+import type { WantedChange } from '../../src/cluster/membership/changer.ts'
+import { candidates } from '../../src/cluster/membership/duties.ts'
+import { judgeEntry } from '../../src/cluster/membership/entry.ts'
+import { isReadyToVote, makeVoter, planChange } from '../../src/cluster/membership/plan.ts'
+import type { MembersNow } from '../../src/cluster/membership/plan.ts'
+import { sameBytes } from '../../src/cluster/membership/record.ts'
+import { assert } from '../../src/lib/assert.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import type { Random } from '../../src/lib/random.ts'
+import type { MembershipChange } from '../../src/ports/membership.ts'
+import { encodeConfiguration } from '../../src/raft/configuration.ts'
+import type { NodeId } from '../../src/raft/types.ts'
+import { CLUSTER_ID, storeIdOf } from './controller.ts'
+import type { Controller, Life } from './controller.ts'
+import type { Keyring } from './keyring.ts'
+import type { Verb } from './plan.ts'
+import type { Tally } from './tally.ts'
+import type { VirtualLoop } from './virtual-loop.ts'
+
+/** What whoever changes the members asks of the world around. */
+export interface OperatorWorld {
+  readonly loop: VirtualLoop
+  readonly chance: Random
+  readonly tally: Tally
+  readonly keyring: Keyring
+  readonly controllers: ReadonlyMap<NodeId, Controller>
+  readonly isHealed: boolean
+  leader(): Controller | null
+  /** A machine with an empty disk under that name. */
+  install(id: NodeId): Controller
+  retire(controller: Controller): void
+}
+
+/** Asked of one leader after the other until it is so, or no longer wanted. */
+interface Wish {
+  readonly what: string
+  readonly untilMs: number
+  /** The leadership that it was last asked of. */
+  askedOf: Life | null
+  isOver: boolean
+  wanted(leader: Controller): WantedChange | null
+}
+
+const LOOK_MS = 150
+const WISH_MS = 4_000
+const SPARES = ['n6', 'n7', 'n8'] as const
+
+/**
+ * Operators, and what the steward of a leader does by itself: they add, promote, demote, remove and replace members and
+ * hand leadership over, in the midst of all faults, by the judgements of production (src/cluster/membership).
+ */
+export class Operator {
+  readonly #world: OperatorWorld
+  readonly #spares: NodeId[] = [...SPARES]
+  readonly #changers = new WeakMap<Life, MemberChanger>()
+  #wishes: Wish[] = []
+  /** Members whose disk is another than the one listed, and that have to be let in (again). */
+  readonly #entering = new Map<NodeId, Controller>()
+
+  constructor(world: OperatorWorld) {
+    this.#world = world
+    this.#look()
+  }
+
+  /** Whose disk has forgotten what it promised, until it is let in with the one in its place. */
+  isEntering(id: NodeId): boolean {
+    return this.#entering.has(id)
+  }
+
+  /** Some voter has lost its disk, or has an old one and may not have been told yet. */
+  get isAnyDiskLost(): boolean {
+    return this.#entering.size > 0
+  }
+
+  get hasWishes(): boolean {
+    return this.#wishes.length > 0 || this.#entering.size > 0
+  }
+
+  /** A disk that nobody knows: asks to be let in for as long as it takes. */
+  enter(controller: Controller): void {
+    this.#entering.set(controller.id, controller)
+  }
+
+  /** Was told that it is no member any more: its machine may be used for another. */
+  onRemoved(controller: Controller): void {
+    const { id } = controller
+    this.#entering.delete(id)
+    this.#world.retire(controller)
+    if (!this.#spares.includes(id)) this.#spares.push(id)
+  }
+
+  act(verb: Verb): void {
+    const { chance, tally } = this.#world
+    const leader = this.#world.leader()
+    if (leader === null) return
+    const record = leader.core?.status.configurationRecord
+    if (record === undefined) return
+    const any = (isVoter: boolean): NodeId | undefined => {
+      const ids = record.members.flatMap(({ id, voter }) => (voter === isVoter ? [id] : []))
+      return ids[chance.integer(0, ids.length - 1)]
+    }
+    const [voter, learner] = [any(true), any(false)]
+    switch (verb) {
+      case 'add':
+        this.#add(leader)
+        return
+      case 'promote':
+        if (learner === undefined) return
+        this.#wish({ verb: 'promote', id: learner })
+        return
+      case 'demote':
+        if (voter === undefined) return
+        this.#wish({ verb: 'demote', id: voter })
+        return
+      case 'remove':
+      case 'remove leader': {
+        const id = verb === 'remove leader' ? leader.id : (any(chance.next() < 0.5) ?? voter)
+        if (id !== undefined) this.#wish({ verb: 'remove', id, isCompromised: false })
+        return
+      }
+      case 'replace':
+        if (voter === undefined || learner === undefined) return
+        this.#wish({ verb: 'replace', oldId: voter, newId: learner })
+        return
+      case 'transfer': {
+        const { life } = leader
+        if (life === null) return
+        tally.note('transfer asked for')
+        const target = chance.next() < 0.5 ? null : (voter ?? null)
+        this.#within(life, async () => {
+          await life.gateway.transferLeadership(target)
+          tally.note('transfer done')
+        })
+        return
+      }
+      case 'two admins':
+        this.#quarrel(leader, record)
+    }
+  }
+
+  #add(leader: Controller): void {
+    const id = this.#spares.shift()
+    if (id === undefined) return
+    const controller = this.#world.install(id)
+    this.#world.tally.note('member added')
+    const { configurationRecord, configurationIndex } = leader.core?.status ?? {}
+    if (configurationRecord === undefined || configurationIndex === undefined) return
+    controller.roster = {
+      configuration: encodeConfiguration(configurationRecord),
+      index: configurationIndex,
+      claims: [],
+    }
+    controller.form([])
+    this.enter(controller)
+    controller.start()
+  }
+
+  /** Two of them at once, one with a view that is out of date by then. */
+  #quarrel(leader: Controller, record: ConfigurationRecord): void {
+    const { life } = leader
+    const basis = leader.core?.status.configurationIndex ?? 0
+    if (life === null || record.members.length < 2) return
+    this.#world.tally.note('two admins at once')
+    this.act('promote')
+    this.act('demote')
+    this.#within(life, async () => {
+      const target = clone(ConfigurationSchema, record)
+      target.members = target.members.filter(({ id, voter }) => voter || id === leader.id)
+      target.outgoingVoters = []
+      await life.gateway.changeConfiguration(target, basis)
+    })
+  }
+
+  #wish(change: MembershipChange): void {
+    const what = `${change.verb}`
+    this.#wishes.push({
+      what,
+      untilMs: this.#world.loop.nowMs + WISH_MS,
+      askedOf: null,
+      isOver: false,
+      wanted: () => ({
+        what,
+        waitMs: WISH_MS,
+        timeoutMs: WISH_MS,
+        isDone: (now) => isDone(now.record, change),
+        target: (now) => {
+          const planned = planChange(now, change)
+          if (!planned.ok) throw new Problem('MEMBERSHIP_REFUSED')
+          return planned.target
+        },
+      }),
+    })
+    const kinds = {
+      promote: 'member promoted',
+      demote: 'member demoted',
+      remove: 'member removed',
+      replace: 'member replaced',
+    } as const
+    this.#world.tally.note(kinds[change.verb])
+  }
+
+  #look(): void {
+    const { loop } = this.#world
+    loop.after(LOOK_MS, () => {
+      this.#look()
+      const leader = this.#world.leader()
+      this.#wishes = this.#wishes.filter(({ isOver, untilMs }) => !isOver && untilMs > loop.nowMs)
+      if (leader === null || leader.life === null) return
+      for (const wish of this.#wishes) this.#ask(leader, wish)
+      this.#letIn(leader)
+      this.#steward(leader)
+    })
+  }
+
+  #ask(leader: Controller, wish: Wish): void {
+    const { life } = leader
+    if (life === null || wish.askedOf === life || wish.isOver) return
+    const wanted = wish.wanted(leader)
+    if (wanted === null) return
+    wish.askedOf = life
+    this.#within(life, async () => {
+      await this.#changerOf(leader).run(wanted)
+      wish.isOver = true
+    })
+  }
+
+  #letIn(leader: Controller): void {
+    for (const [id, controller] of this.#entering) {
+      const { publicKeySha256 } = this.#world.keyring.of(id)
+      const storeId = storeIdOf(controller.store)
+      const isListed = ({ members }: ConfigurationRecord): boolean =>
+        members.some((member) => member.id === id && sameBytes(member.storeId, storeId))
+      const { status } = leader.core ?? {}
+      if (status?.isConfigurationCommitted === true && isListed(status.configurationRecord)) {
+        this.#entering.delete(id)
+        continue
+      }
+      const changer = this.#changerOf(leader)
+      if (changer.isBusy || leader.life === null) continue
+      this.#within(leader.life, async () => {
+        await changer.run({
+          what: `let ${id} in`,
+          waitMs: 0,
+          timeoutMs: WISH_MS,
+          isDone: ({ record }) => isListed(record),
+          target: ({ record }) => {
+            const caller = { id, publicKeySha256 }
+            const request = {
+              clusterId: CLUSTER_ID,
+              storeId,
+              address: `${id}:1`,
+              version: 'v1',
+              featureLevel: 1,
+              startedAtMs: 0,
+            }
+            const verdict = judgeEntry(caller, request, {
+              record,
+              configurationIndex: 0,
+              clusterId: CLUSTER_ID,
+              admitted: { keySha256: publicKeySha256, isVoter: true },
+              liveStartedAtMs: null,
+            })
+            if (!('target' in verdict)) throw new Problem('MEMBERSHIP_REFUSED')
+            if (verdict.verdict === 'returning') this.#world.tally.note('re-admission')
+            return verdict.target
+          },
+        })
+      })
+    }
+  }
+
+  /** Promotes who has caught up, and settles removals; secrets are not simulated. */
+  #steward(leader: Controller): void {
+    const changer = this.#changerOf(leader)
+    const record = leader.core?.status.configurationRecord
+    if (changer.isBusy || record === undefined || leader.life === null) return
+    const isDue = record.departed.length > 0 || candidates(record).length > 0
+    if (!isDue) return
+    this.#within(leader.life, async () => {
+      await changer.run({
+        what: 'the duties of a leader',
+        waitMs: 0,
+        timeoutMs: WISH_MS,
+        isDone: (now) => now.record.departed.length === 0 && ready(now).length === 0,
+        target: (now) => {
+          const target = clone(ConfigurationSchema, now.record)
+          if (target.departed.length > 0) target.departed = []
+          else for (const member of target.members) if (ready(now).includes(member.id)) makeVoter(member)
+          return target
+        },
+      })
+    })
+  }
+
+  #changerOf(leader: Controller): MemberChanger {
+    const { life } = leader
+    assert(life !== null, 'a leader runs')
+    const known = this.#changers.get(life)
+    if (known !== undefined) return known
+    const made = new MemberChanger(life.gateway, life.machine, {
+      nowMs: () => this.#world.loop.nowMs,
+      monotonicMs: () => this.#world.loop.nowMs,
+    })
+    this.#changers.set(life, made)
+    return made
+  }
+
+  /** As the leader's own process does it; ends with that process. */
+  #within(life: Life, work: () => Promise<void>): void {
+    this.#world.loop.within(life.threads.main, () => {
+      void work().catch((error: unknown) => {
+        if (!(error instanceof Problem)) throw error
+      })
+    })
+  }
+}
+
+function ready(now: MembersNow): readonly NodeId[] {
+  return candidates(now.record).filter((id) => isReadyToVote(now, id))
+}
+
+function isDone({ members }: ConfigurationRecord, change: MembershipChange): boolean {
+  const of = (id: NodeId) => members.find((member) => member.id === id)
+  switch (change.verb) {
+    case 'promote':
+      return of(change.id)?.voter === true
+    case 'demote':
+      return of(change.id)?.voter !== true
+    case 'remove':
+      return of(change.id) === undefined
+    case 'replace':
+      return of(change.oldId) === undefined && of(change.newId)?.voter === true
+  }
+}

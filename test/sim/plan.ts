@@ -1,0 +1,293 @@
+import type { SnapshotSenderOptions } from '../../src/cluster/snapshot-sender.ts'
+import type { WriteBehindLimits } from '../../src/fsm/write-behind.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import type { Random } from '../../src/lib/random.ts'
+import { defaultCoreOptions } from '../../src/raft/options.ts'
+import type { CoreOptions } from '../../src/raft/options.ts'
+
+/** How ill fate is disposed in one run. Chances are per message, frame or sync; times ms. */
+export interface Rates {
+  readonly lossChance: number
+  readonly repeatChance: number
+  readonly lateChance: number
+  readonly resetChance: number
+  readonly delayMsMax: number
+  readonly syncMsMax: number
+  readonly slowDiskChance: number
+  readonly storeMsMax: number
+  readonly applyMsMax: number
+  readonly chunkMsMax: number
+}
+
+/** What clients and operators do. Times ms. */
+export interface Load {
+  readonly clients: number
+  /** Between two operations of a client. */
+  readonly thinkMsMax: number
+  readonly readShare: number
+  readonly bodyBytesMax: number
+  /** Of operations whose fate is unknown: asked again under the same id, elsewhere. */
+  readonly retryShare: number
+}
+
+/** At which controller, drawn when the time has come. */
+export type Target = 'leader' | 'follower' | 'any'
+
+export type Misfortune =
+  | { readonly type: 'crash'; readonly target: Target; readonly downMs: number }
+  /** The power goes at one of the next calls of the file system. */
+  | { readonly type: 'crash within a write'; readonly target: Target; readonly calls: number; readonly downMs: number }
+  | { readonly type: 'crash of all'; readonly downMs: number }
+  | { readonly type: 'pause'; readonly target: Target; readonly forMs: number }
+  | { readonly type: 'partition'; readonly shape: 'sides' | 'bridge' | 'one-way' | 'half-open' | 'leader'; readonly forMs: number }
+  | { readonly type: 'slow link'; readonly extraMs: number; readonly forMs: number }
+  | { readonly type: 'clock jump'; readonly target: Target; readonly byMs: number }
+  | { readonly type: 'damage'; readonly target: Target; readonly what: Damage; readonly downMs: number }
+  | { readonly type: 'sync failed'; readonly target: Target; readonly downMs: number }
+  | { readonly type: 'disk full'; readonly target: Target; readonly forMs: number }
+  | { readonly type: 'disk slow'; readonly target: Target; readonly forMs: number; readonly syncMs: number }
+  | { readonly type: 'disk unreadable'; readonly target: Target; readonly forMs: number }
+  | { readonly type: 'disk wiped'; readonly target: Target; readonly downMs: number }
+  | { readonly type: 'disk rolled back'; readonly target: Target; readonly downMs: number }
+  | { readonly type: 'operator'; readonly verb: Verb }
+  | { readonly type: 'bad input'; readonly what: BadInput }
+
+export type Damage =
+  | 'bit flipped in the log'
+  | 'bit flipped in a meta slot'
+  | 'misdirected write'
+  | 'segment missing'
+  | 'segment cut short'
+  | 'state damaged'
+  | 'log of another store'
+  | 'log of a newer format'
+
+export type Verb = 'add' | 'promote' | 'demote' | 'remove' | 'remove leader' | 'replace' | 'transfer' | 'two admins'
+
+export type BadInput =
+  | 'frame too large'
+  | 'frame of another version'
+  | 'hello of another cluster'
+  | 'hello of another generation'
+  | 'hello of a removed member'
+  | 'message from the future'
+  | 'snapshot chunk damaged'
+  | 'snapshot manifest wrong'
+
+export interface Event {
+  readonly atMs: number
+  readonly what: Misfortune
+  /** Of all that is drawn when its time has come, so that leaving out another event changes nothing here. */
+  readonly salt: number
+}
+
+/** All that decides a run, drawn from its seed: a failing one is made smaller by taking things away. */
+export interface Plan {
+  readonly seed: number
+  readonly voters: number
+  readonly learners: number
+  readonly faultyMs: number
+  readonly rates: Rates
+  readonly load: Load
+  readonly events: readonly Event[]
+  /** Offsets of clocks, ms, by the place of the controller. */
+  readonly clockOffsetsMs: readonly number[]
+  readonly core: CoreOptions
+  readonly gateway: {
+    readonly retention: { readonly entries: number; readonly bytes: number; readonly everyEntries: number }
+    readonly outstandingMax: number
+  }
+  readonly snapshots: Partial<SnapshotSenderOptions>
+  readonly writeBehind: WriteBehindLimits
+  readonly segmentBytes: number
+  readonly chunkBytes: number
+  /** Frames cross as bytes. */
+  readonly isWired: boolean
+}
+
+const KIB = 1024
+const FAULTY_MS = 12_000
+
+/** Each kind is absent from some runs: what always happens hides what happens only without it. */
+export function drawPlan(seed: number): Plan {
+  const chance = seededRandom(seed)
+  const some = (value: number, share = 0.6): number =>
+    chance.next() < share ? value * chance.next() : 0
+  const voters = pick(chance, [1, 2, 3, 3, 3, 3, 3, 4, 5, 5])
+  return {
+    seed,
+    voters,
+    learners: chance.next() < 0.2 ? 1 : 0,
+    faultyMs: FAULTY_MS,
+    rates: {
+      lossChance: some(0.2),
+      repeatChance: some(0.2),
+      lateChance: some(0.1),
+      resetChance: some(0.003),
+      delayMsMax: chance.integer(1, 40),
+      syncMsMax: chance.integer(1, 30),
+      slowDiskChance: some(0.02),
+      storeMsMax: chance.integer(1, 300),
+      applyMsMax: some(3, 0.3),
+      chunkMsMax: chance.integer(0, 60),
+    },
+    load: {
+      clients: chance.integer(2, 6),
+      thinkMsMax: pick(chance, [10, 40, 40, 150]),
+      readShare: 0.15 + 0.35 * chance.next(),
+      bodyBytesMax: pick(chance, [60, 60, 400, 2_000]),
+      retryShare: chance.next(),
+    },
+    events: drawEvents(chance),
+    clockOffsetsMs: Array.from({ length: 9 }, () =>
+      chance.next() < 0.15 ? chance.integer(-3_600_000, 3_600_000) : chance.integer(-300, 300),
+    ),
+    core: drawOptions(chance),
+    gateway: {
+      retention: {
+        entries: pick(chance, [10, 40, 200, 2_000]),
+        bytes: pick(chance, [4 * KIB, 32 * KIB, 1024 * KIB]),
+        everyEntries: pick(chance, [1, 7, 64]),
+      },
+      outstandingMax: pick(chance, [4, 64, 4_096]),
+    },
+    snapshots: { windowChunks: chance.integer(1, 8), stallMsMax: pick(chance, [1_500, 10_000]) },
+    writeBehind: {
+      flushPeriodMs: pick(chance, [20, 200, 1_000]),
+      flushBytes: pick(chance, [512, 64 * KIB]),
+    },
+    segmentBytes: pick(chance, [16 * KIB, 16 * KIB, 64 * KIB]),
+    chunkBytes: pick(chance, [256, 1_024, 8 * KIB]),
+    isWired: chance.next() < 0.25,
+  }
+}
+
+function pick<T>(chance: Random, values: readonly T[]): T {
+  const value = values[chance.integer(0, values.length - 1)]
+  if (value === undefined) throw new Error('there is something to pick from')
+  return value
+}
+
+/** Small limits, so that each is met. */
+function drawOptions(chance: Random): CoreOptions {
+  if (chance.next() < 0.3) return defaultCoreOptions
+  return {
+    ...defaultCoreOptions,
+    appendBytesMax: chance.integer(400, 8_000),
+    windowBytesMax: chance.integer(400, 32_000),
+    windowMessagesMax: chance.integer(1, 12),
+    uncommittedBytesMax: chance.integer(4_000, 40_000),
+    applyLagEntriesMax: chance.integer(4, 400),
+    applyBytesMax: chance.integer(400, 20_000),
+    readsMax: chance.integer(1, 20),
+    promotionLagEntriesMax: chance.integer(1, 100),
+    diskStallTicks: chance.integer(4, 60),
+  }
+}
+
+/** The make-up of one run: how often each kind of misfortune comes, none of it in many. */
+function drawEvents(chance: Random): readonly Event[] {
+  const events: Event[] = []
+  const add = (max: number, share: number, make: () => Misfortune): void => {
+    if (chance.next() >= share) return
+    const times = chance.integer(1, max)
+    for (let time = 0; time < times; time += 1) {
+      const atMs = chance.integer(400, FAULTY_MS - 200)
+      events.push({ atMs, what: make(), salt: chance.integer(0, 2 ** 31) })
+    }
+  }
+  const target = (): Target => pick(chance, ['leader', 'leader', 'follower', 'any'])
+  const downMs = (): number => pick(chance, [5, 100, 700, 3_000])
+  const forMs = (): number => chance.integer(100, 4_000)
+  add(6, 0.5, () => ({ type: 'crash', target: target(), downMs: downMs() }))
+  add(8, 0.4, () => ({
+    type: 'crash within a write',
+    target: target(),
+    calls: chance.integer(1, 12),
+    downMs: downMs(),
+  }))
+  add(2, 0.15, () => ({ type: 'crash of all', downMs: downMs() }))
+  add(4, 0.3, () => ({ type: 'pause', target: target(), forMs: chance.integer(50, 3_000) }))
+  add(6, 0.5, () => ({
+    type: 'partition',
+    shape: pick(chance, ['sides', 'bridge', 'one-way', 'half-open', 'leader']),
+    forMs: forMs(),
+  }))
+  add(3, 0.2, () => ({ type: 'slow link', extraMs: chance.integer(50, 1_000), forMs: forMs() }))
+  add(3, 0.15, () => ({
+    type: 'clock jump',
+    target: target(),
+    byMs: pick(chance, [-60_000, -500, 500, 5_000, 3_600_000]),
+  }))
+  add(3, 0.3, () => ({
+    type: 'damage',
+    target: pick(chance, ['follower', 'follower', 'any', 'leader']),
+    what: pick(chance, DAMAGES),
+    downMs: downMs(),
+  }))
+  add(2, 0.12, () => ({ type: 'sync failed', target: target(), downMs: downMs() }))
+  add(2, 0.12, () => ({ type: 'disk full', target: target(), forMs: forMs() }))
+  add(3, 0.2, () => ({
+    type: 'disk slow',
+    target: target(),
+    forMs: forMs(),
+    syncMs: pick(chance, [50, 400, 2_000]),
+  }))
+  add(1, 0.08, () => ({ type: 'disk unreadable', target: 'follower', forMs: forMs() }))
+  add(2, 0.15, () => ({ type: 'disk wiped', target: 'any', downMs: downMs() }))
+  add(2, 0.15, () => ({ type: 'disk rolled back', target: 'any', downMs: downMs() }))
+  add(8, 0.55, () => ({ type: 'operator', verb: pick(chance, VERBS) }))
+  add(3, 0.3, () => ({ type: 'bad input', what: pick(chance, BAD_INPUTS) }))
+  return events.sort((a, b) => a.atMs - b.atMs || a.salt - b.salt)
+}
+
+const DAMAGES: readonly Damage[] = [
+  'bit flipped in the log',
+  'bit flipped in the log',
+  'bit flipped in a meta slot',
+  'misdirected write',
+  'segment missing',
+  'segment cut short',
+  'state damaged',
+  'log of another store',
+  'log of a newer format',
+]
+
+const VERBS: readonly Verb[] = [
+  'add',
+  'add',
+  'promote',
+  'promote',
+  'demote',
+  'remove',
+  'remove leader',
+  'replace',
+  'transfer',
+  'transfer',
+  'two admins',
+]
+
+const BAD_INPUTS: readonly BadInput[] = [
+  'frame too large',
+  'frame of another version',
+  'hello of another cluster',
+  'hello of another generation',
+  'hello of a removed member',
+  'message from the future',
+  'snapshot chunk damaged',
+  'snapshot manifest wrong',
+]
+
+/** A line each, for a person: what was drawn, and what befalls whom when. */
+export function describePlan(plan: Plan): string {
+  const { seed, voters, learners, rates, load, events } = plan
+  const lines = [
+    `seed ${seed}: ${voters} voters, ${learners} learners, ${load.clients} clients`,
+    `rates ${JSON.stringify(rates)}`,
+    ...events.map(({ atMs, what }) => {
+      const { type, ...details } = what
+      return `${String(atMs).padStart(6)} ms  ${type} ${JSON.stringify(details)}`
+    }),
+  ]
+  return lines.join('\n')
+}

@@ -1,0 +1,138 @@
+import { assert } from '../../src/lib/assert.ts'
+import type {
+  DiskWrite,
+  Entry,
+  HardState,
+  Index,
+  Position,
+  RestoredLog,
+  Term,
+} from '../../src/raft/types.ts'
+
+type Operation =
+  | { readonly type: 'write'; readonly write: DiskWrite }
+  | { readonly type: 'reset'; readonly position: Position; readonly token: number }
+  | { readonly type: 'compact'; readonly position: Position }
+
+/**
+ * What the log of one disk has promised: the model that the real log is held against. Only what was reported durable
+ * counts; what is on its way may or may not be there after a crash.
+ */
+export class Platter {
+  hardState: HardState = { term: 0, votedFor: null }
+  base: Position = { term: 0, index: 0 }
+  entries: Entry[] = []
+  boot = 0
+  /** Behind its back something was changed on the disk: it may lack what it promised, if it says so. */
+  isDamaged = false
+  #pending: Operation[] = []
+
+  get lastIndex(): Index {
+    return this.base.index + this.entries.length
+  }
+
+  termAt(index: Index): Term | null {
+    if (index === this.base.index) return this.base.term
+    return this.entries[index - this.base.index - 1]?.term ?? null
+  }
+
+  /** Whether it holds that entry, or had it and has compacted it since. */
+  holds(index: Index, term: Term): boolean {
+    return index <= this.base.index || this.termAt(index) === term
+  }
+
+  note(operation: Operation): void {
+    this.#pending.push(operation)
+  }
+
+  /** Everything through `token` is durable. */
+  durable(token: number): void {
+    for (;;) {
+      const [next] = this.#pending
+      if (next === undefined) return
+      if (next.type === 'write' && next.write.token > token) return
+      if (next.type === 'reset' && next.token > token) return
+      this.#pending.shift()
+      this.#carryOut(next)
+    }
+  }
+
+  /**
+   * A start has found this. @throws when it is less than was promised: a promise may only be gone where a write that was
+   * on its way had replaced it.
+   */
+  restart(id: string, { hardState, base, entries, boot }: RestoredLog, isRepairing: boolean): void {
+    const isSameTerm = hardState.term === this.hardState.term
+    assert(hardState.term >= this.hardState.term, `I8: ${id} has forgotten a term in a crash`)
+    assert(
+      !isSameTerm || this.hardState.votedFor === null || hardState.votedFor === this.hardState.votedFor,
+      `I8: ${id} has forgotten its vote in a crash`,
+    )
+    assert(boot > this.boot, `I16: ${id} has not counted its start`)
+    const found = (index: Index): Term | null =>
+      index === base.index ? base.term : (entries[index - base.index - 1]?.term ?? null)
+    const kept = Math.min(this.lastIndex, this.#firstReplaced - 1)
+    if (!isRepairing) {
+      for (let index = Math.max(this.base.index, base.index) + 1; index <= kept; index += 1) {
+        assert(
+          found(index) === this.termAt(index),
+          `I16: ${id} has lost entry ${index}, which was durable`,
+        )
+      }
+      assert(base.index + entries.length >= kept, `I16: ${id} has lost the end of its log`)
+    }
+    this.#pending = []
+    this.hardState = hardState
+    this.base = base
+    this.entries = [...entries]
+    this.boot = boot
+  }
+
+  get #firstReplaced(): Index {
+    let first = Infinity
+    for (const operation of this.#pending) {
+      if (operation.type === 'reset') return 0
+      if (operation.type === 'write') first = Math.min(first, operation.write.entries[0]?.index ?? first)
+    }
+    return first
+  }
+
+  #carryOut(operation: Operation): void {
+    switch (operation.type) {
+      case 'write': {
+        const { hardState, entries } = operation.write
+        if (hardState !== null) this.#setHardState(hardState)
+        this.#append(entries)
+        return
+      }
+      case 'reset':
+        this.base = operation.position
+        this.entries = []
+        return
+      case 'compact': {
+        const { index, term } = operation.position
+        if (index <= this.base.index) return
+        assert(this.termAt(index) === term, 'only what the disk holds is compacted')
+        this.entries = this.entries.slice(index - this.base.index)
+        this.base = operation.position
+      }
+    }
+  }
+
+  #setHardState(hardState: HardState): void {
+    const { term, votedFor } = this.hardState
+    assert(hardState.term >= term, 'I8: the term on disk fell')
+    const isOtherVote = hardState.term === term && votedFor !== null
+    assert(!isOtherVote || hardState.votedFor === votedFor, 'I8: the vote on disk changed in a term')
+    this.hardState = hardState
+  }
+
+  #append(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      const at = entry.index - this.base.index - 1
+      assert(at >= 0 && at <= this.entries.length, `a hole before entry ${entry.index} on disk`)
+      this.entries.length = at
+      this.entries.push(entry)
+    }
+  }
+}

@@ -1,0 +1,34 @@
+import type { HostCommand, HostEvent, HostLink, MainLink } from '../../src/cluster/link.ts'
+import type { Context, VirtualLoop } from './virtual-loop.ts'
+
+/** Two threads of one process and the port between them: in order, each in its own event loop. */
+export function linkThreads(
+  loop: VirtualLoop,
+  threads: { readonly main: Context; readonly raft: Context },
+  onEvent: (event: HostEvent) => void,
+): { readonly main: MainLink; readonly host: HostLink } {
+  let isOpen = true
+  const close = (): void => {
+    isOpen = false
+  }
+  const main: MainLink = {
+    onMessage: () => undefined,
+    post: (command: HostCommand) => {
+      loop.afterIn(threads.raft, 0, () => {
+        if (isOpen) host.onMessage(command)
+      })
+    },
+    close,
+  }
+  const host: HostLink = {
+    onMessage: () => undefined,
+    post: (event: HostEvent) => {
+      onEvent(event)
+      loop.afterIn(threads.main, 0, () => {
+        if (isOpen) main.onMessage(event)
+      })
+    },
+    close,
+  }
+  return { main, host }
+}

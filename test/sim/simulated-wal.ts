@@ -1,0 +1,74 @@
+import type { Disk, DiskWrite, Position } from '../../src/raft/types.ts'
+import type { FileDisk } from '../../src/store/file-disk.ts'
+import type { Platter } from './platter.ts'
+import type { Context, VirtualLoop } from './virtual-loop.ts'
+
+/**
+ * The log's thread: production's log over simulated files, reached by messages that keep their order. Its own event loop
+ * comes round as late as the disk takes to sync.
+ */
+export class SimulatedWal implements Disk {
+  onDurable: (token: number) => void = () => undefined
+  onFailed: (error: Error) => void = () => undefined
+  readonly #loop: VirtualLoop
+  readonly #contexts: { readonly main: Context; readonly wal: Context }
+  readonly #disk: FileDisk
+  readonly #platter: Platter
+
+  constructor(
+    loop: VirtualLoop,
+    contexts: { readonly main: Context; readonly wal: Context },
+    disk: FileDisk,
+    platter: Platter,
+  ) {
+    this.#loop = loop
+    this.#contexts = contexts
+    this.#disk = disk
+    this.#platter = platter
+    disk.onDurable = (token) => {
+      platter.durable(token)
+      loop.afterIn(contexts.main, 0, () => {
+        this.onDurable(token)
+      })
+    }
+    disk.onFailed = (error) => {
+      loop.afterIn(contexts.main, 0, () => {
+        this.onFailed(error)
+      })
+    }
+  }
+
+  write(write: DiskWrite): void {
+    this.#platter.note({ type: 'write', write })
+    this.#tell(() => {
+      this.#disk.write(write)
+    })
+  }
+
+  compact(position: Position): void {
+    this.#platter.note({ type: 'compact', position })
+    this.#tell(() => {
+      this.#disk.compact(position)
+    })
+  }
+
+  reset(position: Position, token: number): void {
+    this.#platter.note({ type: 'reset', position, token })
+    this.#tell(() => {
+      this.#disk.reset(position, token)
+    })
+  }
+
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#tell(() => {
+        this.#disk.closeNow()
+        resolve()
+      })
+    })
+  }
+
+  #tell(task: () => void): void {
+    this.#loop.afterIn(this.#contexts.wal, 0, task)
+  }
+}

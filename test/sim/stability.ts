@@ -1,0 +1,70 @@
+import { assert } from '../../src/lib/assert.ts'
+import type { FullStatus } from '../../src/raft/core.ts'
+import type { NodeId, Term } from '../../src/raft/types.ts'
+import type { Controller } from './controller.ts'
+import { isQuorum } from '../raft/slow-quorum.ts'
+import type { World } from './world.ts'
+
+const STEADY_MS = 3_000
+
+/**
+ * I19: a leader that can talk with a majority both ways stays. Looked at where nothing else may unseat it: no message is
+ * lost or late by chance and no disk is slow by chance; partitions of others, crashes of others and slow followers are as
+ * they come.
+ */
+export class Stability {
+  readonly #world: World
+  readonly #isApplicable: boolean
+  #leader: { readonly id: NodeId; readonly term: Term; sinceMs: number } | null = null
+  #leaderlessTerm: Term = 0
+
+  constructor(world: World) {
+    this.#world = world
+    const { rates, clockOffsetsMs } = world.plan
+    this.#isApplicable =
+      rates.lossChance + rates.lateChance + rates.resetChance + rates.slowDiskChance === 0 &&
+      rates.applyMsMax === 0 &&
+      clockOffsetsMs.every((offsetMs) => Math.abs(offsetMs) < 1_000) &&
+      world.plan.events.every(({ what }) => HARMLESS.has(what.type))
+  }
+
+  look(controller: Controller, status: FullStatus): void {
+    if (!this.#isApplicable) return
+    const nowMs = this.#world.loop.nowMs
+    if (status.role === 'leader') {
+      if (this.#leader?.id !== controller.id || this.#leader.term !== status.term) {
+        this.#assertNotUnseated(status.term, nowMs)
+        this.#leader = { id: controller.id, term: status.term, sinceMs: nowMs }
+        this.#leaderlessTerm = status.term
+      }
+      const isConnected = isQuorum(status.configuration, (id) => this.#isHeard(controller.id, id))
+      if (!isConnected || status.configuration.outgoingVoters.length > 0) this.#leader.sinceMs = nowMs
+    } else if (this.#leader?.id === controller.id && status.term > this.#leaderlessTerm) {
+      this.#assertNotUnseated(status.term, nowMs)
+    }
+  }
+
+  #assertNotUnseated(term: Term, nowMs: number): void {
+    const leader = this.#leader
+    if (leader === null || term <= leader.term) return
+    assert(
+      nowMs - leader.sinceMs < STEADY_MS,
+      `I19: ${leader.id} led term ${leader.term} with a majority since ${leader.sinceMs} ms and was unseated`,
+    )
+  }
+
+  #isHeard(a: NodeId, b: NodeId): boolean {
+    if (a === b) return true
+    const { network, controllers } = this.#world
+    return (
+      controllers.get(b)?.isRunning === true &&
+      controllers.get(a)?.life?.mesh.hasLinkTo(b) === true &&
+      controllers.get(b)?.life?.mesh.hasLinkTo(a) === true &&
+      !network.isCut(a, b) &&
+      !network.isCut(b, a)
+    )
+  }
+}
+
+/** Of these none takes a leader's majority from it without its being seen here. */
+const HARMLESS: ReadonlySet<string> = new Set(['crash', 'crash within a write', 'partition', 'bad input', 'damage'])

@@ -1,0 +1,107 @@
+/** What may befall a simulated cluster. Each must happen in every longer campaign, or it proves nothing about it. */
+export const FAULT_KINDS = [
+  // The network.
+  'message lost',
+  'message repeated',
+  'message reordered',
+  'stream reset in mid-message',
+  'partition',
+  'bridge partition',
+  'one-way cut',
+  'half-open link',
+  'slow link',
+  // The process.
+  'crash',
+  'crash within a write',
+  'crash of all',
+  'pause',
+  'clock skew',
+  'clock jump',
+  // The disk.
+  'unsynced writes lost',
+  'torn write',
+  'bit flipped in the log',
+  'bit flipped in a meta slot',
+  'misdirected write',
+  'segment missing',
+  'segment cut short',
+  'state damaged',
+  'sync failed',
+  'disk full',
+  'disk slow',
+  'disk unreadable',
+  'disk wiped',
+  'disk rolled back',
+  // The operator.
+  'member added',
+  'member removed',
+  'member promoted',
+  'member demoted',
+  'member replaced',
+  'transfer asked for',
+  'two admins at once',
+  // What comes from those who should not be there, or is not what it should be.
+  'frame too large',
+  'frame of another version',
+  'hello of another cluster',
+  'hello of another generation',
+  'hello of a removed member',
+  'message from the future',
+  'snapshot chunk damaged',
+  'snapshot manifest wrong',
+  'log of another store',
+  'log of a newer format',
+] as const
+
+/** What shows that the engine was put to work. */
+export const EVENT_KINDS = [
+  'election won',
+  'log truncated',
+  'configuration rolled back',
+  'joint configuration left',
+  'snapshot sent',
+  'snapshot installed',
+  'snapshot installed in mid-apply',
+  'snapshot resumed',
+  'transfer done',
+  're-admission',
+  'repair begun',
+  'repair done',
+  'rolled-back disk refused',
+  'stranger refused',
+  'proposal refused at a cap',
+  'window full',
+  'log compacted',
+  'write acknowledged',
+  'write of unknown fate',
+  'retry answered from memory',
+  'linearizable read',
+  'leader without quorum stepped down',
+] as const
+
+export type FaultKind = (typeof FAULT_KINDS)[number]
+export type EventKind = (typeof EVENT_KINDS)[number]
+
+/** Counts by kind; kinds that never happened stand there with 0. */
+export class Tally {
+  readonly counts: Record<string, number>
+
+  constructor() {
+    this.counts = Object.fromEntries([...FAULT_KINDS, ...EVENT_KINDS].map((kind) => [kind, 0]))
+  }
+
+  note(kind: FaultKind | EventKind, times = 1): void {
+    this.counts[kind] = (this.counts[kind] ?? 0) + times
+  }
+
+  add(counts: Readonly<Record<string, number>>): void {
+    for (const [kind, times] of Object.entries(counts)) {
+      this.counts[kind] = (this.counts[kind] ?? 0) + times
+    }
+  }
+
+  /** Kinds that never happened. */
+  get missing(): readonly string[] {
+    return Object.keys(this.counts).filter((kind) => this.counts[kind] === 0)
+  }
+}

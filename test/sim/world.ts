@@ -1,0 +1,526 @@
+import { create } from '@bufbuild/protobuf'
+import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
+import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
+import type { HostEvent, SelfRefusal } from '../../src/cluster/link.ts'
+import { assert } from '../../src/lib/assert.ts'
+import type { Clock } from '../../src/lib/clock.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import type { Random } from '../../src/lib/random.ts'
+import type { AppliedEntry } from '../../src/ports/machine.ts'
+import { encodeConfiguration } from '../../src/raft/configuration.ts'
+import type { FullStatus } from '../../src/raft/core.ts'
+import type { DiskWrite, Entry, Index, Message, NodeId, Term } from '../../src/raft/types.ts'
+import { Announcements } from './announcements.ts'
+import { Clients, formingCommands } from './clients.ts'
+import { Controller, isPowerCut, storeIdOf } from './controller.ts'
+import type { ControllerWorld, Life } from './controller.ts'
+import { Invariants } from './invariants.ts'
+import type { Held } from './invariants.ts'
+import type { Keyring } from './keyring.ts'
+import { Misfortunes } from './misfortunes.ts'
+import { Network } from './network.ts'
+import { Operator } from './operator.ts'
+import type { Load, Plan } from './plan.ts'
+import type { SimulatedMesh } from './simulated-mesh.ts'
+import { Stability } from './stability.ts'
+import { Tally } from './tally.ts'
+import { TraceHash } from './trace-hash.ts'
+import { VirtualLoop } from './virtual-loop.ts'
+import type { Context } from './virtual-loop.ts'
+
+const START_MS = 1_700_000_000_000
+const STEPS_MIN = 5_000
+const REST_MS = 1_000
+/** How long a cluster without faults may take until it is at rest while it still gets further. */
+const SETTLE_MS_MAX = 60_000
+const STANDSTILL_MS = 12_000
+/** Of a write through any controller once the faults are over: far below the time after which it would be given up. */
+const ANSWER_MS_MAX = 2_500
+
+export interface Finished {
+  readonly steps: number
+  readonly trace: string
+  readonly counts: Readonly<Record<string, number>>
+  readonly acknowledged: number
+  readonly virtualMs: number
+}
+
+/**
+ * A whole cluster of controllers in one thread on virtual time. The parts of production run as they are; one plan decides
+ * every delay, loss, crash, damage and request, so that a run is repeated to the last step.
+ */
+export class World implements ControllerWorld {
+  readonly plan: Plan
+  readonly keyring: Keyring
+  readonly loop: VirtualLoop
+  readonly chance: Random
+  readonly tally = new Tally()
+  readonly trace: TraceHash
+  readonly network: Network
+  readonly controllers = new Map<NodeId, Controller>()
+  readonly invariants: Invariants
+  readonly isWired: boolean
+  isServing = true
+  isHealed = false
+  readonly #operator: Operator
+  readonly #clients: Clients
+  readonly #misfortunes: Misfortunes
+  readonly #stability: Stability
+  readonly #announcements = new Announcements()
+  readonly #byContext = new Map<Context, Controller>()
+  /** Lost disks, by name: what they had acknowledged was durable when it was counted. */
+  readonly #graves = new Map<NodeId, Held>()
+  readonly #clockJumps = new Map<NodeId, number>()
+  #nextStore = 0
+  #failure: unknown = null
+
+  constructor(
+    plan: Plan,
+    keyring: Keyring,
+    loop: VirtualLoop,
+    print: (line: string) => void = () => undefined,
+  ) {
+    this.plan = plan
+    this.keyring = keyring
+    this.loop = loop
+    this.chance = seededRandom(plan.seed ^ 0x5eed)
+    this.trace = new TraceHash(print)
+    this.network = new Network(this.chance, plan.rates, this.tally)
+    this.isWired = plan.isWired
+    this.invariants = new Invariants(this.tally, () => this.#platters())
+    loop.onEvent = (context) => this.#afterEvent(context)
+    loop.onError = (error, context) => this.#onError(error, context)
+    this.#form()
+    this.#operator = new Operator(this)
+    this.#misfortunes = new Misfortunes(this, this.#operator)
+    this.#stability = new Stability(this)
+    this.#clients = new Clients(this)
+    for (const controller of this.controllers.values()) controller.start()
+  }
+
+  get load(): Load {
+    return this.plan.load
+  }
+
+  get steps(): number {
+    return this.loop.steps
+  }
+
+  /** Runs the plan, then stops all faults and requires that the cluster serves and comes to rest. */
+  async run(): Promise<Finished> {
+    await this.#runUntil(this.plan.faultyMs)
+    this.heal()
+    await this.#serveAgain()
+    this.isServing = false
+    await this.#comeToRest()
+    for (const controller of this.running()) this.#clients.assertKept(controller)
+    return {
+      steps: this.steps,
+      trace: this.trace.hex,
+      counts: this.tally.counts,
+      acknowledged: this.#clients.acknowledged,
+      virtualMs: this.loop.nowMs,
+    }
+  }
+
+  /** Whatever goes wrong where nobody waits for it. */
+  fail(error: unknown): void {
+    this.#failure ??= error
+  }
+
+  heal(): void {
+    this.isHealed = true
+    this.network.isHealed = true
+    this.network.mend()
+    this.trace.add(this.loop.nowMs, 'heal')
+    for (const controller of this.controllers.values()) {
+      controller.files.bytesLeft = Number.MAX_SAFE_INTEGER
+      controller.files.isUnreadable = false
+      controller.files.failsNextSync = false
+      controller.files.callsLeft = Infinity
+      controller.mayFail = false
+      if (!controller.isRunning && !controller.isStarting) this.start(controller)
+    }
+  }
+
+  // What others ask.
+
+  running(): readonly Controller[] {
+    return [...this.controllers.values()].filter(({ isRunning }) => isRunning)
+  }
+
+  leader(): Controller | null {
+    let found: Controller | null = null
+    let term = -1
+    for (const controller of this.controllers.values()) {
+      const status = controller.core?.status
+      if (status?.role !== 'leader' || status.term <= term) continue
+      found = controller
+      term = status.term
+    }
+    return found
+  }
+
+  random(): number {
+    return this.chance.next()
+  }
+
+  meshOf(id: NodeId): SimulatedMesh | null {
+    return this.controllers.get(id)?.life?.mesh ?? null
+  }
+
+  leafOf(id: NodeId): Uint8Array {
+    return this.keyring.of(id).leafDer
+  }
+
+  clockOf(id: NodeId): Clock {
+    const at = Number(id.slice(1))
+    const offsetMs = this.plan.clockOffsetsMs[at] ?? 0
+    if (Math.abs(offsetMs) > 1_000) this.tally.note('clock skew')
+    return {
+      nowMs: () => START_MS + this.loop.nowMs + offsetMs + (this.#clockJumps.get(id) ?? 0),
+      monotonicMs: () => this.loop.nowMs,
+    }
+  }
+
+  jumpClock(id: NodeId, byMs: number): void {
+    this.#clockJumps.set(id, (this.#clockJumps.get(id) ?? 0) + byMs)
+  }
+
+  syncMs(id: NodeId): number {
+    const { rates } = this.plan
+    const { chance } = this
+    if (!this.isHealed) {
+      const slowMs = this.#misfortunes.slowSyncMs(id)
+      if (slowMs > 0) return slowMs
+      if (chance.next() < rates.slowDiskChance) {
+        this.tally.note('disk slow')
+        return chance.integer(200, 2_000)
+      }
+    }
+    return chance.integer(0, rates.syncMsMax)
+  }
+
+  tamper(chunk: SnapshotChunk): SnapshotChunk {
+    return this.#misfortunes.tamper(chunk)
+  }
+
+  /** Whether the newest committed configuration has this very disk. */
+  isListed(controller: Controller): boolean {
+    return this.invariants.newestMembers.some(
+      ({ id, storeId }) => id === controller.id && Buffer.compare(storeId, storeIdOf(controller.store)) === 0,
+    )
+  }
+
+  storeMs(): number {
+    return this.chance.integer(0, this.plan.rates.storeMsMax)
+  }
+
+  applyMs(): number {
+    const { applyMsMax } = this.plan.rates
+    return this.isHealed || applyMsMax === 0 ? 0 : this.chance.next() * applyMsMax
+  }
+
+  install(id: NodeId): Controller {
+    this.#nextStore += 1
+    const controller = new Controller(this, id, this.#nextStore)
+    this.controllers.set(id, controller)
+    return controller
+  }
+
+  /** Its machine is switched off and its disk thrown away. */
+  retire(controller: Controller): void {
+    this.trace.add(this.loop.nowMs, controller.id, 'retired')
+    this.stop(controller)
+    this.#bury(controller)
+    this.controllers.delete(controller.id)
+  }
+
+  /** Another disk in the place of this one: empty, or an old copy of it. */
+  replaceDisk(controller: Controller): Controller {
+    this.stop(controller)
+    this.#bury(controller)
+    const again = this.install(controller.id)
+    again.roster = controller.roster
+    return again
+  }
+
+  start(controller: Controller): void {
+    if (this.controllers.get(controller.id) !== controller) return
+    if (controller.isRunning || controller.isStarting) return
+    this.trace.add(this.loop.nowMs, controller.id, 'start', controller.platter.lastIndex)
+    controller.start()
+  }
+
+  /** The process ends without a word. */
+  stop(controller: Controller): void {
+    const { life } = controller
+    controller.crash()
+    if (life !== null) {
+      for (const context of Object.values(life.threads)) this.#byContext.delete(context)
+      this.#clients.onOver(life)
+    }
+  }
+
+  startAfter(controller: Controller, delayMs: number): void {
+    this.loop.after(delayMs, () => {
+      this.start(controller)
+    })
+  }
+
+  // What controllers tell.
+
+  onStarted(controller: Controller): void {
+    const { life } = controller
+    assert(life !== null, 'it has started')
+    for (const context of Object.values(life.threads)) this.#byContext.set(context, controller)
+    this.invariants.onRestart(this.#watched(controller, life))
+    this.trace.add(this.loop.nowMs, controller.id, 'started')
+  }
+
+  onDown(controller: Controller, error: Error): void {
+    this.trace.add(this.loop.nowMs, controller.id, 'down')
+    this.#misfortunes.onDown(controller, error)
+  }
+
+  onSelfRefused(controller: Controller, { reason }: SelfRefusal): void {
+    this.loop.after(0, () => {
+      if (this.controllers.get(controller.id) !== controller) return
+      this.#misfortunes.onSelfRefused(controller, reason)
+    })
+  }
+
+  onHostEvent(_controller: Controller, event: HostEvent): void {
+    if (event.type === 'refused' && event.code === 'OVERLOADED') {
+      this.tally.note('proposal refused at a cap')
+    } else if (event.type === 'snapshotWanted') this.tally.note('snapshot sent')
+  }
+
+  onWrite(controller: Controller, write: DiskWrite): void {
+    const first = write.entries[0]
+    if (first === undefined) return
+    const last = write.entries.at(-1)
+    this.trace.add(this.loop.nowMs, controller.id, 'write', first.index, last?.index, last?.term)
+    this.invariants.onWrite(write.entries, controller.core?.termAt(first.index - 1) ?? null)
+  }
+
+  onApplied(controller: Controller, entry: Entry, applied: AppliedEntry): void {
+    this.trace.add(this.loop.nowMs, controller.id, 'apply', entry.index, entry.term)
+    this.invariants.onApply(controller.id, entry)
+    this.#clients.onApplied(controller, entry, applied)
+    if (entry.index % 8 !== 0 || controller.life === null) return
+    const { index, state } = controller.life.machine.digests()
+    this.invariants.onDigest(controller.id, index, state)
+  }
+
+  onRestored(controller: Controller, isInMidApply: boolean): void {
+    this.trace.add(this.loop.nowMs, controller.id, 'restored', controller.applied)
+    this.tally.note('snapshot installed')
+    if (isInMidApply) this.tally.note('snapshot installed in mid-apply')
+    if (controller.life === null) return
+    const { index, state } = controller.life.machine.digests()
+    this.invariants.onDigest(controller.id, index, state)
+  }
+
+  onSend(from: SimulatedMesh, message: Message): void {
+    const controller = this.controllers.get(from.id)
+    const { life } = controller ?? {}
+    if (controller === undefined || life === undefined || life === null) return
+    const watched = this.#watched(controller, life)
+    this.invariants.onSend(watched, message)
+    this.#announcements.onSend(watched, message)
+  }
+
+  onDeliver(to: SimulatedMesh, from: NodeId, message: Message): void {
+    this.trace.add(this.loop.nowMs, from, to.id, message.type, message.term)
+  }
+
+  // Inside.
+
+  #form(): void {
+    const { voters, learners } = this.plan
+    const ids = Array.from({ length: voters + learners }, (_, at) => `n${at + 1}`)
+    const members = ids.map((id, at) =>
+      create(MemberSchema, {
+        id,
+        voter: at < voters,
+        address: `${id}:1`,
+        storeId: storeIdOf(at + 1),
+        publicKeySha256: this.keyring.of(id).publicKeySha256,
+      }),
+    )
+    const record = create(ConfigurationSchema, { members })
+    const forming = formingCommands().map((data): Pick<Entry, 'type' | 'data'> => ({ type: 'command', data }))
+    const first = { type: 'configuration' as const, data: encodeConfiguration(record) }
+    const entries = [first, ...forming].map((part, at): Entry => ({
+      index: at + 1,
+      term: 1,
+      timeMs: START_MS - 4_000_000,
+      ...part,
+    }))
+    this.invariants.seedHistory(entries)
+    for (const [at, id] of ids.entries()) {
+      const controller = new Controller(this, id, at + 1)
+      this.controllers.set(id, controller)
+      controller.form(entries)
+    }
+    this.#nextStore = ids.length
+  }
+
+  async #runUntil(untilMs: number): Promise<void> {
+    await this.loop.runUntil(untilMs, () => this.#failure !== null)
+    if (this.#failure !== null) throw this.#failure
+  }
+
+  #onError(error: unknown, context: Context | null): void {
+    const controller = context === null ? undefined : this.#byContext.get(context)
+    // The power went in the midst of it: that is looked at after the event.
+    if (isPowerCut(error) && controller !== undefined) return
+    this.fail(error)
+  }
+
+  #afterEvent(context: Context): void {
+    const controller = this.#byContext.get(context)
+    const { life } = controller ?? {}
+    if (controller === undefined || life === undefined || life === null) return
+    try {
+      if (controller.isCut) {
+        this.#misfortunes.onPowerCut(controller)
+        return
+      }
+      controller.settle(context)
+      if (context === life.threads.wal) return
+      const status = this.invariants.afterStep(this.#watched(controller, life))
+      this.#stability.look(controller, status)
+      if (this.loop.steps % 16 === 0) {
+        const watched = this.#watched(controller, life)
+        this.#announcements.greet(watched, controller.applied)
+        if (this.loop.steps % 64 === 0) this.invariants.assertConfigurations(watched)
+      }
+      this.#assertBounds(status)
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  #watched(
+    controller: Controller,
+    life: Life,
+  ): { id: NodeId; store: number; platter: Controller['platter']; core: Life['core'] } {
+    return { id: controller.id, store: controller.store, platter: controller.platter, core: life.core }
+  }
+
+  /** I17. */
+  #assertBounds({ uncommittedBytes, peers }: FullStatus): void {
+    const entryMax = 8 * 1_024
+    const { uncommittedBytesMax, windowBytesMax, appendBytesMax } = this.plan.core
+    // A new leader starts with what earlier ones left it, each of which kept to the bound.
+    assert(uncommittedBytes <= uncommittedBytesMax * 8 + entryMax, 'I17: too much uncommitted')
+    for (const { bytesInFlight } of peers) {
+      assert(bytesInFlight <= windowBytesMax + appendBytesMax + entryMax, 'I17: window exceeded')
+    }
+  }
+
+  #bury(controller: Controller): void {
+    const { platter } = controller
+    const before = this.#graves.get(controller.id)
+    const holds = (index: Index, term: Term): boolean =>
+      platter.holds(index, term) || before?.holds(index, term) === true
+    this.#graves.set(controller.id, { holds })
+  }
+
+  /** The disks that a name stands for: a lost one for what it had acknowledged, and the one in its place. */
+  #platters(): ReadonlyMap<NodeId, Held> {
+    const platters = new Map<NodeId, Held>(this.#graves)
+    for (const [id, { platter }] of this.controllers) {
+      const grave = this.#graves.get(id)
+      const holds = (index: Index, term: Term): boolean =>
+        platter.holds(index, term) || grave?.holds(index, term) === true
+      platters.set(id, { holds })
+    }
+    return platters
+  }
+
+  /** I18: a write through every controller is answered soon. */
+  async #serveAgain(): Promise<void> {
+    await this.#waitFor('a leader that everybody follows', () => this.#unrest(false))
+    const beganMs = this.loop.nowMs
+    const before = this.#clients.acknowledged
+    await this.#runUntil(this.loop.nowMs + ANSWER_MS_MAX)
+    assert(
+      this.#clients.acknowledged > before || this.load.clients === 0,
+      `liveness: no write was answered from ${beganMs} to ${this.loop.nowMs} ms`,
+    )
+    while (this.steps < STEPS_MIN) await this.#runUntil(this.loop.nowMs + REST_MS)
+  }
+
+  async #comeToRest(): Promise<void> {
+    await this.#waitFor('the cluster at rest', () => this.#unrest(true))
+    const leader = this.leader()
+    const { index, state } = leader?.life?.machine.digests() ?? { index: 0, state: '' }
+    for (const controller of this.running()) {
+      const own = controller.life?.machine.digests()
+      if (own?.index === index) this.invariants.onDigest(controller.id, index, own.state)
+    }
+    this.invariants.onDigest('leader', index, state)
+    assert(this.#clients.openOperations === 0, 'liveness: a request was never answered')
+  }
+
+  async #waitFor(what: string, lack: () => string | null): Promise<void> {
+    const beganMs = this.loop.nowMs
+    let progress = -1
+    let progressMs = this.loop.nowMs
+    for (;;) {
+      const missing = lack()
+      if (missing === null) return
+      const now = this.#progress()
+      if (now > progress) {
+        progress = now
+        progressMs = this.loop.nowMs
+      }
+      const isStuck = this.loop.nowMs - progressMs > STANDSTILL_MS
+      assert(
+        !isStuck && this.loop.nowMs - beganMs < SETTLE_MS_MAX,
+        `liveness: ${what} is not reached: ${missing}`,
+      )
+      await this.#runUntil(this.loop.nowMs + 100)
+    }
+  }
+
+  /** Grows as long as anyone gets further. */
+  #progress(): number {
+    let sum = 0
+    for (const controller of this.controllers.values()) sum += controller.applied
+    return sum
+  }
+
+  /** null when the cluster is of one mind; at rest also: has nothing left to do. */
+  #unrest(isResting: boolean): string | null {
+    const leader = this.leader()
+    const status = leader?.core?.fullStatus
+    if (leader === null || status === undefined) return 'no leader'
+    const { configuration, commit, last, isConfigurationCommitted, transferTarget } = status
+    for (const id of [...configuration.voters, ...configuration.learners]) {
+      const controller = this.controllers.get(id)
+      const core = controller?.core
+      if (core === undefined) return `${id} is down`
+      if (core.status.leader !== leader.id) {
+        return `${id} is ${core.status.role} of ${core.status.leader} in term ${core.status.term}, not of ${leader.id} in ${status.term}`
+      }
+    }
+    if (this.#operator.hasWishes) return 'members are being changed'
+    if (transferTarget !== null) return 'leadership is being handed over'
+    if (configuration.outgoingVoters.length > 0) return 'a joint configuration was not left'
+    if (this.#misfortunes.unrepaired !== null) return this.#misfortunes.unrepaired
+    if (!isResting) return null
+    if (!isConfigurationCommitted || commit !== last.index) return 'entries are not committed'
+    for (const id of [...configuration.voters, ...configuration.learners]) {
+      const { applied } = this.controllers.get(id) ?? {}
+      if (applied !== commit) return `${id} applied ${applied} of ${commit}`
+    }
+    const waiting = status.configurationRecord.members.find(({ voter, promote }) => promote && !voter)
+    if (waiting !== undefined) return `${waiting.id} was not promoted`
+    if (this.#clients.openOperations > 0) return 'requests are not answered'
+    return null
+  }
+}
