@@ -4,6 +4,7 @@ import type { Member } from '../../proto/gen/membership_pb.ts'
 import type { Hello } from '../../proto/gen/mesh_pb.ts'
 import type { PeerCaller } from '../ports/peer-channel.ts'
 import { leafControllerId, parseCertificate } from '../pki/certificate.ts'
+import type { Certificate } from '../pki/certificate.ts'
 import type { NodeId } from '../raft/types.ts'
 import type { Witness } from './witness.ts'
 
@@ -81,7 +82,7 @@ export function judgePeer(claim: PeerClaim, roster: Roster): Verdict {
   let id: NodeId
   let leaf
   try {
-    leaf = parseCertificate(claim.leafDer)
+    leaf = parsedLeaf(claim.leafDer)
     id = leafControllerId(leaf, roster.trustDomain)
   } catch (error) {
     const detail = error instanceof Error ? error.message : 'it cannot be read'
@@ -109,6 +110,17 @@ export function judgePeer(claim: PeerClaim, roster: Roster): Verdict {
   return judgeHello(claim.hello, member, roster) ?? { ok: true, id, leafPem: leaf.pem }
 }
 
+/** A connection is judged again with every change of members; its leaf, which is never written to, is parsed once. */
+const parsedLeaves = new WeakMap<Uint8Array, Certificate>()
+
+function parsedLeaf(leafDer: Uint8Array): Certificate {
+  const known = parsedLeaves.get(leafDer)
+  if (known !== undefined) return known
+  const leaf = parseCertificate(leafDer)
+  parsedLeaves.set(leafDer, leaf)
+  return leaf
+}
+
 /**
  * A controller that asks outside the streams: its certificate alone is judged, membership is not. A member's streams are
  * judged by {@link judgePeer}.
@@ -121,7 +133,7 @@ export function judgeCaller(
     return refuse('no-certificate', null, 'it presented no certificate of the cluster CA')
   }
   try {
-    const leaf = parseCertificate(leafDer)
+    const leaf = parsedLeaf(leafDer)
     const id = leafControllerId(leaf, roster.trustDomain)
     const { publicKeySha256, pem } = leaf
     return { ok: true, caller: { id, publicKeySha256, leafPem: pem, isMember: false } }

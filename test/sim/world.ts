@@ -35,7 +35,7 @@ const REST_MS = 1_000
 const SETTLE_MS_MAX = 60_000
 const STANDSTILL_MS = 12_000
 /** Of a write through any controller once the faults are over: far below the time after which it would be given up. */
-const ANSWER_MS_MAX = 2_500
+const ANSWER_MS_MAX = 1_500
 
 export interface Finished {
   readonly steps: number
@@ -108,7 +108,7 @@ export class World implements ControllerWorld {
 
   /** Runs the plan, then stops all faults and requires that the cluster serves and comes to rest. */
   async run(): Promise<Finished> {
-    await this.#runUntil(this.plan.faultyMs)
+    await this.#runUntil(this.plan.faultyMs, this.plan.faultySteps)
     this.heal()
     await this.#serveAgain()
     this.isServing = false
@@ -367,8 +367,9 @@ export class World implements ControllerWorld {
     this.#nextStore = ids.length
   }
 
-  async #runUntil(untilMs: number): Promise<void> {
-    await this.loop.runUntil(untilMs, () => this.#failure !== null)
+  async #runUntil(untilMs: number, stepsMax = Infinity): Promise<void> {
+    const isOver = (): boolean => this.#failure !== null || this.steps >= stepsMax
+    await this.loop.runUntil(untilMs, isOver)
     if (this.#failure !== null) throw this.#failure
   }
 
