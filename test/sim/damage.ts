@@ -1,9 +1,9 @@
 import { crc32 } from 'node:zlib'
 import type { Random } from '../../src/lib/random.ts'
 import { openLog } from '../../src/store/open-log.ts'
-import type { FaultyMemoryFiles } from '../store/support/faulty-memory-files.ts'
+import { decodeSegmentHeader, findRecord, recordSeed } from '../../src/store/wal-format.ts'
 import type { Controller } from './controller.ts'
-import { DATA, FREE_BYTES_MIN } from './controller.ts'
+import { DATA, FREE_BYTES_MIN, storeIdOf } from './controller.ts'
 import type { Damage } from './plan.ts'
 
 const SEGMENT_HEADER_BYTES = 4_096
@@ -19,7 +19,7 @@ export function harm(controller: Controller, what: Damage, chance: Random): bool
   const segments = paths.filter((path) => path.endsWith('.seg')).sort(bySequence)
   switch (what) {
     case 'bit flipped in the log':
-      return flip(files, segments, chance)
+      return flip(controller, segments, chance)
     case 'bit flipped in a meta slot': {
       const slot = paths.filter((path) => path.includes('/meta.'))[chance.integer(0, 1)]
       if (slot === undefined) return false
@@ -27,7 +27,7 @@ export function harm(controller: Controller, what: Damage, chance: Random): bool
       return true
     }
     case 'misdirected write':
-      return misdirect(files, segments, chance)
+      return misdirect(controller, segments, chance)
     case 'segment missing': {
       const path = segments[chance.integer(0, segments.length - 1)]
       if (path === undefined || segments.length < 2 || path === segments.at(-1)) return false
@@ -66,24 +66,31 @@ function flipIn(bytes: Uint8Array, from: number, to: number, chance: Random): vo
   bytes[at] = (bytes[at] ?? 0) ^ (1 << chance.integer(0, 7))
 }
 
-/** Where the records of a segment end, short of those that no later flush bears witness to. */
-function provenEnd(bytes: Uint8Array, isLast: boolean): number {
-  let end = bytes.length
-  while (end > SEGMENT_HEADER_BYTES && bytes[end - 1] === 0) end -= 1
-  return isLast ? Math.max(SEGMENT_HEADER_BYTES, end - LAST_FLUSH_BYTES) : end
+/** Where the records of a segment end, in the last one short of those that no later flush bears witness to. */
+function provenEnd(bytes: Uint8Array, controller: Controller, isLast: boolean): number {
+  const header = decodeSegmentHeader(bytes)
+  if (header === null || typeof header === 'number') return SEGMENT_HEADER_BYTES
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  const seed = recordSeed(storeIdOf(controller.store), header.sequence)
+  let end = SEGMENT_HEADER_BYTES
+  let proven = SEGMENT_HEADER_BYTES
+  for (;;) {
+    const record = findRecord(bytes, view, end, seed)
+    if (record === null) return isLast ? proven : end
+    proven = record.flushStart
+    end = record.end
+  }
 }
 
-/** More than any one flush of a simulated log. */
-const LAST_FLUSH_BYTES = 24 * 1_024
-
-function flip(files: FaultyMemoryFiles, segments: readonly string[], chance: Random): boolean {
+function flip(controller: Controller, segments: readonly string[], chance: Random): boolean {
+  const { files } = controller
   const at = chance.integer(0, segments.length - 1)
   const path = segments[at]
   if (path === undefined) return false
   let isHarmed = false
   files.damage(path, (bytes) => {
     const from = chance.next() < 0.1 ? 0 : SEGMENT_HEADER_BYTES
-    const to = provenEnd(bytes, at === segments.length - 1)
+    const to = provenEnd(bytes, controller, at === segments.length - 1)
     if (to <= from) return
     flipIn(bytes, from, to, chance)
     isHarmed = true
@@ -92,13 +99,14 @@ function flip(files: FaultyMemoryFiles, segments: readonly string[], chance: Ran
 }
 
 /** A block of one place lies at another. */
-function misdirect(files: FaultyMemoryFiles, segments: readonly string[], chance: Random): boolean {
+function misdirect(controller: Controller, segments: readonly string[], chance: Random): boolean {
+  const { files } = controller
   const at = chance.integer(0, segments.length - 1)
   const path = segments[at]
   if (path === undefined) return false
   let isHarmed = false
   files.damage(path, (bytes) => {
-    const end = provenEnd(bytes, at === segments.length - 1)
+    const end = provenEnd(bytes, controller, at === segments.length - 1)
     const blocks = Math.floor((end - SEGMENT_HEADER_BYTES) / 512)
     if (blocks < 2) return
     const [from, to] = [chance.integer(0, blocks - 1), chance.integer(0, blocks - 1)]

@@ -121,7 +121,9 @@ export class Invariants {
     assert(applied <= commit && commit <= last.index, `I9: ${node.id} is past its own log`)
     const isStillLeader =
       before.role === 'leader' && now.role === 'leader' && before.term === now.term
-    if (last.index < before.lastIndex && base.index <= before.commit) this.#tally.note('log truncated')
+    if (before.role === 'leader' && now.role === 'follower' && before.term === now.term) {
+      this.#tally.note('leader without quorum stepped down')
+    }
     if (!isStillLeader) return
     const isKept = now.base.index >= before.lastIndex
     assert(
@@ -236,7 +238,9 @@ export class Invariants {
   }
 
   /** Whatever is handed to a disk: equal place means equal entry and equal past (I3). */
-  onWrite(entries: readonly Entry[], previousTerm: Term | null): void {
+  onWrite(node: Pick<Watched, 'platter'>, entries: readonly Entry[], previousTerm: Term | null): void {
+    const first = entries[0]
+    if (first !== undefined && first.index <= node.platter.writtenIndex) this.#tally.note('log truncated')
     let previous = previousTerm
     for (const entry of entries) {
       const key = `${entry.index}:${entry.term}`

@@ -121,7 +121,7 @@ export function drawPlan(seed: number): Plan {
     voters,
     learners: chance.next() < 0.2 ? 1 : 0,
     faultyMs: FAULTY_MS,
-    faultySteps: 12_000,
+    faultySteps: 15_000,
     rates: {
       lossChance: some(0.2),
       repeatChance: some(0.2),
@@ -159,7 +159,7 @@ export function drawPlan(seed: number): Plan {
       flushPeriodMs: pick(chance, [20, 200, 1_000]),
       flushBytes: pick(chance, [512, 64 * KIB]),
     },
-    segmentBytes: pick(chance, [16 * KIB, 16 * KIB, 64 * KIB]),
+    segmentBytes: pick(chance, [8 * KIB, 8 * KIB, 16 * KIB, 64 * KIB]),
     chunkBytes: pick(chance, [256, 1_024, 8 * KIB]),
     isWired: chance.next() < 0.25,
   }
@@ -201,9 +201,9 @@ function drawEvents(chance: Random): readonly Event[] {
   }
   const target = (): Target => pick(chance, ['leader', 'leader', 'follower', 'any'])
   const downMs = (): number => pick(chance, [5, 100, 700, 3_000])
-  const forMs = (): number => chance.integer(100, 4_000)
-  add(6, 0.5, () => ({ type: 'crash', target: target(), downMs: downMs() }))
-  add(8, 0.4, () => ({
+  const forMs = (): number => pick(chance, [150, 700, 1_500, 3_500])
+  add(10, 0.6, () => ({ type: 'crash', target: target(), downMs: downMs() }))
+  add(12, 0.5, () => ({
     type: 'crash within a write',
     target: target(),
     calls: chance.integer(1, 12),
@@ -211,7 +211,7 @@ function drawEvents(chance: Random): readonly Event[] {
   }))
   add(2, 0.15, () => ({ type: 'crash of all', downMs: downMs() }))
   add(4, 0.3, () => ({ type: 'pause', target: target(), forMs: chance.integer(50, 3_000) }))
-  add(6, 0.5, () => ({
+  add(12, 0.6, () => ({
     type: 'partition',
     shape: pick(chance, ['sides', 'bridge', 'one-way', 'half-open', 'leader']),
     forMs: forMs(),
@@ -222,7 +222,7 @@ function drawEvents(chance: Random): readonly Event[] {
     target: target(),
     byMs: pick(chance, [-60_000, -500, 500, 5_000, 3_600_000]),
   }))
-  add(3, 0.3, () => ({
+  add(4, 0.35, () => ({
     type: 'damage',
     target: pick(chance, ['follower', 'follower', 'any', 'leader']),
     what: pick(chance, DAMAGES),
@@ -239,7 +239,7 @@ function drawEvents(chance: Random): readonly Event[] {
   add(1, 0.08, () => ({ type: 'disk unreadable', target: 'follower', forMs: forMs() }))
   add(2, 0.15, () => ({ type: 'disk wiped', target: 'any', downMs: downMs() }))
   add(2, 0.15, () => ({ type: 'disk rolled back', target: 'any', downMs: downMs() }))
-  add(8, 0.55, () => ({ type: 'operator', verb: pick(chance, VERBS) }))
+  add(14, 0.6, () => ({ type: 'operator', verb: pick(chance, VERBS) }))
   add(3, 0.3, () => ({ type: 'bad input', what: pick(chance, BAD_INPUTS) }))
   return events.sort((a, b) => a.atMs - b.atMs || a.salt - b.salt)
 }

@@ -27,6 +27,17 @@ export class Platter {
   isDamaged = false
   #pending: Operation[] = []
 
+  /** Of the last entry that was handed over, durable or not. */
+  get writtenIndex(): Index {
+    for (let at = this.#pending.length - 1; at >= 0; at -= 1) {
+      const operation = this.#pending[at]
+      if (operation?.type === 'reset') return operation.position.index
+      const last = operation?.type === 'write' ? operation.write.entries.at(-1) : undefined
+      if (last !== undefined) return last.index
+    }
+    return this.lastIndex
+  }
+
   get lastIndex(): Index {
     return this.base.index + this.entries.length
   }

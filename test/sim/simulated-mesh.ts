@@ -345,8 +345,12 @@ export class SimulatedMesh implements HostMesh {
   #onAnswered(link: Link, hello: Hello, attempt: number): void {
     const { id } = link.callee
     const peer = this.#peers.get(id)
-    if (!this.#isRunning || peer?.attempt !== attempt || peer.link !== null || link.isOver) {
+    if (!this.#isRunning || peer?.attempt !== attempt || peer.link !== null) {
       this.#break(link, 0)
+      return
+    }
+    if (link.isOver || link.isBreaking) {
+      this.#redial(id, attempt)
       return
     }
     const verdict = this.greet(this.#world.leafOf(id), hello, id)

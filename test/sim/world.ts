@@ -43,6 +43,9 @@ export interface Finished {
   readonly counts: Readonly<Record<string, number>>
   readonly acknowledged: number
   readonly virtualMs: number
+  /** Real time spent in the invariants, and in the whole of a run in which that is measured; 0 in most. */
+  readonly checkMs: number
+  readonly checkedMs: number
 }
 
 /**
@@ -71,6 +74,10 @@ export class World implements ControllerWorld {
   /** Lost disks, by name: what they had acknowledged was durable when it was counted. */
   readonly #graves = new Map<NodeId, Held>()
   readonly #clockJumps = new Map<NodeId, number>()
+  /** One run of sixteen: looking at the clock costs as well. */
+  readonly #isTimed: boolean
+  readonly #beganMs = performance.now()
+  #checkMs = 0
   #nextStore = 0
   #failure: unknown = null
 
@@ -87,6 +94,7 @@ export class World implements ControllerWorld {
     this.trace = new TraceHash(print)
     this.network = new Network(this.chance, plan.rates, this.tally)
     this.isWired = plan.isWired
+    this.#isTimed = plan.seed % 16 === 0
     this.invariants = new Invariants(this.tally, () => this.#platters())
     loop.onEvent = (context) => this.#afterEvent(context)
     loop.onError = (error, context) => this.#onError(error, context)
@@ -120,7 +128,14 @@ export class World implements ControllerWorld {
       counts: this.tally.counts,
       acknowledged: this.#clients.acknowledged,
       virtualMs: this.loop.nowMs,
+      checkMs: this.#checkMs,
+      checkedMs: this.#isTimed ? performance.now() - this.#beganMs : 0,
     }
+  }
+
+  /** Nothing of it goes on. */
+  end(): void {
+    for (const controller of this.controllers.values()) controller.crash()
   }
 
   /** Whatever goes wrong where nobody waits for it. */
@@ -301,7 +316,8 @@ export class World implements ControllerWorld {
     if (first === undefined) return
     const last = write.entries.at(-1)
     this.trace.add(this.loop.nowMs, controller.id, 'write', first.index, last?.index, last?.term)
-    this.invariants.onWrite(write.entries, controller.core?.termAt(first.index - 1) ?? null)
+    const previousTerm = controller.core?.termAt(first.index - 1) ?? null
+    this.invariants.onWrite(controller, write.entries, previousTerm)
   }
 
   onApplied(controller: Controller, entry: Entry, applied: AppliedEntry): void {
@@ -384,6 +400,7 @@ export class World implements ControllerWorld {
     const controller = this.#byContext.get(context)
     const { life } = controller ?? {}
     if (controller === undefined || life === undefined || life === null) return
+    const beganMs = this.#isTimed ? performance.now() : 0
     try {
       if (controller.isCut) {
         this.#misfortunes.onPowerCut(controller)
@@ -402,6 +419,7 @@ export class World implements ControllerWorld {
     } catch (error) {
       this.fail(error)
     }
+    if (this.#isTimed) this.#checkMs += performance.now() - beganMs
   }
 
   #watched(

@@ -1,0 +1,39 @@
+import type { Keyring } from './keyring.ts'
+import type { Plan } from './plan.ts'
+import { failureOf } from './verdict.ts'
+import type { Failure } from './verdict.ts'
+import { VirtualLoop } from './virtual-loop.ts'
+import { World } from './world.ts'
+import type { Finished } from './world.ts'
+
+export type Result =
+  | ({ readonly ok: true; readonly seed: number } & Finished)
+  | { readonly ok: false; readonly seed: number; readonly failure: Failure; readonly counts: Readonly<Record<string, number>> }
+
+let current: World | null = null
+// What goes wrong where nobody waits for it belongs to the run of the moment.
+process.on('unhandledRejection', (error) => {
+  current?.fail(error)
+})
+
+/** Runs one plan from beginning to end. */
+export async function simulate(
+  plan: Plan,
+  keyring: Keyring,
+  print?: (line: string) => void,
+): Promise<Result> {
+  const loop = new VirtualLoop()
+  loop.install()
+  let world: World | null = null
+  try {
+    world = new World(plan, keyring, loop, print)
+    current = world
+    return { ok: true, seed: plan.seed, ...(await world.run()) }
+  } catch (error) {
+    const counts = world?.tally.counts ?? {}
+    return { ok: false, seed: plan.seed, failure: failureOf(error, loop.steps), counts }
+  } finally {
+    world?.end()
+    current = null
+  }
+}

@@ -1,0 +1,20 @@
+/** How a run ended that should not have ended so. */
+export interface Failure {
+  /** I1 to I20, liveness, bad input, assert: one of the program's own, crash: any other error. */
+  readonly invariant: string
+  readonly message: string
+  readonly step: number
+  readonly stack: string
+}
+
+export function failureOf(error: unknown, step: number): Failure {
+  const message = error instanceof Error ? error.message : String(error)
+  const named = /^(I\d+|liveness|bad input)\b/.exec(message)?.[1]
+  const isAssertion = error instanceof Error && error.name === 'AssertionError'
+  return {
+    invariant: named ?? (isAssertion ? 'assert' : 'crash'),
+    message: message.replaceAll('\n', ' '),
+    step,
+    stack: error instanceof Error ? (error.stack ?? '') : '',
+  }
+}

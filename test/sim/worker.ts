@@ -1,0 +1,43 @@
+import { Keyring } from './keyring.ts'
+import { drawPlan } from './plan.ts'
+import { simulate } from './simulate.ts'
+import type { Result } from './simulate.ts'
+
+/** From the one who hands out seeds: null ends it. */
+export interface Order {
+  readonly seed: number | null
+}
+
+// Kept from before time becomes virtual: between two seeds the next order must get in.
+const realImmediate = setImmediate
+const IDS = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7', 'n8', 'n9']
+
+export async function makeKeyring(): Promise<Keyring> {
+  return await Keyring.make(IDS)
+}
+
+async function work(): Promise<void> {
+  const keyring = await makeKeyring()
+  const orders: Order[] = []
+  let wake: () => void = () => undefined
+  process.on('message', (order: Order) => {
+    orders.push(order)
+    wake()
+  })
+  process.send?.('ready')
+  for (;;) {
+    while (orders.length === 0) {
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+    const order = orders.shift()
+    if (order === undefined || order.seed === null) break
+    const result: Result = await simulate(drawPlan(order.seed), keyring)
+    process.send?.(result)
+    await new Promise((resolve) => realImmediate(resolve))
+  }
+  process.disconnect()
+}
+
+if (process.argv[1] === import.meta.filename) await work()
