@@ -55,7 +55,7 @@ const SPARES = ['n6', 'n7', 'n8'] as const
  */
 export class Operator {
   readonly #world: OperatorWorld
-  readonly #spares: NodeId[] = [...SPARES]
+  readonly #spares: NodeId[]
   readonly #changers = new WeakMap<Life, MemberChanger>()
   #wishes: Wish[] = []
   /** Members whose disk is another than the one listed, and that have to be let in (again). */
@@ -63,6 +63,7 @@ export class Operator {
 
   constructor(world: OperatorWorld) {
     this.#world = world
+    this.#spares = SPARES.filter((id) => !world.controllers.has(id))
     this.#look()
   }
 
