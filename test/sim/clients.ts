@@ -159,6 +159,23 @@ export class Clients {
     return 0
   }
 
+  /** One write through each of them. @returns who has answered, as it goes on. */
+  probe(controllers: readonly Controller[]): ReadonlySet<Controller> {
+    const answered = new Set<Controller>()
+    const ask = async (controller: Controller): Promise<void> => {
+      while (!answered.has(controller) && controller.isRunning && this.#world.isServing) {
+        const before = this.acknowledged
+        this.#open += 1
+        await this.#write(controller, 1)
+        this.#open -= 1
+        if (this.acknowledged > before) answered.add(controller)
+        else await this.#pause(20)
+      }
+    }
+    for (const controller of controllers) void ask(controller)
+    return answered
+  }
+
   async #serve(): Promise<void> {
     const { chance, load } = this.#world
     for (;;) {
@@ -203,7 +220,7 @@ export class Clients {
     })
   }
 
-  async #write(controller: Controller): Promise<void> {
+  async #write(controller: Controller, attemptsMax = ATTEMPTS_MAX): Promise<void> {
     const { chance, load, loop } = this.#world
     const operation: Operation = {
       number: this.#nextNumber,
@@ -218,7 +235,7 @@ export class Clients {
     const isIdentified = register === undefined || chance.next() < 0.7
     const idMs = controller.life?.machine.logTimeMs ?? 0
     let asked: Controller | null = controller
-    for (let attempt = 0; asked !== null && attempt < ATTEMPTS_MAX; attempt += 1) {
+    for (let attempt = 0; asked !== null && attempt < attemptsMax; attempt += 1) {
       const input = inputOf(operation.number, attempt, { register, padding, isIdentified, idMs })
       const fate = await this.#propose(asked, operation, input)
       // Refused this time, but what an earlier attempt came to is not known by that.

@@ -249,7 +249,10 @@ export class Controller {
       },
     )
     let mesh: SimulatedMesh | null = null
-    const watched = watch(disk, (write) => world.onWrite(this, write))
+    const watched = watch(disk, {
+      onWrite: (write) => world.onWrite(this, write),
+      onCompact: () => world.tally.note('log compacted'),
+    })
     const { identity } = keyring.of(this.id)
     const host = loop.within(
       threads.raft,
@@ -348,11 +351,19 @@ const NO_DELAY = { p99Ms: 0, stop: () => undefined }
 const nothing = (): void => undefined
 const SILENT = { debug: nothing, info: nothing, warn: nothing, error: nothing }
 
-function watch(disk: SimulatedWal, onWrite: (write: DiskWrite) => void): SimulatedWal {
+function watch(
+  disk: SimulatedWal,
+  watcher: { readonly onWrite: (write: DiskWrite) => void; readonly onCompact: () => void },
+): SimulatedWal {
   const write = disk.write.bind(disk)
+  const compact = disk.compact.bind(disk)
   disk.write = (given) => {
-    onWrite(given)
+    watcher.onWrite(given)
     write(given)
+  }
+  disk.compact = (position) => {
+    watcher.onCompact()
+    compact(position)
   }
   return disk
 }

@@ -72,7 +72,7 @@ export class Misfortunes {
       return
     }
     const code = error instanceof StoreError ? error.code : ''
-    const isDamage = code === 'CORRUPT' || error.message.includes('damaged')
+    const isDamage = code === 'CORRUPT' || error.message.includes('damaged') || code === ''
     if (isDamage && controller.platter.isDamaged) {
       world.stop(controller)
       this.#enterAnew(controller, 100)
