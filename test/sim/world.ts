@@ -31,6 +31,7 @@ import type { Context } from './virtual-loop.ts'
 const START_MS = 1_700_000_000_000
 const STEPS_MIN = 5_000
 const REST_MS = 1_000
+const CLOSE_ENTRIES = 50
 /** How long a cluster without faults may take until it is at rest while it still gets further. */
 const SETTLE_MS_MAX = 60_000
 const STANDSTILL_MS = 12_000
@@ -78,6 +79,7 @@ export class World implements ControllerWorld {
   readonly #isTimed: boolean
   readonly #beganMs = performance.now()
   #checkMs = 0
+  #chunks = 0
   #nextStore = 0
   #failure: unknown = null
 
@@ -217,6 +219,7 @@ export class World implements ControllerWorld {
   }
 
   tamper(chunk: SnapshotChunk): SnapshotChunk {
+    this.#chunks += 1
     return this.#misfortunes.tamper(chunk)
   }
 
@@ -512,7 +515,7 @@ export class World implements ControllerWorld {
 
   /** Grows as long as anyone gets further. */
   #progress(): number {
-    let sum = 0
+    let sum = this.#chunks
     for (const controller of this.controllers.values()) sum += controller.applied
     return sum
   }
@@ -526,10 +529,13 @@ export class World implements ControllerWorld {
     for (const id of [...configuration.voters, ...configuration.learners]) {
       const controller = this.controllers.get(id)
       const core = controller?.core
-      if (core === undefined) return `${id} is down`
+      if (controller === undefined || core === undefined) return `${id} is down`
       if (core.status.leader !== leader.id) {
         return `${id} is ${core.status.role} of ${core.status.leader} in term ${core.status.term}, not of ${leader.id} in ${status.term}`
       }
+      // Clients go on writing meanwhile: it must catch up all the same.
+      const { applied } = controller
+      if (applied < commit - CLOSE_ENTRIES) return `${id} applied ${applied} of ${commit}`
     }
     if (this.#operator.hasWishes) return 'members are being changed'
     if (transferTarget !== null) return 'leadership is being handed over'
