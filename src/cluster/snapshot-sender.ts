@@ -4,35 +4,42 @@ import { crc32 } from 'node:zlib'
 
 import { create } from '@bufbuild/protobuf'
 
-import { SnapshotChunkSchema } from '../../proto/gen/mesh_pb.ts'
+import { PositionSchema, SnapshotChunkSchema } from '../../proto/gen/mesh_pb.ts'
 import type { SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { newOpaqueId } from '../lib/random.ts'
-import type { NodeId, Position, Term } from '../raft/types.ts'
+import type { Index, NodeId, Position, Term } from '../raft/types.ts'
 import type { HostEvent } from './link.ts'
+import { TransferPacer } from './transfer-pacer.ts'
 
 export interface SnapshotSenderOptions {
-  /** Chunks on their way and not yet written by the receiver. */
+  /** Chunks of one transfer read and not yet written by the receiver; they are kept, to be sent again. */
   readonly windowChunks: number
-  /** A receiver that says nothing for this long has failed. */
-  readonly stallMsMax: number
-  /** Of all transfers together; Infinity: as fast as the receiver writes. */
+  /** A receiver that says nothing for this long, connected or not, has failed. */
+  readonly silenceMsMax: number
+  /** Of all transfers together, shared evenly; Infinity: as fast as the receivers write. */
   readonly bytesPerSecond: number
 }
 
 export const defaultSnapshotSenderOptions: SnapshotSenderOptions = {
   windowChunks: 8,
-  stallMsMax: 60_000,
-  bytesPerSecond: Infinity,
+  silenceMsMax: 60_000,
+  bytesPerSecond: 64 * 1024 * 1024,
 }
 
 export interface SnapshotSenderParts {
   readonly clock: Clock
   readonly post: (event: HostEvent) => void
-  /** @returns false when it cannot be sent. */
+  /** @returns false when it cannot be sent now. */
   readonly send: (to: NodeId, term: Term, chunk: SnapshotChunk) => boolean
   readonly onDone: (to: NodeId, outcome: 'sent' | 'failed', because: string) => void
+  readonly onSuspended: (to: NodeId, chunksWritten: number) => void
+}
+
+interface SentChunk {
+  readonly chunk: SnapshotChunk
+  readonly sentMs: number
 }
 
 interface Transfer {
@@ -43,29 +50,51 @@ interface Transfer {
   readonly hash: Hash
   position: Position
   configuration: Uint8Array
-  /** Chunks asked of main, sent, and written by the receiver. */
+  /** Chunks asked of main, come from it, and written by the receiver. */
   asked: number
-  sent: number
+  read: number
   written: number
+  /** Those read and not written, in order: what a lost connection may have lost. */
+  readonly kept: SentChunk[]
+  /** How many may be asked and not written, from 1 to windowChunks: as many as the link takes without queueing. */
+  window: number
+  /** The shortest way of a chunk so far, until its acknowledgement. */
+  wayMsMin: number
+  isOpen: boolean
   isWhole: boolean
+  /** Nothing can be sent: it goes on when the connection stands again. */
+  isSuspended: boolean
   heardMs: number
-  paceTimer: NodeJS.Timeout | null
 }
 
-/** Sends snapshots to peers that fell behind: one transfer a peer, given up when its connection or our lead is lost. */
+const WINDOW_AT_START = 2
+/** Heartbeats share the connection: chunks that wait this long in a queue would keep them from their time. */
+const QUEUEING_MS_MAX = 250
+
+/**
+ * Sends snapshots to peers that fell behind, one transfer a peer. A lost connection suspends a transfer: on the next one
+ * it goes on with the first chunk that the receiver has not acknowledged. It is given up when the receiver knows nothing of
+ * it (any more) or is silent for too long, and when our lead is lost. The core waits meanwhile: it hears of the end alone.
+ */
 export class SnapshotSender {
   readonly #options: SnapshotSenderOptions
   readonly #parts: SnapshotSenderParts
+  readonly #pacer: TransferPacer<Transfer>
   readonly #byPeer = new Map<NodeId, Transfer>()
   readonly #byId = new Map<number, Transfer>()
   #nextId = 1
-  #paidUntilMs = 0
 
   constructor(options: SnapshotSenderOptions, parts: SnapshotSenderParts) {
     this.#options = options
     this.#parts = parts
+    this.#pacer = new TransferPacer(options.bytesPerSecond, parts.clock, (transfer) => {
+      transfer.asked += 1
+      parts.post({ type: 'snapshotCredit', id: transfer.id, chunks: 1 })
+      this.#ask(transfer)
+    })
   }
 
+  /** With a transfer to this peer under way, that one is it. */
   start(to: NodeId, term: Term): void {
     if (this.#byPeer.has(to)) return
     const id = this.#nextId
@@ -79,11 +108,15 @@ export class SnapshotSender {
       position: { term: 0, index: 0 },
       configuration: new Uint8Array(0),
       asked: 0,
-      sent: 0,
+      read: 0,
       written: 0,
+      kept: [],
+      window: Math.min(WINDOW_AT_START, this.#options.windowChunks),
+      wayMsMin: Infinity,
+      isOpen: false,
       isWhole: false,
+      isSuspended: false,
       heardMs: this.#parts.clock.monotonicMs(),
-      paceTimer: null,
     }
     this.#byPeer.set(to, transfer)
     this.#byId.set(id, transfer)
@@ -92,45 +125,23 @@ export class SnapshotSender {
 
   onOpened(id: number, position: Position, configuration: Uint8Array): void {
     const transfer = this.#byId.get(id)
-    if (transfer === undefined) {
-      this.#parts.post({ type: 'snapshotOver', id })
-      return
-    }
+    if (transfer === undefined) return
     transfer.position = position
     transfer.configuration = configuration
+    transfer.isOpen = true
     transfer.heardMs = this.#parts.clock.monotonicMs()
     this.#ask(transfer)
   }
 
   onChunk(id: number, data: Uint8Array, isLast: boolean): void {
+    this.#pacer.settle(data.length)
     const transfer = this.#byId.get(id)
     if (transfer === undefined) return
-    transfer.hash.update(data)
-    const chunk = create(SnapshotChunkSchema, {
-      snapshotId: transfer.snapshotId,
-      number: transfer.sent,
-      data,
-      crc32: crc32(data),
-      last: isLast,
-    })
-    if (transfer.sent === 0) {
-      const { term, index } = transfer.position
-      Object.assign(chunk, { configuration: transfer.configuration })
-      chunk.position = {
-        $typeName: 'flotilla.mesh.v1.Position',
-        term: BigInt(term),
-        index: BigInt(index),
-      }
-    }
-    if (isLast) chunk.sha256 = Uint8Array.from(transfer.hash.digest())
-    transfer.sent += 1
+    const chunk = this.#nextChunk(transfer, data, isLast)
+    transfer.read += 1
     transfer.isWhole = isLast
-    this.#paidUntilMs =
-      Math.max(this.#paidUntilMs, this.#parts.clock.monotonicMs()) +
-      (data.length / this.#options.bytesPerSecond) * 1000
-    if (!this.#parts.send(transfer.to, transfer.term, chunk)) {
-      this.#end(transfer, 'failed', 'it is not connected or does not read')
-    }
+    transfer.kept.push({ chunk, sentMs: this.#parts.clock.monotonicMs() })
+    if (!transfer.isSuspended && !this.#send(transfer, chunk)) this.#suspend(transfer)
   }
 
   onSourceFailed(id: number, because: string): void {
@@ -141,13 +152,14 @@ export class SnapshotSender {
   onAck(from: NodeId, ack: SnapshotAck): void {
     const transfer = this.#byPeer.get(from)
     if (transfer === undefined || Buffer.compare(transfer.snapshotId, ack.snapshotId) !== 0) return
-    transfer.heardMs = this.#parts.clock.monotonicMs()
-    if (ack.failed || ack.number > transfer.sent) {
+    if (ack.failed || ack.number > transfer.read) {
       this.#end(transfer, 'failed', 'the receiver refused it')
       return
     }
-    transfer.written = Math.max(transfer.written, ack.number)
-    if (transfer.isWhole && transfer.written === transfer.sent) {
+    const nowMs = this.#parts.clock.monotonicMs()
+    transfer.heardMs = nowMs
+    if (ack.number > transfer.written) this.#noteWritten(transfer, ack.number, nowMs)
+    if (transfer.isWhole && transfer.written === transfer.read) {
       this.#end(transfer, 'sent', 'installed')
     } else {
       this.#ask(transfer)
@@ -156,7 +168,12 @@ export class SnapshotSender {
 
   onLinkLost(to: NodeId): void {
     const transfer = this.#byPeer.get(to)
-    if (transfer !== undefined) this.#end(transfer, 'failed', 'the connection was lost')
+    if (transfer !== undefined && !transfer.isSuspended) this.#suspend(transfer)
+  }
+
+  onLinkReady(to: NodeId): void {
+    const transfer = this.#byPeer.get(to)
+    if (transfer?.isSuspended === true) this.#resume(transfer)
   }
 
   /** Another leads, or this one in another term: its transfers are no longer ours to make. */
@@ -166,40 +183,97 @@ export class SnapshotSender {
     }
   }
 
-  /** Called now and then. */
-  sweep(): void {
+  /** Only those who are sent the log are sent snapshots. */
+  abandonUnless(isMember: (id: NodeId) => boolean): void {
+    for (const transfer of [...this.#byPeer.values()]) {
+      if (!isMember(transfer.to)) this.#end(transfer, 'failed', 'it is no longer a member')
+    }
+  }
+
+  /**
+   * Called now and then.
+   * @param matchOf how far a peer's log is known to equal ours: one that has what a snapshot holds needs it no more.
+   */
+  sweep(matchOf: (id: NodeId) => Index): void {
     const nowMs = this.#parts.clock.monotonicMs()
     for (const transfer of [...this.#byPeer.values()]) {
-      if (nowMs - transfer.heardMs > this.#options.stallMsMax) {
+      if (nowMs - transfer.heardMs > this.#options.silenceMsMax) {
         this.#end(transfer, 'failed', 'the receiver has fallen silent')
+      } else if (transfer.isOpen && matchOf(transfer.to) >= transfer.position.index) {
+        this.#end(transfer, 'sent', 'it has what the snapshot holds')
+      } else if (transfer.isSuspended) {
+        this.#resume(transfer)
       }
     }
   }
 
-  #ask(transfer: Transfer): void {
-    if (transfer.isWhole || transfer.paceTimer !== null) return
-    const room = this.#options.windowChunks - (transfer.asked - transfer.written)
-    assert(room >= 0, 'no more is asked than the window holds')
-    if (room === 0) return
-    const waitMs = this.#paidUntilMs - this.#parts.clock.monotonicMs()
-    if (waitMs > 1) {
-      transfer.paceTimer = setTimeout(() => {
-        transfer.paceTimer = null
-        if (this.#byId.has(transfer.id)) this.#ask(transfer)
-      }, waitMs)
-      return
+  stop(): void {
+    this.#pacer.stop()
+  }
+
+  #nextChunk(transfer: Transfer, data: Uint8Array, isLast: boolean): SnapshotChunk {
+    transfer.hash.update(data)
+    const chunk = create(SnapshotChunkSchema, {
+      snapshotId: transfer.snapshotId,
+      number: transfer.read,
+      data,
+      crc32: crc32(data),
+      last: isLast,
+    })
+    if (transfer.read === 0) {
+      const { term, index } = transfer.position
+      chunk.configuration = transfer.configuration
+      chunk.position = create(PositionSchema, { term: BigInt(term), index: BigInt(index) })
     }
-    // Under a rate one chunk at a time, so that a window's worth does not leave at once.
-    const chunks = Number.isFinite(this.#options.bytesPerSecond) ? 1 : room
-    transfer.asked += chunks
-    this.#parts.post({ type: 'snapshotCredit', id: transfer.id, chunks })
+    if (isLast) chunk.sha256 = Uint8Array.from(transfer.hash.digest())
+    return chunk
+  }
+
+  #noteWritten(transfer: Transfer, written: number, nowMs: number): void {
+    const done = transfer.kept.splice(0, written - transfer.written)
+    transfer.written = written
+    const wayMs = nowMs - (done.at(-1)?.sentMs ?? nowMs)
+    transfer.wayMsMin = Math.min(transfer.wayMsMin, wayMs)
+    const isQueueing = wayMs > transfer.wayMsMin + QUEUEING_MS_MAX
+    transfer.window = isQueueing
+      ? Math.max(1, Math.floor(transfer.window / 2))
+      : Math.min(this.#options.windowChunks, transfer.window + done.length)
+  }
+
+  #ask(transfer: Transfer): void {
+    if (!transfer.isOpen || transfer.isWhole || transfer.isSuspended) return
+    if (transfer.asked - transfer.written >= transfer.window) return
+    assert(transfer.asked - transfer.written < this.#options.windowChunks, 'a window is kept')
+    this.#pacer.join(transfer)
+  }
+
+  #send(transfer: Transfer, chunk: SnapshotChunk): boolean {
+    return this.#parts.send(transfer.to, transfer.term, chunk)
+  }
+
+  #suspend(transfer: Transfer): void {
+    transfer.isSuspended = true
+    this.#pacer.leave(transfer)
+    this.#parts.onSuspended(transfer.to, transfer.written)
+  }
+
+  /** Some of it may have arrived: the receiver passes over what it has, and says how far that is. */
+  #resume(transfer: Transfer): void {
+    const sentMs = this.#parts.clock.monotonicMs()
+    for (const [at, { chunk }] of transfer.kept.entries()) {
+      if (!this.#send(transfer, chunk)) return
+      transfer.kept[at] = { chunk, sentMs }
+      this.#pacer.pay(chunk.data.length)
+    }
+    transfer.isSuspended = false
+    this.#ask(transfer)
   }
 
   #end(transfer: Transfer, outcome: 'sent' | 'failed', because: string): void {
-    if (transfer.paceTimer !== null) clearTimeout(transfer.paceTimer)
+    this.#pacer.leave(transfer)
     this.#byPeer.delete(transfer.to)
     this.#byId.delete(transfer.id)
-    this.#parts.post({ type: 'snapshotOver', id: transfer.id })
+    this.#parts.post({ type: 'snapshotOver', id: transfer.id, isSent: outcome === 'sent' })
     this.#parts.onDone(transfer.to, outcome, because)
   }
 }
