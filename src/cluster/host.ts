@@ -138,7 +138,10 @@ export class RaftHost {
         },
         onProposals: (results) => this.#onProposals(results),
         onStatus: (status) => this.#onCoreStatus(status),
-        onSendSnapshot: (to) => this.#sender.start(to, this.#core.term),
+        onSendSnapshot: (to) => {
+          this.#log.info({ peer: to }, `${to} lacks what is gone from the log: a snapshot for it`)
+          this.#sender.start(to, this.#core.term)
+        },
         onRestore: async (position) => await this.#receiver.restore(position),
         onFatal: (error) => this.#fail(error),
       },

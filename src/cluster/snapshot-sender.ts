@@ -13,6 +13,8 @@ import type { Index, NodeId, Position, Term } from '../raft/types.ts'
 import type { HostEvent } from './link.ts'
 import { TransferPacer } from './transfer-pacer.ts'
 
+const MIB = 1024 * 1024
+
 export interface SnapshotSenderOptions {
   /** Chunks of one transfer read and not yet written by the receiver; they are kept, to be sent again. */
   readonly windowChunks: number
@@ -25,7 +27,7 @@ export interface SnapshotSenderOptions {
 export const defaultSnapshotSenderOptions: SnapshotSenderOptions = {
   windowChunks: 8,
   silenceMsMax: 60_000,
-  bytesPerSecond: 64 * 1024 * 1024,
+  bytesPerSecond: 64 * MIB,
 }
 
 export interface SnapshotSenderParts {
@@ -58,18 +60,22 @@ interface Transfer {
   readonly kept: SentChunk[]
   /** How many may be asked and not written, from 1 to windowChunks: as many as the link takes without queueing. */
   window: number
+  /** Cut at most once for what was under way together: those asked so far were judged by the window of before. */
+  askedAtCut: number
   /** The shortest way of a chunk so far, until its acknowledgement. */
   wayMsMin: number
   isOpen: boolean
   isWhole: boolean
   /** Nothing can be sent: it goes on when the connection stands again. */
   isSuspended: boolean
+  bytes: number
+  readonly begunMs: number
   heardMs: number
 }
 
 const WINDOW_AT_START = 2
 /** Heartbeats share the connection: chunks that wait this long in a queue would keep them from their time. */
-const QUEUEING_MS_MAX = 250
+const QUEUEING_MS_MAX = 400
 
 /**
  * Sends snapshots to peers that fell behind, one transfer a peer. A lost connection suspends a transfer: on the next one
@@ -99,6 +105,7 @@ export class SnapshotSender {
     if (this.#byPeer.has(to)) return
     const id = this.#nextId
     this.#nextId += 1
+    const nowMs = this.#parts.clock.monotonicMs()
     const transfer: Transfer = {
       id,
       to,
@@ -112,11 +119,14 @@ export class SnapshotSender {
       written: 0,
       kept: [],
       window: Math.min(WINDOW_AT_START, this.#options.windowChunks),
+      askedAtCut: 0,
       wayMsMin: Infinity,
       isOpen: false,
       isWhole: false,
       isSuspended: false,
-      heardMs: this.#parts.clock.monotonicMs(),
+      bytes: 0,
+      begunMs: nowMs,
+      heardMs: nowMs,
     }
     this.#byPeer.set(to, transfer)
     this.#byId.set(id, transfer)
@@ -139,6 +149,7 @@ export class SnapshotSender {
     if (transfer === undefined) return
     const chunk = this.#nextChunk(transfer, data, isLast)
     transfer.read += 1
+    transfer.bytes += data.length
     transfer.isWhole = isLast
     transfer.kept.push({ chunk, sentMs: this.#parts.clock.monotonicMs() })
     if (!transfer.isSuspended && !this.#send(transfer, chunk)) this.#suspend(transfer)
@@ -160,7 +171,9 @@ export class SnapshotSender {
     transfer.heardMs = nowMs
     if (ack.number > transfer.written) this.#noteWritten(transfer, ack.number, nowMs)
     if (transfer.isWhole && transfer.written === transfer.read) {
-      this.#end(transfer, 'sent', 'installed')
+      const mib = (transfer.bytes / MIB).toFixed(1)
+      const seconds = ((nowMs - transfer.begunMs) / 1000).toFixed(1)
+      this.#end(transfer, 'sent', `${mib} MiB installed in ${seconds} s`)
     } else {
       this.#ask(transfer)
     }
@@ -235,9 +248,12 @@ export class SnapshotSender {
     const wayMs = nowMs - (done.at(-1)?.sentMs ?? nowMs)
     transfer.wayMsMin = Math.min(transfer.wayMsMin, wayMs)
     const isQueueing = wayMs > transfer.wayMsMin + QUEUEING_MS_MAX
-    transfer.window = isQueueing
-      ? Math.max(1, Math.floor(transfer.window / 2))
-      : Math.min(this.#options.windowChunks, transfer.window + done.length)
+    if (!isQueueing) {
+      transfer.window = Math.min(this.#options.windowChunks, transfer.window + done.length)
+    } else if (written > transfer.askedAtCut) {
+      transfer.window = Math.max(1, Math.floor(transfer.window / 2))
+      transfer.askedAtCut = transfer.asked
+    }
   }
 
   #ask(transfer: Transfer): void {
