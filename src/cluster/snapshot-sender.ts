@@ -73,6 +73,15 @@ interface Transfer {
   heardMs: number
 }
 
+/** In a row. */
+interface Failures {
+  readonly count: number
+  readonly pauseUntilMs: number
+}
+
+/** Of the second failure in a row, doubled with each further one. The first may be a receiver that was started again. */
+const PAUSE_MS_MIN = 1000
+const PAUSE_MS_MAX = 60_000
 const WINDOW_AT_START = 2
 /** Heartbeats share the connection: chunks that wait this long in a queue would keep them from their time. */
 const QUEUEING_MS_MAX = 400
@@ -88,6 +97,9 @@ export class SnapshotSender {
   readonly #pacer: TransferPacer<Transfer>
   readonly #byPeer = new Map<NodeId, Transfer>()
   readonly #byId = new Map<number, Transfer>()
+  readonly #failures = new Map<NodeId, Failures>()
+  /** Asked for in a pause, with their terms. */
+  readonly #waiting = new Map<NodeId, Term>()
   #nextId = 1
 
   constructor(options: SnapshotSenderOptions, parts: SnapshotSenderParts) {
@@ -100,37 +112,15 @@ export class SnapshotSender {
     })
   }
 
-  /** With a transfer to this peer under way, that one is it. */
+  /**
+   * With a transfer to this peer under way, that one is it. After several that failed it begins later: a receiver whose disk
+   * is full would otherwise be sent the same over and over.
+   */
   start(to: NodeId, term: Term): void {
     if (this.#byPeer.has(to)) return
-    const id = this.#nextId
-    this.#nextId += 1
     const nowMs = this.#parts.clock.monotonicMs()
-    const transfer: Transfer = {
-      id,
-      to,
-      term,
-      snapshotId: newOpaqueId(),
-      hash: createHash('sha256'),
-      position: { term: 0, index: 0 },
-      configuration: new Uint8Array(0),
-      asked: 0,
-      read: 0,
-      written: 0,
-      kept: [],
-      window: Math.min(WINDOW_AT_START, this.#options.windowChunks),
-      askedAtCut: 0,
-      wayMsMin: Infinity,
-      isOpen: false,
-      isWhole: false,
-      isSuspended: false,
-      bytes: 0,
-      begunMs: nowMs,
-      heardMs: nowMs,
-    }
-    this.#byPeer.set(to, transfer)
-    this.#byId.set(id, transfer)
-    this.#parts.post({ type: 'snapshotWanted', id, to })
+    if (nowMs < (this.#failures.get(to)?.pauseUntilMs ?? 0)) this.#waiting.set(to, term)
+    else this.#begin(to, term, nowMs)
   }
 
   onOpened(id: number, position: Position, configuration: Uint8Array): void {
@@ -191,16 +181,20 @@ export class SnapshotSender {
 
   /** Another leads, or this one in another term: its transfers are no longer ours to make. */
   abandonOtherThan(term: Term | null): void {
+    for (const [to, asked] of this.#waiting) if (asked !== term) this.#waiting.delete(to)
     for (const transfer of [...this.#byPeer.values()]) {
       if (transfer.term !== term) this.#end(transfer, 'failed', 'leadership has moved')
     }
+    if (term === null) this.#failures.clear()
   }
 
   /** Only those who are sent the log are sent snapshots. */
   abandonUnless(isMember: (id: NodeId) => boolean): void {
+    for (const to of this.#waiting.keys()) if (!isMember(to)) this.#waiting.delete(to)
     for (const transfer of [...this.#byPeer.values()]) {
       if (!isMember(transfer.to)) this.#end(transfer, 'failed', 'it is no longer a member')
     }
+    for (const to of this.#failures.keys()) if (!isMember(to)) this.#failures.delete(to)
   }
 
   /**
@@ -218,10 +212,42 @@ export class SnapshotSender {
         this.#resume(transfer)
       }
     }
+    for (const [to, term] of [...this.#waiting]) this.start(to, term)
   }
 
   stop(): void {
     this.#pacer.stop()
+  }
+
+  #begin(to: NodeId, term: Term, nowMs: number): void {
+    this.#waiting.delete(to)
+    const id = this.#nextId
+    this.#nextId += 1
+    const transfer: Transfer = {
+      id,
+      to,
+      term,
+      snapshotId: newOpaqueId(),
+      hash: createHash('sha256'),
+      position: { term: 0, index: 0 },
+      configuration: new Uint8Array(0),
+      asked: 0,
+      read: 0,
+      written: 0,
+      kept: [],
+      window: Math.min(WINDOW_AT_START, this.#options.windowChunks),
+      askedAtCut: 0,
+      wayMsMin: Infinity,
+      isOpen: false,
+      isWhole: false,
+      isSuspended: false,
+      bytes: 0,
+      begunMs: nowMs,
+      heardMs: nowMs,
+    }
+    this.#byPeer.set(to, transfer)
+    this.#byId.set(id, transfer)
+    this.#parts.post({ type: 'snapshotWanted', id, to })
   }
 
   #nextChunk(transfer: Transfer, data: Uint8Array, isLast: boolean): SnapshotChunk {
@@ -285,7 +311,15 @@ export class SnapshotSender {
     this.#ask(transfer)
   }
 
+  #noteFailure(to: NodeId): void {
+    const count = (this.#failures.get(to)?.count ?? 0) + 1
+    const pauseMs = count === 1 ? 0 : Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** (count - 2))
+    this.#failures.set(to, { count, pauseUntilMs: this.#parts.clock.monotonicMs() + pauseMs })
+  }
+
   #end(transfer: Transfer, outcome: 'sent' | 'failed', because: string): void {
+    if (outcome === 'sent') this.#failures.delete(transfer.to)
+    else this.#noteFailure(transfer.to)
     this.#pacer.leave(transfer)
     this.#byPeer.delete(transfer.to)
     this.#byId.delete(transfer.id)

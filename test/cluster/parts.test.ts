@@ -4,7 +4,6 @@ import type { ForwardFrame } from '../../proto/gen/mesh_pb.ts'
 import { DigestRing } from '../../src/cluster/digest-ring.ts'
 import { Forwarding } from '../../src/cluster/forwarding.ts'
 import type { HostEvent } from '../../src/cluster/link.ts'
-import { LogRetention } from '../../src/cluster/log-retention.ts'
 import { LogThrottle } from '../../src/cluster/log.ts'
 import { decodeRaft, integer, MessageEncoder } from '../../src/cluster/message-codec.ts'
 import { OutstandingProposals } from '../../src/cluster/outstanding.ts'
@@ -168,24 +167,6 @@ test('the lowest outstanding sequence stays until it is done, and the span is bo
   window.remove(1)
   expect(window.lowest).toBe(6)
   expect(window.isFull).toBe(false)
-})
-
-test('the log is cut below what is persisted, keeping the last entries, and more for a slow peer', () => {
-  const retention = new LogRetention({ entries: 1000, bytes: 1_000_000, catchUpBytes: 0 })
-  for (let i = 1; i <= 10_000; i += 1) retention.note(entry(i))
-  expect(retention.cut(2000, Infinity)).toEqual({ term: 1, index: 1792 })
-  expect(retention.cut(2000, Infinity)).toBeNull()
-  expect(retention.cut(9999, 3000)).toEqual({ term: 1, index: 2816 })
-  expect(retention.cut(9999, Infinity)).toEqual({ term: 1, index: 8960 })
-})
-
-test('a slow peer holds back no more bytes than allowed', () => {
-  const retention = new LogRetention({ entries: 10, bytes: 100_000, catchUpBytes: 0 })
-  for (let i = 1; i <= 10_000; i += 1) retention.note(entry(i))
-  const cut = retention.cut(9999, 1)
-  // About 42 bytes an entry: some 2,400 of them fit.
-  expect(cut?.index).toBeGreaterThan(7000)
-  expect(cut?.index).toBeLessThan(8000)
 })
 
 test('digests are compared at one index, also when the peer is ahead', () => {

@@ -163,6 +163,35 @@ test('an interrupted transfer is kept for as long as a receiver may be silent, a
   expect(done).toEqual([['slow', 'failed']])
 })
 
+test('after a second failure in a row the next attempt waits, longer each time, and the core need not ask again', () => {
+  const { made, clock, done, events, nothingMatches } = sender()
+  const begun = (): number => events.filter(({ type }) => type === 'snapshotWanted').length
+  const fail = (): void => made.onSourceFailed(begun(), 'disk')
+  made.start('slow', 4)
+  fail()
+  made.start('slow', 4)
+  expect(begun()).toBe(2)
+  fail()
+  for (const pauseMs of [1000, 2000, 4000]) {
+    const before = begun()
+    made.start('slow', 4)
+    clock.atMs += pauseMs - 1
+    made.sweep(nothingMatches)
+    expect(begun()).toBe(before)
+    clock.atMs += 1
+    made.sweep(nothingMatches)
+    expect(begun()).toBe(before + 1)
+    fail()
+  }
+  expect(done.length).toBe(5)
+  // Leadership has moved: whoever leads decides anew.
+  made.start('slow', 4)
+  made.abandonOtherThan(5)
+  clock.atMs += 60_000
+  made.sweep(nothingMatches)
+  expect(begun()).toBe(5)
+})
+
 test('a peer that has come by what a snapshot holds is not sent the rest of it', () => {
   const { made, done } = sender()
   made.start('slow', 4)
