@@ -54,6 +54,8 @@ bench: $(INSTALLED)
 	node bench/failover.ts
 	node bench/log-in-storm.ts
 	node bench/apply.ts
+	node bench/recovery.ts
+	node bench/snapshot.ts
 
 bench-raft: $(INSTALLED)
 	node bench/raft.ts

@@ -11,6 +11,7 @@ import { HELLO_LIMITS } from '../src/cluster/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/mesh-service.ts'
 import { ROSTER_LIMITS } from '../src/cluster/roster.ts'
+import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
 import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
@@ -46,6 +47,7 @@ const tables: Readonly<Record<string, object>> = {
     ...gateway,
     retainEntries: retention.entries,
     retainBytes: retention.bytes,
+    catchUpBytes: retention.catchUpBytes,
   },
   'src/cluster/admission.ts': admissionLimits,
   'src/cluster/handshake.ts': HELLO_LIMITS,
@@ -54,6 +56,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/addresses.ts': CLAIM_LIMITS,
   'src/cluster/addresses-seeds.ts': SEED_LIMITS,
   'src/cluster/mesh-service.ts': { FRAME_BYTES_MAX },
+  'src/cluster/snapshot-receiver.ts': defaultSnapshotReceiverOptions,
   'src/cluster/snapshot-sender.ts': defaultSnapshotSenderOptions,
   'src/cluster/soft-state.ts': defaultSoftStateOptions,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },

@@ -256,7 +256,11 @@ export class Controller {
         outstandingMax: config.limits.outstandingWritesMax,
         // Long before the guard of the log stops this controller.
         lowSpaceBytes: 8 * config.log.lowSpaceBytes,
-        retention: { entries: config.log.retainEntries, bytes: config.log.retainBytes },
+        retention: {
+          entries: config.log.retainEntries,
+          bytes: config.log.retainBytes,
+          catchUpBytes: config.log.catchUpBytes,
+        },
       },
       {
         ...{ link: consensus.link, machine, clock: systemClock, log, onFatal },
@@ -313,6 +317,7 @@ export class Controller {
       sharedOptionsSha256: sharedOptionsSha256(config),
       tickMs: config.raft.tickMs,
       core: coreOptionsOf(config),
+      snapshots: { bytesPerSecond: config.cluster.snapshotBytesPerSecond },
     }
   }
 

@@ -8,6 +8,7 @@ export const ALARM_CODES = [
   'APPLY_STOPPED',
   'CLOCK_SKEW',
   'LOW_SPACE',
+  'SNAPSHOT_OUTRUN',
   'NO_QUORUM_SPARE',
   'CERTIFICATE_EXPIRES',
 ] as const

@@ -20,6 +20,7 @@ import { AlarmWatch } from './alarm-watch.ts'
 import { Alarms } from './alarms.ts'
 import type { Alarm } from './alarms.ts'
 import { ApplyQueue } from './apply-queue.ts'
+import { CatchUps } from './catch-up.ts'
 import { DIGEST_INTERVAL_ENTRIES, DigestRing } from './digest-ring.ts'
 import { DivergenceWatch } from './divergence-watch.ts'
 import { KnownMembers } from './known-members.ts'
@@ -69,7 +70,7 @@ export const defaultGatewayOptions = {
   drainMsMax: 2000,
   outstandingMax: 4096,
   outstandingSpanMax: 65_536,
-  retention: { entries: 20_000, bytes: 64 * 1024 * 1024 },
+  retention: { entries: 20_000, bytes: 64 * 1024 * 1024, catchUpBytes: 256 * 1024 * 1024 },
 } as const satisfies Partial<GatewayOptions>
 
 export interface GatewayParts {
@@ -144,6 +145,7 @@ export class Gateway implements Proposer, ClusterView {
   readonly #applyQueue: ApplyQueue
   readonly #peers: PeerDesk
   readonly #retention: LogRetention
+  readonly #catchUps: CatchUps
   readonly #digests = new DigestRing()
   readonly #requests = new Map<number, (because: string | null) => void>()
   readonly #soft: SoftStateChannel
@@ -188,12 +190,14 @@ export class Gateway implements Proposer, ClusterView {
       timeoutMs: options.readTimeoutMs,
       ask: (id) => link.post({ type: 'readIndex', id }),
     })
-    this.#snapshots = new SnapshotDesk(machine, link)
     this.#peers = new PeerDesk(
       (command) => link.post(command),
       (method, err) => parts.log.error({ method, err }, 'a call of a peer failed'),
     )
     this.alarms = new Alarms(clock, parts.log)
+    this.#retention = new LogRetention(options.retention)
+    this.#catchUps = new CatchUps(this.alarms, clock, (index) => this.#retention.isNear(index))
+    this.#snapshots = new SnapshotDesk(machine, link, this.#catchUps)
     this.#alarmWatch = new AlarmWatch(this.alarms, clock, options.lowSpaceBytes)
     this.#divergence = new DivergenceWatch(this.alarms)
     this.#soft = new SoftStateChannel(
@@ -206,7 +210,6 @@ export class Gateway implements Proposer, ClusterView {
     this.#known = new KnownMembers(parts.memory ?? null, clock, (err) =>
       parts.log.warn({ err }, 'what is known of the members could not be saved'),
     )
-    this.#retention = new LogRetention(options.retention)
     this.#applyQueue = new ApplyQueue({
       machine,
       clock,
@@ -494,6 +497,7 @@ export class Gateway implements Proposer, ClusterView {
       this.#configuration = fromBinary(ConfigurationSchema, status.configuration)
     }
     this.#presence.say(this.#ownPresence())
+    this.#catchUps.look(status)
     this.#noteMembers()
     if (status.leader === before.leader && status.term === before.term) return
     this.#parts.log.info(
@@ -619,8 +623,10 @@ export class Gateway implements Proposer, ClusterView {
     this.#reportProgress()
     const live = this.#status.peers.filter(({ isConnected }) => isConnected)
     const slowest = Math.min(...live.map(({ id }) => this.#presence.of(id)?.presence.commit ?? 0))
-    const cut = this.#retention.cut(position.index, slowest)
-    if (cut !== null) this.#parts.link.post({ type: 'compact', position: cut })
+    const cut = this.#retention.cut(position.index, slowest, this.#catchUps.neededAfter)
+    if (cut === null) return
+    this.#catchUps.noteCut(cut.index)
+    this.#parts.link.post({ type: 'compact', position: cut })
   }
 
   async #restore(id: number): Promise<void> {

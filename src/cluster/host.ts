@@ -10,7 +10,7 @@ import type { ApiAddress } from '../ports/cluster-view.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import { NO_DISK_VITALS } from '../ports/vitals.ts'
 import type { DiskVitals } from '../ports/vitals.ts'
-import { encodeConfiguration } from '../raft/configuration.ts'
+import { encodeConfiguration, memberIds } from '../raft/configuration.ts'
 import { Core } from '../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../raft/effects.ts'
 import { encodeEntries } from '../raft/entry-codec.ts'
@@ -31,7 +31,7 @@ import type { HostMesh, MeshEvents, MeshOptions, MeshParts } from './mesh.ts'
 import { PeerFrames } from './peer-frames.ts'
 import { unpackProposals } from './proposal-codec.ts'
 import { RosterKeeper } from './roster.ts'
-import { SnapshotReceiver } from './snapshot-receiver.ts'
+import { defaultSnapshotReceiverOptions, SnapshotReceiver } from './snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions, SnapshotSender } from './snapshot-sender.ts'
 import type { SnapshotSenderOptions } from './snapshot-sender.ts'
 import { Witness } from './witness.ts'
@@ -144,7 +144,10 @@ export class RaftHost {
         },
         onProposals: (results) => this.#onProposals(results),
         onStatus: (status) => this.#onCoreStatus(status),
-        onSendSnapshot: (to) => this.#sender.start(to, this.#core.term),
+        onSendSnapshot: (to) => {
+          this.#log.info({ peer: to }, `${to} lacks what is gone from the log: a snapshot for it`)
+          this.#sender.start(to, this.#core.term)
+        },
         onRestore: async (position) => await this.#receiver.restore(position),
         onFatal: (error) => this.#fail(error),
       },
@@ -291,12 +294,18 @@ export class RaftHost {
           else this.#node.snapshotFailed(to)
           this.#log.info({ peer: to }, `snapshot to ${to} ${outcome}: ${because}`)
         },
+        onSuspended: (to, chunksWritten) => {
+          const text = `snapshot to ${to} waits for its connection, after ${chunksWritten} chunks`
+          this.#log.info({ peer: to }, text)
+        },
       },
     )
   }
 
   #makeReceiver(): SnapshotReceiver {
-    return new SnapshotReceiver({
+    return new SnapshotReceiver(defaultSnapshotReceiverOptions, {
+      clock: this.#parts.clock,
+      leadership: () => this.#core,
       post: (event, transfer) => this.#parts.link.post(event, transfer),
       send: (to, term, ack) => {
         this.#mesh.sendSnapshotAck(to, term, ack)
@@ -411,7 +420,7 @@ export class RaftHost {
         this.#node.receive(content.message, storeId)
         break
       case 'snapshotChunk':
-        this.#receiver.onChunk(from, content.term, content.chunk, this.#core.term)
+        this.#receiver.onChunk(from, content.term, content.chunk)
         break
       case 'snapshotAck':
         this.#sender.onAck(from, content.ack)
@@ -454,12 +463,13 @@ export class RaftHost {
     if (isReady) {
       const roster = this.#roster.frame()
       if (roster !== null) this.#mesh.forward(to, roster)
+      this.#sender.onLinkReady(to)
+      this.#receiver.onLinkReady(to)
       return
     }
     this.#forwarding.onLinkLost(to)
     this.#peerFrames.onLinkLost(to)
     this.#sender.onLinkLost(to)
-    this.#receiver.onSenderLost(to)
     this.#node.unreachable(to)
   }
 
@@ -476,6 +486,8 @@ export class RaftHost {
     this.#core = status
     if (status.configurationRecord !== before.configurationRecord) {
       this.#configuration = encodeConfiguration(status.configurationRecord)
+      const ids = memberIds(status.configuration)
+      this.#sender.abandonUnless((id) => ids.includes(id))
     }
     this.#roster.onStatus(status)
     this.#sender.abandonOtherThan(status.role === 'leader' ? status.term : null)
@@ -485,7 +497,9 @@ export class RaftHost {
   }
 
   #onStatusTimer(): void {
-    this.#sender.sweep()
+    const { peers } = this.#node.status()
+    this.#sender.sweep((id) => peers.find((peer) => peer.id === id)?.matchIndex ?? 0)
+    this.#receiver.sweep()
     this.#roster.flush()
     this.#postStatus()
   }
@@ -564,6 +578,7 @@ export class RaftHost {
     this.#isOver = true
     for (const timer of this.#timers) clearInterval(timer)
     this.#loopDelay.stop()
+    this.#sender.stop()
     this.#node.stop()
     this.#mesh.stop()
   }

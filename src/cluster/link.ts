@@ -119,7 +119,8 @@ export type HostEvent =
   | ({ readonly type: 'status' } & HostStatus)
   | { readonly type: 'snapshotWanted'; readonly id: number; readonly to: NodeId }
   | { readonly type: 'snapshotCredit'; readonly id: number; readonly chunks: number }
-  | { readonly type: 'snapshotOver'; readonly id: number }
+  /** `isSent`: the peer has it, and goes on with the log that follows. */
+  | { readonly type: 'snapshotOver'; readonly id: number; readonly isSent: boolean }
   | { readonly type: 'receiveBegin'; readonly id: number; readonly from: NodeId }
   | { readonly type: 'receiveChunk'; readonly id: number; readonly data: Uint8Array }
   | { readonly type: 'receiveFinish'; readonly id: number }

@@ -1,5 +1,6 @@
 import type { Machine } from '../ports/machine.ts'
 import type { StoreReceiver, StoreSnapshot } from '../ports/state-store.ts'
+import type { CatchUps } from './catch-up.ts'
 import type { HostEvent, MainLink } from './link.ts'
 
 type SnapshotEvent = Extract<
@@ -55,30 +56,39 @@ interface Receiving {
   hasFailed: boolean
 }
 
+type SnapshotMachine = Pick<Machine, 'progress' | 'snapshot' | 'receive' | 'restore'>
+
 /**
  * Main's part in snapshots: reads the store for peers that fell behind, one chunk a credit, and writes what comes for
  * this member beside the live store. Apply goes on meanwhile.
  */
 export class SnapshotDesk {
-  readonly #machine: Machine
+  readonly #machine: SnapshotMachine
   readonly #link: MainLink
+  readonly #catchUps: CatchUps
   readonly #sendings = new Map<number, Sending>()
   #receiving: Receiving | null = null
+  /** The one before is gone from the disk: they share a place. */
+  #abandoned: Promise<void> = Promise.resolve()
 
-  constructor(machine: Machine, link: MainLink) {
+  /** @param catchUps told of every snapshot that is sent: the log after it must stay. */
+  constructor(machine: SnapshotMachine, link: MainLink, catchUps: CatchUps) {
     this.#machine = machine
     this.#link = link
+    this.#catchUps = catchUps
   }
 
   handle(event: SnapshotEvent): void {
     switch (event.type) {
       case 'snapshotWanted':
+        this.#catchUps.begin(event.id, event.to, this.#machine.progress().persisted)
         void this.#send(event.id)
         break
       case 'snapshotCredit':
         this.#sendings.get(event.id)?.add(event.chunks)
         break
       case 'snapshotOver':
+        this.#catchUps.over(event.id, event.isSent)
         this.#sendings.get(event.id)?.end()
         break
       case 'receiveBegin':
@@ -124,6 +134,7 @@ export class SnapshotDesk {
     let snapshot: StoreSnapshot | null = null
     try {
       snapshot = await this.#machine.snapshot()
+      this.#catchUps.opened(id, snapshot.mark.position.index)
       this.#link.post({
         type: 'snapshotOpened',
         id,
@@ -168,8 +179,10 @@ export class SnapshotDesk {
     this.#abandon()
     const receiving: Receiving = { id, receiver: null, steps: Promise.resolve(), hasFailed: false }
     this.#receiving = receiving
+    const before = this.#abandoned
     receiving.steps = this.#guarded(receiving, async () => {
-      receiving.receiver = await this.#machine.receive()
+      await before
+      if (!receiving.hasFailed) receiving.receiver = await this.#machine.receive()
     })
   }
 
@@ -192,7 +205,7 @@ export class SnapshotDesk {
       const receiver = receiving.receiver
       receiving.receiver = null
       this.#link.post({ type: 'receiveFailed', id: receiving.id, because: String(error) })
-      await receiver?.abandon()
+      await receiver?.abandon().catch(() => undefined)
     }
   }
 
@@ -210,7 +223,9 @@ export class SnapshotDesk {
     const receiving = this.#receiving
     this.#receiving = null
     if (receiving === null) return
-    void this.#guarded(receiving, async () => {
+    // What still waits to be written need not be.
+    receiving.hasFailed = true
+    this.#abandoned = this.#guarded(receiving, async () => {
       await receiving.steps
       const receiver = receiving.receiver
       receiving.receiver = null

@@ -113,6 +113,11 @@ export const controllerOptions = {
       scope: node,
       why: 'The same for the delay of its event loops.',
     }),
+    snapshotBytesPerSecond: option(integer(MIB, 64 * 1024 * MIB), {
+      default: 64 * MIB,
+      scope: node,
+      why: 'Most bytes of snapshots that this controller sends in a second, to all controllers together.',
+    }),
   }),
   routers: section('Reserved for routers.', {
     bind: option(optionalHostPort(), {
@@ -166,6 +171,11 @@ export const controllerOptions = {
       default: 64 * MIB,
       scope: node,
       why: 'Most bytes of such entries, also kept in memory.',
+    }),
+    catchUpBytes: option(integer(64 * 1024, 64 * 1024 * MIB), {
+      default: 256 * MIB,
+      scope: node,
+      why: 'The same on a leader while it sends a snapshot, of the entries that come after it; with more, another snapshot must follow.',
     }),
     segmentBytes: option(integer(MIB, 1024 * MIB), {
       default: 16 * MIB,

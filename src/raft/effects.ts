@@ -77,6 +77,9 @@ export interface Effects {
   readonly proposals: readonly ProposalResult[]
   readonly committed: readonly Entry[]
   readonly reads: readonly ReadResult[]
-  /** Peers whose next entry is no longer in the log. Answered by snapshotSent or snapshotFailed. */
+  /**
+   * Peers whose next entry is no longer in the log. Answered by snapshotSent or snapshotFailed, however long it takes and
+   * however often the connection breaks: until then no second one is asked for that peer in this leadership.
+   */
   readonly sendSnapshots: readonly NodeId[]
 }

@@ -410,7 +410,8 @@ class LevelReceiver implements StoreReceiver {
 
   async #writeOut(mark: StoreMark | null): Promise<void> {
     assert(this.#database !== null, 'a receiver has begun')
-    requireSpace(this.#settings, this.#path)
+    // Twice: filling this store must not take the room that the log beside it goes on with.
+    requireSpace({ ...this.#settings, freeBytesMin: 2 * this.#settings.freeBytesMin }, this.#path)
     const records = this.#records
     this.#records = []
     this.#recordChars = 0

@@ -54,6 +54,7 @@ export interface TestCluster {
   readonly authority: Authority
   /** A certificate and an address for one who may become a member; `start` then knows it. */
   prepare: (id: string) => Promise<Member>
+  member: (id: string) => Member
   readonly nodes: Map<string, TestNode>
   start: (id: string, changes?: StartChanges) => Promise<TestNode>
   /** A controller of the same CA that no member record names: it has a key, an address and an empty log. */
@@ -112,6 +113,11 @@ export async function formCluster(size: number): Promise<TestCluster> {
     prepared.push(member)
     return member
   }
+  const memberNamed = (id: string): Member => {
+    const member = prepared.find((candidate) => candidate.id === id)
+    if (member === undefined) throw new Error(`no member ${id}`)
+    return member
+  }
   for (const id of ids) members.push(await prepare(id))
   const nodes = new Map<string, TestNode>()
   const logs = new Map<string, { disk: MemoryDisk; restored: RestoredLog }>()
@@ -125,9 +131,8 @@ export async function formCluster(size: number): Promise<TestCluster> {
         : before.disk.reopen()
     const opened = changes.log ?? formed()
     logs.set(id, opened)
-    const member = prepared.find((candidate) => candidate.id === id)
-    const identity = identities.get(id)
-    if (member === undefined || identity === undefined) throw new Error(`no member ${id}`)
+    const identity = await identityOf(id)
+    const member = memberNamed(id)
     const node = await startNode({ id, member, identity, ...opened, changes })
     nodes.set(id, node)
     return node
@@ -137,6 +142,7 @@ export async function formCluster(size: number): Promise<TestCluster> {
     ids,
     authority,
     prepare,
+    member: memberNamed,
     nodes,
     start,
     startJoiner: async (id, changes) => {

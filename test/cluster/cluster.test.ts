@@ -237,7 +237,7 @@ test('a member that was away while the log was cut gets a snapshot and goes on w
   const formed = await cluster(3)
   const changes: StartChanges = {
     persistEntries: 300,
-    gateway: { retention: { entries: 100, bytes: 20_000 } },
+    gateway: { retention: { entries: 100, bytes: 20_000, catchUpBytes: 20_000 } },
   }
   await formed.start('n1', changes)
   await formed.start('n2', changes)

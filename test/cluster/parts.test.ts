@@ -1,24 +1,15 @@
-import { createHash } from 'node:crypto'
-import { crc32 } from 'node:zlib'
-
-import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
-import { PositionSchema, SnapshotChunkSchema } from '../../proto/gen/mesh_pb.ts'
-import type { ForwardFrame, SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
+import type { ForwardFrame } from '../../proto/gen/mesh_pb.ts'
 import { DigestRing } from '../../src/cluster/digest-ring.ts'
 import { Forwarding } from '../../src/cluster/forwarding.ts'
 import type { HostEvent } from '../../src/cluster/link.ts'
-import { LogRetention } from '../../src/cluster/log-retention.ts'
 import { LogThrottle } from '../../src/cluster/log.ts'
 import { decodeRaft, integer, MessageEncoder } from '../../src/cluster/message-codec.ts'
 import { OutstandingProposals } from '../../src/cluster/outstanding.ts'
 import type { OutstandingProposal } from '../../src/cluster/outstanding.ts'
 import { packProposals, unpackProposals } from '../../src/cluster/proposal-codec.ts'
 import { ReadRounds } from '../../src/cluster/read-rounds.ts'
-import { SnapshotReceiver } from '../../src/cluster/snapshot-receiver.ts'
-import type { ReceivedSnapshot } from '../../src/cluster/snapshot-receiver.ts'
-import { SnapshotSender } from '../../src/cluster/snapshot-sender.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { Problem } from '../../src/lib/problems.ts'
 import type { Entry, Message } from '../../src/raft/types.ts'
@@ -178,24 +169,6 @@ test('the lowest outstanding sequence stays until it is done, and the span is bo
   expect(window.isFull).toBe(false)
 })
 
-test('the log is cut below what is persisted, keeping the last entries, and more for a slow peer', () => {
-  const retention = new LogRetention({ entries: 1000, bytes: 1_000_000 })
-  for (let i = 1; i <= 10_000; i += 1) retention.note(entry(i))
-  expect(retention.cut(2000, Infinity)).toEqual({ term: 1, index: 1792 })
-  expect(retention.cut(2000, Infinity)).toBeNull()
-  expect(retention.cut(9999, 3000)).toEqual({ term: 1, index: 2816 })
-  expect(retention.cut(9999, Infinity)).toEqual({ term: 1, index: 8960 })
-})
-
-test('a slow peer holds back no more bytes than allowed', () => {
-  const retention = new LogRetention({ entries: 10, bytes: 100_000 })
-  for (let i = 1; i <= 10_000; i += 1) retention.note(entry(i))
-  const cut = retention.cut(9999, 1)
-  // About 42 bytes an entry: some 2,400 of them fit.
-  expect(cut?.index).toBeGreaterThan(7000)
-  expect(cut?.index).toBeLessThan(8000)
-})
-
 test('digests are compared at one index, also when the peer is ahead', () => {
   const ring = new DigestRing()
   ring.record(64, 'aa')
@@ -340,197 +313,3 @@ test('a large batch is spread over frames that the mesh takes', () => {
   made.proposeFromMain([1, 2, 3, 4, 5].map((sequence) => ({ sequence, command })))
   expect(forwarded.length).toBe(3)
 })
-
-const snapshotId = Uint8Array.from(Array(16).keys())
-const whole = bytes('first-second-')
-const configuration = bytes('configuration')
-
-function chunk(
-  number: number,
-  data: Uint8Array,
-  changes: { crc32?: number; snapshotId?: Uint8Array } = {},
-): SnapshotChunk {
-  const isLast = number === 1
-  const made = create(SnapshotChunkSchema, { snapshotId, number, data, last: isLast })
-  made.crc32 = changes.crc32 ?? crc32(data)
-  made.snapshotId = changes.snapshotId ?? snapshotId
-  if (number === 0) {
-    made.position = create(PositionSchema, { term: 2n, index: 50n })
-    made.configuration = configuration
-  }
-  if (isLast) made.sha256 = Uint8Array.from(createHash('sha256').update(whole).digest())
-  return made
-}
-
-function receiver() {
-  const events: HostEvent[] = []
-  const acks: SnapshotAck[] = []
-  const received: ReceivedSnapshot[] = []
-  const failures: string[] = []
-  const made = new SnapshotReceiver({
-    post: (event) => events.push(event),
-    send: (_to, _term, ack) => acks.push(ack),
-    onReceived: (snapshot) => received.push(snapshot),
-    onFailed: (_from, because) => failures.push(because),
-  })
-  return { made, events, acks, received, failures }
-}
-
-const first = bytes('first-')
-const second = bytes('second-')
-
-test('a snapshot is offered to the core only when whole, written and what it was announced to be', async () => {
-  const { made, events, acks, received } = receiver()
-  made.onChunk('leader', 3, chunk(0, first), 3)
-  made.onChunk('leader', 3, chunk(1, second), 3)
-  made.onWritten(1)
-  expect(acks).toMatchObject([{ number: 1, failed: false }])
-  expect(events.map(({ type }) => type)).toEqual(['receiveBegin', 'receiveChunk', 'receiveChunk'])
-  made.onWritten(1)
-  expect(events.at(-1)).toEqual({ type: 'receiveFinish', id: 1 })
-  expect(received).toEqual([])
-  made.onFinished(1, { term: 2, index: 50 }, configuration)
-  expect(received).toMatchObject([{ from: 'leader', term: 3, position: { term: 2, index: 50 } }])
-  const restored = made.restore({ term: 2, index: 50 })
-  expect(events.at(-1)).toEqual({ type: 'restore', id: 1 })
-  made.onRestored(1)
-  await restored
-  expect(acks.at(-1)).toMatchObject({ number: 2, failed: false })
-})
-
-test.each([
-  ['a chunk whose checksum is wrong', [chunk(0, first, { crc32: 1 })], /damaged/],
-  ['a whole that is not what was hashed', [chunk(0, second), chunk(1, first)], /checksum/],
-])('a snapshot is given up, and the sender told, at %s', (_name, chunks, because) => {
-  const { made, acks, failures, events } = receiver()
-  for (const each of chunks) made.onChunk('leader', 3, each, 3)
-  expect(failures).toEqual([expect.stringMatching(because)])
-  expect(acks.at(-1)).toMatchObject({ failed: true })
-  expect(events.at(-1)).toEqual({ type: 'receiveAbandoned', id: 1 })
-})
-
-test.each([
-  ['of an older term', chunk(0, first), 'leader', 2],
-  ['that skips one', chunk(2, first), 'leader', 3],
-  ['of another snapshot', chunk(1, second, { snapshotId: new Uint8Array(16) }), 'leader', 3],
-  ['of another sender', chunk(1, second), 'another', 3],
-])('a chunk %s is refused and changes nothing', (_name, stray, from, term) => {
-  const { made, acks, events, received } = receiver()
-  made.onChunk('leader', 3, chunk(0, first), 3)
-  const before = events.length
-  made.onChunk(from, term, stray, 3)
-  expect(acks.at(-1)).toMatchObject({ failed: true })
-  expect(events.length).toBe(before)
-  made.onChunk('leader', 3, chunk(1, second), 3)
-  made.onWritten(1)
-  made.onWritten(1)
-  made.onFinished(1, { term: 2, index: 50 }, configuration)
-  expect(received.length).toBe(1)
-})
-
-test('a snapshot that holds another state than announced is not offered', () => {
-  const { made, received, failures } = receiver()
-  made.onChunk('leader', 3, chunk(0, first), 3)
-  made.onChunk('leader', 3, chunk(1, second), 3)
-  made.onWritten(1)
-  made.onWritten(1)
-  made.onFinished(1, { term: 2, index: 51 }, configuration)
-  expect(received).toEqual([])
-  expect(failures).toEqual([expect.stringContaining('announced')])
-})
-
-test('a snapshot that the core passes over is dropped, and the sender is done', () => {
-  const { made, events, acks } = receiver()
-  made.onChunk('leader', 3, chunk(0, first), 3)
-  made.onChunk('leader', 3, chunk(1, second), 3)
-  made.onWritten(1)
-  made.onWritten(1)
-  made.onFinished(1, { term: 2, index: 50 }, configuration)
-  made.dropIfPassedOver(49)
-  expect(acks.length).toBe(1)
-  made.dropIfPassedOver(50)
-  expect(events.at(-1)).toEqual({ type: 'receiveAbandoned', id: 1 })
-  expect(acks.at(-1)).toMatchObject({ number: 2, failed: false })
-})
-
-function sender(windowChunks = 2, bytesPerSecond = Infinity) {
-  const events: HostEvent[] = []
-  const chunks: SnapshotChunk[] = []
-  const done: (readonly [string, string])[] = []
-  const clock = new ManualClock()
-  const state = { isReachable: true }
-  const made = new SnapshotSender(
-    { windowChunks, stallMsMax: 1000, bytesPerSecond },
-    {
-      clock,
-      post: (event) => events.push(event),
-      send: (_to, _term, sent) => {
-        chunks.push(sent)
-        return state.isReachable
-      },
-      onDone: (to, outcome) => done.push([to, outcome]),
-    },
-  )
-  const acknowledge = (number: number, failed = false): void =>
-    made.onAck('slow', {
-      $typeName: 'flotilla.mesh.v1.SnapshotAck',
-      snapshotId: chunks[0]?.snapshotId ?? new Uint8Array(0),
-      number,
-      failed,
-    })
-  const credits = (): number =>
-    events.reduce((sum, event) => sum + (event.type === 'snapshotCredit' ? event.chunks : 0), 0)
-  return { made, events, chunks, done, clock, state, acknowledge, credits }
-}
-
-test('a snapshot is read no faster than its receiver writes', () => {
-  const { made, chunks, done, events, acknowledge, credits } = sender()
-  made.start('slow', 4)
-  made.start('slow', 4)
-  expect(events).toEqual([{ type: 'snapshotWanted', id: 1, to: 'slow' }])
-  made.onOpened(1, { term: 2, index: 50 }, configuration)
-  expect(credits()).toBe(2)
-  made.onChunk(1, first, false)
-  made.onChunk(1, second, false)
-  expect(credits()).toBe(2)
-  acknowledge(1)
-  expect(credits()).toBe(3)
-  made.onChunk(1, second, true)
-  acknowledge(2)
-  expect(done).toEqual([])
-  acknowledge(3)
-  expect(done).toEqual([['slow', 'sent']])
-  expect(chunks.map(({ number, last }) => [number, last])).toEqual([
-    [0, false],
-    [1, false],
-    [2, true],
-  ])
-  expect(chunks[0]).toMatchObject({ position: { term: 2n, index: 50n }, configuration })
-})
-
-test.each(['refused', 'silent', 'unreachable', 'link lost', 'leadership lost', 'source'])(
-  'a transfer ends, and is reported once, when: %s',
-  (how) => {
-    const { made, done, clock, state, acknowledge, events } = sender()
-    made.start('slow', 4)
-    made.onOpened(1, { term: 2, index: 50 }, configuration)
-    made.onChunk(1, first, false)
-    if (how === 'refused') acknowledge(0, true)
-    if (how === 'link lost') made.onLinkLost('slow')
-    if (how === 'leadership lost') made.abandonOtherThan(5)
-    if (how === 'source') made.onSourceFailed(1, 'disk')
-    if (how === 'silent') {
-      clock.atMs = 1001
-      made.sweep()
-    }
-    if (how === 'unreachable') {
-      state.isReachable = false
-      made.onChunk(1, second, false)
-    }
-    expect(done).toEqual([['slow', 'failed']])
-    expect(events.at(-1)).toEqual({ type: 'snapshotOver', id: 1 })
-    acknowledge(1)
-    made.onLinkLost('slow')
-    expect(done.length).toBe(1)
-  },
-)

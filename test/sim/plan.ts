@@ -1,3 +1,4 @@
+import type { RetentionOptions } from '../../src/cluster/log-retention.ts'
 import type { SnapshotSenderOptions } from '../../src/cluster/snapshot-sender.ts'
 import type { WriteBehindLimits } from '../../src/fsm/write-behind.ts'
 import { seededRandom } from '../../src/lib/random.ts'
@@ -96,7 +97,7 @@ export interface Plan {
   readonly clockOffsetsMs: readonly number[]
   readonly core: CoreOptions
   readonly gateway: {
-    readonly retention: { readonly entries: number; readonly bytes: number; readonly everyEntries: number }
+    readonly retention: RetentionOptions
     readonly outstandingMax: number
   }
   readonly snapshots: Partial<SnapshotSenderOptions>
@@ -150,11 +151,12 @@ export function drawPlan(seed: number): Plan {
       retention: {
         entries: pick(chance, [10, 40, 200, 2_000]),
         bytes: pick(chance, [4 * KIB, 32 * KIB, 1024 * KIB]),
+        catchUpBytes: pick(chance, [32 * KIB, 1024 * KIB, 4096 * KIB]),
         everyEntries: pick(chance, [1, 7, 64]),
       },
       outstandingMax: pick(chance, [4, 64, 4_096]),
     },
-    snapshots: { windowChunks: chance.integer(1, 8), stallMsMax: pick(chance, [1_500, 10_000]) },
+    snapshots: { windowChunks: chance.integer(1, 8), silenceMsMax: pick(chance, [1_500, 10_000]) },
     writeBehind: {
       flushPeriodMs: pick(chance, [20, 200, 1_000]),
       flushBytes: pick(chance, [512, 64 * KIB]),

@@ -1,0 +1,153 @@
+import { afterEach, expect, test } from 'vitest'
+
+import { command, formCluster } from './cluster-fixture.ts'
+import type { StartChanges, TestCluster, TestNode } from './cluster-fixture.ts'
+import { until } from './mesh-fixture.ts'
+import { Relay } from './relay.ts'
+import { freePort } from '../support/ports.ts'
+
+// Goal: a member whose place in the log is gone comes up with the others under writes, whatever happens on the way.
+// Method: two controllers that keep next to nothing of their log, and a third that is started late.
+
+const ends: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+})
+
+const PADDING_BYTES = 3_000_000
+const BYTES_PER_SECOND = 1_500_000
+
+interface Stage {
+  readonly formed: TestCluster
+  readonly leader: TestNode
+  readonly changes: StartChanges
+}
+
+/** Far beyond what is kept: 1,000 entries, of which 100 stay. */
+async function stage(catchUpBytes: number): Promise<Stage> {
+  const formed = await formCluster(3)
+  ends.push(async () => await formed.stop())
+  const changes: StartChanges = {
+    persistEntries: 300,
+    snapshotBytesPerSecond: BYTES_PER_SECOND,
+    gateway: { retention: { entries: 100, bytes: 20_000, catchUpBytes } },
+  }
+  await formed.start('n1', changes)
+  await formed.start('n2', changes)
+  const leader = await formed.leader()
+  for (const { machine } of formed.nodes.values()) machine.snapshotPaddingBytes = PADDING_BYTES
+  for (let i = 0; i < 20; i += 1) {
+    const batch = Array.from({ length: 50 }, (_, k) => command(`${i}-${k}`))
+    await Promise.all(batch.map(async (input) => await leader.gateway.propose(input)))
+  }
+  return { formed, leader, changes }
+}
+
+/** Proposes until it is told to stop; an entry is some 100 bytes. */
+function writing(node: TestNode): { readonly count: () => number; stop: () => Promise<void> } {
+  let count = 0
+  let isOver = false
+  const runs = Array.from({ length: 8 }, async (_, worker) => {
+    for (let i = 0; !isOver; i += 1) {
+      await node.gateway.propose(command(`during-${worker}-${i}`))
+      count += 1
+    }
+  })
+  const stop = async (): Promise<void> => {
+    isOver = true
+    await Promise.all(runs)
+  }
+  ends.push(stop)
+  return { count: () => count, stop }
+}
+
+const received = (node: TestNode): number =>
+  node.log.lines.filter((line) => /snapshot of \d+ received/.test(line)).length
+
+const outrun = ({ gateway }: TestNode): boolean =>
+  gateway.status().alarms.some(({ code }) => code === 'SNAPSHOT_OUTRUN')
+
+async function agree(formed: TestCluster): Promise<void> {
+  await until('all agree', () => {
+    const digests = formed.ids.map((id) => formed.node(id).machine.digests())
+    return digests.every(({ index, state }) => {
+      return index === digests[0]?.index && state === digests[0].state
+    })
+  })
+}
+
+test('a member that needs longer for a snapshot than the log is otherwise kept needs only one', async () => {
+  const { formed, leader, changes } = await stage(50_000_000)
+  const writer = writing(leader)
+  const late = await formed.start('n3', changes)
+  await until('it has the snapshot', () => received(late) > 0, 30_000)
+  // Many times what is kept without a transfer under way, so that without care it would be gone.
+  expect(writer.count()).toBeGreaterThan(1000)
+  await until('it follows', () => late.machine.count >= leader.machine.count - 100)
+  const seen = writer.count()
+  await until('it still follows', () => writer.count() > seen + 500)
+  expect(received(late)).toBe(1)
+  expect(outrun(leader)).toBe(false)
+  await writer.stop()
+  await agree(formed)
+}, 60_000)
+
+test('where the log outgrows what may be kept for a transfer an alarm says so, until the member follows', async () => {
+  const { formed, leader, changes } = await stage(40_000)
+  const writer = writing(leader)
+  const late = await formed.start('n3', changes)
+  await until('the alarm is on', () => outrun(leader), 30_000)
+  await until('it has had a second snapshot begun', () => received(late) > 0, 30_000)
+  await writer.stop()
+  await until('the alarm is off', () => !outrun(leader), 30_000)
+  expect(received(late)).toBeGreaterThan(1)
+  await agree(formed)
+}, 90_000)
+
+test('a transfer whose connections break in either direction goes on, and needs no second snapshot', async () => {
+  const { formed, leader, changes } = await stage(50_000_000)
+  const ahead = formed.member('n3').address
+  const behind = `127.0.0.1:${await freePort()}`
+  const toLate = await Relay.start(ahead, behind)
+  const hint = `127.0.0.1:${await freePort()}`
+  const toLeader = await Relay.start(hint, leader.address)
+  ends.push(async () => await toLate.stop())
+  ends.push(async () => await toLeader.stop())
+  const late = await formed.start('n3', {
+    ...changes,
+    host: { bind: behind, addressHints: [[leader.id, hint]] },
+  })
+  for (const [round, relay] of [toLate, toLeader, toLate].entries()) {
+    const bytes = (PADDING_BYTES / 5) * (round + 1)
+    await until('some of it has come', () => toLate.bytes > bytes, 30_000)
+    relay.cut()
+    await until('it is noticed', () => !isConnected(leader, 'n3'))
+    relay.mend()
+  }
+  await until('it has the snapshot', () => received(late) > 0, 30_000)
+  expect(received(late)).toBe(1)
+  expect(leader.log.lines.some((line) => line.includes('waits for its connection'))).toBe(true)
+  // Anew three times would be at least 0.2 + 0.4 + 0.6 of it more.
+  expect(toLate.bytes).toBeLessThan(1.6 * PADDING_BYTES)
+  await agree(formed)
+}, 90_000)
+
+test('a receiver that is started again in the middle begins anew, at once', async () => {
+  const { formed, leader, changes } = await stage(50_000_000)
+  const ahead = formed.member('n3').address
+  const behind = `127.0.0.1:${await freePort()}`
+  const toLate = await Relay.start(ahead, behind)
+  ends.push(async () => await toLate.stop())
+  const host = { bind: behind }
+  const late = await formed.start('n3', { ...changes, host })
+  await until('some of it has come', () => toLate.bytes > PADDING_BYTES / 3, 30_000)
+  await late.kill()
+  const again = await formed.start('n3', { ...changes, host })
+  await until('it has the snapshot', () => received(again) > 0, 30_000)
+  expect(leader.log.lines.some((line) => line.includes('the receiver refused it'))).toBe(true)
+  await agree(formed)
+}, 90_000)
+
+function isConnected({ gateway }: TestNode, id: string): boolean {
+  return gateway.members().some((member) => member.id === id && member.connected)
+}

@@ -1,0 +1,265 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { afterEach, expect, test } from 'vitest'
+
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import { CounterMachine } from '../../bench/support/counter-machine.ts'
+import { Alarms } from '../../src/cluster/alarms.ts'
+import { CatchUps } from '../../src/cluster/catch-up.ts'
+import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
+import { inlineLink } from '../../src/cluster/link.ts'
+import type { HostCommand, HostStatus, PeerStatus } from '../../src/cluster/link.ts'
+import { LogRetention } from '../../src/cluster/log-retention.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { NO_VITALS } from '../../src/ports/vitals.ts'
+import { ENTRY_HEADER_BYTES, encodeEntries } from '../../src/raft/entry-codec.ts'
+import type { Entry, Index, Role } from '../../src/raft/types.ts'
+import { CLUSTER_ID, RecordedLog, storeIdOf, until } from './mesh-fixture.ts'
+import { ManualClock } from './snapshot-fixture.ts'
+
+const ENTRY_BYTES = 100
+
+function entry(index: number, bytes = ENTRY_BYTES): Entry {
+  const data = new Uint8Array(bytes - ENTRY_HEADER_BYTES)
+  return { index, term: 1, timeMs: index, type: 'noop', data }
+}
+
+function noted(options: ConstructorParameters<typeof LogRetention>[0], entries = 10_000) {
+  const retention = new LogRetention(options)
+  for (let index = 1; index <= entries; index += 1) retention.note(entry(index))
+  return retention
+}
+
+const small = { entries: 1000, bytes: 200_000, catchUpBytes: 500_000 }
+
+test('the log is cut below what is persisted, keeping the last entries, and more for a slow peer', () => {
+  const retention = noted({ entries: 1000, bytes: 1_000_000, catchUpBytes: 0 })
+  expect(retention.cut(2000, Infinity)).toEqual({ term: 1, index: 1792 })
+  expect(retention.cut(2000, Infinity)).toBeNull()
+  expect(retention.cut(9999, 3000)).toEqual({ term: 1, index: 2816 })
+  expect(retention.cut(9999, Infinity)).toEqual({ term: 1, index: 8960 })
+})
+
+test('a slow peer holds back no more bytes than allowed, within a step', () => {
+  const cut = noted(small).cut(9999, 1)
+  expect(cut?.index).toBeGreaterThan(8000 - 256)
+  expect(cut?.index).toBeLessThanOrEqual(8000)
+})
+
+test('what follows a snapshot that is being sent is kept beyond that, up to a bound of its own', () => {
+  expect(noted(small).cut(9999, Infinity, 7000)?.index).toBe(6912)
+  const outgrown = noted(small).cut(9999, Infinity, 1000)
+  expect(outgrown?.index).toBeGreaterThan(5000 - 256)
+  expect(outgrown?.index).toBeLessThanOrEqual(5000)
+  // A bound below that of everyone takes nothing away from it.
+  expect(noted({ ...small, catchUpBytes: 0 }).cut(9999, 1)?.index).toBeGreaterThan(7000)
+})
+
+test('large entries are cut one by one, not by the hundred', () => {
+  const retention = new LogRetention({ entries: 10, bytes: 4_000_000, catchUpBytes: 0 })
+  for (let index = 1; index <= 100; index += 1) retention.note(entry(index, 1_100_000))
+  expect(retention.cut(100, 1)?.index).toBe(96)
+})
+
+test('a peer is near when half of what is kept for everyone still holds what it lacks', () => {
+  const retention = noted(small)
+  expect(retention.isNear(10_000)).toBe(true)
+  expect(retention.isNear(9300)).toBe(true)
+  expect(retention.isNear(8500)).toBe(false)
+  expect(retention.isNear(0)).toBe(false)
+})
+
+function status(peers: readonly (readonly [string, number | null])[], role: Role = 'leader') {
+  const told: HostStatus = {
+    ...{ role, term: 1, leader: 'n1', leaderSilentMs: 0, commit: 0, last: 0 },
+    configuration: new Uint8Array(0),
+    ...{ configurationIndex: 1, isConfigurationCommitted: true },
+    peers: peers.map(([id, matchIndex]) => peer(id, { matchIndex })),
+    vitals: NO_VITALS,
+  }
+  return told
+}
+
+function peer(id: string, changes: Partial<PeerStatus> = {}): PeerStatus {
+  return {
+    ...{ id, address: '', isConnected: true, silentMs: 0, version: '', startedAtMs: 1 },
+    ...{ apiAddresses: [], certificatePem: '', matchIndex: 0 },
+    ...changes,
+  }
+}
+
+function catchUps(nearFrom: Index) {
+  const clock = new ManualClock()
+  const alarms = new Alarms(clock, new RecordedLog().log)
+  const made = new CatchUps(alarms, clock, (index) => index >= nearFrom)
+  const isOutrun = (): boolean => alarms.list().some(({ code }) => code === 'SNAPSHOT_OUTRUN')
+  return { made, clock, isOutrun }
+}
+
+test('the log after a snapshot is needed while it is sent, and then as far as its receiver has not come', () => {
+  const { made } = catchUps(900)
+  expect(made.neededAfter).toBe(Infinity)
+  made.begin(1, 'n2', 100)
+  made.opened(1, 120)
+  made.begin(2, 'n3', 300)
+  expect(made.neededAfter).toBe(120)
+  // What it had before does not count: it has gone from the log.
+  made.look(
+    status([
+      ['n2', 50],
+      ['n3', 0],
+    ]),
+  )
+  expect(made.neededAfter).toBe(120)
+  made.over(1, true)
+  made.look(
+    status([
+      ['n2', 400],
+      ['n3', 0],
+    ]),
+  )
+  expect(made.neededAfter).toBe(300)
+  made.over(2, false)
+  expect(made.neededAfter).toBe(400)
+  made.look(status([['n2', 900]]))
+  expect(made.neededAfter).toBe(Infinity)
+})
+
+test('nobody is waited for who takes no step, has left, or is another leader’s to fill', () => {
+  const { made, clock } = catchUps(900)
+  const begun = (): void => {
+    made.begin(1, 'n2', 100)
+    made.over(1, true)
+    expect(made.neededAfter).toBe(100)
+  }
+  begun()
+  clock.atMs = 60_000
+  made.look(status([['n2', 0]]))
+  expect(made.neededAfter).toBe(100)
+  clock.atMs = 60_001
+  made.look(status([['n2', 0]]))
+  expect(made.neededAfter).toBe(Infinity)
+  begun()
+  made.look(status([['n3', 0]]))
+  expect(made.neededAfter).toBe(Infinity)
+  begun()
+  made.look(status([['n2', null]], 'follower'))
+  expect(made.neededAfter).toBe(Infinity)
+})
+
+test('an alarm says that a transfer was outrun, through the next one, until its receiver follows', () => {
+  const { made, isOutrun } = catchUps(900)
+  made.begin(1, 'n2', 100)
+  made.noteCut(100)
+  expect(isOutrun()).toBe(false)
+  made.noteCut(101)
+  expect(isOutrun()).toBe(true)
+  made.over(1, true)
+  made.begin(2, 'n2', 200)
+  made.opened(2, 200)
+  made.over(2, true)
+  made.look(status([['n2', 200]]))
+  expect(isOutrun()).toBe(true)
+  made.look(status([['n2', 900]]))
+  expect(isOutrun()).toBe(false)
+})
+
+const ends: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end()
+})
+
+/** A real gateway and machine; the host is played, as only what it says of the peers matters here. */
+function gateway() {
+  const { main, host } = inlineLink()
+  const machine = new CounterMachine({ persistEntries: 512, isChained: false })
+  const commands: HostCommand[] = []
+  host.onMessage = (command) => {
+    commands.push(command)
+    if (command.type === 'start') host.post({ type: 'started', port: 1 })
+    if (command.type === 'stop') host.post({ type: 'stopped' })
+  }
+  const made = new Gateway(
+    {
+      ...defaultGatewayOptions,
+      self: {
+        ...{ id: 'n1', version: '', startedAtMs: 1, apiAddresses: [], certificatePem: '' },
+      },
+      clusterId: CLUSTER_ID,
+      generation: 1,
+      storeId: storeIdOf('n1'),
+      boot: 1,
+      retention: small,
+    },
+    {
+      link: main,
+      machine,
+      clock: systemClock,
+      log: new RecordedLog().log,
+      onFatal: () => undefined,
+    },
+  )
+  ends.push(async () => await made.stop())
+  let last = 0
+  const commit = async (count: number): Promise<void> => {
+    const entries = Array.from({ length: count }, (_, at) => entry(last + 1 + at))
+    last += count
+    host.post({ type: 'committed', entries: encodeEntries(entries) })
+    await until('all is applied', () => machine.progress().applied === last)
+    await until('all that is persisted was told', () => persisted === machine.progress().persisted)
+  }
+  const onPersisted = machine.onPersisted.bind(machine)
+  let persisted = 0
+  machine.onPersisted = (position) => {
+    onPersisted(position)
+    persisted = position.index
+  }
+  const cutAt = (): Index => {
+    const cuts = commands.filter((command) => command.type === 'compact')
+    return cuts.at(-1)?.position.index ?? 0
+  }
+  return { made, host, machine, commands, commit, cutAt }
+}
+
+const members = (learners: readonly string[]): Uint8Array =>
+  toBinary(
+    ConfigurationSchema,
+    create(ConfigurationSchema, {
+      members: ['n1', ...learners].map((id) => ({ id, voter: id === 'n1' })),
+    }),
+  )
+
+test('a learner that is being caught up holds the log back as a voter does, while it is connected', async () => {
+  const { made, host, commit, cutAt } = gateway()
+  await made.start()
+  const told = { ...status([['n2', 0]]), configuration: members(['n2']) }
+  host.post({ type: 'status', ...told })
+  await commit(1536)
+  // Nothing was heard from it yet, so it may need all.
+  expect(cutAt()).toBe(0)
+  host.post({ type: 'status', ...told, peers: [peer('n2', { isConnected: false })] })
+  await commit(512)
+  expect(cutAt()).toBe(1024)
+})
+
+test('the log after a snapshot is kept from the moment it is asked for until its receiver follows', async () => {
+  const { made, host, commands, commit, cutAt } = gateway()
+  await made.start()
+  const told = { ...status([['n2', 0]]), configuration: members(['n2']) }
+  const away = { ...told, peers: [peer('n2', { isConnected: false })] }
+  host.post({ type: 'status', ...away })
+  await commit(2048)
+  expect(cutAt()).toBe(1024)
+  host.post({ type: 'snapshotWanted', id: 7, to: 'n2' })
+  await until('it is open', () => commands.some(({ type }) => type === 'snapshotOpened'))
+  await commit(2048)
+  // 204,800 bytes have come: more than is kept for anyone else.
+  expect(cutAt()).toBe(2048)
+  host.post({ type: 'snapshotOver', id: 7, isSent: true })
+  host.post({ type: 'status', ...away })
+  await commit(512)
+  expect(cutAt()).toBe(2048)
+  const follows = peer('n2', { isConnected: false, matchIndex: 4608 })
+  host.post({ type: 'status', ...away, peers: [follows] })
+  await commit(512)
+  expect(cutAt()).toBeGreaterThan(4000)
+})

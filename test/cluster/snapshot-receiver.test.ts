@@ -1,0 +1,230 @@
+import { create } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import { PositionSchema } from '../../proto/gen/mesh_pb.ts'
+import type { SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
+import type { HostEvent } from '../../src/cluster/link.ts'
+import { SnapshotReceiver } from '../../src/cluster/snapshot-receiver.ts'
+import type { ReceivedSnapshot } from '../../src/cluster/snapshot-receiver.ts'
+import {
+  bytes,
+  chunk,
+  configuration,
+  first,
+  ManualClock,
+  second,
+  snapshotId,
+} from './snapshot-fixture.ts'
+
+function receiver() {
+  const events: HostEvent[] = []
+  const acks: SnapshotAck[] = []
+  const received: ReceivedSnapshot[] = []
+  const failures: string[] = []
+  const clock = new ManualClock()
+  const leadership: { term: number; leader: string | null } = { term: 3, leader: 'leader' }
+  const made = new SnapshotReceiver(
+    { chunkBytesMax: 100, unwrittenBytesMax: 150, silenceMsMax: 1000 },
+    {
+      clock,
+      leadership: () => leadership,
+      post: (event) => events.push(event),
+      send: (_to, _term, ack) => acks.push(ack),
+      onReceived: (snapshot) => received.push(snapshot),
+      onFailed: (_from, because) => failures.push(because),
+    },
+  )
+  const finish = (): void => {
+    made.onWritten(1)
+    made.onWritten(1)
+    made.onFinished(1, { term: 2, index: 50 }, configuration)
+  }
+  return { made, events, acks, received, failures, clock, leadership, finish }
+}
+
+test('a snapshot is offered to the core only when whole, written and what it was announced to be', async () => {
+  const { made, events, acks, received } = receiver()
+  made.onChunk('leader', 3, chunk(0, first))
+  made.onChunk('leader', 3, chunk(1, second))
+  made.onWritten(1)
+  expect(acks).toMatchObject([{ number: 1, failed: false }])
+  expect(events.map(({ type }) => type)).toEqual(['receiveBegin', 'receiveChunk', 'receiveChunk'])
+  made.onWritten(1)
+  expect(events.at(-1)).toEqual({ type: 'receiveFinish', id: 1 })
+  expect(received).toEqual([])
+  made.onFinished(1, { term: 2, index: 50 }, configuration)
+  expect(received).toMatchObject([{ from: 'leader', term: 3, position: { term: 2, index: 50 } }])
+  const restored = made.restore({ term: 2, index: 50 })
+  expect(events.at(-1)).toEqual({ type: 'restore', id: 1 })
+  made.onRestored(1)
+  await restored
+  expect(acks.at(-1)).toMatchObject({ number: 2, failed: false })
+})
+
+test.each<[string, SnapshotChunk[], RegExp]>([
+  ['a chunk whose checksum is wrong', [chunk(0, first, { crc32: 1 })], /chunk 0 is damaged/],
+  ['a whole that is not what was hashed', [chunk(0, second), chunk(1, first)], /its checksum/],
+  ['a chunk that skips one', [chunk(0, first), chunk(2, second)], /2 has come in place of 1/],
+  ['a chunk that is too large', [chunk(0, new Uint8Array(101))], /chunk 0 is too large/],
+  ['a chunk without bytes', [chunk(0, first), chunk(1, bytes(''))], /chunk 1 is empty/],
+  [
+    'a chunk after the last one',
+    [chunk(0, first), chunk(1, second), chunk(2, second)],
+    /after its last one/,
+  ],
+  [
+    'more than was asked for',
+    [chunk(0, new Uint8Array(100)), chunk(1, new Uint8Array(100), { last: false })],
+    /more has come/,
+  ],
+])('a snapshot is given up, and the sender told, at %s', (_name, chunks, because) => {
+  const { made, acks, failures, events } = receiver()
+  for (const each of chunks) made.onChunk('leader', 3, each)
+  expect(failures).toEqual([expect.stringMatching(because)])
+  expect(acks.at(-1)).toMatchObject({ failed: true })
+  expect(events.at(-1)).toEqual({ type: 'receiveAbandoned', id: 1 })
+  made.onChunk('leader', 3, chunk(1, second))
+  expect(acks.at(-1)).toMatchObject({ failed: true })
+  expect(events.at(-1)).toEqual({ type: 'receiveAbandoned', id: 1 })
+})
+
+test.each<[string, SnapshotChunk, string, number]>([
+  ['of an older term', chunk(1, second), 'leader', 2],
+  [
+    'of a sender that another leads',
+    chunk(0, first, { snapshotId: bytes('b'.repeat(16)) }),
+    'b',
+    3,
+  ],
+  ['of another snapshot', chunk(1, second, { snapshotId: new Uint8Array(16) }), 'leader', 3],
+  ['of the same snapshot by another sender', chunk(1, second), 'another', 4],
+])('a chunk %s is refused and changes nothing', (_name, stray, from, term) => {
+  const { made, acks, events, received, finish } = receiver()
+  made.onChunk('leader', 3, chunk(0, first))
+  const before = events.length
+  made.onChunk(from, term, stray)
+  expect(acks.at(-1)).toMatchObject({ failed: true })
+  expect(events.length).toBe(before)
+  made.onChunk('leader', 3, chunk(1, second))
+  finish()
+  expect(received.length).toBe(1)
+})
+
+test.each<[string, Partial<SnapshotChunk>]>([
+  ['a configuration that nobody can read', { configuration: bytes('nonsense') }],
+  ['a configuration without voters', { configuration: new Uint8Array(0) }],
+  ['no position', { position: create(PositionSchema) }],
+  ['an id of another length', { snapshotId: snapshotId.subarray(1) }],
+  ['a first chunk that is not chunk 0', { number: 1 }],
+])('no snapshot begins with %s', (_name, changes) => {
+  const { made, acks, events } = receiver()
+  made.onChunk('leader', 3, chunk(0, first, changes))
+  expect(acks).toMatchObject([{ failed: true }])
+  expect(events).toEqual([])
+})
+
+test('a snapshot that holds another state than announced is not offered', () => {
+  const { made, received, failures } = receiver()
+  made.onChunk('leader', 3, chunk(0, first))
+  made.onChunk('leader', 3, chunk(1, second))
+  made.onWritten(1)
+  made.onWritten(1)
+  made.onFinished(1, { term: 2, index: 51 }, configuration)
+  expect(received).toEqual([])
+  expect(failures).toEqual([expect.stringContaining('announced')])
+})
+
+test('a snapshot of one who turns out not to lead its term is not offered', () => {
+  const { made, received, failures, leadership, finish } = receiver()
+  leadership.leader = null
+  made.onChunk('usurper', 3, chunk(0, first))
+  made.onChunk('usurper', 3, chunk(1, second))
+  leadership.leader = 'leader'
+  finish()
+  expect(received).toEqual([])
+  expect(failures).toEqual(['its sender is not the leader'])
+})
+
+test('a snapshot that the core passes over is dropped, and the sender is done', () => {
+  const { made, events, acks, finish } = receiver()
+  made.onChunk('leader', 3, chunk(0, first))
+  made.onChunk('leader', 3, chunk(1, second))
+  finish()
+  made.dropIfPassedOver(49)
+  expect(acks.length).toBe(1)
+  made.dropIfPassedOver(50)
+  expect(events.at(-1)).toEqual({ type: 'receiveAbandoned', id: 1 })
+  expect(acks.at(-1)).toMatchObject({ number: 2, failed: false })
+})
+
+test('what the core has been offered is there until it takes it, and is offered until it does', () => {
+  const { made, clock, events, acks, received, leadership, finish } = receiver()
+  made.onChunk('leader', 3, chunk(0, first))
+  made.onChunk('leader', 3, chunk(1, second))
+  finish()
+  leadership.term = 4
+  leadership.leader = 'next'
+  made.onChunk('next', 4, chunk(0, first, { snapshotId: bytes('another snapshot') }))
+  expect(acks.at(-1)).toMatchObject({ failed: true })
+  made.sweep()
+  expect(received.length).toBe(1)
+  clock.atMs = 1000
+  made.sweep()
+  expect(received.length).toBe(2)
+  void made.restore({ term: 2, index: 50 })
+  expect(events.at(-1)).toEqual({ type: 'restore', id: 1 })
+  clock.atMs = 2000
+  made.sweep()
+  expect(received.length).toBe(2)
+})
+
+test('chunks that come again over a new connection are passed over, and the sender hears where it stands', () => {
+  const { made, events, acks, received, finish } = receiver()
+  made.onChunk('leader', 3, chunk(0, first))
+  made.onWritten(1)
+  const before = events.length
+  made.onChunk('leader', 3, chunk(0, first))
+  expect(acks.at(-1)).toMatchObject({ number: 1, failed: false })
+  expect(events.length).toBe(before)
+  made.onChunk('leader', 3, chunk(1, second))
+  made.onChunk('leader', 3, chunk(1, second))
+  // The last one counts only once the snapshot is installed.
+  expect(acks.at(-1)).toMatchObject({ number: 1, failed: false })
+  finish()
+  expect(received.length).toBe(1)
+})
+
+test('an acknowledgement that a lost connection swallowed is said again on the next one', async () => {
+  const { made, acks, finish } = receiver()
+  made.onChunk('leader', 3, chunk(0, first))
+  made.onWritten(1)
+  acks.length = 0
+  made.onLinkReady('another')
+  expect(acks).toEqual([])
+  made.onLinkReady('leader')
+  expect(acks).toMatchObject([{ number: 1, failed: false }])
+  made.onChunk('leader', 3, chunk(1, second))
+  finish()
+  const restored = made.restore({ term: 2, index: 50 })
+  made.onRestored(1)
+  await restored
+  acks.length = 0
+  made.onLinkReady('leader')
+  made.onChunk('leader', 3, chunk(1, second))
+  expect(acks).toMatchObject([
+    { number: 2, failed: false },
+    { number: 2, failed: false },
+  ])
+})
+
+test('an unfinished snapshot whose sender is silent is kept for a while, then removed', () => {
+  const { made, clock, events, failures } = receiver()
+  made.onChunk('leader', 3, chunk(0, first))
+  clock.atMs = 1000
+  made.sweep()
+  expect(failures).toEqual([])
+  clock.atMs = 1001
+  made.sweep()
+  expect(failures).toEqual(['its sender has fallen silent'])
+  expect(events.at(-1)).toEqual({ type: 'receiveAbandoned', id: 1 })
+})

@@ -1,0 +1,253 @@
+import { expect, test, vi } from 'vitest'
+
+import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
+import type { HostEvent } from '../../src/cluster/link.ts'
+import { SnapshotSender } from '../../src/cluster/snapshot-sender.ts'
+import { TransferPacer } from '../../src/cluster/transfer-pacer.ts'
+import { configuration, first, ManualClock, second } from './snapshot-fixture.ts'
+
+const position = { term: 2, index: 50 }
+
+function sender(windowChunks = 2) {
+  const events: HostEvent[] = []
+  const chunks: SnapshotChunk[] = []
+  const done: (readonly [string, string])[] = []
+  const suspended: number[] = []
+  const clock = new ManualClock()
+  const state = { isReachable: true }
+  const made = new SnapshotSender(
+    { windowChunks, silenceMsMax: 1000, bytesPerSecond: Infinity },
+    {
+      clock,
+      post: (event) => events.push(event),
+      send: (_to, _term, sent) => {
+        if (state.isReachable) chunks.push(sent)
+        return state.isReachable
+      },
+      onDone: (to, outcome) => done.push([to, outcome]),
+      onSuspended: (_to, chunksWritten) => suspended.push(chunksWritten),
+    },
+  )
+  const acknowledge = (number: number, failed = false): void =>
+    made.onAck('slow', {
+      $typeName: 'flotilla.mesh.v1.SnapshotAck',
+      snapshotId: chunks[0]?.snapshotId ?? new Uint8Array(0),
+      number,
+      failed,
+    })
+  const credits = (): number =>
+    events.reduce((sum, event) => sum + (event.type === 'snapshotCredit' ? event.chunks : 0), 0)
+  const numbers = (): number[] => chunks.map(({ number }) => number)
+  const nothingMatches = (): number => 0
+  return {
+    ...{ made, events, chunks, done, suspended, clock, state },
+    ...{ acknowledge, credits, numbers, nothingMatches },
+  }
+}
+
+test('a snapshot is read no faster than its receiver writes', () => {
+  const { made, chunks, done, events, acknowledge, credits } = sender()
+  made.start('slow', 4)
+  made.start('slow', 4)
+  expect(events).toEqual([{ type: 'snapshotWanted', id: 1, to: 'slow' }])
+  made.onOpened(1, position, configuration)
+  expect(credits()).toBe(2)
+  made.onChunk(1, first, false)
+  made.onChunk(1, second, false)
+  expect(credits()).toBe(2)
+  acknowledge(1)
+  expect(credits()).toBe(3)
+  made.onChunk(1, second, true)
+  acknowledge(2)
+  expect(done).toEqual([])
+  acknowledge(3)
+  expect(done).toEqual([['slow', 'sent']])
+  expect(chunks.map(({ number, last }) => [number, last])).toEqual([
+    [0, false],
+    [1, false],
+    [2, true],
+  ])
+  expect(chunks[0]).toMatchObject({ position: { term: 2n, index: 50n }, configuration })
+})
+
+test.each(['refused', 'silent', 'removed', 'leadership lost', 'source'])(
+  'a transfer ends, and is reported once, when: %s',
+  (how) => {
+    const { made, done, clock, acknowledge, events, nothingMatches } = sender()
+    made.start('slow', 4)
+    made.onOpened(1, position, configuration)
+    made.onChunk(1, first, false)
+    if (how === 'refused') acknowledge(0, true)
+    if (how === 'removed') made.abandonUnless((id) => id !== 'slow')
+    if (how === 'leadership lost') made.abandonOtherThan(5)
+    if (how === 'source') made.onSourceFailed(1, 'disk')
+    if (how === 'silent') {
+      clock.atMs = 1001
+      made.sweep(nothingMatches)
+    }
+    expect(done).toEqual([['slow', 'failed']])
+    expect(events.at(-1)).toEqual({ type: 'snapshotOver', id: 1, isSent: false })
+    acknowledge(1)
+    made.onLinkLost('slow')
+    made.onLinkReady('slow')
+    expect(done.length).toBe(1)
+  },
+)
+
+test('a transfer goes on over the next connection with the first chunk that was not acknowledged', () => {
+  const { made, done, suspended, acknowledge, credits, numbers, state } = sender(3)
+  made.start('slow', 4)
+  made.onOpened(1, position, configuration)
+  made.onChunk(1, first, false)
+  made.onChunk(1, second, false)
+  acknowledge(1)
+  made.onChunk(1, first, false)
+  made.onLinkLost('slow')
+  state.isReachable = false
+  // Read before the connection was lost, come after it.
+  made.onChunk(1, second, false)
+  expect(suspended).toEqual([1])
+  expect(done).toEqual([])
+  const asked = credits()
+  made.onLinkReady('slow')
+  expect(credits()).toBe(asked)
+  state.isReachable = true
+  made.onLinkReady('slow')
+  expect(numbers()).toEqual([0, 1, 2, 1, 2, 3])
+  acknowledge(4)
+  made.onChunk(1, second, true)
+  acknowledge(5)
+  expect(done).toEqual([['slow', 'sent']])
+})
+
+test('a chunk that cannot be sent is sent again when it can be', () => {
+  const { made, done, numbers, state, nothingMatches } = sender()
+  made.start('slow', 4)
+  made.onOpened(1, position, configuration)
+  state.isReachable = false
+  made.onChunk(1, first, false)
+  made.sweep(nothingMatches)
+  expect(numbers()).toEqual([])
+  state.isReachable = true
+  made.sweep(nothingMatches)
+  expect(numbers()).toEqual([0])
+  expect(done).toEqual([])
+})
+
+test('a receiver that has started anew refuses what goes on, and the core is told', () => {
+  const { made, done, acknowledge } = sender()
+  made.start('slow', 4)
+  made.onOpened(1, position, configuration)
+  made.onChunk(1, first, false)
+  made.onLinkLost('slow')
+  made.onLinkReady('slow')
+  acknowledge(0, true)
+  expect(done).toEqual([['slow', 'failed']])
+})
+
+test('an interrupted transfer is kept for as long as a receiver may be silent, and no longer', () => {
+  const { made, done, clock, state, events, nothingMatches } = sender()
+  made.start('slow', 4)
+  made.onOpened(1, position, configuration)
+  made.onChunk(1, first, false)
+  state.isReachable = false
+  made.onLinkLost('slow')
+  clock.atMs = 1000
+  made.sweep(nothingMatches)
+  // Meanwhile the core may ask again: the one that is kept is it.
+  made.start('slow', 4)
+  expect(events.filter(({ type }) => type === 'snapshotWanted').length).toBe(1)
+  expect(done).toEqual([])
+  clock.atMs = 1001
+  made.sweep(nothingMatches)
+  expect(done).toEqual([['slow', 'failed']])
+})
+
+test('after a second failure in a row the next attempt waits, longer each time, and the core need not ask again', () => {
+  const { made, clock, done, events, nothingMatches } = sender()
+  const begun = (): number => events.filter(({ type }) => type === 'snapshotWanted').length
+  const fail = (): void => made.onSourceFailed(begun(), 'disk')
+  made.start('slow', 4)
+  fail()
+  made.start('slow', 4)
+  expect(begun()).toBe(2)
+  fail()
+  for (const pauseMs of [1000, 2000, 4000]) {
+    const before = begun()
+    made.start('slow', 4)
+    clock.atMs += pauseMs - 1
+    made.sweep(nothingMatches)
+    expect(begun()).toBe(before)
+    clock.atMs += 1
+    made.sweep(nothingMatches)
+    expect(begun()).toBe(before + 1)
+    fail()
+  }
+  expect(done.length).toBe(5)
+  // Leadership has moved: whoever leads decides anew.
+  made.start('slow', 4)
+  made.abandonOtherThan(5)
+  clock.atMs += 60_000
+  made.sweep(nothingMatches)
+  expect(begun()).toBe(5)
+})
+
+test('a peer that has come by what a snapshot holds is not sent the rest of it', () => {
+  const { made, done } = sender()
+  made.start('slow', 4)
+  made.sweep(() => 0)
+  made.onOpened(1, position, configuration)
+  made.sweep(() => 49)
+  expect(done).toEqual([])
+  made.sweep(() => 50)
+  expect(done).toEqual([['slow', 'sent']])
+})
+
+test('on a link where chunks queue fewer are under way, so that heartbeats get through', () => {
+  const { made, clock, acknowledge, credits } = sender(8)
+  made.start('slow', 4)
+  made.onOpened(1, position, configuration)
+  let read = 0
+  const readAll = (): void => {
+    for (; read < credits(); read += 1) made.onChunk(1, first, false)
+  }
+  for (let written = 1; written <= 20; written += 1) {
+    readAll()
+    clock.atMs += 10
+    acknowledge(written)
+  }
+  readAll()
+  expect(read - 20).toBe(8)
+  for (let written = 21; written <= 60; written += 1) {
+    clock.atMs += 450
+    acknowledge(written)
+    readAll()
+  }
+  expect(read - 60).toBe(1)
+})
+
+test('transfers share one rate, evenly, and none stands back behind another', () => {
+  vi.useFakeTimers()
+  try {
+    const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() }
+    const given: string[] = []
+    const chunkBytes = 512 * 1024
+    const pacer: TransferPacer<string> = new TransferPacer(1024 * 1024, clock, (transfer) => {
+      given.push(transfer)
+      setTimeout(() => {
+        pacer.settle(chunkBytes)
+        pacer.join(transfer)
+      }, 1)
+    })
+    for (const transfer of ['a', 'b', 'a']) pacer.join(transfer)
+    vi.advanceTimersByTime(10_000)
+    const count = (of: string): number => given.filter((one) => one === of).length
+    // Ten seconds at two such chunks a second.
+    expect(given.length).toBeGreaterThanOrEqual(19)
+    expect(given.length).toBeLessThanOrEqual(22)
+    expect(Math.abs(count('a') - count('b'))).toBeLessThanOrEqual(1)
+    pacer.stop()
+  } finally {
+    vi.useRealTimers()
+  }
+})

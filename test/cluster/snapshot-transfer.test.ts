@@ -1,0 +1,253 @@
+import { readdirSync } from 'node:fs'
+
+import { afterEach, expect, test } from 'vitest'
+
+import type { SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
+import { Alarms } from '../../src/cluster/alarms.ts'
+import { CatchUps } from '../../src/cluster/catch-up.ts'
+import { inlineLink } from '../../src/cluster/link.ts'
+import type { HostCommand, HostLink, MainLink } from '../../src/cluster/link.ts'
+import { SnapshotDesk } from '../../src/cluster/snapshot-desk.ts'
+import {
+  defaultSnapshotReceiverOptions,
+  SnapshotReceiver,
+} from '../../src/cluster/snapshot-receiver.ts'
+import type { ReceivedSnapshot } from '../../src/cluster/snapshot-receiver.ts'
+import { SnapshotSender } from '../../src/cluster/snapshot-sender.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import type { StoreMark } from '../../src/ports/state-store.ts'
+import { nodeFileSystem } from '../../src/store/file-system.ts'
+import { LevelStateStore } from '../../src/store/level-state-store.ts'
+import { temporaryFolder } from '../store/support/folders.ts'
+import { RecordedLog, until } from './mesh-fixture.ts'
+import { configuration } from './snapshot-fixture.ts'
+
+// Goal: a snapshot goes from one real store into another over a connection that breaks, or that brings what it should not.
+// Method: sender, receiver and both desks as a controller has them; only the wire between is of this file.
+
+const WINDOW_CHUNKS = 4
+const recordsOfSource = Array.from({ length: 4000 }, (_, number) => ({
+  key: `k${String(number).padStart(5, '0')}`,
+  value: `${number} `.repeat(10),
+}))
+
+const ends: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+})
+
+function markAt(index: number, changes: Partial<StoreMark> = {}): StoreMark {
+  const common = { timeMs: index, digest: '', entitiesDigest: '' }
+  const text = Buffer.from(configuration).toString('base64')
+  return { position: { term: 1, index }, configuration: text, ...common, ...changes }
+}
+
+async function side(free: { bytes: number }) {
+  const dir = temporaryFolder()
+  const files = { ...nodeFileSystem, freeBytes: () => free.bytes }
+  const options = { chunkBytes: 4096, receiveBatchBytes: 8192, freeBytesMin: 1000, files }
+  const store = await LevelStateStore.open(dir, options)
+  const { main, host } = inlineLink()
+  const alarms = new Alarms(systemClock, new RecordedLog().log)
+  const machine = {
+    progress: () => ({ applied: 0, persisted: store.mark()?.position.index ?? 0 }),
+    snapshot: async () => await store.snapshot(),
+    receive: async () => await store.receive(),
+    restore: async (receiver: { swap: () => Promise<void> }) => await receiver.swap(),
+  }
+  const desk = new SnapshotDesk(machine, main, new CatchUps(alarms, systemClock, () => true))
+  ends.push(async () => {
+    desk.close()
+    main.close()
+    await store.close()
+  })
+  const halves = (): string[] => readdirSync(`${dir}/state`).sort()
+  return { store, desk, main, host, halves }
+}
+
+/** Main hears of its part; `restore` is the gateway's to do, here as there. */
+function serve(main: MainLink, desk: SnapshotDesk): void {
+  main.onMessage = (event) => {
+    if (event.type === 'restore') void desk.restore(event.id)
+    else desk.handle(event as Parameters<SnapshotDesk['handle']>[0])
+  }
+}
+
+function onCommands(host: HostLink, take: (command: HostCommand) => void): void {
+  host.onMessage = take
+}
+
+async function rig() {
+  const space = { bytes: Number.MAX_SAFE_INTEGER }
+  const from = await side({ bytes: Number.MAX_SAFE_INTEGER })
+  const to = await side(space)
+  await from.store.write(recordsOfSource, markAt(9))
+  await to.store.write([{ key: 'old', value: 'state' }], markAt(3))
+  const wire = { isUp: true, alter: (chunk: SnapshotChunk): SnapshotChunk | null => chunk }
+  const sent: SnapshotChunk[] = []
+  const done: string[] = []
+  const failures: string[] = []
+  const received: ReceivedSnapshot[] = []
+  /** As long as the connection of before stands: a break loses what is on its way. */
+  let connection = 1
+  const over = (work: () => void): boolean => {
+    const mine = connection
+    setImmediate(() => {
+      if (mine === connection && wire.isUp) work()
+    })
+    return wire.isUp
+  }
+  const sender: SnapshotSender = new SnapshotSender(
+    { windowChunks: WINDOW_CHUNKS, silenceMsMax: 60_000, bytesPerSecond: Infinity },
+    {
+      clock: systemClock,
+      post: (event) => from.host.post(event),
+      send: (_to, term, chunk) => {
+        if (!wire.isUp) return false
+        sent.push(chunk)
+        const altered = wire.alter(chunk)
+        return altered === null || over(() => receiver.onChunk('leader', term, altered))
+      },
+      onDone: (_to, outcome) => done.push(outcome),
+      onSuspended: () => undefined,
+    },
+  )
+  const receiver: SnapshotReceiver = new SnapshotReceiver(defaultSnapshotReceiverOptions, {
+    clock: systemClock,
+    leadership: () => ({ term: 1, leader: 'leader' }),
+    post: (event) => to.host.post(event),
+    send: (_to, _term, ack: SnapshotAck) => void over(() => sender.onAck('slow', ack)),
+    onReceived: (snapshot) => {
+      received.push(snapshot)
+      void receiver.restore(snapshot.position)
+    },
+    onFailed: (_from, because) => failures.push(because),
+  })
+  serve(from.main, from.desk)
+  serve(to.main, to.desk)
+  onCommands(from.host, (command) => {
+    const { type } = command
+    if (type === 'snapshotOpened')
+      sender.onOpened(command.id, command.position, command.configuration)
+    if (type === 'snapshotChunk') sender.onChunk(command.id, command.data, command.isLast)
+    if (type === 'snapshotFailed') sender.onSourceFailed(command.id, command.because)
+  })
+  onCommands(to.host, (command) => {
+    const { type } = command
+    if (type === 'receiveWritten') receiver.onWritten(command.id)
+    if (type === 'receiveFinished')
+      receiver.onFinished(command.id, command.position, command.configuration)
+    if (type === 'receiveFailed') receiver.onSourceFailed(command.id, command.because)
+    if (type === 'restored') receiver.onRestored(command.id)
+  })
+  const breakOff = (): void => {
+    wire.isUp = false
+    connection += 1
+    sender.onLinkLost('slow')
+  }
+  const reconnect = (): void => {
+    wire.isUp = true
+    sender.onLinkReady('slow')
+    receiver.onLinkReady('leader')
+  }
+  return { from, to, wire, sent, done, failures, received, space, sender, breakOff, reconnect }
+}
+
+async function contents(store: LevelStateStore): Promise<string[]> {
+  const found: string[] = []
+  for await (const { key, value } of store.records()) found.push(`${key}=${value}`)
+  return found
+}
+
+const whole = recordsOfSource.map(({ key, value }) => `${key}=${value}`)
+
+test('a transfer whose connection breaks over and over goes on where it was, and arrives whole', async () => {
+  const { to, from, sent, done, sender, breakOff, reconnect } = await rig()
+  sender.start('slow', 1)
+  let breaks = 0
+  let newest = 0
+  while (done.length === 0) {
+    await until('some more of it was sent', () => sent.length > newest + 7 || done.length > 0)
+    if (done.length > 0) break
+    newest = sent.length
+    breakOff()
+    breaks += 1
+    // Written to meanwhile: what is sent is the state of when it was begun.
+    await from.store.write([{ key: `later${breaks}`, value: 'x' }], markAt(9 + breaks))
+    reconnect()
+  }
+  expect(done).toEqual(['sent'])
+  expect(breaks).toBeGreaterThan(5)
+  expect(await contents(to.store)).toEqual(whole)
+  expect(to.store.mark()?.position).toEqual({ term: 1, index: 9 })
+  const chunks = new Set(sent.map(({ number }) => number)).size
+  expect(sent.length).toBeLessThanOrEqual(chunks + breaks * WINDOW_CHUNKS)
+  expect(new Set(sent.map(({ snapshotId }) => Buffer.from(snapshotId).toString('hex'))).size).toBe(
+    1,
+  )
+})
+
+test.each<[string, (chunk: SnapshotChunk) => SnapshotChunk | null, RegExp]>([
+  ['a flipped bit', (chunk) => flipped(chunk), /chunk 20 is damaged/],
+  ['a lost chunk', (chunk) => (chunk.number === 20 ? null : chunk), /in place of 20/],
+  [
+    'another position than that of the state',
+    (chunk) =>
+      Object.assign(chunk, chunk.position && { position: { ...chunk.position, index: 8n } }),
+    /not what was announced/,
+  ],
+  [
+    'a last chunk too early',
+    (chunk) => (chunk.number === 20 ? { ...chunk, last: true } : chunk),
+    /does not match its checksum/,
+  ],
+])('%s is refused: the state stays as it is, and nothing is left beside it', async (...row) => {
+  const [, alter, because] = row
+  const { to, wire, done, failures, received, sender } = await rig()
+  wire.alter = alter
+  sender.start('slow', 1)
+  await until('it is given up', () => done.length > 0)
+  expect(done).toEqual(['failed'])
+  expect(failures).toEqual([expect.stringMatching(because)])
+  expect(received).toEqual([])
+  await until('nothing is left', () => to.halves().join() === 'A,CURRENT')
+  expect(await contents(to.store)).toEqual(['old=state'])
+  wire.alter = (chunk) => chunk
+  sender.start('slow', 1)
+  await until('the next one is installed', () => done.length > 1)
+  expect(await contents(to.store)).toEqual(whole)
+})
+
+function flipped(chunk: SnapshotChunk): SnapshotChunk {
+  if (chunk.number !== 20) return chunk
+  const data = Uint8Array.from(chunk.data)
+  data[0] = (data[0] ?? 0) ^ 1
+  return { ...chunk, data }
+}
+
+test('a receiver whose disk has no room beyond its reserve stops taking chunks before it is full', async () => {
+  const { to, wire, done, failures, space, sender } = await rig()
+  wire.alter = (chunk) => {
+    if (chunk.number === 20) space.bytes = 1999
+    return chunk
+  }
+  sender.start('slow', 1)
+  await until('it is given up', () => done.length > 0)
+  expect(failures).toEqual([expect.stringContaining('kept in reserve')])
+  await until('nothing is left', () => to.halves().join() === 'A,CURRENT')
+  expect(await contents(to.store)).toEqual(['old=state'])
+})
+
+test('a snapshot that takes the place of an unfinished one needs no second attempt', async () => {
+  const { to, wire, sent, done, failures, sender } = await rig()
+  sender.start('slow', 1)
+  wire.alter = (chunk) => (chunk.number < 20 ? chunk : null)
+  await until('some of it was sent', () => sent.length > 20)
+  sender.abandonOtherThan(2)
+  wire.alter = (chunk) => chunk
+  sender.start('slow', 2)
+  await until('the second is installed', () => done.length > 1)
+  expect(done).toEqual(['failed', 'sent'])
+  expect(failures).toEqual(['another one has begun'])
+  expect(await contents(to.store)).toEqual(whole)
+})
