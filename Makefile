@@ -40,9 +40,9 @@ proto: $(INSTALLED)
 	npm exec --yes --package=@bufbuild/buf@1.75.0 --package=@bufbuild/protoc-gen-es@2.13.0 -- buf generate proto
 	cd proto && sha256sum *.proto > gen/SOURCES.sha256
 
-# SEEDS=n FIRST=n runs a range; SEED=n replays one.
+# Whole controllers on virtual time. SEEDS=n FIRST=n runs a range on all cores; SEED=n repeats one run exactly.
 sim: $(INSTALLED)
-	FLOTILLA_SIM_SEEDS=$(or $(SEEDS),1000) FLOTILLA_SIM_FIRST=$(FIRST) FLOTILLA_SIM_SEED=$(SEED) vitest run --project unit test/raft/simulation.test.ts --testTimeout=0
+	@node test/sim/main.ts --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) $(if $(SEED),--seed $(SEED))
 
 # Real controllers killed and frozen by chance under writing clients; MINUTES=n SEED=n.
 chaos: $(INSTALLED)

@@ -242,6 +242,15 @@ function drawEvents(chance: Random): readonly Event[] {
   add(2, 0.15, () => ({ type: 'disk wiped', target: 'any', downMs: downMs() }))
   add(2, 0.15, () => ({ type: 'disk rolled back', target: 'any', downMs: downMs() }))
   add(14, 0.6, () => ({ type: 'operator', verb: pick(chance, VERBS) }))
+  // A change that is logged and not known to its majority is what has to be rolled back.
+  for (const { atMs, what } of [...events]) {
+    if (what.type !== 'operator' || chance.next() < 0.6) continue
+    events.push({
+      atMs: atMs + chance.integer(0, 250),
+      what: { type: 'partition', shape: 'leader', forMs: pick(chance, [700, 1_500, 3_000]) },
+      salt: chance.integer(0, 2 ** 31),
+    })
+  }
   add(3, 0.3, () => ({ type: 'bad input', what: pick(chance, BAD_INPUTS) }))
   return events.sort((a, b) => a.atMs - b.atMs || a.salt - b.salt)
 }

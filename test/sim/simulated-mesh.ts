@@ -52,6 +52,7 @@ interface PeerRecord {
 
 const KEEPALIVE_MS = 3_000
 const DRAIN_MS = 1_000
+const HELLO_TIMEOUT_MS = 2_500
 const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 1_000
 const SILENCE_MS_MAX = 3_000
@@ -295,6 +296,8 @@ export class SimulatedMesh implements HostMesh {
     }
     const hello = this.#options.hello()
     const outMs = network.delayMs(this.id, id)
+    // A callee that ends, or stands still, before it has said anything.
+    loop.afterIn(this.context, HELLO_TIMEOUT_MS, () => this.#redial(id, attempt))
     loop.after(outMs, () => {
       const callee = this.#world.meshOf(id)
       const isHeard = callee?.isRunning === true && !network.isCut(this.id, id)

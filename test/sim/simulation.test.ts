@@ -1,0 +1,47 @@
+// Goal: lose, repeat, delay, reorder, cut off, crash, damage, wipe and change members as we may, the invariants hold after
+// every step, and once the faults stop the cluster serves through every controller and comes to rest.
+// Method: whole controllers on virtual time, each seed another run; `make sim SEED=n` repeats one exactly.
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+
+const MAIN = join(import.meta.dirname, 'main.ts')
+const run = promisify(execFile)
+
+async function simulate(flags: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
+  const { stdout } = await run(process.execPath, [MAIN, ...flags], {
+    env: { ...process.env, ...env },
+    maxBuffer: 64 * 1024 * 1024,
+  })
+  return stdout
+}
+
+function lastLine(text: string): string {
+  return text.trimEnd().split('\n').at(-1) ?? ''
+}
+
+test('the invariants hold under faults, and the cluster serves and comes to rest after them (40 seeds)', async () => {
+  const text = await simulate(['--first', '1', '--seeds', '40', '--workers', '2'])
+  console.log(text)
+  expect(text).toMatch(/simulated 40 seeds .* 0 failed, \d{3,} writes acknowledged/)
+  expect(lastLine(text)).toMatch(/^trace [0-9a-f]{16}$/)
+}, 0)
+
+test('the same seed is the same run to the last step, whatever time zone, language, heap and number of processes', async () => {
+  const one = await simulate(['--first', '7', '--seeds', '2', '--workers', '1'], { TZ: 'Asia/Tokyo' })
+  const other = await simulate(['--first', '7', '--seeds', '2', '--workers', '2'], {
+    TZ: 'America/New_York',
+    LANG: 'tr_TR.UTF-8',
+    NODE_OPTIONS: '--max-old-space-size=200',
+  })
+  expect(lastLine(other)).toBe(lastLine(one))
+  const another = await simulate(['--first', '8', '--seeds', '2', '--workers', '2'])
+  expect(lastLine(another)).not.toBe(lastLine(one))
+}, 0)
+
+test('what is no number is refused with the usage', async () => {
+  const wrong = simulate(['--seeds', 'many'])
+  await expect(wrong).rejects.toMatchObject({ code: 2 })
+  await expect(wrong).rejects.toThrow(/--seeds takes a number/)
+})
