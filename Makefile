@@ -44,7 +44,7 @@ proto: $(INSTALLED)
 sim: $(INSTALLED)
 	FLOTILLA_SIM_SEEDS=$(or $(SEEDS),1000) FLOTILLA_SIM_FIRST=$(FIRST) FLOTILLA_SIM_SEED=$(SEED) vitest run --project unit test/raft/simulation.test.ts --testTimeout=0
 
-# Real controllers killed and frozen by chance under writing clients; MINUTES=n SEED=n.
+# Real controllers killed and frozen by chance under clients whose history must be linearizable; MINUTES=n SEED=n.
 chaos: $(INSTALLED)
 	node test/chaos/campaign.ts --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
 
@@ -54,6 +54,7 @@ bench: $(INSTALLED)
 	node bench/failover.ts
 	node bench/log-in-storm.ts
 	node bench/apply.ts
+	node bench/linearizability.ts
 
 bench-raft: $(INSTALLED)
 	node bench/raft.ts
