@@ -121,19 +121,11 @@ export function uniqueSet(): Model<Chain> {
 
 /** `append e`, each element at most once in a history; `read`, answered with all elements in order. */
 export function appendList(): Model<Chain> {
-  const followers = new WeakMap<Chain, Map<Scalar, Chain>>()
   return {
     name: 'list',
     initial: empty,
     step: (list, operation) => {
-      if (operation.kind === 'append') {
-        // Equal lists are one object, so that the search knows a list that it has met before.
-        const known = followers.get(list) ?? new Map<Scalar, Chain>()
-        followers.set(list, known)
-        const next = known.get(operation.argument as Scalar) ?? follow(list, operation)
-        known.set(next.element, next)
-        return next
-      }
+      if (operation.kind === 'append') return follow(list, operation)
       if (operation.outcome === 'unknown') return list
       const read = elementsRead(operation)
       if (read.length !== list.size) return undefined
@@ -149,8 +141,8 @@ export function appendList(): Model<Chain> {
       const reads = operations.filter(isAnsweredRead).map(elementsRead)
       const longest = reads.reduce((a, b) => (b.length > a.length ? b : a), [])
       return {
-        // What follows the longest was read by nobody, in whatever order.
-        identity: (list) => (list.size > longest.length ? null : list),
+        // Up to there only one order may stand, and nobody read what follows.
+        identity: () => null,
         mayFollow: ({ size }, { argument }) => size >= longest.length || longest[size] === argument,
       }
     },
