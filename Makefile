@@ -44,7 +44,7 @@ proto: $(INSTALLED)
 sim: $(INSTALLED)
 	@node test/sim/main.ts --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) $(if $(SEED),--seed $(SEED))
 
-# Real controllers killed and frozen by chance under writing clients; MINUTES=n SEED=n.
+# Real controllers killed and frozen by chance under clients whose history must be linearizable; MINUTES=n SEED=n.
 chaos: $(INSTALLED)
 	node test/chaos/campaign.ts --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
 
@@ -56,6 +56,7 @@ bench: $(INSTALLED)
 	node bench/apply.ts
 	node bench/recovery.ts
 	node bench/snapshot.ts
+	node bench/linearizability.ts
 
 bench-raft: $(INSTALLED)
 	node bench/raft.ts

@@ -1,0 +1,310 @@
+import { seededRandom } from '../../src/lib/random.ts'
+import { formatUuid, newUuidv7 } from '../../src/lib/uuid.ts'
+import { checkByIndex } from '../linearizability/by-index.ts'
+import { checkBySearch } from '../linearizability/by-search.ts'
+import type { Operation, Request, Scalar } from '../linearizability/history.ts'
+import { register, uniqueSet } from '../linearizability/models.ts'
+import type { Model } from '../linearizability/models.ts'
+import { Recorder } from '../linearizability/recorder.ts'
+import { print } from '../linearizability/verdict.ts'
+import type { Verdict } from '../linearizability/verdict.ts'
+import { pause } from '../process/support/client.ts'
+import type { Answer, Client } from '../process/support/client.ts'
+
+const SERVICES = '/edge/management/v1/services'
+const REGISTERS = 4
+/** One page holds a whole set: pages of one list are not read at one moment. */
+const SET_SIZE_MAX = 200
+/** How many race for one name. */
+const CLAIMANTS = 3
+const THINK_MS = 20
+const RETRY_MS = 20
+const DEADLINE_MS = 60_000
+/** When so much is recorded, the clients end; what they recorded is judged all the same. */
+const OPERATIONS_MAX = 1_000_000
+
+/** The answers that promise that nothing was changed, and nothing will be. */
+const unchanged = new Set(['CLUSTER_NO_LEADER', 'SERVER_TOO_MANY_REQUESTS'])
+
+type Subject = 'register' | 'set' | 'claim'
+
+const models: Readonly<Record<Subject, Model>> = {
+  register: register(0),
+  set: uniqueSet(),
+  claim: register(null),
+}
+
+export interface Judgement {
+  readonly subject: Subject
+  readonly by: 'search' | 'index'
+  readonly operations: number
+  readonly unknown: number
+  readonly failed: number
+  readonly verdict: Verdict
+}
+
+/**
+ * Clients whose every operation is recorded and judged at the end, on three kinds of object that the API offers:
+ * a register (a field of a service, patched and read), a set (services of one role, created and listed), and a claim (a
+ * name that only one service can have, raced for: a compare-and-set from nothing). All reads are linearizable.
+ */
+export class RecordedLoad {
+  readonly #clients: readonly Client[]
+  readonly #seed: number
+  readonly #ids: readonly string[]
+  readonly #recorders: Readonly<Record<Subject, Recorder>>
+  #value = 0
+  #isOver = false
+  #failure: Error | null = null
+  #workers: Promise<unknown> = Promise.resolve()
+
+  private constructor(clients: readonly Client[], seed: number, ids: readonly string[]) {
+    this.#clients = clients
+    this.#seed = seed
+    this.#ids = ids
+    const now = (): number => performance.now()
+    const recorder = (): Recorder => new Recorder({ now, operationsMax: OPERATIONS_MAX + 1000 })
+    this.#recorders = { register: recorder(), set: recorder(), claim: recorder() }
+  }
+
+  /** @param clients logged in, one a controller. */
+  static async start(
+    clients: readonly Client[],
+    { workers, seed }: { workers: number; seed: number },
+  ): Promise<RecordedLoad> {
+    const ids: string[] = []
+    for (let n = 1; n <= REGISTERS; n += 1) {
+      const body = { name: `register-${n}`, encryptionRequired: true }
+      const answer = await clients[0]?.request('POST', SERVICES, { body })
+      if (answer?.status !== 201) throw new Error(`register-${n}: ${answer?.text}`)
+      ids.push((answer.body.data as { id: string }).id)
+    }
+    const load = new RecordedLoad(clients, seed, ids)
+    const all = Array.from({ length: workers }, (_, worker) => load.#work(worker))
+    load.#workers = Promise.all(all).catch((error: unknown) => {
+      load.#failure ??= error instanceof Error ? error : new Error(String(error))
+    })
+    return load
+  }
+
+  get size(): number {
+    const { register: one, set, claim } = this.#recorders
+    return one.size + set.size + claim.size
+  }
+
+  /** @throws what any client was answered that no client should be. */
+  throwFailure(): void {
+    if (this.#failure !== null) throw this.#failure
+  }
+
+  /** Ends the clients. @throws as above. */
+  async end(): Promise<void> {
+    this.#isOver = true
+    await this.#workers
+    this.throwFailure()
+  }
+
+  operations(): Readonly<Record<Subject, readonly Operation[]>> {
+    const { register: one, set, claim } = this.#recorders
+    return { register: one.operations(), set: set.operations(), claim: claim.operations() }
+  }
+
+  judged(): Judgement[] {
+    return Object.entries(this.operations()).flatMap(([name, operations]) => {
+      const subject = name as Subject
+      const of = (outcome: string): number =>
+        operations.filter((operation) => operation.outcome === outcome).length
+      const counts = {
+        operations: operations.length,
+        unknown: of('unknown'),
+        failed: of('failed'),
+      }
+      return [
+        { subject, by: 'search', ...counts, verdict: checkBySearch(operations, models[subject]) },
+        { subject, by: 'index', ...counts, verdict: checkByIndex(operations, models[subject]) },
+      ]
+    })
+  }
+
+  async #work(worker: number): Promise<void> {
+    const random = seededRandom(this.#seed * 1000 + worker)
+    while (!this.#isOver && this.size < OPERATIONS_MAX) {
+      const process = `c${worker}`
+      const subject = (['register', 'register', 'set', 'claim'] as const)[random.integer(0, 3)]
+      const isRead = random.next() < 0.5
+      const first = random.integer(0, this.#clients.length - 1)
+      if (subject === 'register') {
+        const key = `register-${random.integer(1, REGISTERS)}`
+        if (isRead) await this.#readRegister(process, key, first)
+        else await this.#writeRegister(process, key, first)
+      } else if (subject === 'set') {
+        if (isRead) await this.#readSet(process, first)
+        else await this.#add(process, first)
+      } else if (isRead) await this.#readClaim(process, first)
+      else await this.#claim(process, first)
+      await pause(THINK_MS)
+    }
+  }
+
+  async #readRegister(process: string, key: string, first: number): Promise<void> {
+    await this.#read('register', { process, key }, first, this.#pathOf(key), (data) => {
+      return (data as { maxIdleTimeMillis: number }).maxIdleTimeMillis
+    })
+  }
+
+  async #writeRegister(process: string, key: string, first: number): Promise<void> {
+    const value = (this.#value += 1)
+    const request = { process, key, kind: 'write', argument: value }
+    const body = { maxIdleTimeMillis: value }
+    await this.#write('register', request, first, {
+      method: 'PATCH',
+      path: this.#pathOf(key),
+      body,
+    })
+  }
+
+  #pathOf(key: string): string {
+    return `${SERVICES}/${this.#ids[Number(key.slice('register-'.length)) - 1]}`
+  }
+
+  async #readSet(process: string, first: number): Promise<void> {
+    const key = this.#setKey()
+    const path = listPath(`anyOf(roleAttributes)="${key}"`)
+    await this.#read('set', { process, key }, first, path, (data) =>
+      (data as { name: string }[]).map(({ name }) => name),
+    )
+  }
+
+  async #add(process: string, first: number): Promise<void> {
+    const key = this.#setKey()
+    const name = `element-${(this.#value += 1)}`
+    const body = { name, encryptionRequired: true, roleAttributes: [key] }
+    const request = { process, key, kind: 'add', argument: name }
+    await this.#write('set', request, first, { method: 'POST', path: SERVICES, body })
+  }
+
+  /** A set takes part until it has seen so many operations: half of them are additions. */
+  #setKey(): string {
+    return `set-${Math.floor(this.#recorders.set.size / SET_SIZE_MAX)}`
+  }
+
+  async #readClaim(process: string, first: number): Promise<void> {
+    const key = this.#claimKey()
+    await this.#read('claim', { process, key }, first, listPath(`name="${key}"`), (data) => {
+      return (data as { maxIdleTimeMillis: number }[])[0]?.maxIdleTimeMillis ?? null
+    })
+  }
+
+  async #claim(process: string, first: number): Promise<void> {
+    const key = this.#claimKey()
+    const value = (this.#value += 1)
+    const body = { name: key, encryptionRequired: true, maxIdleTimeMillis: value }
+    const request = { process, key, kind: 'cas', argument: [null, value] } as const
+    await this.#write('claim', request, first, { method: 'POST', path: SERVICES, body })
+  }
+
+  /** Half of its operations are claims. */
+  #claimKey(): string {
+    return `claim-${Math.floor(this.#recorders.claim.size / (2 * CLAIMANTS))}`
+  }
+
+  async #read(
+    subject: Subject,
+    { process, key }: { process: string; key: string },
+    first: number,
+    path: string,
+    result: (data: unknown) => Scalar | readonly Scalar[],
+  ): Promise<void> {
+    const request = { process, key, kind: 'read', argument: null }
+    const pending = this.#recorders[subject].begin(request)
+    const url = `${path}${path.includes('?') ? '&' : '?'}consistency=linearizable`
+    const answer = await this.#ask(first, 'GET', url)
+    // A read that is not answered changes nothing.
+    if (answer === null || answer === 'refused' || answer.status === 503) pending.failed()
+    else if (answer.status === 200) pending.ok(result(answer.body.data), indexOf(answer))
+    else throw new Error(`${key}: a read was answered ${answer.status}: ${answer.text}`)
+  }
+
+  /**
+   * One third sends no request id and does not ask again. The others ask again with their id until they know. A write that
+   * was refused as unchanged by all who were asked is over: it must never be seen.
+   */
+  async #write(
+    subject: Subject,
+    request: Request,
+    first: number,
+    { method, path, body }: { method: string; path: string; body: object },
+  ): Promise<void> {
+    const pending = this.#recorders[subject].begin(request)
+    const hasRequestId = this.#value % 3 !== 0
+    const headers: Record<string, string> = hasRequestId
+      ? { 'net-request-id': formatUuid(newUuidv7(Date.now())) }
+      : {}
+    const deadline = performance.now() + DEADLINE_MS
+    for (let attempt = 0; ; attempt += 1) {
+      const answer = await this.#ask(first + attempt, method, path, { body, headers })
+      const fate = answer === null ? 'unknown' : answer === 'refused' ? 'unchanged' : fateOf(answer)
+      if (typeof fate === 'boolean' && answer !== null && answer !== 'refused') {
+        if (!fate && request.kind !== 'cas') throw new Error(`${request.key}: ${answer.text}`)
+        // The answer to a repetition names the index of the repetition.
+        return pending.ok(
+          request.kind === 'cas' ? fate : null,
+          attempt === 0 ? indexOf(answer) : null,
+        )
+      }
+      if (fate === 'unchanged' && attempt === 0) return pending.failed()
+      if (!hasRequestId || performance.now() > deadline) return pending.unknown()
+      await pause(RETRY_MS)
+    }
+  }
+
+  /** @returns null when the connection broke, 'refused' when there was none. */
+  async #ask(
+    client: number,
+    method: string,
+    path: string,
+    options: { body?: object; headers?: Record<string, string> } = {},
+  ): Promise<Answer | 'refused' | null> {
+    const asked = this.#clients[client % this.#clients.length]
+    if (asked === undefined) throw new Error('no clients')
+    return asked
+      .request(method, path, options)
+      .catch((error: unknown) =>
+        (error as NodeJS.ErrnoException).code === 'ECONNREFUSED' ? 'refused' : null,
+      )
+  }
+}
+
+/** True or false: it took place, or was judged and could not. */
+function fateOf(answer: Answer): boolean | 'unknown' | 'unchanged' {
+  const { status, text } = answer
+  const cause = answer.body.error?.cause as { reason?: string } | undefined
+  if (status === 200 || status === 201) return true
+  const code = answer.body.error?.code ?? ''
+  if (unchanged.has(code)) return 'unchanged'
+  if (code === 'OUTCOME_UNKNOWN') return 'unknown'
+  if (code === 'COULD_NOT_VALIDATE' && cause?.reason === 'name must be unique') return false
+  throw new Error(`a write was answered ${status}: ${text}`)
+}
+
+/** `net-index: <generation>:<index>`; nothing restores this cluster, so there is one generation. */
+function indexOf({ headers }: Answer): number {
+  const match = /^[0-9]+:([0-9]+)$/.exec(String(headers['net-index']))
+  if (match === null) throw new Error(`net-index: ${String(headers['net-index'])}`)
+  return Number(match[1])
+}
+
+function listPath(filter: string): string {
+  return `${SERVICES}?limit=500&filter=${encodeURIComponent(filter)}`
+}
+
+/** A line a judgement, and the counterexamples. @returns whether all were found linearizable. */
+export function report(judgements: readonly Judgement[]): boolean {
+  for (const { subject, by, operations, unknown, failed, verdict } of judgements) {
+    console.log(
+      `${subject} by ${by}: ${verdict.kind}; ${operations} operations, ${unknown} unknown, ${failed} failed`,
+    )
+    if (verdict.kind !== 'linearizable') console.log(print(verdict))
+  }
+  return judgements.every(({ verdict }) => verdict.kind === 'linearizable')
+}

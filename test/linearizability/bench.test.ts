@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest'
+import { benchCheckers, benchHistory } from '../../bench/linearizability.ts'
+import { subjects } from './generate.ts'
+
+test.each(subjects)(
+  'the bench of the checkers runs and finds its history of a %s right',
+  (subject) => {
+    const history = benchHistory(subject, 400, 5)
+    expect(benchCheckers(subject, history).operations).toBe(history.length)
+  },
+)

@@ -1,0 +1,48 @@
+/** What a value, an element or an answer is made of: compared by `===`. */
+export type Scalar = null | boolean | number | string
+
+/**
+ * `ok`: answered, with `result`. `failed`: it certainly took no effect, and nobody may ever see that it did. `unknown`: it
+ * took effect once, at any time after it was invoked, or never.
+ */
+export type Outcome = 'ok' | 'failed' | 'unknown'
+
+/** What a client asks for. */
+export interface Request {
+  /** Whose operation it is; only for who reads a counterexample. */
+  readonly process: string | number
+  /** The object it is on. Objects are judged one by one, for a history is right when each of its objects is (P-compositionality). */
+  readonly key: string
+  /** A word of the model. */
+  readonly kind: string
+  /** What the model says of the kind; `[from, to]` of a compare-and-set. */
+  readonly argument: Scalar | readonly [Scalar, Scalar]
+}
+
+/** What became of it. Times are of any clock that never runs backwards, the same one for all operations. */
+export interface Operation extends Request {
+  readonly outcome: Outcome
+  /** Null unless `ok`. */
+  readonly result: Scalar | readonly Scalar[]
+  readonly invokedAt: number
+  /** Infinity when unknown. One that returns at the very time at which another is invoked overlaps it. */
+  readonly returnedAt: number
+  /** Log index at which it took effect, or whose state it read; null when not known. */
+  readonly index: number | null
+}
+
+/** The operations that may have taken effect, object by object. @throws on a history that nothing can have recorded. */
+export function byKey(operations: readonly Operation[]): Map<string, Operation[]> {
+  const objects = new Map<string, Operation[]>()
+  for (const operation of operations) {
+    const { outcome, invokedAt, returnedAt, index } = operation
+    const isTimed = Number.isFinite(invokedAt) && returnedAt >= invokedAt
+    const hasEnded = outcome === 'unknown' ? returnedAt === Infinity : Number.isFinite(returnedAt)
+    if (!isTimed || !hasEnded) throw new Error(`impossible times: ${JSON.stringify(operation)}`)
+    if (index !== null && !Number.isSafeInteger(index)) throw new Error(`no index: ${index}`)
+    const object = objects.get(operation.key) ?? []
+    objects.set(operation.key, object)
+    if (outcome !== 'failed') object.push(operation)
+  }
+  return objects
+}

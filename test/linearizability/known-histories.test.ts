@@ -1,0 +1,400 @@
+import { expect, test } from 'vitest'
+import { checkByIndex } from './by-index.ts'
+import { checkBySearch } from './by-search.ts'
+import type { Operation } from './history.ts'
+import { appendList, register, uniqueSet } from './models.ts'
+import type { Model } from './models.ts'
+import { print } from './verdict.ts'
+import type { Verdict } from './verdict.ts'
+
+// Histories whose verdict is known. A line is an operation: process, what it asks, the answer, and its column where it stands
+// between `[` and `]`; one without `]` never learns its outcome.
+
+type Line = readonly [string, string]
+
+/** `A write 1`, `B read -> 2`, `C cas 1 2 -> true`, `A add x`, `A append x`, `B read -> x,y`; `!` at the end: it failed. */
+function history(lines: readonly Line[], indexes: readonly (number | null)[] = []): Operation[] {
+  return lines.map(([text, bar], n) => {
+    const [asked = '', answered = null] = text.replace(/ !$/, '').split(' -> ')
+    const [process = '', kind = '', ...values] = asked.split(' ')
+    const many = values.length === 2 || kind === 'read' ? null : (values[0] ?? null)
+    const argument = kind === 'cas' ? ([values[0] ?? '', values[1] ?? ''] as const) : many
+    const end = bar.indexOf(']')
+    const outcome = text.endsWith('!') ? 'failed' : end === -1 ? 'unknown' : 'ok'
+    const isMany = kind === 'read' && answered?.startsWith('{') === true
+    const scalar = answered === 'true' ? true : answered === 'false' ? false : answered
+    const elements = (answered ?? '').slice(1, -1).split(',')
+    const result = isMany ? elements.filter((element) => element !== '') : scalar
+    return {
+      process,
+      key: 'x',
+      kind,
+      argument,
+      outcome,
+      result: outcome === 'ok' ? result : null,
+      invokedAt: bar.indexOf('['),
+      returnedAt: outcome === 'unknown' ? Infinity : end,
+      index: indexes[n] ?? null,
+    }
+  })
+}
+
+function bySearch(model: Model, lines: readonly Line[]): Verdict {
+  const verdict = checkBySearch(history(lines), model)
+  // Without any index the other checker has nothing but real time, too.
+  expect(checkByIndex(history(lines), model).kind).toBe(verdict.kind)
+  return verdict
+}
+
+function culprit(verdict: Verdict): string {
+  if (verdict.kind !== 'violation') return verdict.kind
+  const { process, kind, argument } = verdict.culprit
+  return [process, kind, argument].flat().join(' ').trim()
+}
+
+const zero = register('0')
+
+const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
+  [
+    'a read that returns what was overwritten before it began is stale',
+    zero,
+    'B read',
+    [
+      ['A write 1     ', '[-]          '],
+      ['A write 2     ', '    [-]      '],
+      ['B read -> 1   ', '        [-]  '],
+    ],
+  ],
+  [
+    'two reads one after the other do not go back, even under a write that is still on its way',
+    zero,
+    'C read',
+    [
+      ['A write 1     ', '[-----------]'],
+      ['B read -> 1   ', '  [-]        '],
+      ['C read -> 0   ', '      [-]    '],
+    ],
+  ],
+  [
+    'Herlihy and Wing 1990, a register: two writes that overlap are seen in one order by all',
+    zero,
+    'D read',
+    [
+      ['A write 1     ', '[------]               '],
+      ['B write 2     ', '[------]               '],
+      ['C read -> 1   ', '         [-]           '],
+      ['D read -> 2   ', '             [-]       '],
+    ],
+  ],
+  [
+    'an update is lost: what was compared and set is gone without anybody having changed it',
+    zero,
+    'C read',
+    [
+      ['A cas 0 1 -> true', '[--]          '],
+      ['B cas 1 2 -> true', ' [--]         '],
+      ['C read -> 1      ', '      [-]     '],
+    ],
+  ],
+  [
+    'a split brain lets two compare-and-sets from one value take place',
+    zero,
+    'B cas 0 2',
+    [
+      ['A cas 0 1 -> true', '[--]          '],
+      ['B cas 0 2 -> true', '     [--]     '],
+    ],
+  ],
+  [
+    'a compare-and-set is refused although the value was there throughout',
+    zero,
+    'B cas 1 2',
+    [
+      ['A write 1         ', '[--]          '],
+      ['B cas 1 2 -> false', '     [--]     '],
+    ],
+  ],
+  [
+    'a failed write is seen (aborted read)',
+    zero,
+    'B read',
+    [
+      ['A write 1 !   ', '[--]          '],
+      ['B read -> 1   ', '     [--]     '],
+    ],
+  ],
+  [
+    'a value is seen before anybody writes it',
+    zero,
+    'B read',
+    [
+      ['B read -> 1   ', '[--]          '],
+      ['A write 1     ', '     [--]     '],
+    ],
+  ],
+  [
+    'a write of unknown outcome takes effect and is taken back (dirty read)',
+    zero,
+    'C read',
+    [
+      ['A write 1     ', '[             '],
+      ['B read -> 1   ', '  [-]         '],
+      ['C read -> 0   ', '      [-]     '],
+    ],
+  ],
+  [
+    'an acknowledged element is missing from a set',
+    uniqueSet(),
+    'C read',
+    [
+      ['A add a         ', '[--]          '],
+      ['B add b         ', '[--]          '],
+      ['C read -> {b}   ', '     [--]     '],
+    ],
+  ],
+  [
+    'two readers of a set see two halves of it',
+    uniqueSet(),
+    'D read',
+    [
+      ['A add a         ', '[----------]  '],
+      ['B add b         ', '[----------]  '],
+      ['C read -> {a}   ', '  [---]       '],
+      ['D read -> {b}   ', '  [----]      '],
+    ],
+  ],
+  [
+    'an element stands twice in a set',
+    uniqueSet(),
+    'B read',
+    [
+      ['A add a         ', '[--]          '],
+      ['B read -> {a,a} ', '     [--]     '],
+    ],
+  ],
+  [
+    'an acknowledged append is lost',
+    appendList(),
+    'C read',
+    [
+      ['A append a      ', '[--]          '],
+      ['B append b      ', '     [--]     '],
+      ['C read -> {a}   ', '          [-] '],
+    ],
+  ],
+  [
+    'an append that was sent twice takes effect twice',
+    appendList(),
+    'B read',
+    [
+      ['A append a      ', '[--]          '],
+      ['B read -> {a,a} ', '     [--]     '],
+    ],
+  ],
+  [
+    'Herlihy and Wing 1990, a queue: what was put in first comes first',
+    appendList(),
+    'C read',
+    [
+      ['A append a      ', '[--]          '],
+      ['B append b      ', '     [--]     '],
+      ['C read -> {b,a} ', '          [-] '],
+    ],
+  ],
+  [
+    'what one reader saw in one order is in no other for the next',
+    appendList(),
+    'D read',
+    [
+      ['A append a      ', '[--]          '],
+      ['B append b      ', '[--]          '],
+      ['C read -> {a,b} ', '     [-]      '],
+      ['D read -> {b,a} ', '         [-]  '],
+    ],
+  ],
+]
+
+for (const [title, model, expected, lines] of wrong) {
+  test(`wrong: ${title}`, () => {
+    expect(culprit(bySearch(model, trimmed(lines)))).toBe(expected)
+  })
+}
+
+const right: readonly (readonly [string, Model, readonly Line[]])[] = [
+  ['nothing', zero, []],
+  [
+    'Herlihy and Wing 1990: of overlapping operations either may be the first',
+    zero,
+    [
+      ['A write 1     ', '[----------]  '],
+      ['B read -> 1   ', '  [-]         '],
+      ['C read -> 1   ', '      [-]     '],
+      ['D read -> 0   ', '[---]         '],
+    ],
+  ],
+  [
+    'an operation that begins at the very time another returns overlaps it',
+    zero,
+    [
+      ['A write 1     ', '[-]           '],
+      ['B read -> 0   ', '  [-]         '],
+    ],
+  ],
+  [
+    'a write of unknown outcome took effect long after it was given up',
+    zero,
+    [
+      ['A write 1     ', '[             '],
+      ['B read -> 0   ', ' [-]          '],
+      ['B write 2     ', '     [-]      '],
+      ['C read -> 2   ', '        [-]   '],
+      ['C read -> 1   ', '            []'],
+    ],
+  ],
+  [
+    'a write of unknown outcome never took effect',
+    zero,
+    [
+      ['A write 1     ', '[             '],
+      ['B read -> 0   ', ' [-]          '],
+      ['B read -> 0   ', '      [-]     '],
+    ],
+  ],
+  [
+    'a compare-and-set is refused because of a write that nobody read or knows of',
+    zero,
+    [
+      ['A write 1         ', '[             '],
+      ['B cas 0 2 -> false', '     [--]     '],
+    ],
+  ],
+  [
+    'a failed write is not seen',
+    zero,
+    [
+      ['A write 1 !   ', '[--]          '],
+      ['B read -> 0   ', '     [--]     '],
+    ],
+  ],
+  [
+    'one reader of a set is ahead of another that overlaps it',
+    uniqueSet(),
+    [
+      ['A add a         ', '[----------]  '],
+      ['B add b         ', '[----------]  '],
+      ['C read -> {b}   ', '  [---]       '],
+      ['D read -> {a,b} ', '  [----]      '],
+    ],
+  ],
+  [
+    'appends that overlap stand in the order that the readers agree on',
+    appendList(),
+    [
+      ['A append a      ', '[--]          '],
+      ['B append b      ', '[--]          '],
+      ['C append c      ', '[             '],
+      ['D read -> {b,a} ', '     [-]      '],
+      ['D read -> {b,a,c}', '         [-] '],
+    ],
+  ],
+]
+
+for (const [title, model, lines] of right) {
+  test(`right: ${title}`, () => {
+    expect(bySearch(model, trimmed(lines)).kind).toBe('linearizable')
+  })
+}
+
+function trimmed(lines: readonly Line[]): Line[] {
+  return lines.map(([text, bar]) => [text.trim(), bar])
+}
+
+test('an index that contradicts real time is a fault, although the answers could be explained', () => {
+  const lines: readonly Line[] = [
+    ['A write 1', '[-]      '],
+    ['B write 2', '    [-]  '],
+  ]
+  expect(checkBySearch(history(lines), zero).kind).toBe('linearizable')
+  expect(checkByIndex(history(lines, [5, 6]), zero).kind).toBe('linearizable')
+  expect(culprit(checkByIndex(history(lines, [6, 5]), zero))).toBe('B write 2')
+})
+
+test('a read of an index before a write that was completed is a fault', () => {
+  const lines: readonly Line[] = [
+    ['A write 1  ', '[-]      '],
+    ['B read -> 1', '    [-]  '],
+  ]
+  const trimmedLines = trimmed(lines)
+  expect(checkByIndex(history(trimmedLines, [5, 5]), zero).kind).toBe('linearizable')
+  expect(culprit(checkByIndex(history(trimmedLines, [5, 4]), zero))).toBe('B read')
+})
+
+test('an answer that is not what its index holds is a fault, although another index would hold it', () => {
+  const lines = trimmed([
+    ['A write 1  ', '[-----]      '],
+    ['B write 2  ', '[-----]      '],
+    ['C read -> 1', '[---------]  '],
+  ])
+  expect(checkByIndex(history(lines, [5, 6, 5]), zero).kind).toBe('linearizable')
+  const verdict = checkByIndex(history(lines, [5, 6, 6]), zero)
+  expect(verdict).toMatchObject({ kind: 'violation', reason: 'index 6 holds "2"' })
+})
+
+test('what is known to stand in the log is in force from its index on, whatever its client was told', () => {
+  const lines = trimmed([
+    ['A write 1  ', '[            '],
+    ['B read -> 0', '    [-]      '],
+  ])
+  expect(checkByIndex(history(lines, [9, 8]), zero).kind).toBe('linearizable')
+  expect(culprit(checkByIndex(history(lines, [7, 8]), zero))).toBe('B read')
+})
+
+test('changes that share an index stand in any order that real time allows', () => {
+  const overlapping = trimmed([
+    ['A append a      ', '[---]        '],
+    ['B append b      ', '[---]        '],
+    ['C read -> {b,a} ', '      [-]    '],
+  ])
+  expect(checkByIndex(history(overlapping, [5, 5, 5]), appendList()).kind).toBe('linearizable')
+  const apart = trimmed([
+    ['A append a      ', '[-]          '],
+    ['B append b      ', '   [-]       '],
+    ['C read -> {b,a} ', '      [-]    '],
+  ])
+  expect(culprit(checkByIndex(history(apart, [5, 5, 5]), appendList()))).toBe('C read')
+})
+
+test('a budget that ends leaves the history undecided, not right', () => {
+  const lines = Array.from({ length: 12 }, (_, n): Line => [`A write ${n}`, '[--]     '])
+  const impossible: Line = ['B read -> never', '     [-] ']
+  const verdict = checkBySearch(history([...lines, impossible]), zero, { statesMax: 1000 })
+  expect(verdict).toEqual({ kind: 'undecided', key: 'x', statesMax: 1000 })
+  expect(print(verdict)).toContain('undecided')
+})
+
+test('a counterexample is cut where it fails, and only what is needed is left of the looks', () => {
+  const lines: Line[] = [
+    ['A write 1', '[]'],
+    ['Z write 7 !', '[]'],
+  ]
+  const at = (n: number): string => ' '.repeat(3 * n)
+  for (let n = 1; n < 200; n += 1) lines.push(['B read -> 1', `${at(n)}[]`])
+  lines.push(['C read -> 7', `${at(200)}[]`], ['D read -> 1', `${at(201)}[]`])
+  const verdict = checkBySearch(history(lines), zero)
+  expect(print(verdict).split('\n')).toEqual([
+    'register x: no order explains what is marked: what came before leaves "1"',
+    '  [0, 1] A: write "1" -> ok',
+    '  [0, 1] Z: write "7" -> failed',
+    '> [600, 601] C: read -> "7"',
+  ])
+})
+
+test('a long counterexample is printed to its end alone', () => {
+  const lines = Array.from({ length: 500 }, (_, n): Line => {
+    return [`A append ${'e'.repeat(300)}${n}`, `${' '.repeat(3 * n)}[]`]
+  })
+  lines.push(['B read -> {}', `${' '.repeat(1500)}[]`])
+  const text = print(checkBySearch(history(lines), appendList()))
+  expect(text.length).toBeLessThan(8000)
+  expect(text).toContain('B: read -> []')
+})

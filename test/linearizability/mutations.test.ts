@@ -1,0 +1,200 @@
+import { expect, test } from 'vitest'
+import { seededRandom } from '../../src/lib/random.ts'
+import type { Random } from '../../src/lib/random.ts'
+import { checkByIndex } from './by-index.ts'
+import { checkBySearch } from './by-search.ts'
+import { modelOf, rightHistory, subjects } from './generate.ts'
+import type { Subject } from './generate.ts'
+import type { Operation, Scalar } from './history.ts'
+
+// Right histories made wrong for certain, as no value is ever written twice. Both checkers must find each of them.
+
+const shape = { operations: 120, processes: 6, keys: 1, failedPerMille: 60, unknownPerMille: 40 }
+const SEEDS = 30
+
+/** The history made wrong, or null where it offers no occasion. */
+type Mutation = (operations: readonly Operation[], random: Random) => Operation[] | null
+
+const mutations: readonly (readonly [string, readonly Subject[], Mutation])[] = [
+  [
+    'a value is read that nobody wrote',
+    subjects,
+    (operations, random) =>
+      changed(operations, pick(operations.filter(isRead), random), (read) =>
+        Array.isArray(read.result) ? [...elements(read), -1] : -1,
+      ),
+  ],
+  [
+    'a failed change is seen',
+    subjects,
+    (operations, random) => {
+      const failed = operations.filter(
+        ({ outcome, kind }) => outcome === 'failed' && kind !== 'read',
+      )
+      const value = [pick(failed, random)?.argument ?? null].flat().at(-1) ?? null
+      if (value === null) return null
+      return changed(operations, pick(operations.filter(isRead), random), (read) =>
+        Array.isArray(read.result) ? [...elements(read), value] : value,
+      )
+    },
+  ],
+  [
+    'a change is called failed although it was seen',
+    subjects,
+    (operations, random) => {
+      const seen = new Set(operations.filter(isRead).flatMap(({ result }) => result))
+      const victim = pick(
+        operations.filter((one) => tookEffect(one) && seen.has(valueOf(one))),
+        random,
+      )
+      if (victim === null) return null
+      return operations.map((one) =>
+        one === victim ? { ...one, outcome: 'failed', result: null, index: null } : one,
+      )
+    },
+  ],
+  [
+    'a last read returns what had been replaced',
+    subjects,
+    (operations, random) => {
+      const old = operations.filter(
+        (read) =>
+          isRead(read) &&
+          operations.some((one) => tookEffect(one) && one.invokedAt > read.returnedAt),
+      )
+      const read = pick(old, random)
+      return read === null ? null : [...operations, { ...read, ...atTheEnd(operations) }]
+    },
+  ],
+  [
+    'an acknowledged element is missing',
+    ['set', 'list'],
+    (operations, random) => {
+      const added = pick(operations.filter(tookEffect), random)
+      if (added === null) return null
+      const later = operations.filter((one) => isRead(one) && one.invokedAt > added.returnedAt)
+      return changed(operations, pick(later, random), (read) =>
+        elements(read).filter((element) => element !== added.argument),
+      )
+    },
+  ],
+  [
+    'an element stands there twice',
+    ['set', 'list'],
+    (operations, random) => {
+      const reads = operations.filter((one) => isRead(one) && elements(one).length > 0)
+      return changed(operations, pick(reads, random), (read) => [
+        ...elements(read),
+        elements(read)[0] ?? null,
+      ])
+    },
+  ],
+  [
+    'two neighbours stand in another order than for others',
+    ['list'],
+    (operations, random) => {
+      const reads = operations.filter((one) => isRead(one) && elements(one).length > 1)
+      if (reads.length < 2) return null
+      return changed(operations, pick(reads, random), (read) => {
+        const [first = null, second = null, ...others] = elements(read)
+        return [second, first, ...others]
+      })
+    },
+  ],
+  [
+    'two compare-and-sets replace one value',
+    ['register'],
+    (operations, random) => {
+      const first = pick(
+        operations.filter((one) => one.kind === 'cas' && tookEffect(one)),
+        random,
+      )
+      if (first === null) return null
+      const [from] = first.argument as readonly [Scalar, Scalar]
+      return [...operations, { ...first, argument: [from, -1], ...atTheEnd(operations) }]
+    },
+  ],
+]
+
+const isRead = ({ kind, outcome }: Operation): boolean => kind === 'read' && outcome === 'ok'
+
+function tookEffect({ kind, outcome, result }: Operation): boolean {
+  return outcome === 'ok' && kind !== 'read' && result !== false
+}
+
+function elements({ result }: Operation): readonly Scalar[] {
+  return result as readonly Scalar[]
+}
+
+function valueOf({ argument }: Operation): Scalar {
+  return [argument].flat().at(-1) ?? null
+}
+
+function pick<T>(from: readonly T[], random: Random): T | null {
+  return from[random.integer(0, Math.max(0, from.length - 1))] ?? null
+}
+
+function changed(
+  operations: readonly Operation[],
+  victim: Operation | null,
+  result: (victim: Operation) => Operation['result'],
+): Operation[] | null {
+  if (victim === null) return null
+  return operations.map((one) => (one === victim ? { ...one, result: result(victim) } : one))
+}
+
+/** After all that returned. The index is that of a log in which nothing but unknown operations could come later. */
+function atTheEnd(operations: readonly Operation[]): Partial<Operation> {
+  const times = operations.map((one) =>
+    one.outcome === 'unknown' ? one.invokedAt : one.returnedAt,
+  )
+  const invokedAt = Math.max(...times) + 1
+  const index = Math.max(...operations.map((one) => one.index ?? 0)) + operations.length
+  return { process: 'last', invokedAt, returnedAt: invokedAt + 1, index }
+}
+
+for (const [title, on, mutate] of mutations) {
+  for (const subject of on) {
+    test(`${subject}: ${title} (${SEEDS} seeds)`, () => {
+      let occasions = 0
+      for (let seed = 1; seed <= SEEDS; seed += 1) {
+        const right = rightHistory(subject, shape, seed)
+        const wrong = mutate(right, seededRandom(seed))
+        if (wrong === null) continue
+        occasions += 1
+        const model = modelOf(subject)
+        const bySearch = checkBySearch(wrong, model)
+        expect([seed, bySearch.kind]).toEqual([seed, 'violation'])
+        expect([seed, checkByIndex(wrong, model).kind]).toEqual([seed, 'violation'])
+        if (bySearch.kind !== 'violation') continue
+        // The counterexample is wrong by itself, and its last answer is what makes it so.
+        const { operations, culprit } = bySearch
+        expect([seed, checkBySearch(operations, model).kind]).toEqual([seed, 'violation'])
+        const before = operations.filter((one) => one !== culprit)
+        if (!model.changes(culprit)) {
+          expect([seed, checkBySearch(before, model).kind]).toEqual([seed, 'linearizable'])
+        }
+      }
+      expect(occasions).toBeGreaterThan(SEEDS / 2)
+    })
+  }
+}
+
+for (const subject of subjects) {
+  test(`${subject}: the log names two changes in the wrong order (${SEEDS} seeds)`, () => {
+    for (let seed = 1; seed <= SEEDS; seed += 1) {
+      const right = rightHistory(subject, shape, seed)
+      const first = pick(right.filter(tookEffect), seededRandom(seed))
+      const second = right.find(
+        (one) => tookEffect(one) && one.invokedAt > (first?.returnedAt ?? 0),
+      )
+      if (first === null || second === undefined) continue
+      const wrong = right.map((one) => {
+        if (one === first) return { ...one, index: second.index }
+        return one === second ? { ...one, index: first.index } : one
+      })
+      const verdict = checkByIndex(wrong, modelOf(subject))
+      expect([seed, verdict.kind]).toEqual([seed, 'violation'])
+    }
+  })
+}

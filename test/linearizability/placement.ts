@@ -1,0 +1,262 @@
+import type { Operation } from './history.ts'
+import type { Model, Outlook } from './models.ts'
+
+/** Of operation `at`: it is called or, when `isReturn`, has returned. */
+export interface HistoryEvent {
+  readonly at: number
+  readonly isReturn: boolean
+}
+
+export interface Puzzle {
+  readonly operations: readonly Operation[]
+  /** Each operation is called once. One that returns must be placed between the two; another may be, at any time after. */
+  readonly events: readonly HistoryEvent[]
+  /** Further operations that must be placed before this one, where the events do not say so. */
+  readonly after?: ReadonlyMap<number, readonly number[]>
+}
+
+export type Placement =
+  | { readonly kind: 'placed'; readonly order: readonly number[] }
+  | { readonly kind: 'undecided' }
+  | {
+      readonly kind: 'stuck'
+      /** The first to return of those that no order could place in time. */
+      readonly culprit: number
+      /** What the object could be where the search got so far and no further: some, the first found first. */
+      readonly before: readonly unknown[]
+    }
+
+interface Frame {
+  readonly at: number
+  readonly before: unknown
+  readonly frontier: number
+  /** There was nothing else to try. */
+  readonly isForced: boolean
+}
+
+const STATES_SHOWN_MAX = 4
+
+/**
+ * Wing and Gong's search (1993) in the form that Lowe gave it (2017): operations are placed one by one among those that
+ * may come next, taken back in the opposite order, and no set of placed operations is tried twice with the same state.
+ *
+ * An operation that must be placed and leaves the state as it is, is placed as soon as it can be and never reconsidered: any order
+ * that has it later stays right when it is moved here. Those that need not be placed are tried last.
+ */
+export class PlacementSearch {
+  readonly #model: Model
+  readonly #operations: readonly Operation[]
+  readonly #after: ReadonlyMap<number, readonly number[]>
+  readonly #outlook: Outlook<unknown>
+  /** What is not placed, in a list: the call of operation i is node 2i, its return 2i+1; the last node is head and end. */
+  readonly #next: Int32Array
+  readonly #previous: Int32Array
+  readonly #end: number
+  /** Of each node among the events. */
+  readonly #position: Int32Array
+  readonly #isPlaced: Uint8Array
+  /** It returns. */
+  readonly #isRequired: Uint8Array
+  readonly #seen = new Map<unknown, Set<string>>()
+  readonly #frames: Frame[] = []
+  #state: unknown
+  /** The last call, by position, that is placed. */
+  #frontier = -1
+  #missing = 0
+  /** The last return that blocked, and the states that it blocked in. */
+  #furthest = -1
+  #blockedIn = new Map<unknown, unknown>()
+
+  constructor(model: Model, { operations, events, after }: Puzzle) {
+    this.#model = model
+    this.#operations = operations
+    this.#after = after ?? new Map<number, number[]>()
+    this.#outlook = model.outlook(operations)
+    this.#end = 2 * operations.length
+    this.#next = new Int32Array(this.#end + 1)
+    this.#previous = new Int32Array(this.#end + 1)
+    this.#position = new Int32Array(this.#end + 1)
+    this.#isPlaced = new Uint8Array(operations.length)
+    this.#isRequired = new Uint8Array(operations.length)
+    this.#state = model.initial
+    let last = this.#end
+    for (const [position, { at, isReturn }] of events.entries()) {
+      const node = isReturn ? returnOf(at) : callOf(at)
+      this.#position[node] = position
+      this.#link(last, node)
+      last = node
+      if (!isReturn) continue
+      this.#isRequired[at] = 1
+      this.#missing += 1
+    }
+    this.#link(last, this.#end)
+  }
+
+  /** @param statesMax configurations tried before it gives up. */
+  run(statesMax: number): Placement {
+    let states = 0
+    this.#placeForced()
+    let at = this.#candidate(null)
+    while (this.#missing > 0) {
+      if (at !== null) {
+        if (!this.#tryToPlace(at)) at = this.#candidate(at)
+        else {
+          states += 1
+          if (states > statesMax) return { kind: 'undecided' }
+          this.#placeForced()
+          at = this.#candidate(null)
+        }
+        continue
+      }
+      this.#noteBlocked()
+      const taken = this.#takeBack()
+      if (taken === null) {
+        const culprit = (this.#furthest - 1) / 2
+        return { kind: 'stuck', culprit, before: [...this.#blockedIn.values()] }
+      }
+      at = this.#candidate(taken)
+    }
+    return { kind: 'placed', order: this.#frames.map((frame) => frame.at) }
+  }
+
+  /** The next one to try after `previous`: of those called before anything that is not placed returns. */
+  #candidate(previous: number | null): number | null {
+    const isRequired = previous === null ? 1 : this.#isRequired[previous]
+    const from = previous === null ? this.#end : callOf(previous)
+    return isRequired === 0
+      ? this.#candidateAfter(from, 0)
+      : (this.#candidateAfter(from, 1) ?? this.#candidateAfter(this.#end, 0))
+  }
+
+  #candidateAfter(from: number, isRequired: 0 | 1): number | null {
+    for (let node = this.#following(from); this.#isCall(node); node = this.#following(node)) {
+      const at = node / 2
+      if (this.#isRequired[at] === isRequired && this.#isFree(at)) return at
+    }
+    return null
+  }
+
+  #placeForced(): void {
+    let node = this.#following(this.#end)
+    while (this.#isCall(node)) {
+      const at = node / 2
+      const isForced =
+        this.#isRequired[at] === 1 &&
+        this.#isFree(at) &&
+        this.#model.step(this.#state, this.#operation(at)) === this.#state
+      if (isForced) this.#place(at, this.#state, true)
+      // Its return may have been the end of the candidates, and others may have waited for it.
+      node = this.#following(isForced ? this.#end : node)
+    }
+  }
+
+  #tryToPlace(at: number): boolean {
+    const operation = this.#operation(at)
+    const next = this.#model.step(this.#state, operation)
+    // What changes nothing was placed already, or may as well not be placed.
+    if (next === undefined || next === this.#state) return false
+    if (!this.#outlook.mayFollow(this.#state, operation)) return false
+    this.#place(at, next, false)
+    if (this.#isNew()) return true
+    this.#takeBack()
+    return false
+  }
+
+  #place(at: number, state: unknown, isForced: boolean): void {
+    this.#frames.push({ at, before: this.#state, frontier: this.#frontier, isForced })
+    this.#state = state
+    this.#frontier = Math.max(this.#frontier, this.#position[callOf(at)] ?? 0)
+    this.#isPlaced[at] = 1
+    this.#unlink(callOf(at))
+    if (this.#isRequired[at] === 0) return
+    this.#unlink(returnOf(at))
+    this.#missing -= 1
+  }
+
+  /** @returns the one that was placed last among those to which there was another choice, no longer placed. */
+  #takeBack(): number | null {
+    for (let frame = this.#frames.pop(); frame !== undefined; frame = this.#frames.pop()) {
+      const { at } = frame
+      if (this.#isRequired[at] === 1) {
+        this.#relink(returnOf(at))
+        this.#missing += 1
+      }
+      this.#relink(callOf(at))
+      this.#isPlaced[at] = 0
+      this.#state = frame.before
+      this.#frontier = frame.frontier
+      if (!frame.isForced) return at
+    }
+    return null
+  }
+
+  /** What is placed is told by the last call that is, and by the calls before it that are not. */
+  #isNew(): boolean {
+    let key = `${this.#frontier}`
+    let node = this.#following(this.#end)
+    while (node !== this.#end && (this.#position[node] ?? 0) < this.#frontier) {
+      if (node % 2 === 0) key += `,${node}`
+      node = this.#following(node)
+    }
+    const identity = this.#outlook.identity(this.#state)
+    const keys = this.#seen.get(identity) ?? new Set<string>()
+    this.#seen.set(identity, keys)
+    if (keys.has(key)) return false
+    keys.add(key)
+    return true
+  }
+
+  #noteBlocked(): void {
+    let node = this.#following(this.#end)
+    while (this.#isCall(node)) node = this.#following(node)
+    const furthest = this.#furthest === -1 ? -1 : (this.#position[this.#furthest] ?? 0)
+    const position = this.#position[node] ?? 0
+    if (position < furthest) return
+    if (position > furthest) this.#blockedIn = new Map()
+    this.#furthest = node
+    if (this.#blockedIn.size >= STATES_SHOWN_MAX) return
+    const identity = this.#outlook.identity(this.#state)
+    if (!this.#blockedIn.has(identity)) this.#blockedIn.set(identity, this.#state)
+  }
+
+  #isFree(at: number): boolean {
+    return this.#after.get(at)?.every((other) => this.#isPlaced[other] === 1) ?? true
+  }
+
+  #isCall(node: number): boolean {
+    return node !== this.#end && node % 2 === 0
+  }
+
+  #operation(at: number): Operation {
+    const operation = this.#operations[at]
+    if (operation === undefined) throw new Error(`no operation ${at}`)
+    return operation
+  }
+
+  #following(node: number): number {
+    return this.#next[node] ?? this.#end
+  }
+
+  #link(node: number, next: number): void {
+    this.#next[node] = next
+    this.#previous[next] = node
+  }
+
+  #unlink(node: number): void {
+    this.#link(this.#previous[node] ?? this.#end, this.#following(node))
+  }
+
+  /** Only in the opposite order of unlinking: a node still knows its place. */
+  #relink(node: number): void {
+    this.#next[this.#previous[node] ?? this.#end] = node
+    this.#previous[this.#following(node)] = node
+  }
+}
+
+function callOf(at: number): number {
+  return 2 * at
+}
+
+function returnOf(at: number): number {
+  return 2 * at + 1
+}

@@ -1,0 +1,73 @@
+import type { Operation } from './history.ts'
+
+export type Verdict = Linearizable | Violation | Undecided
+
+export interface Linearizable {
+  readonly kind: 'linearizable'
+  /** For each object one order that explains every answer; unknown operations stand in it where they took effect. */
+  readonly orders: ReadonlyMap<string, readonly Operation[]>
+}
+
+/** The budget ended before the search did. It says nothing of the history, and is never to be taken for right. */
+export interface Undecided {
+  readonly kind: 'undecided'
+  readonly key: string
+  readonly statesMax: number
+}
+
+export interface Violation {
+  readonly kind: 'violation'
+  readonly key: string
+  readonly model: string
+  /** One sentence. */
+  readonly reason: string
+  /**
+   * What is wrong by itself, of this object alone: nothing invoked after no order explains the answers any more, and no looks
+   * that are not needed for that. Failed operations that should not have been seen are among them.
+   */
+  readonly operations: readonly Operation[]
+  /** The one that cannot be placed. */
+  readonly culprit: Operation
+}
+
+const LINES_MAX = 40
+const LINE_CHARACTERS_MAX = 160
+
+/** For a person: what cannot be placed, and the last of what led there. At most some forty lines. */
+export function print(verdict: Verdict): string {
+  if (verdict.kind === 'linearizable') return 'linearizable'
+  if (verdict.kind === 'undecided') {
+    return `${verdict.key}: undecided after ${verdict.statesMax} states; a longer search may tell`
+  }
+  const { operations, culprit, model, key, reason } = verdict
+  const from = Math.max(0, operations.length - LINES_MAX)
+  // Whatever is left out, the culprit is not.
+  const shown = operations.filter((operation, at) => at >= from || operation === culprit)
+  const hidden = operations.length - shown.length
+  const lines = shown.map((operation) => `${operation === culprit ? '>' : ' '} ${line(operation)}`)
+  if (hidden > 0) lines.unshift(`  ${hidden} operations before`)
+  return [cut(`${model} ${key}: ${reason}`), ...lines].join('\n')
+}
+
+function line(operation: Operation): string {
+  const { process, kind, argument, result, outcome, invokedAt, returnedAt, index } = operation
+  const asked = argument === null ? kind : `${kind} ${JSON.stringify(argument)}`
+  const answer =
+    outcome !== 'ok' ? outcome : result === null && argument !== null ? 'ok' : tail(result)
+  const at = index === null ? '' : ` @${index}`
+  return cut(`[${time(invokedAt)}, ${time(returnedAt)}] ${process}: ${asked} -> ${answer}${at}`)
+}
+
+/** The end of a long list is where histories differ. */
+function tail(result: Operation['result']): string {
+  const text = JSON.stringify(result)
+  return text.length <= 80 ? text : `[${(result as unknown[]).length}] …${text.slice(-70)}`
+}
+
+function time(at: number): string {
+  return at === Infinity ? '…' : `${Math.round(at * 1000) / 1000}`
+}
+
+function cut(text: string): string {
+  return text.length <= LINE_CHARACTERS_MAX ? text : `${text.slice(0, LINE_CHARACTERS_MAX - 1)}…`
+}
