@@ -539,6 +539,8 @@ export class World implements ControllerWorld {
       // Clients go on writing meanwhile: it must catch up all the same.
       const { applied } = controller
       if (applied < commit - CLOSE_ENTRIES) return `${id} applied ${applied} of ${commit}`
+      const peer = status.peers.find((one) => one.id === id)
+      if (peer?.state === 'snapshot') return `${id} is sent a snapshot`
     }
     if (this.#operator.hasWishes) return 'members are being changed'
     if (transferTarget !== null) return 'leadership is being handed over'
