@@ -7,7 +7,7 @@ DIR ?= .flotilla
 NODES ?= 3
 PORT ?= 1280
 
-.PHONY: quickstart test build lint fmt proto sim chaos bench bench-raft clean
+.PHONY: quickstart test build lint fmt proto sim guards chaos bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
@@ -43,6 +43,10 @@ proto: $(INSTALLED)
 # SEEDS=n FIRST=n runs a range; SEED=n replays one.
 sim: $(INSTALLED)
 	FLOTILLA_SIM_SEEDS=$(or $(SEEDS),1000) FLOTILLA_SIM_FIRST=$(FIRST) FLOTILLA_SIM_SEED=$(SEED) vitest run --project unit test/raft/simulation.test.ts --testTimeout=0
+
+# Deletes one guard after another to see that a test notices; GUARDS="name name" tries only those.
+guards: $(INSTALLED)
+	node test/guards/run.ts $(GUARDS)
 
 # Real controllers killed and frozen by chance under writing clients; MINUTES=n SEED=n.
 chaos: $(INSTALLED)
