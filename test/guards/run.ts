@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
@@ -14,7 +15,9 @@ const runTimeoutMs = 300_000
 /** What is run, one after another, until something fails. A deletion is to be noticed by the first of them. */
 const quickTests: Readonly<Record<string, readonly string[]>> = {
   raft: ['scripts', 'paper', 'durability', 'quorum'].map((name) => `test/raft/${name}.test.ts`),
-  store: ['test/store'],
+  store: ['recovery', 'level-state-store', 'memory-state-store'].map(
+    (name) => `test/store/${name}.test.ts`,
+  ),
   fsm: ['test/fsm/dedupe.test.ts'],
   cluster: ['test/cluster/parts.test.ts'],
 }
@@ -40,6 +43,7 @@ interface Outcome {
 
 class Copy {
   readonly #dir = mkdtempSync(join(tmpdir(), 'flotilla-guards-'))
+  #child: ChildProcess | null = null
 
   constructor() {
     const left = new Set(['node_modules', '.git', '.test', '.flotilla'])
@@ -51,6 +55,7 @@ class Copy {
   }
 
   remove(): void {
+    this.#endTests()
     rmSync(this.#dir, { recursive: true, force: true })
   }
 
@@ -84,9 +89,10 @@ class Copy {
       // A group of its own: its workers go with it.
       detached: true,
     })
+    this.#child = child
     const { promise, resolve: settle, reject } = Promise.withResolvers<boolean>()
     const timer = setTimeout(() => {
-      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+      this.#endTests()
       settle(false)
     }, runTimeoutMs)
     child.once('error', reject)
@@ -95,7 +101,13 @@ class Copy {
       return await promise
     } finally {
       clearTimeout(timer)
+      this.#child = null
     }
+  }
+
+  #endTests(): void {
+    if (this.#child?.pid !== undefined) process.kill(-this.#child.pid, 'SIGKILL')
+    this.#child = null
   }
 
   #judge(reportPath: string): Omit<Outcome, 'seconds'> {
@@ -146,6 +158,13 @@ async function main(wanted: readonly string[]): Promise<number> {
   const unknown = wanted.filter((name) => all.every((patch) => patch.name !== name))
   if (unknown.length > 0) throw new Error(`no such guard: ${unknown.join(', ')}`)
   const copy = new Copy()
+  // The tests run in a group of their own, so an interruption does not reach them by itself.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      copy.remove()
+      process.exit(1)
+    })
+  }
   try {
     const whole = await copy.run([...new Set(Object.values(quickTests).flat())])
     if (whole.trouble !== null || whole.failed.length > 0) {
