@@ -7,7 +7,7 @@ DIR ?= .flotilla
 NODES ?= 3
 PORT ?= 1280
 
-.PHONY: quickstart test build lint fmt proto sim chaos bench bench-raft clean
+.PHONY: quickstart test build lint fmt proto sim guards chaos bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
@@ -43,6 +43,10 @@ proto: $(INSTALLED)
 # Whole controllers on virtual time. SEEDS=n FIRST=n runs a range on all cores; SEED=n repeats one run exactly.
 sim: $(INSTALLED)
 	@node test/sim/main.ts --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) $(if $(SEED),--seed $(SEED))
+
+# Deletes one guard after another to see that a test notices; GUARDS="name name" tries only those.
+guards: $(INSTALLED)
+	node test/guards/run.ts $(GUARDS)
 
 # Real controllers killed and frozen by chance under clients whose history must be linearizable; MINUTES=n SEED=n.
 chaos: $(INSTALLED)

@@ -27,11 +27,14 @@ export function configurationOf(list: MemberList): ConfigurationRecord {
 
 export const text = (value: string): Uint8Array => new TextEncoder().encode(value)
 
+/** Log time of the forming entries. */
+export const FORMED_MS = 1000
+
 /** The first log of a cluster, equal on all its members. */
 export function formingEntries(record: ConfigurationRecord): Entry[] {
   const data = toBinary(ConfigurationSchema, record)
   return [
-    { index: 1, term: 1, timeMs: 1000, type: 'configuration', data },
-    { index: 2, term: 1, timeMs: 1000, type: 'command', data: text('form') },
+    { index: 1, term: 1, timeMs: FORMED_MS, type: 'configuration', data },
+    { index: 2, term: 1, timeMs: FORMED_MS, type: 'command', data: text('form') },
   ]
 }

@@ -9,7 +9,7 @@ import type { Input } from '../../src/raft/input.ts'
 import { defaultCoreOptions } from '../../src/raft/options.ts'
 import type { CoreOptions } from '../../src/raft/options.ts'
 import type { Configuration, Entry, Message, NodeId, Position, Term } from '../../src/raft/types.ts'
-import { configurationOf, formingEntries, text } from './members.ts'
+import { configurationOf, FORMED_MS, formingEntries, text } from './members.ts'
 import type { MemberList } from './members.ts'
 import { Platter, SimulatedDisk } from './simulated-disk.ts'
 
@@ -47,6 +47,7 @@ export class ScriptCluster {
   readonly #options: CoreOptions
   readonly #cuts = new Set<string>()
   readonly #applied = new Map<NodeId, Entry[]>()
+  readonly #clockOffsetsMs = new Map<NodeId, number>()
   #nextId = 1
 
   constructor(list: MemberList, options: Partial<CoreOptions> = {}) {
@@ -95,7 +96,7 @@ export class ScriptCluster {
     for (const term of log.terms) {
       const index = entries.length + 1
       const data = text(`${term}.${index}`)
-      entries.push({ index, term, timeMs: 1000, type: 'command', data })
+      entries.push({ index, term, timeMs: FORMED_MS, type: 'command', data })
     }
     node.platter.entries = entries
     node.platter.commit = 2
@@ -165,18 +166,23 @@ export class ScriptCluster {
     this.#node(id).isDiskHeld = isHeld
   }
 
+  /** The sync that is on its way ends, also on a disk that is held. */
+  sync(id: NodeId): void {
+    this.#life(id).syncs.shift()?.()
+  }
+
   step(id: NodeId, input: Input): void {
     this.core(id).step(input)
     this.#pump(this.#node(id))
   }
 
   tick(id: NodeId, count = 1): void {
-    for (let at = 0; at < count; at += 1) this.step(id, { type: 'tick', nowMs: NOW_MS })
+    for (let at = 0; at < count; at += 1) this.step(id, { type: 'tick', nowMs: this.#nowMs(id) })
   }
 
   propose(id: NodeId, ...bodies: readonly string[]): void {
     const proposals = bodies.map((body) => ({ id: this.#nextId++, data: text(body) }))
-    this.step(id, { type: 'propose', proposals, nowMs: NOW_MS })
+    this.step(id, { type: 'propose', proposals, nowMs: this.#nowMs(id) })
   }
 
   change(id: NodeId, list: MemberList, basedOn?: number): void {
@@ -187,13 +193,23 @@ export class ScriptCluster {
       id: this.#nextId++,
       target,
       ...base,
-      nowMs: NOW_MS,
+      nowMs: this.#nowMs(id),
     })
   }
 
   receive(message: Message, store?: number): void {
     const storeId = store === undefined ? {} : { storeId: Uint8Array.of(store) }
-    this.step(message.to, { type: 'message', message, ...storeId, nowMs: NOW_MS })
+    const nowMs = this.#nowMs(message.to)
+    this.step(message.to, { type: 'message', message, ...storeId, nowMs })
+  }
+
+  /** Sets a node's clock off from where all of them start. */
+  setClock(id: NodeId, offsetMs: number): void {
+    this.#clockOffsetsMs.set(id, offsetMs)
+  }
+
+  #nowMs(id: NodeId): number {
+    return NOW_MS + (this.#clockOffsetsMs.get(id) ?? 0)
   }
 
   cut(from: NodeId, to: NodeId): void {
@@ -236,12 +252,18 @@ export class ScriptCluster {
     assert(false, 'the cluster does not settle')
   }
 
-  /** Of one link, what is on its way now. */
-  deliver(from: NodeId, to: NodeId): void {
+  /** Of one link, what is on its way now. With `isKept` it stays on its way, to arrive once more. */
+  deliver(from: NodeId, to: NodeId, isKept = false): void {
     const isOnLink = (one: Message): boolean => one.from === from && one.to === to
     const due = this.flights.filter(isOnLink)
-    this.flights = this.flights.filter((one) => !isOnLink(one))
+    if (!isKept) this.flights = this.flights.filter((one) => !isOnLink(one))
     for (const message of due) this.#deliver(message)
+  }
+
+  /** A message that nobody here has sent, seen in the trace like any other. */
+  say(message: Message, store?: number): void {
+    if (this.isTracing) this.events.push(describeMessage(message))
+    this.receive(message, store)
   }
 
   /** The whole state of `from` as it has applied it, as `to` receives it. */
@@ -326,6 +348,32 @@ export class ScriptCluster {
   #life(id: NodeId): Life {
     return present(this.#node(id).life, `node ${id} runs`)
   }
+}
+
+/** When a leader stamped what follows the forming entries, against where all clocks start. */
+export function describeStamps(cluster: ScriptCluster, id: NodeId): string {
+  const { base, last } = cluster.core(id).fullStatus
+  const entries = cluster.core(id).entries(Math.max(base.index, 2) + 1, last.index)
+  const stamps = entries.map((entry) => {
+    const aheadMs = entry.timeMs - NOW_MS
+    const stamp = entry.timeMs === FORMED_MS ? 'as formed' : `${aheadMs < 0 ? '' : '+'}${aheadMs}`
+    return `${place(entry)} ${stamp}`
+  })
+  return `${id} has stamped ${stamps.join(', ')}`
+}
+
+/** What a node says of its own disk to those who may meet it again with an older one. */
+export function describeDisk(cluster: ScriptCluster, id: NodeId): string {
+  const { onDisk, isOnDiskWhole } = cluster.core(id).fullStatus
+  const doubt = isOnDiskWhole ? '' : ', or less than was promised'
+  return `${id} has on disk term=${onDisk.term} last=${place(onDisk.last)}${doubt}`
+}
+
+export function describePeers(cluster: ScriptCluster, id: NodeId): readonly string[] {
+  return cluster.core(id).fullStatus.peers.map((peer) => {
+    const { matchIndex, nextIndex, state } = peer
+    return `${id} knows of ${peer.id}: match=${matchIndex} next=${nextIndex} ${state}`
+  })
 }
 
 export const place = (position: Position): string => `${position.term}/${position.index}`

@@ -1,0 +1,182 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative, resolve } from 'node:path'
+import { applyPatch, readPatches } from './patch.ts'
+import type { GuardPatch } from './patch.ts'
+
+// Deletes one guard after another from a copy of the project and runs the tests that should notice, narrow ones first.
+// A guard that no test misses is a failure, and so is a patch that no longer fits. Names as arguments: only those.
+
+const root = resolve(import.meta.dirname, '../..')
+const runTimeoutMs = 300_000
+
+/** What is run, one after another, until something fails. A deletion is to be noticed by the first of them. */
+const quickTests: Readonly<Record<string, readonly string[]>> = {
+  raft: ['scripts', 'paper', 'durability', 'quorum'].map((name) => `test/raft/${name}.test.ts`),
+  store: ['recovery', 'level-state-store', 'memory-state-store'].map(
+    (name) => `test/store/${name}.test.ts`,
+  ),
+  fsm: ['test/fsm/dedupe.test.ts'],
+  cluster: ['test/cluster/parts.test.ts'],
+}
+const widerTests: readonly string[] = ['test/raft', 'test/store', 'test/fsm']
+
+interface Report {
+  readonly testResults: readonly {
+    readonly name: string
+    readonly status: string
+    readonly message: string
+    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[]
+  }[]
+}
+
+interface Outcome {
+  readonly ran: number
+  /** File and name. */
+  readonly failed: readonly string[]
+  readonly seconds: number
+  /** Why the run says nothing; null when it does. */
+  readonly trouble: string | null
+}
+
+class Copy {
+  readonly #dir = mkdtempSync(join(tmpdir(), 'flotilla-guards-'))
+  #child: ChildProcess | null = null
+
+  constructor() {
+    const left = new Set(['node_modules', '.git', '.test', '.flotilla'])
+    const filter = (from: string): boolean => !left.has(relative(root, from))
+    cpSync(root, this.#dir, { recursive: true, filter })
+    // A guard may be missing here, and then its patch does not fit: not what is asked about.
+    rmSync(join(this.#dir, 'test/guards'), { recursive: true })
+    symlinkSync(join(root, 'node_modules'), join(this.#dir, 'node_modules'))
+  }
+
+  remove(): void {
+    this.#endTests()
+    rmSync(this.#dir, { recursive: true, force: true })
+  }
+
+  async without<T>(patch: GuardPatch, task: () => Promise<T>): Promise<T> {
+    const path = join(this.#dir, patch.file)
+    const text = readFileSync(path, 'utf8')
+    writeFileSync(path, applyPatch(patch, text))
+    try {
+      return await task()
+    } finally {
+      writeFileSync(path, text)
+    }
+  }
+
+  async run(tests: readonly string[]): Promise<Outcome> {
+    const begunMs = Date.now()
+    const reportPath = join(this.#dir, 'report.json')
+    rmSync(reportPath, { force: true })
+    const hasEnded = await this.#vitest(['--reporter=json', `--outputFile=${reportPath}`, ...tests])
+    const seconds = (Date.now() - begunMs) / 1000
+    if (!hasEnded) return { ran: 0, failed: [], seconds, trouble: 'it does not end' }
+    return { ...this.#judge(reportPath), seconds }
+  }
+
+  /** @returns false when it had to be ended. */
+  async #vitest(words: readonly string[]): Promise<boolean> {
+    const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+    const child = spawn(process.execPath, [vitest, 'run', '--project', 'unit', ...words], {
+      cwd: this.#dir,
+      stdio: 'ignore',
+      // A group of its own: its workers go with it.
+      detached: true,
+    })
+    this.#child = child
+    const { promise, resolve: settle, reject } = Promise.withResolvers<boolean>()
+    const timer = setTimeout(() => {
+      this.#endTests()
+      settle(false)
+    }, runTimeoutMs)
+    child.once('error', reject)
+    child.once('exit', () => settle(true))
+    try {
+      return await promise
+    } finally {
+      clearTimeout(timer)
+      this.#child = null
+    }
+  }
+
+  #endTests(): void {
+    if (this.#child?.pid !== undefined) process.kill(-this.#child.pid, 'SIGKILL')
+    this.#child = null
+  }
+
+  #judge(reportPath: string): Omit<Outcome, 'seconds'> {
+    const { testResults } = JSON.parse(readFileSync(reportPath, 'utf8')) as Report
+    const failed: string[] = []
+    let ran = 0
+    for (const { name, assertionResults, message } of testResults) {
+      const file = relative(this.#dir, name)
+      // A file that cannot be read notices any change whatever, and so none.
+      if (assertionResults.length === 0) {
+        return { ran, failed: [], trouble: `${file} did not run: ${message.split('\n')[0]}` }
+      }
+      ran += assertionResults.length
+      for (const { status, fullName } of assertionResults) {
+        if (status === 'failed') failed.push(`${file}: ${fullName}`)
+      }
+    }
+    return { ran, failed, trouble: null }
+  }
+}
+
+/** @returns whether its deletion was noticed. */
+async function tryPatch(copy: Copy, patch: GuardPatch): Promise<boolean> {
+  const room = patch.file.split('/')[1] ?? ''
+  const quick = quickTests[room]
+  let seconds = 0
+  for (const tests of quick === undefined ? [widerTests] : [quick, widerTests]) {
+    const outcome = await copy.without(patch, () => copy.run(tests))
+    seconds += outcome.seconds
+    const { failed, ran, trouble } = outcome
+    if (trouble !== null) {
+      console.log(`NOT JUDGED  ${patch.name}: ${tests.join(' ')}: ${trouble}`)
+      return false
+    }
+    if (failed.length === 0) continue
+    const width = tests === quick ? 'caught     ' : 'caught late'
+    console.log(`${width} ${patch.name} in ${seconds.toFixed(1)} s by ${failed.length} of ${ran}`)
+    for (const one of failed.slice(0, 3)) console.log(`              ${one}`)
+    return true
+  }
+  console.log(`NOT CAUGHT  ${patch.name} in ${seconds.toFixed(1)} s: ${patch.guard}`)
+  return false
+}
+
+async function main(wanted: readonly string[]): Promise<number> {
+  const all = readPatches(import.meta.dirname)
+  const patches = wanted.length === 0 ? all : all.filter(({ name }) => wanted.includes(name))
+  const unknown = wanted.filter((name) => all.every((patch) => patch.name !== name))
+  if (unknown.length > 0) throw new Error(`no such guard: ${unknown.join(', ')}`)
+  const copy = new Copy()
+  // The tests run in a group of their own, so an interruption does not reach them by itself.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      copy.remove()
+      process.exit(1)
+    })
+  }
+  try {
+    const whole = await copy.run([...new Set(Object.values(quickTests).flat())])
+    if (whole.trouble !== null || whole.failed.length > 0) {
+      throw new Error(`with every guard in place: ${whole.trouble ?? whole.failed.join(', ')}`)
+    }
+    let missed = 0
+    for (const patch of patches) if (!(await tryPatch(copy, patch))) missed += 1
+    console.log(`${patches.length - missed} of ${patches.length} guards cannot be deleted unseen`)
+    return missed
+  } finally {
+    copy.remove()
+  }
+}
+
+process.exitCode = (await main(process.argv.slice(2))) === 0 ? 0 : 1
