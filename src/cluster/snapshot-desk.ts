@@ -1,6 +1,8 @@
+import { Problem } from '../lib/problems.ts'
 import type { Machine } from '../ports/machine.ts'
 import type { StoreReceiver, StoreSnapshot } from '../ports/state-store.ts'
 import type { HostEvent, MainLink } from './link.ts'
+import type { StateGuard } from './state-guard.ts'
 
 type SnapshotEvent = Extract<
   HostEvent,
@@ -53,6 +55,7 @@ interface Receiving {
   receiver: StoreReceiver | null
   steps: Promise<void>
   hasFailed: boolean
+  chunks: number
 }
 
 /**
@@ -64,10 +67,33 @@ export class SnapshotDesk {
   readonly #link: MainLink
   readonly #sendings = new Map<number, Sending>()
   #receiving: Receiving | null = null
+  readonly #guard: Pick<StateGuard, 'isOut' | 'makeRoom'>
 
-  constructor(machine: Machine, link: MainLink) {
+  constructor(machine: Machine, link: MainLink, guard: Pick<StateGuard, 'isOut' | 'makeRoom'>) {
     this.#machine = machine
     this.#link = link
+    this.#guard = guard
+  }
+
+  /** Of the snapshot that is coming in; null: none is. */
+  get receivedChunks(): number | null {
+    return this.#receiving?.chunks ?? null
+  }
+
+  /** The one that is coming in is given up; its sender is told. */
+  dropReceived(): void {
+    const receiving = this.#receiving
+    if (receiving === null) return
+    this.#link.post({ type: 'receiveFailed', id: receiving.id, because: 'nothing more of it came' })
+    this.#abandon()
+  }
+
+  /** Those who are being sent the state need another one. */
+  endSendings(because: string): void {
+    for (const [id, sending] of this.#sendings) {
+      sending.end()
+      this.#link.post({ type: 'snapshotFailed', id, because })
+    }
   }
 
   handle(event: SnapshotEvent): void {
@@ -85,8 +111,9 @@ export class SnapshotDesk {
         this.#begin(event.id)
         break
       case 'receiveChunk':
-        this.#step(event.id, async (receiver) => {
+        this.#step(event.id, async (receiver, receiving) => {
           await receiver.write(event.data)
+          receiving.chunks += 1
           this.#link.post({ type: 'receiveWritten', id: event.id })
         })
         break
@@ -123,6 +150,7 @@ export class SnapshotDesk {
     this.#sendings.set(id, sending)
     let snapshot: StoreSnapshot | null = null
     try {
+      if (this.#guard.isOut) throw new Problem('NODE_QUARANTINED')
       snapshot = await this.#machine.snapshot()
       this.#link.post({
         type: 'snapshotOpened',
@@ -166,21 +194,24 @@ export class SnapshotDesk {
 
   #begin(id: number): void {
     this.#abandon()
-    const receiving: Receiving = { id, receiver: null, steps: Promise.resolve(), hasFailed: false }
+    const receiving: Receiving = {
+      ...{ id, receiver: null, steps: Promise.resolve(), hasFailed: false, chunks: 0 },
+    }
     this.#receiving = receiving
     receiving.steps = this.#guarded(receiving, async () => {
+      await this.#guard.makeRoom()
       receiving.receiver = await this.#machine.receive()
     })
   }
 
-  #step(id: number, work: (receiver: StoreReceiver) => Promise<void>): void {
+  #step(id: number, work: (receiver: StoreReceiver, receiving: Receiving) => Promise<void>): void {
     const receiving = this.#receiving
     if (receiving?.id !== id) return
     const before = receiving.steps
     receiving.steps = this.#guarded(receiving, async () => {
       await before
       if (receiving.hasFailed || receiving.receiver === null) return
-      await work(receiving.receiver)
+      await work(receiving.receiver, receiving)
     })
   }
 
