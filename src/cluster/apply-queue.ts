@@ -49,7 +49,8 @@ export class ApplyQueue {
     if (this.#hasFailed) return
     const entries = decodeEntries(packed)
     this.#received = entries.at(-1)?.index ?? this.#received
-    const news = entries.filter(({ index }) => index > this.#standsAt)
+    const isNews = (entries[0]?.index ?? 0) > this.#standsAt
+    const news = isNews ? entries : entries.filter(({ index }) => index > this.#standsAt)
     if (news.length > 0) this.#batches.push(news)
     else this.#parts.onProgress()
     if (!this.#isScheduled) this.#run()

@@ -215,7 +215,7 @@ export class Gateway implements Proposer, ClusterView {
     const { configuration, timeMs } = machine.persistedMark()
     this.#configuration = configuration
     this.#logTimeMs = timeMs
-    if (this.#guard.isApplyHeld) this.#applyQueue.pause()
+    if (this.#guard.isHeld) this.#applyQueue.pause()
     this.#statusAtMs = clock.monotonicMs()
     this.#leaderSeenMs = this.#statusAtMs
     this.#caughtUpMs = this.#statusAtMs
@@ -530,6 +530,8 @@ export class Gateway implements Proposer, ClusterView {
       receivedChunks: () => this.#snapshots.receivedChunks,
       dropReceived: () => this.#snapshots.dropReceived(),
       onQuarantine: () => this.#onQuarantine(),
+      hold: () => this.#applyQueue.pause(),
+      letGo: () => this.#applyQueue.resumeAfter(machine.progress().applied),
       onReplaced: () => this.#onReplaced(),
       onRelease: () => this.#presence.say(this.#ownPresence()),
       handOver: () =>
@@ -540,7 +542,6 @@ export class Gateway implements Proposer, ClusterView {
 
   /** What a wrong state made of the writes that are outstanding is not told to those who wait for them. */
   #onQuarantine(): void {
-    if (this.#guard.isApplyHeld) this.#applyQueue.pause()
     this.#proposals.giveUp()
     this.#snapshots.endSendings('the state of this controller is wrong')
     this.#presence.say(this.#ownPresence())

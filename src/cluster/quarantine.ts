@@ -34,6 +34,11 @@ export const quarantineLimits = {
   /** Between attempts to get another state, doubled with each that fails. */
   retryMsMin: 500,
   retryMsMax: 30_000,
+  /**
+   * Nothing is applied for so long while no other state is to be had. After that apply goes on between the attempts,
+   * though into a state that is wrong: the log is cut only behind it, and grows as long as it waits.
+   */
+  holdMsMax: 60_000,
 } as const
 
 /** Whether the state of this controller may be answered from, and what is to be done until it may. */

@@ -9,7 +9,7 @@ import { DivergenceWatch } from './divergence-watch.ts'
 import type { MachineProgress } from './link.ts'
 import type { Log } from './log.ts'
 import type { Presence } from './presence.ts'
-import { Quarantine } from './quarantine.ts'
+import { Quarantine, quarantineLimits } from './quarantine.ts'
 import type { QuarantineMark } from './quarantine.ts'
 import { StateDesk } from './state-desk.ts'
 import { askDigests, fetchState } from './state-fetch.ts'
@@ -17,8 +17,11 @@ import { judgeState } from './state-verdict.ts'
 
 /** What the rest of this controller does about a state that is wrong. */
 export interface StateGuardHooks {
-  /** Nothing may be applied, answered or lent from here on; consensus goes on. */
+  /** Nothing may be answered or sent from here on; consensus goes on. */
   readonly onQuarantine: () => void
+  /** Apply stands still until it is let go on, or the state is replaced. */
+  readonly hold: () => void
+  readonly letGo: () => void
   /** Another state stands in its place: apply goes on after it. */
   readonly onReplaced: () => void
   readonly onRelease: () => void
@@ -73,6 +76,8 @@ export class StateGuard {
   #isUnwanted = false
   #isReplacing = false
   #isStopped = false
+  #isHeld = false
+  #holdUntilMs = 0
   /** Who was found to hold the state of the majority. */
   #agreeing: readonly NodeId[] = []
   #handOverDueMs = 0
@@ -90,6 +95,7 @@ export class StateGuard {
       digestAt: (index) => this.#digests.at(index),
       isOut: () => this.isOut,
     })
+    if (this.isOut) this.#beginHold()
   }
 
   /** This controller must answer nothing that rests on its state. */
@@ -98,8 +104,8 @@ export class StateGuard {
   }
 
   /** Nothing may be applied: the state is wrong and waits for another. */
-  get isApplyHeld(): boolean {
-    return this.#quarantine.phase === 'rebuilding'
+  get isHeld(): boolean {
+    return this.#isHeld
   }
 
   get ownDigest(): OwnDigest {
@@ -122,7 +128,7 @@ export class StateGuard {
   onPresence(id: NodeId, { isFailing, startedAtMs, digestIndex, digest }: Presence): void {
     // What it says of a state that it does not answer from is held against nobody.
     if (isFailing) this.#digests.forget(id)
-    if (isFailing || this.isApplyHeld) return
+    if (isFailing || this.#isWrong) return
     const found = this.#digests.compare(id, digestIndex, digest, this.#digest.digestIndex)
     this.#divergence.note(id, startedAtMs, found)
     if (found?.isSame === false) void this.#judge(found.index)
@@ -151,6 +157,7 @@ export class StateGuard {
   /** The machine holds another state now. */
   endReplacing(): void {
     this.#isReplacing = false
+    this.#isHeld = false
     this.#digests.clear()
     this.#divergence.clear()
     this.#provingAt = null
@@ -166,6 +173,16 @@ export class StateGuard {
     await this.#rebuilding
   }
 
+  /** The state in place is known to be wrong. */
+  get #isWrong(): boolean {
+    return this.#quarantine.phase === 'rebuilding'
+  }
+
+  #beginHold(): void {
+    this.#isHeld = true
+    this.#holdUntilMs = this.#parts.clock.monotonicMs() + quarantineLimits.holdMsMax
+  }
+
   #record(): void {
     const { index, state, entities } = this.#parts.machine.digests()
     this.#digests.record(index, state)
@@ -175,7 +192,7 @@ export class StateGuard {
   /** Members that come to rest between two multiples rest at one index: there they can be compared, too. */
   #recordAtRest(): boolean {
     const { applied } = this.#parts.machine.progress()
-    const isAtRest = applied === this.#appliedAtSweep && !this.#isReplacing && !this.isApplyHeld
+    const isAtRest = applied === this.#appliedAtSweep && !this.#isReplacing && !this.#isHeld
     this.#appliedAtSweep = applied
     if (!isAtRest || applied === this.#digest.digestIndex) return false
     this.#record()
@@ -186,7 +203,7 @@ export class StateGuard {
   async #judge(index: Index): Promise<void> {
     const { peers, selfId, voters } = this.#parts
     const own = this.#digests.at(index)
-    if (own === null || own === '' || this.#isAsking || this.isApplyHeld) return
+    if (own === null || own === '' || this.#isAsking || this.#isWrong) return
     this.#isAsking = true
     const ready = peers.readyPeers()
     const asked = voters().filter((id) => id !== selfId && ready.includes(id))
@@ -207,6 +224,10 @@ export class StateGuard {
     this.#agreeing = agreeing
     this.#provingAt = null
     this.#desk.endAll()
+    if (this.#isWrong) {
+      this.#beginHold()
+      this.#parts.hold()
+    }
     this.#parts.onQuarantine()
   }
 
@@ -245,6 +266,8 @@ export class StateGuard {
   }
 
   async #rebuild(): Promise<void> {
+    this.#isHeld = true
+    this.#parts.hold()
     let receiver: StoreReceiver
     try {
       const from = this.#source()
@@ -253,15 +276,22 @@ export class StateGuard {
       log.info({ peer: from, applied }, `the state is fetched from ${from}`)
       receiver = await fetchState(this.#parts, from, applied, () => this.#isUnwanted)
     } catch (error) {
-      this.#quarantine.failed(error instanceof Error ? error.message : String(error))
+      this.#onNotRebuilt(error instanceof Error ? error.message : String(error))
       return
     }
     if (this.#isUnwanted) {
       await receiver.abandon()
-      this.#quarantine.failed('it is not wanted any more')
+      this.#onNotRebuilt('it is not wanted any more')
       return
     }
     await this.#replaceBy(receiver)
+  }
+
+  #onNotRebuilt(because: string): void {
+    this.#quarantine.failed(because)
+    if (this.#isStopped || this.#parts.clock.monotonicMs() < this.#holdUntilMs) return
+    this.#isHeld = false
+    this.#parts.letGo()
   }
 
   async #replaceBy(receiver: StoreReceiver): Promise<void> {
