@@ -108,7 +108,7 @@ function memberStatus({ id, progress, lastContactMs, vitals }: MemberView): Memb
     digestIndex: progress?.digestIndex ?? 0,
     digest: progress?.digest ?? '',
     lastContactMs,
-    isServing: vitals?.isFailing !== true,
+    isFailing: vitals?.isFailing ?? false,
   }
 }
 
