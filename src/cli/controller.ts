@@ -101,6 +101,7 @@ export class Controller {
   #management: MemberManagement | null = null
   #entrance: Entrance | null = null
   #certificates: CertificateKeeper | null = null
+  #secrets: SecretKeeper | null = null
   /** In force; both change when certificates are renewed or read again. */
   #caPem: string
   #leafPem: string
@@ -263,6 +264,7 @@ export class Controller {
         ...{ link: consensus.link, machine, clock: systemClock, log, onFatal },
         memory: new KnownMembersFile(config.data),
         quarantineMark: new QuarantineFile(config.data),
+        onStateReplaced: async () => await this.#secrets?.refresh(),
         onRoster: (record) => roster.write(record),
         onSelfRefused: (refusal) => {
           if (refusal.reason === 'removed') this.#management?.onSelfRemoved()
@@ -406,6 +408,7 @@ export class Controller {
       privateKeyPem: () => credentials.privateKeyPem,
       log,
     })
+    this.#secrets = keeper
     await keeper.refresh()
     keeper.start()
     this.#releases.push(() => {

@@ -86,6 +86,8 @@ export interface GatewayParts {
   readonly onRoster?: (roster: RosterRecord) => void
   /** Absent: what members said is forgotten with the process. */
   readonly memory?: MemberMemory
+  /** Resolves once what was derived from the state before is derived from the one in its place. */
+  readonly onStateReplaced?: () => Promise<void>
   /** Absent: a state that was found wrong is compared anew after a restart, and answers until then. */
   readonly quarantineMark?: QuarantineMark
 }
@@ -523,6 +525,7 @@ export class Gateway implements Proposer, ClusterView {
     const { machine, clock, log, quarantineMark } = this.#parts
     return new StateGuard({
       ...{ machine, clock, log, alarms: this.alarms, peers: this.#peers, selfId: this.selfId },
+      derive: async () => await this.#parts.onStateReplaced?.(),
       mark: quarantineMark ?? null,
       voters: () => votersIn(this.#configuration),
       leaderId: () => this.#status.leader,
@@ -648,6 +651,7 @@ export class Gateway implements Proposer, ClusterView {
     this.#guard.beginReplacing()
     try {
       await this.#snapshots.restore(id)
+      await this.#parts.onStateReplaced?.()
       this.#retention.reset()
       this.#guard.endReplacing()
       this.#logTimeMs = this.#parts.machine.persistedMark().timeMs

@@ -22,6 +22,8 @@ export interface StateGuardHooks {
   /** Apply stands still until it is let go on, or the state is replaced. */
   readonly hold: () => void
   readonly letGo: () => void
+  /** What was derived from the state before is derived from the one in its place before that is answered from. */
+  readonly derive: () => Promise<void>
   /** Another state stands in its place: apply goes on after it. */
   readonly onReplaced: () => void
   readonly onRelease: () => void
@@ -298,6 +300,7 @@ export class StateGuard {
     this.beginReplacing()
     try {
       await this.#parts.machine.restore(receiver)
+      await this.#parts.derive()
     } catch (error) {
       this.#parts.onFatal(new Error(`the state can not be rebuilt: ${String(error)}`))
       return

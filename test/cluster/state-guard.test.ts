@@ -50,6 +50,7 @@ function stage() {
     onQuarantine: note('quarantine'),
     hold: note('hold'),
     letGo: note('let go'),
+    derive: () => Promise.resolve(),
     onReplaced: note('replaced'),
     onRelease: note('release'),
     handOver: note('hand over'),

@@ -5,7 +5,8 @@ import { loadState } from '../../src/fsm/load.ts'
 import { markOf } from '../../src/fsm/write-behind.ts'
 import { present } from '../../src/lib/assert.ts'
 import { LevelStateStore } from '../../src/store/level-state-store.ts'
-import { createService, until } from './support/client.ts'
+import { QuarantineFile } from '../../src/store/quarantine-file.ts'
+import { createService, isRunning, until } from './support/client.ts'
 import type { Client } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
@@ -40,6 +41,37 @@ async function renameOnDisk(folder: string, id: string, name: string): Promise<v
   }
 }
 
+async function nameOnDisk(folder: string, id: string): Promise<unknown> {
+  const store = await LevelStateStore.open(folder)
+  try {
+    return (await loadState(store)).get('service', id)?.['name']
+  } finally {
+    await store.close()
+  }
+}
+
+/** What the controller tells of a service, in the order it came, while others write. */
+async function seenUntilRight(
+  reader: Client,
+  id: string,
+  writers: readonly Client[],
+  written: { count: number },
+): Promise<string[]> {
+  const seen: string[] = []
+  const ask = async (): Promise<boolean> => {
+    const name = `n-${written.count}`
+    await createService(writers, written.count, name, { hasRequestId: true })
+    written.count += 1
+    const answer = await reader.request('GET', `${services}/${id}`)
+    const data = answer.body.data as { name: string } | undefined
+    const found = data?.name ?? answer.body.error?.code ?? 'nothing'
+    if (seen.at(-1) !== found) seen.push(found)
+    return found === 'n-7'
+  }
+  await until('it is right again', ask, 60_000)
+  return seen
+}
+
 test('a controller with one wrong record on disk is found out, answers nothing, and is right again without a restart', async () => {
   const [odd = 0, other = 0] = await cluster.followers()
   const steady = [await cluster.loggedIn(await cluster.leader()), await cluster.loggedIn(other)]
@@ -47,25 +79,13 @@ test('a controller with one wrong record on disk is found out, answers nothing, 
   const id = await idOf(steady[0] ?? cluster.client(other), 'n-7')
   const reader = await cluster.loggedIn(odd)
   const folder = join(cluster.folder, cluster.id(odd))
+  const data = join(folder, 'data')
   cluster.kill(odd, 'SIGTERM')
   await until('it is down', () => Promise.resolve(cluster.pid(odd) === null))
-  await renameOnDisk(join(folder, 'data'), id, 'not what was written')
+  await renameOnDisk(data, id, 'not what was written')
   cluster.run(odd)
-  const seen: string[] = []
-  let written = 50
-  await until(
-    'it is right again',
-    async () => {
-      await createService(steady, written, `n-${written}`, { hasRequestId: true })
-      written += 1
-      const answer = await reader.request('GET', `${services}/${id}`)
-      const data = answer.body.data as { name: string } | undefined
-      const found = data?.name ?? answer.body.error?.code ?? 'nothing'
-      if (seen.at(-1) !== found) seen.push(found)
-      return found === 'n-7'
-    },
-    60_000,
-  )
+  const written = { count: 50 }
+  const seen = await seenUntilRight(reader, id, steady, written)
   // Never wrong once it was found out.
   expect(seen.slice(seen.indexOf('NODE_QUARANTINED'))).toEqual(['NODE_QUARANTINED', 'n-7'])
   const log = readFileSync(join(folder, 'controller.log'), 'utf8')
@@ -81,15 +101,13 @@ test('a controller with one wrong record on disk is found out, answers nothing, 
 
   // What it was sent is on its disk as well.
   cluster.kill(odd, 'SIGKILL')
-  await until('it is down', () => {
-    try {
-      return Promise.resolve(!process.kill(pid ?? 0, 0))
-    } catch {
-      return Promise.resolve(true)
-    }
-  })
-  const store = await LevelStateStore.open(join(folder, 'data'))
-  const state = await loadState(store)
-  await store.close()
-  expect(state.get('service', id)?.['name']).toBe('n-7')
+  await until('it is down', () => Promise.resolve(!isRunning(pid)))
+  expect(await nameOnDisk(data, id)).toBe('n-7')
+
+  // Ended in quarantine, as the mark of its data folder says, it does not even begin to answer.
+  await renameOnDisk(data, id, 'not what was written')
+  new QuarantineFile(data).set('for the test')
+  cluster.run(odd)
+  expect(await seenUntilRight(reader, id, steady, written)).toEqual(['NODE_QUARANTINED', 'n-7'])
+  expect(new QuarantineFile(data).isSet()).toBe(false)
 })
