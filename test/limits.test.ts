@@ -10,6 +10,7 @@ import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/mesh-service.ts'
+import { quarantineLimits } from '../src/cluster/quarantine.ts'
 import { ROSTER_LIMITS } from '../src/cluster/roster.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
@@ -17,6 +18,7 @@ import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
+import { stateDeskLimits } from '../src/cluster/state-desk.ts'
 import { defaultSoftStateOptions } from '../src/cluster/soft-state.ts'
 import { apiSessionsMax } from '../src/fsm/commands/session.ts'
 import { requestAheadMsMax, requestsMax, requestWindowMs } from '../src/fsm/dedupe.ts'
@@ -58,6 +60,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/mesh-service.ts': { FRAME_BYTES_MAX },
   'src/cluster/snapshot-receiver.ts': defaultSnapshotReceiverOptions,
   'src/cluster/snapshot-sender.ts': defaultSnapshotSenderOptions,
+  'src/cluster/quarantine.ts': quarantineLimits,
+  'src/cluster/state-desk.ts': stateDeskLimits,
   'src/cluster/soft-state.ts': defaultSoftStateOptions,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/raft/options.ts': defaultCoreOptions,

@@ -64,7 +64,7 @@ export class Pipeline {
           done()
         })
         .catch((error: unknown) => {
-          this.#answerer.fail(reply, call, error)
+          this.#fail(reply, call, error)
         })
     } catch (error) {
       this.#answerer.fail(reply, call, error)
@@ -137,12 +137,11 @@ export class Pipeline {
   }
 
   #admit(request: FastifyRequest, call: Call, operation: Operation): Promise<void> | null {
-    if (operation.isAlwaysServed !== true) {
-      const refusal = this.#parts.refusal()
-      if (refusal !== null) throw new Problem(refusal)
-    }
+    this.#checkState(operation)
     const { permission, moreFor } = operation
     if (permission === 'public' && moreFor === undefined) return null
+    // Who may be shown more would be told by a state that is wrong.
+    if (this.#parts.refusal() === 'NODE_QUARANTINED') return null
     const token = tokenOf(request)
     if (permission === 'public' && moreFor !== undefined) {
       return token === undefined ? null : this.#admitForMore(call, token, moreFor)
@@ -200,7 +199,38 @@ export class Pipeline {
     call.body = body ?? {}
   }
 
+  /** @throws {Problem} while the state of this controller is not to be answered from. */
+  #checkState(operation: Operation | null): void {
+    if (operation?.isAlwaysServed === true) return
+    const refusal = this.#parts.refusal()
+    if (refusal !== null) throw new Problem(refusal)
+  }
+
+  /**
+   * After a wait: what was judged, read or written meanwhile may rest on a state that has been found wrong since, and
+   * nothing of it is told then, neither an answer nor a refusal.
+   */
+  #fail(reply: FastifyReply, call: Call, error: unknown): void {
+    this.#answerer.fail(reply, call, this.#stateFault(call) ?? error)
+  }
+
+  #succeed(reply: FastifyReply, call: Call, answer: Answer): void {
+    const fault = this.#stateFault(call)
+    if (fault === null) this.#answerer.succeed(reply, call, answer)
+    else this.#answerer.fail(reply, call, fault)
+  }
+
+  #stateFault(call: Call): Problem | null {
+    try {
+      this.#checkState(call.operation)
+      return null
+    } catch (error) {
+      return call.hasProposed ? outcomeUnknown(call, error) : (error as Problem)
+    }
+  }
+
   #handle(call: Call, operation: Operation): Answer | Promise<Answer> {
+    this.#checkState(operation)
     // Taken before the state is read: an answer never claims to reflect more than it does.
     call.index = this.#parts.state.appliedIndex
     return operation.handle(call)
@@ -229,10 +259,10 @@ export class Pipeline {
     result
       .then(
         (answer) => {
-          if (!reply.raw.headersSent) this.#answerer.succeed(reply, call, answer)
+          if (!reply.raw.headersSent) this.#succeed(reply, call, answer)
         },
         (error: unknown) => {
-          this.#answerer.fail(reply, call, error)
+          this.#fail(reply, call, error)
         },
       )
       .catch((error: unknown) => {

@@ -97,7 +97,7 @@ function clusterStatus(cluster: ClusterView): ClusterStatus {
   }
 }
 
-function memberStatus({ id, progress, lastContactMs }: MemberView): MemberStatus {
+function memberStatus({ id, progress, lastContactMs, vitals }: MemberView): MemberStatus {
   return {
     id,
     role: progress?.role ?? 'unknown',
@@ -108,6 +108,7 @@ function memberStatus({ id, progress, lastContactMs }: MemberView): MemberStatus
     digestIndex: progress?.digestIndex ?? 0,
     digest: progress?.digest ?? '',
     lastContactMs,
+    isFailing: vitals?.isFailing ?? false,
   }
 }
 

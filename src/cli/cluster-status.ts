@@ -16,6 +16,8 @@ export interface MemberStatus {
   readonly digest: string
   /** Since the asked controller last heard from it; 0 for itself, null when never. */
   readonly lastContactMs: number | null
+  /** It says that it does not answer from its state, or is about to stop. Absent from an older release. */
+  readonly isFailing?: boolean
 }
 
 export interface ClusterStatus {

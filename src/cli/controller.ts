@@ -41,6 +41,7 @@ import { parseCertificates } from '../pki/certificate.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import { KnownMembersFile } from '../store/known-members-file.ts'
+import { QuarantineFile } from '../store/quarantine-file.ts'
 import type { DataIdentity } from '../store/identity.ts'
 import { readRosterFile, RosterWriter } from '../store/roster-file.ts'
 import { LevelStateStore } from '../store/level-state-store.ts'
@@ -100,6 +101,7 @@ export class Controller {
   #management: MemberManagement | null = null
   #entrance: Entrance | null = null
   #certificates: CertificateKeeper | null = null
+  #secrets: SecretKeeper | null = null
   /** In force; both change when certificates are renewed or read again. */
   #caPem: string
   #leafPem: string
@@ -265,6 +267,8 @@ export class Controller {
       {
         ...{ link: consensus.link, machine, clock: systemClock, log, onFatal },
         memory: new KnownMembersFile(config.data),
+        quarantineMark: new QuarantineFile(config.data),
+        onStateReplaced: async () => await this.#secrets?.refresh(),
         onRoster: (record) => roster.write(record),
         onSelfRefused: (refusal) => {
           if (refusal.reason === 'removed') this.#management?.onSelfRemoved()
@@ -409,6 +413,7 @@ export class Controller {
       privateKeyPem: () => credentials.privateKeyPem,
       log,
     })
+    this.#secrets = keeper
     await keeper.refresh()
     keeper.start()
     this.#releases.push(() => {
@@ -501,7 +506,7 @@ export class Controller {
 
   /** What every request is answered with, but for those about this controller itself. */
   #refusal(settled: Settled): ProblemCode | null {
-    if (this.#hasFailed) return 'NODE_QUARANTINED'
+    if (this.#hasFailed || this.#gateway?.isQuarantined === true) return 'NODE_QUARANTINED'
     return settled.is ? null : 'CLUSTER_NO_LEADER'
   }
 

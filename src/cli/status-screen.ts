@@ -38,7 +38,7 @@ export function statusLine(status: ClusterStatus): string {
 function memberTable({ members }: ClusterStatus): string {
   const rows = members.map((member) => [
     member.id,
-    member.role,
+    member.isFailing === true ? `${member.role}, not serving` : member.role,
     String(member.term),
     String(member.commit),
     String(member.applied),

@@ -5,6 +5,7 @@ import type { Log } from './log.ts'
 /** What each one means and what to do about it stands in docs/operating.md. */
 export const ALARM_CODES = [
   'STATE_DIVERGED',
+  'STATE_QUARANTINED',
   'APPLY_STOPPED',
   'CLOCK_SKEW',
   'LOW_SPACE',
@@ -25,7 +26,7 @@ export interface Alarm {
   readonly isCritical: boolean
 }
 
-const CRITICAL: ReadonlySet<AlarmCode> = new Set(['APPLY_STOPPED'])
+const CRITICAL: ReadonlySet<AlarmCode> = new Set(['APPLY_STOPPED', 'STATE_QUARANTINED'])
 const ALARMS_MAX = 64
 const LOG_WINDOW_MS = 60_000
 

@@ -26,18 +26,33 @@ export class ApplyQueue {
   #isScheduled = false
   #isPaused = false
   #hasFailed = false
+  /** Last entry handed over, or the one that those to come follow. */
+  #received: Index
+  /** What is not after it is inside the state already. */
+  #standsAt: Index = 0
 
   constructor(parts: ApplyQueueParts) {
     this.#parts = parts
+    this.#received = parts.machine.persistedMark().position.index
   }
 
   get hasFailed(): boolean {
     return this.#hasFailed
   }
 
+  /** How far this is with what it was given; the state itself may be further, when it came from a member that was. */
+  get applied(): Index {
+    return Math.min(this.#parts.machine.progress().applied, this.#received)
+  }
+
   push(packed: Uint8Array): void {
     if (this.#hasFailed) return
-    this.#batches.push(decodeEntries(packed))
+    const entries = decodeEntries(packed)
+    this.#received = entries.at(-1)?.index ?? this.#received
+    const isNews = (entries[0]?.index ?? 0) > this.#standsAt
+    const news = isNews ? entries : entries.filter(({ index }) => index > this.#standsAt)
+    if (news.length > 0) this.#batches.push(news)
+    else this.#parts.onProgress()
     if (!this.#isScheduled) this.#run()
   }
 
@@ -46,9 +61,16 @@ export class ApplyQueue {
     this.#isPaused = true
   }
 
+  /** State and log continue after `applied`: entries before it, of those not handed over yet, will not come. */
+  restartAfter(applied: Index): void {
+    this.#received = Math.max(this.#received, applied)
+    this.resumeAfter(applied)
+  }
+
   /** The state stands at `applied` now: what was waiting from before it is inside it. */
   resumeAfter(applied: Index): void {
     this.#isPaused = false
+    this.#standsAt = applied
     this.#at = 0
     this.#batches = this.#batches
       .map((batch) => batch.filter(({ index }) => index > applied))

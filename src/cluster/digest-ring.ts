@@ -1,14 +1,19 @@
-import type { Index } from '../raft/types.ts'
+import type { Index, NodeId } from '../raft/types.ts'
 
 /** Members compare the state at the same index: digests are taken at multiples of this, and where apply comes to rest. */
 export const DIGEST_INTERVAL_ENTRIES = 64
 const INDEXES_KEPT = 4096
 
+export interface DigestComparison {
+  readonly index: Index
+  readonly isSame: boolean
+}
+
 /** Own digests by index, and the comparison of peers' ones with them. */
 export class DigestRing {
   readonly #own = new Map<Index, string>()
   /** A peer that is ahead of us: its word is kept until we get there. */
-  readonly #waiting = new Map<string, { readonly index: Index; readonly digest: string }>()
+  readonly #waiting = new Map<NodeId, { readonly index: Index; readonly digest: string }>()
 
   record(index: Index, digest: string): void {
     this.#own.set(index, digest)
@@ -17,32 +22,44 @@ export class DigestRing {
     if (oldest !== undefined) this.#own.delete(oldest)
   }
 
+  /** Our own digest at `index`; null: none was taken there, or it is forgotten. */
+  at(index: Index): string | null {
+    return this.#own.get(index) ?? null
+  }
+
   /** The state was replaced: what was recorded of the old one proves nothing. */
   clear(): void {
     this.#own.clear()
     this.#waiting.clear()
   }
 
-  /**
-   * @param newest the index of our own latest digest.
-   * @returns the index at which the peer's state is not ours, or null when nothing is known against it.
-   */
-  compare(peer: string, index: Index, digest: string, newest: Index): Index | null {
-    const waiting = this.#waiting.get(peer)
-    if (waiting !== undefined && waiting.index <= newest) {
-      this.#waiting.delete(peer)
-      if (this.#differs(waiting.index, waiting.digest)) return waiting.index
-    }
-    if (digest === '') return null
-    if (index > newest) {
-      if (!this.#waiting.has(peer)) this.#waiting.set(peer, { index, digest })
-      return null
-    }
-    return this.#differs(index, digest) ? index : null
+  /** What the peer said of a state that it does not answer for any more. */
+  forget(peer: NodeId): void {
+    this.#waiting.delete(peer)
   }
 
-  #differs(index: Index, digest: string): boolean {
+  /**
+   * @param newest the index of our own latest digest.
+   * @returns whether the peer's state is ours, and where; null when there is nothing to compare. A difference goes first.
+   */
+  compare(peer: NodeId, index: Index, digest: string, newest: Index): DigestComparison | null {
+    const waiting = this.#waiting.get(peer)
+    let before: DigestComparison | null = null
+    if (waiting !== undefined && waiting.index <= newest) {
+      this.#waiting.delete(peer)
+      before = this.#compared(waiting.index, waiting.digest)
+      if (before?.isSame === false) return before
+    }
+    if (digest === '') return before
+    if (index > newest) {
+      if (!this.#waiting.has(peer)) this.#waiting.set(peer, { index, digest })
+      return before
+    }
+    return this.#compared(index, digest) ?? before
+  }
+
+  #compared(index: Index, digest: string): DigestComparison | null {
     const own = this.#own.get(index)
-    return own !== undefined && own !== digest
+    return own === undefined ? null : { index, isSame: own === digest }
   }
 }

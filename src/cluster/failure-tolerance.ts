@@ -10,6 +10,12 @@ export interface Tolerance {
   readonly nextRisk: string
 }
 
+/** All that vote, those of a change that is under way included. */
+export function votersIn({ members, outgoingVoters }: ConfigurationRecord): readonly NodeId[] {
+  const voters = members.filter(({ voter }) => voter).map(({ id }) => id)
+  return [...new Set([...voters, ...outgoingVoters])]
+}
+
 /** Of a joint configuration, the half that bears less counts (Raft paper 6). */
 export function toleranceNow(
   record: ConfigurationRecord,

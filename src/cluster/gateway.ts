@@ -13,7 +13,6 @@ import type { PeerChannel } from '../ports/peer-channel.ts'
 import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import type { SoftState } from '../ports/soft-state.ts'
-import { NO_VITALS } from '../ports/vitals.ts'
 import type { HostVitals } from '../ports/vitals.ts'
 import type { Entry, Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import { AlarmWatch } from './alarm-watch.ts'
@@ -21,10 +20,11 @@ import { Alarms } from './alarms.ts'
 import type { Alarm } from './alarms.ts'
 import { ApplyQueue } from './apply-queue.ts'
 import { CatchUps } from './catch-up.ts'
-import { DIGEST_INTERVAL_ENTRIES, DigestRing } from './digest-ring.ts'
-import { DivergenceWatch } from './divergence-watch.ts'
+import { votersIn } from './failure-tolerance.ts'
+import { HostRequests } from './host-requests.ts'
 import { KnownMembers } from './known-members.ts'
 import type { MemberMemory } from './known-members.ts'
+import { NOTHING_HEARD } from './link.ts'
 import type {
   HostEvent,
   HostStatus,
@@ -45,9 +45,11 @@ import { PresenceBoard } from './presence.ts'
 import type { Presence } from './presence.ts'
 import { ProposalDesk } from './proposal-desk.ts'
 import type { ProposalDeskOptions } from './proposal-desk.ts'
+import type { QuarantineMark } from './quarantine.ts'
 import { ReadRounds } from './read-rounds.ts'
 import { SnapshotDesk } from './snapshot-desk.ts'
 import { defaultSoftStateOptions, SoftStateChannel } from './soft-state.ts'
+import { StateGuard } from './state-guard.ts'
 
 export interface GatewayOptions extends ProposalDeskOptions {
   readonly self: SelfDescription
@@ -86,6 +88,10 @@ export interface GatewayParts {
   readonly onRoster?: (roster: RosterRecord) => void
   /** Absent: what members said is forgotten with the process. */
   readonly memory?: MemberMemory
+  /** Resolves once what was derived from the state before is derived from the one in its place. */
+  readonly onStateReplaced?: () => Promise<void>
+  /** Absent: a state that was found wrong is compared anew after a restart, and answers until then. */
+  readonly quarantineMark?: QuarantineMark
   readonly loopDelay?: LoopDelayGauge
 }
 
@@ -115,20 +121,6 @@ const SWEEP_MS = 50
 const PROGRESS_MS = 10
 const PROGRESS_ENTRIES = 1024
 
-const nothingHeard: HostStatus = {
-  role: 'follower',
-  term: 0,
-  leader: null,
-  leaderSilentMs: null,
-  commit: 0,
-  last: 0,
-  configuration: new Uint8Array(0),
-  configurationIndex: 0,
-  isConfigurationCommitted: false,
-  peers: [],
-  vitals: NO_VITALS,
-}
-
 const PRIORITY_DEFAULT = 50
 
 /**
@@ -146,27 +138,23 @@ export class Gateway implements Proposer, ClusterView {
   readonly #peers: PeerDesk
   readonly #retention: LogRetention
   readonly #catchUps: CatchUps
-  readonly #digests = new DigestRing()
-  readonly #requests = new Map<number, (because: string | null) => void>()
+  readonly #requests: HostRequests
   readonly #soft: SoftStateChannel
   readonly #presence: PresenceBoard
   readonly #known: KnownMembers
   readonly #alarmWatch: AlarmWatch
-  readonly #divergence: DivergenceWatch
+  readonly #guard: StateGuard
   readonly #loopDelay: LoopDelayGauge
   /** What an operator must know of; other parts of this controller raise theirs here. */
   readonly alarms: Alarms
   /** Monotonic: apply was last known to have all that is committed. */
   #caughtUpMs: number
-  #status = nothingHeard
+  #status = NOTHING_HEARD
   #statusAtMs: number
   #configuration: ConfigurationRecord
   #leaderSeenMs: number
   /** Of the last entry applied. */
   #logTimeMs: number
-  #digest: Pick<MachineProgress, 'digestIndex' | 'digest' | 'entitiesDigest'>
-  #appliedAtSweep: Index = 0
-  #nextRequest = 1
   #sweep: NodeJS.Timeout | null = null
   #progressTimer: NodeJS.Timeout | null = null
   #reportedApplied: Index = 0
@@ -185,6 +173,7 @@ export class Gateway implements Proposer, ClusterView {
       send: (proposals) => link.post({ type: 'propose', proposals }, [proposals.buffer]),
       hasLeader: () => this.#status.leader !== null,
     })
+    this.#requests = new HostRequests((command) => link.post(command))
     this.#reads = new ReadRounds({
       clock,
       timeoutMs: options.readTimeoutMs,
@@ -197,9 +186,10 @@ export class Gateway implements Proposer, ClusterView {
     this.alarms = new Alarms(clock, parts.log)
     this.#retention = new LogRetention(options.retention)
     this.#catchUps = new CatchUps(this.alarms, clock, (index) => this.#retention.isNear(index))
-    this.#snapshots = new SnapshotDesk(machine, link, this.#catchUps)
     this.#alarmWatch = new AlarmWatch(this.alarms, clock, options.lowSpaceBytes)
-    this.#divergence = new DivergenceWatch(this.alarms)
+    this.#guard = this.#makeGuard()
+    const [catchUps, guard] = [this.#catchUps, this.#guard]
+    this.#snapshots = new SnapshotDesk(machine, link, { catchUps, guard })
     this.#soft = new SoftStateChannel(
       // Not the count of its store's starts, which begins anew with another disk.
       { ...defaultSoftStateOptions, selfId: options.self.id, epoch: options.self.startedAtMs },
@@ -220,7 +210,7 @@ export class Gateway implements Proposer, ClusterView {
     const { configuration, timeMs } = machine.persistedMark()
     this.#configuration = configuration
     this.#logTimeMs = timeMs
-    this.#digest = { digestIndex: 0, digest: '', entitiesDigest: '' }
+    if (this.#guard.isHeld) this.#applyQueue.pause()
     this.#statusAtMs = clock.monotonicMs()
     this.#leaderSeenMs = this.#statusAtMs
     this.#caughtUpMs = this.#statusAtMs
@@ -256,6 +246,11 @@ export class Gateway implements Proposer, ClusterView {
     return this.#options.generation
   }
 
+  /** The state of this controller is not that of the others: nothing may be answered from it. */
+  get isQuarantined(): boolean {
+    return this.#guard.isOut
+  }
+
   /** @returns the port the mesh listens on. Never settles when the host fails: that is told through `onFatal`. */
   async start(): Promise<number> {
     this.#sweep = setInterval(() => this.#onSweep(), SWEEP_MS)
@@ -281,7 +276,7 @@ export class Gateway implements Proposer, ClusterView {
     const hasHeir = this.#status.peers.some(({ isConnected }) => isConnected)
     if (this.#hasFailed || !hasHeir) return
     if (this.#status.role === 'leader') {
-      const because = await this.#request((id) => ({
+      const because = await this.#requests.ask((id) => ({
         type: 'transferLeadership',
         id,
         target: null,
@@ -308,6 +303,7 @@ export class Gateway implements Proposer, ClusterView {
     this.#parts.link.post({ type: 'stop' })
     await stopped
     this.#end()
+    await this.#guard.stop()
     this.#parts.link.close()
   }
 
@@ -376,11 +372,13 @@ export class Gateway implements Proposer, ClusterView {
 
   async readIndex(): Promise<Index> {
     this.#refuseWithoutLeader()
+    this.#refuseInQuarantine()
     return await this.#reads.read()
   }
 
   async propose(input: ProposalInput): Promise<Applied> {
     this.#refuseWithoutLeader()
+    this.#refuseInQuarantine()
     return await this.#proposals.propose(input)
   }
 
@@ -389,7 +387,7 @@ export class Gateway implements Proposer, ClusterView {
    * TRANSFER_LEADERSHIP_ERROR otherwise. Only the leader's own controller can.
    */
   async transferLeadership(target: NodeId | null): Promise<void> {
-    const because = await this.#request((id) => ({ type: 'transferLeadership', id, target }))
+    const because = await this.#requests.ask((id) => ({ type: 'transferLeadership', id, target }))
     if (because !== null) throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail: because })
   }
 
@@ -397,13 +395,16 @@ export class Gateway implements Proposer, ClusterView {
    * Asks for other members: those wanted in the end, without outgoing voters. Only the leader's own controller can.
    * @param basedOn index of the configuration that it was derived from: refused when that is no longer in force.
    * @returns null when it was logged, or why it was not.
+   * @throws {Problem} NODE_QUARANTINED.
    */
   async changeConfiguration(
     target: ConfigurationRecord,
     basedOn: Index | null = null,
   ): Promise<string | null> {
+    // Whom to let in and whom to trust with a vote is read from the state.
+    this.#refuseInQuarantine()
     const configuration = toBinary(ConfigurationSchema, target)
-    return await this.#request((id) => ({
+    return await this.#requests.ask((id) => ({
       type: 'changeConfiguration',
       id,
       configuration,
@@ -411,19 +412,15 @@ export class Gateway implements Proposer, ClusterView {
     }))
   }
 
-  async #request(command: (id: number) => Parameters<MainLink['post']>[0]): Promise<string | null> {
-    const id = this.#nextRequest
-    this.#nextRequest += 1
-    return await new Promise((resolve) => {
-      this.#requests.set(id, resolve)
-      this.#parts.link.post(command(id))
-    })
-  }
-
   #refuseWithoutLeader(): void {
     const isLeaderless =
       this.#status.leader === null && this.leaderContactMs() > this.#options.leaderlessMsMax
     if (isLeaderless || this.#hasFailed) throw new Problem('CLUSTER_NO_LEADER')
+  }
+
+  /** What is judged with a wrong state must not be written. */
+  #refuseInQuarantine(): void {
+    if (this.#guard.isOut) throw new Problem('NODE_QUARANTINED')
   }
 
   #onEvent(event: HostEvent): void {
@@ -444,8 +441,7 @@ export class Gateway implements Proposer, ClusterView {
         this.#reads.answer(event.id, event.index)
         break
       case 'answered':
-        this.#requests.get(event.id)?.(event.because)
-        this.#requests.delete(event.id)
+        this.#requests.answer(event.id, event.because)
         break
       case 'status':
         this.#onStatus(event)
@@ -480,7 +476,7 @@ export class Gateway implements Proposer, ClusterView {
   }
 
   #onSweep(): void {
-    this.#digestAtRest()
+    if (!this.#hasFailed && this.#guard.sweep()) this.#reportProgress()
     this.#watchLag()
     this.#proposals.sweep()
     this.#reads.sweep()
@@ -515,24 +511,44 @@ export class Gateway implements Proposer, ClusterView {
   #onApplied(entry: Entry, applied: AppliedEntry): void {
     this.#retention.note(entry)
     this.#logTimeMs = entry.timeMs
-    if (entry.index % DIGEST_INTERVAL_ENTRIES === 0) this.#recordDigest()
+    this.#guard.onApplied(entry.index)
     this.#proposals.settle(applied)
   }
 
-  /** Members that come to rest between two multiples rest at one index: there they can be compared, too. */
-  #digestAtRest(): void {
-    const { applied } = this.#parts.machine.progress()
-    const isAtRest = applied === this.#appliedAtSweep
-    this.#appliedAtSweep = applied
-    if (!isAtRest || this.#hasFailed || applied === this.#digest.digestIndex) return
-    this.#recordDigest()
-    this.#reportProgress()
+  #makeGuard(): StateGuard {
+    const { machine, clock, log, quarantineMark } = this.#parts
+    return new StateGuard({
+      ...{ machine, clock, log, alarms: this.alarms, peers: this.#peers, selfId: this.selfId },
+      derive: async () => await this.#parts.onStateReplaced?.(),
+      mark: quarantineMark ?? null,
+      voters: () => votersIn(this.#configuration),
+      leaderId: () => this.#status.leader,
+      isFailing: (id) => this.#presence.of(id)?.presence.isFailing ?? false,
+      receivedChunks: () => this.#snapshots.receivedChunks,
+      dropReceived: () => this.#snapshots.dropReceived(),
+      onQuarantine: () => this.#onQuarantine(),
+      hold: () => this.#applyQueue.pause(),
+      letGo: () => this.#applyQueue.resumeAfter(machine.progress().applied),
+      onReplaced: () => this.#onReplaced(),
+      onRelease: () => this.#presence.say(this.#ownPresence()),
+      handOver: () =>
+        void this.#requests.ask((id) => ({ type: 'transferLeadership', id, target: null })),
+      onFatal: (error) => this.#fail(error),
+    })
   }
 
-  #recordDigest(): void {
-    const { index, state, entities } = this.#parts.machine.digests()
-    this.#digests.record(index, state)
-    this.#digest = { digestIndex: index, digest: state, entitiesDigest: entities }
+  /** What a wrong state made of the writes that are outstanding is not told to those who wait for them. */
+  #onQuarantine(): void {
+    this.#proposals.giveUp()
+    this.#snapshots.endSendings('the state of this controller is wrong')
+    this.#presence.say(this.#ownPresence())
+  }
+
+  /** The state of another member is in place; the log was whole all the time. */
+  #onReplaced(): void {
+    this.#logTimeMs = Math.max(this.#logTimeMs, this.#parts.machine.persistedMark().timeMs)
+    this.#applyQueue.resumeAfter(this.#parts.machine.progress().applied)
+    this.#reportProgress()
   }
 
   #memberIds(): readonly NodeId[] {
@@ -547,9 +563,7 @@ export class Gateway implements Proposer, ClusterView {
   #ownPresence(): Presence {
     const { self } = this.#options
     const { role, term, leader, last, vitals } = this.#status
-    const { members, outgoingVoters } = this.#configuration
-    const isVoter =
-      outgoingVoters.includes(self.id) || members.some(({ id, voter }) => voter && id === self.id)
+    const isVoter = votersIn(this.#configuration).includes(self.id)
     return {
       ...this.#progress(),
       role: isVoter ? role : 'learner',
@@ -564,7 +578,7 @@ export class Gateway implements Proposer, ClusterView {
       version: self.version,
       startedAtMs: self.startedAtMs,
       apiAddresses: self.apiAddresses,
-      isFailing: this.#hasFailed || this.#isLeaving,
+      isFailing: this.#hasFailed || this.#isLeaving || this.#guard.isOut,
     }
   }
 
@@ -576,7 +590,7 @@ export class Gateway implements Proposer, ClusterView {
     if (this.#configuration.members.length > 0) {
       const ids = this.#memberIds()
       this.#known.keep(new Set(ids))
-      this.#divergence.keep(ids)
+      this.#guard.keepMembers(ids)
     }
     this.#alarmWatch.look(this.#configuration, this.members(), this.#status.vitals.disk.freeBytes)
   }
@@ -593,18 +607,17 @@ export class Gateway implements Proposer, ClusterView {
   #onPresence(id: NodeId): void {
     const presence = this.#presence.of(id)?.presence
     if (presence === undefined) return
-    const { digestIndex, digest, startedAtMs, applied } = presence
+    const { startedAtMs, applied } = presence
     this.#parts.link.post({ type: 'heardApplied', peer: id, startedAtMs, applied })
-    const at = this.#digests.compare(id, digestIndex, digest, this.#digest.digestIndex)
-    this.#divergence.note(id, startedAtMs, at)
+    this.#guard.onPresence(id, presence)
   }
 
   #progress(): MachineProgress {
-    return { ...this.#parts.machine.progress(), ...this.#digest }
+    return { ...this.#parts.machine.progress(), ...this.#guard.ownDigest }
   }
 
   #planProgress(): void {
-    if (this.#parts.machine.progress().applied - this.#reportedApplied >= PROGRESS_ENTRIES) {
+    if (this.#applyQueue.applied - this.#reportedApplied >= PROGRESS_ENTRIES) {
       this.#reportProgress()
     } else {
       this.#progressTimer ??= setTimeout(() => this.#reportProgress(), PROGRESS_MS)
@@ -614,7 +627,7 @@ export class Gateway implements Proposer, ClusterView {
   #reportProgress(): void {
     if (this.#progressTimer !== null) clearTimeout(this.#progressTimer)
     this.#progressTimer = null
-    this.#reportedApplied = this.#parts.machine.progress().applied
+    this.#reportedApplied = this.#applyQueue.applied
     const applied = this.#reportedApplied
     this.#parts.link.post({ type: 'progress', applied, timeMs: this.#logTimeMs })
   }
@@ -631,12 +644,14 @@ export class Gateway implements Proposer, ClusterView {
 
   async #restore(id: number): Promise<void> {
     this.#applyQueue.pause()
+    this.#guard.beginReplacing()
     try {
       await this.#snapshots.restore(id)
+      await this.#parts.onStateReplaced?.()
       this.#retention.reset()
-      this.#digests.clear()
+      this.#guard.endReplacing()
       this.#logTimeMs = this.#parts.machine.persistedMark().timeMs
-      this.#applyQueue.resumeAfter(this.#parts.machine.progress().applied)
+      this.#applyQueue.restartAfter(this.#parts.machine.progress().applied)
       this.#reportProgress()
       // An entry of ours may be inside the snapshot, and its outcome will not come by: a second time tells.
       this.#proposals.proposeAgain()
@@ -668,7 +683,6 @@ export class Gateway implements Proposer, ClusterView {
     this.#soft.stop()
     this.#loopDelay.stop()
     this.#peers.close()
-    for (const resolve of this.#requests.values()) resolve('this controller is stopping')
-    this.#requests.clear()
+    this.#requests.close()
   }
 }

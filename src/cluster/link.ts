@@ -3,6 +3,7 @@ import type { RosterRecord } from '../ports/roster.ts'
 import type { Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import type { Log, LogLevel } from './log.ts'
 import type { MeshIdentity } from './mesh-service.ts'
+import { NO_VITALS } from '../ports/vitals.ts'
 import type { HostVitals } from '../ports/vitals.ts'
 
 /**
@@ -192,6 +193,21 @@ export interface HostStatus {
   /** Sorted by id; without this member itself. */
   readonly peers: readonly PeerStatus[]
   readonly vitals: HostVitals
+}
+
+/** Before the host's first word. */
+export const NOTHING_HEARD: HostStatus = {
+  role: 'follower',
+  term: 0,
+  leader: null,
+  leaderSilentMs: null,
+  commit: 0,
+  last: 0,
+  configuration: new Uint8Array(0),
+  configurationIndex: 0,
+  isConfigurationCommitted: false,
+  peers: [],
+  vitals: NO_VITALS,
 }
 
 export interface PeerStatus {

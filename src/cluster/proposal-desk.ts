@@ -118,6 +118,11 @@ export class ProposalDesk {
     this.sendParked()
   }
 
+  /** Those that are outstanding end without an outcome; others may follow. */
+  giveUp(): void {
+    this.#outstanding.abandon()
+  }
+
   /** Nothing will be applied here any more. */
   close(): void {
     this.#isClosed = true

@@ -38,7 +38,7 @@ export class SecretKeeper implements TokenKeys {
   #held: readonly HeldSecret[] = []
   #clusterKeys: readonly TokenKey[] = []
   /** What `#held` was made from. */
-  #seen = ''
+  #seen: readonly unknown[] = []
   #work: Promise<void> | null = null
   #timer: NodeJS.Timeout | null = null
 
@@ -53,7 +53,7 @@ export class SecretKeeper implements TokenKeys {
   /** Looks at the state now and then; what was rotated elsewhere is held a moment after it is applied here. */
   start(): void {
     this.#timer = setInterval(() => {
-      if (this.#stamp() !== this.#seen) void this.refresh()
+      if (!this.#isSeen()) void this.refresh()
     }, REFRESH_MS)
     this.#timer.unref()
   }
@@ -85,7 +85,7 @@ export class SecretKeeper implements TokenKeys {
   /** Never rejects: what can not be opened is told in the log, and not held. Calls at the same time share the work. */
   async refresh(): Promise<void> {
     // What is under way may have read the state before the caller knew of a change.
-    while (this.#stamp() !== this.#seen) {
+    while (!this.#isSeen()) {
       this.#work ??= this.#reopen().finally(() => {
         this.#work = null
       })
@@ -93,10 +93,17 @@ export class SecretKeeper implements TokenKeys {
     }
   }
 
-  /** Tells states of the records apart; a few field reads. */
-  #stamp(): string {
-    const revisions = sharedSecretNames.map((name) => this.#record(name)?.revision ?? 0)
-    return `${this.#parts.state.clusterId} ${revisions.join(' ')}`
+  /**
+   * What the secrets are made from. The records themselves, for a record of a state that was replaced may have the revision
+   * of the one in its place and another secret.
+   */
+  #sources(): readonly unknown[] {
+    return [this.#parts.state.clusterId, ...sharedSecretNames.map((name) => this.#record(name))]
+  }
+
+  #isSeen(): boolean {
+    const now = this.#sources()
+    return now.length === this.#seen.length && now.every((source, at) => source === this.#seen[at])
   }
 
   #record(name: SharedSecretName): SharedSecretRecord | undefined {
@@ -104,7 +111,7 @@ export class SecretKeeper implements TokenKeys {
   }
 
   async #reopen(): Promise<void> {
-    const stamp = this.#stamp()
+    const sources = this.#sources()
     const opened = new Map<string, Uint8Array | null>()
     const held: HeldSecret[] = []
     for (const name of sharedSecretNames) {
@@ -120,7 +127,7 @@ export class SecretKeeper implements TokenKeys {
     this.#opened = opened
     this.#held = held
     this.#clusterKeys = held.filter(({ name }) => name === 'clusterKey')
-    this.#seen = stamp
+    this.#seen = sources
     for (const listener of this.#listeners) listener()
   }
 

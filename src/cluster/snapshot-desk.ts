@@ -1,7 +1,9 @@
+import { Problem } from '../lib/problems.ts'
 import type { Machine } from '../ports/machine.ts'
 import type { StoreReceiver, StoreSnapshot } from '../ports/state-store.ts'
 import type { CatchUps } from './catch-up.ts'
 import type { HostEvent, MainLink } from './link.ts'
+import type { StateGuard } from './state-guard.ts'
 
 type SnapshotEvent = Extract<
   HostEvent,
@@ -54,6 +56,7 @@ interface Receiving {
   receiver: StoreReceiver | null
   steps: Promise<void>
   hasFailed: boolean
+  chunks: number
 }
 
 type SnapshotMachine = Pick<Machine, 'progress' | 'snapshot' | 'receive' | 'restore'>
@@ -70,12 +73,42 @@ export class SnapshotDesk {
   #receiving: Receiving | null = null
   /** The one before is gone from the disk: they share a place. */
   #abandoned: Promise<void> = Promise.resolve()
+  readonly #guard: Pick<StateGuard, 'isOut' | 'makeRoom'>
 
   /** @param catchUps told of every snapshot that is sent: the log after it must stay. */
-  constructor(machine: SnapshotMachine, link: MainLink, catchUps: CatchUps) {
+  constructor(
+    machine: SnapshotMachine,
+    link: MainLink,
+    parts: {
+      readonly catchUps: CatchUps
+      readonly guard: Pick<StateGuard, 'isOut' | 'makeRoom'>
+    },
+  ) {
     this.#machine = machine
     this.#link = link
-    this.#catchUps = catchUps
+    this.#catchUps = parts.catchUps
+    this.#guard = parts.guard
+  }
+
+  /** Of the snapshot that is coming in; null: none is. */
+  get receivedChunks(): number | null {
+    return this.#receiving?.chunks ?? null
+  }
+
+  /** The one that is coming in is given up; its sender is told. */
+  dropReceived(): void {
+    const receiving = this.#receiving
+    if (receiving === null) return
+    this.#link.post({ type: 'receiveFailed', id: receiving.id, because: 'nothing more of it came' })
+    this.#abandon()
+  }
+
+  /** Those who are being sent the state need another one. */
+  endSendings(because: string): void {
+    for (const [id, sending] of this.#sendings) {
+      sending.end()
+      this.#link.post({ type: 'snapshotFailed', id, because })
+    }
   }
 
   handle(event: SnapshotEvent): void {
@@ -95,8 +128,9 @@ export class SnapshotDesk {
         this.#begin(event.id)
         break
       case 'receiveChunk':
-        this.#step(event.id, async (receiver) => {
+        this.#step(event.id, async (receiver, receiving) => {
           await receiver.write(event.data)
+          receiving.chunks += 1
           this.#link.post({ type: 'receiveWritten', id: event.id })
         })
         break
@@ -133,6 +167,7 @@ export class SnapshotDesk {
     this.#sendings.set(id, sending)
     let snapshot: StoreSnapshot | null = null
     try {
+      if (this.#guard.isOut) throw new Problem('NODE_QUARANTINED')
       snapshot = await this.#machine.snapshot()
       this.#catchUps.opened(id, snapshot.mark.position.index)
       this.#link.post({
@@ -177,23 +212,27 @@ export class SnapshotDesk {
 
   #begin(id: number): void {
     this.#abandon()
-    const receiving: Receiving = { id, receiver: null, steps: Promise.resolve(), hasFailed: false }
+    const receiving: Receiving = {
+      ...{ id, receiver: null, steps: Promise.resolve(), hasFailed: false, chunks: 0 },
+    }
     this.#receiving = receiving
     const before = this.#abandoned
     receiving.steps = this.#guarded(receiving, async () => {
       await before
-      if (!receiving.hasFailed) receiving.receiver = await this.#machine.receive()
+      if (receiving.hasFailed) return
+      await this.#guard.makeRoom()
+      receiving.receiver = await this.#machine.receive()
     })
   }
 
-  #step(id: number, work: (receiver: StoreReceiver) => Promise<void>): void {
+  #step(id: number, work: (receiver: StoreReceiver, receiving: Receiving) => Promise<void>): void {
     const receiving = this.#receiving
     if (receiving?.id !== id) return
     const before = receiving.steps
     receiving.steps = this.#guarded(receiving, async () => {
       await before
       if (receiving.hasFailed || receiving.receiver === null) return
-      await work(receiving.receiver)
+      await work(receiving.receiver, receiving)
     })
   }
 

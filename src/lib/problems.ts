@@ -147,7 +147,7 @@ export const problems = {
   },
   NODE_QUARANTINED: {
     http: 503,
-    retry: 'never',
+    retry: 'later',
     message:
       'This controller has stopped answering because its state can not be trusted; ask another one',
   },

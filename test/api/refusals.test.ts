@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { TokenSigner } from '../../src/api/auth/token.ts'
 import { TestTokenKeys } from '../support/token-keys.ts'
 import { CallerOf, client, fabric, management } from './support/caller.ts'
@@ -323,7 +323,59 @@ test('a controller that must not be trusted answers nothing but its health', asy
     expect(reply.status).toBe(503)
     expect(reply.body.error?.code).toBe('NODE_QUARANTINED')
     expect((await anonymous.get('/health-checks')).status).toBe(200)
+    // Who is an administrator is written in the state that is wrong.
+    expect((await root.get('/health-checks')).body.data).not.toHaveProperty('node')
   } finally {
     controller.refusal = null
   }
+})
+
+describe('a state that is found wrong while a request is under way', () => {
+  afterEach(() => {
+    controller.refusal = null
+  })
+
+  /** As if the verdict came while the cluster was asked. */
+  function findWrongDuring(step: 'propose' | 'readIndex'): void {
+    const { cluster } = controller
+    const original = cluster[step].bind(cluster) as (...input: never[]) => Promise<unknown>
+    Object.assign(cluster, {
+      [step]: async (...input: never[]) => {
+        Reflect.deleteProperty(cluster, step)
+        const result = await original(...input)
+        controller.refusal = 'NODE_QUARANTINED'
+        return result
+      },
+    })
+  }
+
+  test('makes the fate of a write unknown, whether it was made or refused', async () => {
+    const body = { name: 'made under a wrong state', encryptionRequired: true }
+    for (const attempt of ['is made', 'is refused as a duplicate']) {
+      findWrongDuring('propose')
+      const reply = await root.call('POST', services, body)
+      expect([attempt, reply.status, reply.body.error?.code]).toEqual([
+        attempt,
+        503,
+        'OUTCOME_UNKNOWN',
+      ])
+      controller.refusal = null
+    }
+  })
+
+  test('is not read from', async () => {
+    for (const path of [`${services}?consistency=linearizable`, `${services}/nowhere`]) {
+      findWrongDuring('readIndex')
+      const reply = await root.get(path)
+      expect([path, reply.status, reply.body.error?.code]).toEqual([path, 503, 'NODE_QUARANTINED'])
+      controller.refusal = null
+    }
+  })
+
+  test('tells nobody that a session has ended', async () => {
+    findWrongDuring('readIndex')
+    const token = controller.tokenOf('no-such-session')
+    const reply = await root.get(services, { 'net-session': token })
+    expect([reply.status, reply.body.error?.code]).toEqual([503, 'NODE_QUARANTINED'])
+  })
 })

@@ -162,6 +162,7 @@ describe('The cluster verbs', () => {
           digestIndex: 6,
           digest: '00112233445566778899',
           lastContactMs: 0,
+          isFailing: false,
         },
         {
           id: 'ctrl2',
@@ -173,6 +174,7 @@ describe('The cluster verbs', () => {
           digestIndex: 0,
           digest: '',
           lastContactMs: null,
+          isFailing: false,
         },
       ],
     })

@@ -82,3 +82,8 @@ test('a status of an older release is shown without what it does not tell', () =
   expect(statusText(older)).not.toContain('alarm')
   expect(statusLine(older)).not.toContain('tolerance')
 })
+
+test('a member that says it answers nothing is shown so', () => {
+  const text = statusText({ ...status, members: [{ ...member, isFailing: true }] })
+  expect(text).toMatch(/^ctrl1 +leader, not serving +3 /m)
+})

@@ -7,6 +7,7 @@ import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
 import type { GatewayOptions } from '../../src/cluster/gateway.ts'
 import type { MemberMemory } from '../../src/cluster/known-members.ts'
+import type { QuarantineMark } from '../../src/cluster/quarantine.ts'
 import type { ApiAddress } from '../../src/ports/cluster-view.ts'
 import { RaftHost } from '../../src/cluster/host.ts'
 import type { HostOptions } from '../../src/cluster/host.ts'
@@ -79,6 +80,7 @@ export interface StartChanges {
   /** membership.v1.Configuration to begin with instead of a formed log. */
   readonly configuration?: Uint8Array
   readonly memory?: MemberMemory
+  readonly quarantineMark?: QuarantineMark
   readonly apiAddresses?: readonly ApiAddress[]
   readonly priority?: number
 }
@@ -219,6 +221,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       onSelfRefused: (refusal) => selfRefusals.push(refusal),
       onRoster: (roster) => rosters.push(roster),
       ...(changes.memory === undefined ? {} : { memory: changes.memory }),
+      ...(changes.quarantineMark === undefined ? {} : { quarantineMark: changes.quarantineMark }),
     },
   )
   const bytesPerSecond = changes.snapshotBytesPerSecond

@@ -280,33 +280,6 @@ test('an entry that cannot be applied stops apply, raises an alarm and ends the 
   expect(await problemOf(node.gateway.propose(command('next')))).toBe('CLUSTER_NO_LEADER')
 })
 
-test('a controller whose state differs from its peers raises an alarm', async () => {
-  const formed = await runningCluster(3)
-  const leader = await formed.leader()
-  const odd = formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
-  const digests = odd.machine.digests.bind(odd.machine)
-  odd.machine.digests = () => ({ ...digests(), state: 'ff'.repeat(16) })
-  for (let i = 0; i < 70; i += 1) await leader.gateway.propose(command(`${i}`))
-  await until('all three have noticed', () =>
-    formed.ids.every((id) =>
-      formed
-        .node(id)
-        .gateway.status()
-        .alarms.some(({ code }) => code === 'STATE_DIVERGED'),
-    ),
-  )
-  expect(leader.gateway.status().alarms.map(({ text }) => text)).toEqual([
-    expect.stringContaining(odd.id),
-  ])
-  const isCritical = (id: string) =>
-    formed
-      .node(id)
-      .gateway.status()
-      .alarms.some((alarm) => alarm.isCritical)
-  await until('it doubts itself', () => isCritical(odd.id))
-  expect(formed.ids.filter(isCritical)).toEqual([odd.id])
-})
-
 test('a member that is removed is refused by the others from then on', async () => {
   const formed = await runningCluster(3)
   const leader = await formed.leader()

@@ -172,13 +172,28 @@ test('the lowest outstanding sequence stays until it is done, and the span is bo
 test('digests are compared at one index, also when the peer is ahead', () => {
   const ring = new DigestRing()
   ring.record(64, 'aa')
-  expect(ring.compare('p', 64, 'aa', 64)).toBeNull()
-  expect(ring.compare('p', 64, 'bb', 64)).toBe(64)
+  expect(ring.compare('p', 64, 'aa', 64)).toEqual({ index: 64, isSame: true })
+  expect(ring.compare('p', 64, 'bb', 64)).toEqual({ index: 64, isSame: false })
   expect(ring.compare('q', 128, 'bb', 64)).toBeNull()
   ring.record(128, 'aa')
-  expect(ring.compare('q', 192, 'cc', 128)).toBe(128)
+  expect(ring.compare('q', 192, 'cc', 128)).toEqual({ index: 128, isSame: false })
   expect(ring.compare('r', 0, '', 128)).toBeNull()
   expect(ring.compare('r', 32, 'zz', 128)).toBeNull()
+})
+
+test('a digest of a state that was replaced is compared with nothing', () => {
+  const ring = new DigestRing()
+  ring.record(64, 'aa')
+  ring.compare('p', 128, 'bb', 64)
+  ring.forget('p')
+  ring.record(128, 'aa')
+  expect(ring.compare('p', 128, '', 128)).toBeNull()
+  ring.compare('p', 192, 'bb', 128)
+  ring.clear()
+  expect([ring.at(64), ring.at(128)]).toEqual([null, null])
+  ring.record(192, 'aa')
+  expect(ring.compare('p', 0, '', 192)).toBeNull()
+  expect(ring.at(192)).toBe('aa')
 })
 
 test('a line is let through once per key and window', () => {

@@ -14,10 +14,13 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { AdmissionRecord, SharedSecretRecord } from '../../src/lib/cluster-records.ts'
 import { createIssuingAuthority, validityFrom } from '../../src/pki/authority.ts'
 import { newClusterKey } from '../../src/pki/cluster-key.ts'
+import { SecretKeeper } from '../../src/cluster/secret-keeper.ts'
+import type { EntityRecord } from '../../src/lib/entity-record.ts'
+import { wrapSecret } from '../../src/pki/wrapped-secret.ts'
 import { wrapAll } from '../../src/cluster/wrap-secrets.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { SecretRotateSchema } from '../../proto/gen/command_pb.ts'
-import { OVERLAP_MS, SecretsCluster, startMs } from './secrets-fixture.ts'
+import { OVERLAP_MS, SecretsCluster, spkiOf, startMs } from './secrets-fixture.ts'
 
 let cluster: SecretsCluster
 
@@ -105,6 +108,33 @@ describe('A rotation', () => {
     await keeper.refresh()
     expect(changes).toBe(1)
   })
+})
+
+test('The secrets of a state that was replaced are opened anew, also under the same revision', async () => {
+  const { leaf } = cluster.member('ctrl2')
+  const { machine, log } = cluster
+  const right = machine.get<SharedSecretRecord>('sharedSecret', 'clusterKey')
+  const version = right?.versions[0]
+  if (right === undefined || version === undefined) throw new Error('there is a cluster key')
+  const context = { clusterId: machine.clusterId, name: right.id, version: 1, nodeId: 'ctrl2' }
+  const jwe = await wrapSecret(newClusterKey(), spkiOf(leaf.certificatePem), context)
+  const wrong = { ...right, versions: [{ ...version, wrapped: { ctrl2: jwe } }] }
+  let inPlace: SharedSecretRecord = wrong
+  const keeper = new SecretKeeper({
+    state: {
+      clusterId: machine.clusterId,
+      get: <R extends EntityRecord>(_entity: string, id: string) =>
+        (id === right.id ? inPlace : undefined) as R | undefined,
+    },
+    selfId: 'ctrl2',
+    privateKeyPem: () => leaf.privateKeyPem,
+    log,
+  })
+  await keeper.refresh()
+  expect(keeper.clusterKeys()).not.toEqual(cluster.member('ctrl2').keeper.clusterKeys())
+  inPlace = right
+  await keeper.refresh()
+  expect(keeper.clusterKeys()).toEqual(cluster.member('ctrl2').keeper.clusterKeys())
 })
 
 describe('After a removal', () => {

@@ -55,7 +55,10 @@ async function side(free: { bytes: number }) {
     receive: async () => await store.receive(),
     restore: async (receiver: { swap: () => Promise<void> }) => await receiver.swap(),
   }
-  const desk = new SnapshotDesk(machine, main, new CatchUps(alarms, systemClock, () => true))
+  const desk = new SnapshotDesk(machine, main, {
+    catchUps: new CatchUps(alarms, systemClock, () => true),
+    guard: { isOut: false, makeRoom: () => Promise.resolve() },
+  })
   ends.push(async () => {
     desk.close()
     main.close()

@@ -91,5 +91,6 @@ export class LeaderCalls {
 
 /** The next leader, or the same one a moment later, may do it. */
 function isPassing({ code }: Problem): boolean {
-  return code === 'CLUSTER_NO_LEADER' || code === 'PEER_UNREACHABLE'
+  const codes = ['CLUSTER_NO_LEADER', 'PEER_UNREACHABLE', 'NODE_QUARANTINED']
+  return codes.includes(code)
 }

@@ -1,0 +1,32 @@
+import { nodeFileSystem, replaceFile, type FileSystem } from './file-system.ts'
+
+const FILE_NAME = 'QUARANTINE'
+
+/**
+ * `QUARANTINE` of a data folder: while it stands, the state beside it is known to be wrong. That it is there says all;
+ * what is in it is for people.
+ */
+export class QuarantineFile {
+  readonly #folder: string
+  readonly #files: FileSystem
+
+  constructor(dataFolder: string, files: FileSystem = nodeFileSystem) {
+    this.#folder = dataFolder
+    this.#files = files
+  }
+
+  isSet(): boolean {
+    return this.#files.exists(`${this.#folder}/${FILE_NAME}`)
+  }
+
+  /** Durable when it returns. @throws {StoreError} */
+  set(because: string): void {
+    replaceFile(this.#files, this.#folder, FILE_NAME, `${because}\n`)
+  }
+
+  /** @throws {StoreError} */
+  clear(): void {
+    this.#files.remove(`${this.#folder}/${FILE_NAME}`)
+    this.#files.syncFolder(this.#folder)
+  }
+}

@@ -1,0 +1,312 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { afterEach, expect, test } from 'vitest'
+
+import { CommandSchema } from '../../proto/gen/command_pb.ts'
+import type { QuarantineMark } from '../../src/cluster/quarantine.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import type { Entry } from '../../src/raft/types.ts'
+import { command, formCluster } from './cluster-fixture.ts'
+import type { StartChanges, TestCluster, TestNode } from './cluster-fixture.ts'
+import { until } from './mesh-fixture.ts'
+
+// Goal: a controller whose state is not that of the majority answers nothing until its state is that of the majority.
+// Method: real controllers over gRPC; one of them leaves out a command that the log holds, so that its count, which is
+// what it answers, is wrong from there on.
+
+const clusters: TestCluster[] = []
+afterEach(async () => {
+  await Promise.all(clusters.splice(0).map(async (formed) => await formed.stop()))
+})
+
+async function runningCluster(size: number, changes: StartChanges = {}): Promise<TestCluster> {
+  const formed = await formCluster(size)
+  clusters.push(formed)
+  await Promise.all(formed.ids.map(async (id) => await formed.start(id, changes)))
+  await formed.leader()
+  return formed
+}
+
+class Mark implements QuarantineMark {
+  isOn = false
+  /** How often it was set. */
+  times = 0
+  isSet = (): boolean => this.isOn
+  set = (): void => {
+    this.isOn = true
+    this.times += 1
+  }
+  clear = (): void => {
+    this.isOn = false
+  }
+}
+
+const payloadOf = (entry: Entry): string =>
+  new TextDecoder().decode(fromBinary(CommandSchema, entry.data).payload)
+
+/** Leaves out the commands that `isWrong` picks. */
+function misapply(node: TestNode, isWrong: (payload: string) => boolean): void {
+  const apply = node.machine.apply.bind(node.machine)
+  node.machine.apply = (entry) => {
+    const isLeftOut = entry.type === 'command' && isWrong(payloadOf(entry))
+    return apply(isLeftOut ? { ...entry, type: 'noop' } : entry)
+  }
+}
+
+/** What each entry made of the state, by index, as this node sees it. */
+function outcomesOf(node: TestNode): ReadonlyMap<number, string> {
+  const outcomes = new Map<number, string>()
+  const apply = node.machine.apply.bind(node.machine)
+  node.machine.apply = (entry) => {
+    const applied = apply(entry)
+    if (applied.outcome?.ok === true) outcomes.set(entry.index, applied.outcome.id)
+    return applied
+  }
+  return outcomes
+}
+
+const codesOf = (node: TestNode): string[] => node.gateway.status().alarms.map(({ code }) => code)
+
+async function settled(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+    return 'done'
+  } catch (error) {
+    return error instanceof Problem ? error.code : String(error)
+  }
+}
+
+async function followerOf(formed: TestCluster): Promise<TestNode> {
+  const leader = await formed.leader()
+  return formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
+}
+
+async function allAgree(formed: TestCluster): Promise<void> {
+  await until('all hold one state', () => {
+    const digests = formed.ids.map((id) => formed.node(id).machine.digests())
+    return digests.every(
+      ({ index, state }) => index === digests[0]?.index && state === digests[0].state,
+    )
+  })
+}
+
+/** Writes through a node without a pause; how each attempt ended, and whether it was begun in quarantine. */
+function writeThrough(node: TestNode, name: string) {
+  const fates: { readonly fate: string; readonly wasOut: boolean }[] = []
+  const answers: { readonly index: number; readonly id: string; readonly wasOut: boolean }[] = []
+  let isOver = false
+  const write = async (i: number): Promise<void> => {
+    const { index, outcome } = await node.gateway.propose(command(`${name}-${i}`))
+    const id = outcome.ok ? outcome.id : outcome.code
+    answers.push({ index, id, wasOut: node.gateway.isQuarantined })
+  }
+  const run = (async () => {
+    for (let i = 0; !isOver; i += 1) {
+      const wasOut = node.gateway.isQuarantined
+      fates.push({ fate: await settled(write(i)), wasOut })
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    }
+  })()
+  return {
+    fates,
+    answers,
+    end: async () => {
+      isOver = true
+      await run
+    },
+  }
+}
+
+test('a follower that misapplies an entry answers nothing, rebuilds its state from another, and agrees again', async () => {
+  const mark = new Mark()
+  const formed = await runningCluster(3, { quarantineMark: mark })
+  const odd = await followerOf(formed)
+  misapply(odd, (payload) => payload === 'others-100')
+  const steady = formed.ids.filter((id) => id !== odd.id)
+  const truth = outcomesOf(formed.node(steady[0] ?? ''))
+  const others = steady.map((id) => writeThrough(formed.node(id), 'others'))
+  const own = writeThrough(odd, 'own')
+  await until('it is out of service', () => odd.gateway.isQuarantined)
+  expect([mark.isOn, codesOf(odd).includes('STATE_QUARANTINED')]).toEqual([true, true])
+  expect(odd.gateway.health().alarms.some(({ isCritical }) => isCritical)).toBe(true)
+  expect(await settled(odd.gateway.propose(command('refused')))).toBe('NODE_QUARANTINED')
+  expect(await settled(odd.gateway.readIndex())).toBe('NODE_QUARANTINED')
+  await until('it is in service again', () => !odd.gateway.isQuarantined)
+  const before = own.answers.length
+  await until('it answers again', () => own.answers.length > before + 20)
+  await own.end()
+  for (const writer of others) await writer.end()
+  await allAgree(formed)
+  const isWrong = ({ index, id }: { readonly index: number; readonly id: string }) =>
+    truth.get(index) !== id
+  // Wrong answers there were, or this would prove nothing; none once it was found out.
+  expect(own.answers.filter(isWrong)).not.toEqual([])
+  expect(own.answers.slice(before).filter(isWrong)).toEqual([])
+  expect(own.answers.filter(({ wasOut }) => wasOut)).toEqual([])
+  // What it was asked while it was out has no outcome; the others never noticed.
+  expect(own.fates.filter(({ wasOut }) => wasOut).map(({ fate }) => fate)).not.toContain('done')
+  for (const writer of others) {
+    expect(new Set(writer.fates.map(({ fate }) => fate))).toEqual(new Set(['done']))
+  }
+  expect([mark.isOn, mark.times]).toEqual([false, 1])
+  await until('no alarm is left', () =>
+    formed.ids.every((id) => codesOf(formed.node(id)).length === 0),
+  )
+  for (const id of formed.ids) expect(formed.node(id).fatal).toEqual([])
+})
+
+test('a write that is outstanding when its controller is found wrong ends without an outcome', async () => {
+  const formed = await runningCluster(3)
+  const odd = await followerOf(formed)
+  const leader = await formed.leader()
+  misapply(odd, (payload) => payload === 'once')
+  await leader.gateway.propose(command('once'))
+  const fates = new Set<string>()
+  let inFlight = 0
+  while (!odd.gateway.isQuarantined) {
+    inFlight += 1
+    void settled(odd.gateway.propose(command(`pending-${inFlight}`))).then((fate) => {
+      fates.add(odd.gateway.isQuarantined ? fate : 'before')
+    })
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await until('it is in service again', () => !odd.gateway.isQuarantined)
+  expect([...fates]).not.toContain('done')
+  expect(fates).toContain('OUTCOME_UNKNOWN')
+})
+
+test('a leader that is found wrong hands leadership over and is rebuilt', async () => {
+  const formed = await runningCluster(3)
+  const odd = await formed.leader()
+  misapply(odd, (payload) => payload === '20')
+  const through = formed.node(formed.ids.find((id) => id !== odd.id) ?? '')
+  for (let i = 0; i < 40; i += 1) await through.gateway.propose(command(`${i}`))
+  await until('it was out of service', () =>
+    odd.log.lines.some((line) => line.includes('STATE_QUARANTINED')),
+  )
+  await until('another one leads', () => {
+    const leader = through.gateway.leaderId()
+    return leader !== null && leader !== odd.id
+  })
+  await until('it is in service again', () => !odd.gateway.isQuarantined)
+  expect(await settled(odd.gateway.propose(command('after')))).toBe('done')
+  await allAgree(formed)
+})
+
+test('one that goes wrong again after every rebuild stays out of service and goes on with the log', async () => {
+  const mark = new Mark()
+  const formed = await runningCluster(3)
+  const id = (await followerOf(formed)).id
+  await formed.node(id).kill()
+  const odd = await formed.start(id, { quarantineMark: mark })
+  misapply(odd, (payload) => payload.endsWith('7'))
+  const leader = await formed.leader()
+  const writer = writeThrough(leader, 'w')
+  await until(
+    'it gives up',
+    () => odd.gateway.status().alarms.some(({ text }) => text.includes('rebuilds')),
+    30_000,
+  )
+  const { applied } = odd.gateway.status()
+  await until('it still applies', () => odd.gateway.status().applied > applied + 50)
+  await writer.end()
+  expect([odd.gateway.isQuarantined, mark.isOn]).toEqual([true, true])
+  expect(new Set(writer.fates.map(({ fate }) => fate))).toEqual(new Set(['done']))
+  expect(odd.fatal).toEqual([])
+}, 60_000)
+
+test('with one member away two that differ raise an alarm and both go on answering', async () => {
+  const formed = await runningCluster(3)
+  const odd = await followerOf(formed)
+  const leader = await formed.leader()
+  const away = formed.ids.find((id) => id !== odd.id && id !== leader.id) ?? ''
+  await formed.node(away).kill()
+  misapply(odd, (payload) => payload === '5')
+  for (let i = 0; i < 70; i += 1) await leader.gateway.propose(command(`${i}`))
+  await until('both have noticed', () =>
+    [odd, leader].every((node) => codesOf(node).includes('STATE_DIVERGED')),
+  )
+  for (let i = 0; i < 70; i += 1) {
+    expect(await settled(odd.gateway.propose(command(`more ${i}`)))).toBe('done')
+  }
+  expect([odd.gateway.isQuarantined, leader.gateway.isQuarantined]).toEqual([false, false])
+  // The third one tells.
+  await formed.start(away)
+  await until('the odd one is out of service', () =>
+    odd.log.lines.some((line) => line.includes('STATE_QUARANTINED')),
+  )
+  await until('it is in service again', () => !odd.gateway.isQuarantined)
+  await allAgree(formed)
+})
+
+test('one that was in quarantine when it ended answers nothing after its start until it is rebuilt', async () => {
+  const mark = new Mark()
+  const formed = await runningCluster(3)
+  const leader = await formed.leader()
+  for (let i = 0; i < 200; i += 1) await leader.gateway.propose(command(`${i}`))
+  const id = (await followerOf(formed)).id
+  await formed.node(id).kill()
+  mark.set()
+  // Few entries wait for a state to be applied to: what the others have by then is far beyond them.
+  const host = { core: { applyLagEntriesMax: 16 } }
+  const back = await formed.start(id, { quarantineMark: mark, host })
+  expect(back.gateway.isQuarantined).toBe(true)
+  expect(back.machine.progress().applied).toBe(0)
+  await until('it is in service', () => !back.gateway.isQuarantined)
+  expect(mark.isOn).toBe(false)
+  // Its state came from another one, not from its log.
+  expect(back.effects.length).toBeLessThan(200)
+  expect(await settled(back.gateway.propose(command('after')))).toBe('done')
+  await allAgree(formed)
+  expect(back.fatal).toEqual([])
+})
+
+test('one that is rebuilt while the leader sends it a snapshot too ends up with one state', async () => {
+  const mark = new Mark()
+  mark.set()
+  const changes: StartChanges = {
+    persistEntries: 300,
+    gateway: { retention: { entries: 100, bytes: 20_000, catchUpBytes: 20_000 } },
+  }
+  const formed = await formCluster(3)
+  clusters.push(formed)
+  await formed.start('n1', changes)
+  await formed.start('n2', changes)
+  const leader = await formed.leader()
+  for (const { machine } of formed.nodes.values()) machine.snapshotPaddingBytes = 2_000_000
+  for (let i = 0; i < 20; i += 1) {
+    await Promise.all(
+      Array.from({ length: 50 }, (_, k) => leader.gateway.propose(command(`${i}-${k}`))),
+    )
+  }
+  const writer = writeThrough(leader, 'during')
+  const late = await formed.start('n3', { ...changes, quarantineMark: mark })
+  await until('it is in service', () => !late.gateway.isQuarantined)
+  await writer.end()
+  expect(late.fatal).toEqual([])
+  expect(await settled(late.gateway.propose(command('after')))).toBe('done')
+  await allAgree(formed)
+}, 60_000)
+
+test('members alone, one piece after the other, and never of a wrong state: so a state is lent', async () => {
+  const formed = await runningCluster(3)
+  const { gateway } = formed.node('n1')
+  await gateway.propose(command('something'))
+  await until('they are connected', () => gateway.peers.readyPeers().length === 2)
+  const ask = async (method: string, request: object): Promise<string> => {
+    const payload = new TextEncoder().encode(JSON.stringify(request))
+    try {
+      const answer = await gateway.peers.call('n2', method, payload, 5000)
+      return new TextDecoder().decode(answer)
+    } catch (error) {
+      return error instanceof Problem ? error.code : String(error)
+    }
+  }
+  const opened = JSON.parse(await ask('state.snapshot', { index: 1 })) as { id: number }
+  expect(await ask('state.piece', { id: opened.id + 1, number: 0 })).toBe('NOT_FOUND')
+  expect(await ask('state.piece', { id: opened.id, number: 1 })).toBe('COULD_NOT_VALIDATE')
+  expect(await ask('state.piece', { id: -1 })).toBe('COULD_NOT_VALIDATE')
+  expect(await ask('state.snapshot', { index: 1_000_000 })).toBe('INDEX_NOT_REACHED')
+  // Asking for another one has ended the first.
+  expect(await ask('state.piece', { id: opened.id, number: 0 })).toBe('NOT_FOUND')
+  expect(JSON.parse(await ask('state.digest', { index: 1_000_000 }))).toEqual({ digest: '' })
+})

@@ -1,0 +1,103 @@
+import { expect, test } from 'vitest'
+
+import { CounterMachine } from '../../bench/support/counter-machine.ts'
+import { Alarms } from '../../src/cluster/alarms.ts'
+import { quarantineLimits } from '../../src/cluster/quarantine.ts'
+import { StateGuard } from '../../src/cluster/state-guard.ts'
+import type { Clock } from '../../src/lib/clock.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import type { PeerChannel } from '../../src/ports/peer-channel.ts'
+import { RecordedLog } from './mesh-fixture.ts'
+
+// What takes minutes with real controllers: time is a number here, and the others are members that can not be called.
+
+class ManualClock implements Clock {
+  ms = 0
+  nowMs = (): number => this.ms
+  monotonicMs = (): number => this.ms
+}
+
+function stage() {
+  const clock = new ManualClock()
+  const log = new RecordedLog()
+  const called: string[] = []
+  const events: string[] = []
+  const note = (event: string) => (): void => {
+    events.push(event)
+  }
+  const peers: PeerChannel = {
+    note: () => undefined,
+    onNote: () => undefined,
+    onLink: () => undefined,
+    readyPeers: () => ['b', 'c'],
+    serve: () => undefined,
+    call: (to) => {
+      called.push(to)
+      return Promise.reject(new Problem('PEER_UNREACHABLE'))
+    },
+  }
+  const receiving = { chunks: null as number | null }
+  const guard = new StateGuard({
+    ...{ clock, log: log.log, peers, selfId: 'a' },
+    machine: new CounterMachine({ persistEntries: 100, isChained: true }),
+    alarms: new Alarms(clock, log.log),
+    mark: { isSet: () => true, set: () => undefined, clear: () => undefined },
+    voters: () => ['a', 'b', 'c'],
+    leaderId: () => 'b',
+    isFailing: () => false,
+    receivedChunks: () => receiving.chunks,
+    dropReceived: note('drop'),
+    onQuarantine: note('quarantine'),
+    hold: note('hold'),
+    letGo: note('let go'),
+    derive: () => Promise.resolve(),
+    onReplaced: note('replaced'),
+    onRelease: note('release'),
+    handOver: note('hand over'),
+    onFatal: note('fatal'),
+  })
+  /** Lets time pass in steps, and what they begin come to its end. */
+  const pass = async (ms: number): Promise<void> => {
+    for (const end = clock.ms + ms; clock.ms < end; clock.ms += 500) {
+      guard.sweep()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  return { clock, called, events, receiving, guard, pass }
+}
+
+test('while no other state is to be had apply stands still for a minute, and then only during attempts', async () => {
+  const { events, guard, pass } = stage()
+  expect(guard.isHeld).toBe(true)
+  await pass(quarantineLimits.holdMsMax - 1000)
+  expect([guard.isHeld, events.includes('let go')]).toEqual([true, false])
+  await pass(2 * quarantineLimits.retryMsMax)
+  expect([guard.isHeld, guard.isOut]).toEqual([false, true])
+  events.length = 0
+  await pass(3 * quarantineLimits.retryMsMax)
+  expect(events).toEqual(['hold', 'let go', 'hold', 'let go', 'hold', 'let go'])
+})
+
+test('the leader is asked for a state after the others, and each attempt asks another one', async () => {
+  const { called, pass } = stage()
+  await pass(10_000)
+  expect(called.slice(0, 3)).toEqual(['c', 'b', 'c'])
+})
+
+test('a snapshot of the leader that comes in is waited for as long as more of it comes', async () => {
+  const { called, events, receiving, pass } = stage()
+  for (receiving.chunks = 0; receiving.chunks < 10; receiving.chunks += 1) await pass(50_000)
+  expect([called, events]).toEqual([[], []])
+  await pass(62_000)
+  expect(events).toContain('drop')
+  receiving.chunks = null
+  await pass(1000)
+  expect(called[0]).toBe('c')
+})
+
+test('nothing is begun after a stop', async () => {
+  const { called, guard, pass } = stage()
+  await guard.stop()
+  await pass(60_000)
+  expect(called).toEqual([])
+})

@@ -1,0 +1,150 @@
+import { expect, test } from 'vitest'
+
+import { Alarms } from '../../src/cluster/alarms.ts'
+import { Quarantine, quarantineLimits } from '../../src/cluster/quarantine.ts'
+import type { QuarantineMark } from '../../src/cluster/quarantine.ts'
+import { judgeState } from '../../src/cluster/state-verdict.ts'
+import type { Clock } from '../../src/lib/clock.ts'
+import { RecordedLog } from './mesh-fixture.ts'
+
+class ManualClock implements Clock {
+  ms = 0
+  nowMs = (): number => 1_700_000_000_000 + this.ms
+  monotonicMs = (): number => this.ms
+}
+
+const heard = (said: Readonly<Record<string, string>>) => new Map(Object.entries(said))
+
+function judge(own: string, said: Readonly<Record<string, string>>, voters = 'abc') {
+  return judgeState({ selfId: 'a', own, heard: heard(said), voters: [...voters] })
+}
+
+test('a majority of the voters tells whose state is the wrong one', () => {
+  expect(judge('x', { b: 'x', c: 'x' })).toEqual({ kind: 'fine', odd: [] })
+  expect(judge('x', { b: 'x', c: 'y' })).toEqual({ kind: 'fine', odd: ['c'] })
+  expect(judge('y', { b: 'x', c: 'x' })).toEqual({ kind: 'odd', agreeing: ['b', 'c'] })
+  expect(judge('y', { b: 'x', c: 'x', d: 'x', e: 'y' }, 'abcde').kind).toBe('odd')
+})
+
+test('one member that is sick or lies takes nobody out of service', () => {
+  expect(judge('x', { b: 'y' })).toEqual({ kind: 'open' })
+  expect(judge('x', { b: 'y', c: 'x' })).toEqual({ kind: 'fine', odd: ['b'] })
+  expect(judge('x', { b: 'y' }, 'ab')).toEqual({ kind: 'tie' })
+})
+
+test('fewer than a majority conclude nothing, however many of them agree', () => {
+  expect(judge('y', { b: 'x', c: 'x' }, 'abcd')).toEqual({ kind: 'open' })
+  expect(judge('y', { b: 'x', c: 'x' }, 'abcde')).toEqual({ kind: 'open' })
+  expect(judge('y', { b: 'x', c: 'x', d: 'y' }, 'abcd')).toEqual({ kind: 'tie' })
+  expect(judge('x', { b: 'y', c: 'z' })).toEqual({ kind: 'tie' })
+})
+
+test('learners are judged and do not judge', () => {
+  expect(judge('y', { b: 'x', c: 'x', d: 'x' }, 'bcd')).toMatchObject({ kind: 'odd' })
+  expect(judge('y', { b: 'x', c: 'x' }, 'bcd')).toMatchObject({ kind: 'odd' })
+  expect(judge('x', { b: 'x', l1: 'y', l2: 'y', l3: 'y' })).toEqual({
+    kind: 'fine',
+    odd: ['l1', 'l2', 'l3'],
+  })
+  expect(judge('x', { l1: 'y', l2: 'y', l3: 'y' })).toEqual({ kind: 'open' })
+})
+
+class Mark implements QuarantineMark {
+  text: string | null = null
+  isSet = (): boolean => this.text !== null
+  set = (because: string): void => {
+    this.text = because
+  }
+  clear = (): void => {
+    this.text = null
+  }
+}
+
+function stage(mark = new Mark()) {
+  const clock = new ManualClock()
+  const log = new RecordedLog()
+  const alarms = new Alarms(clock, log.log)
+  return { clock, log, alarms, mark, made: new Quarantine({ clock, alarms, log: log.log, mark }) }
+}
+
+test('a state found wrong is marked, rebuilt, and answers again once a majority holds the same', () => {
+  const { clock, alarms, mark, made } = stage()
+  expect(made.isOut).toBe(false)
+  expect(made.foundOdd(64, ['b', 'c'])).toBe(true)
+  expect([made.isOut, mark.isSet()]).toEqual([true, true])
+  expect(alarms.list()).toMatchObject([{ code: 'STATE_QUARANTINED', isCritical: true }])
+  expect(made.isRebuildDue(clock.ms)).toBe(true)
+  expect(made.foundOdd(64, ['b', 'c'])).toBe(false)
+  expect(made.agreed(64)).toBe(false)
+  made.replaced(100)
+  expect([made.phase, made.isRebuildDue(clock.ms)]).toEqual(['proving', false])
+  // Said of the state before.
+  expect(made.agreed(99)).toBe(false)
+  expect([made.isOut, mark.isSet()]).toEqual([true, true])
+  expect(made.agreed(100)).toBe(true)
+  expect([made.isOut, mark.isSet()]).toEqual([false, false])
+  expect(alarms.list()).toEqual([])
+})
+
+test('a state that can not be had is asked for again, less and less often', () => {
+  const { clock, made } = stage()
+  made.foundOdd(64, ['b', 'c'])
+  const waits: number[] = []
+  for (let attempt = 0; attempt < 10; attempt += 1) {
+    made.failed('nobody is there')
+    const failedMs = clock.ms
+    while (!made.isRebuildDue(clock.ms)) clock.ms += 100
+    waits.push(clock.ms - failedMs)
+  }
+  expect(waits.slice(0, 3)).toEqual([500, 1000, 2000])
+  expect(waits.at(-1)).toBe(quarantineLimits.retryMsMax)
+})
+
+test('one that goes wrong after each of three rebuilds is rebuilt no more and says so', () => {
+  const { clock, alarms, mark, made } = stage()
+  for (let rebuild = 1; rebuild <= 3; rebuild += 1) {
+    made.foundOdd(100 * rebuild, ['b', 'c'])
+    made.replaced(100 * rebuild + 10)
+    // Answers in between do not begin the count anew.
+    if (rebuild < 3) expect(made.agreed(100 * rebuild + 20)).toBe(true)
+    clock.ms += 60_000
+  }
+  expect(made.foundOdd(400, ['b', 'c'])).toBe(true)
+  expect([made.phase, made.isRebuildDue(clock.ms + 1e9)]).toEqual(['stuck', false])
+  expect(made.agreed(500)).toBe(false)
+  expect([made.isOut, mark.isSet()]).toEqual([true, true])
+  expect(alarms.list()).toMatchObject([{ text: expect.stringContaining('started again') }])
+})
+
+test('rebuilds of long ago do not count', () => {
+  const { clock, made } = stage()
+  for (let time = 1; time <= 10; time += 1) {
+    made.foundOdd(100 * time, ['b', 'c'])
+    made.replaced(100 * time + 10)
+    expect(made.agreed(100 * time + 20)).toBe(true)
+    clock.ms += quarantineLimits.rebuildsWindowMs / 2
+  }
+})
+
+test('one that was marked before the start is in quarantine from the start', () => {
+  const mark = new Mark()
+  mark.set('it was wrong')
+  const { clock, alarms, made } = stage(mark)
+  expect([made.phase, made.isRebuildDue(clock.ms)]).toEqual(['rebuilding', true])
+  expect(alarms.list()).toMatchObject([{ code: 'STATE_QUARANTINED' }])
+})
+
+test('a mark that can not be written or removed is told, and nothing hangs on it', () => {
+  const mark = new Mark()
+  const broken = () => {
+    throw new Error('the disk is full')
+  }
+  Object.assign(mark, { set: broken, clear: broken })
+  const { log, made } = stage(mark)
+  made.foundOdd(64, ['b', 'c'])
+  made.replaced(70)
+  expect(made.agreed(70)).toBe(true)
+  expect(
+    log.lines.filter((line) => line.startsWith('error The') || line.startsWith('error')),
+  ).toHaveLength(3)
+})

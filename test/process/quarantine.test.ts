@@ -1,0 +1,113 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { loadState } from '../../src/fsm/load.ts'
+import { markOf } from '../../src/fsm/write-behind.ts'
+import { present } from '../../src/lib/assert.ts'
+import { LevelStateStore } from '../../src/store/level-state-store.ts'
+import { QuarantineFile } from '../../src/store/quarantine-file.ts'
+import { createService, isRunning, until } from './support/client.ts'
+import type { Client } from './support/client.ts'
+import { TestCluster } from './support/cluster.ts'
+
+// Goal: a controller whose state on disk is not what its log has made of it is found out by the others, answers nothing
+// then, and is right again in the same process. Method: while it is down, one record in its store is changed, digests
+// and all, so that the store itself is sound.
+
+let cluster: TestCluster
+beforeAll(async () => {
+  cluster = await TestCluster.start()
+})
+afterAll(async () => {
+  await cluster[Symbol.asyncDispose]()
+})
+
+const services = '/edge/management/v1/services'
+
+async function idOf(client: Client, name: string): Promise<string> {
+  const filter = encodeURIComponent(`name="${name}"`)
+  const { body } = await client.request('GET', `${services}?filter=${filter}`)
+  return present((body.data as { id: string }[])[0]?.id, `a service named ${name}`)
+}
+
+async function renameOnDisk(folder: string, id: string, name: string): Promise<void> {
+  const store = await LevelStateStore.open(folder)
+  try {
+    const state = await loadState(store)
+    state.put('service', { ...present(state.get('service', id), 'the service'), name })
+    await store.write(state.takeDirty(), markOf(state))
+  } finally {
+    await store.close()
+  }
+}
+
+async function nameOnDisk(folder: string, id: string): Promise<unknown> {
+  const store = await LevelStateStore.open(folder)
+  try {
+    return (await loadState(store)).get('service', id)?.['name']
+  } finally {
+    await store.close()
+  }
+}
+
+/** What the controller tells of a service, in the order it came, while others write. */
+async function seenUntilRight(
+  reader: Client,
+  id: string,
+  writers: readonly Client[],
+  written: { count: number },
+): Promise<string[]> {
+  const seen: string[] = []
+  const ask = async (): Promise<boolean> => {
+    const name = `n-${written.count}`
+    await createService(writers, written.count, name, { hasRequestId: true })
+    written.count += 1
+    const answer = await reader.request('GET', `${services}/${id}`)
+    const data = answer.body.data as { name: string } | undefined
+    const found = data?.name ?? answer.body.error?.code ?? 'nothing'
+    if (seen.at(-1) !== found) seen.push(found)
+    return found === 'n-7'
+  }
+  await until('it is right again', ask, 60_000)
+  return seen
+}
+
+test('a controller with one wrong record on disk is found out, answers nothing, and is right again without a restart', async () => {
+  const [odd = 0, other = 0] = await cluster.followers()
+  const steady = [await cluster.loggedIn(await cluster.leader()), await cluster.loggedIn(other)]
+  for (let n = 0; n < 50; n += 1) await createService(steady, n, `n-${n}`, { hasRequestId: true })
+  const id = await idOf(steady[0] ?? cluster.client(other), 'n-7')
+  const reader = await cluster.loggedIn(odd)
+  const folder = join(cluster.folder, cluster.id(odd))
+  const data = join(folder, 'data')
+  cluster.kill(odd, 'SIGTERM')
+  await until('it is down', () => Promise.resolve(cluster.pid(odd) === null))
+  await renameOnDisk(data, id, 'not what was written')
+  cluster.run(odd)
+  const written = { count: 50 }
+  const seen = await seenUntilRight(reader, id, steady, written)
+  // Never wrong once it was found out.
+  expect(seen.slice(seen.indexOf('NODE_QUARANTINED'))).toEqual(['NODE_QUARANTINED', 'n-7'])
+  const log = readFileSync(join(folder, 'controller.log'), 'utf8')
+  expect(log).toContain('STATE_QUARANTINED')
+  expect(log).toContain('in service again')
+  const pid = cluster.pid(odd)
+  await createService([reader], 0, 'through it', { hasRequestId: false })
+  await until('one digest at one index', async () => {
+    const statuses = await Promise.all([1, 2, 3].map((k) => cluster.status(k)))
+    const own = statuses.map((members, at) => members.find((m) => m.id === cluster.id(at + 1)))
+    return new Set(own.map((m) => `${m?.digestIndex} ${m?.digest}`)).size === 1
+  })
+
+  // What it was sent is on its disk as well.
+  cluster.kill(odd, 'SIGKILL')
+  await until('it is down', () => Promise.resolve(!isRunning(pid)))
+  expect(await nameOnDisk(data, id)).toBe('n-7')
+
+  // Ended in quarantine, as the mark of its data folder says, it does not even begin to answer.
+  await renameOnDisk(data, id, 'not what was written')
+  new QuarantineFile(data).set('for the test')
+  cluster.run(odd)
+  expect(await seenUntilRight(reader, id, steady, written)).toEqual(['NODE_QUARANTINED', 'n-7'])
+  expect(new QuarantineFile(data).isSet()).toBe(false)
+})
