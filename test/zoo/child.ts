@@ -1,0 +1,55 @@
+import { spawn } from 'node:child_process'
+
+/** Of what a child says, the end is kept. */
+const OUTPUT_CHARACTERS_MAX = 64 * 1024
+
+export interface Ended {
+  /** null: it was ended because its time was up. */
+  readonly code: number | null
+  readonly output: string
+  readonly ms: number
+}
+
+/** Runs a program to its end, or for as long as it may. */
+export async function run(
+  words: readonly string[],
+  { cwd, msMax }: { readonly cwd: string; readonly msMax: number },
+): Promise<Ended> {
+  const [program = '', ...rest] = words
+  const beganMs = performance.now()
+  const child = spawn(program, rest, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  const keep = (chunk: Buffer): void => {
+    output = (output + chunk.toString()).slice(-OUTPUT_CHARACTERS_MAX)
+  }
+  child.stdout.on('data', keep)
+  child.stderr.on('data', keep)
+  let isOutOfTime = false
+  const timer = setTimeout(() => {
+    isOutOfTime = true
+    child.kill('SIGKILL')
+  }, msMax)
+  const code = await new Promise<number>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (status) => resolve(status ?? 1))
+  })
+  clearTimeout(timer)
+  return { code: isOutOfTime ? null : code, output, ms: performance.now() - beganMs }
+}
+
+export interface Failure {
+  readonly invariant: string
+  readonly message: string
+  readonly seed: number | null
+  readonly step: number | null
+}
+
+/** @returns what the line of a failing seed or scenario tells; null when there is none. */
+export function failureIn(output: string): Failure | null {
+  const line = /^FAILED (?:seed=(\d+) )?(?:step=(\d+) )?invariant=(\S+) (.*)$/m.exec(output)
+  if (line === null) return null
+  const [, seed, step, invariant = '', message = ''] = line
+  const numberOf = (text: string | undefined): number | null =>
+    text === undefined ? null : Number(text)
+  return { invariant, message, seed: numberOf(seed), step: numberOf(step) }
+}
