@@ -10,7 +10,9 @@ export interface Ended {
   readonly ms: number
 }
 
-/** Runs a program to its end, or for as long as it may. */
+const FAILED = /^FAILED (?:seed=(\d+) )?(?:step=(\d+) )?invariant=(\S+) (.*)\n/m
+
+/** Runs a program to its end, or for as long as it may, or until it has said that something failed. */
 export async function run(
   words: readonly string[],
   { cwd, msMax }: { readonly cwd: string; readonly msMax: number },
@@ -21,6 +23,8 @@ export async function run(
   let output = ''
   const keep = (chunk: Buffer): void => {
     output = (output + chunk.toString()).slice(-OUTPUT_CHARACTERS_MAX)
+    // What it would go on to explain is for a reader at a terminal.
+    if (FAILED.test(output)) child.kill('SIGKILL')
   }
   child.stdout.on('data', keep)
   child.stderr.on('data', keep)
@@ -46,7 +50,7 @@ export interface Failure {
 
 /** @returns what the line of a failing seed or scenario tells; null when there is none. */
 export function failureIn(output: string): Failure | null {
-  const line = /^FAILED (?:seed=(\d+) )?(?:step=(\d+) )?invariant=(\S+) (.*)$/m.exec(output)
+  const line = FAILED.exec(output)
   if (line === null) return null
   const [, seed, step, invariant = '', message = ''] = line
   const numberOf = (text: string | undefined): number | null =>

@@ -35,8 +35,8 @@ export const bugs: readonly Bug[] = [
   },
   {
     number: 3,
-    name: 'state-file-rewritten-in-place',
-    plants: 'both slots of term and vote are overwritten before either is synced',
+    name: 'state-file-emptied-before-it-is-written',
+    plants: 'both slots of term and vote are emptied first, and written after that',
     from: 'ClickHouse Keeper #113654, ROCm/spur #635',
     caughtBy: 'scenario',
   },

@@ -22,6 +22,9 @@ scenario of that bug must fail on the copy, and must pass on the source as it st
 
 Prints a line a bug: number, name, what caught it, seed and step, and ends with 1 unless all are caught.`
 
+/** Between two words on what is under way. */
+const TELL_MS = 30_000
+
 class Wrong extends Error {}
 
 function options(): {
@@ -77,14 +80,21 @@ async function main(): Promise<number> {
   const trial = new Trial(folder, { simulator, seeds, msMax: minutes * 60_000, isFresh })
   const waiting = [...chosen]
   let caught = 0
+  const underWay = new Set<number>()
+  const telling = setInterval(() => {
+    console.error(`… ${[...underWay].join(', ')} under way, ${waiting.length} to come`)
+  }, TELL_MS)
   const work = async (): Promise<void> => {
     for (let bug = waiting.shift(); bug !== undefined; bug = waiting.shift()) {
+      underWay.add(bug.number)
       const verdict = await trial.judge(bug)
+      underWay.delete(bug.number)
       if (verdict.isCaught) caught += 1
       console.log(describeVerdict(bug, verdict))
     }
   }
   await Promise.all(Array.from({ length: Math.min(jobs, chosen.length) }, work))
+  clearInterval(telling)
   console.log(`${caught} of ${chosen.length} caught`)
   return caught === chosen.length ? 0 : 1
 }

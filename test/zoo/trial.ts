@@ -107,13 +107,15 @@ function lastLine(output: string): string {
 }
 
 const NAME_COLUMNS = 52
+const MESSAGE_CHARACTERS = 120
 
 export function describeVerdict(bug: Bug, verdict: Verdict): string {
   const seconds = `${(verdict.ms / 1000).toFixed(1)} s`
   const start = `${String(bug.number).padStart(2)} ${bug.name.padEnd(NAME_COLUMNS)}`
   if (!verdict.isCaught)
     return `${start} NOT CAUGHT by ${bug.caughtBy} (${seconds}): ${verdict.because}`
-  const { invariant, message, seed, step } = verdict.failure
+  const { invariant, seed, step } = verdict.failure
+  const message = verdict.failure.message.replace(`${invariant}: `, '').slice(0, MESSAGE_CHARACTERS)
   const place = seed === null ? 'scenario' : `campaign seed=${seed} step=${step}`
   return `${start} ${invariant.padEnd(8)} ${place} (${seconds}): ${message}`
 }
