@@ -7,7 +7,7 @@ DIR ?= .flotilla
 NODES ?= 3
 PORT ?= 1280
 
-.PHONY: quickstart test build lint fmt proto sim chaos bench bench-raft clean
+.PHONY: quickstart test build lint fmt proto sim chaos zoo bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
@@ -47,6 +47,10 @@ sim: $(INSTALLED)
 # Real controllers killed and frozen by chance under writing clients; MINUTES=n SEED=n.
 chaos: $(INSTALLED)
 	node test/chaos/campaign.ts --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
+
+# Bugs of others planted one by one in a copy of the source, each to be caught; ONLY=n,n SEEDS=n.
+zoo: $(INSTALLED)
+	node test/zoo/run.ts $(if $(ONLY),--only $(ONLY)) $(if $(SEEDS),--seeds $(SEEDS))
 
 bench: $(INSTALLED)
 	node bench/http.ts

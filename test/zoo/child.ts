@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 
 /** Of what a child says, the end is kept. */
 const OUTPUT_CHARACTERS_MAX = 64 * 1024
@@ -10,6 +11,11 @@ export interface Ended {
   readonly ms: number
 }
 
+const children = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL')
+})
+
 const FAILED = /^FAILED (?:seed=(\d+) )?(?:step=(\d+) )?invariant=(\S+) (.*)\n/m
 
 /** Runs a program to its end, or for as long as it may, or until it has said that something failed. */
@@ -20,6 +26,7 @@ export async function run(
   const [program = '', ...rest] = words
   const beganMs = performance.now()
   const child = spawn(program, rest, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+  children.add(child)
   let output = ''
   const keep = (chunk: Buffer): void => {
     output = (output + chunk.toString()).slice(-OUTPUT_CHARACTERS_MAX)
@@ -38,6 +45,7 @@ export async function run(
     child.on('close', (status) => resolve(status ?? 1))
   })
   clearTimeout(timer)
+  children.delete(child)
   return { code: isOutOfTime ? null : code, output, ms: performance.now() - beganMs }
 }
 
