@@ -45,7 +45,7 @@ export const bugs: readonly Bug[] = [
     name: 'entries-acknowledged-before-their-term-is-durable',
     plants: 'entries are written and acknowledged ahead of the term they were accepted in',
     from: 'openraft, note on the order of I/O',
-    caughtBy: 'campaign',
+    caughtBy: 'scenario',
   },
   {
     number: 5,

@@ -29,7 +29,10 @@ async function gitApply(tree: string, words: readonly string[]): Promise<string 
   // Inside another repository git would take the paths for that one's, and do nothing.
   const env = { ...process.env, GIT_CEILING_DIRECTORIES: dirname(tree) }
   try {
-    await promisify(execFile)('git', ['apply', '-p1', ...words], { cwd: tree, env })
+    await promisify(execFile)('git', ['apply', '-p1', '--unidiff-zero', ...words], {
+      cwd: tree,
+      env,
+    })
     return null
   } catch (error) {
     const { stderr } = error as { readonly stderr?: string }
