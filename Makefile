@@ -8,6 +8,7 @@ NODES ?= 3
 PORT ?= 1280
 
 .PHONY: quickstart test build lint fmt proto sim guards chaos bench bench-raft clean
+.PHONY: quickstart test build lint fmt proto sim chaos zoo bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
@@ -51,6 +52,10 @@ guards: $(INSTALLED)
 # Real controllers killed and frozen by chance under clients whose history must be linearizable; MINUTES=n SEED=n.
 chaos: $(INSTALLED)
 	node test/chaos/campaign.ts --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
+
+# Bugs of others planted one by one in a copy of the source, each to be caught; ONLY=n,n SEEDS=n.
+zoo: $(INSTALLED)
+	node test/zoo/run.ts $(if $(ONLY),--only $(ONLY)) $(if $(SEEDS),--seeds $(SEEDS))
 
 bench: $(INSTALLED)
 	node bench/http.ts

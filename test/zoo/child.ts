@@ -1,0 +1,67 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+
+/** Of what a child says, the end is kept. */
+const OUTPUT_CHARACTERS_MAX = 64 * 1024
+
+export interface Ended {
+  /** null: it was ended because its time was up. */
+  readonly code: number | null
+  readonly output: string
+  readonly ms: number
+}
+
+const children = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL')
+})
+
+const FAILED = /^FAILED (?:seed=(\d+) )?(?:step=(\d+) )?invariant=(\S+) (.*)\n/m
+
+/** Runs a program to its end, or for as long as it may, or until it has said that something failed. */
+export async function run(
+  words: readonly string[],
+  { cwd, msMax }: { readonly cwd: string; readonly msMax: number },
+): Promise<Ended> {
+  const [program = '', ...rest] = words
+  const beganMs = performance.now()
+  const child = spawn(program, rest, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+  children.add(child)
+  let output = ''
+  const keep = (chunk: Buffer): void => {
+    output = (output + chunk.toString()).slice(-OUTPUT_CHARACTERS_MAX)
+    // What it would go on to explain is for a reader at a terminal.
+    if (FAILED.test(output)) child.kill('SIGKILL')
+  }
+  child.stdout.on('data', keep)
+  child.stderr.on('data', keep)
+  let isOutOfTime = false
+  const timer = setTimeout(() => {
+    isOutOfTime = true
+    child.kill('SIGKILL')
+  }, msMax)
+  const code = await new Promise<number>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (status) => resolve(status ?? 1))
+  })
+  clearTimeout(timer)
+  children.delete(child)
+  return { code: isOutOfTime ? null : code, output, ms: performance.now() - beganMs }
+}
+
+export interface Failure {
+  readonly invariant: string
+  readonly message: string
+  readonly seed: number | null
+  readonly step: number | null
+}
+
+/** @returns what the line of a failing seed or scenario tells; null when there is none. */
+export function failureIn(output: string): Failure | null {
+  const line = FAILED.exec(output)
+  if (line === null) return null
+  const [, seed, step, invariant = '', message = ''] = line
+  const numberOf = (text: string | undefined): number | null =>
+    text === undefined ? null : Number(text)
+  return { invariant, message, seed: numberOf(seed), step: numberOf(step) }
+}

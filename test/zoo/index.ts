@@ -1,0 +1,327 @@
+/**
+ * The forty-two bugs of other systems that must not come into this one unseen. Each is planted in a copy of the source by
+ * `NN-name.patch` and has to be caught: by the random campaign of the simulator, or by the scenario of the same name.
+ */
+export interface Bug {
+  readonly number: number
+  readonly name: string
+  /** What the patch brings back. */
+  readonly plants: string
+  /** Where it happened. */
+  readonly from: string
+  /** For one that can not exist here as it was: why, and what stands for it. */
+  readonly instead?: string
+  readonly caughtBy: 'campaign' | 'scenario'
+  /** One at which the campaign has found it; looked at first. */
+  readonly seed?: number
+}
+
+export const bugs: readonly Bug[] = [
+  {
+    number: 1,
+    name: 'vote-leaves-before-it-is-durable',
+    plants: 'a vote leaves at once instead of waiting for its write',
+    from: 'tikv #1610, NodeDB #161, seaweedfs raft #9',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 2,
+    name: 'term-and-vote-in-two-writes',
+    plants: 'the new vote is written and synced under the old term, the term after it',
+    from: 'hashicorp/raft #661',
+    instead:
+      'there the term came first; a vote found under a term it was not given in is harmless here, as a repeated request is judged by its log again. The other order breaks a promise that was kept.',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 3,
+    name: 'state-file-emptied-before-it-is-written',
+    plants: 'both slots of term and vote are emptied first, and written after that',
+    from: 'ClickHouse Keeper #113654, ROCm/spur #635',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 4,
+    name: 'entries-acknowledged-before-their-term-is-durable',
+    plants: 'entries are written and acknowledged ahead of the term they were accepted in',
+    from: 'openraft, note on the order of I/O',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 5,
+    name: 'commit-durable-before-its-entries',
+    plants: 'the commit index is durable with the term, its entries come later',
+    from: 'Curvine #1368',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 6,
+    name: 'old-term-committed-by-counting',
+    plants: 'an entry of an earlier term is committed by counting',
+    from: 'logcabin #44, Raft paper figure 8',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 7,
+    name: 'follower-commits-past-what-matched',
+    plants: 'leaders tell their whole commit index, followers commit up to their last entry',
+    from: 'Scylla #9965, rabbitmq/ra #508',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 8,
+    name: 'every-append-truncates',
+    plants: 'whatever follows the commit index is replaced by any append, however late',
+    from: 'openraft (async-raft 9540c904), NATS #8023',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 9,
+    name: 'longer-log-beats-later-term',
+    plants: 'logs are compared by index first, then by term',
+    from: 'async-raft a48a3282',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 10,
+    name: 'late-refusal-takes-next-back',
+    plants: 'a late refusal moves the next index to or below what has matched',
+    from: 'etcd raft #149',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 11,
+    name: 'late-report-counts-replaced-entries',
+    plants: 'the report of an old write counts entries that were replaced meanwhile',
+    from: 'etcd raft, append ABA script',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 12,
+    name: 'late-acknowledgement-of-an-earlier-term-counts',
+    plants: 'a leader that was elected again counts acknowledgements of its earlier term',
+    from: 'redpanda #3003',
+    instead:
+      'there the proposer judged success by the term at its index; here by the origin that its own apply meets. What was late there is counted here.',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 13,
+    name: 'quorum-of-an-unsorted-list',
+    plants: 'the middle of an unsorted list is taken for what a majority has reached',
+    from: 'openraft #1802',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 14,
+    name: 'half-is-a-majority',
+    plants: 'of an even number of voters half is enough',
+    from: 'async-raft d60f1e85, d882e743',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 15,
+    name: 'change-of-one-before-an-own-commit',
+    plants: 'one voter comes or goes without a joint step and before the leader has committed',
+    from: 'Ongaro, raft-dev, 2015-07-10',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 16,
+    name: 'configuration-in-force-once-applied',
+    plants: 'followers go by a configuration only once it is handed to apply',
+    from: 'etcd #7280, #11284, #12359',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 17,
+    name: 'configuration-outlives-a-snapshot',
+    plants: 'an uncommitted configuration stays in force when a snapshot replaces its log',
+    from: 'openraft #1808',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 18,
+    name: 'truncated-configuration-stays-in-force',
+    plants: 'a configuration whose entry was truncated stays in force',
+    from: 'rafter #34',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 19,
+    name: 'leaving-leader-counts-itself',
+    plants: 'a leader that is no voter any more is counted as one by itself',
+    from: 'cockroach #105578, etcd raft #83',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 20,
+    name: 'who-has-no-vote-campaigns',
+    plants: 'who is no voter campaigns in ever higher terms, and is listened to',
+    from: 'hashicorp/raft #524 and #526, consul #1782',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 21,
+    name: 'neither-pre-vote-nor-quorum-check',
+    plants: 'elections begin without a pre-vote, leaders never look for their quorum',
+    from: 'Cloudflare 2020; raft-rs 0.3.1',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 22,
+    name: 'pre-votes-kept-for-the-election',
+    plants: 'the answers to the pre-vote are counted in the election that follows',
+    from: 'raft-rs 0.3.1',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 23,
+    name: 'read-before-an-own-commit',
+    plants: 'a new leader serves reads before it has committed in its term',
+    from: 'etcd #7331, d-engine #381',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 24,
+    name: 'joining-read-keeps-the-old-round-number',
+    plants: 'a read that joins a round goes by the answers to the heartbeats before it',
+    from: 'etcd #20418',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 25,
+    name: 'read-by-lease',
+    plants: 'a leader that heard its quorum within an election timeout serves reads at once',
+    from: 'consul #54, etcd #741',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 26,
+    name: 'expiry-not-judged-again',
+    plants: 'sessions that a leader found idle are ended without being looked at again',
+    from: 'etcd #15247',
+    instead:
+      'there are no leases here; the nearest a leader decides outside the log is which sessions are idle.',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 27,
+    name: 'transfer-outlives-the-leadership',
+    plants: 'a transfer that was under way when the leader lost its office never ends',
+    from: 'hashicorp/raft #696',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 28,
+    name: 'apply-goes-on-during-an-install',
+    plants: 'apply is not held while a snapshot takes the place of the state',
+    from: 'async-raft eed681d5',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 29,
+    name: 'old-snapshot-is-installed',
+    plants: 'a snapshot of less than is committed here takes the place of log and state',
+    from: 'rabbitmq/ra #508, etcd #18055',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 30,
+    name: 'append-across-the-snapshot-boundary',
+    plants: 'an append that begins before the kept log is accepted unseen, from its first entry on',
+    from: 'RedisLabs/raft #49',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 31,
+    name: 'log-trimmed-under-a-slow-peer',
+    plants: 'the log is trimmed without regard to a connected member that has not got so far',
+    from: 'consul #9609, hashicorp/raft #212',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 32,
+    name: 'new-file-without-a-synced-folder',
+    plants: 'the file that goes on after a snapshot is renamed, and its folder is not synced',
+    from: 'consul #3362, canonical/raft #199',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 33,
+    name: 'applied-index-apart-from-the-data',
+    plants: 'the applied index is saved first, the records in a second write',
+    from: 'etcd #13766',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 34,
+    name: 'leader-counts-itself-before-its-disk',
+    plants: 'the leader commits and applies what is not yet on its own disk',
+    from: 'etcd #14370',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 35,
+    name: 'restart-skips-what-was-not-applied',
+    plants: 'after a start, what was committed and not yet applied is never handed to apply',
+    from: 'openraft #1246',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 36,
+    name: 'joiner-believes-its-old-removal',
+    plants: 'a member goes by its own old log although it was told of a newer configuration',
+    from: 'vault #32099',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 37,
+    name: 'another-disk-votes-under-the-old-name',
+    plants: 'a wiped or rolled-back disk votes because its name is listed',
+    from: 'openraft FAQ, etcd "already bootstrapped"',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 38,
+    name: 'commit-told-beyond-the-log',
+    plants: 'a member commits what it is told, whether it has it or not',
+    from: 'etcd #21178',
+    caughtBy: 'campaign',
+  },
+  {
+    number: 39,
+    name: 'apply-reads-the-local-clock',
+    plants: 'apply takes the time from the controller that it runs on',
+    from: 'etcd #11651, ziti storage/boltz',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 40,
+    name: 'heartbeats-wait-for-the-disk',
+    plants: "heartbeats leave behind the writes of the leader's disk",
+    from: 'd-engine #342, hashicorp/raft',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 41,
+    name: 'failing-leader-callback-is-passed-over',
+    plants: 'what fails in taking office is passed over, and the node leads on',
+    from: 'nomad #8470, vault #8547, consul #5047',
+    caughtBy: 'scenario',
+  },
+  {
+    number: 42,
+    name: 'same-leader-in-a-later-term-is-no-news',
+    plants: 'who leads again in a later term is taken for the leader of before',
+    from: 'hashicorp/raft LeaderCh',
+    instead:
+      'status is told by its newest value, not by edges; main compares leader and term, and the term is what tells two elections from none.',
+    caughtBy: 'scenario',
+  },
+]
+
+/** With two digits, as its files begin. */
+export function fileStem({ number, name }: Bug): string {
+  return `${String(number).padStart(2, '0')}-${name}`
+}

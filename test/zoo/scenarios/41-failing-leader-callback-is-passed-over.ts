@@ -1,0 +1,63 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { assert } from '../../../src/lib/assert.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { seededRandom } from '../../../src/lib/random.ts'
+import { Core } from '../../../src/raft/core.ts'
+import { defaultRaftNodeLimits, RaftNode } from '../../../src/raft/node.ts'
+import { defaultCoreOptions } from '../../../src/raft/options.ts'
+import { MemoryDisk } from '../../../src/store/memory-disk.ts'
+import { configurationOf, formingEntries } from '../../raft/members.ts'
+
+const TURNS_MAX = 2000
+
+/** What the program does when it becomes the leader fails. It must not lead on without it: it stops, and another leads. */
+export async function scenario(): Promise<void> {
+  const configuration = configurationOf({ voters: ['1'] })
+  const { disk, restored } = MemoryDisk.form({ entries: formingEntries(configuration) })
+  const core = Core.restore({
+    id: '1',
+    options: defaultCoreOptions,
+    random: seededRandom(1),
+    log: restored,
+    applied: { term: 1, index: 2 },
+    configuration,
+    appliedTimeMs: 0,
+  })
+  const ticks: (() => void)[] = []
+  let hasFailed = false
+  let hasStopped = false
+  const node = new RaftNode({
+    core,
+    disk,
+    transport: { send: () => undefined },
+    clock: systemClock,
+    scheduler: {
+      soon: (task) => setImmediate(task),
+      every: (_periodMs, task) => {
+        ticks.push(task)
+        return () => ticks.splice(0)
+      },
+    },
+    limits: defaultRaftNodeLimits,
+    callbacks: {
+      onCommitted: () => undefined,
+      onProposals: () => undefined,
+      onStatus: ({ role }) => {
+        if (role !== 'leader' || hasFailed) return
+        hasFailed = true
+        throw new Error('the leader can not take office')
+      },
+      onSendSnapshot: () => undefined,
+      onRestore: () => Promise.resolve(),
+      onFatal: () => (hasStopped = true),
+    },
+  })
+  node.start()
+  for (let turns = 0; turns < TURNS_MAX && !hasStopped; turns += 1) {
+    for (const tick of ticks) tick()
+    await turn()
+  }
+  node.stop()
+  assert(hasFailed, 'the node was elected')
+  assert(hasStopped, 'I18: it leads on, though the program above it never took office')
+}
