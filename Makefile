@@ -7,8 +7,7 @@ DIR ?= .flotilla
 NODES ?= 3
 PORT ?= 1280
 
-.PHONY: quickstart test build lint fmt proto sim guards chaos bench bench-raft clean
-.PHONY: quickstart test build lint fmt proto sim chaos zoo bench bench-raft clean
+.PHONY: quickstart test build lint fmt proto sim zoo guards chaos soak bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
