@@ -238,10 +238,11 @@ export class RaftHost {
   }
 
   #hello(): Hello {
-    const { onDisk, applied } = this.#raft.fullStatus
+    const { onDisk, owed, applied } = this.#raft.fullStatus
     return makeHello(this.#options, {
       boot: this.#parts.restored.boot,
       onDisk,
+      owed,
       applied,
       configurationIndex: this.#roster.view.committedIndex,
       claim: this.#book.own,

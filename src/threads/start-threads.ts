@@ -11,6 +11,7 @@ import type { StoreErrorCode } from '../store/errors.ts'
 import { openLog } from '../store/open-log.ts'
 import type { LogOptions } from '../store/open-log.ts'
 import { nodeFileSystem } from '../store/file-system.ts'
+import type { LogRepair } from '../store/repair-log.ts'
 import { TimedFiles } from '../store/timed-files.ts'
 import { PortLink } from './port-link.ts'
 import type { RaftThreadData } from './raft-thread.ts'
@@ -30,6 +31,8 @@ export interface StartedHost {
   readonly boot: number
   /** Bytes of a torn write that were cut from the end of the log. */
   readonly cutBytes: number
+  /** What was done about damage to the log; null when there was none. */
+  readonly repair: LogRepair | null
   /** After the Gateway's `stop`, or its failure: resolves when nothing of the host is left. */
   close(): Promise<void>
 }
@@ -40,11 +43,12 @@ export interface StartedHost {
  */
 export function startInline(start: HostStart): StartedHost {
   const timed = new TimedFiles(nodeFileSystem, systemClock)
-  const { restored, disk, cutBytes } = openLog(start.dir, { ...start.log, files: timed.files })
+  const opened = openLog(start.dir, { ...start.log, files: timed.files })
+  const { restored, disk, cutBytes, repair } = opened
   const { main, host } = inlineLink()
   const diskVitals = (): DiskVitals => timed.vitals(start.dir)
   new RaftHost(start.host, { link: host, disk, restored, clock: systemClock, diskVitals })
-  return { link: main, boot: restored.boot, cutBytes, close: () => Promise.resolve() }
+  return { link: main, boot: restored.boot, cutBytes, repair, close: () => Promise.resolve() }
 }
 
 /**
@@ -75,7 +79,8 @@ export async function startThreads(start: HostStart): Promise<StartedHost> {
     await Promise.all([raft.terminate(), wal.terminate()])
     link.close()
   }
-  return { link, boot: report.boot, cutBytes: report.cutBytes, close }
+  const { boot, cutBytes, repair } = report
+  return { link, boot, cutBytes, repair, close }
 }
 
 function spawn(

@@ -1,4 +1,5 @@
 import { assert } from '../../src/lib/assert.ts'
+import type { Position } from '../../src/raft/types.ts'
 import type { MemberList } from './members.ts'
 import { describeNode, ScriptCluster } from './script-cluster.ts'
 
@@ -15,6 +16,8 @@ The language of the scripts, one command a line:
   wipe 3 store=2                          node 3 comes back with an empty disk of another store id
   propose 1 "x" "y" | read 1 | transfer 1 to 2 | change 1 voters=1,2 [learners=3] [stores=3:2]
   disk 1 hold | disk 1 go | crash 1 | restart 1
+  damage 3 through 4 [owed=2/6|2/*]       node 3, which is down, keeps its log up to there and owes the rest of it, or what is
+                                          said; *: all of that term
   compact 1 through 5 | snapshot 1>3
   trace                                   from here on every delivered message is shown
 */
@@ -90,6 +93,7 @@ export class ScriptRunner {
       crash: () => cluster.crash(a),
       restart: () => cluster.restart(a),
       wipe: () => cluster.wipe(a, Number(named(words).get('store'))),
+      damage: () => cluster.damage(a, Number(c), this.#owed(named(words).get('owed'))),
       compact: () => this.#compact(a, Number(c)),
       snapshot: () => cluster.deliverSnapshot(...this.#link(a)),
       trace: () => (cluster.isTracing = true),
@@ -123,6 +127,12 @@ export class ScriptRunner {
       cluster.cut(from, other)
       cluster.cut(other, from)
     }
+  }
+
+  #owed(word: string | undefined): Position | null {
+    if (word === undefined) return null
+    const [term = '', index = ''] = word.split('/')
+    return { term: Number(term), index: index === '*' ? Number.MAX_SAFE_INTEGER : Number(index) }
   }
 
   #compact(id: string, index: number): void {

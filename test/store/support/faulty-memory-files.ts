@@ -50,6 +50,8 @@ export class FaultyMemoryFiles implements FileSystem {
   #nextFd = 3
   /** Calls that change something, until the power goes; Infinity: never. */
   callsLeft = Infinity
+  /** Files that the device cannot give back. */
+  readonly unreadable = new Set<string>()
 
   constructor(root: MemoryFolder = new MemoryFolder()) {
     this.#root = root
@@ -57,7 +59,21 @@ export class FaultyMemoryFiles implements FileSystem {
 
   /** What a start after the power cut finds. */
   afterPowerCut(random: Random): FaultyMemoryFiles {
-    return new FaultyMemoryFiles(keptFolder(this.#root, random))
+    const kept = new FaultyMemoryFiles(keptFolder(this.#root, random))
+    for (const path of this.unreadable) kept.unreadable.add(path)
+    return kept
+  }
+
+  /** Changes a file behind everyone's back; null: it is gone. */
+  damage(path: string, bytes: Uint8Array<ArrayBuffer> | null): void {
+    if (bytes === null) {
+      this.remove(path)
+      this.syncFolder(dirname(path))
+      return
+    }
+    const file = this.#file(path)
+    file.bytes = bytes
+    file.synced = bytes.slice()
   }
 
   open(path: string, isNew: boolean): number {
@@ -96,6 +112,7 @@ export class FaultyMemoryFiles implements FileSystem {
   }
 
   read(path: string): Uint8Array<ArrayBuffer> {
+    if (this.unreadable.has(path)) throw new StoreError('IO', path, `cannot read ${path}: EIO.`)
     return this.#file(path).bytes.slice()
   }
 
