@@ -9,6 +9,7 @@ export const ALARM_CODES = [
   'CLOCK_SKEW',
   'LOW_SPACE',
   'NO_QUORUM_SPARE',
+  'LOG_REPAIRING',
   'CERTIFICATE_EXPIRES',
 ] as const
 export type AlarmCode = (typeof ALARM_CODES)[number]

@@ -119,6 +119,7 @@ const nothingHeard: HostStatus = {
   leaderSilentMs: null,
   commit: 0,
   last: 0,
+  owed: null,
   configuration: new Uint8Array(0),
   configurationIndex: 0,
   isConfigurationCommitted: false,
@@ -484,6 +485,7 @@ export class Gateway implements Proposer, ClusterView {
     const before = this.#status
     this.#status = status
     this.#statusAtMs = this.#parts.clock.monotonicMs()
+    this.#alarmWatch.lookAtDebt(status.owed)
     if (status.leaderSilentMs !== null) {
       this.#leaderSeenMs = this.#statusAtMs - status.leaderSilentMs
     }

@@ -502,6 +502,7 @@ export class RaftHost {
       leaderSilentMs: leaderSilenceTicks === null ? null : leaderSilenceTicks * tickMs,
       commit: full.commit,
       last: full.last.index,
+      owed: full.owed,
       configuration: this.#configuration,
       configurationIndex: full.configurationIndex,
       isConfigurationCommitted: full.isConfigurationCommitted,

@@ -184,6 +184,8 @@ export interface HostStatus {
   readonly leaderSilentMs: number | null
   readonly commit: Index
   readonly last: Index
+  /** What the log lacks of what was promised (raft/owed.ts); null: nothing. */
+  readonly owed: Position | null
   /** membership.v1.Configuration in force, encoded. */
   readonly configuration: Uint8Array
   readonly configurationIndex: Index

@@ -1,5 +1,5 @@
 import { assert } from '../lib/assert.ts'
-import type { Entry, Position, RestoredLog } from '../raft/types.ts'
+import type { Entry, Index, Position, RestoredLog } from '../raft/types.ts'
 import { corrupt, StoreError } from './errors.ts'
 import { FILE_DISK_DEFAULTS, FileDisk, type FileDiskOptions } from './file-disk.ts'
 import { nodeFileSystem, type FileSystem } from './file-system.ts'
@@ -31,6 +31,8 @@ export interface OpenedLog {
   readonly disk: FileDisk
   /** Bytes of a torn write that were cut from the end of the log: worth a line in the log of the program. */
   readonly cutBytes: number
+  /** Known to be committed by this member before, whatever was lost since. */
+  readonly committedIndex: Index
   /** What was done about damage; null when there was none. */
   readonly repair: LogRepair | null
 }
@@ -69,9 +71,27 @@ export function openLog(dir: string, options: LogOptions = {}): OpenedLog {
     const boot = found.meta.boot + 1
     const { owed } = repair
     const restored = { hardState, base, entries, commit: base.index, boot, owed }
-    return { identity, restored, disk, cutBytes: 0, repair }
+    const committedIndex = found.meta.commit
+    return { identity, restored, disk, cutBytes: 0, committedIndex, repair }
   }
   return openWhole({ files, dir, folder, identity, settings }, log, found, options)
+}
+
+/**
+ * Looks at the log of a folder that no controller runs on, and changes nothing.
+ * @returns CORRUPT: a start would repair it, with peers; VOTE_LOST; null when nothing is wrong.
+ * @throws {StoreError} FOREIGN, NEWER_FORMAT and what else keeps it from being read.
+ */
+export function findDamage(dir: string, files: FileSystem = nodeFileSystem): StoreError | null {
+  const { storeId } = readIdentity(dir, files)
+  try {
+    const { meta } = readMeta(files, dir, storeId)
+    const log = recoverLog(files, logFolder(dir), storeId, meta)
+    return 'damage' in log ? log.damage : null
+  } catch (error) {
+    if (error instanceof StoreError && error.code === 'VOTE_LOST') return error
+    throw error
+  }
 }
 
 interface Place {
@@ -130,7 +150,8 @@ function openWhole(
   const restored = { hardState, base, entries, commit: Math.max(commit, base.index), boot, owed }
   const { cut } = recovered
   const cutBytes = cut === null ? 0 : cut.to - cut.from
-  return { identity, restored, disk, cutBytes, repair: null }
+  const committedIndex = found.meta.commit
+  return { identity, restored, disk, cutBytes, committedIndex, repair: null }
 }
 
 /**

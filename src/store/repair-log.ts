@@ -13,7 +13,7 @@ import { SEGMENT_HEADER_BYTES, ZERO_CHAIN } from './wal-format.ts'
 
 /** Inside the folder of the log: what a repair has taken out of it. */
 export const DAMAGED_NAME = 'damaged'
-const DAMAGED_BYTES_MAX = 64 * 1024 * 1024
+export const DAMAGED_BYTES_MAX = 64 * 1024 * 1024
 
 /** Of a debt whose end is not known. */
 export const UNKNOWN_INDEX = Number.MAX_SAFE_INTEGER

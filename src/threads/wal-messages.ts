@@ -50,6 +50,7 @@ export type WalReport =
       readonly type: 'opened'
       readonly boot: number
       readonly cutBytes: number
+      readonly committedIndex: Index
       readonly repair: LogRepair | null
     }
   | { readonly type: 'refused'; readonly because: string; readonly code: string }

@@ -25,10 +25,11 @@ function report(message: WalReport): void {
 
 function open(): FileDisk | null {
   try {
-    const { restored, disk, cutBytes, repair } = openLog(dir, { ...options, files: timed.files })
+    const opened = openLog(dir, { ...options, files: timed.files })
+    const { restored, disk, cutBytes, committedIndex, repair } = opened
     const entries = encodeEntries(restored.entries)
     raft.post({ type: 'opened', ...restored, entries }, [entries.buffer])
-    report({ type: 'opened', boot: restored.boot, cutBytes, repair })
+    report({ type: 'opened', boot: restored.boot, cutBytes, committedIndex, repair })
     return disk
   } catch (error) {
     const code = error instanceof StoreError ? error.code : ''
