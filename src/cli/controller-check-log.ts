@@ -5,6 +5,12 @@ import { sentenceOf } from './failure.ts'
 import { hasOtherVoters, membersOfRoster, meshesOf } from './known-voters.ts'
 import { hasNoData } from './set-aside.ts'
 
+interface Checked {
+  readonly id: string
+  readonly data: string
+  readonly cluster: Pick<ControllerConfig['cluster'], 'seeds'>
+}
+
 interface Findings {
   readonly faults: readonly string[]
   readonly warnings: readonly string[]
@@ -13,7 +19,7 @@ interface Findings {
 export const NOTHING: Findings = { faults: [], warnings: [] }
 
 /** Whether a start would find the log damaged, and what it would do about it. No controller may be running on it. */
-export function checkLog({ id, data, cluster }: ControllerConfig): Findings {
+export function checkLog({ id, data, cluster }: Checked): Findings {
   if (hasNoData(data)) return NOTHING
   try {
     const damage = findDamage(data)

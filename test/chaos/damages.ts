@@ -61,17 +61,17 @@ export class DamageCampaign {
     const witness = ALL.find((k) => k !== victim) ?? 1
     const signal = random.next() < 0.5 ? 'SIGKILL' : 'SIGTERM'
     const clients = await Promise.all(ALL.map((k) => fleet.loggedIn(k)))
-    const load = new Load(clients, 24, this.#load)
+    const load = new Load(clients, 12, this.#load)
     this.#load = load
     try {
-      await load.more(random.integer(50, 400))
+      await load.more(random.integer(20, 150))
       await fleet.stop(victim, signal)
       const done = damageData(fleet.data(victim), target, random)
-      await load.more(random.integer(1, 300))
+      await load.more(random.integer(1, 150))
       const deedsBefore = this.#deeds(victim)
       fleet.run(victim)
       await this.#isWholeAgain(victim, witness)
-      await load.more(50)
+      await load.more(20)
       await load.end()
       await this.#expectSame(load)
       const deeds = this.#deeds(victim)
