@@ -28,6 +28,7 @@ import { writeBehindDefaults } from '../src/fsm/write-behind.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../src/raft/node.ts'
 import { defaultCoreOptions } from '../src/raft/options.ts'
+import { DAMAGED_BYTES_MAX } from '../src/store/repair-log.ts'
 
 // docs/limits.md says what each limit is for; this holds its figures to those of the code.
 
@@ -64,6 +65,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/state-desk.ts': stateDeskLimits,
   'src/cluster/soft-state.ts': defaultSoftStateOptions,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
+  'src/store/repair-log.ts': { DAMAGED_BYTES_MAX },
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,
 }

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file mesh.proto.
  */
 export const file_mesh: GenFile = /*@__PURE__*/
-  fileDesc("CgptZXNoLnByb3RvEhBmbG90aWxsYS5tZXNoLnYxIqsDCgVIZWxsbxISCgpjbHVzdGVyX2lkGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIMCgRib290GAUgASgEEg8KB3ZlcnNpb24YBiABKAkSFQoNZmVhdHVyZV9sZXZlbBgHIAEoDRIVCg1zdGFydGVkX2F0X21zGAggASgEEjMKDWFwaV9hZGRyZXNzZXMYCSADKAsyHC5mbG90aWxsYS5tZXNoLnYxLkFwaUFkZHJlc3MSFwoPY2VydGlmaWNhdGVfcGVtGAogASgJEhEKCWFkdmVydGlzZRgLIAEoCRIoCgRsYXN0GAwgASgLMhouZmxvdGlsbGEubWVzaC52MS5Qb3NpdGlvbhIUCgxjdXJyZW50X3Rlcm0YDSABKAQSGwoTY29uZmlndXJhdGlvbl9pbmRleBgOIAEoBBItCgVjbGFpbRgPIAEoCzIeLmZsb3RpbGxhLm1lc2gudjEuQWRkcmVzc0NsYWltEh0KFXNoYXJlZF9vcHRpb25zX3NoYTI1NhgQIAEoDCJyCgxBZGRyZXNzQ2xhaW0SDwoHbm9kZV9pZBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEhQKDGlzc3VlZF9hdF9tcxgDIAEoBBIXCg9wdWJsaWNfa2V5X3Nwa2kYBCABKAwSEQoJc2lnbmF0dXJlGAUgASgMIjcKCkFwaUFkZHJlc3MSCwoDYXBpGAEgASgJEgsKA3VybBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJInAKCVJhZnRGcmFtZRIoCgVoZWxsbxgBIAEoCzIXLmZsb3RpbGxhLm1lc2gudjEuSGVsbG9IABIwCgdtZXNzYWdlGAIgASgLMh0uZmxvdGlsbGEubWVzaC52MS5SYWZ0TWVzc2FnZUgAQgcKBWZyYW1lIicKCFBvc2l0aW9uEgwKBHRlcm0YASABKAQSDQoFaW5kZXgYAiABKAQi7wQKC1JhZnRNZXNzYWdlEgwKBHRlcm0YASABKAQSNQoMdm90ZV9yZXF1ZXN0GAIgASgLMh0uZmxvdGlsbGEubWVzaC52MS5Wb3RlUmVxdWVzdEgAEjcKDXZvdGVfcmVzcG9uc2UYAyABKAsyHi5mbG90aWxsYS5tZXNoLnYxLlZvdGVSZXNwb25zZUgAEjkKDmFwcGVuZF9yZXF1ZXN0GAQgASgLMh8uZmxvdGlsbGEubWVzaC52MS5BcHBlbmRSZXF1ZXN0SAASOwoPYXBwZW5kX3Jlc3BvbnNlGAUgASgLMiAuZmxvdGlsbGEubWVzaC52MS5BcHBlbmRSZXNwb25zZUgAEj8KEWhlYXJ0YmVhdF9yZXF1ZXN0GAYgASgLMiIuZmxvdGlsbGEubWVzaC52MS5IZWFydGJlYXRSZXF1ZXN0SAASQQoSaGVhcnRiZWF0X3Jlc3BvbnNlGAcgASgLMiMuZmxvdGlsbGEubWVzaC52MS5IZWFydGJlYXRSZXNwb25zZUgAEjMKC3RpbWVvdXRfbm93GAggASgLMhwuZmxvdGlsbGEubWVzaC52MS5UaW1lb3V0Tm93SAASOQoOc25hcHNob3RfY2h1bmsYCSABKAsyHy5mbG90aWxsYS5tZXNoLnYxLlNuYXBzaG90Q2h1bmtIABI1CgxzbmFwc2hvdF9hY2sYCiABKAsyHS5mbG90aWxsYS5tZXNoLnYxLlNuYXBzaG90QWNrSAASNwoNY29tbWl0X25vdGljZRgLIAEoCzIeLmZsb3RpbGxhLm1lc2gudjEuQ29tbWl0Tm90aWNlSABCBgoEYm9keSJWCgtWb3RlUmVxdWVzdBILCgNwcmUYASABKAgSKAoEbGFzdBgCIAEoCzIaLmZsb3RpbGxhLm1lc2gudjEuUG9zaXRpb24SEAoIdHJhbnNmZXIYAyABKAgiLAoMVm90ZVJlc3BvbnNlEgsKA3ByZRgBIAEoCBIPCgdncmFudGVkGAIgASgIIl4KDUFwcGVuZFJlcXVlc3QSLAoIcHJldmlvdXMYASABKAsyGi5mbG90aWxsYS5tZXNoLnYxLlBvc2l0aW9uEg4KBmNvbW1pdBgCIAEoBBIPCgdlbnRyaWVzGAMgASgMIngKDkFwcGVuZFJlc3BvbnNlEg8KB3N1Y2Nlc3MYASABKAgSEwoLbWF0Y2hfaW5kZXgYAiABKAQSKAoEaGludBgDIAEoCzIaLmZsb3RpbGxhLm1lc2gudjEuUG9zaXRpb24SFgoOcmVqZWN0ZWRfaW5kZXgYBCABKAQiOQoQSGVhcnRiZWF0UmVxdWVzdBIOCgZjb21taXQYASABKAQSFQoNcmVhZF9zZXF1ZW5jZRgCIAEoBCI8ChFIZWFydGJlYXRSZXNwb25zZRIVCg1yZWFkX3NlcXVlbmNlGAEgASgEEhAKCGNsb2NrX21zGAIgASgEIh4KDENvbW1pdE5vdGljZRIOCgZjb21taXQYASABKAQiDAoKVGltZW91dE5vdyK0AQoNU25hcHNob3RDaHVuaxITCgtzbmFwc2hvdF9pZBgBIAEoDBIsCghwb3NpdGlvbhgCIAEoCzIaLmZsb3RpbGxhLm1lc2gudjEuUG9zaXRpb24SFQoNY29uZmlndXJhdGlvbhgDIAEoDBIOCgZudW1iZXIYBCABKA0SDAoEZGF0YRgFIAEoDBINCgVjcmMzMhgGIAEoDRIMCgRsYXN0GAcgASgIEg4KBnNoYTI1NhgIIAEoDCJCCgtTbmFwc2hvdEFjaxITCgtzbmFwc2hvdF9pZBgBIAEoDBIOCgZudW1iZXIYAiABKA0SDgoGZmFpbGVkGAMgASgIIoIECgxGb3J3YXJkRnJhbWUSKAoFaGVsbG8YASABKAsyFy5mbG90aWxsYS5tZXNoLnYxLkhlbGxvSAASLAoHcHJvcG9zZRgCIAEoCzIZLmZsb3RpbGxhLm1lc2gudjEuUHJvcG9zZUgAEjMKB3JlZnVzZWQYAyABKAsyIC5mbG90aWxsYS5tZXNoLnYxLlByb3Bvc2VSZWZ1c2VkSAASLgoIcHJlc2VuY2UYBCABKAsyGi5mbG90aWxsYS5tZXNoLnYxLlByZXNlbmNlSAASQAoScmVhZF9pbmRleF9yZXF1ZXN0GAUgASgLMiIuZmxvdGlsbGEubWVzaC52MS5SZWFkSW5kZXhSZXF1ZXN0SAASQgoTcmVhZF9pbmRleF9yZXNwb25zZRgGIAEoCzIjLmZsb3RpbGxhLm1lc2gudjEuUmVhZEluZGV4UmVzcG9uc2VIABImCgRub3RlGAcgASgLMhYuZmxvdGlsbGEubWVzaC52MS5Ob3RlSAASJgoEY2FsbBgIIAEoCzIWLmZsb3RpbGxhLm1lc2gudjEuQ2FsbEgAEioKBmFuc3dlchgJIAEoCzIYLmZsb3RpbGxhLm1lc2gudjEuQW5zd2VySAASKgoGcm9zdGVyGAogASgLMhguZmxvdGlsbGEubWVzaC52MS5Sb3N0ZXJIAEIHCgVmcmFtZSImCgROb3RlEg0KBXRvcGljGAEgASgJEg8KB3BheWxvYWQYAiABKAwiQgoEQ2FsbBIKCgJpZBgBIAEoBBIuCgdyZXF1ZXN0GAIgASgLMh0uZmxvdGlsbGEubWVzaC52MS5DYWxsUmVxdWVzdCJGCgZBbnN3ZXISCgoCaWQYASABKAQSMAoIcmVzcG9uc2UYAiABKAsyHi5mbG90aWxsYS5tZXNoLnYxLkNhbGxSZXNwb25zZSIuCgtDYWxsUmVxdWVzdBIOCgZtZXRob2QYASABKAkSDwoHcGF5bG9hZBgCIAEoDCJPCgxDYWxsUmVzcG9uc2USDwoHcGF5bG9hZBgBIAEoDBIuCgdmYWlsdXJlGAIgASgLMh0uZmxvdGlsbGEubWVzaC52MS5DYWxsRmFpbHVyZSIsCgtDYWxsRmFpbHVyZRIMCgRjb2RlGAEgASgJEg8KB2JlY2F1c2UYAiABKAkiXgoGUm9zdGVyEhUKDWNvbmZpZ3VyYXRpb24YASABKAwSDQoFaW5kZXgYAiABKAQSLgoGY2xhaW1zGAMgAygLMh4uZmxvdGlsbGEubWVzaC52MS5BZGRyZXNzQ2xhaW0iOAoHUHJvcG9zZRItCglwcm9wb3NhbHMYASADKAsyGi5mbG90aWxsYS5tZXNoLnYxLlByb3Bvc2FsIi0KCFByb3Bvc2FsEhAKCHNlcXVlbmNlGAEgASgEEg8KB2NvbW1hbmQYAiABKAwiRQoOUHJvcG9zZVJlZnVzZWQSEAoIc2VxdWVuY2UYASABKAQSDAoEY29kZRgCIAEoCRITCgtsZWFkZXJfaGludBgDIAEoCSLJAQoIUHJlc2VuY2USDwoHbm9kZV9pZBgBIAEoCRIMCgR0ZXJtGAIgASgEEg4KBmNvbW1pdBgDIAEoBBIPCgdhcHBsaWVkGAQgASgEEhEKCXBlcnNpc3RlZBgFIAEoBBIUCgxkaWdlc3RfaW5kZXgYBiABKAQSDgoGZGlnZXN0GAcgASgMEgwKBHJvbGUYCCABKAkSHQoVZW50aXRpZXNfZGlnZXN0X2luZGV4GAkgASgEEhcKD2VudGl0aWVzX2RpZ2VzdBgKIAEoDCIeChBSZWFkSW5kZXhSZXF1ZXN0EgoKAmlkGAEgASgEIj8KEVJlYWRJbmRleFJlc3BvbnNlEgoKAmlkGAEgASgEEg0KBWluZGV4GAIgASgEEg8KB3JlZnVzZWQYAyABKAgy4gEKBE1lc2gSRAoEUmFmdBIbLmZsb3RpbGxhLm1lc2gudjEuUmFmdEZyYW1lGhsuZmxvdGlsbGEubWVzaC52MS5SYWZ0RnJhbWUoATABEk0KB0ZvcndhcmQSHi5mbG90aWxsYS5tZXNoLnYxLkZvcndhcmRGcmFtZRoeLmZsb3RpbGxhLm1lc2gudjEuRm9yd2FyZEZyYW1lKAEwARJFCgRDYWxsEh0uZmxvdGlsbGEubWVzaC52MS5DYWxsUmVxdWVzdBoeLmZsb3RpbGxhLm1lc2gudjEuQ2FsbFJlc3BvbnNlYgZwcm90bzM");
+  fileDesc("CgptZXNoLnByb3RvEhBmbG90aWxsYS5tZXNoLnYxItUDCgVIZWxsbxISCgpjbHVzdGVyX2lkGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIMCgRib290GAUgASgEEg8KB3ZlcnNpb24YBiABKAkSFQoNZmVhdHVyZV9sZXZlbBgHIAEoDRIVCg1zdGFydGVkX2F0X21zGAggASgEEjMKDWFwaV9hZGRyZXNzZXMYCSADKAsyHC5mbG90aWxsYS5tZXNoLnYxLkFwaUFkZHJlc3MSFwoPY2VydGlmaWNhdGVfcGVtGAogASgJEhEKCWFkdmVydGlzZRgLIAEoCRIoCgRsYXN0GAwgASgLMhouZmxvdGlsbGEubWVzaC52MS5Qb3NpdGlvbhIUCgxjdXJyZW50X3Rlcm0YDSABKAQSGwoTY29uZmlndXJhdGlvbl9pbmRleBgOIAEoBBItCgVjbGFpbRgPIAEoCzIeLmZsb3RpbGxhLm1lc2gudjEuQWRkcmVzc0NsYWltEh0KFXNoYXJlZF9vcHRpb25zX3NoYTI1NhgQIAEoDBIoCgRvd2VkGBEgASgLMhouZmxvdGlsbGEubWVzaC52MS5Qb3NpdGlvbiJyCgxBZGRyZXNzQ2xhaW0SDwoHbm9kZV9pZBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEhQKDGlzc3VlZF9hdF9tcxgDIAEoBBIXCg9wdWJsaWNfa2V5X3Nwa2kYBCABKAwSEQoJc2lnbmF0dXJlGAUgASgMIjcKCkFwaUFkZHJlc3MSCwoDYXBpGAEgASgJEgsKA3VybBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJInAKCVJhZnRGcmFtZRIoCgVoZWxsbxgBIAEoCzIXLmZsb3RpbGxhLm1lc2gudjEuSGVsbG9IABIwCgdtZXNzYWdlGAIgASgLMh0uZmxvdGlsbGEubWVzaC52MS5SYWZ0TWVzc2FnZUgAQgcKBWZyYW1lIicKCFBvc2l0aW9uEgwKBHRlcm0YASABKAQSDQoFaW5kZXgYAiABKAQi7wQKC1JhZnRNZXNzYWdlEgwKBHRlcm0YASABKAQSNQoMdm90ZV9yZXF1ZXN0GAIgASgLMh0uZmxvdGlsbGEubWVzaC52MS5Wb3RlUmVxdWVzdEgAEjcKDXZvdGVfcmVzcG9uc2UYAyABKAsyHi5mbG90aWxsYS5tZXNoLnYxLlZvdGVSZXNwb25zZUgAEjkKDmFwcGVuZF9yZXF1ZXN0GAQgASgLMh8uZmxvdGlsbGEubWVzaC52MS5BcHBlbmRSZXF1ZXN0SAASOwoPYXBwZW5kX3Jlc3BvbnNlGAUgASgLMiAuZmxvdGlsbGEubWVzaC52MS5BcHBlbmRSZXNwb25zZUgAEj8KEWhlYXJ0YmVhdF9yZXF1ZXN0GAYgASgLMiIuZmxvdGlsbGEubWVzaC52MS5IZWFydGJlYXRSZXF1ZXN0SAASQQoSaGVhcnRiZWF0X3Jlc3BvbnNlGAcgASgLMiMuZmxvdGlsbGEubWVzaC52MS5IZWFydGJlYXRSZXNwb25zZUgAEjMKC3RpbWVvdXRfbm93GAggASgLMhwuZmxvdGlsbGEubWVzaC52MS5UaW1lb3V0Tm93SAASOQoOc25hcHNob3RfY2h1bmsYCSABKAsyHy5mbG90aWxsYS5tZXNoLnYxLlNuYXBzaG90Q2h1bmtIABI1CgxzbmFwc2hvdF9hY2sYCiABKAsyHS5mbG90aWxsYS5tZXNoLnYxLlNuYXBzaG90QWNrSAASNwoNY29tbWl0X25vdGljZRgLIAEoCzIeLmZsb3RpbGxhLm1lc2gudjEuQ29tbWl0Tm90aWNlSABCBgoEYm9keSJWCgtWb3RlUmVxdWVzdBILCgNwcmUYASABKAgSKAoEbGFzdBgCIAEoCzIaLmZsb3RpbGxhLm1lc2gudjEuUG9zaXRpb24SEAoIdHJhbnNmZXIYAyABKAgiLAoMVm90ZVJlc3BvbnNlEgsKA3ByZRgBIAEoCBIPCgdncmFudGVkGAIgASgIIl4KDUFwcGVuZFJlcXVlc3QSLAoIcHJldmlvdXMYASABKAsyGi5mbG90aWxsYS5tZXNoLnYxLlBvc2l0aW9uEg4KBmNvbW1pdBgCIAEoBBIPCgdlbnRyaWVzGAMgASgMIooBCg5BcHBlbmRSZXNwb25zZRIPCgdzdWNjZXNzGAEgASgIEhMKC21hdGNoX2luZGV4GAIgASgEEigKBGhpbnQYAyABKAsyGi5mbG90aWxsYS5tZXNoLnYxLlBvc2l0aW9uEhYKDnJlamVjdGVkX2luZGV4GAQgASgEEhAKCGhhc19sb3N0GAUgASgIImoKEEhlYXJ0YmVhdFJlcXVlc3QSDgoGY29tbWl0GAEgASgEEhUKDXJlYWRfc2VxdWVuY2UYAiABKAQSLwoIYXR0ZXN0ZWQYAyABKAsyHS5mbG90aWxsYS5tZXNoLnYxLkF0dGVzdGF0aW9uIlAKEUhlYXJ0YmVhdFJlc3BvbnNlEhUKDXJlYWRfc2VxdWVuY2UYASABKAQSEAoIY2xvY2tfbXMYAiABKAQSEgoKb3dpbmdfYm9vdBgDIAEoBCIvCgtBdHRlc3RhdGlvbhIMCgRib290GAEgASgEEhIKCmxhc3RfaW5kZXgYAiABKAQiHgoMQ29tbWl0Tm90aWNlEg4KBmNvbW1pdBgBIAEoBCIMCgpUaW1lb3V0Tm93IrQBCg1TbmFwc2hvdENodW5rEhMKC3NuYXBzaG90X2lkGAEgASgMEiwKCHBvc2l0aW9uGAIgASgLMhouZmxvdGlsbGEubWVzaC52MS5Qb3NpdGlvbhIVCg1jb25maWd1cmF0aW9uGAMgASgMEg4KBm51bWJlchgEIAEoDRIMCgRkYXRhGAUgASgMEg0KBWNyYzMyGAYgASgNEgwKBGxhc3QYByABKAgSDgoGc2hhMjU2GAggASgMIkIKC1NuYXBzaG90QWNrEhMKC3NuYXBzaG90X2lkGAEgASgMEg4KBm51bWJlchgCIAEoDRIOCgZmYWlsZWQYAyABKAgiggQKDEZvcndhcmRGcmFtZRIoCgVoZWxsbxgBIAEoCzIXLmZsb3RpbGxhLm1lc2gudjEuSGVsbG9IABIsCgdwcm9wb3NlGAIgASgLMhkuZmxvdGlsbGEubWVzaC52MS5Qcm9wb3NlSAASMwoHcmVmdXNlZBgDIAEoCzIgLmZsb3RpbGxhLm1lc2gudjEuUHJvcG9zZVJlZnVzZWRIABIuCghwcmVzZW5jZRgEIAEoCzIaLmZsb3RpbGxhLm1lc2gudjEuUHJlc2VuY2VIABJAChJyZWFkX2luZGV4X3JlcXVlc3QYBSABKAsyIi5mbG90aWxsYS5tZXNoLnYxLlJlYWRJbmRleFJlcXVlc3RIABJCChNyZWFkX2luZGV4X3Jlc3BvbnNlGAYgASgLMiMuZmxvdGlsbGEubWVzaC52MS5SZWFkSW5kZXhSZXNwb25zZUgAEiYKBG5vdGUYByABKAsyFi5mbG90aWxsYS5tZXNoLnYxLk5vdGVIABImCgRjYWxsGAggASgLMhYuZmxvdGlsbGEubWVzaC52MS5DYWxsSAASKgoGYW5zd2VyGAkgASgLMhguZmxvdGlsbGEubWVzaC52MS5BbnN3ZXJIABIqCgZyb3N0ZXIYCiABKAsyGC5mbG90aWxsYS5tZXNoLnYxLlJvc3RlckgAQgcKBWZyYW1lIiYKBE5vdGUSDQoFdG9waWMYASABKAkSDwoHcGF5bG9hZBgCIAEoDCJCCgRDYWxsEgoKAmlkGAEgASgEEi4KB3JlcXVlc3QYAiABKAsyHS5mbG90aWxsYS5tZXNoLnYxLkNhbGxSZXF1ZXN0IkYKBkFuc3dlchIKCgJpZBgBIAEoBBIwCghyZXNwb25zZRgCIAEoCzIeLmZsb3RpbGxhLm1lc2gudjEuQ2FsbFJlc3BvbnNlIi4KC0NhbGxSZXF1ZXN0Eg4KBm1ldGhvZBgBIAEoCRIPCgdwYXlsb2FkGAIgASgMIk8KDENhbGxSZXNwb25zZRIPCgdwYXlsb2FkGAEgASgMEi4KB2ZhaWx1cmUYAiABKAsyHS5mbG90aWxsYS5tZXNoLnYxLkNhbGxGYWlsdXJlIiwKC0NhbGxGYWlsdXJlEgwKBGNvZGUYASABKAkSDwoHYmVjYXVzZRgCIAEoCSJeCgZSb3N0ZXISFQoNY29uZmlndXJhdGlvbhgBIAEoDBINCgVpbmRleBgCIAEoBBIuCgZjbGFpbXMYAyADKAsyHi5mbG90aWxsYS5tZXNoLnYxLkFkZHJlc3NDbGFpbSI4CgdQcm9wb3NlEi0KCXByb3Bvc2FscxgBIAMoCzIaLmZsb3RpbGxhLm1lc2gudjEuUHJvcG9zYWwiLQoIUHJvcG9zYWwSEAoIc2VxdWVuY2UYASABKAQSDwoHY29tbWFuZBgCIAEoDCJFCg5Qcm9wb3NlUmVmdXNlZBIQCghzZXF1ZW5jZRgBIAEoBBIMCgRjb2RlGAIgASgJEhMKC2xlYWRlcl9oaW50GAMgASgJIskBCghQcmVzZW5jZRIPCgdub2RlX2lkGAEgASgJEgwKBHRlcm0YAiABKAQSDgoGY29tbWl0GAMgASgEEg8KB2FwcGxpZWQYBCABKAQSEQoJcGVyc2lzdGVkGAUgASgEEhQKDGRpZ2VzdF9pbmRleBgGIAEoBBIOCgZkaWdlc3QYByABKAwSDAoEcm9sZRgIIAEoCRIdChVlbnRpdGllc19kaWdlc3RfaW5kZXgYCSABKAQSFwoPZW50aXRpZXNfZGlnZXN0GAogASgMIh4KEFJlYWRJbmRleFJlcXVlc3QSCgoCaWQYASABKAQiPwoRUmVhZEluZGV4UmVzcG9uc2USCgoCaWQYASABKAQSDQoFaW5kZXgYAiABKAQSDwoHcmVmdXNlZBgDIAEoCDLiAQoETWVzaBJECgRSYWZ0EhsuZmxvdGlsbGEubWVzaC52MS5SYWZ0RnJhbWUaGy5mbG90aWxsYS5tZXNoLnYxLlJhZnRGcmFtZSgBMAESTQoHRm9yd2FyZBIeLmZsb3RpbGxhLm1lc2gudjEuRm9yd2FyZEZyYW1lGh4uZmxvdGlsbGEubWVzaC52MS5Gb3J3YXJkRnJhbWUoATABEkUKBENhbGwSHS5mbG90aWxsYS5tZXNoLnYxLkNhbGxSZXF1ZXN0Gh4uZmxvdGlsbGEubWVzaC52MS5DYWxsUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * First frame on every stream, both ways: binds the stream to a cluster, a generation and a store.
@@ -105,6 +105,13 @@ export type Hello = Message<"flotilla.mesh.v1.Hello"> & {
    * @generated from field: bytes shared_options_sha256 = 16;
    */
   sharedOptionsSha256: Uint8Array;
+
+  /**
+   * its log was damaged and may lack entries up to here; absent: it is whole
+   *
+   * @generated from field: flotilla.mesh.v1.Position owed = 17;
+   */
+  owed?: Position | undefined;
 };
 
 /**
@@ -430,6 +437,13 @@ export type AppendResponse = Message<"flotilla.mesh.v1.AppendResponse"> & {
    * @generated from field: uint64 rejected_index = 4;
    */
   rejectedIndex: bigint;
+
+  /**
+   * refusal: what it acknowledged before may be lost
+   *
+   * @generated from field: bool has_lost = 5;
+   */
+  hasLost: boolean;
 };
 
 /**
@@ -452,6 +466,13 @@ export type HeartbeatRequest = Message<"flotilla.mesh.v1.HeartbeatRequest"> & {
    * @generated from field: uint64 read_sequence = 2;
    */
   readSequence: bigint;
+
+  /**
+   * to one that owes
+   *
+   * @generated from field: flotilla.mesh.v1.Attestation attested = 3;
+   */
+  attested?: Attestation | undefined;
 };
 
 /**
@@ -474,6 +495,13 @@ export type HeartbeatResponse = Message<"flotilla.mesh.v1.HeartbeatResponse"> & 
    * @generated from field: uint64 clock_ms = 2;
    */
   clockMs: bigint;
+
+  /**
+   * which start of its store this is, while its log lacks what it may have acknowledged; else 0
+   *
+   * @generated from field: uint64 owing_boot = 3;
+   */
+  owingBoot: bigint;
 };
 
 /**
@@ -482,6 +510,30 @@ export type HeartbeatResponse = Message<"flotilla.mesh.v1.HeartbeatResponse"> & 
  */
 export const HeartbeatResponseSchema: GenMessage<HeartbeatResponse> = /*@__PURE__*/
   messageDesc(file_mesh, 11);
+
+/**
+ * Where the leader's log ended after it had heard of that start of the peer.
+ *
+ * @generated from message flotilla.mesh.v1.Attestation
+ */
+export type Attestation = Message<"flotilla.mesh.v1.Attestation"> & {
+  /**
+   * @generated from field: uint64 boot = 1;
+   */
+  boot: bigint;
+
+  /**
+   * @generated from field: uint64 last_index = 2;
+   */
+  lastIndex: bigint;
+};
+
+/**
+ * Describes the message flotilla.mesh.v1.Attestation.
+ * Use `create(AttestationSchema)` to create a new message.
+ */
+export const AttestationSchema: GenMessage<Attestation> = /*@__PURE__*/
+  messageDesc(file_mesh, 12);
 
 /**
  * The commit index has moved; not answered. A heartbeat says the same again, so a lost one does no harm.
@@ -500,7 +552,7 @@ export type CommitNotice = Message<"flotilla.mesh.v1.CommitNotice"> & {
  * Use `create(CommitNoticeSchema)` to create a new message.
  */
 export const CommitNoticeSchema: GenMessage<CommitNotice> = /*@__PURE__*/
-  messageDesc(file_mesh, 12);
+  messageDesc(file_mesh, 13);
 
 /**
  * @generated from message flotilla.mesh.v1.TimeoutNow
@@ -513,7 +565,7 @@ export type TimeoutNow = Message<"flotilla.mesh.v1.TimeoutNow"> & {
  * Use `create(TimeoutNowSchema)` to create a new message.
  */
 export const TimeoutNowSchema: GenMessage<TimeoutNow> = /*@__PURE__*/
-  messageDesc(file_mesh, 13);
+  messageDesc(file_mesh, 14);
 
 /**
  * A snapshot travels as checked chunks; it is installed only when the last one has arrived and the whole checks out.
@@ -577,7 +629,7 @@ export type SnapshotChunk = Message<"flotilla.mesh.v1.SnapshotChunk"> & {
  * Use `create(SnapshotChunkSchema)` to create a new message.
  */
 export const SnapshotChunkSchema: GenMessage<SnapshotChunk> = /*@__PURE__*/
-  messageDesc(file_mesh, 14);
+  messageDesc(file_mesh, 15);
 
 /**
  * @generated from message flotilla.mesh.v1.SnapshotAck
@@ -606,7 +658,7 @@ export type SnapshotAck = Message<"flotilla.mesh.v1.SnapshotAck"> & {
  * Use `create(SnapshotAckSchema)` to create a new message.
  */
 export const SnapshotAckSchema: GenMessage<SnapshotAck> = /*@__PURE__*/
-  messageDesc(file_mesh, 15);
+  messageDesc(file_mesh, 16);
 
 /**
  * @generated from message flotilla.mesh.v1.ForwardFrame
@@ -683,7 +735,7 @@ export type ForwardFrame = Message<"flotilla.mesh.v1.ForwardFrame"> & {
  * Use `create(ForwardFrameSchema)` to create a new message.
  */
 export const ForwardFrameSchema: GenMessage<ForwardFrame> = /*@__PURE__*/
-  messageDesc(file_mesh, 16);
+  messageDesc(file_mesh, 17);
 
 /**
  * Between the main threads of two members. Lost without a word when there is no room.
@@ -707,7 +759,7 @@ export type Note = Message<"flotilla.mesh.v1.Note"> & {
  * Use `create(NoteSchema)` to create a new message.
  */
 export const NoteSchema: GenMessage<Note> = /*@__PURE__*/
-  messageDesc(file_mesh, 17);
+  messageDesc(file_mesh, 18);
 
 /**
  * @generated from message flotilla.mesh.v1.Call
@@ -731,7 +783,7 @@ export type Call = Message<"flotilla.mesh.v1.Call"> & {
  * Use `create(CallSchema)` to create a new message.
  */
 export const CallSchema: GenMessage<Call> = /*@__PURE__*/
-  messageDesc(file_mesh, 18);
+  messageDesc(file_mesh, 19);
 
 /**
  * @generated from message flotilla.mesh.v1.Answer
@@ -753,7 +805,7 @@ export type Answer = Message<"flotilla.mesh.v1.Answer"> & {
  * Use `create(AnswerSchema)` to create a new message.
  */
 export const AnswerSchema: GenMessage<Answer> = /*@__PURE__*/
-  messageDesc(file_mesh, 19);
+  messageDesc(file_mesh, 20);
 
 /**
  * @generated from message flotilla.mesh.v1.CallRequest
@@ -775,7 +827,7 @@ export type CallRequest = Message<"flotilla.mesh.v1.CallRequest"> & {
  * Use `create(CallRequestSchema)` to create a new message.
  */
 export const CallRequestSchema: GenMessage<CallRequest> = /*@__PURE__*/
-  messageDesc(file_mesh, 20);
+  messageDesc(file_mesh, 21);
 
 /**
  * @generated from message flotilla.mesh.v1.CallResponse
@@ -797,7 +849,7 @@ export type CallResponse = Message<"flotilla.mesh.v1.CallResponse"> & {
  * Use `create(CallResponseSchema)` to create a new message.
  */
 export const CallResponseSchema: GenMessage<CallResponse> = /*@__PURE__*/
-  messageDesc(file_mesh, 21);
+  messageDesc(file_mesh, 22);
 
 /**
  * @generated from message flotilla.mesh.v1.CallFailure
@@ -821,7 +873,7 @@ export type CallFailure = Message<"flotilla.mesh.v1.CallFailure"> & {
  * Use `create(CallFailureSchema)` to create a new message.
  */
 export const CallFailureSchema: GenMessage<CallFailure> = /*@__PURE__*/
-  messageDesc(file_mesh, 22);
+  messageDesc(file_mesh, 23);
 
 /**
  * Who the members are, as the sender knows to be committed: a member that has fallen behind learns from it whom to
@@ -853,7 +905,7 @@ export type Roster = Message<"flotilla.mesh.v1.Roster"> & {
  * Use `create(RosterSchema)` to create a new message.
  */
 export const RosterSchema: GenMessage<Roster> = /*@__PURE__*/
-  messageDesc(file_mesh, 23);
+  messageDesc(file_mesh, 24);
 
 /**
  * @generated from message flotilla.mesh.v1.Propose
@@ -870,7 +922,7 @@ export type Propose = Message<"flotilla.mesh.v1.Propose"> & {
  * Use `create(ProposeSchema)` to create a new message.
  */
 export const ProposeSchema: GenMessage<Propose> = /*@__PURE__*/
-  messageDesc(file_mesh, 24);
+  messageDesc(file_mesh, 25);
 
 /**
  * @generated from message flotilla.mesh.v1.Proposal
@@ -892,7 +944,7 @@ export type Proposal = Message<"flotilla.mesh.v1.Proposal"> & {
  * Use `create(ProposalSchema)` to create a new message.
  */
 export const ProposalSchema: GenMessage<Proposal> = /*@__PURE__*/
-  messageDesc(file_mesh, 25);
+  messageDesc(file_mesh, 26);
 
 /**
  * @generated from message flotilla.mesh.v1.ProposeRefused
@@ -921,7 +973,7 @@ export type ProposeRefused = Message<"flotilla.mesh.v1.ProposeRefused"> & {
  * Use `create(ProposeRefusedSchema)` to create a new message.
  */
 export const ProposeRefusedSchema: GenMessage<ProposeRefused> = /*@__PURE__*/
-  messageDesc(file_mesh, 26);
+  messageDesc(file_mesh, 27);
 
 /**
  * Sent at least every second by each member to every other: what status and controllers lists show live.
@@ -985,7 +1037,7 @@ export type Presence = Message<"flotilla.mesh.v1.Presence"> & {
  * Use `create(PresenceSchema)` to create a new message.
  */
 export const PresenceSchema: GenMessage<Presence> = /*@__PURE__*/
-  messageDesc(file_mesh, 27);
+  messageDesc(file_mesh, 28);
 
 /**
  * @generated from message flotilla.mesh.v1.ReadIndexRequest
@@ -1002,7 +1054,7 @@ export type ReadIndexRequest = Message<"flotilla.mesh.v1.ReadIndexRequest"> & {
  * Use `create(ReadIndexRequestSchema)` to create a new message.
  */
 export const ReadIndexRequestSchema: GenMessage<ReadIndexRequest> = /*@__PURE__*/
-  messageDesc(file_mesh, 28);
+  messageDesc(file_mesh, 29);
 
 /**
  * @generated from message flotilla.mesh.v1.ReadIndexResponse
@@ -1029,7 +1081,7 @@ export type ReadIndexResponse = Message<"flotilla.mesh.v1.ReadIndexResponse"> & 
  * Use `create(ReadIndexResponseSchema)` to create a new message.
  */
 export const ReadIndexResponseSchema: GenMessage<ReadIndexResponse> = /*@__PURE__*/
-  messageDesc(file_mesh, 29);
+  messageDesc(file_mesh, 30);
 
 /**
  * @generated from service flotilla.mesh.v1.Mesh

@@ -1,6 +1,7 @@
 import { formatFault, loadControllerConfig } from '../config/load.ts'
 import { systemClock } from '../lib/clock.ts'
 import { preflight } from './controller-check.ts'
+import { checkLog, NOTHING } from './controller-check-log.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from './failure.ts'
 import { printJson, printLine } from './output.ts'
 
@@ -18,7 +19,10 @@ export async function checkController(
     if (options.json === true) printJson({ ok: false, faults: lines, warnings: [] })
     throw new CommandFailure(EXIT_USAGE, lines.join('\n'))
   }
-  const { faults, warnings } = await preflight(loaded.config, systemClock.nowMs())
+  const found = await preflight(loaded.config, systemClock.nowMs())
+  const log = found.faults.length > 0 ? NOTHING : checkLog(loaded.config)
+  const faults = [...found.faults, ...log.faults]
+  const warnings = [...found.warnings, ...log.warnings]
   if (options.json === true) printJson({ ok: faults.length === 0, faults, warnings })
   for (const warning of warnings) process.stderr.write(`flotilla: warning: ${warning}\n`)
   if (faults.length > 0) throw new CommandFailure(EXIT_FAILED, faults.join('\n'))

@@ -9,8 +9,12 @@ import { preflight } from './controller-check.ts'
 import type { Credentials } from './controller-check.ts'
 import { createLog } from './controller-log.ts'
 import { CommandFailure, EXIT_DONE, EXIT_FAILED, operatorFailure, sentenceOf } from './failure.ts'
+import { hasOtherVoters, membersOfRoster, meshesOf } from './known-voters.ts'
+import type { KnownMembers } from './known-voters.ts'
 import { reenter } from './lost-disk.ts'
 import type { Fate } from './member-fate.ts'
+import { StoreError } from '../store/errors.ts'
+import { readRosterFile } from '../store/roster-file.ts'
 import { removePidFile, writePidFile } from './pid-file.ts'
 import { hasNoData, setDataFolderAside } from './set-aside.ts'
 import { programVersion } from './version.ts'
@@ -95,6 +99,8 @@ class ControllerRun {
         onOusted: (fate, addresses) => ousted.resolve({ ...fate, addresses }),
       })
     } catch (error) {
+      const end = this.#endOfLostVote(error)
+      if (end !== null) return end
       throw operatorFailure(error)
     }
     writePidFile(this.#path)
@@ -106,6 +112,16 @@ class ControllerRun {
     ])
     await controller.stop()
     return end
+  }
+
+  /** A folder that has lost its vote is as good as a lost disk, where there is somebody to ask. */
+  #endOfLostVote(error: unknown): LifeEnd | null {
+    if (!(error instanceof StoreError) || error.code !== 'VOTE_LOST') return null
+    const { id, data } = this.#config
+    const known = knownMembers(data)
+    const addresses = [...new Set([...this.#addresses, ...meshesOf(id, known)])]
+    const isAlone = known === null ? addresses.length === 0 : !hasOtherVoters(id, [known])
+    return isAlone ? null : { type: 'rebuild', sentence: error.finding, addresses }
   }
 
   /** @returns null once there is a data folder. */
@@ -175,6 +191,15 @@ class ControllerRun {
     process.stderr.write(`flotilla: ${this.#config.id} stops: ${sentenceOf(error)}\n`)
     removePidFile(this.#path)
     process.exit(EXIT_FAILED)
+  }
+}
+
+/** A roster that cannot be read says as little as one that is not there. */
+function knownMembers(dataFolder: string): KnownMembers | null {
+  try {
+    return membersOfRoster(readRosterFile(dataFolder))
+  } catch {
+    return null
   }
 }
 

@@ -29,7 +29,7 @@ import { SecretKeeper } from '../cluster/secret-keeper.ts'
 import { sharedOptionsSha256 } from '../config/fingerprint.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { featureLevel } from '../fsm/apply.ts'
-import { StateMachine } from '../fsm/machine.ts'
+import type { StateMachine } from '../fsm/machine.ts'
 import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
@@ -44,7 +44,6 @@ import { KnownMembersFile } from '../store/known-members-file.ts'
 import { QuarantineFile } from '../store/quarantine-file.ts'
 import type { DataIdentity } from '../store/identity.ts'
 import { readRosterFile, RosterWriter } from '../store/roster-file.ts'
-import { LevelStateStore } from '../store/level-state-store.ts'
 import { SchemaWorker } from '../threads/schema-worker.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { startInline, startThreads } from '../threads/start-threads.ts'
@@ -58,8 +57,10 @@ import { healthOf } from './controller-health.ts'
 import { Listeners } from './controller-listeners.ts'
 import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './controller-settings.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
+import { hasOtherVoters, membersOfRoster } from './known-voters.ts'
 import { fateOfAnswer, fateOfRefusal } from './member-fate.ts'
 import type { Fate } from './member-fate.ts'
+import { openState } from './open-state.ts'
 import { Settled } from './settled.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from './version.ts'
 
@@ -105,6 +106,11 @@ export class Controller {
   /** In force; both change when certificates are renewed or read again. */
   #caPem: string
   #leafPem: string
+  /** As it stood beside the log at the start. */
+  #roster: RosterRecord | null = null
+  #hasDroppedState = false
+  /** Where a state that was given up had been at least. */
+  #lostIndex = 0
   #hasFailed = false
 
   private constructor(parts: ControllerParts) {
@@ -155,20 +161,11 @@ export class Controller {
     const identity = readIdentity(config.data)
     const lock = await lockDataFolder(config.data)
     this.#releases.push(() => lock.release())
-    const store = await LevelStateStore.open(config.data, {
-      freeBytesMin: config.log.lowSpaceBytes,
-    })
+    this.#roster = this.#readRoster()
+    const machine = await this.#openState()
     // The store's first jobs have started the pool.
     const threads = lowerPoolPriority()
     if (threads === 0) this.#parts.log.warn('log-ins will compete with writes for the processor')
-    // The machine closes its store; until it is there, nobody else does.
-    const machine = await StateMachine.open({ store, clock: systemClock }).catch(
-      async (error: unknown) => {
-        await store.close()
-        throw error
-      },
-    )
-    this.#releases.push(() => machine.close())
     const isChecked = this.#checkMember(identity, machine)
     const gateway = await this.#joinCluster(identity, machine)
     if (!isChecked) this.#watchMember(identity, machine)
@@ -177,6 +174,21 @@ export class Controller {
     const admission = this.#admit(gateway, machine, keeper)
     const { storeId } = identity
     await this.#serve(gateway, machine, { keeper, admission, membership, storeId })
+  }
+
+  async #openState(): Promise<StateMachine> {
+    const { config, log } = this.#parts
+    const known = membersOfRoster(this.#roster)
+    const canRefill = hasOtherVoters(config.id, [known])
+    const { lowSpaceBytes } = config.log
+    const { machine, dropped } = await openState(config.data, lowSpaceBytes, canRefill)
+    this.#releases.push(() => machine.close())
+    if (dropped !== null) {
+      this.#hasDroppedState = true
+      const { finding, aside } = dropped
+      log.error({ aside }, `${finding}: it is given up, and filled again by the log or the peers`)
+    }
+    return machine
   }
 
   /**
@@ -233,6 +245,11 @@ export class Controller {
     if (consensus.cutBytes > 0) {
       log.warn({ bytes: consensus.cutBytes }, 'a torn write at the end of the log was cut off')
     }
+    if (this.#hasDroppedState) this.#lostIndex = consensus.committedIndex
+    if (consensus.repair !== null) {
+      const { finding, ...repair } = consensus.repair
+      log.error(repair, `${finding}: the log goes on after the state; peers send what it may lack`)
+    }
     const roster = new RosterWriter(config.data, (err) =>
       log.warn({ err }, 'the roster of members could not be written beside the log'),
     )
@@ -285,11 +302,14 @@ export class Controller {
 
   async #startHost(host: HostOptions, machine: StateMachine): Promise<StartedHost> {
     const { config } = this.#parts
-    const { position } = machine.persistedMark()
+    const { position, configuration } = machine.persistedMark()
+    const ofState = { configuration, index: position.index }
+    const known = [ofState, membersOfRoster(this.#roster)]
     const log = {
       segmentBytes: config.log.segmentBytes,
       freeBytesMin: config.log.lowSpaceBytes,
       statePosition: position.index === 0 ? null : position,
+      hasOtherVoters: hasOtherVoters(config.id, known),
     }
     const start = { dir: config.data, log, host }
     return config.threads ? await startThreads(start) : startInline(start)
@@ -315,7 +335,7 @@ export class Controller {
       applied: mark.position,
       appliedTimeMs: machine.logTimeMs,
       configuration: toBinary(ConfigurationSchema, mark.configuration),
-      roster: this.#readRoster(),
+      roster: this.#roster,
       seeds: config.cluster.seeds,
       resolvers: config.cluster.resolvers,
       sharedOptionsSha256: sharedOptionsSha256(config),
@@ -471,6 +491,7 @@ export class Controller {
     const settled = new Settled({
       ...{ selfId: config.id, storeId: inputs.storeId },
       persisted: machine.persistedMark().configuration,
+      lostIndex: this.#lostIndex,
       configuration: () => gateway.configuration(),
       appliedIndex: () => machine.appliedIndex,
     })

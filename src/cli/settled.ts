@@ -8,6 +8,8 @@ export interface SettledParts {
   readonly storeId: Uint8Array
   /** Of the state as it was when the process started. */
   readonly persisted: ConfigurationRecord
+  /** Where a state that was given up for an empty one had been; 0: none was. */
+  readonly lostIndex: Index
   readonly configuration: () => ConfigurationInForce
   readonly appliedIndex: () => Index
 }
@@ -29,7 +31,10 @@ export class Settled {
     if (this.#is) return true
     const { record, index, isCommitted } = this.#parts.configuration()
     this.#is =
-      isCommitted && this.#isListedIn(record) && index > 0 && this.#parts.appliedIndex() >= index
+      isCommitted &&
+      this.#isListedIn(record) &&
+      index > 0 &&
+      this.#parts.appliedIndex() >= Math.max(index, this.#parts.lostIndex)
     return this.#is
   }
 

@@ -1,7 +1,7 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { MemberView } from '../ports/cluster-view.ts'
-import type { NodeId } from '../raft/types.ts'
+import type { NodeId, Position } from '../raft/types.ts'
 import type { Alarms } from './alarms.ts'
 import { toleranceNow } from './failure-tolerance.ts'
 
@@ -44,6 +44,20 @@ export class AlarmWatch {
     } else if (freeBytes !== null && freeBytes >= this.#lowSpaceBytes * LOW_SPACE_OVER) {
       this.#alarms.clear('LOW_SPACE')
     }
+  }
+
+  /** @param owed what the log lacks of what was promised. */
+  lookAtDebt(owed: Position | null): void {
+    if (owed === null) {
+      this.#alarms.clear('LOG_REPAIRING')
+      return
+    }
+    const what =
+      owed.index === Number.MAX_SAFE_INTEGER
+        ? `what it held of term ${owed.term}`
+        : `entries up to ${owed.index} of term ${owed.term}`
+    const text = `the log was damaged and may lack ${what}; it is sent them by the other controllers, and does not lead until it has them`
+    this.#alarms.raise('LOG_REPAIRING', text)
   }
 
   #lookAtClocks(members: readonly MemberView[]): void {

@@ -11,6 +11,7 @@ export const ALARM_CODES = [
   'LOW_SPACE',
   'SNAPSHOT_OUTRUN',
   'NO_QUORUM_SPARE',
+  'LOG_REPAIRING',
   'CERTIFICATE_EXPIRES',
 ] as const
 export type AlarmCode = (typeof ALARM_CODES)[number]

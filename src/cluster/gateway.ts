@@ -486,6 +486,7 @@ export class Gateway implements Proposer, ClusterView {
     const before = this.#status
     this.#status = status
     this.#statusAtMs = this.#parts.clock.monotonicMs()
+    this.#alarmWatch.lookAtDebt(status.owed)
     if (status.leaderSilentMs !== null) {
       this.#leaderSeenMs = this.#statusAtMs - status.leaderSilentMs
     }

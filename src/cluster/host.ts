@@ -254,10 +254,11 @@ export class RaftHost {
   }
 
   #hello(): Hello {
-    const { onDisk, applied } = this.#raft.fullStatus
+    const { onDisk, owed, applied } = this.#raft.fullStatus
     return makeHello(this.#options, {
       boot: this.#parts.restored.boot,
       onDisk,
+      owed,
       applied,
       configurationIndex: this.#roster.view.committedIndex,
       claim: this.#book.own,
@@ -528,6 +529,7 @@ export class RaftHost {
       leaderSilentMs: leaderSilenceTicks === null ? null : leaderSilenceTicks * tickMs,
       commit: full.commit,
       last: full.last.index,
+      owed: full.owed,
       configuration: this.#configuration,
       configurationIndex: full.configurationIndex,
       isConfigurationCommitted: full.isConfigurationCommitted,

@@ -186,6 +186,8 @@ export interface HostStatus {
   readonly leaderSilentMs: number | null
   readonly commit: Index
   readonly last: Index
+  /** What the log lacks of what was promised (raft/owed.ts); null: nothing. */
+  readonly owed: Position | null
   /** membership.v1.Configuration in force, encoded. */
   readonly configuration: Uint8Array
   readonly configurationIndex: Index
@@ -203,6 +205,7 @@ export const NOTHING_HEARD: HostStatus = {
   leaderSilentMs: null,
   commit: 0,
   last: 0,
+  owed: null,
   configuration: new Uint8Array(0),
   configurationIndex: 0,
   isConfigurationCommitted: false,

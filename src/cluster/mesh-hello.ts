@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf'
 
-import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
-import type { AddressClaim, Hello } from '../../proto/gen/mesh_pb.ts'
+import { HelloSchema, PositionSchema } from '../../proto/gen/mesh_pb.ts'
+import type { AddressClaim, Hello, Position as WirePosition } from '../../proto/gen/mesh_pb.ts'
 import type { FullStatus } from '../raft/core.ts'
-import type { Index } from '../raft/types.ts'
+import type { Index, Position } from '../raft/types.ts'
 import type { HostOptions } from './host.ts'
 
 const FEATURE_LEVEL = 1
@@ -14,6 +14,7 @@ export function makeHello(
   now: {
     readonly boot: number
     readonly onDisk: FullStatus['onDisk']
+    readonly owed: Position | null
     readonly applied: Index
     readonly configurationIndex: Index
     readonly claim: AddressClaim
@@ -39,6 +40,11 @@ export function makeHello(
     currentTerm: BigInt(term),
     configurationIndex: BigInt(now.configurationIndex),
     claim: now.claim,
+    ...(now.owed === null ? {} : { owed: wireOf(now.owed) }),
     sharedOptionsSha256: options.sharedOptionsSha256 ?? new Uint8Array(0),
   })
+}
+
+function wireOf({ term, index }: Position): WirePosition {
+  return create(PositionSchema, { term: BigInt(term), index: BigInt(index) })
 }

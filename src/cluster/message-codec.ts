@@ -1,12 +1,14 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import {
+  AttestationSchema,
   ForwardFrameSchema,
   PositionSchema,
   RaftFrameSchema,
   RaftMessageSchema,
 } from '../../proto/gen/mesh_pb.ts'
 import type {
+  Attestation as WireAttestation,
   ForwardFrame,
   Hello,
   Position as WirePosition,
@@ -16,7 +18,7 @@ import type {
 } from '../../proto/gen/mesh_pb.ts'
 import { assert } from '../lib/assert.ts'
 import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
-import type { Entry, Message, NodeId, Position, Term } from '../raft/types.ts'
+import type { Attestation, Entry, Message, NodeId, Position, Term } from '../raft/types.ts'
 
 /** What a Raft stream carries beside its Hello. A frame of a kind this release does not know is `unknown`. */
 export type RaftContent =
@@ -65,16 +67,21 @@ export class MessageEncoder {
           matchIndex: BigInt(message.matchIndex),
           hint: wirePosition(message.hint),
           rejectedIndex: BigInt(message.rejectedIndex),
+          hasLost: message.hasLost ?? false,
         })
       case 'heartbeatRequest':
         return wire('heartbeatRequest', {
           commit: BigInt(message.commit),
           readSequence: BigInt(message.readSequence),
+          ...(message.attested === undefined
+            ? {}
+            : { attested: wireAttestation(message.attested) }),
         })
       case 'heartbeatResponse':
         return wire('heartbeatResponse', {
           readSequence: BigInt(message.readSequence),
           clockMs: BigInt(message.clockMs),
+          owingBoot: BigInt(message.owingBoot ?? 0),
         })
       case 'commitNotice':
         return wire('commitNotice', { commit: BigInt(message.commit) })
@@ -115,6 +122,10 @@ function wire<C extends NonNullable<WireBody['case']>>(kind: C, value: BodyInit<
 
 function wirePosition(position: Position): WirePosition {
   return create(PositionSchema, { term: BigInt(position.term), index: BigInt(position.index) })
+}
+
+function wireAttestation({ boot, lastIndex }: Attestation): WireAttestation {
+  return create(AttestationSchema, { boot: BigInt(boot), lastIndex: BigInt(lastIndex) })
 }
 
 export function encodeSnapshotChunk(term: Term, chunk: SnapshotChunk): Uint8Array {
@@ -190,29 +201,32 @@ function decodeBody(body: WireBody): Body | null {
       }
     }
     case 'appendResponse': {
-      const { success, matchIndex, hint, rejectedIndex } = body.value
+      const { success, matchIndex, hint, rejectedIndex, hasLost } = body.value
       return {
         type: 'appendResponse',
         success,
         matchIndex: integer(matchIndex),
         hint: position(hint),
         rejectedIndex: integer(rejectedIndex),
+        ...(hasLost ? { hasLost } : {}),
       }
     }
     case 'heartbeatRequest': {
-      const { commit, readSequence } = body.value
+      const { commit, readSequence, attested } = body.value
       return {
         type: 'heartbeatRequest',
         commit: integer(commit),
         readSequence: integer(readSequence),
+        ...(attested === undefined ? {} : { attested: attestation(attested) }),
       }
     }
     case 'heartbeatResponse': {
-      const { readSequence, clockMs } = body.value
+      const { readSequence, clockMs, owingBoot } = body.value
       return {
         type: 'heartbeatResponse',
         readSequence: integer(readSequence),
         clockMs: integer(clockMs),
+        ...(owingBoot === 0n ? {} : { owingBoot: integer(owingBoot) }),
       }
     }
     case 'commitNotice':
@@ -222,6 +236,10 @@ function decodeBody(body: WireBody): Body | null {
     default:
       return null
   }
+}
+
+function attestation({ boot, lastIndex }: WireAttestation): Attestation {
+  return { boot: integer(boot), lastIndex: integer(lastIndex) }
 }
 
 /** The core may rely on it: entries follow `previous` without a gap, their terms never falling. */

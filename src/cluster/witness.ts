@@ -39,6 +39,9 @@ export type HistoryFault = 'rolled-back' | 'superseded'
  * - its log ends before what it has applied: that was committed and durable, and no leader replaces it;
  * - it counts no more starts than before, though it started later: a start is counted durably before anything is said.
  *
+ * A store whose log was damaged says what it owes (raft/owed.ts): it is held to that as if it had it, for until it has, it
+ * gives no vote that one with it would not give.
+ *
  * What is compared must have been said before: each direction of streams is ordered, but between the two nothing is. So
  * within one life a caller's Hello is held against what came on the streams that it dialled, and one that answers us only
  * against earlier lives, which ended before it was made. That holds as well for what an earlier process here was told: a
@@ -156,7 +159,7 @@ function faultOf(
 
 function isBehind(hello: Hello, mark: Mark): boolean {
   const term = integer(hello.currentTerm)
-  const index = integer(hello.last?.index ?? 0n)
+  const index = Math.max(integer(hello.last?.index ?? 0n), integer(hello.owed?.index ?? 0n))
   return term < mark.term || (term === mark.term && index < mark.index) || index < mark.applied
 }
 

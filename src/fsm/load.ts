@@ -2,9 +2,14 @@ import type { StateStore } from '../ports/state-store.ts'
 import type { StoredRequest } from './dedupe.ts'
 import { State } from './state.ts'
 
+/** The records are not those that the store's own digests speak of: damage, not to be built upon. */
+export class StateDamaged extends Error {
+  override readonly name = 'StateDamaged'
+}
+
 /**
  * The state as the store holds it; an empty one when nothing was ever written.
- * @throws when the records are not those that the store's own digests speak of: damage, not to be built upon.
+ * @throws {StateDamaged} And what the store throws.
  */
 export async function loadState(store: StateStore): Promise<State> {
   const state = new State()
@@ -13,16 +18,26 @@ export async function loadState(store: StateStore): Promise<State> {
   const requests: { readonly key: string; readonly value: string }[] = []
   for await (const { key, value } of store.records()) {
     if (key.startsWith('r/')) requests.push({ key, value })
-    else state.load(key, value)
+    else readable(() => state.load(key, value))
   }
-  loadRequests(state, requests)
+  readable(() => loadRequests(state, requests))
   state.position = mark.position
   state.logTimeMs = mark.timeMs
   state.configuration = Uint8Array.from(Buffer.from(mark.configuration, 'base64'))
   if (state.stateDigest() !== mark.digest || state.entitiesDigest() !== mark.entitiesDigest) {
-    throw new Error(`the state store is damaged: its digest at ${mark.position.index} is not met`)
+    throw new StateDamaged(
+      `the state store is damaged: its digest at ${mark.position.index} is not met`,
+    )
   }
   return state
+}
+
+function readable(load: () => void): void {
+  try {
+    load()
+  } catch (error) {
+    throw new StateDamaged(`the state store is damaged: a record cannot be read (${String(error)})`)
+  }
 }
 
 /** In the order in which they were remembered, for they are forgotten from the front. */

@@ -1,6 +1,7 @@
 import { assert } from '../lib/assert.ts'
 import { encodeConfiguration, isJoint, leaveJoint } from './configuration.ts'
 import { appendAsLeader } from './leader-log.ts'
+import { sendHeartbeat } from './heartbeat.ts'
 import { entryBytes } from './log.ts'
 import { quorumValue } from './quorum.ts'
 import { becomeFollower } from './role.ts'
@@ -49,9 +50,7 @@ function finishChange(state: State): void {
  */
 function retire(state: State): void {
   for (const progress of state.progress.values()) {
-    const commit = Math.min(state.commit, progress.matchIndex)
-    const readSequence = state.reads.sequence
-    state.send(progress.id, { type: 'heartbeatRequest', commit, readSequence }, 0)
+    sendHeartbeat(state, progress)
   }
   const successor = furthestVoter(state)
   if (successor !== null) state.send(successor, { type: 'timeoutNow' }, 0)

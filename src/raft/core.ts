@@ -25,6 +25,7 @@ import { RaftLog } from './log.ts'
 import { changeConfiguration } from './membership-change.ts'
 import { checkOptions } from './options.ts'
 import type { CoreOptions } from './options.ts'
+import { settleIfPaid } from './owed.ts'
 import type { ProgressState } from './progress.ts'
 import { propose } from './propose.ts'
 import {
@@ -83,6 +84,8 @@ export interface FullStatus extends CoreStatus {
    * short of what was promised.
    */
   readonly isOnDiskWhole: boolean
+  /** What the log may lack of what was promised: see owed.ts. */
+  readonly owed: Position | null
   readonly uncommittedBytes: number
   readonly transferTarget: NodeId | null
   /** Since the current leader was last heard, in ticks; 0 on the leader, null without one. */
@@ -133,6 +136,8 @@ export class Core {
       commit: Math.max(applied.index, Math.min(found.commit, log.lastIndex)),
       applied: applied.index,
       timeFloorMs: start.appliedTimeMs,
+      boot: found.boot,
+      owed: found.owed,
     })
     if (isLogBehind) {
       const token = state.durability.reset(applied.index, 0, 0)
@@ -140,6 +145,7 @@ export class Core {
     }
     // Terms of the log are known to have been: never behind them, whatever was lost.
     if (log.last.term > state.term) state.setTermAndVote(log.last.term, null)
+    settleIfPaid(state)
     state.resetElectionTimer()
     return new Core(state)
   }
@@ -225,6 +231,7 @@ export class Core {
       durableIndex: state.durability.durableIndex,
       onDisk: state.onDisk,
       isOnDiskWhole: isOnDiskWhole(state),
+      owed: state.owed,
       uncommittedBytes: state.uncommittedBytes,
       transferTarget: state.transfer?.target ?? null,
       leaderSilenceTicks: state.leader === null ? null : silenceTicks,
@@ -271,6 +278,7 @@ function onPersisted(state: State, token: number): void {
     const index = durability.durableIndex
     const last = { term: state.log.termAt(index) ?? 0, index }
     state.onDisk = { term: state.term, last }
+    settleIfPaid(state)
   }
   onOwnVoteDurable(state)
   if (state.role === 'leader') onOwnEntriesDurable(state)

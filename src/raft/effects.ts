@@ -51,6 +51,7 @@ export type DiskOperation =
   | { readonly type: 'restore'; readonly position: Position; readonly configuration: Uint8Array }
   | { readonly type: 'reset'; readonly position: Position; readonly token: number }
   | { readonly type: 'compact'; readonly position: Position }
+  | { readonly type: 'settle'; readonly owed: Position | null }
 
 /** What others act on. A new value is given out whenever one of these moves. */
 export interface CoreStatus {

@@ -1,6 +1,7 @@
 import { electionOutcome } from './quorum.ts'
 import { memberIds } from './configuration.ts'
 import { isAtLeast } from './log.ts'
+import { promisedLast } from './owed.ts'
 import { becomeCandidate, becomeFollower, becomeLeader, becomePreCandidate } from './role.ts'
 import type { State } from './state.ts'
 import type { Message } from './types.ts'
@@ -67,7 +68,7 @@ export function onTimeoutNow(state: State): void {
 }
 
 export function onVoteRequest(state: State, message: VoteRequest): void {
-  const isGrantable = state.holdsVote && isAtLeast(message.last, state.log.last)
+  const isGrantable = state.holdsVote && isAtLeast(message.last, promisedLast(state))
   const isProtected = hasLiveLeader(state) && !message.transfer
   if (message.pre) {
     const granted = message.term > state.term && isGrantable && !isProtected

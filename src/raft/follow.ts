@@ -1,6 +1,7 @@
 import { assert } from '../lib/assert.ts'
 import { commitTo } from './commit.ts'
 import { decodeMembership } from './configuration.ts'
+import { hearAttestation } from './owed.ts'
 import { becomeFollower } from './role.ts'
 import type { State } from './state.ts'
 import type { Entry, Index, Message, NodeId, Position } from './types.ts'
@@ -25,10 +26,12 @@ function hear(state: State, leader: NodeId): void {
 export function onHeartbeatRequest(state: State, message: HeartbeatRequest): void {
   hear(state, message.from)
   followCommit(state, message.commit)
+  hearAttestation(state, message.attested)
   const body = {
     type: 'heartbeatResponse',
     readSequence: message.readSequence,
     clockMs: state.nowMs,
+    ...(state.owed === null ? {} : { owingBoot: state.boot }),
   } as const
   // Rests on the term alone: behind the entries' writes, a slow disk here would look like a lost node there.
   state.send(message.from, body, state.durability.hardStateToken)
@@ -142,6 +145,7 @@ function refuse(state: State, leader: NodeId, previous: Position): void {
     matchIndex: 0,
     hint,
     rejectedIndex: previous.index,
+    ...(state.owed === null ? {} : { hasLost: true }),
   } as const
   state.send(leader, body, state.durability.hardStateToken)
 }

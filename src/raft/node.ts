@@ -348,6 +348,9 @@ export class RaftNode {
       case 'compact':
         this.#disk.compact(operation.position)
         return
+      case 'settle':
+        this.#disk.settle(operation.owed)
+        return
       case 'restore':
         this.#restore(operation.position, operation.configuration)
         return

@@ -6,7 +6,10 @@ import type { Index, NodeId } from './types.ts'
  */
 export type ProgressState = 'probe' | 'replicate' | 'snapshot'
 
-/** What the leader knows of one peer. `matchIndex` never falls, and `nextIndex` > `matchIndex` always holds. */
+/**
+ * What the leader knows of one peer. `matchIndex` falls only for a peer that says it has lost what it acknowledged;
+ * `nextIndex` > `matchIndex` always holds.
+ */
 export class Progress {
   readonly id: NodeId
   matchIndex: Index = 0
@@ -22,6 +25,8 @@ export class Progress {
   snapshotSentTick: number | null = null
   /** When a request was last sent to find out where the peer stands, or whether one was lost. */
   lastProbeTick = 0
+  /** The start of its store in which it owes, as it said last; null while it owes nothing. */
+  owingBoot: number | null = null
   #inflightIndexes: Index[] = []
   #inflightBytes: number[] = []
   #bytesInFlight = 0
@@ -62,6 +67,14 @@ export class Progress {
       this.#inflightBytes.splice(0, done)
     }
     return isNews
+  }
+
+  /**
+   * What it acknowledged is on its disk no more. Said late or twice this costs a probe: what was committed by counting it stays
+   * so, for the peer votes for nobody who lacks it.
+   */
+  forget(): void {
+    this.matchIndex = 0
   }
 
   becomeProbe(nextIndex: Index): void {

@@ -1,6 +1,7 @@
 import { assert } from '../lib/assert.ts'
 import { advanceCommit } from './commit.ts'
 import { ENTRY_HEADER_BYTES } from './entry-codec.ts'
+import { sendHeartbeat } from './heartbeat.ts'
 import type { Progress } from './progress.ts'
 import { quorumValue } from './quorum.ts'
 import { releaseHeld } from './propose.ts'
@@ -65,10 +66,8 @@ function sendCommit(state: State, progress: Progress): void {
   const commit = Math.min(state.commit, progress.matchIndex)
   const isNews = commit > progress.commitSent
   progress.commitSent = Math.max(progress.commitSent, commit)
-  if (state.isHeartbeatDue) {
-    const readSequence = state.reads.sequence
-    state.send(progress.id, { type: 'heartbeatRequest', commit, readSequence }, 0)
-  } else if (isNews) {
+  if (state.isHeartbeatDue) sendHeartbeat(state, progress)
+  else if (isNews) {
     // Not answered: half the messages of a lone write would be answers that tell nothing.
     state.send(progress.id, { type: 'commitNotice', commit }, 0)
   }
@@ -187,8 +186,12 @@ function onMatch(state: State, progress: Progress, matchIndex: Index): void {
 
 /** The logs differ before what was sent. Goes back a whole term of the follower's a round, never below what matched. */
 function onRefused(state: State, progress: Progress, message: AppendResponse): void {
-  const { rejectedIndex, hint } = message
-  if (rejectedIndex <= progress.matchIndex) return
+  const { rejectedIndex, hint, hasLost = false } = message
+  if (rejectedIndex <= progress.matchIndex) {
+    if (!hasLost || progress.state === 'snapshot') return
+    progress.forget()
+    progress.becomeProbe(rejectedIndex + 1)
+  }
   if (progress.state === 'replicate') {
     progress.becomeProbe(progress.matchIndex + 1)
     return
@@ -203,6 +206,7 @@ export function onHeartbeatResponse(state: State, message: HeartbeatResponse): v
   if (state.role !== 'leader' || progress === undefined) return
   progress.lastContactTick = state.ticks
   progress.ackedReadSequence = Math.max(progress.ackedReadSequence, message.readSequence)
+  progress.owingBoot = message.owingBoot ?? null
   state.logTime.observe(message.from, message.clockMs, state.nowMs)
   lookForLoss(state, progress)
   confirmReads(state)
@@ -216,7 +220,9 @@ export function onHeartbeatResponse(state: State, message: HeartbeatResponse): v
 function lookForLoss(state: State, progress: Progress): void {
   if (state.ticks - progress.lastProbeTick < state.options.heartbeatTicks) return
   if (progress.state === 'probe') progress.isProbeOut = false
-  if (progress.state !== 'replicate' || progress.matchIndex >= progress.nextIndex - 1) return
+  if (progress.state !== 'replicate') return
+  // One that owes may lack what it acknowledged in an earlier life, and would not be asked for it otherwise.
+  if (progress.matchIndex >= progress.nextIndex - 1 && progress.owingBoot === null) return
   progress.lastProbeTick = state.ticks
   const previousTerm = state.log.termAt(progress.nextIndex - 1)
   if (previousTerm === null) {

@@ -49,6 +49,8 @@ export interface StateStart {
   readonly commit: Index
   readonly applied: Index
   readonly timeFloorMs: number
+  readonly boot: number
+  readonly owed: Position | null
 }
 
 /** Everything one node knows (Raft paper, figure 2), shared by the subjects of this folder. Only they may change it. */
@@ -58,6 +60,8 @@ export class State {
   readonly storeId: Uint8Array | null
   readonly options: CoreOptions
   readonly random: Random
+  /** Which start of the disk this is. */
+  readonly boot: number
   readonly log: RaftLog
   readonly memberships: MembershipHistory
   readonly durability: Durability
@@ -70,6 +74,8 @@ export class State {
   #votedFor: NodeId | null
   /** What this node would find if it started again now, as far as it knows. */
   onDisk: OnDisk
+  /** What the log may lack of what was promised: see owed.ts. */
+  owed: Position | null
   /** Never falls. */
   commit: Index
   /** Highest index known to equal this term's leader's log: commit follows the leader only up to here. */
@@ -130,6 +136,8 @@ export class State {
     this.emitted = start.applied
     this.applied = start.applied
     this.timeFloorMs = start.timeFloorMs
+    this.boot = start.boot
+    this.owed = start.owed
   }
 
   get term(): Term {
@@ -163,8 +171,11 @@ export class State {
    * Whether this node campaigns. One that is left out by a configuration it does not know to be committed still does
    * (dissertation 4.2.2): of two voters the leader removes itself and dies with the final entry on its own disk alone. The
    * other, whose log is shorter, can then win nothing without it, and it can win for both.
+   *
+   * One that has lost a part of its log does not, until it has made up for it (owed.ts).
    */
   get isEligible(): boolean {
+    if (this.owed !== null) return false
     const standing = this.memberships.notOvertaken(this.commit)
     return this.holdsVote && standing.some((one) => isVoter(one.configuration, this.id))
   }

@@ -13,6 +13,12 @@ export interface Position {
   readonly index: Index
 }
 
+/** Where the leader's log ended after it had heard of start `boot` of a node that owes. */
+export interface Attestation {
+  readonly boot: number
+  readonly lastIndex: Index
+}
+
 export type EntryType = 'noop' | 'configuration' | 'command'
 
 /** Immutable once made. `timeMs` is the leader's stamp (log time): UTC ms, never running back along the log. */
@@ -59,9 +65,23 @@ export type MessageBody =
       readonly matchIndex: Index
       readonly hint: Position
       readonly rejectedIndex: Index
+      /** A refusal by a log that lost entries it may have acknowledged: what it said before counts no more. */
+      readonly hasLost?: boolean
     }
-  | { readonly type: 'heartbeatRequest'; readonly commit: Index; readonly readSequence: number }
-  | { readonly type: 'heartbeatResponse'; readonly readSequence: number; readonly clockMs: number }
+  | {
+      readonly type: 'heartbeatRequest'
+      readonly commit: Index
+      readonly readSequence: number
+      /** To a node that has said that it owes. */
+      readonly attested?: Attestation
+    }
+  | {
+      readonly type: 'heartbeatResponse'
+      readonly readSequence: number
+      readonly clockMs: number
+      /** Which start of its store this is, while its log owes (owed.ts). */
+      readonly owingBoot?: number
+    }
   /** Says between heartbeats that the commit index has moved; not answered, as the next heartbeat says it again. */
   | { readonly type: 'commitNotice'; readonly commit: Index }
   | { readonly type: 'timeoutNow' }
@@ -105,6 +125,11 @@ export interface Disk {
   compact(position: Position): void
   /** Replaces the whole log by an empty one that continues after `position`. Ordered with writes; reports `token`. */
   reset(position: Position, token: number): void
+  /**
+   * The log lacks no more than what `owed` says, null: nothing (raft/owed.ts). Ordered with writes, and not reported: one that
+   * a crash takes away is said again after the next start.
+   */
+  settle(owed: Position | null): void
   /** Set once, before the first write. Tokens come back in order; a later token implies the earlier ones. */
   onDurable: (token: number) => void
   onFailed: (error: Error) => void
@@ -120,6 +145,8 @@ export interface RestoredLog {
   readonly commit: Index
   /** Counts the starts of this store; already advanced and durable for this start. */
   readonly boot: number
+  /** The best position that this disk may have held and that the log, damaged since, may lack; null: it is whole. */
+  readonly owed: Position | null
 }
 
 /** Lossy, unordered across peers, ordered per peer while a stream lasts. `send` never waits and never throws. */

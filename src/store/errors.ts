@@ -1,11 +1,13 @@
 import { AssertionError } from '../lib/assert.ts'
 
 /**
- * CORRUPT: what lies on disk contradicts itself or what was promised. FOREIGN: it belongs to another store.
+ * CORRUPT: what lies on disk contradicts itself or what was promised. VOTE_LOST: so much so that this disk must not vote
+ * again. FOREIGN: it belongs to another store.
  * BAD_SNAPSHOT: received bytes do not check out. The rest is what the words say.
  */
 export type StoreErrorCode =
   | 'CORRUPT'
+  | 'VOTE_LOST'
   | 'FOREIGN'
   | 'NEWER_FORMAT'
   | 'IN_USE'
@@ -23,11 +25,20 @@ export class StoreError extends Error {
   readonly code: StoreErrorCode
   /** File or folder that it is about. */
   readonly path: string
+  /** What was found, without the remedy: for whoever has another one. */
+  readonly finding: string
 
-  constructor(code: StoreErrorCode, path: string, message: string, cause?: unknown) {
+  constructor(
+    code: StoreErrorCode,
+    path: string,
+    message: string,
+    cause?: unknown,
+    finding: string = message,
+  ) {
     super(message, cause === undefined ? {} : { cause })
     this.code = code
     this.path = path
+    this.finding = finding
   }
 }
 
@@ -36,7 +47,18 @@ const REBUILD =
 
 export function corrupt(path: string, what: string, offset: number | null = null): StoreError {
   const where = offset === null ? path : `${path} at byte ${offset}`
-  return new StoreError('CORRUPT', path, `${where}: ${what}; ${REBUILD}.`)
+  const finding = `${where}: ${what}`
+  return new StoreError('CORRUPT', path, `${finding}; ${REBUILD}.`, undefined, finding)
+}
+
+export function voteLost(path: string): StoreError {
+  const finding = `${path}: neither this slot nor meta.1 can be read, so the term and vote that this member promised are lost`
+  const message = `${finding}; nothing was changed on disk: with peers to be let in by (cluster.seeds), a start enters again with an empty data folder; without, bring the folder back from where it is whole.`
+  return new StoreError('VOTE_LOST', path, message, undefined, finding)
+}
+
+export function isCorrupt(error: unknown): error is StoreError {
+  return error instanceof StoreError && error.code === 'CORRUPT'
 }
 
 export function newerFormat(path: string, found: number, known: number): StoreError {

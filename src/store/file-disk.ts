@@ -5,18 +5,17 @@ import type { ChainWindow } from './chain-window.ts'
 import { asStoreError } from './errors.ts'
 import type { FileSystem } from './file-system.ts'
 import type { MetaSlots } from './meta-slots.ts'
+import { makeSegment } from './new-segment.ts'
 import type { Segment } from './recovery.ts'
 import { SegmentPreparer } from './segment-preparer.ts'
 import {
   CHAIN_AT,
   CHAIN_BYTES,
-  encodeSegmentHeader,
   RECORD_HEADER_BYTES,
   recordBytes,
   recordSeed,
   sealRecord,
   SEGMENT_HEADER_BYTES,
-  segmentName,
   ZERO_CHAIN,
 } from './wal-format.ts'
 
@@ -46,6 +45,7 @@ export interface LogState {
   readonly fd: number
   readonly end: number
   readonly capacity: number
+  readonly owed: Position | null
 }
 
 /**
@@ -69,7 +69,9 @@ export class FileDisk implements Disk {
   readonly #boot: number
   /** Known committed; the entries may not be durable yet. */
   #commit: Index
-  #durableIndex: Index
+  /** Where the log ends on disk. */
+  #durableLast: Position
+  #owed: Position | null
 
   #segments: Segment[]
   #fd: number
@@ -105,7 +107,8 @@ export class FileDisk implements Disk {
     this.#boot = state.boot
     this.#commit = state.commit
     this.#chains = state.chains
-    this.#durableIndex = state.chains.last.index
+    this.#durableLast = state.chains.last
+    this.#owed = state.owed
     this.#segments = [...state.segments]
     this.#fd = state.fd
     this.#capacity = state.capacity
@@ -159,12 +162,20 @@ export class FileDisk implements Disk {
       this.#segments = this.#segments.slice(-1)
       this.#chains.restart(position, ZERO_CHAIN)
       this.#commit = position.index
-      this.#durableIndex = position.index
+      this.#durableLast = position
       // From here on the new segment is the log; before, recovery removes it as an unfinished reset.
       this.#writeMeta()
       for (const segment of removed) this.#files.remove(segment.path)
     })
     this.#report(token)
+  }
+
+  settle(owed: Position | null): void {
+    assert(!this.#isClosed, 'a closed disk takes no writes')
+    this.#do('write what the log owes', () => {
+      this.#owed = owed
+      this.#writeMeta()
+    })
   }
 
   /** Writes and syncs what waits and reports it now, instead of at the end of the turn. */
@@ -192,7 +203,7 @@ export class FileDisk implements Disk {
     if (this.#isClosed) return
     this.flush()
     this.#isClosed = true
-    this.#do('close the log', () => this.#writeMeta())
+    this.#do('close the log', () => this.#writeMeta(true))
     if (this.#failure !== null) this.#reportFailure(this.#failure)
     this.#preparer.close()
     this.#files.close(this.#fd)
@@ -247,16 +258,19 @@ export class FileDisk implements Disk {
     this.#writeMeta()
   }
 
-  #writeMeta(): void {
+  #writeMeta(isClosed = false): void {
     const first = this.#segments[0]
     assert(first !== undefined, 'a log has at least one segment')
     this.#meta.write({
       hardState: this.#hardState,
       // Never more than what is durable: a start must not find a commit beyond its log (zoo 5).
-      commit: Math.min(this.#commit, this.#durableIndex),
+      commit: Math.min(this.#commit, this.#durableLast.index),
       boot: this.#boot,
       firstSegment: first.sequence,
       synced: { segment: this.#currentSegment().sequence, offset: this.#syncedEnd },
+      last: this.#durableLast,
+      isClosed,
+      owed: this.#owed,
     })
   }
 
@@ -268,7 +282,7 @@ export class FileDisk implements Disk {
     assert(first.index <= last.index + 1, 'entries leave no gap')
     if (first.index <= last.index) {
       this.#chains.truncateAfter(first.index - 1)
-      this.#durableIndex = Math.min(this.#durableIndex, first.index - 1)
+      if (first.index <= this.#durableLast.index) this.#durableLast = this.#chains.last
       // The stretch replaced may reach into older segments; a new one keeps headers older than their records.
       if (first.index <= this.#currentSegment().previousIndex) this.#changeSegment(0)
     }
@@ -318,7 +332,7 @@ export class FileDisk implements Disk {
     if (this.#bufferAt === this.#syncedEnd) return
     this.#files.sync(this.#fd, this.#currentSegment().path)
     this.#syncedEnd = this.#bufferAt
-    this.#durableIndex = this.#chains.last.index
+    this.#durableLast = this.#chains.last
   }
 
   /** Goes on in a new segment after the chain window's end. */
@@ -329,7 +343,7 @@ export class FileDisk implements Disk {
       this.#files.sync(this.#fd, this.#currentSegment().path)
       this.#syncedEnd = this.#bufferAt
     }
-    this.#durableIndex = previous.index
+    this.#durableLast = previous
     const chain = this.#chains.chainAt(previous.index).slice()
     this.#beginSegment(previous, chain, { isReset: false, recordBytes: recordLength })
     this.#writeMeta()
@@ -342,19 +356,13 @@ export class FileDisk implements Disk {
     options: { isReset: boolean; recordBytes: number },
   ): void {
     const sequence = this.#currentSegment().sequence + 1
-    const prepared = this.#preparer.take(SEGMENT_HEADER_BYTES + options.recordBytes)
-    const { isReset } = options
     const storeId = this.#storeId
-    const header = encodeSegmentHeader({ storeId, sequence, isReset, previous, previousChain })
-    this.#files.write(prepared.fd, prepared.path, header, 0)
-    this.#files.sync(prepared.fd, prepared.path)
-    const path = `${this.#folder}/${segmentName(previous.index + 1, sequence)}`
-    this.#files.rename(prepared.path, path)
-    this.#files.syncFolder(this.#folder)
+    const segment = { storeId, sequence, previous, previousChain, ...options }
+    const made = makeSegment(this.#files, this.#folder, this.#preparer, segment)
     this.#files.close(this.#fd)
-    this.#segments.push({ path, sequence, previousIndex: previous.index })
-    this.#fd = prepared.fd
-    this.#capacity = prepared.bytes
+    this.#segments.push({ path: made.path, sequence, previousIndex: previous.index })
+    this.#fd = made.fd
+    this.#capacity = made.bytes
     this.#seed = recordSeed(storeId, sequence)
     this.#bufferAt = SEGMENT_HEADER_BYTES
     this.#syncedEnd = SEGMENT_HEADER_BYTES

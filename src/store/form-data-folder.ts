@@ -7,15 +7,10 @@ import { FILE_DISK_DEFAULTS, FileDisk, type FileDiskOptions } from './file-disk.
 import { nodeFileSystem, type FileSystem } from './file-system.ts'
 import { writeIdentity, type DataIdentity } from './identity.ts'
 import { MetaSlots, NODE_ID_BYTES_MAX } from './meta-slots.ts'
+import { makeSegment } from './new-segment.ts'
 import { logFolder } from './open-log.ts'
 import { SegmentPreparer } from './segment-preparer.ts'
-import {
-  encodeSegmentHeader,
-  SEGMENT_HEADER_BYTES,
-  segmentName,
-  STORE_ID_BYTES,
-  ZERO_CHAIN,
-} from './wal-format.ts'
+import { SEGMENT_HEADER_BYTES, STORE_ID_BYTES, ZERO_CHAIN } from './wal-format.ts'
 
 export interface FormOptions extends Partial<
   Pick<FileDiskOptions, 'segmentBytes' | 'freeBytesMin'>
@@ -72,9 +67,13 @@ function writeFirstLog(
   const settings = { ...FILE_DISK_DEFAULTS, segmentBytes, freeBytesMin }
   const folder = logFolder(dir)
   files.makeFolder(folder)
-  const segment = makeFirstSegment(files, folder, storeId, settings)
-  const meta = new MetaSlots(files, dir, { storeId, sequence: 0, writeFirst: 0 })
+  const preparer = new SegmentPreparer(files, folder, settings)
   const base = { term: 0, index: 0 }
+  const segment = makeSegment(files, folder, preparer, {
+    ...{ storeId, sequence: 1, isReset: false, recordBytes: 0 },
+    ...{ previous: base, previousChain: ZERO_CHAIN },
+  })
+  const meta = new MetaSlots(files, dir, { storeId, sequence: 0, writeFirst: 0 })
   const state = {
     hardState: { term: entries.at(-1)?.term ?? 0, votedFor: null },
     commit: 0,
@@ -84,27 +83,11 @@ function writeFirstLog(
     fd: segment.fd,
     end: SEGMENT_HEADER_BYTES,
     capacity: segment.bytes,
+    owed: null,
   }
   const disk = new FileDisk(files, { folder, storeId, meta }, state, settings)
   disk.write({ token: 0, hardState: null, entries, commit: entries.length })
   // Closing writes the slots for the first time: term, commit and what is synced.
   disk.closeNow()
   if (disk.failure !== null) throw disk.failure
-}
-
-function makeFirstSegment(
-  files: FileSystem,
-  folder: string,
-  storeId: Uint8Array,
-  settings: FileDiskOptions,
-): { path: string; fd: number; bytes: number } {
-  const prepared = new SegmentPreparer(files, folder, settings).take(SEGMENT_HEADER_BYTES)
-  const previous = { term: 0, index: 0 }
-  const header = { storeId, sequence: 1, isReset: false, previous, previousChain: ZERO_CHAIN }
-  files.write(prepared.fd, prepared.path, encodeSegmentHeader(header), 0)
-  files.sync(prepared.fd, prepared.path)
-  const path = `${folder}/${segmentName(1, 1)}`
-  files.rename(prepared.path, path)
-  files.syncFolder(folder)
-  return { path, fd: prepared.fd, bytes: prepared.bytes }
 }

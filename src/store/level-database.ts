@@ -25,6 +25,8 @@ export function asLevelError(error: unknown, doing: string, path: string): Error
   if (code === 'LEVEL_LOCKED') {
     return new StoreError('IN_USE', path, `${path} is in use by another process.`, inner)
   }
+  if (doing !== 'write' && isFileDamage(text))
+    return corrupt(path, `the state is damaged (${text})`)
   if (code.endsWith('_NOT_OPEN')) {
     return new StoreError('CLOSED', path, `cannot ${doing} ${path}: it was closed.`, inner)
   }
@@ -35,6 +37,14 @@ export function asLevelError(error: unknown, doing: string, path: string): Error
     return asStoreError(Object.assign(new Error(text), { code: 'EACCES' }), doing, path)
   }
   return asStoreError(inner, doing, path)
+}
+
+/**
+ * LevelDB tells a file of its own that is missing, cut short or unreadable as it tells any failed call. On reading that is
+ * damage: the folder itself is made when it is not there.
+ */
+function isFileDamage(text: string): boolean {
+  return /IO error: .*(No such file or directory|Invalid argument|Input\/output error)/.test(text)
 }
 
 /** @throws {StoreError} */

@@ -39,6 +39,8 @@ const DEFAULTS: Settings = {
   files: nodeFileSystem,
 }
 
+/** Folder of the state inside a data folder. */
+export const STATE_NAME = 'state'
 const CURRENT_NAME = 'CURRENT'
 
 /** In the database: the mark under one key, records under a prefix after it. */
@@ -97,7 +99,7 @@ export class LevelStateStore implements StateStore {
   static async open(dir: string, options: StateStoreOptions = {}): Promise<LevelStateStore> {
     const settings = { ...DEFAULTS, ...options }
     const { files } = settings
-    const folder = `${dir}/state`
+    const folder = `${dir}/${STATE_NAME}`
     if (!files.exists(folder)) {
       files.makeFolder(folder)
       files.syncFolder(dir)

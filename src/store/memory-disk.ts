@@ -5,6 +5,7 @@ type Operation =
   | { readonly type: 'write'; readonly write: DiskWrite }
   | { readonly type: 'compact'; readonly position: Position }
   | { readonly type: 'reset'; readonly position: Position; readonly token: number }
+  | { readonly type: 'settle'; readonly owed: Position | null }
 
 /** What a {@link MemoryDisk} keeps across a crash: hand it to the next one. */
 interface Platter {
@@ -13,6 +14,7 @@ interface Platter {
   entries: Entry[]
   commit: number
   boot: number
+  owed: Position | null
 }
 
 export interface MemoryDiskOptions {
@@ -51,6 +53,7 @@ export class MemoryDisk implements Disk {
       entries,
       commit: entries.length,
       boot: 0,
+      owed: null,
     }
     const disk = new MemoryDisk(platter, options.sync !== 'manual')
     return { disk, restored: disk.#restored() }
@@ -71,6 +74,10 @@ export class MemoryDisk implements Disk {
 
   reset(position: Position, token: number): void {
     this.#add({ type: 'reset', position, token })
+  }
+
+  settle(owed: Position | null): void {
+    this.#add({ type: 'settle', owed })
   }
 
   /** Makes the oldest operation durable and reports it. @returns false when none waits. */
@@ -145,6 +152,9 @@ export class MemoryDisk implements Disk {
         platter.entries = []
         platter.commit = operation.position.index
         return operation.token
+      case 'settle':
+        platter.owed = operation.owed
+        return null
     }
   }
 
@@ -172,7 +182,7 @@ export class MemoryDisk implements Disk {
   }
 
   #restored(): RestoredLog {
-    const { hardState, base, entries, commit, boot } = this.#platter
-    return { hardState, base, entries: [...entries], commit, boot }
+    const { hardState, base, entries, commit, boot, owed } = this.#platter
+    return { hardState, base, entries: [...entries], commit, boot, owed }
   }
 }

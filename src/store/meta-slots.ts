@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib'
 import { assert } from '../lib/assert.ts'
 import { getUint53, setUint53 } from '../raft/entry-codec.ts'
-import type { HardState, Index } from '../raft/types.ts'
-import { corrupt, newerFormat, StoreError } from './errors.ts'
+import type { HardState, Index, Position } from '../raft/types.ts'
+import { newerFormat, StoreError, voteLost } from './errors.ts'
 import type { FileSystem } from './file-system.ts'
 import { WAL_FORMAT } from './wal-format.ts'
 
@@ -11,7 +11,11 @@ import { WAL_FORMAT } from './wal-format.ts'
  *
  * Page: 0 magic "FLOTMETA" · 8 u32 format · 12 u32 bytes of votedFor (0xffffffff: nobody) · 16 store id (16) ·
  *       32 u64 sequence of the write · 40 u64 term · 48 u64 commit · 56 u64 boot · 64 u64 first segment ·
- *       72 u64 synced segment · 80 u64 synced offset · 88 votedFor, UTF-8 · zeros · 4092 u32 CRC-32 of all before it
+ *       72 u64 synced segment · 80 u64 synced offset · 88 votedFor, UTF-8 · zeros · 1024 u32 flags (1: the last position is
+ *       told, 2: closed in order, 4: it owes) · 1028 zeros · 1032 u64 index, 1040 u64 term of the last entry ·
+ *       1048 u64 index, 1056 u64 term owed · zeros · 4092 u32 CRC-32 of all before it
+ *
+ * Format 1; 2 while something is owed, since a program that does not know of it would vote as if nothing were.
  *
  * A write goes to one slot, is synced, then to the other. It counts once both are synced, so whichever single slot is
  * torn by a power cut or rots later, the other one holds the newest page that was ever promised.
@@ -25,6 +29,12 @@ export interface Meta {
   readonly firstSegment: number
   /** Everything before this place was synced: what is damaged there is no torn tail. */
   readonly synced: { readonly segment: number; readonly offset: number }
+  /** Where the log ended at that place; null: a program before this one has not told. */
+  readonly last: Position | null
+  /** Nothing was written after that place. */
+  readonly isClosed: boolean
+  /** What the log may lack of what was promised (raft/owed.ts); null: nothing. */
+  readonly owed: Position | null
 }
 
 export const META_NAMES = ['meta.0', 'meta.1'] as const
@@ -32,6 +42,13 @@ const PAGE_BYTES = 4096
 const VOTED_FOR_AT = 88
 export const NODE_ID_BYTES_MAX = 256
 const NOBODY = 0xffffffff
+const FORMAT_OWING = 2
+const FLAGS_AT = 1024
+const LAST_AT = 1032
+const OWED_AT = 1048
+const FLAG_LAST = 1
+const FLAG_CLOSED = 2
+const FLAG_OWING = 4
 const MAGIC = Buffer.from('FLOTMETA', 'latin1')
 
 export function encodeMeta(storeId: Uint8Array, sequence: number, meta: Meta): Uint8Array {
@@ -41,32 +58,58 @@ export function encodeMeta(storeId: Uint8Array, sequence: number, meta: Meta): U
   const name = Buffer.from(votedFor ?? '', 'utf8')
   assert(name.length <= NODE_ID_BYTES_MAX, `a node id has at most ${NODE_ID_BYTES_MAX} bytes`)
   page.set(MAGIC, 0)
-  view.setUint32(8, WAL_FORMAT, true)
+  view.setUint32(8, meta.owed === null ? WAL_FORMAT : FORMAT_OWING, true)
   view.setUint32(12, votedFor === null ? NOBODY : name.length, true)
   page.set(storeId, 16)
   const numbers = [sequence, term, meta.commit, meta.boot, meta.firstSegment]
   numbers.push(meta.synced.segment, meta.synced.offset)
   numbers.forEach((value, position) => setUint53(view, 32 + position * 8, value))
   page.set(name, VOTED_FOR_AT)
+  const flags =
+    (meta.last === null ? 0 : FLAG_LAST) |
+    (meta.isClosed ? FLAG_CLOSED : 0) |
+    (meta.owed === null ? 0 : FLAG_OWING)
+  view.setUint32(FLAGS_AT, flags, true)
+  setPosition(view, LAST_AT, meta.last)
+  setPosition(view, OWED_AT, meta.owed)
   view.setUint32(PAGE_BYTES - 4, crc32(page.subarray(0, PAGE_BYTES - 4)), true)
   return page
 }
 
-interface FoundMeta {
+function setPosition(view: DataView, at: number, position: Position | null): void {
+  if (position === null) return
+  setUint53(view, at, position.index)
+  setUint53(view, at + 8, position.term)
+}
+
+function positionAt(view: DataView, at: number): Position | null {
+  const [index, term] = [getUint53(view, at), getUint53(view, at + 8)]
+  return index === null || term === null ? null : { term, index }
+}
+
+interface ReadPage {
   readonly sequence: number
   readonly storeId: Uint8Array
   readonly meta: Meta
 }
 
-function decodeMeta(page: Uint8Array, path: string): FoundMeta | null {
+export interface FoundMeta {
+  readonly meta: Meta
+  readonly sequence: number
+  /** The slot that the next write must begin with: the one whose loss would cost nothing. */
+  readonly writeFirst: 0 | 1
+}
+
+function decodeMeta(page: Uint8Array, path: string): ReadPage | null {
   if (page.length !== PAGE_BYTES) return null
   const view = new DataView(page.buffer, page.byteOffset, page.length)
   if (view.getUint32(PAGE_BYTES - 4, true) !== crc32(page.subarray(0, PAGE_BYTES - 4))) return null
   if (MAGIC.compare(page, 0, 8) !== 0) return null
   const format = view.getUint32(8, true)
-  if (format > WAL_FORMAT) throw newerFormat(path, format, WAL_FORMAT)
+  if (format > FORMAT_OWING) throw newerFormat(path, format, FORMAT_OWING)
   const nameLength = view.getUint32(12, true)
   if (nameLength !== NOBODY && nameLength > NODE_ID_BYTES_MAX) return null
+  const flags = view.getUint32(FLAGS_AT, true)
   const number = (at: number): number => getUint53(view, at) ?? Number.NaN
   const name = page.subarray(VOTED_FOR_AT, VOTED_FOR_AT + nameLength)
   const votedFor = nameLength === NOBODY ? null : Buffer.from(name).toString('utf8')
@@ -76,6 +119,9 @@ function decodeMeta(page: Uint8Array, path: string): FoundMeta | null {
     boot: number(56),
     firstSegment: number(64),
     synced: { segment: number(72), offset: number(80) },
+    last: (flags & FLAG_LAST) === 0 ? null : positionAt(view, LAST_AT),
+    isClosed: (flags & FLAG_CLOSED) !== 0,
+    owed: (flags & FLAG_OWING) === 0 ? null : positionAt(view, OWED_AT),
   }
   const all = [number(32), meta.hardState.term, meta.commit, meta.boot, meta.firstSegment]
   if (![...all, meta.synced.segment, meta.synced.offset].every(Number.isSafeInteger)) return null
@@ -83,15 +129,10 @@ function decodeMeta(page: Uint8Array, path: string): FoundMeta | null {
 }
 
 /**
- * The newest page that checks out, and the slot that the next write must begin with: the one whose loss would cost
- * nothing.
- * @throws {StoreError} CORRUPT when neither slot can be read; FOREIGN when they belong to another store.
+ * The newest page that checks out.
+ * @throws {StoreError} VOTE_LOST when neither slot can be read; FOREIGN when they belong to another store.
  */
-export function readMeta(
-  files: FileSystem,
-  dir: string,
-  storeId: Uint8Array,
-): { meta: Meta; sequence: number; writeFirst: 0 | 1 } {
+export function readMeta(files: FileSystem, dir: string, storeId: Uint8Array): FoundMeta {
   const [first, second] = META_NAMES.map((name) => {
     const path = `${dir}/${name}`
     return files.exists(path) ? decodeMeta(files.read(path), path) : null
@@ -102,10 +143,7 @@ export function readMeta(
     (first === null || first === undefined || second.sequence > first.sequence)
   const newest = isSecondNewest ? second : first
   if (newest === null || newest === undefined) {
-    throw corrupt(
-      `${dir}/${META_NAMES[0]}`,
-      'neither this slot nor meta.1 can be read, so the term and vote that this member promised are lost',
-    )
+    throw voteLost(`${dir}/${META_NAMES[0]}`)
   }
   if (Buffer.compare(newest.storeId, storeId) !== 0) {
     throw new StoreError(

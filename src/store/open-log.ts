@@ -1,11 +1,13 @@
 import { assert } from '../lib/assert.ts'
-import type { Entry, Position, RestoredLog } from '../raft/types.ts'
+import type { Entry, Index, Position, RestoredLog } from '../raft/types.ts'
 import { corrupt, StoreError } from './errors.ts'
 import { FILE_DISK_DEFAULTS, FileDisk, type FileDiskOptions } from './file-disk.ts'
 import { nodeFileSystem, type FileSystem } from './file-system.ts'
 import { readIdentity, type DataIdentity } from './identity.ts'
-import { MetaSlots, readMeta, type Meta } from './meta-slots.ts'
-import { recoverLog, type RecoveredLog } from './recovery.ts'
+import { laterOf } from './log-evidence.ts'
+import { MetaSlots, readMeta, type FoundMeta, type Meta } from './meta-slots.ts'
+import { recoverLog, type DamagedLog, type RecoveredLog } from './recovery.ts'
+import { repairLog, UNKNOWN_INDEX, type LogRepair } from './repair-log.ts'
 import { PREPARED_NAME } from './segment-preparer.ts'
 
 /** Plain values only, so that they can cross to a worker; `files` stays out of it there. */
@@ -15,6 +17,11 @@ export interface LogOptions extends Partial<FileDiskOptions> {
    * it when a crash came between the installation of a snapshot and the reset of the log. Absent: not checked.
    */
   readonly statePosition?: Position | null
+  /**
+   * Whether there are voters beside this member, who can send it what it has lost. Without them a damaged log is refused, as
+   * it is when this is not known.
+   */
+  readonly hasOtherVoters?: boolean
   readonly files?: FileSystem
 }
 
@@ -24,6 +31,10 @@ export interface OpenedLog {
   readonly disk: FileDisk
   /** Bytes of a torn write that were cut from the end of the log: worth a line in the log of the program. */
   readonly cutBytes: number
+  /** Known to be committed by this member before, whatever was lost since. */
+  readonly committedIndex: Index
+  /** What was done about damage; null when there was none. */
+  readonly repair: LogRepair | null
 }
 
 /** Folder of the segments inside a data folder. */
@@ -34,30 +45,101 @@ export function logFolder(dir: string): string {
 /**
  * Opens the log of a formed data folder, which the caller must hold the lock of (`lockDataFolder`), with the state
  * store opened before, since the log is checked against its mark. Blocking. All that it returns is
- * durable: what recovery found in the system's cache is synced before anyone may promise it again.
- * @throws {StoreError} with nothing changed on disk when the log is damaged, foreign or too new.
+ * durable: what recovery found in the system's cache is synced before anyone may promise it again. A damaged log is repaired
+ * (repair-log.ts) where peers can make up for what is lost.
+ * @throws {StoreError} with nothing changed on disk when the log is foreign, too new, or damaged beyond that.
  */
 export function openLog(dir: string, options: LogOptions = {}): OpenedLog {
   const files = options.files ?? nodeFileSystem
   const identity = readIdentity(dir, files)
-  const found = readMeta(files, dir, identity.storeId)
+  const { storeId } = identity
+  const found = readMeta(files, dir, storeId)
   const folder = logFolder(dir)
-  const recovered = recoverLog(files, folder, identity.storeId, found.meta)
-  const mustReset = mustContinueAfter(folder, recovered, found.meta, options.statePosition)
-
   const settings = { ...FILE_DISK_DEFAULTS, ...definedOnly(options) }
+  const log = damagedOr(recoverLog(files, folder, storeId, found.meta), folder, options)
+  if ('damage' in log) {
+    const { hasOtherVoters, statePosition } = options
+    if (hasOtherVoters !== true || statePosition === undefined) throw log.damage
+    if (!files.exists(folder)) {
+      files.makeFolder(folder)
+      files.syncFolder(dir)
+    }
+    requireSpace(files, folder, settings.freeBytesMin)
+    const place = { files, dir, folder, identity, settings }
+    const { disk, base, entries, repair } = repairLog(place, log, found, statePosition)
+    const { hardState } = found.meta
+    const boot = found.meta.boot + 1
+    const { owed } = repair
+    const restored = { hardState, base, entries, commit: base.index, boot, owed }
+    const committedIndex = found.meta.commit
+    return { identity, restored, disk, cutBytes: 0, committedIndex, repair }
+  }
+  return openWhole({ files, dir, folder, identity, settings }, log, found, options)
+}
+
+/**
+ * Looks at the log of a folder that no controller runs on, and changes nothing.
+ * @returns CORRUPT: a start would repair it, with peers; VOTE_LOST; null when nothing is wrong.
+ * @throws {StoreError} FOREIGN, NEWER_FORMAT and what else keeps it from being read.
+ */
+export function findDamage(dir: string, files: FileSystem = nodeFileSystem): StoreError | null {
+  const { storeId } = readIdentity(dir, files)
+  try {
+    const { meta } = readMeta(files, dir, storeId)
+    const log = recoverLog(files, logFolder(dir), storeId, meta)
+    return 'damage' in log ? log.damage : null
+  } catch (error) {
+    if (error instanceof StoreError && error.code === 'VOTE_LOST') return error
+    throw error
+  }
+}
+
+interface Place {
+  readonly files: FileSystem
+  readonly dir: string
+  readonly folder: string
+  readonly identity: DataIdentity
+  readonly settings: FileDiskOptions
+}
+
+/** A log that begins after what the state holds is as good as damaged: what lies between is nowhere. */
+function damagedOr(
+  log: RecoveredLog | DamagedLog,
+  folder: string,
+  { statePosition }: LogOptions,
+): RecoveredLog | DamagedLog {
+  if ('damage' in log || statePosition === undefined) return log
+  const stateIndex = statePosition?.index ?? 0
+  if (stateIndex >= log.base.index) return log
+  const damage = corrupt(
+    folder,
+    `the state reaches index ${stateIndex} and the log begins after ${log.base.index}, so what lies between is lost`,
+  )
+  const until = { sequence: log.segments.at(-1)?.sequence ?? 0, offset: log.end }
+  return { damage, base: log.base, entries: log.entries, until }
+}
+
+function openWhole(
+  { files, dir, folder, identity, settings }: Place,
+  recovered: RecoveredLog,
+  found: FoundMeta,
+  options: LogOptions,
+): OpenedLog {
+  const mustReset = mustContinueAfter(folder, recovered, found.meta, options.statePosition)
   requireSpace(files, folder, settings.freeBytesMin)
   const fd = cleanUp(files, folder, recovered)
   const boot = found.meta.boot + 1
   const { hardState } = found.meta
-  const commit = Math.min(found.meta.commit, recovered.chains.last.index)
+  const { last } = recovered.chains
+  const commit = Math.min(found.meta.commit, last.index)
+  const owed = owedBy(found.meta, last, mustReset, options)
   const { storeId } = identity
   const { sequence, writeFirst } = found
   const meta = new MetaSlots(files, dir, { storeId, sequence, writeFirst })
-  meta.write(openedMeta(found.meta, recovered, boot))
+  meta.write(openedMeta(found.meta, recovered, { boot, owed }))
   files.syncFolder(dir)
 
-  const state = { ...recovered, hardState, commit, boot, fd }
+  const state = { ...recovered, hardState, commit, boot, fd, owed }
   const disk = new FileDisk(files, { folder, storeId, meta }, state, settings)
   let { base, entries }: { base: Position; entries: readonly Entry[] } = recovered
   if (mustReset !== null) {
@@ -65,9 +147,27 @@ export function openLog(dir: string, options: LogOptions = {}): OpenedLog {
     base = mustReset
     entries = []
   }
-  const restored = { hardState, base, entries, commit: Math.max(commit, base.index), boot }
+  const restored = { hardState, base, entries, commit: Math.max(commit, base.index), boot, owed }
   const { cut } = recovered
-  return { identity, restored, disk, cutBytes: cut === null ? 0 : cut.to - cut.from }
+  const cutBytes = cut === null ? 0 : cut.to - cut.from
+  const committedIndex = found.meta.commit
+  return { identity, restored, disk, cutBytes, committedIndex, repair: null }
+}
+
+/**
+ * What is still owed from an earlier repair. And a state that is past the log is one that a snapshot brought, or the log has
+ * lost its end without a trace: as the two look alike, all of the term is owed until a leader says how far it went.
+ */
+function owedBy(
+  meta: Meta,
+  last: Position,
+  mustReset: Position | null,
+  { hasOtherVoters }: LogOptions,
+): Position | null {
+  const owed = meta.owed === null || laterOf(last, meta.owed) === last ? null : meta.owed
+  if (mustReset === null || hasOtherVoters !== true) return owed
+  const unknown = { term: meta.hardState.term, index: UNKNOWN_INDEX }
+  return owed === null ? unknown : laterOf(owed, unknown)
 }
 
 function definedOnly(options: LogOptions): Partial<FileDiskOptions> {
@@ -79,10 +179,15 @@ function definedOnly(options: LogOptions): Partial<FileDiskOptions> {
   }
 }
 
-function openedMeta(meta: Meta, recovered: RecoveredLog, boot: number): Meta {
+function openedMeta(
+  meta: Meta,
+  recovered: RecoveredLog,
+  { boot, owed }: { readonly boot: number; readonly owed: Position | null },
+): Meta {
   const segment = recovered.segments.at(-1)
   assert(segment !== undefined, 'a log has at least one segment')
-  return { ...meta, boot, synced: { segment: segment.sequence, offset: recovered.end } }
+  const synced = { segment: segment.sequence, offset: recovered.end }
+  return { ...meta, boot, synced, last: recovered.chains.last, isClosed: false, owed }
 }
 
 /**
@@ -98,12 +203,6 @@ function mustContinueAfter(
   if (state === undefined) return null
   const { index, term } = state ?? { index: 0, term: 0 }
   const { base, chains, entries } = log
-  if (index < base.index) {
-    throw corrupt(
-      folder,
-      `the state reaches index ${index} and the log begins after ${base.index}, so what lies between is lost`,
-    )
-  }
   if (index > chains.last.index) return { index, term }
   const termInLog = index === base.index ? base.term : entries[index - base.index - 1]?.term
   if (termInLog === term) return null

@@ -1,7 +1,7 @@
 import { assert } from '../lib/assert.ts'
 import type { Entry, Index, Position } from '../raft/types.ts'
 import { ChainWindow } from './chain-window.ts'
-import { corrupt, newerFormat, StoreError } from './errors.ts'
+import { corrupt, isCorrupt, newerFormat, StoreError } from './errors.ts'
 import type { FileSystem } from './file-system.ts'
 import type { Meta } from './meta-slots.ts'
 import {
@@ -39,6 +39,21 @@ export interface RecoveredLog {
   readonly leftovers: readonly string[]
 }
 
+/** A place in the files of the log. */
+export interface LogPlace {
+  readonly sequence: number
+  readonly offset: number
+}
+
+/** A log of which something is gone that was synced. `entries`: what follows `base` without a fault. */
+export interface DamagedLog {
+  readonly damage: StoreError
+  readonly base: Position
+  readonly entries: readonly Entry[]
+  /** Everything before it was read. */
+  readonly until: LogPlace
+}
+
 interface ReadSegment extends Segment {
   readonly bytes: Uint8Array
   readonly header: SegmentHeader
@@ -46,19 +61,34 @@ interface ReadSegment extends Segment {
 
 /**
  * Reads the whole log and judges it; changes nothing on disk.
- * @throws {StoreError} CORRUPT, FOREIGN or NEWER_FORMAT.
+ * @throws {StoreError} FOREIGN or NEWER_FORMAT.
  */
 export function recoverLog(
   files: FileSystem,
   folder: string,
   storeId: Uint8Array,
   meta: Meta,
-): RecoveredLog {
-  const { current, leftovers } = chooseSegments(files, folder, meta)
+): RecoveredLog | DamagedLog {
   const log = new LogReader(storeId, meta)
+  try {
+    return readLog(log, files, folder, { storeId, meta })
+  } catch (error) {
+    if (!isCorrupt(error)) throw error
+    return { damage: error, ...log.soFar }
+  }
+}
+
+/** @throws {StoreError} */
+function readLog(
+  log: LogReader,
+  files: FileSystem,
+  folder: string,
+  { storeId, meta }: { readonly storeId: Uint8Array; readonly meta: Meta },
+): RecoveredLog {
+  const { current, leftovers, gap } = chooseSegments(files, folder, meta)
   current.forEach((segment, position) => {
     const read = readSegment(files, segment, storeId)
-    const isLast = position === current.length - 1
+    const isLast = position === current.length - 1 && gap === null
     if (isLast && position > 0 && read.header.isReset) {
       // A crash between the new segment and the meta slots: the reset never counted.
       leftovers.push(segment.path)
@@ -66,15 +96,16 @@ export function recoverLog(
     }
     log.addSegment(read)
   })
+  if (gap !== null) throw gap
   return log.finish(leftovers)
 }
 
-/** Segments in order of sequence, without a gap, from the first one that counts. */
+/** Segments in order of sequence, from the first one that counts, up to the first that is not there once. */
 function chooseSegments(
   files: FileSystem,
   folder: string,
   meta: Meta,
-): { current: Segment[]; leftovers: string[] } {
+): { current: Segment[]; leftovers: string[]; gap: StoreError | null } {
   if (!files.exists(folder)) throw corrupt(folder, 'the folder of the log is missing')
   const current: Segment[] = []
   const leftovers: string[] = []
@@ -88,33 +119,51 @@ function chooseSegments(
   current.sort((a, b) => a.sequence - b.sequence)
   const newest = Math.max(meta.firstSegment, meta.synced.segment, current.at(-1)?.sequence ?? 0)
   for (let sequence = meta.firstSegment; sequence <= newest; sequence += 1) {
-    if (current[sequence - meta.firstSegment]?.sequence === sequence) continue
+    const found = current.filter((segment) => segment.sequence === sequence)
+    if (found.length === 1) continue
     const name = sequence.toString(16).padStart(8, '0')
-    throw corrupt(folder, `the segment with sequence ${name} is missing or there twice`)
+    const what = found.length === 0 ? 'missing' : 'there twice'
+    const gap = corrupt(folder, `the segment with sequence ${name} is ${what}`)
+    return { current: current.filter((segment) => segment.sequence < sequence), leftovers, gap }
   }
-  if (current.length > newest - meta.firstSegment + 1) {
-    throw corrupt(folder, `the segment with sequence ${newest.toString(16)} is there twice`)
+  return { current, leftovers, gap: null }
+}
+
+/** What the device cannot give back any more is damaged like what it gives back changed. */
+function readBytes(files: FileSystem, path: string): Uint8Array {
+  try {
+    return files.read(path)
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.code !== 'IO') throw error
+    throw corrupt(path, `the segment cannot be read (${error.message})`)
   }
-  return { current, leftovers }
 }
 
 function readSegment(files: FileSystem, segment: Segment, storeId: Uint8Array): ReadSegment {
-  const bytes = files.read(segment.path)
+  const bytes = readBytes(files, segment.path)
   const header = decodeSegmentHeader(bytes)
   if (header === null) throw corrupt(segment.path, 'the header of the segment is damaged', 0)
   if (typeof header === 'number') throw newerFormat(segment.path, header, 1)
-  if (Buffer.compare(header.storeId, storeId) !== 0) {
-    throw new StoreError(
-      'FOREIGN',
-      segment.path,
-      `${segment.path} belongs to store ${Buffer.from(header.storeId).toString('hex')}, not to ${Buffer.from(storeId).toString('hex')} of IDENTITY: files of two data folders were mixed; put the right ones back.`,
-    )
-  }
+  requireOwn(segment.path, header, storeId)
   const { sequence, previous } = header
   if (sequence !== segment.sequence || previous.index !== segment.previousIndex) {
     throw corrupt(segment.path, 'the header does not belong to a segment of this name', 0)
   }
+  if (bytes.length < header.fileBytes) {
+    const what = `the file has ${bytes.length} bytes and was made with ${header.fileBytes}`
+    throw corrupt(segment.path, what)
+  }
   return { ...segment, bytes, header }
+}
+
+/** @throws {StoreError} FOREIGN. */
+export function requireOwn(path: string, header: SegmentHeader, storeId: Uint8Array): void {
+  if (Buffer.compare(header.storeId, storeId) === 0) return
+  throw new StoreError(
+    'FOREIGN',
+    path,
+    `${path} belongs to store ${Buffer.from(header.storeId).toString('hex')}, not to ${Buffer.from(storeId).toString('hex')} of IDENTITY: files of two data folders were mixed; put the right ones back.`,
+  )
 }
 
 class LogReader {
@@ -133,6 +182,12 @@ class LogReader {
     this.#meta = meta
   }
 
+  get soFar(): Omit<DamagedLog, 'damage'> {
+    const sequence = this.#segments.at(-1)?.sequence ?? 0
+    const until = { sequence, offset: this.#end }
+    return { base: this.#base, entries: this.#entries, until }
+  }
+
   addSegment(segment: ReadSegment): void {
     // Only the last segment may end in a torn write: it was synced whole before the next one was made.
     if (this.#cut !== null) {
@@ -142,6 +197,7 @@ class LogReader {
     const { path, sequence, previousIndex } = segment
     this.#segments.push({ path, sequence, previousIndex })
     this.#capacity = segment.bytes.length
+    this.#end = SEGMENT_HEADER_BYTES
     this.#readRecords(segment)
   }
 
@@ -205,16 +261,18 @@ class LogReader {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
     const seed = recordSeed(this.#storeId, segment.sequence)
     const found: FoundRecord[] = []
-    let at = SEGMENT_HEADER_BYTES
-    for (;;) {
-      const record = findRecord(bytes, view, at, seed)
-      if (record === null) break
-      this.#admit(segment, at, record)
-      found.push(record)
-      at = record.end
+    try {
+      for (;;) {
+        const record = findRecord(bytes, view, this.#end, seed)
+        if (record === null) break
+        this.#admit(segment, this.#end, record)
+        found.push(record)
+        this.#end = record.end
+      }
+    } finally {
+      this.#keepBodies(bytes, found)
     }
-    this.#end = at
-    this.#keepBodies(bytes, found)
+    const at = this.#end
     const lastByte = lastNonZero(bytes, at)
     if (lastByte < at) return
     this.#judgeTail(segment, view, seed, at)
@@ -271,7 +329,7 @@ class LogReader {
 }
 
 /** @returns the offset of the last byte that is not zero, or one less than `from`. */
-function lastNonZero(bytes: Uint8Array, from: number): number {
+export function lastNonZero(bytes: Uint8Array, from: number): number {
   for (let at = bytes.length - 1; at >= from; at -= 1) if (bytes[at] !== 0) return at
   return from - 1
 }

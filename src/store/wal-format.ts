@@ -12,7 +12,7 @@
  *
  * Header page:  0 magic "FLOTWAL\n" · 8 u32 format · 12 u32 flags (1: the log was reset here) · 16 store id (16) ·
  *              32 u64 sequence · 40 u64 first index · 48 u64 index, 56 u64 term, 64 chain (16) of the entry before ·
- *              80 zeros · 4092 u32 CRC-32 of the bytes before it
+ *              80 u64 bytes of the file, 0: not told · 88 zeros · 4092 u32 CRC-32 of the bytes before it
  * Record:       0 packed entry header (32, raft/entry-codec.ts) · 32 u32 CRC-32 of the body · 36 chain (16) ·
  *              52 u32 bytes from the first record of its flush to this one · 56 u32 CRC-32 of bytes 0-55, begun from
  *              the CRC-32 of store id and sequence, so that a record of another place is none here · 60 body · zeros up
@@ -29,6 +29,8 @@
  * Torn or corrupt: one flush is one unsynced stretch of a segment, and a power cut may keep any of its sectors. So a bad
  * record is the torn end of the log only when it lies beyond what the meta slots call synced and every good record after
  * it says that its own flush began at or before the bad one. All else has been lost after it was promised.
+ *
+ * Zeros of format 1 may be given a meaning as long as a program that overlooks it does no harm.
  */
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -64,6 +66,8 @@ export interface SegmentHeader {
   readonly isReset: boolean
   readonly previous: Position
   readonly previousChain: Uint8Array
+  /** A file that is shorter was cut: it never shrinks. 0: not told. */
+  readonly fileBytes: number
 }
 
 export function encodeSegmentHeader(header: SegmentHeader): Uint8Array {
@@ -78,6 +82,7 @@ export function encodeSegmentHeader(header: SegmentHeader): Uint8Array {
   setUint53(view, 48, header.previous.index)
   setUint53(view, 56, header.previous.term)
   page.set(header.previousChain, 64)
+  setUint53(view, 80, header.fileBytes)
   view.setUint32(SEGMENT_HEADER_BYTES - 4, crc32(page.subarray(0, SEGMENT_HEADER_BYTES - 4)), true)
   return page
 }
@@ -95,13 +100,16 @@ export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | number |
   const firstIndex = getUint53(view, 40)
   const index = getUint53(view, 48)
   const term = getUint53(view, 56)
+  const fileBytes = getUint53(view, 80)
   if (sequence === null || index === null || term === null || firstIndex !== index + 1) return null
+  if (fileBytes === null) return null
   return {
     storeId: bytes.slice(16, 32),
     sequence,
     isReset: (view.getUint32(12, true) & FLAG_RESET) !== 0,
     previous: { term, index },
     previousChain: bytes.slice(64, 64 + CHAIN_BYTES),
+    fileBytes,
   }
 }
 

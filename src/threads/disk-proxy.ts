@@ -35,6 +35,10 @@ export class DiskProxy implements Disk {
     this.#link.post({ type: 'reset', position, token })
   }
 
+  settle(owed: Position | null): void {
+    this.#link.post({ type: 'settle', owed })
+  }
+
   async close(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#onClosed = resolve

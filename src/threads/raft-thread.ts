@@ -23,8 +23,7 @@ const wal = new PortLink<WalEvent, WalCommand>(walPort)
 
 wal.onMessage = (event) => {
   if (event.type !== 'opened') return
-  const { hardState, base, commit, boot } = event
-  const restored = { hardState, base, commit, boot, entries: decodeEntries(event.entries) }
+  const restored = { ...event, entries: decodeEntries(event.entries) }
   const disk = new DiskProxy(wal)
   const link = new PortLink<HostCommand, HostEvent>(mainPort)
   try {

@@ -6,11 +6,13 @@ import { inlineLink } from '../cluster/link.ts'
 import type { HostCommand, HostEvent, MainLink } from '../cluster/link.ts'
 import type { DiskVitals } from '../ports/vitals.ts'
 import { systemClock } from '../lib/clock.ts'
+import type { Index } from '../raft/types.ts'
 import { StoreError } from '../store/errors.ts'
 import type { StoreErrorCode } from '../store/errors.ts'
 import { openLog } from '../store/open-log.ts'
 import type { LogOptions } from '../store/open-log.ts'
 import { nodeFileSystem } from '../store/file-system.ts'
+import type { LogRepair } from '../store/repair-log.ts'
 import { TimedFiles } from '../store/timed-files.ts'
 import { PortLink } from './port-link.ts'
 import type { RaftThreadData } from './raft-thread.ts'
@@ -30,6 +32,10 @@ export interface StartedHost {
   readonly boot: number
   /** Bytes of a torn write that were cut from the end of the log. */
   readonly cutBytes: number
+  /** Known to be committed by this member before, whatever was lost since. */
+  readonly committedIndex: Index
+  /** What was done about damage to the log; null when there was none. */
+  readonly repair: LogRepair | null
   /** After the Gateway's `stop`, or its failure: resolves when nothing of the host is left. */
   close(): Promise<void>
 }
@@ -40,11 +46,14 @@ export interface StartedHost {
  */
 export function startInline(start: HostStart): StartedHost {
   const timed = new TimedFiles(nodeFileSystem, systemClock)
-  const { restored, disk, cutBytes } = openLog(start.dir, { ...start.log, files: timed.files })
+  const opened = openLog(start.dir, { ...start.log, files: timed.files })
+  const { restored, disk, cutBytes, committedIndex, repair } = opened
+  const { boot } = restored
   const { main, host } = inlineLink()
   const diskVitals = (): DiskVitals => timed.vitals(start.dir)
   new RaftHost(start.host, { link: host, disk, restored, clock: systemClock, diskVitals })
-  return { link: main, boot: restored.boot, cutBytes, close: () => Promise.resolve() }
+  const close = (): Promise<void> => Promise.resolve()
+  return { link: main, boot, cutBytes, committedIndex, repair, close }
 }
 
 /**
@@ -75,7 +84,8 @@ export async function startThreads(start: HostStart): Promise<StartedHost> {
     await Promise.all([raft.terminate(), wal.terminate()])
     link.close()
   }
-  return { link, boot: report.boot, cutBytes: report.cutBytes, close }
+  const { boot, cutBytes, committedIndex, repair } = report
+  return { link, boot, cutBytes, committedIndex, repair, close }
 }
 
 function spawn(

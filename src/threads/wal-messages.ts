@@ -2,6 +2,7 @@ import type { MessagePort } from 'node:worker_threads'
 
 import type { HardState, Index, Position } from '../raft/types.ts'
 import type { LogOptions } from '../store/open-log.ts'
+import type { LogRepair } from '../store/repair-log.ts'
 import type { DiskVitals } from '../ports/vitals.ts'
 
 /** What the log's thread is started with. */
@@ -23,6 +24,7 @@ export type WalCommand =
     }
   | { readonly type: 'compact'; readonly position: Position }
   | { readonly type: 'reset'; readonly position: Position; readonly token: number }
+  | { readonly type: 'settle'; readonly owed: Position | null }
   | { readonly type: 'close' }
 
 /** To the Raft thread; `opened` comes first, and only once. */
@@ -34,6 +36,7 @@ export type WalEvent =
       readonly entries: Uint8Array
       readonly commit: Index
       readonly boot: number
+      readonly owed: Position | null
     }
   | { readonly type: 'durable'; readonly token: number }
   | { readonly type: 'failed'; readonly because: string }
@@ -43,5 +46,11 @@ export type WalEvent =
 
 /** To main: what it has to know before the host starts, or why nothing can start. */
 export type WalReport =
-  | { readonly type: 'opened'; readonly boot: number; readonly cutBytes: number }
+  | {
+      readonly type: 'opened'
+      readonly boot: number
+      readonly cutBytes: number
+      readonly committedIndex: Index
+      readonly repair: LogRepair | null
+    }
   | { readonly type: 'refused'; readonly because: string; readonly code: string }

@@ -25,11 +25,11 @@ function report(message: WalReport): void {
 
 function open(): FileDisk | null {
   try {
-    const { restored, disk, cutBytes } = openLog(dir, { ...options, files: timed.files })
-    const { hardState, base, commit, boot } = restored
+    const opened = openLog(dir, { ...options, files: timed.files })
+    const { restored, disk, cutBytes, committedIndex, repair } = opened
     const entries = encodeEntries(restored.entries)
-    raft.post({ type: 'opened', hardState, base, entries, commit, boot }, [entries.buffer])
-    report({ type: 'opened', boot, cutBytes })
+    raft.post({ type: 'opened', ...restored, entries }, [entries.buffer])
+    report({ type: 'opened', boot: restored.boot, cutBytes, committedIndex, repair })
     return disk
   } catch (error) {
     const code = error instanceof StoreError ? error.code : ''
@@ -55,6 +55,9 @@ function serve(disk: FileDisk): void {
         break
       case 'reset':
         disk.reset(command.position, command.token)
+        break
+      case 'settle':
+        disk.settle(command.owed)
         break
       case 'close':
         clearInterval(vitals)

@@ -15,7 +15,7 @@ const nobody = create(ConfigurationSchema, {})
 
 test('A controller that was a member when it stopped is settled at once', () => {
   const configuration = { record: nobody, index: 0, isCommitted: false }
-  const parts = { selfId: 'ctrl2', storeId: own, configuration: () => configuration }
+  const parts = { selfId: 'ctrl2', storeId: own, lostIndex: 0, configuration: () => configuration }
   expect(new Settled({ ...parts, persisted: listing(own), appliedIndex: () => 0 }).is).toBe(true)
   expect(new Settled({ ...parts, persisted: listing(other), appliedIndex: () => 9 }).is).toBe(false)
 })
@@ -24,7 +24,7 @@ test('A new one is settled when it has applied the commitment of its own disk, a
   let configuration = { record: nobody, index: 0, isCommitted: true }
   let applied = 0
   const settled = new Settled({
-    ...{ selfId: 'ctrl2', storeId: own, persisted: nobody },
+    ...{ selfId: 'ctrl2', storeId: own, persisted: nobody, lostIndex: 0 },
     configuration: () => configuration,
     appliedIndex: () => applied,
   })
@@ -40,5 +40,17 @@ test('A new one is settled when it has applied the commitment of its own disk, a
   configuration = { record: listing(own), index: 9, isCommitted: true }
   expect(settled.is).toBe(true)
   configuration = { record: listing(own), index: 12, isCommitted: false }
+  expect(settled.is).toBe(true)
+})
+
+test('One that gave up a damaged state is settled when it is where that had been', () => {
+  let applied = 9
+  const settled = new Settled({
+    ...{ selfId: 'ctrl2', storeId: own, persisted: nobody, lostIndex: 500 },
+    configuration: () => ({ record: listing(own), index: 9, isCommitted: true }),
+    appliedIndex: () => applied,
+  })
+  expect(settled.is).toBe(false)
+  applied = 500
   expect(settled.is).toBe(true)
 })

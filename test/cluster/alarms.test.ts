@@ -223,6 +223,18 @@ test('three voters that bear no further loss raise an alarm until they do again'
   expect(codes(alarms)).toEqual([])
 })
 
+test('a log that owes raises an alarm until it has paid', () => {
+  const { alarms, watch } = stage()
+  watch.lookAtDebt({ term: 4, index: 90 })
+  expect(alarms.list()).toMatchObject([
+    { code: 'LOG_REPAIRING', text: expect.stringContaining('entries up to 90 of term 4') },
+  ])
+  watch.lookAtDebt({ term: 4, index: Number.MAX_SAFE_INTEGER })
+  expect(alarms.list()[0]?.text).toContain('what it held of term 4')
+  watch.lookAtDebt(null)
+  expect(alarms.list()).toEqual([])
+})
+
 test('a disk that fills raises an alarm while there is still time', () => {
   const { alarms, watch } = stage()
   const one = configurationOf(['a'])

@@ -70,7 +70,7 @@ test('a peer is near when half of what is kept for everyone still holds what it 
 
 function status(peers: readonly (readonly [string, number | null])[], role: Role = 'leader') {
   const told: HostStatus = {
-    ...{ role, term: 1, leader: 'n1', leaderSilentMs: 0, commit: 0, last: 0 },
+    ...{ role, term: 1, leader: 'n1', leaderSilentMs: 0, commit: 0, last: 0, owed: null },
     configuration: new Uint8Array(0),
     ...{ configurationIndex: 1, isConfigurationCommitted: true },
     peers: peers.map(([id, matchIndex]) => peer(id, { matchIndex })),

@@ -13,17 +13,24 @@ interface Said {
   readonly boot?: number
   readonly startedAtMs?: number
   readonly store?: string
+  readonly owed?: readonly [number, number]
 }
 
-function hello({ term, last, boot = 1, startedAtMs = 1000, store = 'b' }: Said): Hello {
+function hello({ term, last, boot = 1, startedAtMs = 1000, store = 'b', owed }: Said): Hello {
+  const debt = owed === undefined ? {} : { owed: positionOf(owed) }
   return create(HelloSchema, {
     nodeId: 'b',
     storeId: storeIdOf(store),
     boot: BigInt(boot),
     startedAtMs: BigInt(startedAtMs),
     currentTerm: BigInt(term),
-    last: { term: BigInt(last[0]), index: BigInt(last[1]) },
+    last: positionOf(last),
+    ...debt,
   })
+}
+
+function positionOf([term, index]: readonly [number, number]): { term: bigint; index: bigint } {
+  return { term: BigInt(term), index: BigInt(index) }
 }
 
 /** Of a caller, unless said otherwise. */
@@ -122,4 +129,30 @@ test('what an earlier process was told is held against a peer, by the same order
   expect(judge(new Witness(1, kept), { ...later, last: [3, 12] })).toBe('fine')
   expect(judge(new Witness(1, kept), { ...later, last: [3, 1], store: 'new' })).toBe('fine')
   expect(judge(new Witness(2, kept), { ...later, last: [3, 1] })).toBe('fine')
+})
+
+test('a damaged disk that says what it owes is held to that, as if it had it', () => {
+  const witness = new Witness(1)
+  expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
+  witness.noteMatch('b', 3, 20)
+  witness.noteApplied('b', 1000n, 19)
+  const damaged = { term: 3, last: [2, 4], boot: 2, startedAtMs: 2000 } as const
+  expect(judge(witness, damaged)).toBe('rolled-back')
+  expect(judge(witness, { ...damaged, owed: [3, 20] })).toBe('fine')
+  expect(judge(witness, { ...damaged, owed: [3, Number.MAX_SAFE_INTEGER] })).toBe('fine')
+})
+
+test('to owe something excuses no disk from what it owed beyond, nor from its term or its count of starts', () => {
+  const witness = new Witness(1)
+  expect(judge(witness, { term: 3, last: [3, 8], boot: 4, startedAtMs: 4000 })).toBe('fine')
+  witness.noteMatch('b', 3, 20)
+  const restored = { last: [3, 8], boot: 5, startedAtMs: 5000, owed: [3, 19] } as const
+  expect(judge(witness, { ...restored, term: 3 })).toBe('rolled-back')
+  expect(judge(witness, { ...restored, term: 2, owed: [2, 90] })).toBe('rolled-back')
+  expect(judge(witness, { ...restored, term: 3, boot: 4, owed: [3, 20] })).toBe('rolled-back')
+  // What it had acknowledged stays remembered, so a copy of that time is recognised when the debt is long paid.
+  expect(judge(witness, { ...restored, term: 3, owed: [3, 20] })).toBe('fine')
+  witness.noteMatch('b', 3, 60)
+  const copy = { ...restored, boot: 6, startedAtMs: 6000, term: 3, owed: [3, 20] } as const
+  expect(judge(witness, copy)).toBe('rolled-back')
 })

@@ -31,7 +31,7 @@ export class Announcements {
 
   /** It connects now. @param applied as far as its state machine has told the node. */
   greet({ id, platter, core }: Watched, applied: Index): void {
-    const { onDisk, isOnDiskWhole } = core.fullStatus
+    const { onDisk, isOnDiskWhole, owed } = core.fullStatus
     if (!isOnDiskWhole) return
     const index = Math.max(onDisk.last.index, applied)
     const term = index === onDisk.last.index ? onDisk.last.term : 0
@@ -40,6 +40,7 @@ export class Announcements {
       startedAtMs: BigInt(platter.boot),
       currentTerm: BigInt(onDisk.term),
       last: { term: BigInt(term), index: BigInt(index) },
+      ...(owed === null ? {} : { owed: { term: BigInt(owed.term), index: BigInt(owed.index) } }),
     })
     const fault = this.#of(platter).judge(id, hello, true)
     assert(fault === null, `${id} is taken for ${fault} at ${onDisk.term}: ${term}/${index}`)

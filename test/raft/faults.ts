@@ -25,6 +25,8 @@ export interface Faults {
   readonly compactMs: number
   readonly clockOffsetsMs: ReadonlyMap<NodeId, number>
   readonly isStampChecked: boolean
+  /** Of a disk whose node crashes: a part of its log is gone when it starts again. */
+  readonly damageChance: number
 }
 
 /** Each kind of fault is absent from some runs: what always happens hides what happens only without it. */
@@ -55,6 +57,7 @@ export function drawFaults(chance: Random): Faults {
     compactMs: chance.integer(200, 3_000),
     clockOffsetsMs: offsets,
     isStampChecked: changeChance === 0,
+    damageChance: changeChance === 0 ? chance.next() : 0,
   }
 }
 

@@ -34,6 +34,8 @@ class ManualDisk implements Disk {
     this.#done(`reset ${position.index}`, token)
   }
 
+  settle(): void {}
+
   release(): void {
     this.isHeld = false
     this.onDurable(this.#lastToken)
@@ -87,6 +89,7 @@ function harness(id: NodeId, voters: readonly NodeId[], options: HarnessOptions 
       entries,
       commit: 2,
       boot: 1,
+      owed: null,
     },
     applied: { term: 1, index: 2 },
     configuration,

@@ -162,6 +162,20 @@ export class ScriptCluster {
     return (this.#nodes.get(id)?.life ?? null) !== null
   }
 
+  /** Cuts a stopped node's log back to its first entries: what it had said to hold, it owes from then on. */
+  damage(id: NodeId, lastIndex: number, owed: Position | null): void {
+    const node = this.#node(id)
+    assert(node.life === null, 'a disk is damaged while its node is down')
+    const { platter } = node
+    const whole = { term: platter.termAt(platter.lastIndex) ?? 0, index: platter.lastIndex }
+    platter.owed = owed ?? whole
+    platter.entries = platter.entries.slice(0, lastIndex - platter.base.index)
+    platter.commit = Math.min(platter.commit, lastIndex)
+    if (node.applied.index > lastIndex) {
+      node.applied = { term: platter.termAt(lastIndex) ?? 0, index: lastIndex }
+    }
+  }
+
   holdDisk(id: NodeId, isHeld: boolean): void {
     this.#node(id).isDiskHeld = isHeld
   }
@@ -318,6 +332,7 @@ export class ScriptCluster {
       if (operation.type === 'write') life.disk.write(operation.write)
       if (operation.type === 'reset') life.disk.reset(operation.position, operation.token)
       if (operation.type === 'compact') life.disk.compact(operation.position)
+      if (operation.type === 'settle') life.disk.settle(operation.owed)
       if (operation.type !== 'restore') continue
       node.applied = operation.position
       this.events.push(`${node.id} takes over the snapshot of ${place(operation.position)}`)
@@ -397,7 +412,7 @@ function describeConfiguration(configuration: Configuration): string {
 /** The forming entries are left out: they are the same everywhere. */
 export function describeNode(cluster: ScriptCluster, id: NodeId): string {
   if (!cluster.isRunning(id)) return `${id} down`
-  const { role, term, commit, applied, base, last } = cluster.core(id).fullStatus
+  const { role, term, commit, applied, base, last, owed } = cluster.core(id).fullStatus
   const from = Math.max(base.index, Math.min(2, last.index))
   const log = cluster
     .core(id)
@@ -407,12 +422,22 @@ export function describeNode(cluster: ScriptCluster, id: NodeId): string {
   const text = [...start, ...log].join(' ')
   const inForce = describeConfiguration(cluster.core(id).status.configuration)
   const changed = inForce === cluster.startsWith ? '' : ` in force {${inForce}}`
-  return `${id} ${role.padEnd(12)} term=${term} commit=${commit} applied=${applied} log=[${text}]${changed}`
+  return `${id} ${role.padEnd(12)} term=${term} commit=${commit} applied=${applied} log=[${text}]${changed}${debt(owed)}`
+}
+
+function debt(owed: Position | null): string {
+  if (owed === null) return ''
+  return owed.index === Number.MAX_SAFE_INTEGER ? ` owes=${owed.term}/*` : ` owes=${place(owed)}`
 }
 
 export function describeMessage(message: Message): string {
   const { from, to, term, type } = message
   return `${from}>${to} ${type} term=${term}${describeBody(message)}`
+}
+
+function attested(message: Extract<Message, { readonly type: 'heartbeatRequest' }>): string {
+  const { attested: said } = message
+  return said === undefined ? '' : ` ends at ${said.lastIndex} after start ${said.boot}`
 }
 
 function describeBody(message: Message): string {
@@ -428,11 +453,11 @@ function describeBody(message: Message): string {
     case 'appendResponse':
       return message.success
         ? ` match=${message.matchIndex}`
-        : ` refused=${message.rejectedIndex} hint=${place(message.hint)}`
+        : ` refused=${message.rejectedIndex} hint=${place(message.hint)}${message.hasLost === true ? ' lost' : ''}`
     case 'heartbeatRequest':
-      return ` commit=${message.commit} read=${message.readSequence}`
+      return ` commit=${message.commit} read=${message.readSequence}${attested(message)}`
     case 'heartbeatResponse':
-      return ` read=${message.readSequence}`
+      return ` read=${message.readSequence}${message.owingBoot === undefined ? '' : ` owing in start ${message.owingBoot}`}`
     case 'commitNotice':
       return ` commit=${message.commit}`
     case 'timeoutNow':

@@ -1,6 +1,7 @@
 import { assert } from '../../src/lib/assert.ts'
 import { defaultCoreOptions } from '../../src/raft/options.ts'
 import type { CoreOptions } from '../../src/raft/options.ts'
+import type { Position } from '../../src/raft/types.ts'
 import type { MemberList } from './members.ts'
 import {
   describeDisk,
@@ -27,6 +28,8 @@ The language of the scripts, one command a line:
   propose 1 "x" "y" | read 1 | transfer 1 to 2 | change 1 voters=1,2 [learners=3] [stores=3:2]
   disk 1 hold | sync 1 | disk 1 go        a disk writes nothing by itself; what it is at; all again
   crash 1 | restart 1
+  damage 3 through 4 [owed=2/6|2/*]       node 3, which is down, keeps its log up to there and owes the rest of it, or what is
+                                          said; *: all of that term
   compact 1 through 5 | snapshot 1>3
   clock 1 +5000                           its clock runs so many ms ahead of where all clocks start
   peers 1 | stamps 1 | ondisk 1           shows what a leader knows of the others; log time; what a node says is on disk
@@ -116,6 +119,7 @@ export class ScriptRunner {
       crash: () => cluster.crash(a),
       restart: () => cluster.restart(a),
       wipe: () => cluster.wipe(a, Number(named(words).get('store'))),
+      damage: () => cluster.damage(a, Number(c), this.#owed(named(words).get('owed'))),
       compact: () => this.#compact(a, Number(c)),
       snapshot: () => cluster.deliverSnapshot(...this.#link(a)),
       clock: () => cluster.setClock(a, Number(b)),
@@ -160,6 +164,12 @@ export class ScriptRunner {
       cluster.cut(from, other)
       cluster.cut(other, from)
     }
+  }
+
+  #owed(word: string | undefined): Position | null {
+    if (word === undefined) return null
+    const [term = '', index = ''] = word.split('/')
+    return { term: Number(term), index: index === '*' ? Number.MAX_SAFE_INTEGER : Number(index) }
   }
 
   #compact(id: string, index: number): void {

@@ -4,6 +4,7 @@ import { assert } from '../../src/lib/assert.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { Random } from '../../src/lib/random.ts'
 import type { CoreStatus, ProposalResult } from '../../src/raft/effects.ts'
+import { isAtLeast } from '../../src/raft/log.ts'
 import type { CoreOptions } from '../../src/raft/options.ts'
 import type { DiskWrite, Entry, Index, Message, NodeId, Term } from '../../src/raft/types.ts'
 import { Announcements } from './announcements.ts'
@@ -48,6 +49,7 @@ export class SimulatedCluster implements World {
   elections = 0
   restarts = 0
   snapshots = 0
+  damages = 0
 
   readonly #operator: Operator
   readonly #announcements = new Announcements()
@@ -319,12 +321,25 @@ export class SimulatedCluster implements World {
   crash(node: SimulatedNode): void {
     this.trace.add(this.nowMs, node.id, 'crash')
     node.crash(this.chance.next() < 0.5 ? this.chance.next() : 0)
+    if (this.chance.next() < this.faults.damageChance) this.#damage(node)
     // Nobody is there to be told how it ended.
     this.#accepted.delete(node.id)
     for (const key of this.#open.keys()) if (key.startsWith(`${node.id}/`)) this.#open.delete(key)
     this.after(this.chance.integer(10, 4_000), () => {
       if (this.nodes.get(node.id) === node && !node.isRunning) this.startNode(node)
     })
+  }
+
+  /** One disk at a time: of three voters the second one would be one too many. */
+  #damage({ id, platter, persisted }: SimulatedNode): void {
+    const { chance } = this
+    if ([...this.nodes.values()].some((node) => node.platter.owed !== null)) return
+    const { position } = persisted
+    if (position.index < platter.base.index || position.index > platter.lastIndex) return
+    const keptCount = chance.integer(0, platter.lastIndex - position.index)
+    platter.damage(position, keptCount, chance.next() < 0.5)
+    this.damages += 1
+    this.trace.add(this.nowMs, id, 'damage', position.index + keptCount)
   }
 
   #deliver(from: SimulatedNode, message: Message): void {
@@ -462,8 +477,11 @@ export class SimulatedCluster implements World {
     const platters = new Map<NodeId, Held>(this.#graves)
     for (const [id, { platter }] of this.nodes) {
       const grave = this.#graves.get(id)
+      // A log that owes an entry votes for nobody who lacks it: for an election that is as good as holding it.
       const holds = (index: Index, term: Term): boolean =>
-        platter.holds(index, term) || grave?.holds(index, term) === true
+        platter.holds(index, term) ||
+        (platter.owed !== null && isAtLeast(platter.owed, { index, term })) ||
+        grave?.holds(index, term) === true
       platters.set(id, { holds })
     }
     return platters

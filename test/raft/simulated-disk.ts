@@ -14,6 +14,7 @@ type Operation =
   | { readonly type: 'write'; readonly write: DiskWrite }
   | { readonly type: 'reset'; readonly position: Position; readonly token: number }
   | { readonly type: 'compact'; readonly position: Position }
+  | { readonly type: 'settle'; readonly owed: Position | null }
 
 /** What outlives a crash. */
 export class Platter {
@@ -22,6 +23,7 @@ export class Platter {
   entries: Entry[] = []
   commit: Index = 0
   boot = 0
+  owed: Position | null = null
 
   get lastIndex(): Index {
     return this.base.index + this.entries.length
@@ -35,6 +37,20 @@ export class Platter {
   /** Whether it holds that entry, or had it and has compacted it since. */
   holds(index: Index, term: Term): boolean {
     return index <= this.base.index || this.termAt(index) === term
+  }
+
+  /**
+   * The log begins anew after `state`, with `keptCount` of the entries that followed; the rest it owes. @param isEndKnown
+   * whether it is known how far it went.
+   */
+  damage(state: Position, keptCount: number, isEndKnown: boolean): void {
+    const last = { term: this.termAt(this.lastIndex) ?? 0, index: this.lastIndex }
+    const unknown = { term: this.hardState.term, index: Number.MAX_SAFE_INTEGER }
+    this.owed = isEndKnown ? last : unknown
+    const from = state.index - this.base.index
+    this.entries = this.entries.slice(from, from + keptCount)
+    this.base = state
+    this.commit = state.index
   }
 
   setHardState(hardState: HardState): void {
@@ -59,8 +75,8 @@ export class Platter {
 
   restored(): RestoredLog {
     this.boot += 1
-    const { hardState, base, entries, commit, boot } = this
-    return { hardState, base, entries: [...entries], commit, boot }
+    const { hardState, base, entries, commit, boot, owed } = this
+    return { hardState, base, entries: [...entries], commit, boot, owed }
   }
 }
 
@@ -95,6 +111,10 @@ export class SimulatedDisk implements Disk {
 
   reset(position: Position, token: number): void {
     this.#push({ type: 'reset', position, token })
+  }
+
+  settle(owed: Position | null): void {
+    this.#push({ type: 'settle', owed })
   }
 
   close(): Promise<void> {
@@ -146,6 +166,9 @@ export class SimulatedDisk implements Disk {
         platter.entries = []
         platter.commit = operation.position.index
         this.onDurable(operation.token)
+        return
+      case 'settle':
+        platter.owed = operation.owed
         return
       case 'compact': {
         const { index, term } = operation.position

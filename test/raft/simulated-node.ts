@@ -174,6 +174,9 @@ export class SimulatedNode implements Watched {
       reset: (position, token) => {
         disk.reset(position, token)
       },
+      settle: (owed) => {
+        disk.settle(owed)
+      },
       close: () => disk.close(),
       set onDurable(report: (token: number) => void) {
         disk.onDurable = report

@@ -1,4 +1,4 @@
-// Goal: lose, repeat, delay, reorder, cut off and crash as we may, the guarantees of figure 3 of the Raft paper hold, and
+// Goal: lose, repeat, delay, reorder, cut off, crash and damage as we may, the guarantees of figure 3 of the Raft paper hold, and
 // once the faults stop the cluster comes to rest.
 // Method: one seed decides every delay, loss, crash, request and timeout, and the clock is a counter; the core and its
 // driver are those of the program. `make sim SEED=n` repeats a failure exactly.
@@ -45,7 +45,7 @@ async function runOrExplain(seed: number): Promise<SimulatedCluster> {
 }
 
 test(`the guarantees hold under faults and the cluster comes to rest after them (seeds ${first} to ${first + count - 1})`, async () => {
-  const totals = { acknowledged: 0, reads: 0, elections: 0, restarts: 0, snapshots: 0 }
+  const totals = { acknowledged: 0, reads: 0, elections: 0, restarts: 0, snapshots: 0, damages: 0 }
   let hash = ''
   for (let seed = first; seed < first + count; seed += 1) {
     const cluster = await runOrExplain(seed)
@@ -54,12 +54,14 @@ test(`the guarantees hold under faults and the cluster comes to rest after them 
     totals.elections += cluster.elections
     totals.restarts += cluster.restarts
     totals.snapshots += cluster.snapshots
+    totals.damages += cluster.damages
     hash = cluster.trace.hex
   }
   console.log(`simulated ${count} seeds`, totals, `last trace ${hash}`)
   // A simulation in which nothing happens holds every guarantee.
   expect(totals.acknowledged).toBeGreaterThan(count)
   expect(totals.reads).toBeGreaterThan(0)
+  if (count >= 20) expect(totals.damages).toBeGreaterThan(0)
 }, 0)
 
 test('the same seed gives the same run to the last step, and another seed another', async () => {

@@ -3,6 +3,8 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
 import { RaftHost } from '../../src/cluster/host.ts'
 import type { HostEvent, SelfRefusal } from '../../src/cluster/link.ts'
+import { hasOtherVoters, membersOfRoster } from '../../src/cli/known-voters.ts'
+import { StateDamaged } from '../../src/fsm/load.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
@@ -197,8 +199,12 @@ export class Controller {
       { writeMs: () => world.storeMs(), stepMs: () => world.chance.integer(0, plan.rates.chunkMsMax) },
       plan.chunkBytes,
     )
-    const machine = await StateMachine.open({ store, clock, limits: plan.writeBehind })
+    const machine = await this.#openState(async () =>
+      StateMachine.open({ store, clock, limits: plan.writeBehind }),
+    )
     const mark = machine.persistedMark()
+    const ofState = { configuration: mark.configuration, index: mark.position.index }
+    const known = [ofState, membersOfRoster(this.roster)]
     const opened = loop.within(threads.wal, () =>
       openLog(DATA, {
         files: this.files,
@@ -206,10 +212,12 @@ export class Controller {
         bufferBytes: 8 * 1024,
         freeBytesMin: FREE_BYTES_MIN,
         statePosition: mark.position.index === 0 ? null : mark.position,
+        hasOtherVoters: hasOtherVoters(this.id, known),
       }),
     )
     const { restored } = opened
-    this.platter.restart(this.id, restored, this.platter.isDamaged)
+    this.platter.restart(this.id, restored)
+    if (opened.repair !== null) world.tally.note('repair begun')
     this.#observe(machine)
     const disk = new SimulatedWal(
       loop,
@@ -296,6 +304,19 @@ export class Controller {
     this.isStarting = false
     world.onStarted(this)
     void gateway.start()
+  }
+
+  /** A damaged one is given up, and filled by the log or by the peers. */
+  async #openState(open: () => Promise<StateMachine>): Promise<StateMachine> {
+    try {
+      return await open()
+    } catch (error) {
+      const isKnown = hasOtherVoters(this.id, [membersOfRoster(this.roster)])
+      if (!(error instanceof StateDamaged) || !isKnown) throw error
+      this.stateDisk.records = new Map()
+      this.stateDisk.mark = null
+      return await open()
+    }
   }
 
   #clock(): Clock {

@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib'
 import type { Random } from '../../src/lib/random.ts'
 import { openLog } from '../../src/store/open-log.ts'
+import type { FaultyMemoryFiles } from '../store/support/faulty-memory-files.ts'
 import { decodeSegmentHeader, findRecord, recordSeed } from '../../src/store/wal-format.ts'
 import type { Controller } from './controller.ts'
 import { DATA, FREE_BYTES_MIN, storeIdOf } from './controller.ts'
@@ -23,7 +24,7 @@ export function harm(controller: Controller, what: Damage, chance: Random): bool
     case 'bit flipped in a meta slot': {
       const slot = paths.filter((path) => path.includes('/meta.'))[chance.integer(0, 1)]
       if (slot === undefined) return false
-      files.damage(slot, (bytes) => flipIn(bytes, 0, bytes.length, chance))
+      change(files, slot, (bytes) => flipIn(bytes, 0, bytes.length, chance))
       return true
     }
     case 'misdirected write':
@@ -31,14 +32,13 @@ export function harm(controller: Controller, what: Damage, chance: Random): bool
     case 'segment missing': {
       const path = segments[chance.integer(0, segments.length - 1)]
       if (path === undefined || segments.length < 2 || path === segments.at(-1)) return false
-      files.remove(path)
-      files.syncFolder(`${DATA}/wal`)
+      files.damage(path, null)
       return true
     }
     case 'segment cut short': {
       const path = segments[chance.integer(0, segments.length - 2)]
       if (path === undefined || segments.length < 2) return false
-      files.damage(path, (bytes) => bytes.fill(0, SEGMENT_HEADER_BYTES + 64))
+      change(files, path, (bytes) => bytes.fill(0, SEGMENT_HEADER_BYTES + 64))
       return true
     }
     case 'state damaged': {
@@ -55,6 +55,12 @@ export function harm(controller: Controller, what: Damage, chance: Random): bool
     case 'log of a newer format':
       return false
   }
+}
+
+function change(files: FaultyMemoryFiles, path: string, work: (bytes: Uint8Array) => void): void {
+  const bytes = files.read(path)
+  work(bytes)
+  files.damage(path, bytes)
 }
 
 function bySequence(a: string, b: string): number {
@@ -88,7 +94,7 @@ function flip(controller: Controller, segments: readonly string[], chance: Rando
   const path = segments[at]
   if (path === undefined) return false
   let isHarmed = false
-  files.damage(path, (bytes) => {
+  change(files, path, (bytes) => {
     const from = chance.next() < 0.1 ? 0 : SEGMENT_HEADER_BYTES
     const to = provenEnd(bytes, controller, at === segments.length - 1)
     if (to <= from) return
@@ -105,7 +111,7 @@ function misdirect(controller: Controller, segments: readonly string[], chance: 
   const path = segments[at]
   if (path === undefined) return false
   let isHarmed = false
-  files.damage(path, (bytes) => {
+  change(files, path, (bytes) => {
     const end = provenEnd(bytes, controller, at === segments.length - 1)
     const blocks = Math.floor((end - SEGMENT_HEADER_BYTES) / 512)
     if (blocks < 2) return
@@ -124,7 +130,7 @@ export function refusesForeign(controller: Controller, what: Damage): string | n
   const path = files.paths().find((one) => one.endsWith('.seg'))
   if (path === undefined) return null
   const before = files.read(path)
-  files.damage(path, (bytes) => {
+  change(files, path, (bytes) => {
     const view = new DataView(bytes.buffer)
     if (what === 'log of a newer format') view.setUint32(8, 2, true)
     else bytes.set(new Uint8Array(16).fill(7), 16)
@@ -138,7 +144,7 @@ export function refusesForeign(controller: Controller, what: Damage): string | n
     code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
   }
   const after = files.paths().map((one) => Buffer.from(files.read(one)).toString('base64'))
-  files.damage(path, (bytes) => bytes.set(before))
+  change(files, path, (bytes) => bytes.set(before))
   const isUntouched = found.length === after.length && found.every((one, at) => one === after[at])
   const expected = what === 'log of a newer format' ? 'NEWER_FORMAT' : 'FOREIGN'
   if (code !== expected) return `${controller.id} opens a ${what}: ${code}`

@@ -52,6 +52,8 @@ export function fingerprint({ type, timeMs, data }: Entry): number {
 export class Invariants {
   /** index → term of the entry committed there. */
   readonly history: Term[] = []
+  /** Those whose disk was damaged: they tell their leader to forget what they acknowledged. */
+  readonly forgetful = new Set<NodeId>()
   readonly #tally: Tally
   readonly #leaders = new Map<Term, NodeId>()
   /** "index:term" → fingerprint of the entry there, and the term before it. */
@@ -231,7 +233,7 @@ export class Invariants {
       if (!isSameLeadership) continue
       const earlier = before.matches.get(peer.id) ?? 0
       assert(
-        peer.matchIndex >= earlier || peer.matchIndex === 0,
+        peer.matchIndex >= earlier || this.forgetful.has(peer.id),
         `I10: match of ${peer.id} fell from ${earlier} to ${peer.matchIndex}`,
       )
     }

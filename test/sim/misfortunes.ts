@@ -20,6 +20,7 @@ import type { Controller } from './controller.ts'
 import { harm, refusesForeign } from './damage.ts'
 import type { Operator } from './operator.ts'
 import type { BadInput, Event, Misfortune, Target } from './plan.ts'
+import type { Platter } from './platter.ts'
 import type { World } from './world.ts'
 
 interface Backup {
@@ -41,6 +42,7 @@ export class Misfortunes {
   readonly #downMs = new Map<Controller, number>()
   readonly #slowDisks = new Map<NodeId, { readonly untilMs: number; readonly syncMs: number }>()
   readonly #backups = new Map<Controller, Backup>()
+  readonly #old = new Set<Platter>()
   #tampering: BadInput | null = null
 
   constructor(world: World, operator: Operator) {
@@ -56,7 +58,15 @@ export class Misfortunes {
 
   /** What a start after the faults still has to make good; null when nothing. */
   get unrepaired(): string | null {
+    for (const { id, core } of this.#world.running()) {
+      if ((core?.fullStatus.owed ?? null) !== null) return `${id} has not got back what it lost`
+    }
     return null
+  }
+
+  /** Put back to an old copy: what it forgot it will never say. */
+  isOld(platter: Platter): boolean {
+    return this.#old.has(platter)
   }
 
   slowSyncMs(id: NodeId): number {
@@ -71,9 +81,7 @@ export class Misfortunes {
       this.onPowerCut(controller)
       return
     }
-    const code = error instanceof StoreError ? error.code : ''
-    const isDamage = code === 'CORRUPT' || error.message.includes('damaged') || code === ''
-    if (isDamage && controller.platter.isDamaged) {
+    if (error instanceof StoreError && error.code === 'VOTE_LOST') {
       world.stop(controller)
       this.#enterAnew(controller, 100)
       return
@@ -319,7 +327,7 @@ export class Misfortunes {
     this.#world.tally.note(what.what)
     if (isSlot) return
     controller.platter.isDamaged = true
-    controller.mayFail = true
+    this.#world.invariants.forgetful.add(controller.id)
   }
 
   #wipe(controller: Controller | null, downMs: number, chance: Random): void {
@@ -384,6 +392,7 @@ export class Misfortunes {
     controller.files = backup.files
     controller.stateDisk = backup.stateDisk
     controller.forgetPromises()
+    this.#old.add(controller.platter)
   }
 
   /**

@@ -1,4 +1,5 @@
 import { assert } from '../../src/lib/assert.ts'
+import { isAtLeast } from '../../src/raft/log.ts'
 import type {
   DiskWrite,
   Entry,
@@ -25,6 +26,8 @@ export class Platter {
   boot = 0
   /** Behind its back something was changed on the disk: it may lack what it promised, if it says so. */
   isDamaged = false
+  /** What it says it may lack. */
+  owed: Position | null = null
   #pending: Operation[] = []
 
   /** Of the last entry that was handed over, durable or not. */
@@ -47,9 +50,13 @@ export class Platter {
     return this.entries[index - this.base.index - 1]?.term ?? null
   }
 
-  /** Whether it holds that entry, or had it and has compacted it since. */
+  /**
+   * Whether it holds that entry, or had it and has compacted it since. A log that owes an entry votes for nobody who lacks it:
+   * for an election that is as good as holding it.
+   */
   holds(index: Index, term: Term): boolean {
-    return index <= this.base.index || this.termAt(index) === term
+    if (index <= this.base.index || this.termAt(index) === term) return true
+    return this.owed !== null && isAtLeast(this.owed, { index, term })
   }
 
   note(operation: Operation): void {
@@ -72,7 +79,7 @@ export class Platter {
    * A start has found this. @throws when it is less than was promised: a promise may only be gone where a write that was
    * on its way had replaced it.
    */
-  restart(id: string, { hardState, base, entries, boot }: RestoredLog, isRepairing: boolean): void {
+  restart(id: string, { hardState, base, entries, boot, owed }: RestoredLog): void {
     const isSameTerm = hardState.term === this.hardState.term
     assert(hardState.term >= this.hardState.term, `I8: ${id} has forgotten a term in a crash`)
     assert(
@@ -83,7 +90,12 @@ export class Platter {
     const found = (index: Index): Term | null =>
       index === base.index ? base.term : (entries[index - base.index - 1]?.term ?? null)
     const kept = Math.min(this.lastIndex, this.#firstReplaced - 1)
-    if (!isRepairing) {
+    const promised = { index: kept, term: this.termAt(kept) ?? 0 }
+    if (this.isDamaged) {
+      const last = entries.at(-1) ?? base
+      const isCovered = isAtLeast(last, promised) || (owed !== null && isAtLeast(owed, promised))
+      assert(isCovered, `I16: ${id} has lost ${kept} and does not owe it`)
+    } else {
       for (let index = Math.max(this.base.index, base.index) + 1; index <= kept; index += 1) {
         assert(
           found(index) === this.termAt(index),
@@ -92,6 +104,7 @@ export class Platter {
       }
       assert(base.index + entries.length >= kept, `I16: ${id} has lost the end of its log`)
     }
+    this.owed = owed
     this.#pending = []
     this.hardState = hardState
     this.base = base

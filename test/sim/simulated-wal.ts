@@ -59,6 +59,12 @@ export class SimulatedWal implements Disk {
     })
   }
 
+  settle(owed: Position | null): void {
+    this.#tell(() => {
+      this.#disk.settle(owed)
+    })
+  }
+
   async close(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#tell(() => {

@@ -415,6 +415,7 @@ export class World implements ControllerWorld {
       controller.settle(context)
       if (context === life.threads.wal) return
       const status = this.invariants.afterStep(this.#watched(controller, life))
+      this.#noteRepaired(controller, status)
       this.#stability.look(controller, status)
       if (this.loop.steps % 16 === 0) {
         const watched = this.#watched(controller, life)
@@ -426,6 +427,14 @@ export class World implements ControllerWorld {
       this.fail(error)
     }
     if (this.#isTimed) this.#checkMs += performance.now() - beganMs
+  }
+
+  #noteRepaired({ platter }: Controller, { owed }: FullStatus): void {
+    if (platter.owed !== null && owed === null) this.tally.note('repair done')
+    platter.owed = owed
+    if (platter.isDamaged && owed === null && !this.#misfortunes.isOld(platter)) {
+      platter.isDamaged = false
+    }
   }
 
   #watched(

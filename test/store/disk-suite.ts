@@ -41,6 +41,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
       entries,
       commit: 2,
       boot: 1,
+      owed: null,
     })
     await disk.close()
   })
@@ -82,6 +83,21 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     expect(restored.hardState).toEqual({ term: 4, votedFor: 'ctrl2' })
     expect(restored.boot).toBe(2)
     await disk.close()
+  })
+
+  test(`${name}: what the log owes is kept until it is settled`, async () => {
+    let opened = await open(someEntries(1, 2))
+    opened.disk.settle({ term: 4, index: 9 })
+    await opened.settle()
+    opened = await opened.crash()
+    expect(opened.restored.owed).toEqual({ term: 4, index: 9 })
+    opened.disk.settle({ term: 4, index: 5 })
+    opened = await opened.restart()
+    expect(opened.restored.owed).toEqual({ term: 4, index: 5 })
+    opened.disk.settle(null)
+    opened = await opened.restart()
+    expect(opened.restored.owed).toBeNull()
+    await opened.disk.close()
   })
 
   test(`${name}: term and vote change together, and the newest ones count`, async () => {

@@ -98,14 +98,15 @@ function crashedWith(flushes: readonly (readonly Entry[])[]): string {
   return copy
 }
 
-test('a log cut at any byte of its last record keeps all records before it and can be written on', () => {
+test('a log whose last record is zeros from any byte on keeps all records before it and can be written on', () => {
   const crashed = crashedWith([[entry(1)], [entry(2)], [entry(3, 1, 50)]])
   const end = usedBytes(lastSegment(crashed))
   // Records end at a multiple of 8.
   const begin = Math.ceil(usedBytes(lastSegment(crashedWith([[entry(1)], [entry(2)]]))) / 8) * 8
   for (let cut = begin; cut < end; cut += 1) {
     const copy = copyOf(crashed)
-    truncateSync(lastSegment(copy), cut)
+    const bytes = readFileSync(lastSegment(copy))
+    writeFileSync(lastSegment(copy), bytes.fill(0, cut))
     const { disk, restored } = openLog(copy, { ...smallLog, files: fastFileSystem })
     expect(summary(restored.entries), `cut at ${cut}`).toEqual(summary(someEntries(1, 2)))
     disk.write({ token: 1, hardState: null, entries: [entry(3, 2)], commit: 0 })
@@ -211,6 +212,12 @@ test('a flip in the last flush of a crashed log drops that flush at most, and ne
     expect(summary(entries)).toEqual(summary(flushes.flat().slice(0, entries.length)))
     rmSync(copy, { recursive: true })
   }
+})
+
+test('a segment that is shorter than it was made is corruption, also where only zeros are gone', () => {
+  const crashed = crashedWith([[entry(1)], [entry(2)]])
+  truncateSync(lastSegment(crashed), usedBytes(lastSegment(crashed)) + 8)
+  expect(refusal(crashed).message).toMatch(/the file has \d+ bytes and was made with 16384/)
 })
 
 test('records that lost their end to zeros after an orderly close are corruption', () => {
@@ -398,20 +405,24 @@ test('files of another store are refused as foreign', () => {
 
 test('a format of a later program is refused by number, not taken for damage', () => {
   const dir = formedFolder(someEntries(1, 2))
-  const raise = (path: string): void => {
+  const raise = (path: string, format: number): void => {
     const page = readFileSync(path)
-    page.writeUInt32LE(2, 8)
+    page.writeUInt32LE(format, 8)
     page.writeUInt32LE(crc32(page.subarray(0, 4092)), 4092)
     writeFileSync(path, page)
   }
   const newerSegment = copyOf(dir)
-  raise(lastSegment(newerSegment))
+  raise(lastSegment(newerSegment), 2)
   const newerMeta = copyOf(dir)
-  for (const name of ['meta.0', 'meta.1']) raise(join(newerMeta, name))
-  for (const copy of [newerSegment, newerMeta]) {
+  for (const name of ['meta.0', 'meta.1']) raise(join(newerMeta, name), 3)
+  for (const [copy, known] of [
+    [newerSegment, 1],
+    [newerMeta, 2],
+  ] as const) {
+    const found = `has format ${known + 1} and this program reads up to ${known}`
     expect(refusal(copy)).toMatchObject({
       code: 'NEWER_FORMAT',
-      message: expect.stringContaining('has format 2 and this program reads up to 1'),
+      message: expect.stringContaining(found),
     })
   }
 })

@@ -65,7 +65,7 @@ export class GatewayStage {
     const configuration = toBinary(ConfigurationSchema, create(ConfigurationSchema, { members }))
     const status: HostStatus = {
       role: 'follower',
-      ...{ term, leader, leaderSilentMs: 0, commit: 0, last: 0 },
+      ...{ term, leader, leaderSilentMs: 0, commit: 0, last: 0, owed: null },
       ...{ configuration, configurationIndex: 1, isConfigurationCommitted: true },
       peers: [],
       vitals: NO_VITALS,

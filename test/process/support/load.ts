@@ -11,13 +11,17 @@ const THINK_MS = 40
 export class Load {
   /** Who is written to; may be changed at any time. */
   readonly clients: Client[]
-  readonly fates = new Map<string, WriteFate>()
+  readonly fates: Map<string, WriteFate>
+  readonly #prefix: string
   readonly #writers: Promise<unknown>
   #failure: Error | null = null
   #isOver = false
 
-  constructor(clients: readonly Client[], writers = 32) {
+  /** @param before a load that has ended: what it wrote is expected as well, and not written again. */
+  constructor(clients: readonly Client[], writers = 32, before: Load | null = null) {
     this.clients = [...clients]
+    this.fates = new Map(before?.fates)
+    this.#prefix = `w${this.fates.size === 0 ? '' : this.fates.size}`
     const each = Array.from({ length: writers }, (_, worker) => this.#write(worker))
     this.#writers = Promise.all(each).catch((error: unknown) => {
       this.#failure ??= error instanceof Error ? error : new Error(String(error))
@@ -27,7 +31,7 @@ export class Load {
 
   async #write(worker: number): Promise<void> {
     for (let n = 0; !this.#isOver; n += 1) {
-      const name = `w-${worker}-${n}`
+      const name = `${this.#prefix}-${worker}-${n}`
       const fate = await createService(this.clients, worker + n, name, { hasRequestId: true })
       this.fates.set(name, fate)
       await pause(THINK_MS)

@@ -83,6 +83,8 @@ export class FaultyMemoryFiles implements FileSystem {
   failsNextSync = false
   /** Reads fail, as of a medium that cannot be read. */
   isUnreadable = false
+  /** Files that the device cannot give back. */
+  readonly unreadable = new Set<string>()
 
   constructor(root: MemoryFolder = new MemoryFolder()) {
     this.#root = root
@@ -95,7 +97,21 @@ export class FaultyMemoryFiles implements FileSystem {
 
   /** What a start after the power cut finds. */
   afterPowerCut(random: Random): FaultyMemoryFiles {
-    return new FaultyMemoryFiles(keptFolder(this.#root, random))
+    const kept = new FaultyMemoryFiles(keptFolder(this.#root, random))
+    for (const path of this.unreadable) kept.unreadable.add(path)
+    return kept
+  }
+
+  /** Changes a file behind everyone's back; null: it is gone. */
+  damage(path: string, bytes: Uint8Array<ArrayBuffer> | null): void {
+    if (bytes === null) {
+      this.remove(path)
+      this.syncFolder(dirname(path))
+      return
+    }
+    const file = this.#file(path)
+    file.bytes = bytes
+    file.synced = bytes.slice()
   }
 
   open(path: string, isNew: boolean): number {
@@ -138,6 +154,7 @@ export class FaultyMemoryFiles implements FileSystem {
 
   read(path: string): Uint8Array<ArrayBuffer> {
     if (this.isUnreadable) throw new StoreError('IO', path, `${path} could not be read.`)
+    if (this.unreadable.has(path)) throw new StoreError('IO', path, `cannot read ${path}: EIO.`)
     return this.#file(path).bytes.slice()
   }
 
@@ -147,13 +164,6 @@ export class FaultyMemoryFiles implements FileSystem {
       const path = `${folder}/${name}`
       return this.#find(path) instanceof MemoryFolder ? this.paths(path) : [path]
     })
-  }
-
-  /** Changes what is on the disk behind everyone's back. */
-  damage(path: string, change: (bytes: Uint8Array) => void): void {
-    const file = this.#file(path)
-    change(file.bytes)
-    file.synced = file.bytes.slice()
   }
 
   list(folder: string): string[] {

@@ -13,7 +13,11 @@ const SETTLING_TICKS = 40
 export function scenario(): void {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3'] })
   cluster.elect('1')
-  const retention = new LogRetention({ entries: KEPT_ENTRIES, bytes: Infinity })
+  const retention = new LogRetention({
+    entries: KEPT_ENTRIES,
+    bytes: Infinity,
+    catchUpBytes: Infinity,
+  })
   let noted: Index = 0
   const write = (count: number, slowestLive: Index): void => {
     for (let at = 0; at < count; at += 50) {

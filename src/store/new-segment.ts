@@ -1,0 +1,36 @@
+import type { Position } from '../raft/types.ts'
+import type { FileSystem } from './file-system.ts'
+import type { SegmentPreparer } from './segment-preparer.ts'
+import { encodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from './wal-format.ts'
+
+export interface NewSegment {
+  readonly fd: number
+  readonly path: string
+  /** Size of the file. */
+  readonly bytes: number
+}
+
+/** A segment that continues the log after `previous`; durable under its name when this returns. */
+export function makeSegment(
+  files: FileSystem,
+  folder: string,
+  preparer: SegmentPreparer,
+  segment: {
+    readonly storeId: Uint8Array
+    readonly sequence: number
+    readonly isReset: boolean
+    readonly previous: Position
+    readonly previousChain: Uint8Array
+    /** Of the record that it is made for. */
+    readonly recordBytes: number
+  },
+): NewSegment {
+  const { recordBytes, ...header } = segment
+  const { fd, path: prepared, bytes } = preparer.take(SEGMENT_HEADER_BYTES + recordBytes)
+  files.write(fd, prepared, encodeSegmentHeader({ ...header, fileBytes: bytes }), 0)
+  files.sync(fd, prepared)
+  const path = `${folder}/${segmentName(segment.previous.index + 1, segment.sequence)}`
+  files.rename(prepared, path)
+  files.syncFolder(folder)
+  return { fd, path, bytes }
+}

@@ -1,0 +1,170 @@
+import type { Entry, Position } from '../raft/types.ts'
+import { ChainWindow } from './chain-window.ts'
+import { StoreError } from './errors.ts'
+import { FileDisk, type FileDiskOptions } from './file-disk.ts'
+import type { FileSystem } from './file-system.ts'
+import type { DataIdentity } from './identity.ts'
+import { gatherEvidence, laterOf, type LogEvidence } from './log-evidence.ts'
+import { MetaSlots, type FoundMeta } from './meta-slots.ts'
+import { makeSegment } from './new-segment.ts'
+import type { DamagedLog } from './recovery.ts'
+import { PREPARED_NAME, SegmentPreparer } from './segment-preparer.ts'
+import { SEGMENT_HEADER_BYTES, ZERO_CHAIN } from './wal-format.ts'
+
+/** Inside the folder of the log: what a repair has taken out of it. */
+export const DAMAGED_NAME = 'damaged'
+export const DAMAGED_BYTES_MAX = 64 * 1024 * 1024
+
+/** Of a debt whose end is not known. */
+export const UNKNOWN_INDEX = Number.MAX_SAFE_INTEGER
+
+/** What was wrong with a log, and what has come of it. */
+export interface LogRepair {
+  /** One sentence's beginning: where the damage is, and what. */
+  readonly finding: string
+  /** Where the log ends now. */
+  readonly kept: Position
+  /** null: nothing that was promised is lost. `UNKNOWN_INDEX`: all of that term may be. */
+  readonly owed: Position | null
+  /** Where the damaged files are; null when they could not be kept. */
+  readonly aside: string | null
+}
+
+export interface RepairedLog {
+  readonly disk: FileDisk
+  readonly base: Position
+  readonly entries: readonly Entry[]
+  readonly repair: LogRepair
+}
+
+interface Place {
+  readonly files: FileSystem
+  readonly dir: string
+  readonly folder: string
+  readonly identity: DataIdentity
+  readonly settings: FileDiskOptions
+}
+
+/**
+ * Lets a damaged log begin anew after the state, with the entries after it that are certain, and notes durably what it may
+ * lack of what was promised. The one step that counts is the write of the meta slots: before it the old files are the log, and
+ * a start finds the damage again; after it they are leftovers. The debt is part of that step.
+ * @throws {StoreError}
+ */
+export function repairLog(
+  place: Place,
+  log: DamagedLog,
+  found: FoundMeta,
+  state: Position | null,
+): RepairedLog {
+  const { files, dir, folder, identity, settings } = place
+  const { storeId } = identity
+  const { meta } = found
+  const evidence = gatherEvidence(files, folder, { storeId, meta, after: log.until })
+  const base = state ?? { term: 0, index: 0 }
+  const kept = certainAfter(base, log, evidence)
+  const last = kept.at(-1) ?? base
+  const unknown = { term: meta.hardState.term, index: UNKNOWN_INDEX }
+  // Owed in full until the kept entries are written again: a crash may leave some of them.
+  const best = laterOf(evidence.best, laterOf(last, base))
+  const owed = evidence.isEndKnown ? best : laterOf(best, unknown)
+  const aside = keepAside(place, log.damage.path, evidence.paths)
+
+  files.remove(`${folder}/${PREPARED_NAME}`)
+  const sequence = evidence.newestSegment + 1
+  const segment = makeSegment(files, folder, new SegmentPreparer(files, folder, settings), {
+    ...{ storeId, sequence, isReset: true, recordBytes: 0 },
+    ...{ previous: base, previousChain: ZERO_CHAIN },
+  })
+  const slots = new MetaSlots(files, dir, { storeId, ...found })
+  const { hardState } = meta
+  const boot = meta.boot + 1
+  slots.write({
+    ...{ hardState, boot, commit: base.index, firstSegment: sequence, owed },
+    synced: { segment: sequence, offset: SEGMENT_HEADER_BYTES },
+    ...{ last: base, isClosed: false },
+  })
+  files.syncFolder(dir)
+  for (const path of evidence.paths) files.remove(path)
+  files.syncFolder(folder)
+
+  const disk = new FileDisk(
+    files,
+    { folder, storeId, meta: slots },
+    {
+      ...{ hardState, boot, commit: base.index, chains: new ChainWindow(base, ZERO_CHAIN) },
+      segments: [{ path: segment.path, sequence, previousIndex: base.index }],
+      ...{ fd: segment.fd, end: SEGMENT_HEADER_BYTES, capacity: segment.bytes, owed },
+    },
+    settings,
+  )
+  disk.write({ token: 0, hardState: null, entries: kept, commit: base.index })
+  const isWhole = laterOf(last, owed) === last
+  disk.flush()
+  if (isWhole) disk.settle(null)
+  if (disk.failure !== null) {
+    disk.closeNow()
+    throw disk.failure
+  }
+  const end = { term: last.term, index: last.index }
+  const { finding } = log.damage
+  return {
+    ...{ disk, base, entries: kept },
+    repair: { finding, kept: end, owed: isWhole ? null : owed, aside },
+  }
+}
+
+/**
+ * Entries after `base` that were read without a fault. Not those that something later has replaced, which the fault may be
+ * hiding: they would come back as if they had never been overwritten.
+ */
+function certainAfter(base: Position, log: DamagedLog, evidence: LogEvidence): readonly Entry[] {
+  const from = base.index - log.base.index
+  const known = from === 0 ? log.base : log.entries[from - 1]
+  if (known === undefined || known.term !== base.term) return []
+  return log.entries.slice(from).filter(({ index }) => index < evidence.lowestAfter)
+}
+
+/**
+ * Copies the files for whoever wants to look into the damage, the damaged one first, in place of those of an earlier repair.
+ * It is no part of the repair: without the space for it, it is left out.
+ */
+function keepAside(
+  { files, folder, settings }: Place,
+  first: string,
+  paths: readonly string[],
+): string | null {
+  const aside = `${folder}/${DAMAGED_NAME}`
+  files.remove(aside)
+  const others = paths.filter((path) => path !== first).reverse()
+  const ordered = paths.includes(first) ? [first, ...others] : others
+  try {
+    files.makeFolder(aside)
+    let keptBytes = 0
+    for (const path of ordered) {
+      const bytes = readIfReadable(files, path)
+      const neededBytes = settings.freeBytesMin + settings.segmentBytes + bytes.length
+      const isTooMuch = keptBytes + bytes.length > DAMAGED_BYTES_MAX
+      if (isTooMuch || files.freeBytes(folder) < neededBytes) break
+      keptBytes += bytes.length
+      const copy = `${aside}/${path.slice(folder.length + 1)}`
+      const fd = files.open(copy, true)
+      files.write(fd, copy, bytes, 0)
+      files.close(fd)
+    }
+    if (keptBytes > 0) return aside
+    files.remove(aside)
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+  }
+  return null
+}
+
+function readIfReadable(files: FileSystem, path: string): Uint8Array {
+  try {
+    return files.read(path)
+  } catch (error) {
+    if (error instanceof StoreError && error.code === 'IO') return new Uint8Array(0)
+    throw error
+  }
+}

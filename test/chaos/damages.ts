@@ -1,0 +1,142 @@
+import { seededRandom } from '../../src/lib/random.ts'
+import type { Random } from '../../src/lib/random.ts'
+import { until } from '../process/support/client.ts'
+import type { Client } from '../process/support/client.ts'
+import { Fleet } from '../process/support/fleet.ts'
+import { Load } from '../process/support/load.ts'
+import { damageData } from './file-damage.ts'
+import type { Target } from './file-damage.ts'
+
+const ALL = [1, 2, 3] as const
+
+/** Words of the log by which a controller tells what it did about damage. */
+const DEEDS = {
+  'log repaired': /the log goes on after the state/g,
+  'state given up': /it is given up, and filled again/g,
+  'entered anew': /let in with an empty disk/g,
+  'torn end cut': /a torn write at the end of the log was cut off/g,
+} as const
+
+/**
+ * Rounds in which one of three controllers is stopped or killed under writing clients, its files are damaged at a place drawn
+ * by chance, and it is started again. It must come back a voter that can lead; then every acknowledged write must be on every
+ * controller once, and nothing that nobody asked for; all states must be equal.
+ */
+export class DamageCampaign {
+  readonly #fleet: Fleet
+  readonly #random: Random
+  #load: Load | null = null
+
+  private constructor(fleet: Fleet, seed: number) {
+    this.#fleet = fleet
+    this.#random = seededRandom(seed)
+  }
+
+  static async start(seed: number): Promise<DamageCampaign> {
+    const fleet = await Fleet.create(3, {
+      env: { FLOTILLA_LOG_SEGMENT_BYTES: '1048576', FLOTILLA_LOG_RETAIN_ENTRIES: '1000' },
+    })
+    const campaign = new DamageCampaign(fleet, seed)
+    try {
+      await fleet.init()
+      await fleet.join(2, 1)
+      await fleet.join(3, 1)
+    } catch (error) {
+      await campaign[Symbol.asyncDispose]()
+      throw error
+    }
+    return campaign
+  }
+
+  /** Writes acknowledged in all rounds so far. */
+  get writes(): number {
+    return this.#load?.fates.size ?? 0
+  }
+
+  /** @returns what was done, in a line. @throws when the cluster is not whole afterwards. */
+  async round(target: Target): Promise<string> {
+    const fleet = this.#fleet
+    const random = this.#random
+    const victim = random.integer(1, ALL.length)
+    const witness = ALL.find((k) => k !== victim) ?? 1
+    const signal = random.next() < 0.5 ? 'SIGKILL' : 'SIGTERM'
+    const clients = await Promise.all(ALL.map((k) => fleet.loggedIn(k)))
+    const load = new Load(clients, 12, this.#load)
+    this.#load = load
+    try {
+      await load.more(random.integer(20, 150))
+      await fleet.stop(victim, signal)
+      const done = damageData(fleet.data(victim), target, random)
+      await load.more(random.integer(1, 150))
+      const deedsBefore = this.#deeds(victim)
+      fleet.run(victim)
+      await this.#isWholeAgain(victim, witness)
+      await load.more(20)
+      await load.end()
+      await this.#expectSame(load)
+      const deeds = this.#deeds(victim)
+      const told = Object.keys(DEEDS).filter((_, at) => (deeds[at] ?? 0) > (deedsBefore[at] ?? 0))
+      const outcome = told.length === 0 ? 'nothing was missed' : told.join(', ')
+      return `ctrl${victim} ${signal}, ${done}: ${outcome}`
+    } catch (error) {
+      throw new Error(`${String(error)}\n${fleet.logs()}`, { cause: error })
+    } finally {
+      for (const client of clients) client.close()
+    }
+  }
+
+  #deeds(k: number): number[] {
+    const log = this.#fleet.log(k)
+    return Object.values(DEEDS).map((words) => [...log.matchAll(words)].length)
+  }
+
+  /** It votes, owes nothing, and leads when told to, which it does not while it owes. */
+  async #isWholeAgain(victim: number, witness: number): Promise<void> {
+    const fleet = this.#fleet
+    await until(
+      `ctrl${victim} is a voter again`,
+      async () => {
+        const members = JSON.parse(await fleet.cluster(witness, 'list', '--json')) as {
+          id: string
+          voter: boolean
+          connected: boolean
+        }[]
+        const member = members.find(({ id }) => id === `ctrl${victim}`)
+        return member?.voter === true && member.connected
+      },
+      90_000,
+    )
+    await until(
+      `ctrl${victim} can lead`,
+      async () => {
+        if ((await fleet.leader(witness)) === victim) return true
+        await fleet.cluster(witness, 'transfer-leadership', `ctrl${victim}`)
+        return (await fleet.leader(witness)) === victim
+      },
+      60_000,
+    )
+    const alarms = await fleet.cluster(victim, 'status', '--json')
+    if (alarms.includes('LOG_REPAIRING')) throw new Error(`ctrl${victim} leads and owes: ${alarms}`)
+  }
+
+  async #expectSame(load: Load): Promise<void> {
+    const fleet = this.#fleet
+    for (const k of ALL) {
+      const reader: Client = await fleet.loggedIn(k)
+      await until(`ctrl${k} holds every write, and nothing else`, async () => {
+        await load.expectAll(reader)
+        return true
+      })
+      reader.close()
+    }
+    await until('one digest at one index', async () => {
+      const statuses = await Promise.all(ALL.map((k) => fleet.status(k)))
+      const own = statuses.map((members, at) => members.find(({ id }) => id === `ctrl${at + 1}`))
+      return new Set(own.map((member) => `${member?.digestIndex} ${member?.digest}`)).size === 1
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#fleet[Symbol.asyncDispose]()
+  }
+}

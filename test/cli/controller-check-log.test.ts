@@ -1,0 +1,70 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import { checkLog, NOTHING } from '../../src/cli/controller-check-log.ts'
+import { formDataFolder } from '../../src/store/form-data-folder.ts'
+import { writeRosterFile } from '../../src/store/roster-file.ts'
+import { someEntries } from '../store/support/entries.ts'
+import { identity, smallLog } from '../store/support/folders.ts'
+
+let folder = ''
+let data = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-check-log-'))
+  data = join(folder, 'data')
+  formDataFolder(data, { ...identity, entries: someEntries(1, 5) }, smallLog)
+})
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const check = (): typeof NOTHING => checkLog({ id: 'ctrl1', data, cluster: { seeds: [] } })
+
+function knowVoters(...ids: readonly string[]): void {
+  const members = ids.map((id) => ({ id, voter: true, address: `${id}:6262` }))
+  const configuration = toBinary(ConfigurationSchema, create(ConfigurationSchema, { members }))
+  writeRosterFile(data, { configuration, index: 2, claims: [] })
+}
+
+function spoil(name: string, at: number): void {
+  const bytes = readFileSync(join(data, name))
+  bytes[at] = (bytes[at] ?? 0) ^ 1
+  writeFileSync(join(data, name), bytes)
+}
+
+test('nothing is said of a log that is whole, or of none', () => {
+  expect(check()).toEqual(NOTHING)
+  rmSync(data, { recursive: true })
+  expect(check()).toEqual(NOTHING)
+})
+
+test('a damaged log is told as what a start would repair, where there are others to repair it from', () => {
+  spoil('wal/0000000000000001-00000001.seg', 4096 + 40)
+  expect(check().faults).toEqual([expect.stringContaining('nothing was changed on disk')])
+  knowVoters('ctrl1')
+  expect(check().faults.length).toBe(1)
+  knowVoters('ctrl1', 'ctrl2')
+  expect(check()).toEqual({
+    faults: [],
+    warnings: [expect.stringMatching(/at byte 4096: .*: a start will repair it from the other/)],
+  })
+})
+
+test('a lost vote is told as what a start would enter anew for', () => {
+  for (const name of ['meta.0', 'meta.1']) spoil(name, 50)
+  expect(check().faults).toEqual([expect.stringContaining('are lost; nothing was changed on disk')])
+  knowVoters('ctrl1', 'ctrl2')
+  expect(check().warnings).toEqual([
+    expect.stringContaining('a start will ask to be let in again with an empty data folder'),
+  ])
+})
+
+test('a damaged identity is a fault whoever else there is', () => {
+  knowVoters('ctrl1', 'ctrl2')
+  spoil('IDENTITY', 20)
+  expect(check().faults).toEqual([expect.stringContaining('IDENTITY')])
+})

@@ -1,0 +1,36 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { Configuration } from '../../proto/gen/membership_pb.ts'
+import { hasOtherVoters, membersOfRoster, meshesOf } from '../../src/cli/known-voters.ts'
+
+function configuration(voters: readonly string[], learners: readonly string[] = []): Configuration {
+  const members = [
+    ...voters.map((id) => ({ id, voter: true, address: `${id}:1000` })),
+    ...learners.map((id) => ({ id, voter: false, address: '' })),
+  ]
+  return create(ConfigurationSchema, { members })
+}
+
+test('other voters are those of the newest configuration that is known', () => {
+  const three = { configuration: configuration(['a', 'b', 'c']), index: 5 }
+  const alone = { configuration: configuration(['a'], ['b']), index: 9 }
+  expect(hasOtherVoters('a', [three])).toBe(true)
+  expect(hasOtherVoters('a', [three, alone])).toBe(false)
+  expect(hasOtherVoters('a', [alone, { ...three, index: 12 }])).toBe(true)
+  expect(hasOtherVoters('b', [alone])).toBe(true)
+})
+
+test('nobody is known where nothing is: an empty state says nothing', () => {
+  expect(hasOtherVoters('a', [null, { configuration: configuration([]), index: 0 }])).toBe(false)
+  expect(membersOfRoster(null)).toBeNull()
+  expect(meshesOf('a', null)).toEqual([])
+})
+
+test('a roster names the meshes of the others', () => {
+  const bytes = toBinary(ConfigurationSchema, configuration(['a', 'b'], ['c']))
+  const known = membersOfRoster({ configuration: bytes, index: 3, claims: [] })
+  expect(known?.index).toBe(3)
+  expect(meshesOf('a', known)).toEqual(['b:1000'])
+})

@@ -1,0 +1,104 @@
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { openState } from '../../src/cli/open-state.ts'
+import type { StateMachine } from '../../src/fsm/machine.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { damageData } from '../chaos/file-damage.ts'
+import { LogWriter } from '../fsm/support/log.ts'
+import { writeRandomLog } from '../fsm/support/random-log.ts'
+
+// Goal: whatever is damaged in the files of a state, what opens is a state that was, with its own digest, or an empty one.
+// Method: a real machine writes a state in several batches; places of its files are damaged, drawn by seed.
+
+const made: string[] = []
+afterEach(() => {
+  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+function folder(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'flotilla-state-'))
+  made.push(dir)
+  return dir
+}
+
+function digestOf(machine: StateMachine): string {
+  const { index, state, entities } = machine.digests()
+  return `${index} ${state} ${entities}`
+}
+
+/** Folder of a state that was persisted at some of the digests. */
+async function written(): Promise<{ dir: string; digests: ReadonlySet<string> }> {
+  const dir = folder()
+  const digests = new Set<string>()
+  let { machine } = await openState(dir, 0, false)
+  const log = new LogWriter((entry) => {
+    const applied = machine.apply(entry)
+    digests.add(digestOf(machine))
+    return applied
+  })
+  log.form()
+  for (let batch = 1; batch <= 4; batch += 1) {
+    writeRandomLog(log, batch, 120)
+    await machine.close()
+    machine = (await openState(dir, 0, false)).machine
+  }
+  await machine.close()
+  return { dir, digests }
+}
+
+test('a damaged state opens as one that was or, given up and kept aside, as an empty one', async () => {
+  const { dir, digests } = await written()
+  const random = seededRandom(3)
+  let given = 0
+  const rounds = 60
+  for (let round = 1; round <= rounds; round += 1) {
+    const copy = folder()
+    cpSync(dir, copy, { recursive: true })
+    const what = damageData(copy, 'state', random)
+    const { machine, dropped } = await openState(copy, 0, true)
+    if (dropped === null) {
+      const isKnown = machine.appliedIndex === 0 || digests.has(digestOf(machine))
+      expect(isKnown, `${what}: a state that never was`).toBe(true)
+    } else {
+      given += 1
+      expect(machine.appliedIndex, what).toBe(0)
+      expect(existsSync(join(copy, 'state.damaged')), what).toBe(true)
+    }
+    await machine.close()
+  }
+  expect(given).toBeGreaterThan(rounds / 4)
+})
+
+test('where nobody could fill it again, a damaged state is refused and left as it is', async () => {
+  const { dir } = await written()
+  writeFileSync(join(dir, 'state/CURRENT'), 'X\n')
+  await expect(openState(dir, 0, false)).rejects.toThrow(/names neither A nor B/)
+  expect(readFileSync(join(dir, 'state/CURRENT'), 'utf8')).toBe('X\n')
+  expect(readdirSync(dir)).toEqual(['state'])
+})
+
+test('without space for two, the damaged state is not kept; of several, the last one is', async () => {
+  const { dir } = await written()
+  for (const content of ['X\n', 'Y\n']) {
+    writeFileSync(join(dir, 'state/CURRENT'), content)
+    const { machine, dropped } = await openState(dir, 0, true)
+    expect(dropped?.aside).toBe(`${dir}/state.damaged`)
+    await machine.close()
+  }
+  expect(readFileSync(join(dir, 'state.damaged/CURRENT'), 'utf8')).toBe('Y\n')
+  writeFileSync(join(dir, 'state/CURRENT'), 'Z\n')
+  const { machine, dropped } = await openState(dir, Number.MAX_SAFE_INTEGER, true)
+  expect(dropped).toMatchObject({ aside: null })
+  await machine.close()
+  expect(readdirSync(dir)).toEqual(['state'])
+})

@@ -1,0 +1,26 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { DamageCampaign } from '../chaos/damages.ts'
+
+// Goal: a controller whose files were damaged while it was down comes back by itself, votes and can lead again, and costs no
+// acknowledged write. Method: a few rounds of test/chaos/damage-campaign.ts, which does many.
+
+let campaign: DamageCampaign
+beforeAll(async () => {
+  campaign = await DamageCampaign.start(7)
+})
+afterAll(async () => {
+  await campaign[Symbol.asyncDispose]()
+})
+
+test('a damaged log is made up for by the peers', async () => {
+  console.log(await campaign.round('log'))
+  expect(campaign.writes).toBeGreaterThan(100)
+})
+
+test('a damaged state is filled again', async () => {
+  console.log(await campaign.round('state'))
+})
+
+test('a controller whose term and vote are lost is let in anew', async () => {
+  expect(await campaign.round('metas')).toContain('entered anew')
+})

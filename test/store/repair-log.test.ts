@@ -1,0 +1,261 @@
+import { expect, test } from 'vitest'
+import { seededRandom, type Random } from '../../src/lib/random.ts'
+import type { Entry, Position } from '../../src/raft/types.ts'
+import { formDataFolder } from '../../src/store/form-data-folder.ts'
+import type { FileDisk } from '../../src/store/file-disk.ts'
+import { laterOf } from '../../src/store/log-evidence.ts'
+import { openLog, type LogOptions, type OpenedLog } from '../../src/store/open-log.ts'
+import { DAMAGES, damageLog, segmentPaths, type Damage } from './support/damage.ts'
+import { someEntries, summary } from './support/entries.ts'
+import { FaultyMemoryFiles, PowerCut } from './support/faulty-memory-files.ts'
+import { identity, smallLog } from './support/folders.ts'
+
+// Goal: whatever is damaged, what opens was written, nothing of it is taken for committed that the state does not hold, and
+// what was reported durable is there or owed.
+// Method: one seed decides what is written, how it ends, and the damage. The one window in which a loss leaves no trace is
+// told apart and counted: flushes after the last write of the meta slots, of a log that was not closed in order.
+
+const DIR = '/data'
+const WAL = `${DIR}/wal`
+/** Those that may take several flushes off the end so that nothing is left to tell of them. */
+const WIPING: readonly Damage[] = ['a page of zeros', 'a page of noise', 'a page of another place']
+
+interface Written {
+  readonly files: FaultyMemoryFiles
+  /** Where the log ended when it was last reported durable, one flush before, and when the meta slots were last written. */
+  readonly last: Position
+  readonly beforeFlush: Position
+  readonly atMetaWrite: Position
+  readonly state: Position | null
+  readonly isClosed: boolean
+  /** Everything that was ever written, by place. */
+  readonly known: ReadonlyMap<string, string>
+}
+
+class Writer {
+  readonly files = new FaultyMemoryFiles()
+  readonly #disk: FileDisk
+  readonly #random: Random
+  readonly known = new Map<string, string>()
+  #log: Entry[] = []
+  #term = 1
+  #commit = 0
+  last: Position = { term: 0, index: 0 }
+  beforeFlush: Position = { term: 0, index: 0 }
+  atMetaWrite: Position = { term: 0, index: 0 }
+  state: Position | null = null
+
+  constructor(random: Random) {
+    this.#random = random
+    formDataFolder(DIR, { ...identity, entries: [] }, { ...smallLog, files: this.files })
+    const { files } = this
+    const write = files.write.bind(files)
+    files.write = (fd, path, bytes, position) => {
+      write(fd, path, bytes, position)
+      if (path.includes('/meta.')) this.atMetaWrite = this.last
+    }
+    this.#disk = openLog(DIR, { ...smallLog, files }).disk
+    const hardState = { term: 1, votedFor: null }
+    this.#disk.write({ token: 0, hardState, entries: [], commit: 0 })
+  }
+
+  step(): void {
+    const random = this.#random
+    const isNewTerm = random.next() < 0.1
+    if (isNewTerm) this.#term += 1
+    const from = isNewTerm
+      ? random.integer(this.#commit + 1, this.#log.length + 1)
+      : this.#log.length + 1
+    const entries = someEntries(from, random.integer(1, 5), this.#term, random.integer(0, 900))
+    this.#log = [...this.#log.slice(0, from - 1), ...entries]
+    for (const one of entries) this.known.set(`${one.term}/${one.index}`, summary([one]).join())
+    const hardState = isNewTerm ? { term: this.#term, votedFor: null } : null
+    this.#disk.write({ token: 1, hardState, entries, commit: this.#commit })
+    this.#disk.flush()
+    this.beforeFlush = isNewTerm ? this.atMetaWrite : this.last
+    this.last = positionOf(this.#log.at(-1))
+    if (random.next() < 0.5) this.#commit = random.integer(this.#commit, this.#log.length)
+    if (random.next() < 0.3 && this.#commit > 0) this.state = this.#at(this.#commit)
+    if (random.next() < 0.05 && this.state !== null) {
+      this.#disk.compact(this.#at(random.integer(1, this.state.index)))
+    }
+  }
+
+  end(): Written {
+    const isClosed = this.#random.next() < 0.5
+    if (isClosed) this.#disk.closeNow()
+    const { files, last, beforeFlush, atMetaWrite, state, known } = this
+    return { files, last, beforeFlush, atMetaWrite, state, isClosed, known }
+  }
+
+  #at(index: number): Position {
+    return positionOf(this.#log[index - 1])
+  }
+}
+
+function positionOf(one: Entry | undefined): Position {
+  return one === undefined ? { term: 0, index: 0 } : { term: one.term, index: one.index }
+}
+
+function written(random: Random, stepsMin = 5): Written {
+  const writer = new Writer(random)
+  for (let steps = random.integer(stepsMin, 60); steps > 0; steps -= 1) writer.step()
+  return writer.end()
+}
+
+function reopen({ files, state }: Pick<Written, 'files' | 'state'>): OpenedLog {
+  const options: LogOptions = { ...smallLog, files, statePosition: state, hasOtherVoters: true }
+  return openLog(DIR, options)
+}
+
+function covers(opened: OpenedLog, position: Position): boolean {
+  const { base, entries, owed } = opened.restored
+  const last = positionOf(
+    entries.at(-1) ?? { ...base, timeMs: 0, type: 'noop', data: new Uint8Array(0) },
+  )
+  const best = owed === null ? last : laterOf(last, owed)
+  return laterOf(best, position) === best
+}
+
+/** @returns whether the loss is one that leaves no trace. */
+function judge(opened: OpenedLog, before: Written, kind: Damage, what: string): boolean {
+  const { restored, repair } = opened
+  for (const one of restored.entries) {
+    expect(before.known.get(`${one.term}/${one.index}`), what).toBe(summary([one]).join())
+  }
+  if (repair !== null) {
+    expect(restored.commit, what).toBe(before.state?.index ?? 0)
+    expect(restored.base, what).toEqual(before.state ?? { term: 0, index: 0 })
+  }
+  if (covers(opened, before.last)) return false
+  expect(before.isClosed, `${what}: of a log closed in order all is known`).toBe(false)
+  const mustCover = WIPING.includes(kind) ? before.atMetaWrite : before.beforeFlush
+  expect(covers(opened, mustCover), `${what}: more than one flush is lost without a trace`).toBe(
+    true,
+  )
+  return true
+}
+
+function isPowerCut(error: unknown): boolean {
+  return error instanceof PowerCut || (error instanceof Error && isPowerCut(error.cause))
+}
+
+test.each(DAMAGES)('%s: what is lost is owed, and nothing is invented', (kind) => {
+  let repaired = 0
+  let silent = 0
+  const seeds = 40
+  for (let seed = 1; seed <= seeds; seed += 1) {
+    const random = seededRandom(seed)
+    const before = written(random)
+    damageLog(before.files, WAL, kind, random)
+    const what = `seed ${seed}, ${kind}`
+    const opened = reopen(before)
+    if (judge(opened, before, kind, what)) silent += 1
+    if (opened.repair !== null) repaired += 1
+    // And it goes on from there, owing the same.
+    opened.disk.closeNow()
+    before.files.unreadable.clear()
+    const again = reopen(before)
+    expect(again.repair, what).toBeNull()
+    expect(again.restored.owed, what).toEqual(opened.restored.owed)
+    expect(summary(again.restored.entries), what).toEqual(summary(opened.restored.entries))
+  }
+  expect(repaired).toBeGreaterThan(seeds / 3)
+  expect(silent).toBeLessThan(seeds / 10)
+})
+
+test('a power cut at any step of a repair leaves a folder that is repaired at the next start', () => {
+  let cuts = 0
+  for (let seed = 1; seed <= 80; seed += 1) {
+    const random = seededRandom(seed)
+    const before = written(random)
+    const kind = DAMAGES[random.integer(0, DAMAGES.length - 1)] ?? 'a file gone'
+    damageLog(before.files, WAL, kind, random)
+    const what = `seed ${seed}, ${kind}`
+    let { files } = before
+    for (let life = 0; life < 4; life += 1) {
+      files.callsLeft = random.integer(1, 40)
+      try {
+        reopen({ files, state: before.state })
+      } catch (error) {
+        if (!isPowerCut(error)) throw error
+        cuts += 1
+      }
+      const { unreadable } = files
+      files = files.afterPowerCut(random)
+      for (const path of unreadable) if (files.exists(path)) files.unreadable.add(path)
+    }
+    judge(reopen({ files, state: before.state }), before, kind, what)
+  }
+  expect(cuts).toBeGreaterThan(80)
+})
+
+test('the damaged files are kept aside, those of an earlier repair in their place, and never too much', () => {
+  const random = seededRandom(5)
+  const before = written(random)
+  const { files } = before
+  const path = segmentPaths(files, WAL)[0] ?? ''
+  const bytes = files.read(path)
+  bytes[5000] = (bytes[5000] ?? 0) ^ 1
+  files.damage(path, bytes)
+  const { repair, disk } = reopen(before)
+  expect(repair?.finding).toContain(path)
+  expect(repair?.aside).toBe(`${WAL}/damaged`)
+  const aside = `${WAL}/damaged/${path.slice(WAL.length + 1)}`
+  expect(files.read(aside)).toEqual(bytes)
+  disk.closeNow()
+  damageLog(files, WAL, 'a header bit flipped', random)
+  reopen(before)
+  expect(files.exists(aside)).toBe(false)
+  files.freeBytes = () => 20 * 1024
+  damageLog(files, WAL, 'a header bit flipped', random)
+  expect(reopen(before).repair?.aside).toBeNull()
+  expect(files.exists(`${WAL}/damaged`)).toBe(false)
+})
+
+test('without another voter who could send what is lost, or not knowing of one, nothing is touched', () => {
+  for (const hasOtherVoters of [false, undefined]) {
+    const before = written(seededRandom(6))
+    const { files, state } = before
+    damageLog(files, WAL, 'a header bit flipped', seededRandom(6))
+    const options = hasOtherVoters === undefined ? {} : { hasOtherVoters }
+    const content = segmentPaths(files, WAL).map((path) => files.read(path))
+    expect(() => openLog(DIR, { ...smallLog, files, statePosition: state, ...options })).toThrow(
+      /nothing was changed on disk/,
+    )
+    expect(segmentPaths(files, WAL).map((path) => files.read(path))).toEqual(content)
+  }
+})
+
+test('files of another store or of a later format are refused also where others are damaged', () => {
+  const before = written(seededRandom(7), 50)
+  const { files } = before
+  const [first = '', second = ''] = segmentPaths(files, WAL)
+  files.damage(first, new Uint8Array(16))
+  const foreign = new FaultyMemoryFiles()
+  const storeId = new Uint8Array(16).fill(9)
+  formDataFolder(DIR, { ...identity, storeId, entries: [] }, { ...smallLog, files: foreign })
+  files.damage(second, foreign.read(segmentPaths(foreign, WAL)[0] ?? ''))
+  expect(() => reopen(before)).toThrow(/belongs to store/)
+})
+
+test('a log that begins after the state goes on after the state and owes what it had', () => {
+  const before = written(seededRandom(8))
+  const { files, last } = before
+  const state = { term: 0, index: 0 }
+  const opened = openLog(DIR, { ...smallLog, files, statePosition: before.state })
+  opened.disk.reset({ term: last.term, index: last.index + 5 }, 1)
+  opened.disk.closeNow()
+  const { restored, repair } = reopen({ files, state: null })
+  expect(restored).toMatchObject({ base: state, entries: [], commit: 0 })
+  expect(restored.owed).toEqual({ term: last.term, index: last.index + 5 })
+  expect(repair?.finding).toContain('what lies between is lost')
+})
+
+test('a state beyond the end of the log owes the whole term, as the log may have lost its end', () => {
+  const before = written(seededRandom(9))
+  const state = { term: before.last.term, index: before.last.index + 3 }
+  const { restored } = reopen({ files: before.files, state })
+  expect(restored).toMatchObject({ base: state, entries: [] })
+  expect(restored.owed).toEqual({ term: before.last.term, index: Number.MAX_SAFE_INTEGER })
+})
