@@ -243,7 +243,8 @@ export class Clients {
       operation.fate = fate
       if (fate !== 'unknown') break
       this.#world.tally.note('write of unknown fate')
-      if (!isIdentified || chance.next() >= load.retryShare) break
+      if (attempt + 1 >= attemptsMax || !isIdentified) break
+      if (chance.next() >= load.retryShare) break
       await this.#pause(chance.integer(10, 1_500))
       asked = this.#pick()
     }

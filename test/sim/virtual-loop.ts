@@ -46,6 +46,11 @@ class VirtualTimer {
 
 type Task = (...values: unknown[]) => void
 
+// Kept from before time becomes virtual.
+const realImmediate = setImmediate
+/** Now and then the thread's own loop comes round, which tells of promises that were rejected and that nobody looked at. */
+const STEPS_BETWEEN_ROUNDS = 256
+
 /** Between two events what waits for a promise goes on; so many links of a chain of promises at the most. */
 const HOPS = 6
 const HOPS_OF_LONG_WORK = 64
@@ -122,7 +127,13 @@ export class VirtualLoop {
       this.#steps += 1
       const hops = this.longWork > 0 ? HOPS_OF_LONG_WORK : HOPS
       for (let hop = 0; hop < hops; hop += 1) await null
+      if (this.#steps % STEPS_BETWEEN_ROUNDS === 0) await this.comeRound()
     }
+  }
+
+  /** What was rejected and not looked at has been told after it. */
+  async comeRound(): Promise<void> {
+    await new Promise((resolve) => realImmediate(resolve))
   }
 
   #owner(): Context {

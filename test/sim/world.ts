@@ -123,6 +123,8 @@ export class World implements ControllerWorld {
     await this.#serveAgain()
     this.isServing = false
     await this.#comeToRest()
+    await this.loop.comeRound()
+    if (this.#failure !== null) throw this.#failure
     for (const controller of this.running()) this.#clients.assertKept(controller)
     return {
       steps: this.steps,
