@@ -7,7 +7,7 @@ DIR ?= .flotilla
 NODES ?= 3
 PORT ?= 1280
 
-.PHONY: quickstart test build lint fmt proto sim chaos bench bench-raft clean
+.PHONY: quickstart test build lint fmt proto sim traces chaos bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
@@ -43,6 +43,12 @@ proto: $(INSTALLED)
 # SEEDS=n FIRST=n runs a range; SEED=n replays one.
 sim: $(INSTALLED)
 	FLOTILLA_SIM_SEEDS=$(or $(SEEDS),1000) FLOTILLA_SIM_FIRST=$(FIRST) FLOTILLA_SIM_SEED=$(SEED) vitest run --project unit test/raft/simulation.test.ts --testTimeout=0
+
+# Recorded runs against the TLA+ specification; JAR=tla2tools.jar SEEDS=n (docs/engine.md).
+traces: $(INSTALLED)
+	node test/tla/validate.ts --jar $(JAR) --seeds $(or $(SEEDS),20)
+	node test/tla/validate.ts --jar $(JAR) --hosts
+	node test/tla/validate.ts --jar $(JAR) --mutant all --seeds 200 --run-ms 8000 --events-max 8000
 
 # Real controllers killed and frozen by chance under writing clients; MINUTES=n SEED=n.
 chaos: $(INSTALLED)
