@@ -44,11 +44,11 @@ proto: $(INSTALLED)
 sim: $(INSTALLED)
 	FLOTILLA_SIM_SEEDS=$(or $(SEEDS),1000) FLOTILLA_SIM_FIRST=$(FIRST) FLOTILLA_SIM_SEED=$(SEED) vitest run --project unit test/raft/simulation.test.ts --testTimeout=0
 
-# Recorded runs against the TLA+ specification; JAR=tla2tools.jar SEEDS=n (docs/engine.md).
+# Recorded runs against the TLA+ specification; SEEDS=n, JAR=tla2tools.jar to have TLC judge them too (docs/engine.md).
 traces: $(INSTALLED)
-	node test/tla/validate.ts --jar $(JAR) --seeds $(or $(SEEDS),20)
-	node test/tla/validate.ts --jar $(JAR) --hosts
-	node test/tla/validate.ts --jar $(JAR) --mutant all --seeds 200 --run-ms 8000 --events-max 8000
+	node test/tla/validate.ts --seeds $(or $(SEEDS),20) $(if $(JAR),--jar $(JAR))
+	node test/tla/validate.ts --hosts $(if $(JAR),--jar $(JAR))
+	node test/tla/validate.ts --mutant all --seeds 400 --run-ms 8000 --events-max 8000 $(if $(JAR),--jar $(JAR))
 
 # Real controllers killed and frozen by chance under writing clients; MINUTES=n SEED=n.
 chaos: $(INSTALLED)

@@ -1,7 +1,13 @@
 import type { FullStatus } from '../../src/raft/core.ts'
 import type { Input } from '../../src/raft/input.ts'
 import type { Message, Role } from '../../src/raft/types.ts'
-import type { TraceAction, TraceAfter, TraceEntry, TraceMessage } from './trace-event.ts'
+import type {
+  HeardAction,
+  TraceAction,
+  TraceAfter,
+  TraceEntry,
+  TraceMessage,
+} from './trace-event.ts'
 
 /** One input, and what a core reported before and after it. */
 export interface Step {
@@ -79,10 +85,7 @@ function handlerOf({ before, after, message }: Step, raw: Message): TraceAction 
   }
 }
 
-function take(
-  action: Extract<TraceAction, { isLast: boolean }>['action'],
-  message: TraceMessage,
-): TraceAction {
+function take(action: HeardAction['action'], message: TraceMessage): TraceAction {
   return { action, message, isLast: false }
 }
 

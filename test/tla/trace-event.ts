@@ -60,6 +60,23 @@ export interface TraceAfter {
   readonly match?: readonly (readonly [Server, number])[]
 }
 
+export interface HeardAction {
+  readonly action:
+    | 'HandleRequestVoteRequest'
+    | 'HandleRequestVoteResponse'
+    | 'HandleAppendEntriesRequest'
+    | 'HandleAppendEntriesResponse'
+    | 'HandleHeartbeat'
+  readonly message: TraceMessage
+  /** Whether it arrives no more after this. */
+  readonly isLast: boolean
+}
+
+export interface AppendedAction {
+  readonly action: 'ClientRequest' | 'ChangeConfiguration' | 'LeaveJoint'
+  readonly entries: readonly TraceEntry[]
+}
+
 export type TraceAction =
   | {
       readonly action: 'Join'
@@ -84,21 +101,8 @@ export type TraceAction =
   | { readonly action: 'UpdateTerm'; readonly message: TraceMessage }
   | { readonly action: 'UpdateTermBySnapshot'; readonly term: number }
   | { readonly action: 'Timeout' | 'StepDown' | 'BecomeLeader' | 'Ready' }
-  | {
-      readonly action:
-        | 'HandleRequestVoteRequest'
-        | 'HandleRequestVoteResponse'
-        | 'HandleAppendEntriesRequest'
-        | 'HandleAppendEntriesResponse'
-        | 'HandleHeartbeat'
-      readonly message: TraceMessage
-      /** Whether it arrives no more after this. */
-      readonly isLast: boolean
-    }
-  | {
-      readonly action: 'ClientRequest' | 'ChangeConfiguration' | 'LeaveJoint'
-      readonly entries: readonly TraceEntry[]
-    }
+  | HeardAction
+  | AppendedAction
   | { readonly action: 'AdvanceCommitIndex'; readonly index: number }
   | {
       readonly action: 'InstallSnapshot'
