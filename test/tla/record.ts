@@ -1,5 +1,6 @@
-import type { Applied } from '../../src/ports/proposer.ts'
+import { Problem } from '../../src/lib/problems.ts'
 import { command, formCluster } from '../cluster/cluster-fixture.ts'
+import type { TestCluster } from '../cluster/cluster-fixture.ts'
 import { until } from '../cluster/mesh-fixture.ts'
 import { SimulatedCluster } from '../raft/simulated-cluster.ts'
 import type { SimulatedNode } from '../raft/simulated-node.ts'
@@ -42,6 +43,20 @@ export async function recordSimulation(seed: number, runMs: number): Promise<Rec
   })
 }
 
+/** Until it is taken: on a busy machine elections may follow one another for longer than a gateway waits. */
+async function propose(cluster: TestCluster, id: string, text: string): Promise<void> {
+  for (;;) {
+    try {
+      await cluster.node(id).gateway.propose(command(text))
+      return
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'CLUSTER_NO_LEADER') throw error
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      await cluster.leader()
+    }
+  }
+}
+
 /**
  * Three hosts in this process over gRPC and TLS on loopback, in real time: they elect, take writes, lose their leader, take
  * writes without it, and have it back. One process, so that there is one order of events.
@@ -50,10 +65,10 @@ export async function recordHosts(writes: number): Promise<Recording> {
   return await record(async () => {
     const cluster = await formCluster(3)
     const burst = async (ids: readonly string[], name: string): Promise<void> => {
-      const fates: Promise<Applied>[] = []
+      const fates: Promise<void>[] = []
       for (const id of ids) {
         for (let at = 0; at < writes; at += 1) {
-          fates.push(cluster.node(id).gateway.propose(command(`${name}-${id}-${at}`)))
+          fates.push(propose(cluster, id, `${name}-${id}-${at}`))
         }
       }
       await Promise.all(fates)
@@ -67,8 +82,8 @@ export async function recordHosts(writes: number): Promise<Recording> {
       await cluster.leader()
       await burst([...cluster.nodes.keys()], 'without')
       const again = await cluster.start(first.id)
-      const count = writes * (cluster.ids.length + cluster.nodes.size - 1)
-      await until('the killed one has caught up', () => again.effects.length === count)
+      const count = (await cluster.leader()).effects.length
+      await until('the killed one has caught up', () => again.effects.length >= count)
     } finally {
       await cluster.stop()
     }

@@ -74,11 +74,11 @@ test('a vote that nobody gave, a commit that nobody counted and a promise ahead 
   const early = { ...advance, index: advance.index + 1 }
   expect(checkTrace(withEvent(trace, commit, early))?.number).toBe(commit + 1)
   const promised = trace.events.findLastIndex(
-    (event) =>
+    (event, at) =>
       event.action === 'Send' &&
       event.message.mtype === 'AppendEntriesResponse' &&
       event.message.msuccess &&
-      event.token > 0,
+      trace.events[at - 1]?.action === 'Write',
   )
   const send = trace.events[promised] as Extract<TraceEvent, { action: 'Send' }>
   expect(checkTrace(withEvent(trace, promised, { ...send, token: 0 }))).toMatchObject({
