@@ -7,7 +7,7 @@ DIR ?= .flotilla
 NODES ?= 3
 PORT ?= 1280
 
-.PHONY: quickstart test build lint fmt proto sim zoo guards chaos soak bench bench-raft clean
+.PHONY: quickstart test build lint fmt proto sim zoo guards traces chaos soak bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
@@ -47,6 +47,12 @@ sim: $(INSTALLED)
 # Deletes one guard after another to see that a test notices; GUARDS="name name" tries only those.
 guards: $(INSTALLED)
 	node test/guards/run.ts $(GUARDS)
+
+# Recorded runs against the TLA+ specification; SEEDS=n, JAR=tla2tools.jar to have TLC judge them too (docs/engine.md).
+traces: $(INSTALLED)
+	node test/tla/validate.ts --seeds $(or $(SEEDS),20) $(if $(JAR),--jar $(JAR))
+	node test/tla/validate.ts --hosts $(if $(JAR),--jar $(JAR))
+	node test/tla/validate.ts --mutant all --seeds 400 --run-ms 8000 --events-max 8000 $(if $(JAR),--jar $(JAR))
 
 # Real controllers killed and frozen by chance under clients whose history must be linearizable; MINUTES=n SEED=n.
 chaos: $(INSTALLED)

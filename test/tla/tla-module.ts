@@ -1,0 +1,27 @@
+import type { Trace } from './trace-event.ts'
+
+/** A recorded run as a TLA+ module, so that TLC needs no reader of JSON beside it. */
+export function traceModule(trace: Trace): string {
+  return [
+    '---- MODULE TraceData ----',
+    'EXTENDS Sequences',
+    `TraceServers == ${tlaOf(trace.servers)}`,
+    `TraceFormed == ${tlaOf(trace.formed)}`,
+    'Trace == <<',
+    trace.events.map(tlaOf).join(',\n'),
+    '>>',
+    '====',
+    '',
+  ].join('\n')
+}
+
+/** Objects become records, arrays sequences. */
+function tlaOf(value: unknown): string {
+  if (Array.isArray(value)) return `<<${value.map(tlaOf).join(', ')}>>`
+  if (typeof value === 'object' && value !== null) {
+    const fields = Object.entries(value).map(([key, field]) => `${key} |-> ${tlaOf(field)}`)
+    return `[${fields.join(', ')}]`
+  }
+  if (typeof value === 'boolean') return value ? 'TRUE' : 'FALSE'
+  return JSON.stringify(value)
+}

@@ -1,0 +1,142 @@
+/** The events of a recorded run, one a line (ndjson), in the words of FlotillaRaft.tla, whose actions they name. */
+
+/** A disk under a name, as `name/n`: the n-th disk seen under it. */
+export type Server = string
+
+export interface TraceMembers {
+  readonly voters: readonly Server[]
+  readonly outgoing: readonly Server[]
+  readonly learners: readonly Server[]
+}
+
+/** Term, type, and a number that stands for what is in it; a configuration's members as well. */
+export type TraceEntry =
+  | readonly [term: number, type: string, value: number]
+  | readonly [term: number, type: string, value: number, members: TraceMembers]
+
+interface Header {
+  readonly mterm: number
+  readonly msource: Server
+  /** A name: which disk stands behind it is found out on arrival. */
+  readonly mdest: string
+}
+
+export type TraceMessage = Header &
+  (
+    | {
+        readonly mtype: 'RequestVoteRequest'
+        readonly mlastLogTerm: number
+        readonly mlastLogIndex: number
+      }
+    | { readonly mtype: 'RequestVoteResponse'; readonly mvoteGranted: boolean }
+    | {
+        readonly mtype: 'AppendEntriesRequest'
+        readonly mprevLogIndex: number
+        readonly mprevLogTerm: number
+        readonly mentries: readonly TraceEntry[]
+        readonly mcommitIndex: number
+      }
+    | {
+        readonly mtype: 'AppendEntriesResponse'
+        readonly msuccess: boolean
+        readonly mmatchIndex: number
+      }
+    | { readonly mtype: 'Heartbeat'; readonly mcommitIndex: number }
+    /** Heard for its term alone: a pre-vote refused, a heartbeat answered. */
+    | { readonly mtype: 'Answer' }
+  )
+
+/** What a server reports when a step is over. */
+export interface TraceAfter {
+  readonly term: number
+  readonly votedFor: string
+  readonly state: 'Follower' | 'Candidate' | 'Leader'
+  readonly lastIndex: number
+  readonly lastTerm: number
+  readonly commit: number
+  /** Where it is not the one reported before. */
+  readonly config?: TraceMembers
+  /** Of a leader: what each peer is known to hold. */
+  readonly match?: readonly (readonly [Server, number])[]
+}
+
+export interface HeardAction {
+  readonly action:
+    | 'HandleRequestVoteRequest'
+    | 'HandleRequestVoteResponse'
+    | 'HandleAppendEntriesRequest'
+    | 'HandleAppendEntriesResponse'
+    | 'HandleHeartbeat'
+  readonly message: TraceMessage
+  /** Whether it arrives no more after this. */
+  readonly isLast: boolean
+}
+
+export interface AppendedAction {
+  readonly action: 'ClientRequest' | 'ChangeConfiguration' | 'LeaveJoint'
+  readonly entries: readonly TraceEntry[]
+}
+
+export type TraceAction =
+  | {
+      readonly action: 'Join'
+      readonly term: number
+      readonly votedFor: string
+      /** The kept log: `entries` after that many of the committed ones. */
+      readonly base: number
+      readonly entries: readonly TraceEntry[]
+      readonly applied: number
+      readonly commit: number
+      readonly told: TraceMembers
+    }
+  | {
+      readonly action: 'Restart'
+      readonly term: number
+      readonly votedFor: string
+      readonly lastIndex: number
+      readonly lastTerm: number
+      readonly applied: number
+      readonly commit: number
+    }
+  | { readonly action: 'UpdateTerm'; readonly message: TraceMessage }
+  | { readonly action: 'UpdateTermBySnapshot'; readonly term: number }
+  | { readonly action: 'Timeout' | 'StepDown' | 'BecomeLeader' | 'Ready' }
+  | HeardAction
+  | AppendedAction
+  | { readonly action: 'AdvanceCommitIndex'; readonly index: number }
+  | {
+      readonly action: 'InstallSnapshot'
+      readonly index: number
+      readonly term: number
+      readonly snapshotTerm: number
+    }
+  | {
+      readonly action: 'Send'
+      readonly message: TraceMessage
+      /** It leaves once that many writes of this life are on the disk. */
+      readonly token: number
+      /** It arrives nowhere, or changes nothing where it does. */
+      readonly isLost: boolean
+    }
+  | {
+      readonly action: 'Write'
+      /** 0: term and vote stay as they are. */
+      readonly term: number
+      readonly votedFor: string
+      readonly first: number
+      readonly entries: readonly TraceEntry[]
+    }
+  | { readonly action: 'Reset'; readonly index: number }
+  | { readonly action: 'Persisted'; readonly token: number }
+  /** Something moved that no action speaks of. */
+  | { readonly action: 'Unexplained'; readonly input: string }
+
+export type TraceEvent = TraceAction & { readonly server: Server; readonly after?: TraceAfter }
+
+export interface Trace {
+  /** Each disk, and the name it goes by. */
+  readonly servers: readonly (readonly [Server, string])[]
+  /** The log that the cluster was formed with. */
+  readonly formed: readonly TraceEntry[]
+  readonly events: readonly TraceEvent[]
+}

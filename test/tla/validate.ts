@@ -1,0 +1,121 @@
+import { parseArgs } from 'node:util'
+import { checkTrace } from './check.ts'
+import type { Finding } from './check.ts'
+import { mutants, recordMutant } from './mutants.ts'
+import { recordHosts, recordSimulation } from './record.ts'
+import type { Recording } from './record.ts'
+import { validate } from './tlc.ts'
+import { readTrace, writeTrace } from './trace-file.ts'
+
+// Holds recorded runs of the consensus core against FlotillaRaft.tla: docs/engine.md says how to read what it prints.
+
+const { values: options } = parseArgs({
+  options: {
+    /** tla2tools.jar: TLC judges as well. */
+    jar: { type: 'string' },
+    seeds: { type: 'string', default: '20' },
+    first: { type: 'string', default: '1' },
+    /** Of virtual time, a seed. */
+    'run-ms': { type: 'string', default: '3000' },
+    /** A longer run is judged up to here: TLC takes longer the longer the logs are. */
+    'events-max': { type: 'string', default: '2000' },
+    /** Three hosts over gRPC, in place of the simulation. */
+    hosts: { type: 'boolean', default: false },
+    /** Runs with a mistake made in the core, which must not be explained: a name, or `all`. */
+    mutant: { type: 'string' },
+    /** Writes the first seed's run to a file and judges nothing. */
+    record: { type: 'string' },
+    /** With --record: the first seed whose run ends early or is not explained, or the last one. */
+    'until-failure': { type: 'boolean', default: false },
+    /** Judges a run from a file. */
+    trace: { type: 'string' },
+  },
+})
+const first = Number(options.first)
+const seeds = Array.from({ length: Number(options.seeds) }, (_, at) => first + at)
+const runMs = Number(options['run-ms'])
+const eventsMax = Number(options['events-max'])
+
+interface Judged {
+  readonly isExplained: boolean
+  /** The run came to its end, and its judges agree. */
+  readonly isWhole: boolean
+  readonly events: number
+}
+
+/** By the twin, and where there is a jar by TLC as well: they must name the same event. */
+async function judge(name: string, recording: Recording): Promise<Judged> {
+  const { trace, failure } = recording
+  const part = { ...trace, events: trace.events.slice(0, eventsMax) }
+  const events = part.events.length
+  const startedMs = performance.now()
+  const finding = checkTrace(part)
+  const seconds = (performance.now() - startedMs) / 1000
+  let isAgreed = true
+  let figures = `${events} events, ${seconds.toFixed(1)} s`
+  if (options.jar !== undefined) {
+    const verdict = await validate(options.jar, part)
+    figures += `, TLC ${verdict.states} states, ${verdict.seconds.toFixed(1)} s`
+    isAgreed = (verdict.culprit?.number ?? null) === (finding?.number ?? null)
+    if (!isAgreed) console.log(`${name}: TLC says otherwise: ${JSON.stringify(verdict)}`)
+  }
+  const said =
+    finding === null ? 'ok' : `event ${finding.number} is not explained: ${told(finding)}`
+  console.log(`${name}: ${figures}: ${said}`)
+  if (failure !== null) console.log(`${name}: the run ended early: ${failure.message}`)
+  return { isExplained: finding === null, isWhole: isAgreed && failure === null, events }
+}
+
+function told({ reason, event }: Finding): string {
+  return `not so: ${reason}; ${JSON.stringify(event).slice(0, 600)}`
+}
+
+async function judgeAll(): Promise<boolean> {
+  if (options.trace !== undefined)
+    return isGood(await judge(options.trace, readTrace(options.trace)))
+  if (options.hosts) return isGood(await judge('hosts', await recordHosts(40)))
+  let explained = 0
+  let events = 0
+  for (const seed of seeds) {
+    const judged = await judge(`seed ${seed}`, await recordSimulation(seed, runMs))
+    explained += isGood(judged) ? 1 : 0
+    events += judged.events
+  }
+  console.log(`${explained} of ${seeds.length} runs explained, ${events} events`)
+  return explained === seeds.length
+}
+
+function isGood({ isExplained, isWhole }: Judged): boolean {
+  return isExplained && isWhole
+}
+
+/** A mistake shows only in a run that meets it: the first one that the simulation or the twin objects to is judged. */
+async function isCaught(name: string): Promise<boolean> {
+  const recording = await recordMutant(name, seeds, runMs)
+  const { isExplained, isWhole } = await judge(name, { ...recording, failure: null })
+  return !isExplained && isWhole
+}
+
+async function recordFirst(path: string): Promise<void> {
+  let recording = options.hosts ? await recordHosts(40) : await recordSimulation(first, runMs)
+  for (const seed of options['until-failure'] ? seeds.slice(1) : []) {
+    if (recording.failure !== null || checkTrace(recording.trace) !== null) break
+    recording = await recordSimulation(seed, runMs)
+  }
+  writeTrace(path, recording)
+}
+
+async function main(): Promise<boolean> {
+  if (options.record !== undefined) {
+    await recordFirst(options.record)
+    return true
+  }
+  if (options.mutant === undefined) return await judgeAll()
+  const names = options.mutant === 'all' ? Object.keys(mutants) : [options.mutant]
+  let caught = 0
+  for (const name of names) caught += (await isCaught(name)) ? 1 : 0
+  console.log(`${caught} of ${names.length} mistakes caught`)
+  return caught === names.length
+}
+
+process.exitCode = (await main()) ? 0 : 1
