@@ -43,7 +43,13 @@ export function createServices(parts: ApiParts): ApiServices {
     metrics: new ApiMetrics(
       parts.cluster,
       parts.state,
-      parts.vitals === undefined ? null : { vitals: parts.vitals, node: () => parts.health().node },
+      parts.vitals === undefined
+        ? null
+        : {
+            vitals: parts.vitals,
+            node: () => parts.health().node,
+            requestIds: () => parts.state.requestIds,
+          },
     ),
   }
 }

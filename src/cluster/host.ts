@@ -5,6 +5,7 @@ import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
 import type { Clock } from '../lib/clock.ts'
 import { LoopDelay } from '../lib/loop-delay.ts'
 import { seededRandom } from '../lib/random.ts'
+import { threadMemory } from '../lib/thread-memory.ts'
 import type { ApiAddress } from '../ports/cluster-view.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import { NO_DISK_VITALS } from '../ports/vitals.ts'
@@ -103,6 +104,7 @@ export class RaftHost {
   #core: CoreStatus
   #configuration: Uint8Array
   readonly #loopDelay = new LoopDelay()
+  #memory = threadMemory()
   readonly #counts = { elections: 0, leaderChanges: 0, proposalsAccepted: 0, proposalsRefused: 0 }
   #isStatusPlanned = false
   #isOver = false
@@ -474,6 +476,7 @@ export class RaftHost {
   #onStatusTimer(): void {
     this.#sender.sweep()
     this.#roster.flush()
+    this.#memory = threadMemory()
     this.#postStatus()
   }
 
@@ -523,6 +526,9 @@ export class RaftHost {
         ...this.#counts,
         disk: this.#parts.diskVitals?.() ?? NO_DISK_VITALS,
         loopDelayP99Ms: this.#loopDelay.p99Ms,
+        memory: this.#memory,
+        logEntries: full.last.index - full.base.index,
+        logBytes: full.logBytes,
         droppedFrames: this.#mesh.droppedFrames,
         queuedBytes: this.#mesh.queuedBytes,
       },

@@ -177,6 +177,10 @@ export class StateMachine implements Machine, StateView {
     return this.#state.clusterId
   }
 
+  get requestIds(): number {
+    return this.#state.requests.size
+  }
+
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean> {
     if (index <= this.#state.position.index) return Promise.resolve(true)
     return this.#waiters.wait(index, timeoutMs)

@@ -84,6 +84,8 @@ export interface FullStatus extends CoreStatus {
    */
   readonly isOnDiskWhole: boolean
   readonly uncommittedBytes: number
+  /** Of the entries in memory. */
+  readonly logBytes: number
   readonly transferTarget: NodeId | null
   /** Since the current leader was last heard, in ticks; 0 on the leader, null without one. */
   readonly leaderSilenceTicks: number | null
@@ -226,6 +228,7 @@ export class Core {
       onDisk: state.onDisk,
       isOnDiskWhole: isOnDiskWhole(state),
       uncommittedBytes: state.uncommittedBytes,
+      logBytes: state.log.bytes,
       transferTarget: state.transfer?.target ?? null,
       leaderSilenceTicks: state.leader === null ? null : silenceTicks,
       peers: peersOf(state),

@@ -16,6 +16,7 @@ export function entryBytes(entry: Entry): number {
 export class RaftLog {
   #base: Position
   #entries: Entry[]
+  #bytes = 0
 
   /** Takes `entries` over. */
   constructor(base: Position, entries: Entry[]) {
@@ -26,6 +27,11 @@ export class RaftLog {
 
   get base(): Position {
     return this.#base
+  }
+
+  /** Of the entries, as `entryBytes` counts them. */
+  get bytes(): number {
+    return this.#bytes
   }
 
   get lastIndex(): Index {
@@ -66,6 +72,7 @@ export class RaftLog {
       assert(entry.index === index + 1, `entry ${entry.index} does not follow ${index}`)
       assert(entry.term >= term, `entry ${entry.index} has an older term than the one before it`)
       this.#entries.push(entry)
+      this.#bytes += entryBytes(entry)
       index = entry.index
       term = entry.term
     }
@@ -74,12 +81,16 @@ export class RaftLog {
   /** Forgets `from` and all after it. */
   truncate(from: Index): void {
     assert(from > this.#base.index, `entry ${from} is compacted and cannot be replaced`)
-    this.#entries.length = Math.min(this.#entries.length, from - this.#base.index - 1)
+    for (const entry of this.#entries.splice(from - this.#base.index - 1)) {
+      this.#bytes -= entryBytes(entry)
+    }
   }
 
   compact(position: Position): void {
     assert(this.matches(position), `compaction at ${position.index} names another term`)
-    this.#entries.splice(0, position.index - this.#base.index)
+    for (const entry of this.#entries.splice(0, position.index - this.#base.index)) {
+      this.#bytes -= entryBytes(entry)
+    }
     this.#base = position
   }
 
@@ -87,6 +98,7 @@ export class RaftLog {
   reset(position: Position): void {
     this.#base = position
     this.#entries = []
+    this.#bytes = 0
   }
 
   /** Entries from..to as long as they fit `bytesMax`, but at least one when there is one. */
