@@ -130,6 +130,8 @@ export class CounterMachine implements Machine {
     setImmediate(() => this.onPersisted(position))
   }
 
+  readonly isBehind = false
+
   digests(): Digests {
     const { position, digest } = this.#live
     return { index: position.index, state: digest, entities: digest }

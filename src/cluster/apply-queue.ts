@@ -41,6 +41,14 @@ export class ApplyQueue {
     if (!this.#isScheduled) this.#run()
   }
 
+  /** The machine was behind with writing, and may not be any more. */
+  goOn(): void {
+    if (this.#isScheduled || this.#batches.length === 0) return
+    this.#isScheduled = true
+    // Not at once: the machine is still about to take what it writes next.
+    setImmediate(() => this.#run())
+  }
+
   /** Until resumed nothing is applied: the state is being replaced. */
   pause(): void {
     this.#isPaused = true
@@ -69,9 +77,7 @@ export class ApplyQueue {
       if (!this.#applySome(SLICE_ENTRIES)) break
     } while (this.#batches.length > 0 && this.#parts.clock.monotonicMs() < endMs)
     this.#parts.onProgress()
-    if (this.#batches.length === 0 || this.#hasFailed) return
-    this.#isScheduled = true
-    setImmediate(() => this.#run())
+    if (!this.#hasFailed && !this.#parts.machine.isBehind) this.goOn()
   }
 
   /** @returns false when nothing more can be applied now. */
@@ -79,6 +85,7 @@ export class ApplyQueue {
     const batch = this.#batches[0] ?? []
     const end = Math.min(this.#at + count, batch.length)
     while (this.#at < end) {
+      if (this.#parts.machine.isBehind) return false
       const entry = batch[this.#at]
       if (entry === undefined || !this.#apply(entry)) return false
       this.#at += 1

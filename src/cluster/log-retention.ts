@@ -15,12 +15,17 @@ interface Milestone {
 }
 
 const MILESTONE_ENTRIES = 256
+/** A few large entries may weigh more than all that is to be kept: these are told apart one by one. */
+const MILESTONES_A_RETENTION = 64
 
-/** Decides how much of the log may go. Knows every 256th position, which is as exact as this needs to be. */
+/** Decides how much of the log may go. Knows every 256th position, more where entries are large, which
+ * is as exact as this needs to be. */
 export class LogRetention {
   readonly #options: RetentionOptions
   #milestones: Milestone[] = []
   #bytes = 0
+  /** `#bytes` at the last milestone. */
+  #markedBytes = 0
   #applied: Index = 0
 
   constructor(options: RetentionOptions) {
@@ -31,8 +36,11 @@ export class LogRetention {
   note(entry: Entry): void {
     this.#applied = entry.index
     this.#bytes += ENTRY_HEADER_BYTES + entry.data.length
-    if (entry.index % MILESTONE_ENTRIES !== 0) return
+    const bytesSince = this.#bytes - this.#markedBytes
+    const isFar = bytesSince * MILESTONES_A_RETENTION >= this.#options.bytes
+    if (entry.index % MILESTONE_ENTRIES !== 0 && !isFar) return
     const position = { term: entry.term, index: entry.index }
+    this.#markedBytes = this.#bytes
     this.#milestones.push({ position, bytes: this.#bytes })
   }
 

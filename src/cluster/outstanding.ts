@@ -29,15 +29,23 @@ export class OutstandingProposals {
   readonly #bySequence = new Map<number, OutstandingProposal>()
   readonly #countMax: number
   readonly #spanMax: number
+  readonly #bytesMax: number
+  #bytes = 0
   #next = 1
   #lowest = 1
 
   /**
    * @param limits.countMax proposals at once.
    * @param limits.spanMax sequences from the lowest outstanding to the newest: what apply has to remember of us.
+   * @param limits.bytesMax of all commands: none is taken once there are as many.
    */
-  constructor(limits: { readonly countMax: number; readonly spanMax: number }) {
+  constructor(limits: {
+    readonly countMax: number
+    readonly spanMax: number
+    readonly bytesMax: number
+  }) {
     this.#countMax = limits.countMax
+    this.#bytesMax = limits.bytesMax
     this.#spanMax = limits.spanMax
   }
 
@@ -46,7 +54,11 @@ export class OutstandingProposals {
   }
 
   get isFull(): boolean {
-    return this.#bySequence.size >= this.#countMax || this.#next - this.#lowest >= this.#spanMax
+    return (
+      this.#bySequence.size >= this.#countMax ||
+      this.#next - this.#lowest >= this.#spanMax ||
+      this.#bytes >= this.#bytesMax
+    )
   }
 
   /** The sequence that the next proposal gets. */
@@ -64,6 +76,7 @@ export class OutstandingProposals {
     assert(!this.isFull, 'a full window takes no more')
     this.#bySequence.set(proposal.sequence, proposal)
     this.#next += 1
+    this.#bytes += proposal.command.length
   }
 
   get(sequence: number): OutstandingProposal | undefined {
@@ -71,6 +84,7 @@ export class OutstandingProposals {
   }
 
   remove(sequence: number): void {
+    this.#bytes -= this.#bySequence.get(sequence)?.command.length ?? 0
     this.#bySequence.delete(sequence)
     while (this.#lowest < this.#next && !this.#bySequence.has(this.#lowest)) this.#lowest += 1
   }

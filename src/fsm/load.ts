@@ -1,5 +1,4 @@
 import type { StateStore } from '../ports/state-store.ts'
-import type { StoredRequest } from './dedupe.ts'
 import { State } from './state.ts'
 
 /**
@@ -10,12 +9,8 @@ export async function loadState(store: StateStore): Promise<State> {
   const state = new State()
   const mark = store.mark()
   if (mark === null) return state
-  const requests: { readonly key: string; readonly value: string }[] = []
-  for await (const { key, value } of store.records()) {
-    if (key.startsWith('r/')) requests.push({ key, value })
-    else state.load(key, value)
-  }
-  loadRequests(state, requests)
+  for await (const { key, value } of store.records()) state.load(key, value)
+  state.loaded()
   state.position = mark.position
   state.logTimeMs = mark.timeMs
   state.configuration = Uint8Array.from(Buffer.from(mark.configuration, 'base64'))
@@ -23,17 +18,4 @@ export async function loadState(store: StateStore): Promise<State> {
     throw new Error(`the state store is damaged: its digest at ${mark.position.index} is not met`)
   }
   return state
-}
-
-/** In the order in which they were remembered, for they are forgotten from the front. */
-function loadRequests(
-  state: State,
-  requests: readonly { readonly key: string; readonly value: string }[],
-): void {
-  const ordered = requests.map(({ key, value }) => {
-    const { index } = JSON.parse(value) as StoredRequest
-    return { key, value, index }
-  })
-  ordered.sort((a, b) => a.index - b.index)
-  for (const { key, value } of ordered) state.load(key, value)
 }

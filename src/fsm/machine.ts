@@ -122,6 +122,11 @@ export class StateMachine implements Machine, StateView {
     }
   }
 
+  get isBehind(): boolean {
+    const { dirtyCharactersMax } = this.#parts.limits ?? writeBehindDefaults
+    return this.#state.dirtyCharacters >= dirtyCharactersMax
+  }
+
   digests(): Digests {
     return {
       index: this.#state.position.index,

@@ -37,6 +37,8 @@ export interface Machine {
    * @throws when the entry cannot be decoded or its kind is unknown: the node must stop applying, never step over it.
    */
   apply(entry: Entry): AppliedEntry
+  /** So much is applied and not written that apply should wait for the store; `onPersisted` tells when to look again. */
+  readonly isBehind: boolean
   digests(): Digests
   /** Resolves once `index` is applied; false when `timeoutMs` passed first. */
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>

@@ -228,7 +228,7 @@ export class Core {
       onDisk: state.onDisk,
       isOnDiskWhole: isOnDiskWhole(state),
       uncommittedBytes: state.uncommittedBytes,
-      logBytes: state.log.bytes,
+      logBytes: state.log.bytesBetween(state.log.base.index, state.log.lastIndex),
       transferTarget: state.transfer?.target ?? null,
       leaderSilenceTicks: state.leader === null ? null : silenceTicks,
       peers: peersOf(state),
@@ -303,11 +303,14 @@ function compact(state: State, position: Position): void {
 }
 
 function takeCommitted(state: State): readonly Entry[] {
+  const { log, applied, emitted } = state
   const { applyLagEntriesMax, applyBytesMax } = state.options
-  const window = state.applied + applyLagEntriesMax
+  const window = applied + applyLagEntriesMax
   const to = Math.min(state.commit, state.durability.durableIndex, window)
-  if (to <= state.emitted) return []
-  const entries = state.log.slice(state.emitted + 1, to, applyBytesMax)
+  // What is handed out and not applied yet waits in memory once more.
+  const room = 2 * applyBytesMax - log.bytesBetween(applied, emitted)
+  if (to <= emitted || room <= 0) return []
+  const entries = log.slice(emitted + 1, to, Math.min(applyBytesMax, room))
   state.emitted += entries.length
   return entries
 }

@@ -87,7 +87,8 @@ export class SoakConnection {
     const timer = setTimeout(() => this.close(), ANSWER_MS)
     try {
       const url = this.#urls[this.#turn % this.#urls.length] ?? ''
-      this.#client ??= await LeanClient.connect(url, this.#ca)
+      // One that was closed after its last answer has lost nothing.
+      if (this.#client?.isOpen !== true) this.#client = await LeanClient.connect(url, this.#ca)
       return await this.#client.request(method, path, this.#token, body, header)
     } catch {
       this.close()

@@ -106,7 +106,7 @@ class Watch {
     if (memory === null) return null
     this.peaksKib.set(k, Math.max(this.peaksKib.get(k) ?? 0, memory.peakKib))
     const inside = await this.#numbers(k).catch(() => 'does not answer')
-    const log = folderBytes(join(this.#cluster.folder, this.#cluster.id(k), 'data', 'log'))
+    const log = folderBytes(join(this.#cluster.folder, this.#cluster.id(k), 'data', 'wal'))
     const { rssKib, peakKib, anonymousKib } = memory
     return (
       `${this.#cluster.id(k)} rss ${mib(rssKib)} (anonymous ${mib(anonymousKib)}, peak ${mib(peakKib)}) ` +
@@ -159,6 +159,12 @@ async function watchUntil(
 }
 
 await using cluster = await TestCluster.start()
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const) {
+  process.once(signal, () => void cluster[Symbol.asyncDispose]().finally(() => process.exit(code)))
+}
 const clients = new Map<number, Client>()
 for (const k of nodes) clients.set(k, await cluster.loggedIn(k))
 const watch = new Watch(cluster, clients)

@@ -114,8 +114,8 @@ test('packed proposals come back as they were', () => {
   expect(() => unpackProposals(packProposals(proposals).subarray(0, 20))).toThrow()
 })
 
-function outstanding(countMax = 100, spanMax = 100) {
-  const window = new OutstandingProposals({ countMax, spanMax })
+function outstanding(countMax = 100, spanMax = 100, bytesMax = 1000) {
+  const window = new OutstandingProposals({ countMax, spanMax, bytesMax })
   const ended: (readonly [number, string])[] = []
   const add = (changes: Partial<OutstandingProposal> = {}): OutstandingProposal => {
     const sequence = window.nextSequence
@@ -176,6 +176,29 @@ test('the lowest outstanding sequence stays until it is done, and the span is bo
   window.remove(1)
   expect(window.lowest).toBe(6)
   expect(window.isFull).toBe(false)
+})
+
+test('the bytes of outstanding commands are bounded, and what is done makes room', () => {
+  const { window, add } = outstanding(100, 100, 1000)
+  const command = new Uint8Array(500)
+  add({ command })
+  expect(window.isFull).toBe(false)
+  add({ command })
+  expect(window.isFull).toBe(true)
+  window.remove(1)
+  window.remove(1)
+  expect(window.isFull).toBe(false)
+  add({ command })
+  expect(window.isFull).toBe(true)
+})
+
+test('of a few large entries no more is kept than of many small ones', () => {
+  const retention = new LogRetention({ entries: 1000, bytes: 1_000_000 })
+  for (let i = 1; i <= 100; i += 1) {
+    retention.note({ ...entry(i), data: new Uint8Array(100_000) })
+  }
+  expect(retention.cut(50, Infinity)).toEqual({ term: 1, index: 50 })
+  expect(retention.cut(100, 1)).toEqual({ term: 1, index: 90 })
 })
 
 test('the log is cut below what is persisted, keeping the last entries, and more for a slow peer', () => {
