@@ -130,7 +130,10 @@ export class CounterMachine implements Machine {
     setImmediate(() => this.onPersisted(position))
   }
 
-  readonly isBehind = false
+  /** Its store is a copy, made at once. */
+  get isBehind(): boolean {
+    return false
+  }
 
   digests(): Digests {
     const { position, digest } = this.#live

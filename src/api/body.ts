@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
+import { releaseBuffer } from '../lib/release-buffer.ts'
 import { Problem } from '../lib/problems.ts'
 import type { Call } from './call.ts'
 import type { LargeBodies } from './large-bodies.ts'
@@ -21,7 +22,9 @@ export async function readBody(
     })
   }
   const bytesMax = Math.min(limits.bodyBytesMax, call.operation?.bodyBytesMax ?? Infinity)
-  const text = decode(await readBytes(stream, bytesMax))
+  const bytes = await readBytes(stream, bytesMax)
+  const text = decode(bytes)
+  releaseBuffer(bytes)
   if (call.netRequestId !== null) call.bodyText = text
   return text.trim() === '' ? undefined : parseJson(text, limits.bodyDepthMax)
 }

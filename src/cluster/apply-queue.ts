@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { AppliedEntry, Machine } from '../ports/machine.ts'
+import { releaseBuffer } from '../lib/release-buffer.ts'
 import { decodeEntries } from '../raft/entry-codec.ts'
 import type { Entry, Index } from '../raft/types.ts'
 
@@ -18,10 +19,18 @@ export interface ApplyQueueParts {
   readonly onFailed: (error: Error) => void
 }
 
+interface Batch {
+  readonly packed: Uint8Array
+  /** Views of it. */
+  readonly entries: readonly Entry[]
+}
+
+const NO_BATCH: Batch = { packed: new Uint8Array(0), entries: [] }
+
 /** Applies committed entries in order, in slices. Its length is bounded by the host, which is told how far it is. */
 export class ApplyQueue {
   readonly #parts: ApplyQueueParts
-  #batches: Entry[][] = []
+  #batches: Batch[] = []
   #at = 0
   #isScheduled = false
   #isPaused = false
@@ -35,9 +44,10 @@ export class ApplyQueue {
     return this.#hasFailed
   }
 
+  /** Takes the buffer over: what is applied keeps nothing of it. */
   push(packed: Uint8Array): void {
     if (this.#hasFailed) return
-    this.#batches.push(decodeEntries(packed))
+    this.#batches.push({ packed, entries: decodeEntries(packed) })
     if (!this.#isScheduled) this.#run()
   }
 
@@ -59,8 +69,11 @@ export class ApplyQueue {
     this.#isPaused = false
     this.#at = 0
     this.#batches = this.#batches
-      .map((batch) => batch.filter(({ index }) => index > applied))
-      .filter(({ length }) => length > 0)
+      .map(({ packed, entries }) => ({
+        packed,
+        entries: entries.filter(({ index }) => index > applied),
+      }))
+      .filter(({ entries }) => entries.length > 0)
     if (!this.#isScheduled) this.#run()
   }
 
@@ -82,7 +95,7 @@ export class ApplyQueue {
 
   /** @returns false when nothing more can be applied now. */
   #applySome(count: number): boolean {
-    const batch = this.#batches[0] ?? []
+    const { packed, entries: batch } = this.#batches[0] ?? NO_BATCH
     const end = Math.min(this.#at + count, batch.length)
     while (this.#at < end) {
       if (this.#parts.machine.isBehind) return false
@@ -93,6 +106,7 @@ export class ApplyQueue {
     if (this.#at >= batch.length) {
       this.#batches.shift()
       this.#at = 0
+      releaseBuffer(packed)
     }
     return true
   }

@@ -1,4 +1,5 @@
 import { assert, present } from '../lib/assert.ts'
+import { releaseBuffer } from '../lib/release-buffer.ts'
 import { Problem } from '../lib/problems.ts'
 import type { Applied } from '../ports/proposer.ts'
 import type { RefusalCode } from './link.ts'
@@ -84,8 +85,10 @@ export class OutstandingProposals {
   }
 
   remove(sequence: number): void {
-    this.#bytes -= this.#bySequence.get(sequence)?.command.length ?? 0
+    const command = this.#bySequence.get(sequence)?.command
+    this.#bytes -= command?.length ?? 0
     this.#bySequence.delete(sequence)
+    if (command !== undefined) releaseBuffer(command)
     while (this.#lowest < this.#next && !this.#bySequence.has(this.#lowest)) this.#lowest += 1
   }
 

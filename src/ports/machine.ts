@@ -33,7 +33,7 @@ export interface Machine {
     readonly timeMs: number
   }
   /**
-   * In index order, without gaps; an index already applied is passed over.
+   * In index order, without gaps; an index already applied is passed over. Nothing of the entry's bytes is kept.
    * @throws when the entry cannot be decoded or its kind is unknown: the node must stop applying, never step over it.
    */
   apply(entry: Entry): AppliedEntry

@@ -127,7 +127,7 @@ export class SoakLoad {
     connection.close()
   }
 
-  /** More at once than may be uncommitted; several connections write the same service. */
+  /** Far more at once than large bodies are taken; several connections may write the same service. */
   async #writeBursts(urls: readonly string[]): Promise<void> {
     const targets = this.#targets.slice(0, LARGE_SERVICES)
     while (!this.#isOver) {

@@ -14,8 +14,8 @@ const help = `usage: node test/chaos/soak.ts [options]
 
   --minutes N        how long to write (30)
   --writers N        connections that write without pause (64)
-  --burst-writers N  connections that all write 1 MiB at once, again and again (96)
-  --burst-pause-ms N between two of these bursts (20000)
+  --burst-writers N  connections that all write 1 MiB at once, again and again (32)
+  --burst-pause-ms N between two of these bursts (60000)
   --mib N            most resident memory of each process (512)
   --help             this
 
@@ -24,8 +24,8 @@ Exits with 1 when a process took more, a write was lost or the states differ.`
 const defaults = {
   minutes: '30',
   writers: '64',
-  'burst-writers': '96',
-  'burst-pause-ms': '20000',
+  'burst-writers': '32',
+  'burst-pause-ms': '60000',
   mib: '512',
 } as const
 const SERVICES = 1000
