@@ -7,7 +7,7 @@ DIR ?= .flotilla
 NODES ?= 3
 PORT ?= 1280
 
-.PHONY: quickstart test build lint fmt proto sim chaos bench bench-raft clean
+.PHONY: quickstart test build lint fmt proto sim chaos soak bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
@@ -47,6 +47,10 @@ sim: $(INSTALLED)
 # Real controllers killed and frozen by chance under writing clients; MINUTES=n SEED=n.
 chaos: $(INSTALLED)
 	node test/chaos/campaign.ts --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
+
+# Updates at the caps with one controller away: no process may take more memory than its bound; MINUTES=n.
+soak: $(INSTALLED)
+	node test/chaos/soak.ts --minutes $(or $(MINUTES),30)
 
 bench: $(INSTALLED)
 	node bench/http.ts
