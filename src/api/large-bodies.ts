@@ -48,6 +48,8 @@ export class LargeBodies {
       waiting.timer = setTimeout(() => {
         waiting.timer = undefined
         reject(tooMany())
+        // All wait equally long, so it stands first, and its place is free again.
+        this.#admit()
       }, this.#limits.largeBodyWaitMs)
       if (this.#waiting.push(waiting)) {
         this.#admit()
