@@ -62,6 +62,10 @@ chaos: $(INSTALLED)
 zoo: $(INSTALLED)
 	node test/zoo/run.ts $(if $(ONLY),--only $(ONLY)) $(if $(SEEDS),--seeds $(SEEDS))
 
+# Updates at the caps with one controller away: no process may take more memory than its bound; MINUTES=n.
+soak: $(INSTALLED)
+	node test/chaos/soak.ts --minutes $(or $(MINUTES),30)
+
 bench: $(INSTALLED)
 	node bench/http.ts
 	node bench/etcd.ts

@@ -130,6 +130,11 @@ export class CounterMachine implements Machine {
     setImmediate(() => this.onPersisted(position))
   }
 
+  /** Its store is a copy, made at once. */
+  get isBehind(): boolean {
+    return false
+  }
+
   digests(): Digests {
     const { position, digest } = this.#live
     return { index: position.index, state: digest, entities: digest }

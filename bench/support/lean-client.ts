@@ -41,7 +41,12 @@ export class LeanClient {
         },
       )
       socket.once('error', reject)
+      socket.once('close', () => reject(new Error('connection closed')))
     })
+  }
+
+  get isOpen(): boolean {
+    return !this.#socket.destroyed
   }
 
   request(

@@ -1,6 +1,9 @@
+import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
+import { releaseBuffer } from '../lib/release-buffer.ts'
 import { Problem } from '../lib/problems.ts'
 import type { Call } from './call.ts'
+import type { LargeBodies } from './large-bodies.ts'
 import type { ApiLimits } from './limits.ts'
 
 /**
@@ -19,13 +22,53 @@ export async function readBody(
     })
   }
   const bytesMax = Math.min(limits.bodyBytesMax, call.operation?.bodyBytesMax ?? Infinity)
-  const text = decode(await readBytes(stream, bytesMax))
+  const bytes = await readBytes(stream, bytesMax)
+  const text = decode(bytes)
+  releaseBuffer(bytes)
   if (call.netRequestId !== null) call.bodyText = text
   return text.trim() === '' ? undefined : parseJson(text, limits.bodyDepthMax)
 }
 
 function isJsonType(contentType: string | undefined): boolean {
   return contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
+}
+
+/**
+ * Waits until there is room for a body of the declared length; without one it may be of any. `call.releaseBody` gives the
+ * room back, as does the end of the connection before the operation has begun.
+ * @returns null for a small one, which needs none; else rejects with the Problem SERVER_TOO_MANY_REQUESTS.
+ */
+export function roomFor(
+  call: Call,
+  declared: string | undefined,
+  stream: IncomingMessage,
+  bodies: LargeBodies,
+  limits: Pick<ApiLimits, 'bodyBytesMax'>,
+): Promise<void> | null {
+  const bytesMax = Math.min(limits.bodyBytesMax, call.operation?.bodyBytesMax ?? Infinity)
+  const bytes = declared === undefined ? bytesMax : Math.min(bytesMax, Number(declared))
+  return bodies.isLarge(bytes) ? takeRoom(call, bytes, stream, bodies) : null
+}
+
+async function takeRoom(
+  call: Call,
+  bytes: number,
+  stream: IncomingMessage,
+  bodies: LargeBodies,
+): Promise<void> {
+  const giveBack = await bodies.take(bytes)
+  const { socket } = stream
+  const onGone = (): void => {
+    if (!call.isAtWork) call.releaseBody()
+  }
+  call.releaseBody = (): void => {
+    socket.off('close', onGone)
+    giveBack()
+  }
+  socket.on('close', onGone)
+  if (!stream.destroyed) return
+  call.releaseBody()
+  throw unparsable('the request ended before its body did')
 }
 
 /** Counts what arrives: a chunked body declares no length. */

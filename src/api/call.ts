@@ -29,6 +29,8 @@ export class Call {
   readonly startedAtMs: number
   /** The Accept header; '' when there was none. */
   readonly accept: string
+  /** Gives back the room that a large body was read into; to be called once nothing holds the body any more. */
+  releaseBody: () => void = () => undefined
   params: Readonly<Record<string, string>> = {}
   query: Query = {}
   body: unknown = undefined
@@ -46,6 +48,8 @@ export class Call {
   isRepeatable = true
   /** Answered before it was proposed: its caller was told that it took too long, so it must not take effect any more. */
   isAbandoned = false
+  /** Its operation has begun and not ended. */
+  isAtWork = false
   /** From here on the fate of the write is the cluster's. */
   hasProposed = false
 

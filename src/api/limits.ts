@@ -5,6 +5,14 @@
 export interface ApiLimits {
   /** Request body, declared or chunked; beyond: 413 REQUEST_ENTITY_TOO_LARGE. */
   readonly bodyBytesMax: number
+  /** A larger body needs room among the large ones before it is read. */
+  readonly largeBodyBytes: number
+  /** Of all large bodies that are read or worked on at a time. */
+  readonly largeBodiesBytesMax: number
+  /** Large bodies that wait for room; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
+  readonly largeBodiesWaitingMax: number
+  /** How long each waits for it; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
+  readonly largeBodyWaitMs: number
   /** Nesting of arrays and objects in a body; beyond: 400 COULD_NOT_PARSE_BODY. */
   readonly bodyDepthMax: number
   /** Request line and headers together; beyond: 431 and the connection ends. */
@@ -74,6 +82,10 @@ const MINUTE = 60 * SECOND
 
 export const defaultLimits: ApiLimits = {
   bodyBytesMax: 1024 * 1024,
+  largeBodyBytes: 64 * 1024,
+  largeBodiesBytesMax: 2 * 1024 * 1024,
+  largeBodiesWaitingMax: 256,
+  largeBodyWaitMs: 5 * SECOND,
   bodyDepthMax: 64,
   headerBytesMax: 16 * 1024,
   pathParameterCharactersMax: 128,

@@ -1,6 +1,7 @@
 import { Counter, Gauge } from 'prom-client'
 import type { Registry } from 'prom-client'
 import { LATENCY_BOUNDS_MS } from '../lib/latency-histogram.ts'
+import { threadMemory } from '../lib/thread-memory.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { HostVitals } from '../ports/vitals.ts'
 
@@ -8,12 +9,17 @@ export interface NodeMetricsSources {
   readonly vitals: () => HostVitals
   /** undefined: nothing is known of the node. */
   readonly node: () => NodeHealth | undefined
+  /** Request ids whose outcome is remembered. */
+  readonly requestIds: () => number
 }
 
 const ROLES = ['leader', 'follower', 'candidate', 'preCandidate', 'learner'] as const
 
 /** What consensus, log, apply, mesh and event loops of this process have done; read when somebody asks. */
-export function addNodeMetrics(registry: Registry, { vitals, node }: NodeMetricsSources): void {
+export function addNodeMetrics(
+  registry: Registry,
+  { vitals, node, requestIds }: NodeMetricsSources,
+): void {
   const registers = [registry]
   const counter = (name: string, help: string, read: () => number): void => {
     new Counter({
@@ -104,7 +110,36 @@ export function addNodeMetrics(registry: Registry, { vitals, node }: NodeMetrics
     'Voters that may be lost; -1: no quorum.',
     () => node()?.failureTolerance ?? -1,
   )
+  gauge(
+    'flotilla_log_kept_entries',
+    'Entries in memory for members that lag behind.',
+    () => vitals().logEntries,
+  )
+  gauge('flotilla_log_kept_bytes', 'Bytes of these entries.', () => vitals().logBytes)
+  gauge('flotilla_request_ids', 'Request ids whose outcome is remembered.', requestIds)
+  addMemory(registry, vitals)
   gauge('flotilla_alarms', 'Alarms that are on.', () => node()?.alarms.length ?? 0)
+}
+
+function addMemory(registry: Registry, vitals: () => HostVitals): void {
+  const kinds = [
+    ['heap_used', 'heapUsedBytes', 'In use of the JavaScript heap of a thread.'],
+    ['heap_total', 'heapTotalBytes', 'Taken from the system for that heap.'],
+    ['external', 'externalBytes', 'In buffers outside of it.'],
+  ] as const
+  for (const [kind, key, help] of kinds) {
+    new Gauge({
+      name: `flotilla_thread_${kind}_bytes`,
+      help,
+      labelNames: ['thread'],
+      registers: [registry],
+      collect() {
+        this.set({ thread: 'main' }, threadMemory()[key])
+        this.set({ thread: 'raft' }, vitals().memory[key])
+        this.set({ thread: 'wal' }, vitals().disk.memory[key])
+      },
+    })
+  }
 }
 
 /** A histogram in the text format, its counts taken where the syncs are made. */

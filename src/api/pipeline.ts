@@ -77,6 +77,7 @@ export class Pipeline {
     const check = body === undefined ? null : this.#validator.compile(body.schema.schema)
     return (request, reply) => {
       const call = this.callOf(request)
+      call.isAtWork = true
       try {
         this.#takeInput(request, call, operation, check)
         // Before a write is handed over: from then on its caller is owed the outcome.
@@ -86,11 +87,15 @@ export class Pipeline {
           return
         }
         const result = this.#handle(call, operation)
-        if (result instanceof Promise) this.#wait(reply, call, result)
-        else this.#answerer.succeed(reply, call, result)
+        if (result instanceof Promise) {
+          this.#wait(reply, call, result)
+          return
+        }
+        this.#answerer.succeed(reply, call, result)
       } catch (error) {
         this.#answerer.fail(reply, call, error)
       }
+      call.releaseBody()
     }
   }
 
@@ -271,6 +276,7 @@ export class Pipeline {
       .finally(() => {
         clearTimeout(timer)
         this.#waiting -= 1
+        call.releaseBody()
       })
       .catch(() => undefined)
   }

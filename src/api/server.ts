@@ -7,7 +7,7 @@ import type { Server as HttpsServer, ServerOptions } from 'node:https'
 import { assert } from '../lib/assert.ts'
 import { Problem } from '../lib/problems.ts'
 import { Answerer } from './answerer.ts'
-import { readBody } from './body.ts'
+import { readBody, roomFor } from './body.ts'
 import type { Call } from './call.ts'
 import { closeGently } from './drain.ts'
 import { createServices } from './services.ts'
@@ -15,6 +15,7 @@ import type { ApiServices } from './services.ts'
 import { isPermission } from './operation.ts'
 import type { ApiName, Method, Operation } from './operation.ts'
 import { allOperations } from './operations/all.ts'
+import type { LargeBodies } from './large-bodies.ts'
 import type { ApiParts } from './parts.ts'
 import { basePaths, canonicalUrl, routerPath } from './paths.ts'
 import { Pipeline } from './pipeline.ts'
@@ -95,7 +96,7 @@ function buildListener(
     )
   })
   app.addHook('onRequest', pipeline.judge)
-  addBodyParser(app, parts, pipeline)
+  addBodyParser(app, parts, pipeline, services.largeBodies)
   app.setErrorHandler((error, request, reply) => {
     answerer.fail(reply, pipeline.callOf(request), error)
   })
@@ -159,7 +160,12 @@ function newApp(
  * JSON only, and only where the operation takes a body: nothing of another request is looked at. `application/json` with
  * an empty body means that there is none.
  */
-function addBodyParser(app: FastifyInstance, parts: ApiParts, pipeline: Pipeline): void {
+function addBodyParser(
+  app: FastifyInstance,
+  { limits }: ApiParts,
+  pipeline: Pipeline,
+  bodies: LargeBodies,
+): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (request, payload, done) => {
     const call = pipeline.callOf(request)
@@ -167,11 +173,16 @@ function addBodyParser(app: FastifyInstance, parts: ApiParts, pipeline: Pipeline
       done(null, undefined)
       return
     }
-    readBody(call, request.headers['content-type'], payload, parts.limits).then(
+    const { 'content-type': type, 'content-length': declared } = request.headers
+    const read = (): Promise<unknown> => readBody(call, type, payload, limits)
+    const room = roomFor(call, declared, payload, bodies, limits)
+    const reading = room === null ? read() : room.then(read)
+    reading.then(
       (body) => {
         done(null, body)
       },
       (error: unknown) => {
+        call.releaseBody()
         done(error as Error)
       },
     )

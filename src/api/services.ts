@@ -3,6 +3,7 @@ import { Gate } from './auth/gate.ts'
 import { PasswordVerifier } from './auth/password.ts'
 import { SessionKeeper } from './auth/session-keeper.ts'
 import { TokenSigner } from './auth/token.ts'
+import { LargeBodies } from './large-bodies.ts'
 import { ApiMetrics } from './metrics.ts'
 import type { ApiParts } from './parts.ts'
 import { Writer } from './writes.ts'
@@ -16,6 +17,8 @@ export interface ApiServices {
   readonly throttle: LogInThrottle
   readonly writer: Writer
   readonly metrics: ApiMetrics
+  /** Of all listeners. */
+  readonly largeBodies: LargeBodies
 }
 
 export function createServices(parts: ApiParts): ApiServices {
@@ -40,10 +43,17 @@ export function createServices(parts: ApiParts): ApiServices {
       parts.clock,
     ),
     writer: new Writer(parts.proposer),
+    largeBodies: new LargeBodies(limits),
     metrics: new ApiMetrics(
       parts.cluster,
       parts.state,
-      parts.vitals === undefined ? null : { vitals: parts.vitals, node: () => parts.health().node },
+      parts.vitals === undefined
+        ? null
+        : {
+            vitals: parts.vitals,
+            node: () => parts.health().node,
+            requestIds: () => parts.state.requestIds,
+          },
     ),
   }
 }

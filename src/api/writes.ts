@@ -1,6 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, EntityDeleteSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
+import { releaseBuffer } from '../lib/release-buffer.ts'
 import { Problem } from '../lib/problems.ts'
 import { formatUuid } from '../lib/uuid.ts'
 import type { ProposalInput, Proposer } from '../ports/proposer.ts'
@@ -57,7 +58,7 @@ export class Writer {
   }
 
   /** @param fields validated and normalised. */
-  entity(
+  async entity(
     call: Call,
     kind: EntityWriteKind,
     entity: string,
@@ -66,8 +67,13 @@ export class Writer {
     judgedOn?: NonNullable<ProposalInput['judgedOn']>,
   ): Promise<string> {
     const json = utf8.encode(canonicalJson(fields))
-    const message = create(EntityWriteSchema, { entity, id, json })
-    return this.write(call, kind, toBinary(EntityWriteSchema, message), judgedOn)
+    const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
+    releaseBuffer(json)
+    try {
+      return await this.write(call, kind, payload, judgedOn)
+    } finally {
+      releaseBuffer(payload)
+    }
   }
 
   deleteEntity(call: Call, entity: string, id: string): Promise<string> {

@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { clusterFingerprint } from '../config/load.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { systemClock } from '../lib/clock.ts'
+import { collectBuffers } from '../threads/collect-buffers.ts'
 import { loadConfigOrFail } from './cluster-connection.ts'
 import { Controller } from './controller.ts'
 import { preflight } from './controller-check.ts'
@@ -22,12 +23,16 @@ import { programVersion } from './version.ts'
 /** A stop that takes longer is cut short: whoever sent SIGTERM will not wait for ever. */
 const STOP_MS_MAX = 9_500
 
+/** What large bodies leave behind is collected before it has become as much again. */
+const YOUNG_BUFFERS_BYTES_MAX = 16 * 1024 * 1024
+
 /**
  * `controller run CONFIG`: a controller in the foreground, until SIGTERM or ^C. A disk that was lost or rolled back is
  * given up and filled again by the peers, in this same process; a controller that was removed ends in peace.
  * @throws {CommandFailure} exit 2 for the configuration, 1 for what else keeps it from starting.
  */
 export async function runController(path: string): Promise<void> {
+  collectBuffers('minor', YOUNG_BUFFERS_BYTES_MAX)
   const config = loadConfigOrFail(path)
   const run = new ControllerRun(path, config)
   process.exit(await run.untilEnd())

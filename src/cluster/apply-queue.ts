@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { AppliedEntry, Machine } from '../ports/machine.ts'
+import { releaseBuffer } from '../lib/release-buffer.ts'
 import { decodeEntries } from '../raft/entry-codec.ts'
 import type { Entry, Index } from '../raft/types.ts'
 
@@ -18,10 +19,18 @@ export interface ApplyQueueParts {
   readonly onFailed: (error: Error) => void
 }
 
+interface Batch {
+  readonly packed: Uint8Array
+  /** Views of it. */
+  readonly entries: readonly Entry[]
+}
+
+const NO_BATCH: Batch = { packed: new Uint8Array(0), entries: [] }
+
 /** Applies committed entries in order, in slices. Its length is bounded by the host, which is told how far it is. */
 export class ApplyQueue {
   readonly #parts: ApplyQueueParts
-  #batches: Entry[][] = []
+  #batches: Batch[] = []
   #at = 0
   #isScheduled = false
   #isPaused = false
@@ -45,15 +54,24 @@ export class ApplyQueue {
     return Math.min(this.#parts.machine.progress().applied, this.#received)
   }
 
+  /** Takes the buffer over: what is applied keeps nothing of it. */
   push(packed: Uint8Array): void {
     if (this.#hasFailed) return
     const entries = decodeEntries(packed)
     this.#received = entries.at(-1)?.index ?? this.#received
     const isNews = (entries[0]?.index ?? 0) > this.#standsAt
     const news = isNews ? entries : entries.filter(({ index }) => index > this.#standsAt)
-    if (news.length > 0) this.#batches.push(news)
+    if (news.length > 0) this.#batches.push({ packed, entries: news })
     else this.#parts.onProgress()
     if (!this.#isScheduled) this.#run()
+  }
+
+  /** The machine was behind with writing, and may not be any more. */
+  goOn(): void {
+    if (this.#isScheduled || this.#batches.length === 0) return
+    this.#isScheduled = true
+    // Not at once: the machine is still about to take what it writes next.
+    setImmediate(() => this.#run())
   }
 
   /** Until resumed nothing is applied: the state is being replaced. */
@@ -73,8 +91,11 @@ export class ApplyQueue {
     this.#standsAt = applied
     this.#at = 0
     this.#batches = this.#batches
-      .map((batch) => batch.filter(({ index }) => index > applied))
-      .filter(({ length }) => length > 0)
+      .map(({ packed, entries }) => ({
+        packed,
+        entries: entries.filter(({ index }) => index > applied),
+      }))
+      .filter(({ entries }) => entries.length > 0)
     if (!this.#isScheduled) this.#run()
   }
 
@@ -91,16 +112,15 @@ export class ApplyQueue {
       if (!this.#applySome(SLICE_ENTRIES)) break
     } while (this.#batches.length > 0 && this.#parts.clock.monotonicMs() < endMs)
     this.#parts.onProgress()
-    if (this.#batches.length === 0 || this.#hasFailed) return
-    this.#isScheduled = true
-    setImmediate(() => this.#run())
+    if (!this.#hasFailed && !this.#parts.machine.isBehind) this.goOn()
   }
 
   /** @returns false when nothing more can be applied now. */
   #applySome(count: number): boolean {
-    const batch = this.#batches[0] ?? []
+    const { packed, entries: batch } = this.#batches[0] ?? NO_BATCH
     const end = Math.min(this.#at + count, batch.length)
     while (this.#at < end) {
+      if (this.#parts.machine.isBehind) return false
       const entry = batch[this.#at]
       if (entry === undefined || !this.#apply(entry)) return false
       this.#at += 1
@@ -108,6 +128,7 @@ export class ApplyQueue {
     if (this.#at >= batch.length) {
       this.#batches.shift()
       this.#at = 0
+      releaseBuffer(packed)
     }
     return true
   }

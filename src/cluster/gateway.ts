@@ -72,7 +72,8 @@ export const defaultGatewayOptions = {
   drainMsMax: 2000,
   outstandingMax: 4096,
   outstandingSpanMax: 65_536,
-  retention: { entries: 20_000, bytes: 64 * 1024 * 1024, catchUpBytes: 256 * 1024 * 1024 },
+  outstandingBytesMax: 32 * 1024 * 1024,
+  retention: { entries: 20_000, bytes: 32 * 1024 * 1024, catchUpBytes: 96 * 1024 * 1024 },
 } as const satisfies Partial<GatewayOptions>
 
 export interface GatewayParts {
@@ -634,6 +635,7 @@ export class Gateway implements Proposer, ClusterView {
   }
 
   #onPersisted(position: Position): void {
+    this.#applyQueue.goOn()
     this.#reportProgress()
     const live = this.#status.peers.filter(({ isConnected }) => isConnected)
     const slowest = Math.min(...live.map(({ id }) => this.#presence.of(id)?.presence.commit ?? 0))

@@ -6,6 +6,7 @@ import type { Clock } from '../lib/clock.ts'
 import { LoopDelay } from '../lib/loop-delay.ts'
 import type { LoopDelayGauge } from '../lib/loop-delay.ts'
 import { seededRandom } from '../lib/random.ts'
+import { threadMemory } from '../lib/thread-memory.ts'
 import type { ApiAddress } from '../ports/cluster-view.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import { NO_DISK_VITALS } from '../ports/vitals.ts'
@@ -108,6 +109,7 @@ export class RaftHost {
   #core: CoreStatus
   #configuration: Uint8Array
   readonly #loopDelay: LoopDelayGauge
+  #memory = threadMemory()
   readonly #counts = { elections: 0, leaderChanges: 0, proposalsAccepted: 0, proposalsRefused: 0 }
   #isStatusPlanned = false
   #isOver = false
@@ -502,6 +504,7 @@ export class RaftHost {
     this.#sender.sweep((id) => peers.find((peer) => peer.id === id)?.matchIndex ?? 0)
     this.#receiver.sweep()
     this.#roster.flush()
+    this.#memory = threadMemory()
     this.#postStatus()
   }
 
@@ -552,6 +555,9 @@ export class RaftHost {
         ...this.#counts,
         disk: this.#parts.diskVitals?.() ?? NO_DISK_VITALS,
         loopDelayP99Ms: this.#loopDelay.p99Ms,
+        memory: this.#memory,
+        logEntries: full.last.index - full.base.index,
+        logBytes: full.logBytes,
         droppedFrames: this.#mesh.droppedFrames,
         queuedBytes: this.#mesh.queuedBytes,
       },

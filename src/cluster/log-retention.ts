@@ -20,12 +20,14 @@ interface Milestone {
 
 /** Whichever comes first: large entries must not make the steps large. */
 const MILESTONE_ENTRIES = 256
-const MILESTONE_BYTES = 1024 * 1024
+const MILESTONE_BYTES_MAX = 1024 * 1024
+/** A few large entries may weigh more than all that is to be kept: these are told apart one by one. */
+const MILESTONES_A_RETENTION = 64
 
 /**
  * Decides how much of the log may go; what is kept is kept in memory, too. That is at most `bytes`, or `catchUpBytes`, and
  * one step, of what was applied in this process, and what it found at its start until as much has come after it. Knows
- * every 256th position by default and one a MiB, which is as exact as this needs to be.
+ * every 256th position by default, and more where entries are large, which is as exact as this needs to be.
  */
 export class LogRetention {
   readonly #options: RetentionOptions
@@ -46,9 +48,10 @@ export class LogRetention {
   note(entry: Entry): void {
     this.#applied = entry.index
     this.#bytes += ENTRY_HEADER_BYTES + entry.data.length
-    const isStep = entry.index % (this.#options.everyEntries ?? MILESTONE_ENTRIES) === 0
+    const { everyEntries = MILESTONE_ENTRIES, bytes } = this.#options
+    const stepBytesMax = Math.min(MILESTONE_BYTES_MAX, bytes / MILESTONES_A_RETENTION)
     const stepBytes = this.#bytes - this.#milestoneBytes
-    if (!isStep && stepBytes < MILESTONE_BYTES) return
+    if (entry.index % everyEntries !== 0 && stepBytes < stepBytesMax) return
     const position = { term: entry.term, index: entry.index }
     this.#milestones.push({ position, bytes: this.#bytes })
     this.#milestoneIndex = entry.index

@@ -1,4 +1,5 @@
 import { assert, present } from '../lib/assert.ts'
+import { releaseBuffer } from '../lib/release-buffer.ts'
 import { Problem } from '../lib/problems.ts'
 import type { Applied } from '../ports/proposer.ts'
 import type { RefusalCode } from './link.ts'
@@ -29,15 +30,23 @@ export class OutstandingProposals {
   readonly #bySequence = new Map<number, OutstandingProposal>()
   readonly #countMax: number
   readonly #spanMax: number
+  readonly #bytesMax: number
+  #bytes = 0
   #next = 1
   #lowest = 1
 
   /**
    * @param limits.countMax proposals at once.
    * @param limits.spanMax sequences from the lowest outstanding to the newest: what apply has to remember of us.
+   * @param limits.bytesMax of all commands: none is taken once there are as many.
    */
-  constructor(limits: { readonly countMax: number; readonly spanMax: number }) {
+  constructor(limits: {
+    readonly countMax: number
+    readonly spanMax: number
+    readonly bytesMax: number
+  }) {
     this.#countMax = limits.countMax
+    this.#bytesMax = limits.bytesMax
     this.#spanMax = limits.spanMax
   }
 
@@ -46,7 +55,11 @@ export class OutstandingProposals {
   }
 
   get isFull(): boolean {
-    return this.#bySequence.size >= this.#countMax || this.#next - this.#lowest >= this.#spanMax
+    return (
+      this.#bySequence.size >= this.#countMax ||
+      this.#next - this.#lowest >= this.#spanMax ||
+      this.#bytes >= this.#bytesMax
+    )
   }
 
   /** The sequence that the next proposal gets. */
@@ -64,6 +77,7 @@ export class OutstandingProposals {
     assert(!this.isFull, 'a full window takes no more')
     this.#bySequence.set(proposal.sequence, proposal)
     this.#next += 1
+    this.#bytes += proposal.command.length
   }
 
   get(sequence: number): OutstandingProposal | undefined {
@@ -71,7 +85,10 @@ export class OutstandingProposals {
   }
 
   remove(sequence: number): void {
+    const command = this.#bySequence.get(sequence)?.command
+    this.#bytes -= command?.length ?? 0
     this.#bySequence.delete(sequence)
+    if (command !== undefined) releaseBuffer(command)
     while (this.#lowest < this.#next && !this.#bySequence.has(this.#lowest)) this.#lowest += 1
   }
 

@@ -22,6 +22,8 @@ export interface ProposalDeskOptions {
   readonly proposeTimeoutMs: number
   readonly outstandingMax: number
   readonly outstandingSpanMax: number
+  /** Of the commands; beyond it a write is refused as when there are too many. */
+  readonly outstandingBytesMax: number
 }
 
 export interface ProposalDeskParts {
@@ -48,6 +50,7 @@ export class ProposalDesk {
     this.#outstanding = new OutstandingProposals({
       countMax: options.outstandingMax,
       spanMax: options.outstandingSpanMax,
+      bytesMax: options.outstandingBytesMax,
     })
   }
 

@@ -168,12 +168,12 @@ export const controllerOptions = {
       why: 'Entries kept for controllers that lag behind; further behind, they are sent a snapshot.',
     }),
     retainBytes: option(integer(64 * 1024, 64 * 1024 * MIB), {
-      default: 64 * MIB,
+      default: 32 * MIB,
       scope: node,
       why: 'Most bytes of such entries, also kept in memory.',
     }),
     catchUpBytes: option(integer(64 * 1024, 64 * 1024 * MIB), {
-      default: 256 * MIB,
+      default: 96 * MIB,
       scope: node,
       why: 'The same on a leader while it sends a snapshot, of the entries that come after it; with more, another snapshot must follow.',
     }),

@@ -15,7 +15,6 @@ import { refused } from './commands/outcome.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './commands/service-configs.ts'
 import { rotateSecret, shareSecrets } from './commands/secret.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './commands/session.ts'
-import { requestKey } from './state.ts'
 import type { State } from './state.ts'
 
 /** The newest feature level whose commands this program knows. */
@@ -69,15 +68,15 @@ function performOnce(
   request: RequestId,
   context: CommandContext,
 ): Outcome {
-  const key = requestKey(request.caller, hex(request.id))
+  const { caller, id } = request
   const bodyHash = hex(request.bodyHash)
-  const judgement = state.requests.judge(key, request.id, bodyHash, context.logTimeMs)
+  const judgement = state.requests.judge(caller, id, bodyHash, context.logTimeMs)
   if (judgement !== 'new') return judgement
   const outcome = perform(state, command, context)
   // A refusal that passes is no answer for good: the caller may ask again under the same id.
   if (outcome.ok || problems[outcome.code].retry === 'never') {
     const { index, logTimeMs: atMs } = context
-    state.rememberRequest(key, { atMs, bodyHash, index, outcome })
+    state.rememberRequest(caller, id, { atMs, bodyHash, index, outcome })
   }
   return outcome
 }

@@ -1,7 +1,9 @@
 import type { Outcome } from '../ports/proposer.ts'
 import { uuidv7TimeMs } from '../lib/uuid.ts'
 import { lanesOf } from './digest.ts'
-import type { Lanes, SetDigest } from './digest.ts'
+import type { SetDigest } from './digest.ts'
+import { RequestRecords } from './request-records.ts'
+import type { RequestRecord } from './request-records.ts'
 
 /** How long the outcome of a caller's request id is kept, in log time. */
 export const requestWindowMs = 15 * 60_000
@@ -9,6 +11,8 @@ export const requestWindowMs = 15 * 60_000
 export const requestAheadMsMax = 5 * 60_000
 /** Request ids remembered at once. Beyond it new ones are refused: forgetting one early could repeat a write. */
 export const requestsMax = 1_000_000
+/** What these may take, should their outcomes be long; beyond it new ones are refused as well. */
+export const requestsBytesMax = 128 * 1024 * 1024
 const originsMax = 256
 /** Applied sequences above a gap that are kept per origin; a proposer's window is far smaller. */
 const aheadMax = 65_536
@@ -118,12 +122,35 @@ export interface StoredRequest {
   readonly outcome: Outcome
 }
 
-interface RememberedRequest extends StoredRequest {
-  readonly lanes: Lanes
-}
-
 /** `new`: not seen, go on. Else what the caller is answered. */
 export type RequestJudgement = 'new' | Outcome
+
+/** `caller` is an identity id or ''. */
+export function requestKey(caller: string, id: Uint8Array): string {
+  return `r/${caller}/${hexOf(id)}`
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+}
+
+/** What is stored; one order of members, so that equal requests have equal text. */
+function storedText(atMs: number, bodyHash: string, index: number, outcome: string): string {
+  return `{"atMs":${atMs},"bodyHash":"${bodyHash}","index":${index},"outcome":${outcome}}`
+}
+
+const DONE_HEAD = '{"ok":true,"id":"'
+const DONE_TAIL = '"}'
+
+/** Nearly all that is remembered was done: of that the id alone. */
+function packed(outcome: string): string {
+  const isDone = outcome.startsWith(DONE_HEAD) && outcome.endsWith(DONE_TAIL)
+  return isDone ? outcome.slice(DONE_HEAD.length, -DONE_TAIL.length) : outcome
+}
+
+function unpacked(text: string): string {
+  return text.startsWith('{') ? text : `${DONE_HEAD}${text}${DONE_TAIL}`
+}
 
 function refusal(
   code: 'REQUEST_ID_REUSED' | 'REQUEST_ID_EXPIRED' | 'SERVER_TOO_MANY_REQUESTS',
@@ -133,7 +160,7 @@ function refusal(
 
 /** Exactly once for callers: outcomes by (caller, request id), oldest first, forgotten by log time alone. */
 export class RequestTable {
-  readonly #requests = new Map<string, RememberedRequest>()
+  readonly #records = new RequestRecords()
   readonly #digest: SetDigest
 
   constructor(digest: SetDigest) {
@@ -141,13 +168,20 @@ export class RequestTable {
   }
 
   get size(): number {
-    return this.#requests.size
+    return this.#records.size
   }
 
-  judge(key: string, id: Uint8Array, bodyHash: string, logTimeMs: number): RequestJudgement {
-    const known = this.#requests.get(key)
-    if (known !== undefined) {
-      return known.bodyHash === bodyHash ? known.outcome : refusal('REQUEST_ID_REUSED')
+  /** Of memory. */
+  get bytes(): number {
+    return this.#records.bytes
+  }
+
+  judge(caller: string, id: Uint8Array, bodyHash: string, logTimeMs: number): RequestJudgement {
+    const known = this.#records.find(caller, id)
+    if (known !== null) {
+      return isOf(known, bodyHash)
+        ? (JSON.parse(unpacked(known.outcome)) as Outcome)
+        : refusal('REQUEST_ID_REUSED')
     }
     const timeMs = uuidv7TimeMs(id)
     if (timeMs === null || timeMs > logTimeMs + requestAheadMsMax) {
@@ -160,31 +194,64 @@ export class RequestTable {
       }
     }
     if (timeMs < logTimeMs - requestWindowMs) return refusal('REQUEST_ID_EXPIRED')
-    return this.#requests.size >= requestsMax ? refusal('SERVER_TOO_MANY_REQUESTS') : 'new'
+    const isFull =
+      this.#records.size >= requestsMax || this.#records.contentBytes >= requestsBytesMax
+    return isFull ? refusal('SERVER_TOO_MANY_REQUESTS') : 'new'
   }
 
-  /** @returns the value to store under `key`. */
-  remember(key: string, request: StoredRequest): string {
-    const value = JSON.stringify(request)
-    this.load(key, value, request)
-    return value
-  }
-
-  /** In order of log time. */
-  load(key: string, value: string, request: StoredRequest): void {
+  /** @returns the record to store. */
+  remember(
+    caller: string,
+    id: Uint8Array,
+    { atMs, bodyHash, index, outcome: decided }: StoredRequest,
+  ): { readonly key: string; readonly value: string } {
+    const key = requestKey(caller, id)
+    const outcome = JSON.stringify(decided)
+    const value = storedText(atMs, bodyHash, index, outcome)
     const lanes = lanesOf(key, value)
-    this.#requests.set(key, { ...request, lanes })
+    this.#records.add({ caller, id, atMs, index, outcome: packed(outcome), lanes })
     this.#digest.add(lanes)
+    return { key, value }
+  }
+
+  /** Takes back what `remember` gave, in any order; `loaded` follows. @throws on what it never gave. */
+  load(key: string, value: string): void {
+    const end = key.lastIndexOf('/')
+    const caller = key.slice('r/'.length, end)
+    const id = Uint8Array.from(Buffer.from(key.slice(end + 1), 'hex'))
+    const { atMs, bodyHash, index, outcome: decided } = JSON.parse(value) as StoredRequest
+    const outcome = JSON.stringify(decided)
+    const isOwn =
+      requestKey(caller, id) === key && storedText(atMs, bodyHash, index, outcome) === value
+    if (!isOwn) throw new Error(`the store holds a malformed request: ${key.slice(0, 80)}`)
+    const lanes = lanesOf(key, value)
+    this.#records.add({ caller, id, atMs, index, outcome: packed(outcome), lanes })
+    this.#digest.add(lanes)
+  }
+
+  /** All is loaded: what is forgotten first stands first from now on. */
+  loaded(): void {
+    this.#records.sortByIndex()
   }
 
   /** Forgets what is past the window; hands out each key forgotten. */
   forget(logTimeMs: number, onForgotten: (key: string) => void): void {
     const beforeMs = logTimeMs - requestWindowMs - requestAheadMsMax
-    for (const [key, request] of this.#requests) {
-      if (request.atMs >= beforeMs) return
-      this.#requests.delete(key)
-      this.#digest.remove(request.lanes)
-      onForgotten(key)
+    while (this.#records.oldestAtMs < beforeMs) {
+      const oldest = this.#records.oldest()
+      if (oldest === null) return
+      this.#records.forgetOldest()
+      this.#digest.remove(oldest.lanes)
+      onForgotten(requestKey(oldest.caller, oldest.id))
     }
   }
+}
+
+/** The hash of the body is not kept: with the same one, and only then, what was stored has the same lanes. */
+function isOf(
+  { caller, id, atMs, index, outcome, lanes }: RequestRecord,
+  bodyHash: string,
+): boolean {
+  const own = lanesOf(requestKey(caller, id), storedText(atMs, bodyHash, index, unpacked(outcome)))
+  return own.a === lanes.a && own.b === lanes.b && own.c === lanes.c && own.d === lanes.d
 }

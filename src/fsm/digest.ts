@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 
 /** 128 bits of a SHA-256, as four lanes of 32. */
 export interface Lanes {
@@ -8,9 +8,15 @@ export interface Lanes {
   readonly d: number
 }
 
+/** From here on a value is not copied for the sake of one call less. */
+const LONG_CHARACTERS = 65_536
+
 /** The lanes of one record as it lies in the store. */
 export function lanesOf(key: string, value: string): Lanes {
-  const bytes = hash('sha256', `${key}\0${value}`, 'buffer')
+  const bytes =
+    value.length < LONG_CHARACTERS
+      ? hash('sha256', `${key}\0${value}`, 'buffer')
+      : createHash('sha256').update(`${key}\0`).update(value).digest()
   return {
     a: bytes.readInt32LE(0),
     b: bytes.readInt32LE(4),

@@ -1,5 +1,4 @@
 import type { StateStore } from '../ports/state-store.ts'
-import type { StoredRequest } from './dedupe.ts'
 import { State } from './state.ts'
 
 /** The records are not those that the store's own digests speak of: damage, not to be built upon. */
@@ -15,12 +14,8 @@ export async function loadState(store: StateStore): Promise<State> {
   const state = new State()
   const mark = store.mark()
   if (mark === null) return state
-  const requests: { readonly key: string; readonly value: string }[] = []
-  for await (const { key, value } of store.records()) {
-    if (key.startsWith('r/')) requests.push({ key, value })
-    else readable(() => state.load(key, value))
-  }
-  readable(() => loadRequests(state, requests))
+  for await (const { key, value } of store.records()) readable(() => state.load(key, value))
+  readable(() => state.loaded())
   state.position = mark.position
   state.logTimeMs = mark.timeMs
   state.configuration = Uint8Array.from(Buffer.from(mark.configuration, 'base64'))
@@ -40,15 +35,3 @@ function readable(load: () => void): void {
   }
 }
 
-/** In the order in which they were remembered, for they are forgotten from the front. */
-function loadRequests(
-  state: State,
-  requests: readonly { readonly key: string; readonly value: string }[],
-): void {
-  const ordered = requests.map(({ key, value }) => {
-    const { index } = JSON.parse(value) as StoredRequest
-    return { key, value, index }
-  })
-  ordered.sort((a, b) => a.index - b.index)
-  for (const { key, value } of ordered) state.load(key, value)
-}

@@ -122,6 +122,11 @@ export class StateMachine implements Machine, StateView {
     }
   }
 
+  get isBehind(): boolean {
+    const { dirtyCharactersMax } = this.#parts.limits ?? writeBehindDefaults
+    return this.#state.dirtyCharacters >= dirtyCharactersMax
+  }
+
   digests(): Digests {
     return {
       index: this.#state.position.index,
@@ -175,6 +180,10 @@ export class StateMachine implements Machine, StateView {
 
   get clusterId(): string {
     return this.#state.clusterId
+  }
+
+  get requestIds(): number {
+    return this.#state.requests.size
   }
 
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean> {

@@ -76,10 +76,6 @@ function recordKey(entity: string, id: string): string {
 function originKey(storeId: string): string {
   return `o/${storeId}`
 }
-/** `caller` is an identity id or '', `id` the hex of the request id. */
-export function requestKey(caller: string, id: string): string {
-  return `r/${caller}/${id}`
-}
 const CLUSTER_KEY = 'm/cluster'
 
 /**
@@ -149,8 +145,9 @@ export class State {
     if (row !== undefined) digest.add(row.lanes)
   }
 
-  rememberRequest(key: string, request: StoredRequest): void {
-    this.#note(key, this.requests.remember(key, request))
+  rememberRequest(caller: string, id: Uint8Array, request: StoredRequest): void {
+    const { key, value } = this.requests.remember(caller, id, request)
+    this.#note(key, value)
   }
 
   forgetRequests(): void {
@@ -181,7 +178,7 @@ export class State {
     return records
   }
 
-  /** Takes back one stored record; request records in the order of `loadOrder`. @throws on one that is malformed. */
+  /** Takes back one stored record; `loaded` follows the last. @throws on one that is malformed. */
   load(key: string, value: string): void {
     const [kind, name] = key.split('/', 2)
     if (key === CLUSTER_KEY) this.#clusterId = JSON.parse(value) as string
@@ -191,8 +188,13 @@ export class State {
     } else if (kind === 'o' && name !== undefined) {
       this.origins.load(name, JSON.parse(value) as StoredOrigin)
     } else if (kind === 'r') {
-      this.requests.load(key, value, JSON.parse(value) as StoredRequest)
+      this.requests.load(key, value)
     } else throw new Error(`the store holds a record of no known kind: ${key.slice(0, 80)}`)
+  }
+
+  /** All stored records are taken back. */
+  loaded(): void {
+    this.requests.loaded()
   }
 
   /** Hex; over the records that clients can see. */

@@ -6,11 +6,14 @@ import type { Schedule } from './waiters.ts'
 export const writeBehindDefaults = {
   flushPeriodMs: 200,
   flushBytes: 1024 * 1024,
+  dirtyCharactersMax: 4 * 1024 * 1024,
 } as const
 
 export interface WriteBehindLimits {
   readonly flushPeriodMs: number
   readonly flushBytes: number
+  /** Changed and not yet handed to the store; beyond it nothing more is applied for the moment. */
+  readonly dirtyCharactersMax: number
 }
 
 export function markOf(state: State): StoreMark {

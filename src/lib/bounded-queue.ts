@@ -19,6 +19,11 @@ export class BoundedQueue<T> {
     return true
   }
 
+  /** What `shift` would take. */
+  peek(): T | undefined {
+    return this.#items[this.#head]
+  }
+
   shift(): T | undefined {
     if (this.#head >= this.#items.length) return undefined
     const item = this.#items[this.#head]

@@ -33,10 +33,12 @@ export interface Machine {
     readonly timeMs: number
   }
   /**
-   * In index order, without gaps; an index already applied is passed over.
+   * In index order, without gaps; an index already applied is passed over. Nothing of the entry's bytes is kept.
    * @throws when the entry cannot be decoded or its kind is unknown: the node must stop applying, never step over it.
    */
   apply(entry: Entry): AppliedEntry
+  /** So much is applied and not written that apply should wait for the store; `onPersisted` tells when to look again. */
+  readonly isBehind: boolean
   digests(): Digests
   /** Resolves once `index` is applied; false when `timeoutMs` passed first. */
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>

@@ -43,6 +43,8 @@ export interface StateView {
   readonly logTimeMs: number
   /** '' before the forming command is applied. */
   readonly clusterId: string
+  /** Request ids of callers whose outcome is remembered. */
+  readonly requestIds: number
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>
 
   get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined

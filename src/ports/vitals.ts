@@ -1,6 +1,16 @@
 import { NO_LATENCIES } from '../lib/latency-histogram.ts'
 import type { LatencyCounts } from '../lib/latency-histogram.ts'
 
+/** What one thread holds: of its JavaScript heap, and outside of it in buffers. */
+export interface ThreadMemory {
+  readonly heapUsedBytes: number
+  /** Taken from the system for the heap, in use or not. */
+  readonly heapTotalBytes: number
+  readonly externalBytes: number
+}
+
+export const NO_MEMORY: ThreadMemory = { heapUsedBytes: 0, heapTotalBytes: 0, externalBytes: 0 }
+
 /** How the disk of a log has been in this process. Plain values, so that they cross between threads. */
 export interface DiskVitals {
   /** fdatasync of log and meta slots. */
@@ -9,15 +19,27 @@ export interface DiskVitals {
   readonly writtenBytes: number
   /** On the file system of the log; null when it can not be told. */
   readonly freeBytes: number | null
+  /** Of the thread that writes the log. */
+  readonly memory: ThreadMemory
 }
 
-export const NO_DISK_VITALS: DiskVitals = { fsync: NO_LATENCIES, writtenBytes: 0, freeBytes: null }
+export const NO_DISK_VITALS: DiskVitals = {
+  fsync: NO_LATENCIES,
+  writtenBytes: 0,
+  freeBytes: null,
+  memory: NO_MEMORY,
+}
 
 /** How consensus has been in this process. Counts run from its start. */
 export interface HostVitals {
   readonly disk: DiskVitals
   /** Of the thread that consensus and mesh live in. */
   readonly loopDelayP99Ms: number
+  /** Of the same thread. */
+  readonly memory: ThreadMemory
+  /** Kept in memory for members that lag behind. */
+  readonly logEntries: number
+  readonly logBytes: number
   /** Times that this member asked for votes, or asked whether it may. */
   readonly elections: number
   readonly leaderChanges: number
@@ -32,6 +54,9 @@ export interface HostVitals {
 export const NO_VITALS: HostVitals = {
   disk: NO_DISK_VITALS,
   loopDelayP99Ms: 0,
+  memory: NO_MEMORY,
+  logEntries: 0,
+  logBytes: 0,
   elections: 0,
   leaderChanges: 0,
   proposalsAccepted: 0,

@@ -87,6 +87,8 @@ export interface FullStatus extends CoreStatus {
   /** What the log may lack of what was promised: see owed.ts. */
   readonly owed: Position | null
   readonly uncommittedBytes: number
+  /** Of the entries in memory. */
+  readonly logBytes: number
   readonly transferTarget: NodeId | null
   /** Since the current leader was last heard, in ticks; 0 on the leader, null without one. */
   readonly leaderSilenceTicks: number | null
@@ -233,6 +235,7 @@ export class Core {
       isOnDiskWhole: isOnDiskWhole(state),
       owed: state.owed,
       uncommittedBytes: state.uncommittedBytes,
+      logBytes: state.log.bytesBetween(state.log.base.index, state.log.lastIndex),
       transferTarget: state.transfer?.target ?? null,
       leaderSilenceTicks: state.leader === null ? null : silenceTicks,
       peers: peersOf(state),
@@ -308,11 +311,14 @@ function compact(state: State, position: Position): void {
 }
 
 function takeCommitted(state: State): readonly Entry[] {
+  const { log, applied, emitted } = state
   const { applyLagEntriesMax, applyBytesMax } = state.options
-  const window = state.applied + applyLagEntriesMax
+  const window = applied + applyLagEntriesMax
   const to = Math.min(state.commit, state.durability.durableIndex, window)
-  if (to <= state.emitted) return []
-  const entries = state.log.slice(state.emitted + 1, to, applyBytesMax)
+  // What is handed out and not applied yet waits in memory once more.
+  const room = 2 * applyBytesMax - log.bytesBetween(applied, emitted)
+  if (to <= emitted || room <= 0) return []
+  const entries = log.slice(emitted + 1, to, Math.min(applyBytesMax, room))
   state.emitted += entries.length
   return entries
 }

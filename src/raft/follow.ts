@@ -47,6 +47,7 @@ export function onAppendRequest(state: State, message: AppendRequest): void {
   hear(state, message.from)
   const { from, commit } = message
   if (!isConsecutive(message.previous, message.entries, message.term)) return
+  if (isFull(state) && message.entries.length > 0) return
   const { previous, entries } = withoutCommitted(state, message)
   if (previous.index < state.commit) {
     acceptThrough(state, from, state.commit, commit)
@@ -58,6 +59,14 @@ export function onAppendRequest(state: State, message: AppendRequest): void {
   }
   appendNew(state, entries)
   acceptThrough(state, from, previous.index + entries.length, commit)
+}
+
+/**
+ * With so much committed and not applied a follower takes no more for the moment, as if the request were lost: apply goes
+ * on without it, and the leader sends it again.
+ */
+function isFull({ log, applied, commit, options }: State): boolean {
+  return log.bytesBetween(applied, commit) >= options.uncommittedBytesMax
 }
 
 /** From outside, so looked at rather than asserted: a request that cannot be right is dropped like a lost one. */

@@ -16,6 +16,9 @@ export function entryBytes(entry: Entry): number {
 export class RaftLog {
   #base: Position
   #entries: Entry[]
+  /** Bytes of all entries ever appended through the base, and through each entry. */
+  #baseEnd = 0
+  #ends: number[] = []
 
   /** Takes `entries` over. */
   constructor(base: Position, entries: Entry[]) {
@@ -26,6 +29,16 @@ export class RaftLog {
 
   get base(): Position {
     return this.#base
+  }
+
+  /** Of the entries after `after` through `through`, of those in memory, as `entryBytes` counts them. */
+  bytesBetween(after: Index, through: Index): number {
+    return Math.max(0, this.#endOf(through) - this.#endOf(after))
+  }
+
+  #endOf(index: Index): number {
+    const at = Math.min(index, this.lastIndex) - this.#base.index - 1
+    return this.#ends[at] ?? this.#baseEnd
   }
 
   get lastIndex(): Index {
@@ -62,10 +75,13 @@ export class RaftLog {
 
   append(entries: readonly Entry[]): void {
     let { term, index } = this.last
+    let end = this.#ends.at(-1) ?? this.#baseEnd
     for (const entry of entries) {
       assert(entry.index === index + 1, `entry ${entry.index} does not follow ${index}`)
       assert(entry.term >= term, `entry ${entry.index} has an older term than the one before it`)
+      end += entryBytes(entry)
       this.#entries.push(entry)
+      this.#ends.push(end)
       index = entry.index
       term = entry.term
     }
@@ -75,11 +91,15 @@ export class RaftLog {
   truncate(from: Index): void {
     assert(from > this.#base.index, `entry ${from} is compacted and cannot be replaced`)
     this.#entries.length = Math.min(this.#entries.length, from - this.#base.index - 1)
+    this.#ends.length = this.#entries.length
   }
 
   compact(position: Position): void {
     assert(this.matches(position), `compaction at ${position.index} names another term`)
-    this.#entries.splice(0, position.index - this.#base.index)
+    const gone = position.index - this.#base.index
+    this.#baseEnd = this.#endOf(position.index)
+    this.#entries.splice(0, gone)
+    this.#ends.splice(0, gone)
     this.#base = position
   }
 
@@ -87,6 +107,8 @@ export class RaftLog {
   reset(position: Position): void {
     this.#base = position
     this.#entries = []
+    this.#baseEnd = 0
+    this.#ends = []
   }
 
   /** Entries from..to as long as they fit `bytesMax`, but at least one when there is one. */

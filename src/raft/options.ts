@@ -12,11 +12,11 @@ export interface CoreOptions {
   /** Sent to one peer and not yet acknowledged. */
   readonly windowBytesMax: number
   readonly windowMessagesMax: number
-  /** Logged by this leader and not yet committed; beyond it proposals are refused before logging. */
+  /** Logged by this leader and not yet committed and applied; beyond it proposals are refused before logging. */
   readonly uncommittedBytesMax: number
   /** Handed to apply and not yet reported applied; beyond it proposals are refused. */
   readonly applyLagEntriesMax: number
-  /** Committed entries handed out at once. */
+  /** Committed entries handed out at once; of those not reported applied, twice as many. */
   readonly applyBytesMax: number
   readonly readsMax: number
   /** How far log time may run ahead of the quorum's clocks. */

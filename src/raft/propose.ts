@@ -32,7 +32,7 @@ function isClockUnknown(state: State): boolean {
 
 function log(state: State, proposal: Proposal, timeMs: number): void {
   const { id, data } = proposal
-  const code = refusalOf(state, data, state.uncommittedBytes)
+  const code = refusalOf(state, data, unappliedBytes(state))
   if (code !== null) {
     state.proposalResults.push({ id, ok: false, code })
     return
@@ -43,13 +43,18 @@ function log(state: State, proposal: Proposal, timeMs: number): void {
 
 function hold(state: State, proposal: Proposal): void {
   const { id, data } = proposal
-  const code = refusalOf(state, data, state.uncommittedBytes + state.heldBytes)
+  const code = refusalOf(state, data, unappliedBytes(state) + state.heldBytes)
   if (code !== null) {
     state.proposalResults.push({ id, ok: false, code })
     return
   }
   state.held.push(proposal)
   state.heldBytes += data.length + ENTRY_HEADER_BYTES
+}
+
+/** What this node has logged and not applied can not be forgotten, whoever else has it. */
+function unappliedBytes({ log, applied }: State): number {
+  return log.bytesBetween(applied, log.lastIndex)
 }
 
 /** Refuses before logging: what is logged takes effect sooner or later, whatever its caller was told. */

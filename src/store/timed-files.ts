@@ -1,4 +1,5 @@
 import { LatencyHistogram } from '../lib/latency-histogram.ts'
+import { threadMemory } from '../lib/thread-memory.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { DiskVitals } from '../ports/vitals.ts'
 import { logFolder } from './open-log.ts'
@@ -36,6 +37,7 @@ export class TimedFiles {
       fsync: this.#histogram.counts(this.#clock.monotonicMs()),
       writtenBytes: this.#writtenBytes,
       freeBytes: this.#freeBytes(dir),
+      memory: threadMemory(),
     }
   }
 

@@ -6,6 +6,7 @@ import type { HostOptions } from '../cluster/host.ts'
 import type { HostCommand, HostEvent } from '../cluster/link.ts'
 import { systemClock } from '../lib/clock.ts'
 import { decodeEntries } from '../raft/entry-codec.ts'
+import { collectBuffers } from './collect-buffers.ts'
 import { DiskProxy } from './disk-proxy.ts'
 import { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent } from './wal-messages.ts'
@@ -18,6 +19,7 @@ export interface RaftThreadData {
   readonly walPort: MessagePort
 }
 
+collectBuffers('major', 24 * 1024 * 1024)
 const { host, mainPort, walPort } = workerData as RaftThreadData
 const wal = new PortLink<WalEvent, WalCommand>(walPort)
 

@@ -1,6 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 
 import { present } from '../lib/assert.ts'
+import { releaseBuffer } from '../lib/release-buffer.ts'
 import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
 import type { FileDisk } from '../store/file-disk.ts'
 import { openLog } from '../store/open-log.ts'
@@ -48,6 +49,8 @@ function serve(disk: FileDisk): void {
       case 'write': {
         const { token, hardState, commit } = command
         disk.write({ token, hardState, entries: decodeEntries(command.entries), commit })
+        // The disk has copied them into its own buffer.
+        releaseBuffer(command.entries)
         break
       }
       case 'compact':

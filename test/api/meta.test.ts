@@ -221,6 +221,10 @@ test('metrics count requests by operation and status', async () => {
   expect(reply.text).toMatch(/flotilla_mesh_queued_bytes 77\n/)
   expect(reply.text).toMatch(/flotilla_loop_delay_p99_ms\{thread="raft"\} 4\n/)
   expect(reply.text).toContain('process_resident_memory_bytes')
+  expect(reply.text).toMatch(/flotilla_thread_heap_used_bytes\{thread="main"\} [1-9]\d{6,}\n/)
+  expect(reply.text).toMatch(/flotilla_thread_external_bytes\{thread="raft"\} 55\n/)
+  expect(reply.text).toMatch(/flotilla_log_kept_bytes 66\n/)
+  expect(reply.text).toMatch(/flotilla_request_ids 0\n/)
 })
 
 test('a page of another origin may ask, by the headers and methods that the API knows', async () => {

@@ -122,8 +122,8 @@ test('packed proposals come back as they were', () => {
   expect(() => unpackProposals(packProposals(proposals).subarray(0, 20))).toThrow()
 })
 
-function outstanding(countMax = 100, spanMax = 100) {
-  const window = new OutstandingProposals({ countMax, spanMax })
+function outstanding(countMax = 100, spanMax = 100, bytesMax = 1000) {
+  const window = new OutstandingProposals({ countMax, spanMax, bytesMax })
   const ended: (readonly [number, string])[] = []
   const add = (changes: Partial<OutstandingProposal> = {}): OutstandingProposal => {
     const sequence = window.nextSequence
@@ -184,6 +184,20 @@ test('the lowest outstanding sequence stays until it is done, and the span is bo
   window.remove(1)
   expect(window.lowest).toBe(6)
   expect(window.isFull).toBe(false)
+})
+
+test('the bytes of outstanding commands are bounded, and what is done makes room', () => {
+  const { window, add } = outstanding(100, 100, 1000)
+  const command = new Uint8Array(500)
+  add({ command })
+  expect(window.isFull).toBe(false)
+  add({ command })
+  expect(window.isFull).toBe(true)
+  window.remove(1)
+  window.remove(1)
+  expect(window.isFull).toBe(false)
+  add({ command })
+  expect(window.isFull).toBe(true)
 })
 
 test('digests are compared at one index, also when the peer is ahead', () => {

@@ -1,8 +1,15 @@
+import { createHash } from 'node:crypto'
 import { create } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import { CommandKind, OriginSchema, RequestIdSchema } from '../../proto/gen/command_pb.ts'
 import type { Origin, RequestId } from '../../proto/gen/command_pb.ts'
-import { OriginWindows, requestAheadMsMax, requestWindowMs } from '../../src/fsm/dedupe.ts'
+import {
+  OriginWindows,
+  requestAheadMsMax,
+  RequestTable,
+  requestWindowMs,
+} from '../../src/fsm/dedupe.ts'
+import { lanesOf, SetDigest } from '../../src/fsm/digest.ts'
 import { newUuidv7 } from '../../src/lib/uuid.ts'
 import { LogWriter, formedState, service, startMs } from './support/log.ts'
 
@@ -140,5 +147,56 @@ describe('for callers', () => {
     log.timeMs += 1
     log.append('noop', new Uint8Array())
     expect(state.requests.size).toBe(0)
+  })
+})
+
+describe('in the store', () => {
+  test('what was remembered is taken back in any order and goes on: answered, told apart, forgotten in order', () => {
+    const { log, state } = formedState()
+    const ids = Array.from({ length: 50 }, (_, n) => newUuidv7(startMs - n * 1000))
+    for (const [n, id] of ids.entries()) {
+      log.timeMs += 1000
+      log.create('service', `s${n}`, service(n % 2 === 0 ? `${n}` : '0'), { request: request(id) })
+    }
+    const again = new RequestTable(new SetDigest())
+    const stored = state.takeDirty().filter(({ key }) => key.startsWith('r/'))
+    expect(stored.length).toBe(50)
+    const hash = '01'.repeat(32)
+    for (const { key, value } of stored.toReversed()) again.load(key, value ?? '')
+    again.loaded()
+    for (const [n, id] of ids.entries()) {
+      const known = state.requests.judge('admin', id, hash, log.timeMs)
+      expect(again.judge('admin', id, hash, log.timeMs)).toEqual(known)
+      expect(known).toMatchObject(n % 2 === 0 ? { ok: true, id: `s${n}` } : { ok: false })
+      expect(again.judge('admin', id, '02'.repeat(32), log.timeMs)).toMatchObject({
+        code: 'REQUEST_ID_REUSED',
+      })
+    }
+    const forgotten: string[] = []
+    again.forget(Infinity, (key) => forgotten.push(key))
+    expect(forgotten).toEqual(stored.map(({ key }) => key))
+    expect(again.size).toBe(0)
+  })
+
+  test('a request that is not as it was stored is damage', () => {
+    const table = new RequestTable(new SetDigest())
+    const { key, value } = table.remember('ann', newUuidv7(startMs), {
+      ...{ atMs: 1, bodyHash: '01'.repeat(32), index: 2 },
+      outcome: { ok: true, id: 'x' },
+    })
+    const other = new RequestTable(new SetDigest())
+    expect(() => other.load(`${key}00`, value)).toThrow()
+    expect(() => other.load(key, value.replace('"index":2', '"index": 2'))).toThrow('malformed')
+    other.load(key, value)
+    expect(other.size).toBe(1)
+  })
+
+  test('a value has the same lanes whether it is hashed in one piece or in two', () => {
+    for (const length of [65_535, 65_536, 70_000]) {
+      const value = 'ä'.repeat(length)
+      const whole = createHash('sha256').update(`key\0${value}`).digest()
+      expect(lanesOf('key', value).a).toBe(whole.readInt32LE(0))
+      expect(lanesOf('key', value).d).toBe(whole.readInt32LE(12))
+    }
   })
 })

@@ -19,9 +19,13 @@ interface Bench {
   readonly persisted: Position[]
 }
 
-async function open(store = new TestStore(), flushBytes = 1024 * 1024): Promise<Bench> {
+async function open(
+  store = new TestStore(),
+  flushBytes = 1024 * 1024,
+  dirtyCharactersMax = Infinity,
+): Promise<Bench> {
   const time = new ManualSchedule()
-  const limits = { flushPeriodMs: 200, flushBytes }
+  const limits = { flushPeriodMs: 200, flushBytes, dirtyCharactersMax }
   const machine = await StateMachine.open({ store, clock, schedule: time.schedule, limits })
   const persisted: Position[] = []
   machine.onPersisted = (position) => persisted.push(position)
@@ -111,6 +115,25 @@ test('much change is written at once, and one batch is in flight at a time', asy
     })
     .toBe(101)
   expect(store.inFlightMost).toBe(1)
+})
+
+test('a machine says that it is behind while much waits for a slow store, and no longer once it is taken', async () => {
+  const { machine, log, store } = await open(new TestStore(), 1000, 20_000)
+  let release: () => void = () => undefined
+  store.gate = new Promise((resolve) => {
+    release = resolve
+  })
+  log.form()
+  let created = 0
+  for (; !machine.isBehind; created += 1) {
+    log.create('service', `s${created}`, service(`service ${created}`))
+  }
+  expect(store.inFlight).toBe(1)
+  expect(created).toBeGreaterThan(20)
+  expect(created).toBeLessThan(200)
+  release()
+  await expect.poll(() => machine.isBehind).toBe(false)
+  await expect.poll(() => machine.progress().persisted).toBe(created + 1)
 })
 
 test('an entry without records moves the mark all the same, so that the log can be cut', async () => {

@@ -33,6 +33,9 @@ interface ScriptNode {
   readonly platter: Platter
   applied: Position
   isDiskHeld: boolean
+  isApplyHeld: boolean
+  /** Log time of the last entry handed to apply. */
+  appliedTimeMs: number
   life: Life | null
 }
 
@@ -71,6 +74,8 @@ export class ScriptCluster {
       platter,
       applied: { term: 0, index: 0 },
       isDiskHeld: false,
+      isApplyHeld: false,
+      appliedTimeMs: 0,
       life: null,
     }
     this.#nodes.set(id, node)
@@ -174,6 +179,15 @@ export class ScriptCluster {
     if (node.applied.index > lastIndex) {
       node.applied = { term: platter.termAt(lastIndex) ?? 0, index: lastIndex }
     }
+  }
+
+  /** While held, nothing that is handed to apply is reported applied. */
+  holdApply(id: NodeId, isHeld: boolean): void {
+    const node = this.#node(id)
+    node.isApplyHeld = isHeld
+    if (isHeld) return
+    this.#reportApplied(node, this.#life(id))
+    this.#pump(node)
   }
 
   holdDisk(id: NodeId, isHeld: boolean): void {
@@ -353,7 +367,12 @@ export class ScriptCluster {
     this.#applied.set(node.id, applied)
     const last = present(effects.committed.at(-1), 'something was committed')
     node.applied = { term: last.term, index: last.index }
-    life.core.step({ type: 'applied', index: last.index, timeMs: last.timeMs })
+    node.appliedTimeMs = last.timeMs
+    if (!node.isApplyHeld) this.#reportApplied(node, life)
+  }
+
+  #reportApplied({ applied, appliedTimeMs: timeMs }: ScriptNode, { core }: Life): void {
+    core.step({ type: 'applied', index: applied.index, timeMs })
   }
 
   #node(id: NodeId): ScriptNode {

@@ -84,7 +84,8 @@ export class Controller {
   mayFail = false
   readonly #world: ControllerWorld
   #threads: Context[] = []
-  #handed: Uint8Array | null = null
+  /** Of the last entry handed to apply. */
+  #handed: Index = 0
   #busyMs = 0
 
   constructor(world: ControllerWorld, id: NodeId, store: number) {
@@ -337,8 +338,7 @@ export class Controller {
       return applied
     }
     machine.restore = async (receiver) => {
-      const handed = this.#handed === null ? 0 : (decodeEntries(this.#handed).at(-1)?.index ?? 0)
-      const isInMidApply = machine.progress().applied < handed
+      const isInMidApply = machine.progress().applied < this.#handed
       const { loop } = this.#world
       loop.longWork += 1
       try {
@@ -351,7 +351,7 @@ export class Controller {
   }
 
   #onHostEvent(event: HostEvent): void {
-    if (event.type === 'committed') this.#handed = event.entries
+    if (event.type === 'committed') this.#handed = decodeEntries(event.entries).at(-1)?.index ?? 0
     this.#world.onHostEvent(this, event)
   }
 

@@ -160,6 +160,7 @@ export function drawPlan(seed: number): Plan {
     writeBehind: {
       flushPeriodMs: pick(chance, [20, 200, 1_000]),
       flushBytes: pick(chance, [512, 64 * KIB]),
+      dirtyCharactersMax: pick(chance, [4 * KIB, 1024 * KIB]),
     },
     segmentBytes: pick(chance, [8 * KIB, 8 * KIB, 16 * KIB, 64 * KIB]),
     chunkBytes: pick(chance, [256, 1_024, 8 * KIB]),

@@ -32,6 +32,8 @@ interface Proof {
 }
 
 const utf8 = new TextEncoder()
+/** Whoever has no session yet can not take the room of large bodies. */
+const LOG_IN_BODY_BYTES_MAX = 64 * 1024
 const DEFAULT_POLICY = 'default'
 
 export function authenticateOperations(parts: ApiParts, services: ApiServices): Operation[] {
@@ -48,6 +50,7 @@ export function authenticateOperations(parts: ApiParts, services: ApiServices): 
       permission: 'public',
       query: queryParametersNamed(['method']).map((method) => ({ ...method, isRequired: true })),
       body: { schema: credentials, isRequired: false },
+      bodyBytesMax: LOG_IN_BODY_BYTES_MAX,
       success: 200,
       response: { kind: 'detail', schema: currentSession },
       refusals: [400, 401, 413, 415, 429, 503],

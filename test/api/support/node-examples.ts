@@ -1,6 +1,6 @@
 import { LatencyHistogram } from '../../../src/lib/latency-histogram.ts'
 import type { NodeHealth } from '../../../src/ports/node-health.ts'
-import { NO_DISK_VITALS, NO_VITALS } from '../../../src/ports/vitals.ts'
+import { NO_DISK_VITALS, NO_MEMORY, NO_VITALS } from '../../../src/ports/vitals.ts'
 import type { HostVitals } from '../../../src/ports/vitals.ts'
 
 export const nodeHealthExample: NodeHealth = {
@@ -37,4 +37,6 @@ export const vitalsExample: HostVitals = {
   elections: 3,
   loopDelayP99Ms: 4,
   queuedBytes: 77,
+  memory: { ...NO_MEMORY, externalBytes: 55 },
+  logBytes: 66,
 }

@@ -1,0 +1,296 @@
+import { randomInt } from 'node:crypto'
+import { assert } from '../lib/assert.ts'
+import type { Lanes } from './digest.ts'
+
+export interface RequestRecord {
+  readonly caller: string
+  /** 16 bytes. */
+  readonly id: Uint8Array
+  readonly atMs: number
+  readonly index: number
+  /** Text that stands for what was decided. */
+  readonly outcome: string
+  readonly lanes: Lanes
+}
+
+const ID_BYTES = 16
+const LANES_AT = 16
+const TIME_AT = 32
+const INDEX_AT = 40
+const CALLER_BYTES_AT = 48
+const OUTCOME_BYTES_AT = 52
+const HEAD_BYTES = 56
+
+/** A reference is the number of a block and an offset in it. */
+const OFFSET_BITS = 16
+const BLOCK_BYTES = 2 ** OFFSET_BITS
+const BLOCKS_MAX = 2 ** 15
+const SLOTS_MIN = 1024
+const NONE = -1
+
+interface Block {
+  readonly bytes: Buffer
+  used: number
+  /** Records in it that are not forgotten. */
+  live: number
+}
+
+/**
+ * Remembered requests by (caller, id) and in order, as bytes outside of the heap: some 90 each where objects would take
+ * 500, and nothing that a garbage collection has to look at. What is forgotten gives its block back with the last record
+ * in it.
+ */
+export class RequestRecords {
+  readonly #blocks: (Block | null)[] = []
+  readonly #freeBlocks: number[] = []
+  #open: number = NONE
+  /** References in order, a ring: `#count` of them from `#first` on. */
+  #order = new Int32Array(SLOTS_MIN)
+  #first = 0
+  #count = 0
+  #contentBytes = 0
+  /** Where to find each reference by its id: open addressing, linear probing, at most half full. */
+  #slots = new Int32Array(2 * SLOTS_MIN).fill(NONE)
+  /** Of this process alone, so that no caller can choose ids that meet. */
+  readonly #seed = randomInt(2 ** 32)
+
+  get size(): number {
+    return this.#count
+  }
+
+  /** Of the records alone: what was added and not forgotten decides it, not how it came to be there. */
+  get contentBytes(): number {
+    return this.#contentBytes
+  }
+
+  /** Of memory, room to grow included. */
+  get bytes(): number {
+    let bytes = this.#order.byteLength + this.#slots.byteLength
+    for (const block of this.#blocks) bytes += block?.bytes.length ?? 0
+    return bytes
+  }
+
+  /** @returns null when it is not remembered. */
+  find(caller: string, id: Uint8Array): RequestRecord | null {
+    if (id.length !== ID_BYTES) return null
+    const mask = this.#slots.length - 1
+    for (let slot = this.#slotOf(id, 0); ; slot = (slot + 1) & mask) {
+      const reference = this.#slots[slot] ?? NONE
+      if (reference === NONE) return null
+      if (!this.#hasId(reference, id)) continue
+      const record = this.#read(reference)
+      if (record.caller === caller) return record
+    }
+  }
+
+  /** The one that was added first. */
+  oldest(): RequestRecord | null {
+    return this.#count === 0 ? null : this.#read(this.#referenceAt(0))
+  }
+
+  /** Of the oldest; Infinity when there is none. */
+  get oldestAtMs(): number {
+    if (this.#count === 0) return Infinity
+    const { bytes, at } = this.#place(this.#referenceAt(0))
+    return bytes.readDoubleLE(at + TIME_AT)
+  }
+
+  /** After all others; (caller, id) must not be remembered. */
+  add(record: RequestRecord): void {
+    assert(record.id.length === ID_BYTES, 'a request id has 16 bytes')
+    if ((this.#count + 1) * 2 > this.#slots.length) this.#resize(this.#slots.length * 2)
+    const reference = this.#write(record)
+    this.#order[(this.#first + this.#count) & (this.#order.length - 1)] = reference
+    this.#count += 1
+    this.#enter(reference, record.id)
+  }
+
+  forgetOldest(): void {
+    assert(this.#count > 0, 'there is one to forget')
+    const reference = this.#referenceAt(0)
+    this.#leave(reference)
+    this.#first = (this.#first + 1) & (this.#order.length - 1)
+    this.#count -= 1
+    const number = reference >>> OFFSET_BITS
+    const block = this.#block(number)
+    this.#contentBytes -= lengthAt(block.bytes, reference & (BLOCK_BYTES - 1))
+    block.live -= 1
+    if (block.live === 0 && number !== this.#open) this.#free(number)
+    if (this.#slots.length > 2 * SLOTS_MIN && this.#count * 16 < this.#slots.length) {
+      this.#resize(this.#slots.length / 2)
+    }
+  }
+
+  /** Brings what was added in any order into that of the log. */
+  sortByIndex(): void {
+    const references = this.#references()
+    const indexes = Float64Array.from(references, (reference) => {
+      const { bytes, at } = this.#place(reference)
+      return bytes.readDoubleLE(at + INDEX_AT)
+    })
+    const permutation = Int32Array.from(references.keys())
+    permutation.sort((a, b) => (indexes[a] ?? 0) - (indexes[b] ?? 0))
+    this.#first = 0
+    for (const [to, from] of permutation.entries()) this.#order[to] = references[from] ?? NONE
+  }
+
+  #referenceAt(at: number): number {
+    return this.#order[(this.#first + at) & (this.#order.length - 1)] ?? NONE
+  }
+
+  #references(): Int32Array {
+    return Int32Array.from({ length: this.#count }, (_, at) => this.#referenceAt(at))
+  }
+
+  #block(number: number): Block {
+    const block = this.#blocks[number]
+    assert(block !== null && block !== undefined, `block ${number} of the request ids is there`)
+    return block
+  }
+
+  #place(reference: number): { readonly bytes: Buffer; readonly at: number } {
+    return {
+      bytes: this.#block(reference >>> OFFSET_BITS).bytes,
+      at: reference & (BLOCK_BYTES - 1),
+    }
+  }
+
+  #write({ caller, id, atMs, index, outcome, lanes }: RequestRecord): number {
+    const callerBytes = Buffer.byteLength(caller)
+    const outcomeBytes = Buffer.byteLength(outcome)
+    const reference = this.#takeRoom(HEAD_BYTES + callerBytes + outcomeBytes)
+    const { bytes, at } = this.#place(reference)
+    bytes.set(id, at)
+    bytes.writeInt32LE(lanes.a, at + LANES_AT)
+    bytes.writeInt32LE(lanes.b, at + LANES_AT + 4)
+    bytes.writeInt32LE(lanes.c, at + LANES_AT + 8)
+    bytes.writeInt32LE(lanes.d, at + LANES_AT + 12)
+    bytes.writeDoubleLE(atMs, at + TIME_AT)
+    bytes.writeDoubleLE(index, at + INDEX_AT)
+    bytes.writeUInt32LE(callerBytes, at + CALLER_BYTES_AT)
+    bytes.writeUInt32LE(outcomeBytes, at + OUTCOME_BYTES_AT)
+    bytes.write(caller, at + HEAD_BYTES)
+    bytes.write(outcome, at + HEAD_BYTES + callerBytes)
+    return reference
+  }
+
+  #read(reference: number): RequestRecord {
+    const { bytes, at } = this.#place(reference)
+    const callerAt = at + HEAD_BYTES
+    const outcomeAt = callerAt + bytes.readUInt32LE(at + CALLER_BYTES_AT)
+    const end = outcomeAt + bytes.readUInt32LE(at + OUTCOME_BYTES_AT)
+    return {
+      caller: bytes.toString('utf8', callerAt, outcomeAt),
+      id: Uint8Array.from(bytes.subarray(at, at + ID_BYTES)),
+      atMs: bytes.readDoubleLE(at + TIME_AT),
+      index: bytes.readDoubleLE(at + INDEX_AT),
+      outcome: bytes.toString('utf8', outcomeAt, end),
+      lanes: {
+        a: bytes.readInt32LE(at + LANES_AT),
+        b: bytes.readInt32LE(at + LANES_AT + 4),
+        c: bytes.readInt32LE(at + LANES_AT + 8),
+        d: bytes.readInt32LE(at + LANES_AT + 12),
+      },
+    }
+  }
+
+  /** @returns a reference to so many bytes that nothing else stands in. */
+  #takeRoom(length: number): number {
+    let number = this.#open
+    if (number === NONE || this.#block(number).used + length > BLOCK_BYTES) {
+      // One that is larger than a block gets one of its size, alone.
+      number = this.#newBlock(Math.max(BLOCK_BYTES, length))
+    }
+    const block = this.#block(number)
+    const reference = (number << OFFSET_BITS) | block.used
+    block.used += length
+    this.#contentBytes += length
+    block.live += 1
+    return reference
+  }
+
+  #newBlock(length: number): number {
+    const before = this.#open
+    const number = this.#freeBlocks.pop() ?? this.#blocks.length
+    assert(number < BLOCKS_MAX, 'the request ids fit the blocks that can be told apart')
+    this.#blocks[number] = { bytes: Buffer.allocUnsafeSlow(length), used: 0, live: 0 }
+    this.#open = number
+    if (before !== NONE && this.#block(before).live === 0) this.#free(before)
+    return number
+  }
+
+  #free(number: number): void {
+    this.#blocks[number] = null
+    this.#freeBlocks.push(number)
+  }
+
+  #hasId(reference: number, id: Uint8Array): boolean {
+    const { bytes, at } = this.#place(reference)
+    for (let i = ID_BYTES - 1; i >= 0; i -= 1) if (bytes[at + i] !== id[i]) return false
+    return true
+  }
+
+  #slotOf(bytes: Uint8Array, at: number): number {
+    let hash = this.#seed
+    for (let i = at; i < at + ID_BYTES; i += 4) {
+      const word =
+        (bytes[i] ?? 0) |
+        ((bytes[i + 1] ?? 0) << 8) |
+        ((bytes[i + 2] ?? 0) << 16) |
+        ((bytes[i + 3] ?? 0) << 24)
+      // The mixing steps of MurmurHash3.
+      hash = Math.imul(hash ^ word, 0x85eb_ca6b)
+      hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2_ae35)
+      hash ^= hash >>> 16
+    }
+    return hash & (this.#slots.length - 1)
+  }
+
+  #enter(reference: number, id: Uint8Array): void {
+    const mask = this.#slots.length - 1
+    let slot = this.#slotOf(id, 0)
+    while (this.#slots[slot] !== NONE) slot = (slot + 1) & mask
+    this.#slots[slot] = reference
+  }
+
+  #homeOf(reference: number): number {
+    const { bytes, at } = this.#place(reference)
+    return this.#slotOf(bytes, at)
+  }
+
+  /** Those behind it move up, so that no search ends early at the gap. */
+  #leave(reference: number): void {
+    const slots = this.#slots
+    const mask = slots.length - 1
+    let gap = this.#homeOf(reference)
+    while (slots[gap] !== reference) gap = (gap + 1) & mask
+    for (let slot = (gap + 1) & mask; ; slot = (slot + 1) & mask) {
+      const other = slots[slot] ?? NONE
+      if (other === NONE) break
+      const isBehindItsHome = ((slot - this.#homeOf(other)) & mask) >= ((slot - gap) & mask)
+      if (!isBehindItsHome) continue
+      slots[gap] = other
+      gap = slot
+    }
+    slots[gap] = NONE
+  }
+
+  #resize(slots: number): void {
+    const references = this.#references()
+    this.#order = new Int32Array(slots / 2)
+    this.#order.set(references)
+    this.#first = 0
+    this.#slots = new Int32Array(slots).fill(NONE)
+    const mask = slots - 1
+    for (const reference of references) {
+      let slot = this.#homeOf(reference)
+      while (this.#slots[slot] !== NONE) slot = (slot + 1) & mask
+      this.#slots[slot] = reference
+    }
+  }
+}
+
+function lengthAt(bytes: Buffer, at: number): number {
+  const texts = bytes.readUInt32LE(at + CALLER_BYTES_AT) + bytes.readUInt32LE(at + OUTCOME_BYTES_AT)
+  return HEAD_BYTES + texts
+}

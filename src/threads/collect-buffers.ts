@@ -1,0 +1,23 @@
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+const LOOK_MS = 100
+
+/**
+ * V8 starts a collection for the sake of buffers only when some hundred megabytes of them are dead; here one is made as
+ * soon as they have grown by so much. `minor`: of the young ones alone, a few milliseconds whatever the size of the heap.
+ * `major`: of all, for a thread whose heap is small.
+ */
+export function collectBuffers(type: 'minor' | 'major', growthBytesMax: number): void {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as (options: { readonly type: string }) => void
+  const external = (): number => getHeapStatistics().external_memory
+  let after = external()
+  setInterval(() => {
+    const now = external()
+    if (now < after) after = now
+    if (now - after < growthBytesMax) return
+    collect({ type })
+    after = external()
+  }, LOOK_MS).unref()
+}

@@ -1,0 +1,71 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { management } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+// Room for large bodies on real connections: whoever goes away, or is refused, gives it back.
+
+let controller: TestController
+let port: number
+let token: string
+
+beforeAll(async () => {
+  controller = await startController({
+    largeBodyBytes: 1000,
+    largeBodiesBytesMax: 6000,
+    largeBodyWaitMs: 300,
+  })
+  await controller.app.listen({ host: '127.0.0.1', port: 0 })
+  port = (controller.app.server.address() as AddressInfo).port
+  token = controller.openSession('admin-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+async function create(name: string, characters: number): Promise<number> {
+  const answer = await fetch(`http://127.0.0.1:${port}${management}/services`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'net-session': token },
+    body: JSON.stringify({ name, encryptionRequired: true, tags: { of: 'x'.repeat(characters) } }),
+  })
+  await answer.text()
+  return answer.status
+}
+
+/** Declares a body and sends none of it. */
+async function beginUpload(bytes: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  socket.write(
+    `POST ${management}/services HTTP/1.1\r\nhost: x\r\nnet-session: ${token}\r\n` +
+      `content-type: application/json\r\ncontent-length: ${bytes}\r\n\r\n`,
+  )
+  return socket
+}
+
+test('large bodies one after the other are taken, whatever becomes of them', async () => {
+  for (let n = 0; n < 10; n += 1) expect(await create(`taken-${n}`, 4000)).toBe(201)
+  for (let n = 0; n < 10; n += 1) expect(await create('taken-0', 4000)).toBe(400)
+})
+
+test('while their room is taken large bodies wait and are refused, small ones are not, and a client that goes away gives it back', async () => {
+  const socket = await beginUpload(5000)
+  await expect.poll(() => create('waits', 4000)).toBe(429)
+  expect(await create('small', 10)).toBe(201)
+  socket.destroy()
+  await expect.poll(() => create('taken', 4000)).toBe(201)
+})
+
+test('a body that waits is taken as soon as there is room', async () => {
+  const socket = await beginUpload(5000)
+  await expect.poll(() => create('refused', 4000)).toBe(429)
+  const waiting = create('waited', 4000)
+  socket.destroy()
+  expect(await waiting).toBe(201)
+})

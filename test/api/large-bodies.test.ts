@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest'
+import { LargeBodies } from '../../src/api/large-bodies.ts'
+
+const limits = {
+  largeBodyBytes: 10,
+  largeBodiesBytesMax: 100,
+  largeBodiesWaitingMax: 3,
+  largeBodyWaitMs: 60_000,
+}
+const tooMany = { code: 'SERVER_TOO_MANY_REQUESTS' }
+
+test('bodies are taken as long as they fit, then one by one in the order in which they came', async () => {
+  const bodies = new LargeBodies(limits)
+  const first = await bodies.take(60)
+  const taken: string[] = []
+  const second = bodies.take(60).then((giveBack) => {
+    taken.push('second')
+    return giveBack
+  })
+  const third = bodies.take(20).then((giveBack) => {
+    taken.push('third')
+    return giveBack
+  })
+  await Promise.resolve()
+  expect(taken).toEqual([])
+  expect(bodies.bytes).toBe(60)
+  first()
+  first()
+  const giveBacks = await Promise.all([second, third])
+  expect(taken).toEqual(['second', 'third'])
+  expect(bodies.bytes).toBe(80)
+  for (const giveBack of giveBacks) giveBack()
+  expect(bodies.bytes).toBe(0)
+})
+
+test('one that is larger than all the room is taken alone', async () => {
+  const bodies = new LargeBodies(limits)
+  const giveBack = await bodies.take(500)
+  const next = bodies.take(20)
+  giveBack()
+  const last = await next
+  expect(bodies.bytes).toBe(20)
+  last()
+})
+
+test('too many that wait are refused at once, and whoever waits too long is refused and passed over', async () => {
+  const bodies = new LargeBodies({ ...limits, largeBodyWaitMs: 20 })
+  const giveBack = await bodies.take(100)
+  const waiting = Promise.allSettled([bodies.take(50), bodies.take(50), bodies.take(50)])
+  await expect(bodies.take(50)).rejects.toMatchObject(tooMany)
+  const refused = { status: 'rejected', reason: tooMany }
+  expect(await waiting).toMatchObject([refused, refused, refused])
+  const last = bodies.take(40)
+  giveBack()
+  const lastGiveBack = await last
+  expect(bodies.bytes).toBe(40)
+  lastGiveBack()
+})
+
+test('small bodies need no room', () => {
+  const bodies = new LargeBodies(limits)
+  expect([bodies.isLarge(10), bodies.isLarge(11)]).toEqual([false, true])
+})

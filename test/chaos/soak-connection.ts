@@ -1,0 +1,102 @@
+import { LeanClient } from '../../bench/support/lean-client.ts'
+import { formatUuid, newUuidv7 } from '../../src/lib/uuid.ts'
+import { pause } from '../process/support/client.ts'
+
+export interface SoakCounts {
+  written: number
+  /** Refused for the moment, and sent again. */
+  refused: number
+  /** Sent without a request id, and nobody can tell what came of it. */
+  unknown: number
+  /** Connections that broke. */
+  broken: number
+}
+
+/** Refused for the moment: asked again after this long. */
+const AGAIN_MS = 50
+/** Longer than any answer may take. */
+const ANSWER_MS = 30_000
+
+/** One connection that writes as a careful client does: what is refused for the moment or cut off is sent again. */
+export class SoakConnection {
+  readonly #ca: string
+  readonly #token: string
+  readonly #counts: SoakCounts
+  /** Where it connects; the next one after each failure. */
+  readonly #urls: readonly string[]
+  #turn: number
+  #client: LeanClient | null = null
+
+  constructor(
+    urls: readonly string[],
+    first: number,
+    access: { readonly ca: string; readonly token: string },
+    counts: SoakCounts,
+  ) {
+    this.#urls = urls
+    this.#turn = first
+    this.#ca = access.ca
+    this.#token = access.token
+    this.#counts = counts
+  }
+
+  close(): void {
+    this.#client?.close()
+    this.#client = null
+  }
+
+  /**
+   * @returns whether it was acknowledged; false when nobody can tell, which only a write without a request id comes to.
+   * @throws for an answer that no careful client sends again.
+   */
+  async write(method: string, path: string, body: string, hasId: boolean): Promise<boolean> {
+    const header = hasId ? `net-request-id: ${formatUuid(newUuidv7(Date.now()))}\r\n` : ''
+    for (;;) {
+      const answer = await this.#send(method, path, body, header)
+      if (answer === null) {
+        this.#counts.broken += 1
+        if (hasId) continue
+        this.#counts.unknown += 1
+        return false
+      }
+      if (answer.status === 200) {
+        this.#counts.written += 1
+        return true
+      }
+      const code = (JSON.parse(answer.body) as { error?: { code?: string } }).error?.code ?? ''
+      if (code === 'OUTCOME_UNKNOWN' && !hasId) {
+        this.#counts.unknown += 1
+        return false
+      }
+      const isPassing = ['OUTCOME_UNKNOWN', 'CLUSTER_NO_LEADER', 'SERVER_TOO_MANY_REQUESTS']
+      if (!isPassing.includes(code)) {
+        throw new Error(`${method} ${path}: ${answer.status} ${answer.body.slice(0, 500)}`)
+      }
+      this.#counts.refused += 1
+      await pause(AGAIN_MS)
+    }
+  }
+
+  /** @returns null when the connection broke. */
+  async #send(
+    method: string,
+    path: string,
+    body: string,
+    header: string,
+  ): Promise<{ readonly status: number; readonly body: string } | null> {
+    const timer = setTimeout(() => this.close(), ANSWER_MS)
+    try {
+      const url = this.#urls[this.#turn % this.#urls.length] ?? ''
+      // One that was closed after its last answer has lost nothing.
+      if (this.#client?.isOpen !== true) this.#client = await LeanClient.connect(url, this.#ca)
+      return await this.#client.request(method, path, this.#token, body, header)
+    } catch {
+      this.close()
+      this.#turn += 1
+      await pause(AGAIN_MS)
+      return null
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}

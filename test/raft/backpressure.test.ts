@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { ScriptCluster } from './script-cluster.ts'
+
+// What is committed and not applied stays in memory, so there is an end to it on leader and follower alike.
+
+const three = { voters: ['1', '2', '3'] }
+
+test('a follower that does not apply takes no more of the log for the moment, and goes on where it was', () => {
+  const cluster = new ScriptCluster(three, { uncommittedBytesMax: 1000 })
+  cluster.elect('1')
+  cluster.settle()
+  cluster.holdApply('2', true)
+  for (let i = 0; i < 12; i += 1) {
+    cluster.propose('1', 'x'.repeat(200))
+    cluster.settle()
+  }
+  const held = cluster.core('2').fullStatus
+  expect(cluster.core('1').fullStatus.commit).toBe(15)
+  expect(held.last.index).toBeLessThan(12)
+  expect(held.last.index - held.applied).toBeGreaterThan(3)
+  cluster.holdApply('2', false)
+  for (let i = 0; i < 20; i += 1) {
+    cluster.tick('1')
+    cluster.settle()
+  }
+  expect(cluster.core('2').fullStatus).toMatchObject({ applied: 15, commit: 15 })
+})
+
+test('a leader that does not apply refuses more before it is logged', () => {
+  const cluster = new ScriptCluster(three, { uncommittedBytesMax: 1000 })
+  cluster.elect('1')
+  cluster.settle()
+  cluster.holdApply('1', true)
+  cluster.events = []
+  for (let i = 0; i < 6; i += 1) {
+    cluster.propose('1', 'x'.repeat(200))
+    cluster.settle()
+  }
+  expect(cluster.events.filter((event) => event === '1 refuses OVERLOADED').length).toBe(2)
+  cluster.holdApply('1', false)
+  cluster.propose('1', 'x'.repeat(200))
+  expect(cluster.events.at(-1)).toMatch(/^1 accepts/)
+})
