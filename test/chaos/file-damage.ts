@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import type { Random } from '../../src/lib/random.ts'
 
 const PAGE_BYTES = 4096
@@ -34,7 +34,7 @@ function filesOf(data: string, target: Target): string[] {
       .sort()
   switch (target) {
     case 'log':
-      return listed(join(data, 'wal')).filter((path) => /^[^/]*\.seg$/.test(basename(path)))
+      return listed(join(data, 'wal')).filter((path) => /\/wal\/[^/]*\.seg$/.test(path))
     case 'state':
       return listed(join(data, 'state')).filter((path) => !/\/(LOG|LOG\.old|LOCK)$/.test(path))
     case 'meta':

@@ -1,0 +1,105 @@
+import { expect, test } from 'vitest'
+import type { PeerStatus } from '../../src/raft/core.ts'
+import type { Message, Position } from '../../src/raft/types.ts'
+import { ScriptCluster } from './script-cluster.ts'
+
+// What the golden scripts do not show of a node that owes (src/raft/owed.ts).
+
+/** 1 leads 2 and 3 with entries up to 6. */
+function led(): ScriptCluster {
+  const cluster = new ScriptCluster({ voters: ['1', '2', '3'] })
+  cluster.elect('1')
+  cluster.propose('1', 'a', 'b', 'c')
+  cluster.settle()
+  return cluster
+}
+
+function peer(cluster: ScriptCluster, id: string): PeerStatus | undefined {
+  return cluster.core('1').fullStatus.peers.find((one) => one.id === id)
+}
+
+function refusal(rejectedIndex: number, hint: Position, hasLost: boolean): Message {
+  return {
+    ...{ type: 'appendResponse', from: '2', to: '1', term: 2, success: false, matchIndex: 0 },
+    ...{ hint, rejectedIndex, hasLost },
+  }
+}
+
+test('a refusal of one that has lost nothing is late, and changes nothing below what matched', () => {
+  const cluster = led()
+  cluster.receive(refusal(6, { term: 2, index: 3 }, false))
+  expect(peer(cluster, '2')).toMatchObject({ matchIndex: 6, state: 'replicate' })
+})
+
+test('a late or repeated refusal of one that had lost costs a probe, and the commit index stands', () => {
+  const cluster = led()
+  for (let time = 1; time <= 3; time += 1) {
+    cluster.receive(refusal(6, { term: 2, index: 3 }, true))
+    expect(peer(cluster, '2')).toMatchObject({ matchIndex: 0, state: 'probe' })
+    expect(cluster.core('1').fullStatus.commit).toBe(6)
+    expect(cluster.flights.filter(({ to }) => to === '2').length).toBe(1)
+    cluster.settle()
+    expect(peer(cluster, '2')).toMatchObject({ matchIndex: 6, state: 'replicate' })
+  }
+})
+
+function cutOff(cluster: ScriptCluster, from: string, ...others: readonly string[]): void {
+  for (const other of others) {
+    cluster.cut(from, other)
+    cluster.cut(other, from)
+  }
+}
+
+test('what was lost is not counted any more: of five, a write waits for three that hold it', () => {
+  const cluster = new ScriptCluster({ voters: ['1', '2', '3', '4', '5'] })
+  cluster.elect('1')
+  cutOff(cluster, '1', '3', '4', '5')
+  cluster.propose('1', 'a')
+  cluster.settle()
+  const { commit, last } = cluster.core('1').fullStatus
+  expect(peer(cluster, '2')?.matchIndex).toBe(last.index)
+  cluster.heal()
+  cutOff(cluster, '1', '2', '4', '5')
+  cluster.receive(refusal(last.index, { term: 2, index: commit }, true))
+  cluster.tick('1', 2)
+  cluster.settle()
+  expect(peer(cluster, '3')?.matchIndex).toBe(last.index)
+  expect(cluster.core('1').fullStatus.commit).toBe(commit)
+  cluster.heal()
+  cluster.tick('1', 4)
+  cluster.settle()
+  expect(cluster.core('1').fullStatus.commit).toBe(last.index)
+})
+
+test('a node that owes does not campaign, also when the leader orders it to', () => {
+  const cluster = led()
+  cluster.crash('2')
+  cluster.damage('2', 3, { term: 2, index: Number.MAX_SAFE_INTEGER })
+  cluster.restart('2')
+  cluster.receive({
+    type: 'heartbeatRequest',
+    from: '1',
+    to: '2',
+    term: 2,
+    commit: 0,
+    readSequence: 0,
+  })
+  cluster.receive({ type: 'timeoutNow', from: '1', to: '2', term: 2 })
+  expect(cluster.core('2').fullStatus).toMatchObject({ role: 'follower', term: 2 })
+})
+
+test('what is owed stays owed over starts, until it is paid', () => {
+  const cluster = led()
+  cluster.crash('2')
+  cluster.damage('2', 4, null)
+  for (let start = 1; start <= 3; start += 1) {
+    cluster.restart('2')
+    expect(cluster.core('2').fullStatus.owed).toEqual({ term: 2, index: 6 })
+    cluster.crash('2')
+  }
+  cluster.restart('2')
+  cluster.tick('1', 2)
+  cluster.settle()
+  expect(cluster.core('2').fullStatus).toMatchObject({ owed: null, last: { term: 2, index: 6 } })
+  expect(cluster.platter('2').owed).toBeNull()
+})
