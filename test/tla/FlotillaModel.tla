@@ -1,13 +1,16 @@
 ---------------------------- MODULE FlotillaModel ----------------------------
 (***************************************************************************)
 (* Lets FlotillaRaft do whatever it may, within bounds, so that TLC can    *)
-(* look for a behaviour that breaks a guarantee: by chance with -simulate, *)
-(* or exhaustively with smaller bounds. Four disks; the last one has no    *)
-(* log and is let in by a change of members.                               *)
+(* look for a behaviour that breaks a guarantee. It is for -simulate: what *)
+(* hinders progress is tried rarely, or chance would never get as far as a *)
+(* commit. Four disks; the last one has no log and is let in by a change   *)
+(* of members.                                                             *)
 (***************************************************************************)
 EXTENDS FlotillaRaft
 
 CONSTANTS MaxTerm, MaxLog, MaxMessages, MaxWrites
+
+Rarely == RandomElement(1..25) = 1
 
 Disks == {"a", "b", "c", "d"}
 Names == [i \in Disks |-> i]
@@ -85,18 +88,27 @@ CommandEntry(i) ==
   [term |-> currentTerm[i], type |-> "command", value |-> currentTerm[i], members |-> NoConfiguration]
 
 Deliver(i, m) ==
-  \/ UpdateTerm(i, m)
-  \/ HandleRequestVoteRequest(i, m, FALSE)
-  \/ HandleRequestVoteResponse(i, m, TRUE)
-  \/ HandleAppendEntriesRequest(i, m, FALSE)
-  \/ HandleAppendEntriesResponse(i, m, TRUE)
+  LET isLast == ~Rarely
+  IN \/ UpdateTerm(i, m)
+     \/ HandleRequestVoteRequest(i, m, isLast)
+     \/ HandleRequestVoteResponse(i, m, isLast)
+     \/ HandleAppendEntriesRequest(i, m, isLast)
+     \/ HandleAppendEntriesResponse(i, m, isLast)
+
+Lose(m) ==
+  /\ messages' = messages \ {m}
+  /\ UNCHANGED <<serverVars, logVars, leaderVars, diskVars, pending, gated, historyVars>>
+
+IsQuiet == \A i \in Server : state[i] = Follower
 
 ModelNext ==
   \E i \in Server :
-    \/ currentTerm[i] < MaxTerm /\ Timeout(i)
+    \/ currentTerm[i] < MaxTerm /\ i \in MembersOf(Config(i)) /\ (IsQuiet \/ Rarely) /\ Timeout(i)
     \/ BecomeLeader(i)
-    \/ StepDown(i)
-    \/ Len(log[i]) < MaxLog /\ ClientRequest(i, <<CommandEntry(i)>>)
+    \/ Rarely /\ StepDown(i)
+    \/ Len(log[i]) < MaxLog /\ Rarely /\ ClientRequest(i, <<CommandEntry(i)>>)
+    \/ /\ state[i] = Leader /\ log[i][Len(log[i])].term < currentTerm[i]
+       /\ ClientRequest(i, <<CommandEntry(i)>>)
     \/ /\ state[i] = Leader /\ Len(log[i]) < MaxLog
        /\ \E members \in Targets :
             \/ ChangeConfiguration(i, ConfigurationEntry(i, members))
@@ -105,10 +117,17 @@ ModelNext ==
     \/ Flush(i)
     \/ \E token \in done[i] + 1..Issued(i) : Persisted(i, token)
     \/ /\ Cardinality(messages) < MaxMessages
-       /\ \E m \in Answers(i) \union Appends(i), token \in {done[i], Issued(i)} : Send(i, m, token, FALSE)
-    \/ pending[i] # {} /\ Ready(i)
+       /\ \/ \E m \in Answers(i) : Send(i, m, Issued(i), FALSE)
+          \/ \E m \in Answers(i) : Rarely /\ Send(i, m, done[i], FALSE)
+          \/ \E m \in Appends(i) :
+               /\ m \notin messages
+               /\ m.mprevLogIndex = matchIndex[i][m.mdest] \/ Rarely
+               /\ Send(i, m, 0, FALSE)
+    \/ pending[i] # {} /\ DiskAt(i, Issued(i)).log = log[i] /\ Rarely /\ Ready(i)
     \/ \E m \in messages : m.mdest = i /\ Deliver(i, m)
-    \/ \E found \in Survivors(i), commit \in 0..1 : commit <= Len(found.log) /\ Restart(i, found, 0, commit)
+    \/ \E m \in messages : Rarely /\ Lose(m)
+    \/ Rarely /\ \E found \in Survivors(i), commit \in 0..1 :
+         commit <= Len(found.log) /\ Restart(i, found, 0, commit)
 
 ModelSpec == ModelInit /\ [][ModelNext]_vars
 
