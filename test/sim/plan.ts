@@ -157,11 +157,7 @@ export function drawPlan(seed: number): Plan {
       outstandingMax: pick(chance, [4, 64, 4_096]),
     },
     snapshots: { windowChunks: chance.integer(1, 8), silenceMsMax: pick(chance, [1_500, 10_000]) },
-    writeBehind: {
-      flushPeriodMs: pick(chance, [20, 200, 1_000]),
-      flushBytes: pick(chance, [512, 64 * KIB]),
-      dirtyCharactersMax: pick(chance, [4 * KIB, 1024 * KIB]),
-    },
+    writeBehind: drawWriteBehind(chance),
     segmentBytes: pick(chance, [8 * KIB, 8 * KIB, 16 * KIB, 64 * KIB]),
     chunkBytes: pick(chance, [256, 1_024, 8 * KIB]),
     isWired: chance.next() < 0.25,
@@ -172,6 +168,13 @@ function pick<T>(chance: Random, values: readonly T[]): T {
   const value = values[chance.integer(0, values.length - 1)]
   if (value === undefined) throw new Error('there is something to pick from')
   return value
+}
+
+/** What is let gather is more than what is written at once, as in production. */
+function drawWriteBehind(chance: Random): WriteBehindLimits {
+  const flushBytes = pick(chance, [512, 64 * KIB])
+  const flushPeriodMs = pick(chance, [20, 200, 1_000])
+  return { flushPeriodMs, flushBytes, dirtyCharactersMax: flushBytes * pick(chance, [4, 16]) }
 }
 
 /** Small limits, so that each is met. */
