@@ -1,4 +1,5 @@
 import { createHash, createPrivateKey, createPublicKey, sign, verify } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 
 import { clone, create, equals, toBinary } from '@bufbuild/protobuf'
 
@@ -131,10 +132,8 @@ export class AddressBook {
 
   #sign(issuedAtMs: bigint): AddressClaim {
     const { selfId: nodeId, advertise: address } = this.#options
-    const [leaf] = parseCertificates(this.#identity.certificatePem)
-    const publicKeySpki = leaf.native.publicKey.export({ type: 'spki', format: 'der' })
+    const { key, publicKeySpki } = signerOf(this.#identity)
     const claim = create(AddressClaimSchema, { nodeId, address, issuedAtMs, publicKeySpki })
-    const key = createPrivateKey(this.#identity.privateKeyPem)
     claim.signature = sign(algorithmOf(key.asymmetricKeyType), this.#text(claim), key)
     return claim
   }
@@ -145,6 +144,24 @@ export class AddressBook {
     const prefix = Buffer.from(`${DOMAIN}\n${this.#options.clusterId}\n`)
     return Buffer.concat([prefix, toBinary(AddressClaimSchema, bare)])
   }
+}
+
+interface Signer {
+  readonly key: KeyObject
+  readonly publicKeySpki: Uint8Array
+}
+
+/** Reading the files' text costs far more than signing with what is in it. */
+const signers = new WeakMap<MeshIdentity, Signer>()
+
+function signerOf(identity: MeshIdentity): Signer {
+  const known = signers.get(identity)
+  if (known !== undefined) return known
+  const [leaf] = parseCertificates(identity.certificatePem)
+  const publicKeySpki = leaf.native.publicKey.export({ type: 'spki', format: 'der' })
+  const signer = { key: createPrivateKey(identity.privateKeyPem), publicKeySpki }
+  signers.set(identity, signer)
+  return signer
 }
 
 /** ECDSA and RSA (PKCS #1 1.5) sign a SHA-256 digest; Ed25519 and Ed448 bring their own. */

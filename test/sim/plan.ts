@@ -109,7 +109,7 @@ export interface Plan {
 }
 
 const KIB = 1024
-const FAULTY_MS = 9_000
+const FAULTY_MS = 8_000
 
 /** Each kind is absent from some runs: what always happens hides what happens only without it. */
 export function drawPlan(seed: number): Plan {
@@ -122,7 +122,7 @@ export function drawPlan(seed: number): Plan {
     voters,
     learners: chance.next() < 0.2 ? 1 : 0,
     faultyMs: FAULTY_MS,
-    faultySteps: 15_000,
+    faultySteps: 9_000,
     rates: {
       lossChance: some(0.2),
       repeatChance: some(0.2),
