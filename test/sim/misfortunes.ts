@@ -81,7 +81,16 @@ export class Misfortunes {
       this.onPowerCut(controller)
       return
     }
+    const broken = /\bI\d+: .*/s.exec(error.message)?.[0]
+    if (broken !== undefined) {
+      world.fail(new Error(broken, { cause: error }))
+      return
+    }
     if (error instanceof StoreError && error.code === 'VOTE_LOST') {
+      if (!controller.platter.isSlotDamaged) {
+        world.fail(new Error(`I16: ${controller.id} has lost its vote to a crash`, { cause: error }))
+        return
+      }
       world.stop(controller)
       this.#enterAnew(controller, 100)
       return
@@ -325,7 +334,10 @@ export class Misfortunes {
     this.#crash(controller, what.downMs)
     if (!harm(controller, what.what, chance)) return
     this.#world.tally.note(what.what)
-    if (isSlot) return
+    if (isSlot) {
+      controller.platter.isSlotDamaged = true
+      return
+    }
     controller.platter.isDamaged = true
     this.#world.invariants.forgetful.add(controller.id)
   }
