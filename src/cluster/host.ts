@@ -464,8 +464,7 @@ export class RaftHost {
     this.#planStatus()
     this.#parts.link.post({ type: 'link', peer: to, isReady })
     if (isReady) {
-      const roster = this.#roster.frame()
-      if (roster !== null) this.#mesh.forward(to, roster)
+      this.#mesh.forward(to, this.#roster.frame())
       this.#sender.onLinkReady(to)
       this.#receiver.onLinkReady(to)
       return

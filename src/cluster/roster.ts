@@ -59,8 +59,8 @@ export class RosterKeeper {
   readonly #parts: RosterKeeperParts
   readonly #throttle = new LogThrottle({ windowMs: SELF_REFUSED_MS, keysMax: 256 })
   #inForce: Known & { readonly isCommitted: boolean }
-  /** The newest that the own log or state knows to be committed; null before the first. */
-  #committed: Known | null = null
+  /** The newest that the own log or state knows to be committed. */
+  #committed: Known
   #heard: Known | null
   #view: RosterView
   #isFrameDue = true
@@ -72,7 +72,7 @@ export class RosterKeeper {
     this.#parts = parts
     this.#heard = heard === null ? null : decode(heard.configuration, heard.index)
     this.#inForce = inForceOf(status)
-    if (this.#inForce.isCommitted) this.#committed = this.#inForce
+    this.#committed = committedOf(status)
     this.#view = this.#makeView()
     parts.book.setMembers(byId(this.#view.members))
     for (const claim of heard?.claims ?? []) parts.book.take(decodeClaim(claim))
@@ -86,18 +86,19 @@ export class RosterKeeper {
     const before = this.#inForce
     const isSame =
       before.record === status.configurationRecord &&
-      before.isCommitted === status.isConfigurationCommitted
+      before.isCommitted === status.isConfigurationCommitted &&
+      this.#committed.index === status.committedConfigurationIndex
     if (isSame) return
     this.#change(this.#parts.selfId, () => {
       this.#inForce = inForceOf(status)
-      if (this.#inForce.isCommitted) this.#committed = this.#inForce
+      this.#committed = committedOf(status)
     })
   }
 
   /** @param from a member, proven by its pinned key. */
   take(from: NodeId, { configuration, index, claims }: RosterFrame): void {
     const at = integer(index)
-    const isNews = at > (this.#newest()?.index ?? -1) && at > this.#inForce.index
+    const isNews = at > this.#newest().index && at > this.#inForce.index
     const isTie = at === this.#inForce.index && !this.#inForce.isCommitted
     if ((isNews || isTie) && configuration.length <= ROSTER_LIMITS.configurationBytesMax) {
       const heard = decode(configuration, at)
@@ -118,9 +119,8 @@ export class RosterKeeper {
   }
 
   /** What is told to a peer when its link comes to stand. */
-  frame(): ForwardFrame['frame'] | null {
+  frame(): ForwardFrame['frame'] {
     const newest = this.#newest()
-    if (newest === null) return null
     const configuration = toBinary(ConfigurationSchema, newest.record)
     const claims = this.#parts.book.claims()
     const value = create(RosterSchema, { configuration, index: BigInt(newest.index), claims })
@@ -132,7 +132,7 @@ export class RosterKeeper {
     const newest = this.#newest()
     // Only a configuration that came after one in which this disk was listed can have taken it out.
     const isTakenOut =
-      newest !== null && this.#standing(newest) === 'listed' && index > newest.index
+      this.#standing(newest) === 'listed' && index > newest.index
     if (reason === 'rolled-back') this.#tell(by, 'rolled-back', index)
     else if (reason === 'not-a-member') {
       this.#tell(by, isTakenOut ? 'removed' : 'not-yet-a-member', index)
@@ -143,12 +143,9 @@ export class RosterKeeper {
 
   /** Now and then: what changed is passed on to the peers, and to main at most once a second. */
   flush(): void {
-    const newest = this.#newest()
-    if (newest === null) return
     if (this.#isFrameDue) {
       this.#isFrameDue = false
-      const frame = this.frame()
-      if (frame !== null) this.#parts.broadcast(frame)
+      this.#parts.broadcast(this.frame())
     }
     if (this.#parts.monotonicMs() - this.#postedMs >= POST_MS) this.post()
   }
@@ -158,7 +155,7 @@ export class RosterKeeper {
     const newest = this.#newest()
     const { witness, monotonicMs } = this.#parts
     if (witness.takeChanged()) this.#isPostDue = true
-    if (!this.#isPostDue || newest === null) return
+    if (!this.#isPostDue) return
     this.#isPostDue = false
     this.#postedMs = monotonicMs()
     const configuration = toBinary(ConfigurationSchema, newest.record)
@@ -175,7 +172,7 @@ export class RosterKeeper {
     this.#isPostDue = true
     this.#parts.onView(this.#view)
     const after = this.#newest()
-    if (before === null || after === null || this.#standing(before) !== 'listed') return
+    if (this.#standing(before) !== 'listed') return
     const standing = this.#standing(after)
     if (standing === 'absent') this.#tell(by, 'removed', after.index)
     else if (standing === 'other-store') this.#tell(by, 'other-store', after.index)
@@ -187,14 +184,14 @@ export class RosterKeeper {
     return listsStore(record, selfId, null) ? 'other-store' : 'absent'
   }
 
-  #newest(): Known | null {
-    if (this.#heard === null || this.#committed === null) return this.#heard ?? this.#committed
-    return this.#heard.index > this.#committed.index ? this.#heard : this.#committed
+  #newest(): Known {
+    const heard = this.#heard
+    return heard !== null && heard.index > this.#committed.index ? heard : this.#committed
   }
 
   #makeView(): RosterView {
     const [heard, inForce, committed] = [this.#heard, this.#inForce, this.#committed]
-    const committedIndex = this.#newest()?.index ?? 0
+    const committedIndex = this.#newest().index
     const isHeardNewer =
       heard !== null &&
       (heard.index > inForce.index || (heard.index === inForce.index && !inForce.isCommitted))
@@ -213,6 +210,11 @@ export class RosterKeeper {
     if (!this.#throttle.allow(`${by} ${reason}`, this.#parts.monotonicMs())) return
     this.#parts.post({ type: 'selfRefused', reason, by, index })
   }
+}
+
+function committedOf(status: CoreStatus): Known {
+  const { committedConfigurationRecord: record, committedConfigurationIndex: index } = status
+  return { record, index }
 }
 
 function inForceOf(status: CoreStatus): Known & { readonly isCommitted: boolean } {

@@ -1,7 +1,7 @@
 import { toBinary } from '@bufbuild/protobuf'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
-import { assert } from '../lib/assert.ts'
+import { assert, present } from '../lib/assert.ts'
 import type { Random } from '../lib/random.ts'
 import { decodeMembership, listsStore } from './configuration.ts'
 import type { CoreStatus, Effects } from './effects.ts'
@@ -208,6 +208,7 @@ export class Core {
     const { role, term, leader, configuration, memberships, commit } = this.#state
     const { index: configurationIndex, record: configurationRecord } = memberships.current
     const isConfigurationCommitted = configurationIndex <= commit
+    const committed = present(memberships.notOvertaken(commit)[0], 'one is always in force')
     return {
       role,
       term,
@@ -216,6 +217,8 @@ export class Core {
       configurationRecord,
       configurationIndex,
       isConfigurationCommitted,
+      committedConfigurationIndex: committed.index,
+      committedConfigurationRecord: committed.record,
     }
   }
 
@@ -260,7 +263,8 @@ export class Core {
       last.term === now.term &&
       last.leader === now.leader &&
       last.configuration === now.configuration &&
-      last.isConfigurationCommitted === now.isConfigurationCommitted
+      last.isConfigurationCommitted === now.isConfigurationCommitted &&
+      last.committedConfigurationIndex === now.committedConfigurationIndex
     if (isSame) return null
     this.#lastStatus = now
     return now

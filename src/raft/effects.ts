@@ -64,6 +64,9 @@ export interface CoreStatus {
   /** Log index the configuration in force came with, or of the state that this node started from. */
   readonly configurationIndex: Index
   readonly isConfigurationCommitted: boolean
+  /** The newest that is known to be committed: who it lists is a member until a later one is committed, too. */
+  readonly committedConfigurationIndex: Index
+  readonly committedConfigurationRecord: ConfigurationRecord
 }
 
 /**

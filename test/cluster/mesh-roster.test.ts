@@ -44,7 +44,12 @@ function recordOf(names: string) {
   return create(ConfigurationSchema, { members })
 }
 
-function statusOf(names: string, index: number, isCommitted = true): CoreStatus {
+/** @param before the configuration that is committed, while `names` at `index` is not. */
+function statusOf(
+  names: string,
+  index: number,
+  before: { readonly names: string; readonly index: number } | null = null,
+): CoreStatus {
   const record = recordOf(names)
   return {
     role: 'follower',
@@ -53,7 +58,9 @@ function statusOf(names: string, index: number, isCommitted = true): CoreStatus 
     configuration: countedBy(record),
     configurationRecord: record,
     configurationIndex: index,
-    isConfigurationCommitted: isCommitted,
+    isConfigurationCommitted: before === null,
+    committedConfigurationIndex: before?.index ?? index,
+    committedConfigurationRecord: before === null ? record : recordOf(before.names),
   }
 }
 
@@ -116,12 +123,19 @@ function stage(status: CoreStatus, heard: RosterRecord | null = null): Stage {
 test('nobody is let in by a change that is not yet in the log, and nobody is out before it is committed', () => {
   const { keeper, letIn } = stage(statusOf('abc', 5))
   expect(letIn()).toBe('abc')
-  keeper.onStatus(statusOf('abd', 6, false))
+  keeper.onStatus(statusOf('abd', 6, { names: 'abc', index: 5 }))
   expect(letIn()).toBe('abcd')
   expect(keeper.view.committedIndex).toBe(5)
   keeper.onStatus(statusOf('abd', 6))
   expect(letIn()).toBe('abd')
   expect(keeper.view.committedIndex).toBe(6)
+})
+
+test('one that starts with a change in its log that is not committed still lets in whom the change takes out', () => {
+  const { keeper, letIn } = stage(statusOf('ab', 6, { names: 'abc', index: 5 }))
+  expect(letIn()).toBe('abc')
+  keeper.onStatus(statusOf('ab', 6))
+  expect(letIn()).toBe('ab')
 })
 
 test('a member that lags lets in exactly those of the newest committed configuration that a member has told', () => {
@@ -149,7 +163,7 @@ test('what is older, no configuration, or without a voter is passed over', () =>
 
 test('a configuration of its own that was never committed gives way to the committed one of that place', () => {
   const { keeper, letIn } = stage(statusOf('abc', 5))
-  keeper.onStatus(statusOf('ab', 6, false))
+  keeper.onStatus(statusOf('ab', 6, { names: 'abc', index: 5 }))
   keeper.take('b', frameOf('abcd', 6))
   expect(letIn()).toBe('abcd')
 })
@@ -195,7 +209,7 @@ test('a refusal that goes on is told once a second', () => {
 
 test('its own removal is read in its log or in a roster, and an old one of another disk is not taken for it', () => {
   const removed = stage(statusOf('abc', 5))
-  removed.keeper.onStatus(statusOf('bc', 6, false))
+  removed.keeper.onStatus(statusOf('bc', 6, { names: 'abc', index: 5 }))
   expect(removed.told()).toEqual([])
   removed.keeper.onStatus(statusOf('bc', 6))
   expect(removed.told()).toEqual(['removed a 6'])

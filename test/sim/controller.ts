@@ -43,6 +43,8 @@ export interface ControllerWorld extends MeshWorld {
   onWrite(controller: Controller, write: DiskWrite): void
   onApplied(controller: Controller, entry: Entry, applied: AppliedEntry): void
   onRestored(controller: Controller, isInMidApply: boolean): void
+  /** Its log may lack what it acknowledged, and says so. */
+  onOwing(controller: Controller): void
   onStarted(controller: Controller): void
   /** It could not start, or has stopped by itself. */
   onDown(controller: Controller, error: Error): void
@@ -222,6 +224,7 @@ export class Controller {
       assert(this.platter.isDamaged, `I16: ${this.id} repairs a log that nothing but crashes befell`)
       world.tally.note('repair begun')
     }
+    if (restored.owed !== null) world.onOwing(this)
     this.#observe(machine)
     const disk = new SimulatedWal(
       loop,

@@ -16,7 +16,7 @@ const SEGMENT_HEADER_BYTES = 4_096
  */
 export function harm(controller: Controller, what: Damage, chance: Random): boolean {
   const { files } = controller
-  const paths = files.paths()
+  const paths = files.paths().filter((path) => !path.includes('/damaged/'))
   const segments = paths.filter((path) => path.endsWith('.seg')).sort(bySequence)
   switch (what) {
     case 'bit flipped in the log':
@@ -132,7 +132,7 @@ export function refusesForeign(controller: Controller, what: Damage): string | n
   const before = files.read(path)
   change(files, path, (bytes) => {
     const view = new DataView(bytes.buffer)
-    if (what === 'log of a newer format') view.setUint32(8, 2, true)
+    if (what === 'log of a newer format') view.setUint32(8, 99, true)
     else bytes.set(new Uint8Array(16).fill(7), 16)
     sealHeader(bytes)
   })

@@ -52,7 +52,7 @@ export function fingerprint({ type, timeMs, data }: Entry): number {
 export class Invariants {
   /** index → term of the entry committed there. */
   readonly history: Term[] = []
-  /** Those whose disk was damaged: they tell their leader to forget what they acknowledged. */
+  /** Those whose log may lack what they acknowledged: they tell their leader to forget it. */
   readonly forgetful = new Set<NodeId>()
   readonly #tally: Tally
   readonly #leaders = new Map<Term, NodeId>()
@@ -198,7 +198,8 @@ export class Invariants {
   #onConfiguration(node: Watched, before: Seen | undefined, now: FullStatus): void {
     const { configurationIndex: index } = now
     const canonical = this.#configurations.get(index)
-    if (canonical !== undefined) {
+    // One of an earlier term that is not replaced yet may stand at the same place.
+    if (canonical !== undefined && index <= now.commit) {
       const own = encodeConfiguration(now.configurationRecord)
       assert(
         Buffer.compare(own, canonical) === 0,

@@ -30,8 +30,8 @@ interface Backup {
   readonly stateDisk: MemoryState
 }
 
-const BACKUP_MS = 2_500
-const OLD_MS = 3_000
+const BACKUP_MS = 700
+const OLD_MS = 2_500
 const OVERSIZED = new Uint8Array(FRAME_BYTES_MAX + 1)
 
 /** Carries out what a plan has in store, each event with chances of its own. */
@@ -332,8 +332,11 @@ export class Misfortunes {
     const isSlot = what.what === 'bit flipped in a meta slot'
     if (!isSlot && !this.#mayForget(controller)) return
     this.#crash(controller, what.downMs)
-    if (!harm(controller, what.what, chance)) return
-    this.#world.tally.note(what.what)
+    const isMany = controller.files.paths().filter((path) => path.endsWith('.seg')).length > 1
+    const ofMany = chance.next() < 0.5 ? 'segment missing' : 'segment cut short'
+    const done = isMany && !isSlot && chance.next() < 0.5 ? ofMany : what.what
+    if (!harm(controller, done, chance)) return
+    this.#world.tally.note(done)
     if (isSlot) {
       controller.platter.isSlotDamaged = true
       return

@@ -282,7 +282,7 @@ function drawEvents(chance: Random): readonly Event[] {
     target: target(),
     byMs: pick(chance, [-60_000, -500, 500, 5_000, 3_600_000]),
   }))
-  add(4, 0.35, () => ({
+  add(5, 0.5, () => ({
     type: 'damage',
     target: pick(chance, ['follower', 'follower', 'any', 'leader']),
     what: pick(chance, DAMAGES),
@@ -298,7 +298,7 @@ function drawEvents(chance: Random): readonly Event[] {
   }))
   add(1, 0.08, () => ({ type: 'disk unreadable', target: 'follower', forMs: forMs() }))
   add(2, 0.15, () => ({ type: 'disk wiped', target: 'any', downMs: downMs() }))
-  add(2, 0.15, () => ({ type: 'disk rolled back', target: 'any', downMs: downMs() }))
+  add(4, 0.2, () => ({ type: 'disk rolled back', target: 'any', downMs: downMs() }))
   add(14, 0.6, () => ({ type: 'operator', verb: pick(chance, VERBS) }))
   // A change that is logged and not known to its majority is what has to be rolled back.
   for (const { atMs, what } of [...events]) {

@@ -290,6 +290,10 @@ export class World implements ControllerWorld {
 
   // What controllers tell.
 
+  onOwing({ id }: Controller): void {
+    this.invariants.forgetful.add(id)
+  }
+
   onStarted(controller: Controller): void {
     const { life } = controller
     assert(life !== null, 'it has started')
