@@ -220,7 +220,10 @@ export class Controller {
     )
     const { restored } = opened
     this.platter.restart(this.id, restored)
-    if (opened.repair !== null) world.tally.note('repair begun')
+    if (opened.repair !== null) {
+      assert(this.platter.isDamaged, `I16: ${this.id} repairs a log that nothing but crashes befell`)
+      world.tally.note('repair begun')
+    }
     if (restored.owed !== null) world.onOwing(this)
     this.#observe(machine)
     const disk = new SimulatedWal(
@@ -317,6 +320,7 @@ export class Controller {
     } catch (error) {
       const isKnown = hasOtherVoters(this.id, [membersOfRoster(this.roster)])
       if (!(error instanceof StateDamaged) || !isKnown) throw error
+      assert(this.platter.isDamaged, `I16: ${this.id} finds its state damaged, and nothing but crashes befell it`)
       this.stateDisk.records = new Map()
       this.stateDisk.mark = null
       return await open()

@@ -99,6 +99,7 @@ export class Invariants {
     if (now.role === 'leader') this.#assertLeader(node, before, now)
     if (now.commit > (before?.commit ?? now.commit)) this.#onCommit(node, before, now)
     if (now.configurationIndex !== before?.configurationIndex) this.#onConfiguration(node, before, now)
+    if (now.base.index > (before?.lastIndex ?? Infinity)) this.#assertOfSnapshot(node, now)
     this.#assertBounds(now, before)
     this.#seen.set(node.core, {
       term: now.term,
@@ -223,6 +224,17 @@ export class Invariants {
     assert(
       node.core.termAt(before.commit) === now.term || node.core.termAt(now.commit) === now.term,
       `I12: ${node.id} changes the members before it has committed in its term`,
+    )
+  }
+
+  /** I11 after an install: nothing is left in the log that could be in force, so it is what is committed by then. */
+  #assertOfSnapshot(node: Watched, now: FullStatus): void {
+    if (now.last.index > now.base.index) return
+    const index = Math.max(...[...this.#configurations.keys()].filter((at) => at <= now.base.index))
+    const canonical = this.#configurations.get(index)
+    assert(
+      canonical === undefined || Buffer.compare(encodeConfiguration(now.configurationRecord), canonical) === 0,
+      `I11: ${node.id} has another configuration in force after a snapshot than the one committed at ${index}`,
     )
   }
 

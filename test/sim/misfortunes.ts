@@ -81,7 +81,16 @@ export class Misfortunes {
       this.onPowerCut(controller)
       return
     }
+    const broken = /\bI\d+: .*/s.exec(error.message)?.[0]
+    if (broken !== undefined) {
+      world.fail(new Error(broken, { cause: error }))
+      return
+    }
     if (error instanceof StoreError && error.code === 'VOTE_LOST') {
+      if (!controller.platter.isSlotDamaged) {
+        world.fail(new Error(`I16: ${controller.id} has lost its vote to a crash`, { cause: error }))
+        return
+      }
       world.stop(controller)
       this.#enterAnew(controller, 100)
       return
@@ -328,7 +337,10 @@ export class Misfortunes {
     const done = isMany && !isSlot && chance.next() < 0.5 ? ofMany : what.what
     if (!harm(controller, done, chance)) return
     this.#world.tally.note(done)
-    if (isSlot) return
+    if (isSlot) {
+      controller.platter.isSlotDamaged = true
+      return
+    }
     controller.platter.isDamaged = true
     this.#world.invariants.forgetful.add(controller.id)
   }

@@ -110,6 +110,7 @@ export interface Plan {
 
 const KIB = 1024
 const FAULTY_MS = 8_000
+const SPECIAL_EVERY = 10
 
 /** Each kind is absent from some runs: what always happens hides what happens only without it. */
 export function drawPlan(seed: number): Plan {
@@ -117,7 +118,7 @@ export function drawPlan(seed: number): Plan {
   const some = (value: number, share = 0.6): number =>
     chance.next() < share ? value * chance.next() : 0
   const voters = pick(chance, [1, 2, 3, 3, 3, 3, 3, 4, 5, 5])
-  return {
+  const plan: Plan = {
     seed,
     voters,
     learners: chance.next() < 0.2 ? 1 : 0,
@@ -161,6 +162,62 @@ export function drawPlan(seed: number): Plan {
     segmentBytes: pick(chance, [8 * KIB, 8 * KIB, 16 * KIB, 64 * KIB]),
     chunkBytes: pick(chance, [256, 1_024, 8 * KIB]),
     isWired: chance.next() < 0.25,
+  }
+  if (seed % SPECIAL_EVERY === 0) return calm(plan, chance)
+  if (seed % SPECIAL_EVERY === SPECIAL_EVERY / 2) return leftBehind(plan, chance)
+  return plan
+}
+
+/** Followers come back to little log and much to apply: they are sent snapshots, while others lead and members change. */
+function leftBehind(plan: Plan, chance: Random): Plan {
+  const events: Event[] = plan.events.filter(({ what }) => what.type === 'operator' || what.type === 'crash within a write')
+  const add = (what: Misfortune): void => {
+    const atMs = chance.integer(500, FAULTY_MS - 1_000)
+    events.push({ atMs, what, salt: chance.integer(0, 2 ** 31) })
+  }
+  for (let count = chance.integer(3, 8); count > 0; count -= 1) {
+    add({ type: 'crash', target: 'follower', downMs: pick(chance, [300, 700, 1_500]) })
+  }
+  for (let count = chance.integer(1, 3); count > 0; count -= 1) {
+    add({ type: 'partition', shape: pick(chance, ['leader', 'sides'] as const), forMs: pick(chance, [700, 1_500]) })
+  }
+  return {
+    ...plan,
+    voters: pick(chance, [3, 3, 5]),
+    rates: { ...plan.rates, delayMsMax: 10, syncMsMax: 5, slowDiskChance: 0, applyMsMax: pick(chance, [0, 8, 20]) },
+    load: { ...plan.load, clients: 5, thinkMsMax: 20, readShare: 0.1 },
+    events: events.sort((a, b) => a.atMs - b.atMs || a.salt - b.salt),
+    core: defaultCoreOptions,
+    gateway: {
+      ...plan.gateway,
+      retention: { entries: 10, bytes: 4 * KIB, catchUpBytes: pick(chance, [32 * KIB, 1024 * KIB]), everyEntries: 1 },
+    },
+    writeBehind: { flushPeriodMs: pick(chance, [20, 200]), flushBytes: 512, dirtyCharactersMax: pick(chance, [2 * KIB, 4 * KIB, 1024 * KIB]) },
+  }
+}
+
+/** No link and no disk fails by chance: whoever leads and is cut off from less than half has no excuse to lose its office. */
+function calm(plan: Plan, chance: Random): Plan {
+  const events: Event[] = []
+  const add = (what: Misfortune): void => {
+    const atMs = chance.integer(3_500, FAULTY_MS - 500)
+    events.push({ atMs, what, salt: chance.integer(0, 2 ** 31) })
+  }
+  for (let count = chance.integer(1, 4); count > 0; count -= 1) {
+    const shape = pick(chance, ['bridge', 'bridge', 'one-way'] as const)
+    add({ type: 'partition', shape, forMs: pick(chance, [700, 1_500, 2_500]) })
+  }
+  if (chance.next() < 0.6) {
+    add({ type: 'disk slow', target: 'leader', forMs: 600, syncMs: chance.integer(800, 2_000) })
+  }
+  return {
+    ...plan,
+    voters: pick(chance, [3, 3, 5]),
+    rates: { ...plan.rates, lossChance: 0, lateChance: 0, resetChance: 0, slowDiskChance: 0, applyMsMax: 0 },
+    load: { ...plan.load, thinkMsMax: 60 },
+    events: events.sort((a, b) => a.atMs - b.atMs || a.salt - b.salt),
+    clockOffsetsMs: plan.clockOffsetsMs.map((offsetMs) => offsetMs % 300),
+    core: defaultCoreOptions,
   }
 }
 
@@ -254,6 +311,15 @@ function drawEvents(chance: Random): readonly Event[] {
       what: { type: 'partition', shape: 'leader', forMs: pick(chance, [700, 1_500, 3_000]) },
       salt: chance.integer(0, 2 ** 31),
     })
+  }
+  // What a leader has written in vain must not prevail, once it is back, over what its successor has committed meanwhile.
+  if (chance.next() < 0.25) {
+    const forMs = pick(chance, [1_500, 2_500])
+    const atMs = chance.integer(1_500, FAULTY_MS - 2 * forMs)
+    for (const beginMs of [atMs, atMs + forMs + 1]) {
+      const what = { type: 'partition', shape: 'leader', forMs } as const
+      events.push({ atMs: beginMs, what, salt: chance.integer(0, 2 ** 31) })
+    }
   }
   add(3, 0.3, () => ({ type: 'bad input', what: pick(chance, BAD_INPUTS) }))
   return events.sort((a, b) => a.atMs - b.atMs || a.salt - b.salt)

@@ -26,6 +26,8 @@ export class Platter {
   boot = 0
   /** Behind its back something was changed on the disk: it may lack what it promised, if it says so. */
   isDamaged = false
+  /** The same of one of the two places of term and vote. */
+  isSlotDamaged = false
   /** What it says it may lack. */
   owed: Position | null = null
   #pending: Operation[] = []

@@ -1,16 +1,18 @@
 import { assert } from '../../src/lib/assert.ts'
 import type { FullStatus } from '../../src/raft/core.ts'
+import { defaultRaftNodeLimits } from '../../src/raft/node.ts'
 import type { NodeId, Term } from '../../src/raft/types.ts'
 import type { Controller } from './controller.ts'
 import { isQuorum } from '../raft/slow-quorum.ts'
 import type { World } from './world.ts'
 
 const STEADY_MS = 3_000
+const TICK_MS = defaultRaftNodeLimits.tickMs
 
 /**
  * I19: a leader that can talk with a majority both ways stays. Looked at where nothing else may unseat it: no message is
- * lost or late by chance and no disk is slow by chance; partitions of others, crashes of others and slow followers are as
- * they come.
+ * lost or late by chance and no disk is so slow that its leader hands over; partitions of others, crashes of others and slow
+ * followers are as they come.
  */
 export class Stability {
   readonly #world: World
@@ -20,12 +22,16 @@ export class Stability {
 
   constructor(world: World) {
     this.#world = world
-    const { rates, clockOffsetsMs } = world.plan
+    const { rates, clockOffsetsMs, core } = world.plan
+    const stallMsMax = core.diskStallTicks * TICK_MS
     this.#isApplicable =
       rates.lossChance + rates.lateChance + rates.resetChance + rates.slowDiskChance === 0 &&
       rates.applyMsMax === 0 &&
       clockOffsetsMs.every((offsetMs) => Math.abs(offsetMs) < 1_000) &&
-      world.plan.events.every(({ what }) => HARMLESS.has(what.type))
+      world.plan.events.every(
+        ({ what }) =>
+          HARMLESS.has(what.type) || (what.type === 'disk slow' && what.forMs + what.syncMs < stallMsMax),
+      )
   }
 
   look(controller: Controller, status: FullStatus): void {
