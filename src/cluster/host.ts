@@ -233,8 +233,7 @@ export class RaftHost {
     const { members, committedIndex: configurationIndex } = this.#roster.view
     const { seeds = [], resolvers = [] } = options
     const random = seededRandom(seedOf(storeId, parts.restored.boot, 0))
-    const make: NonNullable<HostParts['mesh']> =
-      parts.mesh ?? ((...given) => new Mesh(...given))
+    const make: NonNullable<HostParts['mesh']> = parts.mesh ?? ((...given) => new Mesh(...given))
     return make(
       {
         ...{ selfId, clusterId, generation, trustDomain, bind, identity, seeds, resolvers },

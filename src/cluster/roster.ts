@@ -131,8 +131,7 @@ export class RosterKeeper {
   onRefused(by: NodeId, { reason, configurationIndex: index }: Refusal): void {
     const newest = this.#newest()
     // Only a configuration that came after one in which this disk was listed can have taken it out.
-    const isTakenOut =
-      this.#standing(newest) === 'listed' && index > newest.index
+    const isTakenOut = this.#standing(newest) === 'listed' && index > newest.index
     if (reason === 'rolled-back') this.#tell(by, 'rolled-back', index)
     else if (reason === 'not-a-member') {
       this.#tell(by, isTakenOut ? 'removed' : 'not-yet-a-member', index)

@@ -34,4 +34,3 @@ function readable(load: () => void): void {
     throw new StateDamaged(`the state store is damaged: a record cannot be read (${String(error)})`)
   }
 }
-

@@ -70,7 +70,9 @@ async function runUntilGone(
   onResult: (result: Result) => void,
   seedMsMax: number,
 ): Promise<number | null> {
-  const child: ChildProcess = fork(join(import.meta.dirname, 'worker.ts'), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const child: ChildProcess = fork(join(import.meta.dirname, 'worker.ts'), {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
   let seed: number | null = first
   let because = 'its process has ended'
   let timer: NodeJS.Timeout | undefined

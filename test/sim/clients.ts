@@ -112,7 +112,8 @@ export class Clients {
     const record = controller.life?.machine.get<never>('service', effect.register) as
       { readonly maxIdleTimeMillis: number } | undefined
     assert(
-      record === undefined || record.maxIdleTimeMillis === this.#valueAt(effect.register, entry.index),
+      record === undefined ||
+        record.maxIdleTimeMillis === this.#valueAt(effect.register, entry.index),
       `I14: ${effect.register} is ${record?.maxIdleTimeMillis} on ${controller.id} at ${entry.index}, as if a write had taken effect twice`,
     )
   }
@@ -250,9 +251,16 @@ export class Clients {
     }
   }
 
-  async #propose(controller: Controller, operation: Operation, input: ProposalInput): Promise<Fate> {
+  async #propose(
+    controller: Controller,
+    operation: Operation,
+    input: ProposalInput,
+  ): Promise<Fate> {
     try {
-      const answer = await this.#ask(controller, async ({ gateway }) => await gateway.propose(input))
+      const answer = await this.#ask(
+        controller,
+        async ({ gateway }) => await gateway.propose(input),
+      )
       if (answer === 'over') return 'unknown'
       const { index, outcome } = answer
       if (!outcome.ok) return outcome.code === 'REQUEST_ID_EXPIRED' ? 'unknown' : 'refused'
@@ -286,7 +294,8 @@ export class Clients {
         return {
           index,
           applied: machine.progress().applied,
-          value: machine.get<never>('service', register) as { readonly maxIdleTimeMillis: number } | undefined,
+          value: machine.get<never>('service', register) as
+            { readonly maxIdleTimeMillis: number } | undefined,
         }
       })
       if (answer === 'over' || answer === null) return
@@ -333,7 +342,11 @@ function inputOf(
           kind: CommandKind.ENTITY_PATCH,
           payload: writeOf(register, { maxIdleTimeMillis: number, roleAttributes: attributes }),
         }
-  const request = { caller: 'i', id: requestIdOf(number, idMs), bodyHash: utf8.encode(`hash ${number}`) }
+  const request = {
+    caller: 'i',
+    id: requestIdOf(number, idMs),
+    bodyHash: utf8.encode(`hash ${number}`),
+  }
   return { ...content, actor: ACTOR, ...(isIdentified ? { request } : {}) }
 }
 

@@ -199,7 +199,10 @@ export class Controller {
     const clock = this.#clock()
     const store = new SlowStore(
       this.stateDisk,
-      { writeMs: () => world.storeMs(), stepMs: () => world.chance.integer(0, plan.rates.chunkMsMax) },
+      {
+        writeMs: () => world.storeMs(),
+        stepMs: () => world.chance.integer(0, plan.rates.chunkMsMax),
+      },
       plan.chunkBytes,
     )
     const machine = await this.#openState(async () =>
@@ -221,7 +224,10 @@ export class Controller {
     const { restored } = opened
     this.platter.restart(this.id, restored)
     if (opened.repair !== null) {
-      assert(this.platter.isDamaged, `I16: ${this.id} repairs a log that nothing but crashes befell`)
+      assert(
+        this.platter.isDamaged,
+        `I16: ${this.id} repairs a log that nothing but crashes befell`,
+      )
       world.tally.note('repair begun')
     }
     if (restored.owed !== null) world.onOwing(this)
@@ -320,7 +326,10 @@ export class Controller {
     } catch (error) {
       const isKnown = hasOtherVoters(this.id, [membersOfRoster(this.roster)])
       if (!(error instanceof StateDamaged) || !isKnown) throw error
-      assert(this.platter.isDamaged, `I16: ${this.id} finds its state damaged, and nothing but crashes befell it`)
+      assert(
+        this.platter.isDamaged,
+        `I16: ${this.id} finds its state damaged, and nothing but crashes befell it`,
+      )
       this.stateDisk.records = new Map()
       this.stateDisk.mark = null
       return await open()

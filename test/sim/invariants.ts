@@ -98,7 +98,8 @@ export class Invariants {
     if (before !== undefined) this.#assertNoRegress(node, before, now)
     if (now.role === 'leader') this.#assertLeader(node, before, now)
     if (now.commit > (before?.commit ?? now.commit)) this.#onCommit(node, before, now)
-    if (now.configurationIndex !== before?.configurationIndex) this.#onConfiguration(node, before, now)
+    if (now.configurationIndex !== before?.configurationIndex)
+      this.#onConfiguration(node, before, now)
     if (now.base.index > (before?.lastIndex ?? Infinity)) this.#assertOfSnapshot(node, now)
     this.#assertBounds(now, before)
     this.#seen.set(node.core, {
@@ -233,7 +234,8 @@ export class Invariants {
     const index = Math.max(...[...this.#configurations.keys()].filter((at) => at <= now.base.index))
     const canonical = this.#configurations.get(index)
     assert(
-      canonical === undefined || Buffer.compare(encodeConfiguration(now.configurationRecord), canonical) === 0,
+      canonical === undefined ||
+        Buffer.compare(encodeConfiguration(now.configurationRecord), canonical) === 0,
       `I11: ${node.id} has another configuration in force after a snapshot than the one committed at ${index}`,
     )
   }
@@ -253,9 +255,14 @@ export class Invariants {
   }
 
   /** Whatever is handed to a disk: equal place means equal entry and equal past (I3). */
-  onWrite(node: Pick<Watched, 'platter'>, entries: readonly Entry[], previousTerm: Term | null): void {
+  onWrite(
+    node: Pick<Watched, 'platter'>,
+    entries: readonly Entry[],
+    previousTerm: Term | null,
+  ): void {
     const first = entries[0]
-    if (first !== undefined && first.index <= node.platter.writtenIndex) this.#tally.note('log truncated')
+    if (first !== undefined && first.index <= node.platter.writtenIndex)
+      this.#tally.note('log truncated')
     let previous = previousTerm
     for (const entry of entries) {
       const key = `${entry.index}:${entry.term}`
@@ -303,7 +310,10 @@ export class Invariants {
   #onVote(sender: Watched, term: Term, candidate: NodeId): void {
     const key = `${sender.id}/${sender.store}/${term}`
     const known = this.#votes.get(key)
-    assert(known === undefined || known === candidate, `I10: two votes of ${sender.id} in term ${term}`)
+    assert(
+      known === undefined || known === candidate,
+      `I10: two votes of ${sender.id} in term ${term}`,
+    )
     this.#votes.set(key, candidate)
     const { hardState } = sender.platter
     const isDurable = hardState.term > term || hardState.votedFor === candidate
@@ -351,6 +361,9 @@ export class Invariants {
   onRestart(node: Watched): void {
     const { term, last } = node.core.fullStatus
     assert(term >= node.platter.hardState.term, 'I16: a start fell behind its disk')
-    assert(term >= last.term, `I16: ${node.id} starts in term ${term}, and its log is of ${last.term}`)
+    assert(
+      term >= last.term,
+      `I16: ${node.id} starts in term ${term}, and its log is of ${last.term}`,
+    )
   }
 }

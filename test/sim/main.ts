@@ -94,15 +94,22 @@ function printCounts(counts: Readonly<Record<string, number>>): void {
   console.log(`events: ${list(EVENT_KINDS)}`)
 }
 
-async function explain(plan: Plan, failure: Extract<Result, { ok: false }>['failure']): Promise<void> {
+async function explain(
+  plan: Plan,
+  failure: Extract<Result, { ok: false }>['failure'],
+): Promise<void> {
   const shrunk = await shrink(plan, failure, await makeKeyring())
   const folder = join(process.cwd(), '.test', 'sim')
   mkdirSync(folder, { recursive: true })
   const path = join(folder, `seed-${plan.seed}.json`)
   writeFileSync(path, JSON.stringify(shrunk.plan, null, 2))
-  console.log(`made smaller in ${shrunk.runs} runs: ${plan.events.length} events → ${shrunk.plan.events.length}`)
+  console.log(
+    `made smaller in ${shrunk.runs} runs: ${plan.events.length} events → ${shrunk.plan.events.length}`,
+  )
   console.log(describePlan(shrunk.plan))
-  console.log(`fails with ${shrunk.failure.invariant} at step ${shrunk.failure.step}: ${shrunk.failure.message}`)
+  console.log(
+    `fails with ${shrunk.failure.invariant} at step ${shrunk.failure.step}: ${shrunk.failure.message}`,
+  )
   console.log(shrunk.failure.stack)
   console.log(`repeat it with: node test/sim/main.ts --script ${path}`)
 }
@@ -112,7 +119,9 @@ async function replay(plan: Plan, isTraced: boolean): Promise<number> {
   if (isTraced) print(describePlan(plan))
   const result = await simulate(plan, await makeKeyring(), isTraced ? print : undefined)
   if (result.ok) {
-    console.log(`seed ${plan.seed}: ${result.steps} steps, ${result.acknowledged} writes acknowledged, ${(result.virtualMs / 1000).toFixed(1)} s of virtual time`)
+    console.log(
+      `seed ${plan.seed}: ${result.steps} steps, ${result.acknowledged} writes acknowledged, ${(result.virtualMs / 1000).toFixed(1)} s of virtual time`,
+    )
     printCounts(result.counts)
     console.log(`trace ${result.trace}`)
     return 0

@@ -88,7 +88,9 @@ export class Misfortunes {
     }
     if (error instanceof StoreError && error.code === 'VOTE_LOST') {
       if (!controller.platter.isSlotDamaged) {
-        world.fail(new Error(`I16: ${controller.id} has lost its vote to a crash`, { cause: error }))
+        world.fail(
+          new Error(`I16: ${controller.id} has lost its vote to a crash`, { cause: error }),
+        )
         return
       }
       world.stop(controller)
@@ -475,7 +477,9 @@ export class Misfortunes {
           term: 2n ** 60n,
           body: { case: 'timeoutNow', value: {} },
         })
-        receive(toBinary(RaftFrameSchema, create(RaftFrameSchema, { frame: { case: 'message', value } })))
+        receive(
+          toBinary(RaftFrameSchema, create(RaftFrameSchema, { frame: { case: 'message', value } })),
+        )
         break
       }
       case 'hello of another cluster':

@@ -40,7 +40,9 @@ export class Network {
   /** One way, ms. */
   delayMs(from: NodeId, to: NodeId): number {
     const extraMs = this.#slow.get(`${from}>${to}`) ?? 0
-    return this.#chance.integer(0, this.#rates.delayMsMax) + (extraMs * (1 + this.#chance.next())) / 2
+    return (
+      this.#chance.integer(0, this.#rates.delayMsMax) + (extraMs * (1 + this.#chance.next())) / 2
+    )
   }
 
   /** The delays, ms, of the copies of a Raft message that arrive: none when it is lost. */

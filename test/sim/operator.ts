@@ -290,7 +290,9 @@ export class Operator {
         target: (now) => {
           const target = clone(ConfigurationSchema, now.record)
           if (target.departed.length > 0) target.departed = []
-          else for (const member of target.members) if (ready(now).includes(member.id)) makeVoter(member)
+          else
+            for (const member of target.members)
+              if (ready(now).includes(member.id)) makeVoter(member)
           return target
         },
       })

@@ -37,16 +37,35 @@ export type Target = 'leader' | 'follower' | 'any'
 export type Misfortune =
   | { readonly type: 'crash'; readonly target: Target; readonly downMs: number }
   /** The power goes at one of the next calls of the file system. */
-  | { readonly type: 'crash within a write'; readonly target: Target; readonly calls: number; readonly downMs: number }
+  | {
+      readonly type: 'crash within a write'
+      readonly target: Target
+      readonly calls: number
+      readonly downMs: number
+    }
   | { readonly type: 'crash of all'; readonly downMs: number }
   | { readonly type: 'pause'; readonly target: Target; readonly forMs: number }
-  | { readonly type: 'partition'; readonly shape: 'sides' | 'bridge' | 'one-way' | 'half-open' | 'leader'; readonly forMs: number }
+  | {
+      readonly type: 'partition'
+      readonly shape: 'sides' | 'bridge' | 'one-way' | 'half-open' | 'leader'
+      readonly forMs: number
+    }
   | { readonly type: 'slow link'; readonly extraMs: number; readonly forMs: number }
   | { readonly type: 'clock jump'; readonly target: Target; readonly byMs: number }
-  | { readonly type: 'damage'; readonly target: Target; readonly what: Damage; readonly downMs: number }
+  | {
+      readonly type: 'damage'
+      readonly target: Target
+      readonly what: Damage
+      readonly downMs: number
+    }
   | { readonly type: 'sync failed'; readonly target: Target; readonly downMs: number }
   | { readonly type: 'disk full'; readonly target: Target; readonly forMs: number }
-  | { readonly type: 'disk slow'; readonly target: Target; readonly forMs: number; readonly syncMs: number }
+  | {
+      readonly type: 'disk slow'
+      readonly target: Target
+      readonly forMs: number
+      readonly syncMs: number
+    }
   | { readonly type: 'disk unreadable'; readonly target: Target; readonly forMs: number }
   | { readonly type: 'disk wiped'; readonly target: Target; readonly downMs: number }
   | { readonly type: 'disk rolled back'; readonly target: Target; readonly downMs: number }
@@ -63,7 +82,8 @@ export type Damage =
   | 'log of another store'
   | 'log of a newer format'
 
-export type Verb = 'add' | 'promote' | 'demote' | 'remove' | 'remove leader' | 'replace' | 'transfer' | 'two admins'
+export type Verb =
+  'add' | 'promote' | 'demote' | 'remove' | 'remove leader' | 'replace' | 'transfer' | 'two admins'
 
 export type BadInput =
   | 'frame too large'
@@ -170,7 +190,9 @@ export function drawPlan(seed: number): Plan {
 
 /** Followers come back to little log and much to apply: they are sent snapshots, while others lead and members change. */
 function leftBehind(plan: Plan, chance: Random): Plan {
-  const events: Event[] = plan.events.filter(({ what }) => what.type === 'operator' || what.type === 'crash within a write')
+  const events: Event[] = plan.events.filter(
+    ({ what }) => what.type === 'operator' || what.type === 'crash within a write',
+  )
   const add = (what: Misfortune): void => {
     const atMs = chance.integer(500, FAULTY_MS - 1_000)
     events.push({ atMs, what, salt: chance.integer(0, 2 ** 31) })
@@ -179,20 +201,39 @@ function leftBehind(plan: Plan, chance: Random): Plan {
     add({ type: 'crash', target: 'follower', downMs: pick(chance, [300, 700, 1_500]) })
   }
   for (let count = chance.integer(1, 3); count > 0; count -= 1) {
-    add({ type: 'partition', shape: pick(chance, ['leader', 'sides'] as const), forMs: pick(chance, [700, 1_500]) })
+    add({
+      type: 'partition',
+      shape: pick(chance, ['leader', 'sides'] as const),
+      forMs: pick(chance, [700, 1_500]),
+    })
   }
   return {
     ...plan,
     voters: pick(chance, [3, 3, 5]),
-    rates: { ...plan.rates, delayMsMax: 10, syncMsMax: 5, slowDiskChance: 0, applyMsMax: pick(chance, [0, 8, 20]) },
+    rates: {
+      ...plan.rates,
+      delayMsMax: 10,
+      syncMsMax: 5,
+      slowDiskChance: 0,
+      applyMsMax: pick(chance, [0, 8, 20]),
+    },
     load: { ...plan.load, clients: 5, thinkMsMax: 20, readShare: 0.1 },
     events: events.sort((a, b) => a.atMs - b.atMs || a.salt - b.salt),
     core: defaultCoreOptions,
     gateway: {
       ...plan.gateway,
-      retention: { entries: 10, bytes: 4 * KIB, catchUpBytes: pick(chance, [32 * KIB, 1024 * KIB]), everyEntries: 1 },
+      retention: {
+        entries: 10,
+        bytes: 4 * KIB,
+        catchUpBytes: pick(chance, [32 * KIB, 1024 * KIB]),
+        everyEntries: 1,
+      },
     },
-    writeBehind: { flushPeriodMs: pick(chance, [20, 200]), flushBytes: 512, dirtyCharactersMax: pick(chance, [2 * KIB, 4 * KIB, 1024 * KIB]) },
+    writeBehind: {
+      flushPeriodMs: pick(chance, [20, 200]),
+      flushBytes: 512,
+      dirtyCharactersMax: pick(chance, [2 * KIB, 4 * KIB, 1024 * KIB]),
+    },
   }
 }
 
@@ -213,7 +254,14 @@ function calm(plan: Plan, chance: Random): Plan {
   return {
     ...plan,
     voters: pick(chance, [3, 3, 5]),
-    rates: { ...plan.rates, lossChance: 0, lateChance: 0, resetChance: 0, slowDiskChance: 0, applyMsMax: 0 },
+    rates: {
+      ...plan.rates,
+      lossChance: 0,
+      lateChance: 0,
+      resetChance: 0,
+      slowDiskChance: 0,
+      applyMsMax: 0,
+    },
     load: { ...plan.load, thinkMsMax: 60 },
     events: events.sort((a, b) => a.atMs - b.atMs || a.salt - b.salt),
     clockOffsetsMs: plan.clockOffsetsMs.map((offsetMs) => offsetMs % 300),

@@ -85,7 +85,9 @@ export class Platter {
     const isSameTerm = hardState.term === this.hardState.term
     assert(hardState.term >= this.hardState.term, `I8: ${id} has forgotten a term in a crash`)
     assert(
-      !isSameTerm || this.hardState.votedFor === null || hardState.votedFor === this.hardState.votedFor,
+      !isSameTerm ||
+        this.hardState.votedFor === null ||
+        hardState.votedFor === this.hardState.votedFor,
       `I8: ${id} has forgotten its vote in a crash`,
     )
     assert(boot > this.boot, `I16: ${id} has not counted its start`)
@@ -118,7 +120,8 @@ export class Platter {
     let first = Infinity
     for (const operation of this.#pending) {
       if (operation.type === 'reset') return 0
-      if (operation.type === 'write') first = Math.min(first, operation.write.entries[0]?.index ?? first)
+      if (operation.type === 'write')
+        first = Math.min(first, operation.write.entries[0]?.index ?? first)
     }
     return first
   }
@@ -149,7 +152,10 @@ export class Platter {
     const { term, votedFor } = this.hardState
     assert(hardState.term >= term, 'I8: the term on disk fell')
     const isOtherVote = hardState.term === term && votedFor !== null
-    assert(!isOtherVote || hardState.votedFor === votedFor, 'I8: the vote on disk changed in a term')
+    assert(
+      !isOtherVote || hardState.votedFor === votedFor,
+      'I8: the vote on disk changed in a term',
+    )
     this.hardState = hardState
   }
 

@@ -8,7 +8,12 @@ import type { Finished } from './world.ts'
 
 export type Result =
   | ({ readonly ok: true; readonly seed: number } & Finished)
-  | { readonly ok: false; readonly seed: number; readonly failure: Failure; readonly counts: Readonly<Record<string, number>> }
+  | {
+      readonly ok: false
+      readonly seed: number
+      readonly failure: Failure
+      readonly counts: Readonly<Record<string, number>>
+    }
 
 let current: World | null = null
 // What goes wrong where nobody waits for it belongs to the run of the moment.

@@ -2,7 +2,13 @@ import type { Member } from '../../proto/gen/membership_pb.ts'
 import type { Hello, SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import { judgeCaller, judgeHistory, judgePeer } from '../../src/cluster/handshake.ts'
 import type { Roster, Verdict } from '../../src/cluster/handshake.ts'
-import type { HostMesh, MeshEvents, MeshOptions, MeshParts, MeshPeer } from '../../src/cluster/mesh.ts'
+import type {
+  HostMesh,
+  MeshEvents,
+  MeshOptions,
+  MeshParts,
+  MeshPeer,
+} from '../../src/cluster/mesh.ts'
 import { FRAME_BYTES_MAX } from '../../src/cluster/mesh-service.ts'
 import {
   decodeForward,
@@ -282,7 +288,8 @@ export class SimulatedMesh implements HostMesh {
 
   #redial(id: NodeId, attempt: number): void {
     const peer = this.#peers.get(id)
-    if (!this.#isRunning || peer === undefined || peer.attempt !== attempt || peer.link !== null) return
+    if (!this.#isRunning || peer === undefined || peer.attempt !== attempt || peer.link !== null)
+      return
     peer.failures += 1
     const backoffMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(peer.failures, 5))
     this.#dialAfter(id, backoffMs * (0.5 + this.#world.random() / 2))
@@ -429,13 +436,7 @@ export class SimulatedMesh implements HostMesh {
     return true
   }
 
-  #inOrder(
-    link: Link,
-    notBeforeMs: number,
-    from: NodeId,
-    to: NodeId,
-    arrive: () => void,
-  ): number {
+  #inOrder(link: Link, notBeforeMs: number, from: NodeId, to: NodeId, arrive: () => void): number {
     const { network, loop } = this.#world
     if (network.isReset()) {
       this.#world.tally.note('stream reset in mid-message')

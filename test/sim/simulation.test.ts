@@ -29,7 +29,9 @@ test('the invariants hold under faults, and the cluster serves and comes to rest
 }, 0)
 
 test('the same seed is the same run to the last step, whatever time zone, language, heap and number of processes', async () => {
-  const one = await simulate(['--first', '7', '--seeds', '2', '--workers', '1'], { TZ: 'Asia/Tokyo' })
+  const one = await simulate(['--first', '7', '--seeds', '2', '--workers', '1'], {
+    TZ: 'Asia/Tokyo',
+  })
   const other = await simulate(['--first', '7', '--seeds', '2', '--workers', '2'], {
     TZ: 'America/New_York',
     LANG: 'tr_TR.UTF-8',

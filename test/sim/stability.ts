@@ -30,7 +30,8 @@ export class Stability {
       clockOffsetsMs.every((offsetMs) => Math.abs(offsetMs) < 1_000) &&
       world.plan.events.every(
         ({ what }) =>
-          HARMLESS.has(what.type) || (what.type === 'disk slow' && what.forMs + what.syncMs < stallMsMax),
+          HARMLESS.has(what.type) ||
+          (what.type === 'disk slow' && what.forMs + what.syncMs < stallMsMax),
       )
   }
 
@@ -44,7 +45,8 @@ export class Stability {
         this.#leaderlessTerm = status.term
       }
       const isConnected = isQuorum(status.configuration, (id) => this.#isHeard(controller.id, id))
-      if (!isConnected || status.configuration.outgoingVoters.length > 0) this.#leader.sinceMs = nowMs
+      if (!isConnected || status.configuration.outgoingVoters.length > 0)
+        this.#leader.sinceMs = nowMs
     } else if (this.#leader?.id === controller.id && status.term > this.#leaderlessTerm) {
       this.#assertNotUnseated(status.term, nowMs)
     }
@@ -73,4 +75,10 @@ export class Stability {
 }
 
 /** Of these none takes a leader's majority from it without its being seen here. */
-const HARMLESS: ReadonlySet<string> = new Set(['crash', 'crash within a write', 'partition', 'bad input', 'damage'])
+const HARMLESS: ReadonlySet<string> = new Set([
+  'crash',
+  'crash within a write',
+  'partition',
+  'bad input',
+  'damage',
+])

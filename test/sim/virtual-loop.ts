@@ -53,6 +53,7 @@ const STEPS_BETWEEN_ROUNDS = 256
 
 /** Between two events what waits for a promise goes on; so many links of a chain of promises at the most. */
 const HOPS = 6
+const HOP = Promise.resolve()
 const HOPS_OF_LONG_WORK = 64
 
 /**
@@ -126,7 +127,7 @@ export class VirtualLoop {
     while (!isEnough() && this.time.runNext(untilMs)) {
       this.#steps += 1
       const hops = this.longWork > 0 ? HOPS_OF_LONG_WORK : HOPS
-      for (let hop = 0; hop < hops; hop += 1) await null
+      for (let hop = 0; hop < hops; hop += 1) await HOP
       if (this.#steps % STEPS_BETWEEN_ROUNDS === 0) await this.comeRound()
     }
   }

@@ -25,7 +25,7 @@ import type { SimulatedMesh } from './simulated-mesh.ts'
 import { Stability } from './stability.ts'
 import { Tally } from './tally.ts'
 import { TraceHash } from './trace-hash.ts'
-import { VirtualLoop } from './virtual-loop.ts'
+import type { VirtualLoop } from './virtual-loop.ts'
 import type { Context } from './virtual-loop.ts'
 
 const START_MS = 1_700_000_000_000
@@ -81,7 +81,7 @@ export class World implements ControllerWorld {
   #checkMs = 0
   #chunks = 0
   #nextStore = 0
-  #failure: unknown = null
+  #failure: Error | null = null
 
   constructor(
     plan: Plan,
@@ -144,7 +144,7 @@ export class World implements ControllerWorld {
 
   /** Whatever goes wrong where nobody waits for it. */
   fail(error: unknown): void {
-    this.#failure ??= error
+    this.#failure ??= error instanceof Error ? error : new Error(String(error))
   }
 
   heal(): void {
@@ -228,7 +228,8 @@ export class World implements ControllerWorld {
   /** Whether the newest committed configuration has this very disk. */
   isListed(controller: Controller): boolean {
     return this.invariants.newestMembers.some(
-      ({ id, storeId }) => id === controller.id && Buffer.compare(storeId, storeIdOf(controller.store)) === 0,
+      ({ id, storeId }) =>
+        id === controller.id && Buffer.compare(storeId, storeIdOf(controller.store)) === 0,
     )
   }
 
@@ -318,7 +319,10 @@ export class World implements ControllerWorld {
     if (event.type === 'refused' && event.code === 'OVERLOADED') {
       this.tally.note('proposal refused at a cap')
     } else if (event.type === 'snapshotWanted') this.tally.note('snapshot sent')
-    else if (event.type === 'log' && /^snapshot to .* waits for its connection, after [1-9]/.test(event.message)) {
+    else if (
+      event.type === 'log' &&
+      /^snapshot to .* waits for its connection, after [1-9]/.test(event.message)
+    ) {
       this.tally.note('snapshot resumed')
     }
   }
@@ -378,7 +382,10 @@ export class World implements ControllerWorld {
       }),
     )
     const record = create(ConfigurationSchema, { members })
-    const forming = formingCommands().map((data): Pick<Entry, 'type' | 'data'> => ({ type: 'command', data }))
+    const forming = formingCommands().map((data): Pick<Entry, 'type' | 'data'> => ({
+      type: 'command',
+      data,
+    }))
     const first = { type: 'configuration' as const, data: encodeConfiguration(record) }
     const entries = [first, ...forming].map((part, at): Entry => ({
       index: at + 1,
@@ -447,7 +454,12 @@ export class World implements ControllerWorld {
     controller: Controller,
     life: Life,
   ): { id: NodeId; store: number; platter: Controller['platter']; core: Life['core'] } {
-    return { id: controller.id, store: controller.store, platter: controller.platter, core: life.core }
+    return {
+      id: controller.id,
+      store: controller.store,
+      platter: controller.platter,
+      core: life.core,
+    }
   }
 
   /** I17. */
@@ -567,7 +579,9 @@ export class World implements ControllerWorld {
       const { applied } = this.controllers.get(id) ?? {}
       if (applied !== commit) return `${id} applied ${applied} of ${commit}`
     }
-    const waiting = status.configurationRecord.members.find(({ voter, promote }) => promote && !voter)
+    const waiting = status.configurationRecord.members.find(
+      ({ voter, promote }) => promote && !voter,
+    )
     if (waiting !== undefined) return `${waiting.id} was not promoted`
     if (this.#clients.openOperations > 0) return 'requests are not answered'
     return null
