@@ -80,7 +80,7 @@ export async function startThreads(start: HostStart): Promise<StartedHost> {
 
 /**
  * What crosses between the threads is garbage once it is through, outside of the heap and therefore unseen by it: a small
- * young generation is collected, and that memory given back, all the sooner.
+ * young generation is collected, and that memory given back, all the sooner. `--max-semi-space-size` would override it.
  */
 const YOUNG_MEGABYTES_MAX = 12
 
