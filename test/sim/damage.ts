@@ -127,7 +127,11 @@ function misdirect(controller: Controller, segments: readonly string[], chance: 
 /** A folder with files of another store, or of a release to come, is refused for one reason and stays as it is. */
 export function refusesForeign(controller: Controller, what: Damage): string | null {
   const { files } = controller
-  const path = files.paths().find((one) => one.endsWith('.seg'))
+  const path = files
+    .paths()
+    .filter((one) => one.endsWith('.seg') && !one.includes('/damaged/'))
+    .sort(bySequence)
+    .at(-1)
   if (path === undefined) return null
   const before = files.read(path)
   change(files, path, (bytes) => {
@@ -139,7 +143,7 @@ export function refusesForeign(controller: Controller, what: Damage): string | n
   const found = files.paths().map((one) => Buffer.from(files.read(one)).toString('base64'))
   let code = 'nothing'
   try {
-    openLog(DATA, { files, freeBytesMin: FREE_BYTES_MIN, statePosition: null })
+    openLog(DATA, { files, freeBytesMin: FREE_BYTES_MIN })
   } catch (error) {
     code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
   }
