@@ -83,7 +83,7 @@ const MINUTE = 60 * SECOND
 export const defaultLimits: ApiLimits = {
   bodyBytesMax: 1024 * 1024,
   largeBodyBytes: 64 * 1024,
-  largeBodiesBytesMax: 2 * 1024 * 1024,
+  largeBodiesBytesMax: 1024 * 1024,
   largeBodiesWaitingMax: 256,
   largeBodyWaitMs: 5 * SECOND,
   bodyDepthMax: 64,

@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import type { Logger } from 'pino'
 
 import { clusterFingerprint } from '../config/load.ts'
@@ -110,6 +111,8 @@ class ControllerRun {
     }
     writePidFile(this.#path)
     this.#tellUp(log)
+    // Now, as a process may be killed: the next start then needs no compiler.
+    flushCompileCache()
     this.#stop.onHangUp = () => void controller.reloadCertificates()
     const end = await Promise.race([
       this.#stop.requested.then(() => ({ type: 'stopped' }) as const),

@@ -5,6 +5,12 @@ export type LevelDatabase = ClassicLevel<string, string>
 
 /** Small caches: the state is read once, at the start; afterwards LevelDB is only written. */
 const CACHE_BYTES = 1024 * 1024
+/**
+ * LevelDB maps its files into memory and keeps as many open: read through once for a peer, a large state would be
+ * resident as a whole. These are the least that it takes, 64 MiB together.
+ */
+const OPEN_FILES_MAX = 64
+const FILE_BYTES_MAX = 1024 * 1024
 
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
@@ -49,7 +55,11 @@ function isFileDamage(text: string): boolean {
 
 /** @throws {StoreError} */
 export async function openDatabase(path: string): Promise<LevelDatabase> {
-  const database: LevelDatabase = new ClassicLevel(path, { cacheSize: CACHE_BYTES })
+  const database: LevelDatabase = new ClassicLevel(path, {
+    cacheSize: CACHE_BYTES,
+    maxOpenFiles: OPEN_FILES_MAX,
+    maxFileSize: FILE_BYTES_MAX,
+  })
   try {
     await database.open()
   } catch (error) {

@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { workerData } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
 
@@ -40,3 +41,6 @@ wal.onMessage = (event) => {
     link.post({ type: 'fatal', because: error instanceof Error ? error.message : String(error) })
   }
 }
+
+// Now, as a thread may be killed: the next start then needs no compiler.
+flushCompileCache()

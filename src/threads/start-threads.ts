@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8'
 import { MessageChannel, Worker } from 'node:worker_threads'
 
 import type { HostOptions } from '../cluster/host.ts'
@@ -92,7 +93,7 @@ export async function startThreads(start: HostStart): Promise<StartedHost> {
  * What crosses between the threads is garbage once it is through, outside of the heap and therefore unseen by it: a small
  * young generation is collected, and that memory given back, all the sooner.
  */
-const YOUNG_MEGABYTES_MAX = 12
+const SEMI_SPACE_MEGABYTES_MAX = 4
 
 function spawn(
   name: string,
@@ -100,12 +101,10 @@ function spawn(
   data: WalThreadData | RaftThreadData,
   transferList: MessagePort[],
 ): Worker {
-  return new Worker(file, {
-    name,
-    workerData: data,
-    transferList,
-    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MEGABYTES_MAX },
-  })
+  // Not by `resourceLimits`, which the option that the process was started with goes before. The heap of this thread was
+  // laid out by then, and stays as it is.
+  setFlagsFromString(`--max-semi-space-size=${SEMI_SPACE_MEGABYTES_MAX}`)
+  return new Worker(file, { name, workerData: data, transferList })
 }
 
 type MessagePort = MessageChannel['port1']

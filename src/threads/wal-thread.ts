@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 
 import { present } from '../lib/assert.ts'
@@ -75,3 +76,6 @@ function serve(disk: FileDisk): void {
 
 const disk = open()
 if (disk !== null) serve(disk)
+
+// Now, as a thread may be killed: the next start then needs no compiler.
+flushCompileCache()

@@ -128,7 +128,7 @@ function misdirect(controller: Controller, segments: readonly string[], chance: 
 export function refusesForeign(controller: Controller, what: Damage): string | null {
   const { files } = controller
   // All of them: one that a crash kept from being removed is not looked at.
-  const paths = files.paths().filter((one) => one.endsWith('.seg'))
+  const paths = files.paths().filter((one) => one.endsWith('.seg') && !one.includes('/damaged/'))
   if (paths.length === 0) return null
   const before = paths.map((path) => files.read(path))
   for (const path of paths) {
@@ -142,7 +142,7 @@ export function refusesForeign(controller: Controller, what: Damage): string | n
   const found = files.paths().map((one) => Buffer.from(files.read(one)).toString('base64'))
   let code = 'nothing'
   try {
-    openLog(DATA, { files, freeBytesMin: FREE_BYTES_MIN, statePosition: null })
+    openLog(DATA, { files, freeBytesMin: FREE_BYTES_MIN })
   } catch (error) {
     code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
   }
