@@ -128,7 +128,10 @@ function misdirect(controller: Controller, segments: readonly string[], chance: 
 export function refusesForeign(controller: Controller, what: Damage): string | null {
   const { files } = controller
   // All of them: one that a crash kept from being removed is not looked at.
-  const paths = files.paths().filter((one) => one.endsWith('.seg') && !one.includes('/damaged/'))
+  const paths = files
+    .paths()
+    .filter((one) => one.endsWith('.seg') && !one.includes('/damaged/'))
+    .filter((one) => files.read(one).length >= SEGMENT_HEADER_BYTES)
   if (paths.length === 0) return null
   const before = paths.map((path) => files.read(path))
   for (const path of paths) {
