@@ -88,7 +88,8 @@ export const bugs: readonly Bug[] = [
     name: 'longer-log-beats-later-term',
     plants: 'logs are compared by index first, then by term',
     from: 'async-raft a48a3282',
-    caughtBy: 'scenario',
+    caughtBy: 'campaign',
+    seed: 144,
   },
   {
     number: 10,

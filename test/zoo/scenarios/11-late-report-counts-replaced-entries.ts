@@ -1,0 +1,15 @@
+import { assert } from '../../../src/lib/assert.ts'
+import { Durability } from '../../../src/raft/durability.ts'
+
+/** Entries 1 to 5 are on their way to the disk; 4 and 5 are replaced, and on their way anew, when the first write is done. */
+export function scenario(): void {
+  const durability = new Durability(0)
+  const first = durability.issue(5, 0)
+  durability.truncate(4)
+  const second = durability.issue(5, 0)
+  durability.persisted(first)
+  const { durableIndex } = durability
+  assert(durableIndex === 3, `I10: ${durableIndex} counts as durable, and 4 is of a later write`)
+  durability.persisted(second)
+  assert(durability.durableIndex === 5, 'I10: what is durable counts')
+}
