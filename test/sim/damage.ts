@@ -127,19 +127,21 @@ function misdirect(controller: Controller, segments: readonly string[], chance: 
 /** A folder with files of another store, or of a release to come, is refused for one reason and stays as it is. */
 export function refusesForeign(controller: Controller, what: Damage): string | null {
   const { files } = controller
-  const path = files
+  // All of them: one that a crash kept from being removed is not looked at.
+  const paths = files
     .paths()
     .filter((one) => one.endsWith('.seg') && !one.includes('/damaged/'))
-    .sort(bySequence)
-    .at(-1)
-  if (path === undefined) return null
-  const before = files.read(path)
-  change(files, path, (bytes) => {
-    const view = new DataView(bytes.buffer)
-    if (what === 'log of a newer format') view.setUint32(8, 99, true)
-    else bytes.set(new Uint8Array(16).fill(7), 16)
-    sealHeader(bytes)
-  })
+    .filter((one) => files.read(one).length >= SEGMENT_HEADER_BYTES)
+  if (paths.length === 0) return null
+  const before = paths.map((path) => files.read(path))
+  for (const path of paths) {
+    change(files, path, (bytes) => {
+      const view = new DataView(bytes.buffer)
+      if (what === 'log of a newer format') view.setUint32(8, 99, true)
+      else bytes.set(new Uint8Array(16).fill(7), 16)
+      sealHeader(bytes)
+    })
+  }
   const found = files.paths().map((one) => Buffer.from(files.read(one)).toString('base64'))
   let code = 'nothing'
   try {
@@ -148,7 +150,10 @@ export function refusesForeign(controller: Controller, what: Damage): string | n
     code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
   }
   const after = files.paths().map((one) => Buffer.from(files.read(one)).toString('base64'))
-  change(files, path, (bytes) => bytes.set(before))
+  for (const [at, path] of paths.entries()) {
+    const kept = before[at]
+    if (kept !== undefined) change(files, path, (bytes) => bytes.set(kept))
+  }
   const isUntouched = found.length === after.length && found.every((one, at) => one === after[at])
   const expected = what === 'log of a newer format' ? 'NEWER_FORMAT' : 'FOREIGN'
   if (code !== expected) return `${controller.id} opens a ${what}: ${code}`

@@ -1,6 +1,6 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { Member } from '../../proto/gen/membership_pb.ts'
+import type { Configuration as ConfigurationRecord, Member } from '../../proto/gen/membership_pb.ts'
 import { encodeConfiguration } from '../../src/raft/configuration.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Core, FullStatus } from '../../src/raft/core.ts'
@@ -31,6 +31,7 @@ interface Seen {
   readonly lastTerm: Term
   readonly configuration: Configuration
   readonly configurationIndex: Index
+  readonly configurationRecord: ConfigurationRecord
   readonly matches: ReadonlyMap<NodeId, Index>
 }
 
@@ -111,6 +112,7 @@ export class Invariants {
       lastTerm: now.last.term,
       configuration: now.configuration,
       configurationIndex: now.configurationIndex,
+      configurationRecord: now.configurationRecord,
       matches: new Map(now.peers.map(({ id, matchIndex }) => [id, matchIndex])),
     })
     return now
@@ -252,7 +254,9 @@ export class Invariants {
       if (!isSameLeadership) continue
       const earlier = before.matches.get(peer.id) ?? 0
       assert(
-        peer.matchIndex >= earlier || this.forgetful.has(peer.id),
+        peer.matchIndex >= earlier ||
+          this.forgetful.has(peer.id) ||
+          !isSameDisk(peer.id, before.configurationRecord, now.configurationRecord),
         `I10: match of ${peer.id} fell from ${earlier} to ${peer.matchIndex}`,
       )
     }
@@ -370,4 +374,13 @@ export class Invariants {
       `I16: ${node.id} starts in term ${term}, and its log is of ${last.term}`,
     )
   }
+}
+
+/** Whether both list that member with the same disk: another one starts with nothing. */
+function isSameDisk(id: NodeId, before: ConfigurationRecord, now: ConfigurationRecord): boolean {
+  const [old, current] = [before, now].map(({ members }) =>
+    members.find((member) => member.id === id),
+  )
+  if (old === undefined || current === undefined) return false
+  return Buffer.compare(old.storeId, current.storeId) === 0
 }
