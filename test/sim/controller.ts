@@ -182,8 +182,8 @@ export class Controller {
     for (const thread of this.#threads) thread.pausedUntilMs = untilMs
   }
 
-  isThread(context: Context): boolean {
-    return this.#threads.includes(context)
+  isPaused(nowMs: number): boolean {
+    return this.#threads.some(({ pausedUntilMs }) => pausedUntilMs > nowMs)
   }
 
   /** After each event of one of its threads: time that it took is time in which that thread does nothing else. */

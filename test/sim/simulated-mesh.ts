@@ -222,8 +222,10 @@ export class SimulatedMesh implements HostMesh {
     if (link !== undefined) this.#arrive(link, bytes)
   }
 
+  /** Whether what is sent there arrives; one that is broken looks whole until that is noticed. */
   hasLinkTo(id: NodeId): boolean {
-    return (this.#peers.get(id)?.link ?? null) !== null
+    const link = this.#peers.get(id)?.link
+    return link !== undefined && link !== null && !link.isBreaking
   }
 
   /** A caller that says this first, whoever it is. @returns the verdict, as the caller would be told. */

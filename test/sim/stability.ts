@@ -2,7 +2,7 @@ import { assert } from '../../src/lib/assert.ts'
 import type { FullStatus } from '../../src/raft/core.ts'
 import { defaultRaftNodeLimits } from '../../src/raft/node.ts'
 import type { NodeId, Term } from '../../src/raft/types.ts'
-import type { Controller } from './controller.ts'
+import type { Controller, Life } from './controller.ts'
 import { isQuorum } from '../raft/slow-quorum.ts'
 import type { World } from './world.ts'
 
@@ -17,7 +17,13 @@ const TICK_MS = defaultRaftNodeLimits.tickMs
 export class Stability {
   readonly #world: World
   readonly #isApplicable: boolean
-  #leader: { readonly id: NodeId; readonly term: Term; sinceMs: number } | null = null
+  #leader: {
+    readonly id: NodeId
+    readonly term: Term
+    /** A process that has ended leads nobody. */
+    readonly life: Life | null
+    sinceMs: number
+  } | null = null
   #leaderlessTerm: Term = 0
 
   constructor(world: World) {
@@ -41,7 +47,8 @@ export class Stability {
     if (status.role === 'leader') {
       if (this.#leader?.id !== controller.id || this.#leader.term !== status.term) {
         this.#assertNotUnseated(status.term, nowMs)
-        this.#leader = { id: controller.id, term: status.term, sinceMs: nowMs }
+        const { id, life } = controller
+        this.#leader = { id, term: status.term, life, sinceMs: nowMs }
         this.#leaderlessTerm = status.term
       }
       const isConnected = isQuorum(status.configuration, (id) => this.#isHeard(controller.id, id))
@@ -55,6 +62,7 @@ export class Stability {
   #assertNotUnseated(term: Term, nowMs: number): void {
     const leader = this.#leader
     if (leader === null || term <= leader.term) return
+    if (this.#world.controllers.get(leader.id)?.life !== leader.life) return
     assert(
       nowMs - leader.sinceMs < STEADY_MS,
       `I19: ${leader.id} led term ${leader.term} with a majority since ${leader.sinceMs} ms and was unseated`,

@@ -31,6 +31,7 @@ import type { Context } from './virtual-loop.ts'
 const START_MS = 1_700_000_000_000
 const STEPS_MIN = 5_000
 const REST_MS = 1_000
+const LAST_FAILURES_MS = 3_000
 const CLOSE_ENTRIES = 50
 /** How long a cluster without faults may take until it is at rest while it still gets further. */
 const SETTLE_MS_MAX = 60_000
@@ -157,7 +158,10 @@ export class World implements ControllerWorld {
       controller.files.isUnreadable = false
       controller.files.failsNextSync = false
       controller.files.callsLeft = Infinity
-      controller.mayFail = false
+      // What went wrong a moment ago may still be on its way to the process.
+      this.loop.after(LAST_FAILURES_MS, () => {
+        controller.mayFail = false
+      })
       if (!controller.isRunning && !controller.isStarting) this.start(controller)
     }
   }
@@ -562,6 +566,12 @@ export class World implements ControllerWorld {
       if (controller === undefined || core === undefined) return `${id} is down`
       if (core.status.leader !== leader.id) {
         return `${id} is ${core.status.role} of ${core.status.leader} in term ${core.status.term}, not of ${leader.id} in ${status.term}`
+      }
+      if (controller.isPaused(this.loop.nowMs)) return `${id} stands still`
+      // A connection that was cut off may look whole to its ends for as long as a keepalive takes.
+      for (const other of this.running()) {
+        const isLinked = controller === other || controller.life?.mesh.hasLinkTo(other.id) === true
+        if (this.isListed(other) && !isLinked) return `${id} has no link to ${other.id}`
       }
       // Clients go on writing meanwhile: it must catch up all the same.
       const { applied } = controller
