@@ -243,11 +243,7 @@ export class Invariants {
   }
 
   #assertBounds(now: FullStatus, before: Seen | undefined): void {
-    // Another disk under the same name begins with nothing.
-    const isSameLeadership =
-      before?.role === 'leader' &&
-      before.term === now.term &&
-      before.configurationIndex === now.configurationIndex
+    const isSameLeadership = before?.role === 'leader' && before.term === now.term
     for (const peer of now.peers) {
       assert(peer.matchIndex < peer.nextIndex, `I10: next of ${peer.id} is not beyond its match`)
       assert(peer.matchIndex <= now.last.index, `I10: match of ${peer.id} is beyond the log`)
