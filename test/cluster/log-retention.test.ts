@@ -33,10 +33,12 @@ const small = { entries: 1000, bytes: 200_000, catchUpBytes: 500_000 }
 
 test('the log is cut below what is persisted, keeping the last entries, and more for a slow peer', () => {
   const retention = noted({ entries: 1000, bytes: 1_000_000, catchUpBytes: 0 })
-  expect(retention.cut(2000, Infinity)).toEqual({ term: 1, index: 1792 })
+  const isJustBefore = (index: Index | undefined, end: Index): boolean =>
+    index !== undefined && index <= end && index > end - 256
+  expect(isJustBefore(retention.cut(2000, Infinity)?.index, 2000)).toBe(true)
   expect(retention.cut(2000, Infinity)).toBeNull()
-  expect(retention.cut(9999, 3000)).toEqual({ term: 1, index: 2816 })
-  expect(retention.cut(9999, Infinity)).toEqual({ term: 1, index: 8960 })
+  expect(isJustBefore(retention.cut(9999, 3000)?.index, 3000)).toBe(true)
+  expect(isJustBefore(retention.cut(9999, Infinity)?.index, 9000)).toBe(true)
 })
 
 test('a slow peer holds back no more bytes than allowed, within a step', () => {
@@ -46,7 +48,9 @@ test('a slow peer holds back no more bytes than allowed, within a step', () => {
 })
 
 test('what follows a snapshot that is being sent is kept beyond that, up to a bound of its own', () => {
-  expect(noted(small).cut(9999, Infinity, 7000)?.index).toBe(6912)
+  const needed = noted(small).cut(9999, Infinity, 7000)?.index
+  expect(needed).toBeLessThanOrEqual(7000)
+  expect(needed).toBeGreaterThan(7000 - 256)
   const outgrown = noted(small).cut(9999, Infinity, 1000)
   expect(outgrown?.index).toBeGreaterThan(5000 - 256)
   expect(outgrown?.index).toBeLessThanOrEqual(5000)

@@ -44,6 +44,8 @@ export class SimulatedCluster implements World {
   readonly chance: Random
   /** Whether clients still ask. */
   isServing = true
+  /** Disks keep what they have. */
+  isDamageSpared = false
   acknowledged = 0
   readsDone = 0
   elections = 0
@@ -321,7 +323,8 @@ export class SimulatedCluster implements World {
   crash(node: SimulatedNode): void {
     this.trace.add(this.nowMs, node.id, 'crash')
     node.crash(this.chance.next() < 0.5 ? this.chance.next() : 0)
-    if (this.chance.next() < this.faults.damageChance) this.#damage(node)
+    const isDamaged = this.chance.next() < this.faults.damageChance
+    if (isDamaged && !this.isDamageSpared) this.#damage(node)
     // Nobody is there to be told how it ended.
     this.#accepted.delete(node.id)
     for (const key of this.#open.keys()) if (key.startsWith(`${node.id}/`)) this.#open.delete(key)
