@@ -82,6 +82,7 @@ export const chapters: readonly { readonly title: string; readonly scripts: read
       scripts: [
         'a_follower_too_far_behind_is_sent_a_snapshot',
         'snapshot_under_way_is_the_only_one',
+        'a_snapshot_of_an_earlier_leader_is_taken',
         'a_snapshot_of_what_is_there_changes_nothing',
         'a_snapshot_of_a_prefix_keeps_the_rest_of_the_log',
         'a_snapshot_replaces_the_configurations_of_the_log',
