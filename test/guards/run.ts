@@ -19,7 +19,7 @@ const quickTests: Readonly<Record<string, readonly string[]>> = {
     (name) => `test/store/${name}.test.ts`,
   ),
   fsm: ['test/fsm/dedupe.test.ts'],
-  cluster: ['test/cluster/parts.test.ts'],
+  cluster: ['snapshot-receiver', 'parts'].map((name) => `test/cluster/${name}.test.ts`),
 }
 const widerTests: readonly string[] = ['test/raft', 'test/store', 'test/fsm']
 

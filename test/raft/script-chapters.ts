@@ -81,11 +81,22 @@ export const chapters: readonly { readonly title: string; readonly scripts: read
       title: 'Snapshots',
       scripts: [
         'a_follower_too_far_behind_is_sent_a_snapshot',
+        'snapshot_under_way_is_the_only_one',
+        'a_snapshot_of_an_earlier_leader_is_taken',
         'a_snapshot_of_what_is_there_changes_nothing',
         'a_snapshot_of_a_prefix_keeps_the_rest_of_the_log',
         'a_snapshot_replaces_the_configurations_of_the_log',
         'a_snapshot_is_acknowledged_once_it_is_on_disk',
         'an_append_that_begins_before_the_log_is_taken_from_where_it_is_new',
+      ],
+    },
+    {
+      title: 'Damaged disks',
+      scripts: [
+        'damaged_log_withholds_its_vote',
+        'damaged_log_is_sent_again',
+        'damaged_log_of_an_idle_cluster',
+        'damaged_log_owes_a_whole_term',
       ],
     },
     {
