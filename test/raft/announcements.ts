@@ -2,19 +2,25 @@ import { create } from '@bufbuild/protobuf'
 import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
 import { Witness } from '../../src/cluster/witness.ts'
 import { assert } from '../../src/lib/assert.ts'
-import type { Index, Message } from '../../src/raft/types.ts'
-import type { Watched } from './invariants.ts'
-import type { Platter } from './simulated-disk.ts'
+import type { Index, Message, NodeId } from '../../src/raft/types.ts'
+import type { Core } from '../../src/raft/core.ts'
+
+/** A node, and the disk that outlives it. */
+interface Announced {
+  readonly id: NodeId
+  readonly core: Core
+  readonly platter: { readonly boot: number }
+}
 
 /**
  * What honest disks say of themselves when they connect, held against all that they have said before: whatever crashes,
  * elections, truncations and snapshots come, the witness never takes one of them for rolled back.
  */
 export class Announcements {
-  readonly #witnesses = new Map<Platter, Witness>()
+  readonly #witnesses = new Map<Announced['platter'], Witness>()
 
   /** As the mesh notes what comes on a peer's streams, and at the earliest: when it leaves. */
-  onSend({ id, platter }: Watched, message: Message): void {
+  onSend({ id, platter }: Announced, message: Message): void {
     const isPreVote =
       (message.type === 'voteRequest' || message.type === 'voteResponse') && message.pre
     if (isPreVote) return
@@ -25,12 +31,12 @@ export class Announcements {
     }
   }
 
-  onApplied({ id, platter }: Watched, index: Index): void {
+  onApplied({ id, platter }: Announced, index: Index): void {
     this.#of(platter).noteApplied(id, BigInt(platter.boot), index)
   }
 
   /** It connects now. @param applied as far as its state machine has told the node. */
-  greet({ id, platter, core }: Watched, applied: Index): void {
+  greet({ id, platter, core }: Announced, applied: Index): void {
     const { onDisk, isOnDiskWhole, owed } = core.fullStatus
     if (!isOnDiskWhole) return
     const index = Math.max(onDisk.last.index, applied)
@@ -46,7 +52,7 @@ export class Announcements {
     assert(fault === null, `${id} is taken for ${fault} at ${onDisk.term}: ${term}/${index}`)
   }
 
-  #of(platter: Platter): Witness {
+  #of(platter: Announced['platter']): Witness {
     const witness = this.#witnesses.get(platter) ?? new Witness(1)
     this.#witnesses.set(platter, witness)
     return witness
