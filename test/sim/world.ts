@@ -503,10 +503,13 @@ export class World implements ControllerWorld {
     const asked = this.running().filter((controller) => this.isListed(controller))
     const answered = this.#clients.probe(asked)
     const untilMs = this.loop.nowMs + ANSWER_MS_MAX
-    while (answered.size < asked.length && this.loop.nowMs < untilMs) {
+    // Who is taken out meanwhile owes no answer.
+    const owing = (): readonly Controller[] =>
+      asked.filter((one) => !answered.has(one) && one.isRunning && this.isListed(one))
+    while (owing().length > 0 && this.loop.nowMs < untilMs) {
       await this.#runUntil(this.loop.nowMs + 50)
     }
-    const silent = asked.filter((controller) => !answered.has(controller))
+    const silent = owing()
     assert(
       silent.length === 0,
       `liveness: no write through ${silent.map(({ id }) => id).join()} was answered within ${ANSWER_MS_MAX} ms`,
