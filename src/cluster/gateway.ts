@@ -73,7 +73,7 @@ export const defaultGatewayOptions = {
   outstandingMax: 4096,
   outstandingSpanMax: 65_536,
   outstandingBytesMax: 32 * 1024 * 1024,
-  retention: { entries: 20_000, bytes: 32 * 1024 * 1024, catchUpBytes: 96 * 1024 * 1024 },
+  retention: { entries: 20_000, bytes: 16 * 1024 * 1024, catchUpBytes: 96 * 1024 * 1024 },
 } as const satisfies Partial<GatewayOptions>
 
 export interface GatewayParts {

@@ -16,10 +16,15 @@ export interface RequestRecord {
 const ID_BYTES = 16
 const LANES_AT = 16
 const TIME_AT = 32
-const INDEX_AT = 40
-const CALLER_BYTES_AT = 48
-const OUTCOME_BYTES_AT = 52
-const HEAD_BYTES = 56
+const INDEX_AT = 38
+const CALLER_BYTES_AT = 44
+const OUTCOME_BYTES_AT = 46
+const HEAD_BYTES = 49
+/** Times (UTC ms) and indexes of the log fit 48 bits for some thousand years. */
+const NUMBER_BYTES = 6
+const OUTCOME_LENGTH_BYTES = 3
+/** What one weighs against `contentBytes` beside its texts: part of what is refused, so it stays as it is. */
+const NOMINAL_HEAD_BYTES = 56
 
 /** A reference is the number of a block and an offset in it. */
 const OFFSET_BITS = 16
@@ -36,7 +41,7 @@ interface Block {
 }
 
 /**
- * Remembered requests by (caller, id) and in order, as bytes outside of the heap: some 90 each where objects would take
+ * Remembered requests by (caller, id) and in order, as bytes outside of the heap: some 80 each where objects would take
  * 500, and nothing that a garbage collection has to look at. What is forgotten gives its block back with the last record
  * in it.
  */
@@ -92,7 +97,7 @@ export class RequestRecords {
   get oldestAtMs(): number {
     if (this.#count === 0) return Infinity
     const { bytes, at } = this.#place(this.#referenceAt(0))
-    return bytes.readDoubleLE(at + TIME_AT)
+    return bytes.readUIntLE(at + TIME_AT, NUMBER_BYTES)
   }
 
   /** After all others; (caller, id) must not be remembered. */
@@ -113,7 +118,7 @@ export class RequestRecords {
     this.#count -= 1
     const number = reference >>> OFFSET_BITS
     const block = this.#block(number)
-    this.#contentBytes -= lengthAt(block.bytes, reference & (BLOCK_BYTES - 1))
+    this.#contentBytes -= weightAt(block.bytes, reference & (BLOCK_BYTES - 1))
     block.live -= 1
     if (block.live === 0 && number !== this.#open) this.#free(number)
     if (this.#slots.length > 2 * SLOTS_MIN && this.#count * 16 < this.#slots.length) {
@@ -126,7 +131,7 @@ export class RequestRecords {
     const references = this.#references()
     const indexes = Float64Array.from(references, (reference) => {
       const { bytes, at } = this.#place(reference)
-      return bytes.readDoubleLE(at + INDEX_AT)
+      return bytes.readUIntLE(at + INDEX_AT, NUMBER_BYTES)
     })
     const permutation = Int32Array.from(references.keys())
     permutation.sort((a, b) => (indexes[a] ?? 0) - (indexes[b] ?? 0))
@@ -158,17 +163,22 @@ export class RequestRecords {
   #write({ caller, id, atMs, index, outcome, lanes }: RequestRecord): number {
     const callerBytes = Buffer.byteLength(caller)
     const outcomeBytes = Buffer.byteLength(outcome)
+    assert(
+      callerBytes < 2 ** 16 && outcomeBytes < 2 ** 24,
+      'a remembered request is of bounded size',
+    )
     const reference = this.#takeRoom(HEAD_BYTES + callerBytes + outcomeBytes)
+    this.#contentBytes += NOMINAL_HEAD_BYTES + callerBytes + outcomeBytes
     const { bytes, at } = this.#place(reference)
     bytes.set(id, at)
     bytes.writeInt32LE(lanes.a, at + LANES_AT)
     bytes.writeInt32LE(lanes.b, at + LANES_AT + 4)
     bytes.writeInt32LE(lanes.c, at + LANES_AT + 8)
     bytes.writeInt32LE(lanes.d, at + LANES_AT + 12)
-    bytes.writeDoubleLE(atMs, at + TIME_AT)
-    bytes.writeDoubleLE(index, at + INDEX_AT)
-    bytes.writeUInt32LE(callerBytes, at + CALLER_BYTES_AT)
-    bytes.writeUInt32LE(outcomeBytes, at + OUTCOME_BYTES_AT)
+    bytes.writeUIntLE(atMs, at + TIME_AT, NUMBER_BYTES)
+    bytes.writeUIntLE(index, at + INDEX_AT, NUMBER_BYTES)
+    bytes.writeUInt16LE(callerBytes, at + CALLER_BYTES_AT)
+    bytes.writeUIntLE(outcomeBytes, at + OUTCOME_BYTES_AT, OUTCOME_LENGTH_BYTES)
     bytes.write(caller, at + HEAD_BYTES)
     bytes.write(outcome, at + HEAD_BYTES + callerBytes)
     return reference
@@ -177,13 +187,13 @@ export class RequestRecords {
   #read(reference: number): RequestRecord {
     const { bytes, at } = this.#place(reference)
     const callerAt = at + HEAD_BYTES
-    const outcomeAt = callerAt + bytes.readUInt32LE(at + CALLER_BYTES_AT)
-    const end = outcomeAt + bytes.readUInt32LE(at + OUTCOME_BYTES_AT)
+    const outcomeAt = callerAt + bytes.readUInt16LE(at + CALLER_BYTES_AT)
+    const end = outcomeAt + bytes.readUIntLE(at + OUTCOME_BYTES_AT, OUTCOME_LENGTH_BYTES)
     return {
       caller: bytes.toString('utf8', callerAt, outcomeAt),
       id: Uint8Array.from(bytes.subarray(at, at + ID_BYTES)),
-      atMs: bytes.readDoubleLE(at + TIME_AT),
-      index: bytes.readDoubleLE(at + INDEX_AT),
+      atMs: bytes.readUIntLE(at + TIME_AT, NUMBER_BYTES),
+      index: bytes.readUIntLE(at + INDEX_AT, NUMBER_BYTES),
       outcome: bytes.toString('utf8', outcomeAt, end),
       lanes: {
         a: bytes.readInt32LE(at + LANES_AT),
@@ -204,7 +214,6 @@ export class RequestRecords {
     const block = this.#block(number)
     const reference = (number << OFFSET_BITS) | block.used
     block.used += length
-    this.#contentBytes += length
     block.live += 1
     return reference
   }
@@ -290,7 +299,9 @@ export class RequestRecords {
   }
 }
 
-function lengthAt(bytes: Buffer, at: number): number {
-  const texts = bytes.readUInt32LE(at + CALLER_BYTES_AT) + bytes.readUInt32LE(at + OUTCOME_BYTES_AT)
-  return HEAD_BYTES + texts
+/** Of one record, as `contentBytes` counts it. */
+function weightAt(bytes: Buffer, at: number): number {
+  const callerBytes = bytes.readUInt16LE(at + CALLER_BYTES_AT)
+  const outcomeBytes = bytes.readUIntLE(at + OUTCOME_BYTES_AT, OUTCOME_LENGTH_BYTES)
+  return NOMINAL_HEAD_BYTES + callerBytes + outcomeBytes
 }
