@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file command.proto.
  */
 export const file_command: GenFile = /*@__PURE__*/
-  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIkEKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCSI4CghSZXZpc2lvbhIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAQiNgoKU2VlZFJlY29yZBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCJMCgRGb3JtEhIKCmNsdXN0ZXJfaWQYASABKAkSMAoHcmVjb3JkcxgCIAMoCzIfLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VlZFJlY29yZCI3CgtFbnRpdHlXcml0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCIqCgxFbnRpdHlEZWxldGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJIqIBCg1TZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhMKC2lkZW50aXR5X2lkGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkSEgoKaXBfYWRkcmVzcxgEIAEoCRIUCgxjb25maWdfdHlwZXMYBSADKAkSFQoNZW52X2luZm9fanNvbhgGIAEoDBIVCg1zZGtfaW5mb19qc29uGAcgASgMIhsKDVNlc3Npb25EZWxldGUSCgoCaWQYASABKAkiaAoMU2Vzc2lvblRvdWNoEjUKBW1hcmtzGAEgAygLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uVG91Y2guTWFyaxohCgRNYXJrEgoKAmlkGAEgASgJEg0KBWF0X21zGAIgASgEInUKDVNlc3Npb25FeHBpcmUSNgoFbWFya3MYASADKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25FeHBpcmUuTWFyaxosCgRNYXJrEgoKAmlkGAEgASgJEhgKEGxhc3RfYWN0aXZpdHlfbXMYAiABKAQiUAoMVGlja2V0Q3JlYXRlEgoKAmlkGAEgASgJEg4KBmRpZ2VzdBgCIAEoDBINCgV2b3RlchgDIAEoCBIVCg1leHBpcmVzX2F0X21zGAQgASgEItMBCgxUaWNrZXRSZWRlZW0SEQoJdGlja2V0X2lkGAEgASgJEhUKDXRpY2tldF9kaWdlc3QYAiABKAwSDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIXCg9wdWJsaWNfa2V5X3Nwa2kYBSABKAwSDwoHYWRkcmVzcxgGIAEoCRIXCg9jZXJ0aWZpY2F0ZV9wZW0YByABKAkSMwoHc2VjcmV0cxgIIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCJiCg9BZG1pc3Npb25EZWxldGUSDwoHbm9kZV9pZBgBIAEoCRIXCg9wdWJsaWNfa2V5X3Nwa2kYAiABKAwSEAoIYW5ub3VuY2UYAyABKAgSEwoLY29tcHJvbWlzZWQYBCABKAgiTAoNV3JhcHBlZFNlY3JldBIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRILCgNqd2UYBCABKAkilwEKDFNlY3JldFJvdGF0ZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SFwoPY2VydGlmaWNhdGVfcGVtGAMgASgJEjMKB3dyYXBwZWQYBCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQSGgoSb3ZlcmxhcF9lbmRzX2F0X21zGAUgASgEIkIKC1NlY3JldFNoYXJlEjMKB3dyYXBwZWQYASADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQiNwoPSWRlbnRpdHlEaXNhYmxlEgoKAmlkGAEgASgJEhgKEGR1cmF0aW9uX21pbnV0ZXMYAiABKAQiHAoOSWRlbnRpdHlFbmFibGUSCgoCaWQYASABKAkijQEKDlNlcnZpY2VDb25maWdzEhMKC2lkZW50aXR5X2lkGAEgASgJEjcKBXBhaXJzGAIgAygLMiguZmxvdGlsbGEuY29tbWFuZC52MS5TZXJ2aWNlQ29uZmlncy5QYWlyGi0KBFBhaXISEgoKc2VydmljZV9pZBgBIAEoCRIRCgljb25maWdfaWQYAiABKAkqhwUKC0NvbW1hbmRLaW5kEhwKGENPTU1BTkRfS0lORF9VTlNQRUNJRklFRBAAEhUKEUNPTU1BTkRfS0lORF9GT1JNEAESHgoaQ09NTUFORF9LSU5EX0VOVElUWV9DUkVBVEUQAhIfChtDT01NQU5EX0tJTkRfRU5USVRZX1JFUExBQ0UQAxIdChlDT01NQU5EX0tJTkRfRU5USVRZX1BBVENIEAQSHgoaQ09NTUFORF9LSU5EX0VOVElUWV9ERUxFVEUQBRIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9DUkVBVEUQBhIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9ERUxFVEUQBxIeChpDT01NQU5EX0tJTkRfU0VTU0lPTl9UT1VDSBAIEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0VYUElSRRAJEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfQ1JFQVRFEAoSHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9SRURFRU0QCxIhCh1DT01NQU5EX0tJTkRfQURNSVNTSU9OX0RFTEVURRAMEh4KGkNPTU1BTkRfS0lORF9TRUNSRVRfUk9UQVRFEA0SHQoZQ09NTUFORF9LSU5EX1NFQ1JFVF9TSEFSRRAOEiEKHUNPTU1BTkRfS0lORF9JREVOVElUWV9ESVNBQkxFEBQSIAocQ09NTUFORF9LSU5EX0lERU5USVRZX0VOQUJMRRAVEioKJkNPTU1BTkRfS0lORF9TRVJWSUNFX0NPTkZJR1NfQVNTT0NJQVRFEBYSLQopQ09NTUFORF9LSU5EX1NFUlZJQ0VfQ09ORklHU19ESVNBU1NPQ0lBVEUQF2IGcHJvdG8z");
+  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIkEKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCSI4CghSZXZpc2lvbhIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAQiNgoKU2VlZFJlY29yZBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCJMCgRGb3JtEhIKCmNsdXN0ZXJfaWQYASABKAkSMAoHcmVjb3JkcxgCIAMoCzIfLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VlZFJlY29yZCI3CgtFbnRpdHlXcml0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCIqCgxFbnRpdHlEZWxldGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJIpoBCgtFbnRpdHlCYXRjaBI0CgVzdGVwcxgBIAMoCzIlLmZsb3RpbGxhLmNvbW1hbmQudjEuRW50aXR5QmF0Y2guU3RlcBIOCgZhbnN3ZXIYAiABKA0aRQoEU3RlcBIMCgRraW5kGAEgASgNEi8KBXdyaXRlGAIgASgLMiAuZmxvdGlsbGEuY29tbWFuZC52MS5FbnRpdHlXcml0ZSKiAQoNU2Vzc2lvbkNyZWF0ZRIKCgJpZBgBIAEoCRITCgtpZGVudGl0eV9pZBgCIAEoCRIYChBhdXRoZW50aWNhdG9yX2lkGAMgASgJEhIKCmlwX2FkZHJlc3MYBCABKAkSFAoMY29uZmlnX3R5cGVzGAUgAygJEhUKDWVudl9pbmZvX2pzb24YBiABKAwSFQoNc2RrX2luZm9fanNvbhgHIAEoDCIbCg1TZXNzaW9uRGVsZXRlEgoKAmlkGAEgASgJImgKDFNlc3Npb25Ub3VjaBI1CgVtYXJrcxgBIAMoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvblRvdWNoLk1hcmsaIQoETWFyaxIKCgJpZBgBIAEoCRINCgVhdF9tcxgCIAEoBCJ1Cg1TZXNzaW9uRXhwaXJlEjYKBW1hcmtzGAEgAygLMicuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uRXhwaXJlLk1hcmsaLAoETWFyaxIKCgJpZBgBIAEoCRIYChBsYXN0X2FjdGl2aXR5X21zGAIgASgEIlAKDFRpY2tldENyZWF0ZRIKCgJpZBgBIAEoCRIOCgZkaWdlc3QYAiABKAwSDQoFdm90ZXIYAyABKAgSFQoNZXhwaXJlc19hdF9tcxgEIAEoBCLTAQoMVGlja2V0UmVkZWVtEhEKCXRpY2tldF9pZBgBIAEoCRIVCg10aWNrZXRfZGlnZXN0GAIgASgMEg8KB25vZGVfaWQYAyABKAkSEAoIc3RvcmVfaWQYBCABKAwSFwoPcHVibGljX2tleV9zcGtpGAUgASgMEg8KB2FkZHJlc3MYBiABKAkSFwoPY2VydGlmaWNhdGVfcGVtGAcgASgJEjMKB3NlY3JldHMYCCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQiYgoPQWRtaXNzaW9uRGVsZXRlEg8KB25vZGVfaWQYASABKAkSFwoPcHVibGljX2tleV9zcGtpGAIgASgMEhAKCGFubm91bmNlGAMgASgIEhMKC2NvbXByb21pc2VkGAQgASgIIkwKDVdyYXBwZWRTZWNyZXQSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgNEg8KB25vZGVfaWQYAyABKAkSCwoDandlGAQgASgJIpcBCgxTZWNyZXRSb3RhdGUSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgNEhcKD2NlcnRpZmljYXRlX3BlbRgDIAEoCRIzCgd3cmFwcGVkGAQgAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0EhoKEm92ZXJsYXBfZW5kc19hdF9tcxgFIAEoBCJCCgtTZWNyZXRTaGFyZRIzCgd3cmFwcGVkGAEgAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0IjcKD0lkZW50aXR5RGlzYWJsZRIKCgJpZBgBIAEoCRIYChBkdXJhdGlvbl9taW51dGVzGAIgASgEIhwKDklkZW50aXR5RW5hYmxlEgoKAmlkGAEgASgJIo0BCg5TZXJ2aWNlQ29uZmlncxITCgtpZGVudGl0eV9pZBgBIAEoCRI3CgVwYWlycxgCIAMoCzIoLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VydmljZUNvbmZpZ3MuUGFpchotCgRQYWlyEhIKCnNlcnZpY2VfaWQYASABKAkSEQoJY29uZmlnX2lkGAIgASgJKqYFCgtDb21tYW5kS2luZBIcChhDT01NQU5EX0tJTkRfVU5TUEVDSUZJRUQQABIVChFDT01NQU5EX0tJTkRfRk9STRABEh4KGkNPTU1BTkRfS0lORF9FTlRJVFlfQ1JFQVRFEAISHwobQ09NTUFORF9LSU5EX0VOVElUWV9SRVBMQUNFEAMSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9QQVRDSBAEEh4KGkNPTU1BTkRfS0lORF9FTlRJVFlfREVMRVRFEAUSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fQ1JFQVRFEAYSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fREVMRVRFEAcSHgoaQ09NTUFORF9LSU5EX1NFU1NJT05fVE9VQ0gQCBIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9FWFBJUkUQCRIeChpDT01NQU5EX0tJTkRfVElDS0VUX0NSRUFURRAKEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfUkVERUVNEAsSIQodQ09NTUFORF9LSU5EX0FETUlTU0lPTl9ERUxFVEUQDBIeChpDT01NQU5EX0tJTkRfU0VDUkVUX1JPVEFURRANEh0KGUNPTU1BTkRfS0lORF9TRUNSRVRfU0hBUkUQDhIhCh1DT01NQU5EX0tJTkRfSURFTlRJVFlfRElTQUJMRRAUEiAKHENPTU1BTkRfS0lORF9JREVOVElUWV9FTkFCTEUQFRIqCiZDT01NQU5EX0tJTkRfU0VSVklDRV9DT05GSUdTX0FTU09DSUFURRAWEi0KKUNPTU1BTkRfS0lORF9TRVJWSUNFX0NPTkZJR1NfRElTQVNTT0NJQVRFEBcSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9CQVRDSBAYYgZwcm90bzM");
 
 /**
  * One log entry of type `command`.
@@ -313,6 +313,58 @@ export const EntityDeleteSchema: GenMessage<EntityDelete> = /*@__PURE__*/
   messageDesc(file_command, 8);
 
 /**
+ * Several writes as one: each sees what those before it made, and a refusal of any of them undoes all.
+ *
+ * @generated from message flotilla.command.v1.EntityBatch
+ */
+export type EntityBatch = Message<"flotilla.command.v1.EntityBatch"> & {
+  /**
+   * @generated from field: repeated flotilla.command.v1.EntityBatch.Step steps = 1;
+   */
+  steps: EntityBatch_Step[];
+
+  /**
+   * the step whose id is the outcome's
+   *
+   * @generated from field: uint32 answer = 2;
+   */
+  answer: number;
+};
+
+/**
+ * Describes the message flotilla.command.v1.EntityBatch.
+ * Use `create(EntityBatchSchema)` to create a new message.
+ */
+export const EntityBatchSchema: GenMessage<EntityBatch> = /*@__PURE__*/
+  messageDesc(file_command, 9);
+
+/**
+ * @generated from message flotilla.command.v1.EntityBatch.Step
+ */
+export type EntityBatch_Step = Message<"flotilla.command.v1.EntityBatch.Step"> & {
+  /**
+   * COMMAND_KIND_ENTITY_CREATE, _REPLACE, _PATCH or _DELETE
+   *
+   * @generated from field: uint32 kind = 1;
+   */
+  kind: number;
+
+  /**
+   * of a deletion: entity and id alone
+   *
+   * @generated from field: flotilla.command.v1.EntityWrite write = 2;
+   */
+  write?: EntityWrite | undefined;
+};
+
+/**
+ * Describes the message flotilla.command.v1.EntityBatch.Step.
+ * Use `create(EntityBatch_StepSchema)` to create a new message.
+ */
+export const EntityBatch_StepSchema: GenMessage<EntityBatch_Step> = /*@__PURE__*/
+  messageDesc(file_command, 9, 0);
+
+/**
  * @generated from message flotilla.command.v1.SessionCreate
  */
 export type SessionCreate = Message<"flotilla.command.v1.SessionCreate"> & {
@@ -359,7 +411,7 @@ export type SessionCreate = Message<"flotilla.command.v1.SessionCreate"> & {
  * Use `create(SessionCreateSchema)` to create a new message.
  */
 export const SessionCreateSchema: GenMessage<SessionCreate> = /*@__PURE__*/
-  messageDesc(file_command, 9);
+  messageDesc(file_command, 10);
 
 /**
  * @generated from message flotilla.command.v1.SessionDelete
@@ -376,7 +428,7 @@ export type SessionDelete = Message<"flotilla.command.v1.SessionDelete"> & {
  * Use `create(SessionDeleteSchema)` to create a new message.
  */
 export const SessionDeleteSchema: GenMessage<SessionDelete> = /*@__PURE__*/
-  messageDesc(file_command, 10);
+  messageDesc(file_command, 11);
 
 /**
  * Activity seen by one controller; a mark never moves backwards.
@@ -395,7 +447,7 @@ export type SessionTouch = Message<"flotilla.command.v1.SessionTouch"> & {
  * Use `create(SessionTouchSchema)` to create a new message.
  */
 export const SessionTouchSchema: GenMessage<SessionTouch> = /*@__PURE__*/
-  messageDesc(file_command, 11);
+  messageDesc(file_command, 12);
 
 /**
  * @generated from message flotilla.command.v1.SessionTouch.Mark
@@ -417,7 +469,7 @@ export type SessionTouch_Mark = Message<"flotilla.command.v1.SessionTouch.Mark">
  * Use `create(SessionTouch_MarkSchema)` to create a new message.
  */
 export const SessionTouch_MarkSchema: GenMessage<SessionTouch_Mark> = /*@__PURE__*/
-  messageDesc(file_command, 11, 0);
+  messageDesc(file_command, 12, 0);
 
 /**
  * Ends sessions whose last activity is still the one named.
@@ -436,7 +488,7 @@ export type SessionExpire = Message<"flotilla.command.v1.SessionExpire"> & {
  * Use `create(SessionExpireSchema)` to create a new message.
  */
 export const SessionExpireSchema: GenMessage<SessionExpire> = /*@__PURE__*/
-  messageDesc(file_command, 12);
+  messageDesc(file_command, 13);
 
 /**
  * @generated from message flotilla.command.v1.SessionExpire.Mark
@@ -458,7 +510,7 @@ export type SessionExpire_Mark = Message<"flotilla.command.v1.SessionExpire.Mark
  * Use `create(SessionExpire_MarkSchema)` to create a new message.
  */
 export const SessionExpire_MarkSchema: GenMessage<SessionExpire_Mark> = /*@__PURE__*/
-  messageDesc(file_command, 12, 0);
+  messageDesc(file_command, 13, 0);
 
 /**
  * A single-use permission to join. The ticket itself is never kept, only its digest.
@@ -498,7 +550,7 @@ export type TicketCreate = Message<"flotilla.command.v1.TicketCreate"> & {
  * Use `create(TicketCreateSchema)` to create a new message.
  */
 export const TicketCreateSchema: GenMessage<TicketCreate> = /*@__PURE__*/
-  messageDesc(file_command, 13);
+  messageDesc(file_command, 14);
 
 /**
  * Uses a ticket up: admits one controller by id, key and store. The same three again get the same answer.
@@ -562,7 +614,7 @@ export type TicketRedeem = Message<"flotilla.command.v1.TicketRedeem"> & {
  * Use `create(TicketRedeemSchema)` to create a new message.
  */
 export const TicketRedeemSchema: GenMessage<TicketRedeem> = /*@__PURE__*/
-  messageDesc(file_command, 14);
+  messageDesc(file_command, 15);
 
 /**
  * The controller is no longer to be admitted: its id may be used again. Its wrapped secrets go with it.
@@ -602,7 +654,7 @@ export type AdmissionDelete = Message<"flotilla.command.v1.AdmissionDelete"> & {
  * Use `create(AdmissionDeleteSchema)` to create a new message.
  */
 export const AdmissionDeleteSchema: GenMessage<AdmissionDelete> = /*@__PURE__*/
-  messageDesc(file_command, 15);
+  messageDesc(file_command, 16);
 
 /**
  * A version of a shared secret as one controller can open it.
@@ -640,7 +692,7 @@ export type WrappedSecret = Message<"flotilla.command.v1.WrappedSecret"> & {
  * Use `create(WrappedSecretSchema)` to create a new message.
  */
 export const WrappedSecretSchema: GenMessage<WrappedSecret> = /*@__PURE__*/
-  messageDesc(file_command, 16);
+  messageDesc(file_command, 17);
 
 /**
  * Puts the next version of a shared secret in force. The versions before it go on verifying until `overlap_ends_at_ms`.
@@ -685,7 +737,7 @@ export type SecretRotate = Message<"flotilla.command.v1.SecretRotate"> & {
  * Use `create(SecretRotateSchema)` to create a new message.
  */
 export const SecretRotateSchema: GenMessage<SecretRotate> = /*@__PURE__*/
-  messageDesc(file_command, 17);
+  messageDesc(file_command, 18);
 
 /**
  * Wraps versions in force for controllers that can not open them yet.
@@ -704,7 +756,7 @@ export type SecretShare = Message<"flotilla.command.v1.SecretShare"> & {
  * Use `create(SecretShareSchema)` to create a new message.
  */
 export const SecretShareSchema: GenMessage<SecretShare> = /*@__PURE__*/
-  messageDesc(file_command, 18);
+  messageDesc(file_command, 19);
 
 /**
  * Ends the sessions of an identity and lets it open none, for so many minutes of log time; 0: until it is enabled.
@@ -728,7 +780,7 @@ export type IdentityDisable = Message<"flotilla.command.v1.IdentityDisable"> & {
  * Use `create(IdentityDisableSchema)` to create a new message.
  */
 export const IdentityDisableSchema: GenMessage<IdentityDisable> = /*@__PURE__*/
-  messageDesc(file_command, 19);
+  messageDesc(file_command, 20);
 
 /**
  * @generated from message flotilla.command.v1.IdentityEnable
@@ -745,7 +797,7 @@ export type IdentityEnable = Message<"flotilla.command.v1.IdentityEnable"> & {
  * Use `create(IdentityEnableSchema)` to create a new message.
  */
 export const IdentityEnableSchema: GenMessage<IdentityEnable> = /*@__PURE__*/
-  messageDesc(file_command, 20);
+  messageDesc(file_command, 21);
 
 /**
  * Configs that an identity gets of services in place of the services' own, one a config type; all pairs or none.
@@ -769,7 +821,7 @@ export type ServiceConfigs = Message<"flotilla.command.v1.ServiceConfigs"> & {
  * Use `create(ServiceConfigsSchema)` to create a new message.
  */
 export const ServiceConfigsSchema: GenMessage<ServiceConfigs> = /*@__PURE__*/
-  messageDesc(file_command, 21);
+  messageDesc(file_command, 22);
 
 /**
  * @generated from message flotilla.command.v1.ServiceConfigs.Pair
@@ -791,7 +843,7 @@ export type ServiceConfigs_Pair = Message<"flotilla.command.v1.ServiceConfigs.Pa
  * Use `create(ServiceConfigs_PairSchema)` to create a new message.
  */
 export const ServiceConfigs_PairSchema: GenMessage<ServiceConfigs_Pair> = /*@__PURE__*/
-  messageDesc(file_command, 21, 0);
+  messageDesc(file_command, 22, 0);
 
 /**
  * @generated from enum flotilla.command.v1.CommandKind
@@ -927,6 +979,13 @@ export const CommandKind = {
    * @generated from enum value: COMMAND_KIND_SERVICE_CONFIGS_DISASSOCIATE = 23;
    */
   SERVICE_CONFIGS_DISASSOCIATE: 23,
+
+  /**
+   * EntityBatch
+   *
+   * @generated from enum value: COMMAND_KIND_ENTITY_BATCH = 24;
+   */
+  ENTITY_BATCH: 24,
 } as const;
 
 /**

@@ -1,5 +1,10 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import { CommandKind, EntityDeleteSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
+import {
+  CommandKind,
+  EntityBatchSchema,
+  EntityDeleteSchema,
+  EntityWriteSchema,
+} from '../../proto/gen/command_pb.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { releaseBuffer } from '../lib/release-buffer.ts'
 import { Problem } from '../lib/problems.ts'
@@ -14,6 +19,15 @@ type EntityWriteKind =
   | typeof CommandKind.ENTITY_CREATE
   | typeof CommandKind.ENTITY_REPLACE
   | typeof CommandKind.ENTITY_PATCH
+
+/** One write of a batch. */
+export interface WriteStep {
+  readonly kind: EntityWriteKind | typeof CommandKind.ENTITY_DELETE
+  readonly entity: string
+  readonly id: string
+  /** Validated and normalised; none at a deletion. */
+  readonly fields?: Readonly<Record<string, unknown>>
+}
 
 /** Takes a caller's writes to the cluster and turns refusals, which are values there, into problems. */
 export class Writer {
@@ -74,6 +88,27 @@ export class Writer {
     } finally {
       releaseBuffer(payload)
     }
+  }
+
+  /**
+   * Several writes as one entry: all of them or, when one is refused, none.
+   * @returns the id of step `answer`.
+   */
+  batch(
+    call: Call,
+    steps: readonly WriteStep[],
+    answer = 0,
+    judgedOn?: NonNullable<ProposalInput['judgedOn']>,
+  ): Promise<string> {
+    const message = create(EntityBatchSchema, {
+      steps: steps.map(({ kind, entity, id, fields }) => ({
+        kind,
+        write: { entity, id, json: utf8.encode(canonicalJson(fields ?? {})) },
+      })),
+      answer,
+    })
+    const payload = toBinary(EntityBatchSchema, message)
+    return this.write(call, CommandKind.ENTITY_BATCH, payload, judgedOn)
   }
 
   deleteEntity(call: Call, entity: string, id: string): Promise<string> {

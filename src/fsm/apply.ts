@@ -8,7 +8,13 @@ import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
 import { createTicket, deleteAdmission, redeemTicket } from './commands/cluster.ts'
 import type { CommandContext } from './commands/context.ts'
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from './commands/entity.ts'
+import {
+  createEntity,
+  deleteEntity,
+  patchEntity,
+  replaceEntity,
+  writeBatch,
+} from './commands/entity.ts'
 import { form } from './commands/form.ts'
 import { disableIdentity, enableIdentity } from './commands/identity.ts'
 import { refused } from './commands/outcome.ts'
@@ -28,6 +34,7 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.ENTITY_REPLACE, replaceEntity],
   [CommandKind.ENTITY_PATCH, patchEntity],
   [CommandKind.ENTITY_DELETE, deleteEntity],
+  [CommandKind.ENTITY_BATCH, writeBatch],
   [CommandKind.SESSION_CREATE, createSession],
   [CommandKind.SESSION_DELETE, deleteSession],
   [CommandKind.SESSION_TOUCH, touchSessions],

@@ -4,6 +4,7 @@ import { entities } from '../entities/registry.ts'
 import { assert } from '../lib/assert.ts'
 import type { Json } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
+import type { Outcome } from '../ports/proposer.ts'
 import type { Position } from '../raft/types.ts'
 import { OriginWindows, RequestTable } from './dedupe.ts'
 import type { StoredOrigin, StoredRequest } from './dedupe.ts'
@@ -97,6 +98,9 @@ export class State {
   readonly #otherDigest = new SetDigest()
   #dirty = new Map<string, string | null>()
   #dirtyCharacters = 0
+  /** What stood there before, of each change in a transaction, in their order. */
+  #undo: { readonly table: Table; readonly id: string; readonly row: Row | undefined }[] | null =
+    null
 
   constructor() {
     this.tables = new Map(entities.map((entity) => [entity.name, new Table(entity)]))
@@ -138,8 +142,28 @@ export class State {
     this.#note(recordKey(entity, id), null)
   }
 
+  /**
+   * Runs a part of an entry; when it comes to a refusal, the records are again what they were before it. Not within
+   * another one.
+   */
+  transact(run: () => Outcome): Outcome {
+    assert(this.#undo === null, 'a transaction holds no other one')
+    this.#undo = []
+    const outcome = run()
+    const undo = this.#undo
+    this.#undo = null
+    if (outcome.ok) return outcome
+    for (const { table, id, row } of undo.reverse()) {
+      this.#replace(table, id, row)
+      const value = row === undefined ? null : JSON.stringify(row.record)
+      this.#note(recordKey(table.entity.name, id), value)
+    }
+    return outcome
+  }
+
   #replace(table: Table, id: string, row: Row | undefined): void {
     const before = table.change(id, row)
+    this.#undo?.push({ table, id, row: before })
     const digest = table.entity.digest === 'entities' ? this.#entitiesDigest : this.#otherDigest
     if (before !== undefined) digest.remove(before.lanes)
     if (row !== undefined) digest.add(row.lanes)

@@ -1,5 +1,10 @@
 import { fromBinary } from '@bufbuild/protobuf'
-import { EntityDeleteSchema, EntityWriteSchema } from '../../../proto/gen/command_pb.ts'
+import {
+  CommandKind,
+  EntityBatchSchema,
+  EntityDeleteSchema,
+  EntityWriteSchema,
+} from '../../../proto/gen/command_pb.ts'
 import type { EntityWrite } from '../../../proto/gen/command_pb.ts'
 import { checkFields } from '../../entities/check.ts'
 import type { Entity } from '../../entities/define.ts'
@@ -11,8 +16,13 @@ import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'
-import { deleteRefusal, writeRefusal } from './rules.ts'
-import { blockingReference, missingReference, removeWithReferences } from './references.ts'
+import { rulesOf } from '../rules/all.ts'
+import {
+  blockingReference,
+  consequencesIn,
+  missingReference,
+  removeWithReferences,
+} from './references.ts'
 
 const idCharactersMax = 128
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -77,8 +87,7 @@ interface DecodedWrite {
   readonly fields: JsonObject
 }
 
-function decode(payload: Uint8Array, isCreate: boolean): DecodedWrite {
-  const write = fromBinary(EntityWriteSchema, payload)
+function decode(write: EntityWrite, isCreate: boolean): DecodedWrite {
   const entity = entityNamed(write.entity)
   return { entity, write, fields: writable(entity, parseFields(write.json), isCreate) }
 }
@@ -93,7 +102,12 @@ function requiredFault(entity: Entity, fields: JsonObject): Outcome | null {
 }
 
 export function createEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
-  const { entity, write, fields } = decode(payload, true)
+  return insert(state, fromBinary(EntityWriteSchema, payload), context)
+}
+
+function insert(state: State, message: EntityWrite, context: CommandContext): Outcome {
+  const { entity, write, fields } = decode(message, true)
+  const rules = rulesOf(entity.name)
   if (write.id === '' || write.id.length > idCharactersMax) {
     return faulty({ field: 'id', reason: 'id is not usable' })
   }
@@ -103,7 +117,8 @@ export function createEntity(state: State, payload: Uint8Array, context: Command
   const refusal =
     requiredFault(entity, fields) ??
     fieldRefusal(state, entity, write.id, fields) ??
-    writeRefusal(state, entity, { before: undefined, after: fields }, context)
+    rules.judgeWrite?.(state, { id: write.id, before: undefined, after: fields }, context) ??
+    null
   if (refusal !== null) return refusal
   const { index: revision, logTimeMs } = context
   state.put(entity.name, {
@@ -113,7 +128,22 @@ export function createEntity(state: State, payload: Uint8Array, context: Command
     updatedAt: logTimeMs,
     revision,
   })
+  follow(state, entity, write.id, undefined, context)
   return done(write.id)
+}
+
+/** What else a write changes. */
+function follow(
+  state: State,
+  entity: Entity,
+  id: string,
+  before: EntityRecord | undefined,
+  context: CommandContext,
+): void {
+  const after = state.get(entity.name, id)
+  const { afterWrite } = rulesOf(entity.name)
+  if (afterWrite === undefined || after === undefined) return
+  afterWrite({ before, after }, consequencesIn(state, context))
 }
 
 function update(
@@ -134,33 +164,72 @@ function update(
     guard(entity.refuse.update, record) ??
     (isPatch ? null : requiredFault(entity, fields)) ??
     fieldRefusal(state, entity, write.id, fields) ??
-    writeRefusal(state, entity, { before: record, after }, context)
+    rulesOf(entity.name).judgeWrite?.(state, { id: write.id, before: record, after }, context) ??
+    null
   if (refusal !== null) return refusal
   const base = { id: record.id, updatedAt: context.logTimeMs, revision: context.index }
   state.put(entity.name, { ...after, ...base })
+  follow(state, entity, record.id, record, context)
   return done(record.id)
 }
 
 /** PUT: every writable field as given, or zero; read-only ones and those fixed at creation stay. */
 export function replaceEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
-  return update(state, decode(payload, false), context, false)
+  return update(state, decode(fromBinary(EntityWriteSchema, payload), false), context, false)
 }
 
 /** PATCH: the fields given, others as they stand when it is applied. */
 export function patchEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
-  return update(state, decode(payload, false), context, true)
+  return update(state, decode(fromBinary(EntityWriteSchema, payload), false), context, true)
 }
 
 export function deleteEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
-  const message = fromBinary(EntityDeleteSchema, payload)
-  const entity = entityNamed(message.entity)
-  const record = state.get(entity.name, message.id)
-  if (record === undefined) return notFound(entity.name, message.id)
+  const { entity, id } = fromBinary(EntityDeleteSchema, payload)
+  return remove(state, entityNamed(entity), id, context)
+}
+
+function remove(state: State, entity: Entity, id: string, context: CommandContext): Outcome {
+  const record = state.get(entity.name, id)
+  if (record === undefined) return notFound(entity.name, id)
   const refusal =
     guard(entity.refuse.delete, record) ??
-    deleteRefusal(state, entity, record, context) ??
+    rulesOf(entity.name).judgeDelete?.(state, record, context) ??
     blockingReference(state, entity, record.id)
   if (refusal !== null) return refusal
-  removeWithReferences(state, entity, record, context.index)
+  removeWithReferences(state, entity, record, context)
   return done(record.id)
+}
+
+/** More than any operation needs; a longer one would keep the log waiting. */
+export const batchStepsMax = 64
+
+/** All of the steps, each on what those before it made, or none. @throws on a step that is no write of an entity. */
+export function writeBatch(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const { steps, answer } = fromBinary(EntityBatchSchema, payload)
+  if (steps.length > batchStepsMax) {
+    return faulty({ field: 'steps', reason: `there are at most ${batchStepsMax} writes in one` })
+  }
+  return state.transact(() => {
+    for (const { kind, write } of steps) {
+      if (write === undefined) throw new TypeError('a step of a batch says what it writes')
+      const outcome = step(state, kind, write, context)
+      if (!outcome.ok) return outcome
+    }
+    return done(steps[answer]?.write?.id ?? '')
+  })
+}
+
+function step(state: State, kind: number, write: EntityWrite, context: CommandContext): Outcome {
+  switch (kind as CommandKind) {
+    case CommandKind.ENTITY_CREATE:
+      return insert(state, write, context)
+    case CommandKind.ENTITY_REPLACE:
+      return update(state, decode(write, false), context, false)
+    case CommandKind.ENTITY_PATCH:
+      return update(state, decode(write, false), context, true)
+    case CommandKind.ENTITY_DELETE:
+      return remove(state, entityNamed(write.entity), write.id, context)
+    default:
+      throw new Error(`a step of kind ${kind} is unknown here`)
+  }
 }

@@ -26,7 +26,7 @@ export function disableIdentity(
     return refused('ENTITY_CAN_NOT_BE_UPDATED', lastAdminReason)
   }
   const minutes = Math.min(Number(durationMinutes), disableMinutesMax)
-  endSessions(state, id, index)
+  endSessions(state, id, context)
   state.put('identity', {
     ...identity,
     disabledAt: logTimeMs,
@@ -56,9 +56,9 @@ export function enableIdentity(
   return done(id)
 }
 
-function endSessions(state: State, identityId: string, index: number): void {
+function endSessions(state: State, identityId: string, context: CommandContext): void {
   for (const id of [...state.table('apiSession').indexes.ids('identityId', identityId)]) {
     const session = state.get('apiSession', id)
-    if (session !== undefined) removeWithReferences(state, apiSession, session, index)
+    if (session !== undefined) removeWithReferences(state, apiSession, session, context)
   }
 }

@@ -1,11 +1,14 @@
 import type { Entity } from '../../entities/define.ts'
 import type { Field, OnDelete } from '../../entities/fields.ts'
-import { entities, pluralOf } from '../../entities/registry.ts'
+import { entities, entityNamed, pluralOf } from '../../entities/registry.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { elementsOf } from '../indexes.ts'
 import type { State } from '../state.ts'
+import { rulesOf } from '../rules/all.ts'
+import type { Consequences } from '../rules/kind-rules.ts'
+import type { CommandContext } from './context.ts'
 import { faulty, notFound } from './outcome.ts'
 
 /** Ids named in a refusal. */
@@ -119,15 +122,35 @@ export function removeWithReferences(
   state: State,
   entity: Entity,
   record: EntityRecord,
-  index: number,
+  context: CommandContext,
 ): void {
   for (const referrer of referrersOf.get(entity.name) ?? []) {
     for (const holderId of holders(state, referrer, record.id)) {
-      if (referrer.onDelete === 'strip') strip(state, referrer, holderId, record.id, index)
+      if (referrer.onDelete === 'strip') strip(state, referrer, holderId, record.id, context.index)
       if (referrer.onDelete !== 'cascade') continue
       const holder = state.get(referrer.entity.name, holderId)
-      if (holder !== undefined) removeWithReferences(state, referrer.entity, holder, index)
+      if (holder !== undefined) removeWithReferences(state, referrer.entity, holder, context)
     }
   }
+  // What lived by it may have taken it along.
+  if (state.get(entity.name, record.id) === undefined) return
   state.remove(entity.name, record.id)
+  rulesOf(entity.name).afterDelete?.(record, consequencesIn(state, context))
+}
+
+/** What the rules of a kind may do once a write of it is done. */
+export function consequencesIn(state: State, context: CommandContext): Consequences {
+  const { logTimeMs, index } = context
+  return {
+    state,
+    context,
+    put(kind, id, fields) {
+      const createdAt = state.get(kind, id)?.createdAt ?? logTimeMs
+      state.put(kind, { ...fields, id, createdAt, updatedAt: logTimeMs, revision: index })
+    },
+    remove(kind, id) {
+      const record = state.get(kind, id)
+      if (record !== undefined) removeWithReferences(state, entityNamed(kind), record, context)
+    },
+  }
 }

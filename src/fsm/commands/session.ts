@@ -74,7 +74,7 @@ export function deleteSession(state: State, payload: Uint8Array, context: Comman
   const { id } = fromBinary(SessionDeleteSchema, payload)
   const session = state.get('apiSession', id)
   if (session === undefined) return notFound('apiSession', id)
-  removeWithReferences(state, apiSession, session, context.index)
+  removeWithReferences(state, apiSession, session, context)
   return done(id)
 }
 
@@ -100,7 +100,7 @@ export function expireSessions(
   for (const mark of marks) {
     const session = state.get<ApiSession>('apiSession', mark.id)
     if (session === undefined || session.lastActivityAt !== Number(mark.lastActivityMs)) continue
-    removeWithReferences(state, apiSession, session, context.index)
+    removeWithReferences(state, apiSession, session, context)
     ended += 1
   }
   return ended === 0 && marks.length > 0 ? refused('REVISION_MOVED') : done('')

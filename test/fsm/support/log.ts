@@ -2,6 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import {
   CommandKind,
   CommandSchema,
+  EntityBatchSchema,
   EntityDeleteSchema,
   EntityWriteSchema,
   FormSchema,
@@ -94,6 +95,18 @@ export class LogWriter {
 
   raw(kind: number, entity: string, id: string, fields: JsonObject): Outcome {
     return this.#outcome(kind, LogWriter.write(entity, id, fields))
+  }
+
+  /** Steps as [kind, entity, id, fields], the outcome's id that of step `answer`. */
+  batch(steps: readonly (readonly [number, string, string, JsonObject])[], answer = 0): Outcome {
+    const message = create(EntityBatchSchema, {
+      steps: steps.map(([kind, entity, id, fields]) => ({
+        kind,
+        write: { entity, id, json: utf8.encode(canonicalJson(fields)) },
+      })),
+      answer,
+    })
+    return this.#outcome(CommandKind.ENTITY_BATCH, toBinary(EntityBatchSchema, message))
   }
 
   delete(entity: string, id: string): Outcome {

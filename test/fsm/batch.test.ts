@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest'
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import type { Service } from '../../src/entities/service.ts'
+import type { State } from '../../src/fsm/state.ts'
+import { formedState, policy, service } from './support/log.ts'
+
+const { ENTITY_CREATE, ENTITY_DELETE, ENTITY_PATCH, ENTITY_REPLACE } = CommandKind
+
+/** All that a batch may have touched. */
+function looks(state: State): unknown {
+  return {
+    entities: state.entitiesDigest(),
+    services: [...state.table('service').ids],
+    byName: ['one', 'two'].map((name) => state.table('service').indexes.owner('name', name)),
+    byAttribute: [...state.table('service').indexes.ids('roleAttributes', 'blue')],
+    roles: state.get('servicePolicy', 'p1')?.['serviceRoles'],
+  }
+}
+
+test('a batch sees what its own steps made, and answers with the id of the step that it names', () => {
+  const { log, state } = formedState()
+  const outcome = log.batch(
+    [
+      [ENTITY_CREATE, 'service', 's1', service('one')],
+      [ENTITY_CREATE, 'servicePolicy', 'p1', policy('p', [], ['@s1'])],
+      [ENTITY_PATCH, 'service', 's1', { roleAttributes: ['blue'] }],
+      [ENTITY_REPLACE, 'servicePolicy', 'p1', policy('q', [], ['@s1'])],
+    ],
+    1,
+  )
+  expect(outcome).toEqual({ ok: true, id: 'p1' })
+  expect(state.get<Service>('service', 's1')?.roleAttributes).toEqual(['blue'])
+  expect(state.get('servicePolicy', 'p1')?.['name']).toBe('q')
+})
+
+test('a refused step undoes those before it, indexes, digests and stripped references included', () => {
+  const { log, state } = formedState()
+  log.create('service', 's1', { ...service('one'), roleAttributes: ['blue'] })
+  log.create('servicePolicy', 'p1', policy('p', [], ['@s1']))
+  state.takeDirty()
+  const before = looks(state)
+  const outcome = log.batch([
+    [ENTITY_DELETE, 'service', 's1', {}],
+    [ENTITY_CREATE, 'service', 's2', service('one')],
+    [ENTITY_CREATE, 'service', 's3', service('two')],
+    [ENTITY_CREATE, 'service', 's4', service('two')],
+  ])
+  expect(outcome).toMatchObject({ ok: false, fault: { field: 'name', value: 'two' } })
+  expect(looks(state)).toEqual(before)
+  const written = new Map(state.takeDirty().map(({ key, value }) => [key, value]))
+  expect(written.get('e/service/s2')).toBeNull()
+  expect(written.get('e/service/s1')).toContain('"one"')
+})
+
+test('a batch that is too long is refused, and one with a step of no known kind stops the apply', () => {
+  const { log } = formedState()
+  const one = [ENTITY_CREATE, 'service', 's', service('x')] as const
+  expect(log.batch(Array.from({ length: 65 }, () => one))).toMatchObject({ ok: false })
+  expect(() => log.batch([[99, 'service', 's', {}]])).toThrow('unknown here')
+})
