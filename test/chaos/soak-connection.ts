@@ -14,6 +14,8 @@ export interface SoakCounts {
 
 /** Refused for the moment: asked again after this long. */
 const AGAIN_MS = 50
+/** Refused so often in a row, a write is sent without its request id: no more of them may be remembered at the time. */
+const TRIES_WITH_ID_MAX = 10
 /** Longer than any answer may take. */
 const ANSWER_MS = 30_000
 
@@ -49,10 +51,11 @@ export class SoakConnection {
    * @returns whether it was acknowledged; false when nobody can tell, which only a write without a request id comes to.
    * @throws for an answer that no careful client sends again.
    */
-  async write(method: string, path: string, body: string, hasId: boolean): Promise<boolean> {
-    const header = hasId ? `net-request-id: ${formatUuid(newUuidv7(Date.now()))}\r\n` : ''
-    for (;;) {
-      const answer = await this.#send(method, path, body, header)
+  async write(method: string, path: string, body: string, isGivenId: boolean): Promise<boolean> {
+    let hasId = isGivenId
+    const id = `net-request-id: ${formatUuid(newUuidv7(Date.now()))}\r\n`
+    for (let tries = 1; ; tries += 1) {
+      const answer = await this.#send(method, path, body, hasId ? id : '')
       if (answer === null) {
         this.#counts.broken += 1
         if (hasId) continue
@@ -73,6 +76,9 @@ export class SoakConnection {
         throw new Error(`${method} ${path}: ${answer.status} ${answer.body.slice(0, 500)}`)
       }
       this.#counts.refused += 1
+      // As many ids as can be remembered are; what is refused for good is not done, so it may go without one.
+      if (code !== 'SERVER_TOO_MANY_REQUESTS') tries = 0
+      if (tries >= TRIES_WITH_ID_MAX) hasId = false
       await pause(AGAIN_MS)
     }
   }
