@@ -1,3 +1,4 @@
+import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import { boolean, choice, computed, optionalText, reference, timestamp } from './fields.ts'
@@ -14,14 +15,7 @@ export const authenticator = defineEntity({
   name: 'authenticator',
   plural: 'authenticators',
   operations: {
-    management: {
-      list: 'authenticator.read',
-      create: 'authenticator.create',
-      detail: 'authenticator.read',
-      replace: 'authenticator.update',
-      patch: 'authenticator.update',
-      delete: 'authenticator.delete',
-    },
+    management: crud('authenticator'),
   },
   fields: {
     method: choice(['updb', 'cert'], { required: true, settable: 'create' }),

@@ -1,3 +1,4 @@
+import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import { choice, nameText, object } from './fields.ts'
@@ -7,14 +8,7 @@ export const configType = defineEntity({
   name: 'configType',
   plural: 'configTypes',
   operations: {
-    management: {
-      list: 'config-type.read',
-      create: 'config-type.create',
-      detail: 'config-type.read',
-      replace: 'config-type.update',
-      patch: 'config-type.update',
-      delete: 'config-type.delete',
-    },
+    management: crud('config-type'),
   },
   fields: {
     name: nameText(),

@@ -1,3 +1,4 @@
+import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import { computed, nameText, object, reference } from './fields.ts'
@@ -8,14 +9,7 @@ export const config = defineEntity({
   name: 'config',
   plural: 'configs',
   operations: {
-    management: {
-      list: 'config.read',
-      create: 'config.create',
-      detail: 'config.read',
-      replace: 'config.update',
-      patch: 'config.update',
-      delete: 'config.delete',
-    },
+    management: crud('config'),
   },
   fields: {
     name: nameText(),

@@ -52,12 +52,25 @@ export interface Link {
   readonly by: { readonly field: string; readonly collection: string } | null
 }
 
+/** Which records of its table a kind has: those whose boolean field, which is indexed, has that value. */
+export interface Scope {
+  readonly field: string
+  readonly value: boolean
+}
+
 /** Erased of its types: what interpreters read. */
 export interface Entity {
   /** Singular, camel case: `servicePolicy`. Also the kind's name in commands, keys and messages. */
   readonly name: string
   /** `servicePolicies`. */
   readonly plural: string
+  /**
+   * The kind that keeps its records: itself, or another one of which it is a view with operations and fields of its own.
+   * That one has every stored field of its views; ids, names and references are shared.
+   */
+  readonly table: string
+  /** null: every record of the table. What is made as this kind is in its scope. */
+  readonly scope: Scope | null
   /** Path and `entity` of an EntityRef: `service-policies`. */
   readonly collection: string
   /** Shapes served, per API, with the permission each needs. */
@@ -109,6 +122,8 @@ type SymbolInput<F> =
 export interface Definition<F extends Fields> {
   readonly name: string
   readonly plural: string
+  readonly table?: string
+  readonly scope?: Scope
   readonly operations: Entity['operations']
   readonly operationIds?: Entity['operationIds']
   readonly fields: F
@@ -169,6 +184,10 @@ function symbolOf(fields: Fields, input: SymbolInput<Fields>): FilterSymbol {
   return { name: input.name, type: symbolTypes[field.kind], path: [input.field], list: null }
 }
 
+export function isInScope({ scope }: Entity, record: EntityRecord): boolean {
+  return scope === null || (record[scope.field] === true) === scope.value
+}
+
 /** `servicePolicies` → `service-policies`. */
 export function kebab(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
@@ -198,6 +217,8 @@ export function defineEntity<const F extends Fields>(
   return {
     name: definition.name,
     plural: definition.plural,
+    table: definition.table ?? definition.name,
+    scope: definition.scope ?? null,
     collection: kebab(definition.plural),
     operations: definition.operations,
     operationIds: definition.operationIds ?? {},

@@ -1,3 +1,4 @@
+import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import {
@@ -56,14 +57,7 @@ export const identity = defineEntity({
   name: 'identity',
   plural: 'identities',
   operations: {
-    management: {
-      list: 'identity.read',
-      create: 'identity.create',
-      detail: 'identity.read',
-      replace: 'identity.update',
-      patch: 'identity.update',
-      delete: 'identity.delete',
-    },
+    management: crud('identity'),
   },
   fields: {
     name: nameText({ unique: `duplicate value '{value}' in unique index on identities store` }),
@@ -165,6 +159,12 @@ export const identity = defineEntity({
       through: 'naming',
       by: 'identityId',
       operationId: 'getIdentityAuthenticators',
+      unknownParent: 'notFound',
+    },
+    'edge-router-policies': {
+      of: 'edgeRouterPolicy',
+      through: 'policies',
+      by: 'identityRoles',
       unknownParent: 'notFound',
     },
     services: { of: 'service', through: 'access', unknownParent: 'notFound' },

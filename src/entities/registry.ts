@@ -6,10 +6,15 @@ import { authenticator } from './authenticator.ts'
 import { configType } from './config-type.ts'
 import { config } from './config.ts'
 import type { Entity } from './define.ts'
+import { edgeRouter } from './edge-router.ts'
+import { edgeRouterPolicy } from './edge-router-policy.ts'
 import { identity } from './identity.ts'
 import { identityType } from './identity-type.ts'
 import { serviceConfig } from './service-config.ts'
 import { joinTicket } from './join-ticket.ts'
+import { postureCheck } from './posture-check.ts'
+import { router } from './router.ts'
+import { serviceEdgeRouterPolicy } from './service-edge-router-policy.ts'
 import { service } from './service.ts'
 import { servicePolicy } from './service-policy.ts'
 import { sharedSecret } from './shared-secret.ts'
@@ -22,11 +27,16 @@ export const entities: readonly Entity[] = [
   authenticator,
   config,
   configType,
+  edgeRouter,
+  edgeRouterPolicy,
   identity,
   identityType,
   joinTicket,
+  postureCheck,
+  router,
   service,
   serviceConfig,
+  serviceEdgeRouterPolicy,
   servicePolicy,
   sharedSecret,
 ]

@@ -1,3 +1,4 @@
+import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import { boolean, choice, computed, nameText, roleList } from './fields.ts'
@@ -8,14 +9,7 @@ export const servicePolicy = defineEntity({
   name: 'servicePolicy',
   plural: 'servicePolicies',
   operations: {
-    management: {
-      list: 'service-policy.read',
-      create: 'service-policy.create',
-      detail: 'service-policy.read',
-      replace: 'service-policy.update',
-      patch: 'service-policy.update',
-      delete: 'service-policy.delete',
-    },
+    management: crud('service-policy'),
   },
   fields: {
     name: nameText(),
@@ -53,6 +47,7 @@ export const servicePolicy = defineEntity({
   lists: {
     services: { of: 'service', through: 'roles', by: 'serviceRoles' },
     identities: { of: 'identity', through: 'roles', by: 'identityRoles' },
+    'posture-checks': { of: 'postureCheck', through: 'roles', by: 'postureCheckRoles' },
   },
   refuse: {
     update: { isSystem: 'ENTITY_CAN_NOT_BE_UPDATED' },

@@ -1,3 +1,4 @@
+import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import { attributes, boolean, choice, computed, integer, nameText, references } from './fields.ts'
@@ -7,6 +8,7 @@ import { configsByType, dialBindList, policyQueryList } from './shapes.ts'
 export const service = defineEntity({
   name: 'service',
   plural: 'services',
+  scope: { field: 'isFabricOnly', value: false },
   operations: {
     client: {
       list: 'session',
@@ -15,14 +17,7 @@ export const service = defineEntity({
       patch: 'admin',
       delete: 'admin',
     },
-    management: {
-      list: 'service.read',
-      create: 'service.create',
-      detail: 'service.read',
-      replace: 'service.update',
-      patch: 'service.update',
-      delete: 'service.delete',
-    },
+    management: crud('service'),
   },
   fields: {
     name: nameText(),
@@ -44,6 +39,11 @@ export const service = defineEntity({
   links: ['service-edge-router-policies', 'service-policies', 'terminators', 'configs'],
   lists: {
     configs: { of: 'config', through: 'named', by: 'configs', operationId: 'listServiceConfig' },
+    'service-edge-router-policies': {
+      of: 'serviceEdgeRouterPolicy',
+      through: 'policies',
+      by: 'serviceRoles',
+    },
     'service-policies': { of: 'servicePolicy', through: 'policies', by: 'serviceRoles' },
     identities: { of: 'identity', through: 'access' },
   },

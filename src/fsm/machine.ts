@@ -212,7 +212,7 @@ export class StateMachine implements Machine, StateView {
   }
 
   count(entity: string): number {
-    return this.#state.tables.get(entity)?.rows.size ?? 0
+    return this.#reader.count(entity)
   }
 
   list(entity: string, query: ListQuery): ListResult {

@@ -1,6 +1,6 @@
 import type { ApiSession } from '../entities/api-session.ts'
 import type { Entity, SubList } from '../entities/define.ts'
-import { entitiesByName } from '../entities/registry.ts'
+import { entitiesByName, entityNamed } from '../entities/registry.ts'
 import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -12,7 +12,7 @@ import { detailOf, permissionsOf } from './detail.ts'
 import { GrantCache } from './grant-cache.ts'
 import { Lister } from './query/list.ts'
 import type { Links } from './query/evaluate.ts'
-import { bitsOf, identityGrants, members, policiesMatching } from './roles.ts'
+import { bitsOf, identityGrants, members, policiesMatching, scopeOf } from './roles.ts'
 import type { Grants } from './roles.ts'
 import { SetScope, noIds } from './sorted-ids.ts'
 import type { IdScope } from './sorted-ids.ts'
@@ -45,7 +45,7 @@ export class Reader {
     this.#grants = new GrantCache(state)
     const links: Links = {
       ids: (entity, key, record) => [...this.#linked(listRule(entity, key), record, {})],
-      target: (entity, key) => this.#table(listRule(entity, key).of).entity,
+      target: (entity, key) => entityNamed(listRule(entity, key).of),
       record: (entity, id) => state.get(entity.name, id),
     }
     this.#lister = new Lister(links)
@@ -59,7 +59,7 @@ export class Reader {
     const table = this.#table(entity)
     assert(table.indexes.isUnique(field), `${entity}.${field} is unique`)
     const id = table.indexes.owner(field, value)
-    return id === undefined ? undefined : table.get(id)
+    return id === undefined ? undefined : this.#state.get(entity, id)
   }
 
   findAll<R extends EntityRecord>(entity: string, field: string, value: string): R[] {
@@ -73,8 +73,15 @@ export class Reader {
     return found
   }
 
+  count(entity: string): number {
+    const table = this.#state.tables.get(entity)
+    return table === undefined ? 0 : (scopeOf(table, entityNamed(entity))?.size ?? table.rows.size)
+  }
+
   list(entity: string, query: ListQuery): ListResult {
-    return this.#lister.list(this.#table(entity), query, null)
+    const table = this.#table(entity)
+    const kind = entityNamed(entity)
+    return this.#lister.list(kind, table, query, scopeOf(table, kind))
   }
 
   subList(entity: Entity, id: string, key: string, query: ListQuery): ListResult | null {
@@ -82,7 +89,7 @@ export class Reader {
     const parent = this.#state.get(entity.name, id)
     if (parent === undefined && rule.unknownParent === 'notFound') return null
     const linked = parent === undefined ? noIds : this.#linked(rule, parent, query)
-    return this.#lister.list(this.#table(rule.of), query, linked)
+    return this.#lister.list(entityNamed(rule.of), this.#table(rule.of), query, linked)
   }
 
   #linked(rule: SubList, parent: EntityRecord, query: ListQuery): IdScope {
@@ -90,7 +97,7 @@ export class Reader {
     switch (rule.through) {
       case 'roles': {
         const roles = (by === null ? [] : parent[by]) as readonly string[]
-        return members(this.#table(of), [{ roles, semantic: String(parent['semantic']) }])
+        return members(this.#state, of, [{ roles, semantic: String(parent['semantic']) }])
       }
       case 'policies': {
         const policies = policiesMatching<EntityRecord & { readonly semantic: string }>(
@@ -121,7 +128,7 @@ export class Reader {
   accessibleServices(identityId: string, query: ListQuery): ListResult {
     const identity = this.#state.get('identity', identityId)
     const scope = identity === undefined ? noIds : this.#grants.of(identity).any
-    return this.#lister.list(this.#table('service'), query, scope)
+    return this.#lister.list(entityNamed('service'), this.#table('service'), query, scope)
   }
 
   detail(

@@ -1,6 +1,8 @@
+import type { Entity } from '../entities/define.ts'
+import { entityNamed } from '../entities/registry.ts'
 import type { ServicePolicy } from '../entities/service-policy.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
-import { SetScope } from './sorted-ids.ts'
+import { SetScope, noIds } from './sorted-ids.ts'
 import type { IdScope } from './sorted-ids.ts'
 import type { State, Table } from './state.ts'
 
@@ -9,11 +11,6 @@ const ALL = '#all'
 /** Bits of what policies grant, in the order in which they are shown. */
 export const BIND = 1
 export const DIAL = 2
-
-/** Services of the fabric alone are matched by no role. */
-function isMatchable(record: EntityRecord): boolean {
-  return record['isFabricOnly'] !== true
-}
 
 function attributesOf(record: EntityRecord): readonly string[] {
   const attributes = record['roleAttributes']
@@ -35,10 +32,10 @@ function hasAttributes(record: EntityRecord, roles: readonly string[], semantic:
 
 /**
  * Whether a role list means the record: it is named by `@id`, or the list says `#all`, or AllOf and it has every `#attribute`
- * of at least one, or AnyOf and it has any. Naming by id counts under both semantics.
+ * of at least one, or AnyOf and it has any. Naming by id counts under both semantics. The record is in the scope of the
+ * kind that the list speaks of.
  */
 export function matches(record: EntityRecord, roles: readonly string[], semantic: string): boolean {
-  if (!isMatchable(record)) return false
   if (roles.includes(ALL) || roles.includes(`@${record.id}`)) return true
   return hasAttributes(record, roles, semantic)
 }
@@ -90,9 +87,22 @@ function nameAll(lists: readonly RoleList[]): Named {
   return named
 }
 
-/** The records that any of the role lists means. */
-export function members(table: Table, lists: readonly RoleList[]): IdScope {
-  const hidden = table.indexes.ids('isFabricOnly', 'true')
+/** The records of a table that are not of this kind. */
+function outside(table: Table, { scope }: Entity): IdScope {
+  return scope === null ? noIds : table.indexes.ids(scope.field, String(!scope.value))
+}
+
+/** The records of a kind; null for all of the table. */
+export function scopeOf(table: Table, kind: Entity): IdScope | null {
+  const { scope } = kind
+  if (scope === null || outside(table, kind).size === 0) return null
+  return table.indexes.ids(scope.field, String(scope.value))
+}
+
+/** The records of a kind that any of the role lists means. */
+export function members(state: State, kind: string, lists: readonly RoleList[]): IdScope {
+  const table = state.table(kind)
+  const hidden = outside(table, entityNamed(kind))
   const meansAll = lists.some(({ roles }) => roles.includes(ALL))
   if (meansAll && hidden.size === 0) return table.ids
   const found = new Set<string>(meansAll ? table.ids : [])
@@ -146,15 +156,15 @@ function grantsBy(
   own: 'identityRoles' | 'serviceRoles',
   other: 'identityRoles' | 'serviceRoles',
 ): Grants {
-  const table = state.table(other === 'serviceRoles' ? 'service' : 'identity')
+  const kind = other === 'serviceRoles' ? 'service' : 'identity'
   const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
   const policies = policiesMatching<ServicePolicy>(state.table('servicePolicy'), own, record)
   for (const policy of policies) {
     lists[policy.type].push({ roles: policy[other], semantic: policy.semantic })
   }
-  const bind = members(table, lists.Bind)
-  const dial = members(table, lists.Dial)
-  return { bind, dial, any: union(bind, dial, table.rows.size) }
+  const bind = members(state, kind, lists.Bind)
+  const dial = members(state, kind, lists.Dial)
+  return { bind, dial, any: union(bind, dial, state.table(kind).rows.size) }
 }
 
 /** The larger one where it holds the other: as it does when it is all there is. */

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
+import { isInScope } from '../entities/define.ts'
 import type { Entity } from '../entities/define.ts'
-import { entities } from '../entities/registry.ts'
+import { entities, entitiesByName, entityNamed } from '../entities/registry.ts'
 import { assert } from '../lib/assert.ts'
 import type { Json } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
@@ -84,6 +85,7 @@ const CLUSTER_KEY = 'm/cluster'
  * deletion) until `takeDirty`; the store and the digests speak of the same values.
  */
 export class State {
+  /** By kind; views of one table share it. */
   readonly tables: ReadonlyMap<string, Table>
   readonly origins = new OriginWindows()
   readonly requests: RequestTable
@@ -103,7 +105,14 @@ export class State {
     null
 
   constructor() {
-    this.tables = new Map(entities.map((entity) => [entity.name, new Table(entity)]))
+    const own = new Map(
+      entities
+        .filter(({ name, table }) => name === table)
+        .map((entity) => [entity.name, new Table(entity)]),
+    )
+    this.tables = new Map(
+      entities.map(({ name, table }) => [name, own.get(table) ?? new Table(entityNamed(table))]),
+    )
     this.requests = new RequestTable(this.#otherDigest)
   }
 
@@ -123,8 +132,12 @@ export class State {
     return table
   }
 
+  /** Undefined, too, for a record of its table that is not in the scope of the kind. */
   get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined {
-    return this.tables.get(entity)?.get(id) as R | undefined
+    const record = this.tables.get(entity)?.get(id)
+    const kind = entitiesByName.get(entity)
+    if (record === undefined || kind === undefined || !isInScope(kind, record)) return undefined
+    return record as R
   }
 
   /** Writes a record as `Table.shape` makes it from `values`; base fields included. */
@@ -132,14 +145,15 @@ export class State {
     const table = this.table(entity)
     const record = table.shape(values)
     const value = JSON.stringify(record)
-    const key = recordKey(entity, record.id)
+    const key = recordKey(table.entity.name, record.id)
     this.#replace(table, record.id, { record, lanes: lanesOf(key, value) })
     this.#note(key, value)
   }
 
   remove(entity: string, id: string): void {
-    this.#replace(this.table(entity), id, undefined)
-    this.#note(recordKey(entity, id), null)
+    const table = this.table(entity)
+    this.#replace(table, id, undefined)
+    this.#note(recordKey(table.entity.name, id), null)
   }
 
   /**

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Identity } from '../../src/entities/identity.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { Reader } from '../../src/fsm/reader.ts'
-import { matches } from '../../src/fsm/roles.ts'
+import { matches, members } from '../../src/fsm/roles.ts'
 import type { State } from '../../src/fsm/state.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
@@ -32,10 +32,16 @@ test.each([
   },
 )
 
-test('a service of the fabric alone is matched by no role', () => {
-  const hidden = { ...record('a', ['x']), isFabricOnly: true }
-  expect(matches(hidden, ['#all'], 'AnyOf')).toBe(false)
-  expect(matches(hidden, ['@a', '#x'], 'AnyOf')).toBe(false)
+test('a service of the fabric alone is not there for the kind of services that policies speak of', () => {
+  const { log, state } = formedState()
+  log.create('service', 's1', service('one', ['x']))
+  log.create('service', 's2', service('two', ['x']))
+  state.put('service', { ...state.get('service', 's2'), id: 's2', isFabricOnly: true })
+  expect(state.get('service', 's2')).toBeUndefined()
+  for (const roles of [['#all'], ['#x'], ['@s1', '@s2']]) {
+    expect([...members(state, 'service', [{ roles, semantic: 'AnyOf' }])]).toEqual(['s1'])
+  }
+  expect(new Reader(state, clock).count('service')).toBe(1)
 })
 
 function ids(result: { readonly records: readonly EntityRecord[] } | null): string[] {

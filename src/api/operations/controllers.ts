@@ -69,7 +69,7 @@ export function controllerOperations({ cluster }: ApiParts): Operation[] {
           lanes: noLanes,
         })
       }
-      const found = lister.list(table, listQueryOf(call), null)
+      const found = lister.list(rows, table, listQueryOf(call), null)
       const details = found.records.flatMap(({ id }) => {
         const member = members.get(id)
         return member === undefined ? [] : [viewOf(member, call.api, preferred.has(id))]

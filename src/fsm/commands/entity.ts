@@ -111,7 +111,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
   if (write.id === '' || write.id.length > idCharactersMax) {
     return faulty({ field: 'id', reason: 'id is not usable' })
   }
-  if (state.get(entity.name, write.id) !== undefined) {
+  if (state.table(entity.name).get(write.id) !== undefined) {
     return faulty({ field: 'id', reason: 'id must be unique', value: write.id })
   }
   const refusal =
@@ -121,8 +121,10 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
     null
   if (refusal !== null) return refusal
   const { index: revision, logTimeMs } = context
+  const { scope } = entity
   state.put(entity.name, {
     ...fields,
+    ...(scope === null ? {} : { [scope.field]: scope.value }),
     id: write.id,
     createdAt: logTimeMs,
     updatedAt: logTimeMs,

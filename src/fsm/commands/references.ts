@@ -1,6 +1,6 @@
 import type { Entity } from '../../entities/define.ts'
 import type { Field, OnDelete } from '../../entities/fields.ts'
-import { entities, entityNamed, pluralOf } from '../../entities/registry.ts'
+import { entities, entitiesByName, entityNamed, pluralOf } from '../../entities/registry.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -22,20 +22,28 @@ interface Referrer {
   readonly onDelete: OnDelete
 }
 
+/** By the table that they lead to. */
 const referrersOf: ReadonlyMap<string, readonly Referrer[]> = collectReferrers()
 
 function collectReferrers(): Map<string, Referrer[]> {
   const found = new Map<string, Referrer[]>()
   for (const entity of entities) {
+    // A view has the references of its table, which are looked at there.
+    if (entity.table !== entity.name) continue
     for (const [name, field] of Object.entries(entity.fields)) {
       if (field.reference === null) continue
       const { to, onDelete } = field.reference
-      const referrers = found.get(to) ?? []
+      const table = tableOf(to)
+      const referrers = found.get(table) ?? []
       referrers.push({ entity, name, field, onDelete })
-      found.set(to, referrers)
+      found.set(table, referrers)
     }
   }
   return found
+}
+
+function tableOf(kind: string): string {
+  return entitiesByName.get(kind)?.table ?? kind
 }
 
 function roleFault(
@@ -80,7 +88,7 @@ function holders(state: State, referrer: Referrer, id: string): string[] {
 
 /** Why the record can not go while others name it; null when it can. */
 export function blockingReference(state: State, entity: Entity, id: string): Outcome | null {
-  for (const referrer of referrersOf.get(entity.name) ?? []) {
+  for (const referrer of referrersOf.get(entity.table) ?? []) {
     if (referrer.onDelete !== 'refuse') continue
     const ids = holders(state, referrer, id)
     if (ids.length === 0) continue
@@ -124,7 +132,7 @@ export function removeWithReferences(
   record: EntityRecord,
   context: CommandContext,
 ): void {
-  for (const referrer of referrersOf.get(entity.name) ?? []) {
+  for (const referrer of referrersOf.get(entity.table) ?? []) {
     for (const holderId of holders(state, referrer, record.id)) {
       if (referrer.onDelete === 'strip') strip(state, referrer, holderId, record.id, context.index)
       if (referrer.onDelete !== 'cascade') continue
@@ -133,9 +141,9 @@ export function removeWithReferences(
     }
   }
   // What lived by it may have taken it along.
-  if (state.get(entity.name, record.id) === undefined) return
+  if (state.table(entity.name).get(record.id) === undefined) return
   state.remove(entity.name, record.id)
-  rulesOf(entity.name).afterDelete?.(record, consequencesIn(state, context))
+  rulesOf(entity.table).afterDelete?.(record, consequencesIn(state, context))
 }
 
 /** What the rules of a kind may do once a write of it is done. */

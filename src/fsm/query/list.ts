@@ -136,8 +136,7 @@ export class Lister {
    * `within`: the ids to choose from, null for all.
    * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE.
    */
-  list(table: Table, query: ListQuery, within: IdScope | null): ListResult {
-    const { entity } = table
+  list(entity: Entity, table: Table, query: ListQuery, within: IdScope | null): ListResult {
     const text = query.filter ?? ''
     const parsed = text.trim() === '' ? everything : parseQuery(text)
     const test = parsed.where === null ? null : this.#compiler.predicate(entity, parsed.where)

@@ -44,6 +44,6 @@ export interface KindRules {
     context: CommandContext,
   ) => Outcome | null
   readonly afterWrite?: (written: Written, consequences: Consequences) => void
-  /** After the record is gone, by a caller or by a cascade. */
+  /** After the record is gone, by a caller or by a cascade. Of a table, not of its views. */
   readonly afterDelete?: (record: EntityRecord, consequences: Consequences) => void
 }

@@ -1,0 +1,13 @@
+import type { OperationShape } from './define.ts'
+
+/** Every operation of a kind on the management API, with the permission of each. */
+export function crud(permission: string): Readonly<Record<OperationShape, string>> {
+  return {
+    list: `${permission}.read`,
+    create: `${permission}.create`,
+    detail: `${permission}.read`,
+    replace: `${permission}.update`,
+    patch: `${permission}.update`,
+    delete: `${permission}.delete`,
+  }
+}

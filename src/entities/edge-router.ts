@@ -1,0 +1,56 @@
+import { crud } from './crud.ts'
+import { defineEntity } from './define.ts'
+import type { EntityOf } from './define.ts'
+import { attributes, boolean, empty, map } from './fields.ts'
+import { routerFields } from './router.ts'
+import { text } from './shapes.ts'
+
+/** A router that clients connect to, as policies let them. */
+export const edgeRouter = defineEntity({
+  name: 'edgeRouter',
+  plural: 'edgeRouters',
+  table: 'router',
+  scope: { field: 'isEdge', value: true },
+  operations: { management: crud('router') },
+  fields: {
+    ...routerFields,
+    /** It hosts and dials services as an identity of its own. */
+    isTunnelerEnabled: boolean(),
+    roleAttributes: attributes(),
+    appData: map(),
+    hostname: empty('', text),
+    supportedProtocols: empty({}, { type: 'object', additionalProperties: text }),
+    syncStatus: empty('SYNC_UNKNOWN', text),
+  },
+  indexes: ['roleAttributes'],
+  symbols: [
+    'name',
+    'fingerprint',
+    'cost',
+    'noTraversal',
+    'disabled',
+    'ctrlChanListeners',
+    'configs',
+    'roleAttributes',
+    'isVerified',
+    'isTunnelerEnabled',
+  ],
+  links: ['edge-router-policies'],
+  lists: {
+    'edge-router-policies': {
+      of: 'edgeRouterPolicy',
+      through: 'policies',
+      by: 'edgeRouterRoles',
+      unknownParent: 'notFound',
+    },
+    'service-edge-router-policies': {
+      of: 'serviceEdgeRouterPolicy',
+      through: 'policies',
+      by: 'edgeRouterRoles',
+      unknownParent: 'notFound',
+    },
+  },
+  hasRoleFilter: true,
+})
+
+export type EdgeRouter = EntityOf<typeof edgeRouter>
