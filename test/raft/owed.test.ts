@@ -88,6 +88,24 @@ test('a node that owes does not campaign, also when the leader orders it to', ()
   expect(cluster.core('2').fullStatus).toMatchObject({ role: 'follower', term: 2 })
 })
 
+test('where a leader said that its log ends, asked in an earlier start, covers no debt of this one', () => {
+  const cluster = led()
+  const wholeTerm = { term: 2, index: Number.MAX_SAFE_INTEGER }
+  const heartbeat = (boot: number): Message => ({
+    ...{ type: 'heartbeatRequest', from: '1', to: '2', term: 2, commit: 0, readSequence: 0 },
+    attested: { boot, lastIndex: 3 },
+  })
+  cluster.crash('2')
+  cluster.damage('2', 3, wholeTerm)
+  cluster.restart('2')
+  const { boot } = cluster.platter('2')
+  cluster.receive(heartbeat(boot - 1))
+  expect(cluster.core('2').fullStatus.owed).toEqual(wholeTerm)
+  cluster.receive(heartbeat(boot))
+  cluster.settle()
+  expect(cluster.core('2').fullStatus.owed).toBeNull()
+})
+
 test('what is owed stays owed over starts, until it is paid', () => {
   const cluster = led()
   cluster.crash('2')
