@@ -12,7 +12,7 @@ import { detailOf, permissionsOf } from './detail.ts'
 import { GrantCache } from './grant-cache.ts'
 import { Lister } from './query/list.ts'
 import type { Links } from './query/evaluate.ts'
-import { bitsOf, identityGrants, members, policiesMatching } from './roles.ts'
+import { bitsOf, identityGrants, matches, members, policiesMatching } from './roles.ts'
 import type { Grants } from './roles.ts'
 import { SetScope, noIds } from './sorted-ids.ts'
 import type { IdScope } from './sorted-ids.ts'
@@ -44,9 +44,9 @@ export class Reader {
     this.#clock = clock
     this.#grants = new GrantCache(state)
     const links: Links = {
-      ids: (entity, key, record) => [...this.#linked(listRule(entity, key), record, {})],
-      target: (entity, key) => this.#table(listRule(entity, key).of).entity,
-      record: (entity, id) => state.get(entity.name, id),
+      ids: (entity, key, record) => this.#linked(listRule(entity, key), record, {}),
+      holds: (entity, key, record, id) => this.#holds(listRule(entity, key), record, id),
+      table: (kind) => state.tables.get(kind) ?? null,
     }
     this.#lister = new Lister(links)
   }
@@ -110,6 +110,14 @@ export class Reader {
         return narrowed(grants, query.policyType)
       }
     }
+  }
+
+  /** Whether a sub-list has the id; a role list tells by the one record alone. */
+  #holds(rule: SubList, parent: EntityRecord, id: string): boolean {
+    if (rule.through !== 'roles') return this.#linked(rule, parent, {}).has(id)
+    const record = this.#table(rule.of).get(id)
+    const roles = (rule.by === null ? [] : parent[rule.by]) as readonly string[]
+    return record !== undefined && matches(record, roles, String(parent['semantic']))
   }
 
   permissions(identityId: string, serviceId: string): readonly DialBind[] {
