@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { defineEntity } from '../../src/entities/define.ts'
 import { nameText, reference, texts } from '../../src/entities/fields.ts'
+import { entityNamed } from '../../src/entities/registry.ts'
 import { lanesOf } from '../../src/fsm/digest.ts'
 import { noLinks } from '../../src/fsm/query/evaluate.ts'
 import { Lister } from '../../src/fsm/query/list.ts'
 import { parseQuery } from '../../src/fsm/query/parser.ts'
+import { symbolNames } from '../../src/fsm/query/symbols.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { Table } from '../../src/fsm/state.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -429,6 +431,37 @@ describe('symbols of the record that a reference names', () => {
       defineEntity({ name: 'x', plural: 'xs', operations: {}, fields, symbols }),
     ).toThrow('leads through a reference to desk')
   })
+})
+
+test.each([
+  ['identity', 'name roleAttributes externalId type authPolicyId isAdmin isDefaultAdmin'],
+  ['service', 'name terminatorStrategy roleAttributes configs isFabricOnly'],
+  ['config', 'name type'],
+  ['configType', 'name schema target'],
+  [
+    'servicePolicy',
+    'name type semantic identityRoles serviceRoles postureCheckRoles identities services',
+  ],
+  [
+    'authPolicy',
+    'name primary.cert.allowed primary.cert.allowExpiredCerts primary.updb.allowed primary.updb.minPasswordLength ' +
+      'primary.updb.requireSpecialChar primary.updb.requireNumberChar primary.updb.requireMixedCase ' +
+      'primary.updb.maxAttempts primary.extJwt.allowed secondary.requireTotp secondary.requireExtJwtSigner',
+  ],
+  [
+    'authenticator',
+    'method identity certFingerprint certPem publicKeyPrint isIssuedByNetwork isExtendRequested isKeyRollRequested ' +
+      'extendRequestedAt lastAuthResolvedToRoot lastExtendRolledKeys updbUsername',
+  ],
+  [
+    'apiSession',
+    'identity authenticator lastActivityAt ipAddress mfaComplete mfaRequired improperClientCertChain',
+  ],
+  ['identityType', 'name'],
+])('%s can be filtered by exactly: %s', (entity, symbols) => {
+  const common = ['id', 'createdAt', 'updatedAt', 'tags', 'isSystem']
+  const names = symbolNames(entityNamed(entity))
+  expect(names.sort()).toEqual([...common, ...symbols.split(' ')].sort())
 })
 
 describe('what one answer may cost', () => {
