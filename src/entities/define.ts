@@ -15,9 +15,14 @@ export type SymbolType = 'string' | 'number' | 'boolean' | 'datetime' | 'any' | 
 /** A name that a filter may use. `path` leads into the record; `list` means the ids of that sub-list. */
 export interface FilterSymbol {
   readonly name: string
+  /** Of a symbol `through` another record: `any`, until that record's symbol is known. */
   readonly type: SymbolType
   readonly path: readonly string[]
   readonly list: string | null
+  /** The kind whose ids a field holds that leads to other records; null for every other symbol. */
+  readonly of: string | null
+  /** The symbol of the record that the field names, which is read instead of its id. */
+  readonly through: string | null
 }
 
 /** A sub-list: records of the kind `of`, under `/{collection}/{id}/{key}`. */
@@ -118,6 +123,15 @@ type SymbolInput<F> =
   | { readonly name: string; readonly field: SymbolName<F> }
   | { readonly name: string; readonly path: readonly string[]; readonly type: SymbolType }
   | { readonly name: string; readonly list: string }
+  /** `service.name`: the symbol of the record of kind `of` that the reference `field` names. It can not be sorted by. */
+  | {
+      readonly name: string
+      readonly through: {
+        readonly field: SymbolName<F>
+        readonly of: string
+        readonly symbol: string
+      }
+    }
 
 export interface Definition<F extends Fields> {
   readonly name: string
@@ -166,22 +180,39 @@ const symbolTypes: Readonly<Record<Field['kind'], SymbolType>> = {
   computed: 'any',
 }
 
+/** A symbol that is read from the record itself. */
+function stored(name: string, type: SymbolType, path: readonly string[]): FilterSymbol {
+  return { name, type, path, list: null, of: null, through: null }
+}
+
 /** What every kind may be filtered by, beside its own symbols; `tags` takes sub keys. */
 const baseSymbols: readonly FilterSymbol[] = [
-  { name: 'id', type: 'string', path: ['id'], list: null },
-  { name: 'createdAt', type: 'datetime', path: ['createdAt'], list: null },
-  { name: 'updatedAt', type: 'datetime', path: ['updatedAt'], list: null },
-  { name: 'tags', type: 'any', path: ['tags'], list: null },
-  { name: 'isSystem', type: 'boolean', path: ['isSystem'], list: null },
+  stored('id', 'string', ['id']),
+  stored('createdAt', 'datetime', ['createdAt']),
+  stored('updatedAt', 'datetime', ['updatedAt']),
+  stored('tags', 'any', ['tags']),
+  stored('isSystem', 'boolean', ['isSystem']),
 ]
 
 function symbolOf(fields: Fields, input: SymbolInput<Fields>): FilterSymbol {
   if (typeof input === 'string') return symbolOf(fields, { name: input, field: input })
-  if ('list' in input) return { name: input.name, type: 'stringSet', path: [], list: input.list }
-  if ('path' in input) return { ...input, list: null }
-  const field = fields[input.field]
+  if ('list' in input) {
+    return { ...stored(input.name, 'stringSet', []), list: input.list }
+  }
+  if ('path' in input) return stored(input.name, input.type, input.path)
+  const key = 'through' in input ? input.through.field : input.field
+  const field = fields[key]
   assert(field !== undefined, `symbol ${input.name} names a field`)
-  return { name: input.name, type: symbolTypes[field.kind], path: [input.field], list: null }
+  if ('through' in input) {
+    const { of, symbol } = input.through
+    assert(
+      field.kind === 'reference' && field.reference?.to === of,
+      `symbol ${input.name} leads through a reference to ${of}`,
+    )
+    return { ...stored(input.name, 'any', [key]), of, through: symbol }
+  }
+  const of = field.kind === 'references' ? (field.reference?.to ?? null) : null
+  return { ...stored(input.name, symbolTypes[field.kind], [key]), of }
 }
 
 export function isInScope({ scope }: Entity, record: EntityRecord): boolean {

@@ -11,16 +11,37 @@ export function elementsOf(value: Json | undefined): readonly string[] {
   return Array.isArray(value) ? (value as readonly string[]) : Object.keys(value)
 }
 
-/** Unique values and element → ids, of one kind of record, as its descriptor asks for. */
+const textKinds: ReadonlySet<string> = new Set(['text', 'choice', 'reference'])
+
+/** Fields of one text each by which records can be filtered: a range of them is worth an order. */
+function rangedFields(entity: Entity): ReadonlySet<string> {
+  const ranged = new Set<string>()
+  for (const { path, through } of entity.symbols) {
+    const [field] = path
+    if (field === undefined || path.length > 1 || through !== null) continue
+    const kind = entity.fields[field]?.kind
+    if (kind !== undefined && textKinds.has(kind)) ranged.add(field)
+  }
+  return ranged
+}
+
+/**
+ * Unique values and element → ids, of one kind of record, as its descriptor asks for. Values of texts that can be filtered
+ * by are kept in order as well: a reference a distinct value, about 11 bytes with the room left in chunks.
+ */
 export class Indexes {
   readonly #unique = new Map<string, Map<string, string>>()
   readonly #postings = new Map<string, Map<string, SortedIds>>()
+  readonly #ordered = new Map<string, SortedIds>()
 
   constructor(entity: Entity) {
     for (const [name, field] of Object.entries(entity.fields)) {
       if (field.unique !== null) this.#unique.set(name, new Map())
     }
     for (const name of entity.indexes) this.#postings.set(name, new Map())
+    for (const name of rangedFields(entity)) {
+      if (this.isUnique(name) || this.isIndexed(name)) this.#ordered.set(name, new SortedIds())
+    }
   }
 
   isUnique(field: string): boolean {
@@ -46,25 +67,39 @@ export class Indexes {
     return this.#postings.get(field)?.keys() ?? []
   }
 
+  /** The distinct values of a text in byte order, without the empty one; null where they are not kept. Must not be changed. */
+  values(field: string): SortedIds | null {
+    return this.#ordered.get(field) ?? null
+  }
+
   /** Either side undefined: the record comes, or goes. */
   move(id: string, before: EntityRecord | undefined, after: EntityRecord | undefined): void {
     for (const [field, owners] of this.#unique) {
       const old = before?.[field]
       const value = after?.[field]
       if (old === value) continue
-      if (typeof old === 'string' && old !== '') owners.delete(old)
-      if (typeof value === 'string' && value !== '') owners.set(value, id)
+      const ordered = this.#ordered.get(field)
+      if (typeof old === 'string' && old !== '') {
+        owners.delete(old)
+        ordered?.delete(old)
+      }
+      if (typeof value === 'string' && value !== '') {
+        owners.set(value, id)
+        ordered?.add(value)
+      }
     }
     for (const [field, postings] of this.#postings) {
       const old = before?.[field]
       const value = after?.[field]
-      if (old !== value) movePostings(postings, id, elementsOf(old), elementsOf(value))
+      if (old === value) continue
+      movePostings(postings, this.#ordered.get(field), id, elementsOf(old), elementsOf(value))
     }
   }
 }
 
 function movePostings(
   postings: Map<string, SortedIds>,
+  ordered: SortedIds | undefined,
   id: string,
   before: readonly string[],
   after: readonly string[],
@@ -73,13 +108,16 @@ function movePostings(
     const ids = postings.get(element)
     if (ids === undefined) continue
     ids.delete(id)
-    if (ids.size === 0) postings.delete(element)
+    if (ids.size > 0) continue
+    postings.delete(element)
+    ordered?.delete(element)
   }
   for (const element of after) {
     let ids = postings.get(element)
     if (ids === undefined) {
       ids = new SortedIds()
       postings.set(element, ids)
+      ordered?.add(element)
     }
     ids.add(id)
   }

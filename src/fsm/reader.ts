@@ -12,11 +12,11 @@ import { detailOf, permissionsOf } from './detail.ts'
 import { GrantCache } from './grant-cache.ts'
 import { Lister } from './query/list.ts'
 import type { Links } from './query/evaluate.ts'
-import { bitsOf, identityGrants, members, policiesMatching, scopeOf } from './roles.ts'
+import { bitsOf, identityGrants, matches, members, policiesMatching, scopeOf } from './roles.ts'
 import type { Grants } from './roles.ts'
 import { SetScope, noIds } from './sorted-ids.ts'
 import type { IdScope } from './sorted-ids.ts'
-import type { State, Table } from './state.ts'
+import type { Records, State, Table } from './state.ts'
 
 function listRule(entity: Entity, key: string): SubList {
   const rule = Object.hasOwn(entity.lists, key) ? entity.lists[key] : undefined
@@ -44,15 +44,21 @@ export class Reader {
     this.#clock = clock
     this.#grants = new GrantCache(state)
     const links: Links = {
-      ids: (entity, key, record) => [...this.#linked(listRule(entity, key), record, {})],
-      target: (entity, key) => entityNamed(listRule(entity, key).of),
-      record: (entity, id) => state.get(entity.name, id),
+      ids: (entity, key, record) => this.#linked(listRule(entity, key), record, {}),
+      holds: (entity, key, record, id) => this.#holds(listRule(entity, key), record, id),
+      table: (kind) => state.records.get(kind) ?? null,
     }
     this.#lister = new Lister(links)
   }
 
   #table(entity: string): Table {
     return this.#state.table(entity)
+  }
+
+  #records(entity: string): Records {
+    const records = this.#state.records.get(entity)
+    assert(records !== undefined, `there are records of ${entity}`)
+    return records
   }
 
   find(entity: string, field: string, value: string): EntityRecord | undefined {
@@ -81,7 +87,7 @@ export class Reader {
   list(entity: string, query: ListQuery): ListResult {
     const table = this.#table(entity)
     const kind = entityNamed(entity)
-    return this.#lister.list(kind, table, query, scopeOf(table, kind))
+    return this.#lister.list(this.#records(entity), query, scopeOf(table, kind))
   }
 
   subList(entity: Entity, id: string, key: string, query: ListQuery): ListResult | null {
@@ -89,7 +95,7 @@ export class Reader {
     const parent = this.#state.get(entity.name, id)
     if (parent === undefined && rule.unknownParent === 'notFound') return null
     const linked = parent === undefined ? noIds : this.#linked(rule, parent, query)
-    return this.#lister.list(entityNamed(rule.of), this.#table(rule.of), query, linked)
+    return this.#lister.list(this.#records(rule.of), query, linked)
   }
 
   #linked(rule: SubList, parent: EntityRecord, query: ListQuery): IdScope {
@@ -119,6 +125,14 @@ export class Reader {
     }
   }
 
+  /** Whether a sub-list has the id; a role list tells by the one record alone. */
+  #holds(rule: SubList, parent: EntityRecord, id: string): boolean {
+    if (rule.through !== 'roles') return this.#linked(rule, parent, {}).has(id)
+    const record = this.#state.get(rule.of, id)
+    const roles = (rule.by === null ? [] : parent[rule.by]) as readonly string[]
+    return record !== undefined && matches(record, roles, String(parent['semantic']))
+  }
+
   permissions(identityId: string, serviceId: string): readonly DialBind[] {
     const identity = this.#state.get('identity', identityId)
     if (identity === undefined) return []
@@ -128,7 +142,7 @@ export class Reader {
   accessibleServices(identityId: string, query: ListQuery): ListResult {
     const identity = this.#state.get('identity', identityId)
     const scope = identity === undefined ? noIds : this.#grants.of(identity).any
-    return this.#lister.list(entityNamed('service'), this.#table('service'), query, scope)
+    return this.#lister.list(this.#records('service'), query, scope)
   }
 
   detail(

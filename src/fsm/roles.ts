@@ -4,7 +4,7 @@ import type { ServicePolicy } from '../entities/service-policy.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { SetScope, noIds } from './sorted-ids.ts'
 import type { IdScope } from './sorted-ids.ts'
-import type { State, Table } from './state.ts'
+import type { Records, State, Table } from './state.ts'
 
 const ALL = '#all'
 
@@ -42,7 +42,7 @@ export function matches(record: EntityRecord, roles: readonly string[], semantic
 
 /** Ids with the attributes named, by the index; `all` of them start from the rarest. */
 export function idsByAttributes(
-  table: Table,
+  table: Records,
   attributes: readonly string[],
   semantic: string,
 ): Set<string> {

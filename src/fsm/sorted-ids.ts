@@ -1,3 +1,5 @@
+import { compareText } from '../lib/text-order.ts'
+
 const CHUNK_LENGTH_MAX = 512
 
 /** First position in `sorted` whose value is not below `id`. */
@@ -6,13 +8,13 @@ function lowerBound(sorted: readonly string[], id: string): number {
   let high = sorted.length
   while (low < high) {
     const middle = (low + high) >>> 1
-    if ((sorted[middle] ?? '') < id) low = middle + 1
+    if (compareText(sorted[middle] ?? '', id) < 0) low = middle + 1
     else high = middle
   }
   return low
 }
 
-/** A set of ids that is walked in code-unit order. */
+/** A set of ids that is walked in byte order. */
 export interface IdScope extends Iterable<string> {
   readonly size: number
   has(id: string): boolean
@@ -38,7 +40,7 @@ export class SetScope implements IdScope {
   }
 
   #walk(): readonly string[] {
-    this.#sorted ??= [...this.#ids].sort()
+    this.#sorted ??= [...this.#ids].sort(compareText)
     return this.#sorted
   }
 
@@ -52,7 +54,7 @@ export class SetScope implements IdScope {
 }
 
 /**
- * A set of ids in code-unit order. Kept in short chunks, so that adding to a large set moves few ids: one array of
+ * A set of ids, or of other texts, in byte order. Kept in short chunks, so that adding to a large set moves few ids: one array of
  * 100,000 would cost more per write than all the rest of apply.
  */
 export class SortedIds implements IdScope {
@@ -69,7 +71,7 @@ export class SortedIds implements IdScope {
     let high = this.#chunks.length - 1
     while (low < high) {
       const middle = (low + high + 1) >>> 1
-      if ((this.#chunks[middle]?.[0] ?? '') <= id) low = middle
+      if (compareText(this.#chunks[middle]?.[0] ?? '', id) <= 0) low = middle
       else high = middle - 1
     }
     return low
@@ -113,6 +115,14 @@ export class SortedIds implements IdScope {
 
   *[Symbol.iterator](): Iterator<string> {
     for (const chunk of this.#chunks) yield* chunk
+  }
+
+  /** How many stand before `id`, whether it is there or not. */
+  rank(id: string): number {
+    const at = this.#chunkOf(id)
+    let before = 0
+    for (let i = 0; i < at; i += 1) before += this.#chunks[i]?.length ?? 0
+    return before + lowerBound(this.#chunks[at] ?? [], id)
   }
 
   slice(start: number, count: number): string[] {

@@ -72,6 +72,15 @@ export class Table {
   }
 }
 
+/** The records of a kind, to be read: of a view those of its table, in its own words. */
+export type Records = Pick<Table, 'entity' | 'ids' | 'indexes' | 'rows' | 'get'>
+
+function recordsAs(entity: Entity, table: Table): Records {
+  if (entity === table.entity) return table
+  const { ids, indexes, rows } = table
+  return { entity, ids, indexes, rows, get: (id) => table.get(id) }
+}
+
 function recordKey(entity: string, id: string): string {
   return `e/${entity}/${id}`
 }
@@ -87,6 +96,8 @@ const CLUSTER_KEY = 'm/cluster'
 export class State {
   /** By kind; views of one table share it. */
   readonly tables: ReadonlyMap<string, Table>
+  /** By kind, in its own words. What is not in its scope is among them. */
+  readonly records: ReadonlyMap<string, Records>
   readonly origins = new OriginWindows()
   readonly requests: RequestTable
   position: Position = { term: 0, index: 0 }
@@ -112,6 +123,9 @@ export class State {
     )
     this.tables = new Map(
       entities.map(({ name, table }) => [name, own.get(table) ?? new Table(entityNamed(table))]),
+    )
+    this.records = new Map(
+      entities.map((entity) => [entity.name, recordsAs(entity, this.table(entity.name))]),
     )
     this.requests = new RequestTable(this.#otherDigest)
   }

@@ -92,7 +92,7 @@ describe('grammar', () => {
   test.each([
     ['datetime(2024-01-02T03:04:05Z)', '2024-01-02T03:04:05.000Z'],
     ['datetime( 2024-01-02T03:04:05.678+01:00 )', '2024-01-02T02:04:05.678Z'],
-    ['datetime(2024-02-29T00:00:00.123456Z)', '2024-02-29T00:00:00.123Z'],
+    ['datetime(2024-02-29T00:00:00.1230000Z)', '2024-02-29T00:00:00.123Z'],
   ])('%s is a time', (text, iso) => {
     expect(parseQuery(`a > ${text}`).where).toMatchObject({ value: { value: Date.parse(iso) } })
   })
@@ -104,7 +104,8 @@ describe('grammar', () => {
     ['name = "x', '<EOF>'],
     ['name = "a\nb"', '\n'],
     ['name = "a\\q"', '\\'],
-    [`name = 'x'`, `'`],
+    [`name = 'x'`, `'x'`],
+    [`name = 'x y'`, `'`],
     ['name == "x"', '='],
     ['name = x', 'x'],
     ['name < true', 'true'],

@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { defineEntity } from '../../entities/define.ts'
 import { boolean, nameText, text, timestamp } from '../../entities/fields.ts'
 import { lanesOf } from '../../fsm/digest.ts'
+import { noLinks } from '../../fsm/query/evaluate.ts'
 import { Lister } from '../../fsm/query/list.ts'
 import { symbolNames } from '../../fsm/query/symbols.ts'
 import { Table } from '../../fsm/state.ts'
@@ -41,11 +42,7 @@ const clientRows = defineEntity({ ...shared, symbols })
 const managementRows = defineEntity({ ...shared, symbols: [...symbols, 'ctrlAddress'] })
 
 /** Rows have no sub-lists. */
-const lister = new Lister({
-  ids: () => [],
-  target: (entity) => entity,
-  record: () => undefined,
-})
+const lister = new Lister(noLinks)
 
 export function controllerOperations({ cluster }: ApiParts): Operation[] {
   const common = {
@@ -69,7 +66,7 @@ export function controllerOperations({ cluster }: ApiParts): Operation[] {
           lanes: noLanes,
         })
       }
-      const found = lister.list(rows, table, listQueryOf(call), null)
+      const found = lister.list(table, listQueryOf(call), null)
       const details = found.records.flatMap(({ id }) => {
         const member = members.get(id)
         return member === undefined ? [] : [viewOf(member, call.api, preferred.has(id))]

@@ -3,7 +3,7 @@ export type Literal =
   | { readonly type: 'string'; readonly value: string }
   | { readonly type: 'number'; readonly value: number }
   | { readonly type: 'boolean'; readonly value: boolean }
-  /** UTC ms. */
+  /** UTC ms; a half stands for any time between two of them. */
   | { readonly type: 'datetime'; readonly value: number }
   | { readonly type: 'null' }
 
@@ -60,4 +60,9 @@ export interface Query {
   readonly sort: readonly SortField[] | null
   readonly skip: number | null
   readonly limit: number | 'none' | null
+}
+
+export interface ParsedQuery extends Query {
+  /** Of the whole text, queries in queries included. */
+  readonly termsCount: number
 }

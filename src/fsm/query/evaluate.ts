@@ -1,122 +1,59 @@
 import type { Entity, FilterSymbol, SymbolType } from '../../entities/define.ts'
+import { assert } from '../../lib/assert.ts'
 import type { Json } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { CompareOperator, Expression, Literal, Operand, Query, SetExpression } from './ast.ts'
+import { noIds } from '../sorted-ids.ts'
+import type { IdScope } from '../sorted-ids.ts'
+import type { Records } from '../state.ts'
+import type { Expression, Query, SetExpression } from './ast.ts'
+import { candidates } from './plan.ts'
 import { invalidFilter } from './scanner.ts'
-import { reader, symbolNamed } from './symbols.ts'
+import { clauseComparator, reader, symbolNamed } from './symbols.ts'
+import { valueTest } from './value-tests.ts'
+import type { Operation } from './value-tests.ts'
+import type { Work } from './work.ts'
 
 export type Predicate = (record: EntityRecord) => boolean
-/** Undefined: the value is missing. */
-type ValueTest = (value: Json | undefined) => boolean
-type ElementsOf = (record: EntityRecord) => readonly string[]
 
-/** Ids in a sub-list of a record, and the kind and records that they lead to: what set symbols of policies mean. */
+/** What symbols lead to: the sub-lists of records, and other kinds. */
 export interface Links {
-  ids(entity: Entity, key: string, record: EntityRecord): readonly string[]
-  target(entity: Entity, key: string): Entity
-  record(entity: Entity, id: string): EntityRecord | undefined
+  ids(entity: Entity, key: string, record: EntityRecord): IdScope
+  /** Whether `ids` has the id, without making it. */
+  holds(entity: Entity, key: string, record: EntityRecord, id: string): boolean
+  /** null for a kind of which nothing is stored. */
+  table(kind: string): Records | null
 }
 
-function mismatch(name: string, type: SymbolType, operation: string, literal: string): Error {
-  return invalidFilter(`${operation} is not supported with ${name} (${type}) and a ${literal}`)
+/** Of records that stand alone. */
+export const noLinks: Links = {
+  ids: () => noIds,
+  holds: () => false,
+  table: () => null,
 }
 
-const orders: Readonly<
-  Record<Exclude<CompareOperator, '=' | '!='>, (a: Json, b: Json) => boolean>
-> = {
-  '<': (a, b) => a !== null && b !== null && a < b,
-  '<=': (a, b) => a !== null && b !== null && a <= b,
-  '>': (a, b) => a !== null && b !== null && a > b,
-  '>=': (a, b) => a !== null && b !== null && a >= b,
+/** How the set that a symbol means is read of a record. */
+interface SetReader {
+  size(record: EntityRecord): number
+  has(record: EntityRecord, element: string): boolean
+  elements(record: EntityRecord): Iterable<string>
 }
 
-/** The literal is of the symbol's type; an `any` symbol takes the literal's. */
-function accepts(type: SymbolType, literal: Literal): boolean {
-  if (literal.type === 'null') return false
-  if (type === 'any') return true
-  return type === 'stringSet' ? literal.type === 'string' : type === literal.type
+interface ValueReader {
+  readonly type: SymbolType
+  readonly read: (record: EntityRecord) => Json | undefined
 }
 
-/** A stored value of another type than the literal's matches nothing; texts of tags may be times. */
-function sameType(value: Json | undefined, literal: Literal): Json | undefined {
-  if (literal.type === 'datetime') {
-    if (typeof value !== 'string') return typeof value === 'number' ? value : undefined
-    const timeMs = Date.parse(value)
-    return Number.isNaN(timeMs) ? undefined : timeMs
-  }
-  return typeof value === literal.type ? value : undefined
-}
-
-function compareTest(
-  name: string,
-  type: SymbolType,
-  operator: CompareOperator,
-  literal: Literal,
-): ValueTest {
-  if (literal.type === 'null') {
-    if (type === 'stringSet') throw mismatch(name, type, operator, 'null')
-    return operator === '=' ? (value) => value === undefined : (value) => value !== undefined
-  }
-  const isOrder = operator !== '=' && operator !== '!='
-  if (!accepts(type, literal) || (isOrder && literal.type === 'boolean')) {
-    throw mismatch(name, type, operator, literal.type)
-  }
-  const wanted = literal.value
-  if (type === 'boolean') {
-    return (value) => ((value ?? false) === wanted) === (operator === '=')
-  }
-  if (operator === '=') return (value) => sameType(value, literal) === wanted
-  if (operator === '!=') return (value) => sameType(value, literal) !== wanted
-  const holds = orders[operator]
-  return (value) => {
-    const own = sameType(value, literal)
-    return own !== undefined && holds(own, wanted)
-  }
-}
-
-function inTest(name: string, type: SymbolType, values: readonly Literal[]): ValueTest {
-  const [first] = values
-  if (first === undefined || !accepts(type, first)) {
-    throw mismatch(name, type, 'in', first?.type ?? 'list')
-  }
-  const wanted = new Set(values.map((literal) => (literal.type === 'null' ? null : literal.value)))
-  return (value) => {
-    const own = sameType(value, first)
-    return own !== undefined && wanted.has(own as string | number)
-  }
-}
-
-function betweenTest(name: string, type: SymbolType, low: Literal, high: Literal): ValueTest {
-  const from = compareTest(name, type, '>=', low)
-  const to = compareTest(name, type, '<', high)
-  return (value) => from(value) && to(value)
-}
-
-function containsTest(
-  name: string,
-  type: SymbolType,
-  literal: Literal,
-  ignoresCase: boolean,
-): ValueTest {
-  const isText = type === 'string' || type === 'stringSet' || type === 'any'
-  if (literal.type === 'null' || (!isText && type !== 'number') || (ignoresCase && !isText)) {
-    throw mismatch(name, type, ignoresCase ? 'icontains' : 'contains', literal.type)
-  }
-  const part = String(literal.value)
-  const upper = part.toUpperCase()
-  return (value) => {
-    if (typeof value !== 'string' && typeof value !== 'number') return false
-    const text = String(value)
-    return ignoresCase ? text.toUpperCase().includes(upper) : text.includes(part)
-  }
-}
-
-/** Turns a checked query into closures. @throws {Problem} INVALID_FILTER where symbols and types do not fit. */
+/**
+ * Turns a checked query into closures, for one answer: what a query in the query means is remembered in them.
+ * @throws {Problem} INVALID_FILTER where symbols and types do not fit, INVALID_SORT_IDENTIFIER.
+ */
 export class Compiler {
   readonly #links: Links
+  readonly #work: Work
 
-  constructor(links: Links) {
+  constructor(links: Links, work: Work) {
     this.#links = links
+    this.#work = work
   }
 
   predicate(entity: Entity, expression: Expression): Predicate {
@@ -150,84 +87,140 @@ export class Compiler {
 
   /** A symbol standing alone is a boolean one. */
   #flag(entity: Entity, name: string): Predicate {
-    const symbol = symbolNamed(entity, name)
-    if (symbol.type !== 'boolean' && symbol.type !== 'any') {
-      throw invalidFilter(`${name} is no boolean symbol`)
-    }
-    const read = reader(symbol)
+    const { type, read } = this.#value(entity, symbolNamed(entity, name))
+    if (type !== 'boolean' && type !== 'any') throw invalidFilter(`${name} is no boolean symbol`)
     return (record) => read(record) === true
   }
 
-  #operation(
-    entity: Entity,
-    expression: Extract<Expression, { readonly operand: Operand }>,
-  ): Predicate {
-    const { operand } = expression
+  #operation(entity: Entity, operation: Operation): Predicate {
+    const { operand } = operation
     if (operand.type === 'count') {
       const size = this.#size(entity, operand.set)
-      const test = valueTest(expression, `count(${operand.set.name})`, 'number')
+      const test = valueTest(operation, `count(${operand.set.name})`, 'number')
       return (record) => test(size(record))
     }
     const symbol = symbolNamed(entity, operand.name)
-    const test = valueTest(expression, symbol.name, symbol.type)
-    if (operand.type === 'symbol') {
-      if (symbol.type === 'stringSet') {
-        throw invalidFilter(`${symbol.name} is a set: use anyOf, allOf, count or isEmpty`)
-      }
-      const read = reader(symbol)
-      return (record) => test(read(record))
+    if (operand.type !== 'symbol') return this.#quantified(entity, symbol, operand.type, operation)
+    const { type, read } = this.#value(entity, symbol)
+    const test = valueTest(operation, symbol.name, type)
+    if (type === 'stringSet') {
+      throw invalidFilter(`${symbol.name} is a set: use anyOf, allOf, count or isEmpty`)
     }
-    const elements = this.#elements(entity, symbol)
-    if (operand.type === 'anyOf') return (record) => elements(record).some(test)
-    return (record) => elements(record).every(test)
+    return (record) => test(read(record))
   }
 
-  #elements(entity: Entity, symbol: FilterSymbol): ElementsOf {
+  #quantified(
+    entity: Entity,
+    symbol: FilterSymbol,
+    quantifier: 'anyOf' | 'allOf',
+    operation: Operation,
+  ): Predicate {
+    const set = this.#set(entity, symbol)
+    const test = valueTest(operation, symbol.name, symbol.type)
+    if (quantifier === 'allOf') {
+      return (record) => {
+        for (const element of set.elements(record)) if (!test(element)) return false
+        return true
+      }
+    }
+    if (operation.type === 'compare' && operation.operator === '=') {
+      const { value } = operation
+      const wanted = value.type === 'string' ? value.value : ''
+      return (record) => set.has(record, wanted)
+    }
+    return (record) => {
+      for (const element of set.elements(record)) if (test(element)) return true
+      return false
+    }
+  }
+
+  /** The single value that a symbol means, of the record itself or of the one that it names. */
+  #value(entity: Entity, symbol: FilterSymbol): ValueReader {
+    const own = reader(symbol)
+    if (symbol.through === null) return { type: symbol.type, read: own }
+    const table = this.#links.table(symbol.of ?? '')
+    assert(table !== null, `there are records for ${entity.name}.${symbol.name} to lead to`)
+    const { type, read } = this.#value(table.entity, symbolNamed(table.entity, symbol.through))
+    return {
+      type,
+      read: (record) => {
+        const id = own(record)
+        const named = typeof id === 'string' ? table.get(id) : undefined
+        return named === undefined ? undefined : read(named)
+      },
+    }
+  }
+
+  #set(entity: Entity, symbol: FilterSymbol): SetReader {
     if (symbol.type !== 'stringSet') throw invalidFilter(`${symbol.name} is no set`)
     const { list } = symbol
-    if (list !== null) return (record) => this.#links.ids(entity, list, record)
+    if (list !== null) return this.#linkedSet(entity, list)
     const read = reader(symbol)
-    return (record) => (read(record) ?? []) as readonly string[]
-  }
-
-  #size(entity: Entity, set: SetExpression): (record: EntityRecord) => number {
-    const symbol = symbolNamed(entity, set.name)
-    const elements = this.#elements(entity, symbol)
-    if (set.query === null) return (record) => elements(record).length
-    if (symbol.list === null) {
-      throw invalidFilter(`${set.name} leads to no records that could be queried`)
+    const elements = (record: EntityRecord): readonly string[] =>
+      (read(record) ?? []) as readonly string[]
+    return {
+      size: (record) => elements(record).length,
+      has: (record, element) => elements(record).includes(element),
+      elements,
     }
-    return this.#linked(this.#links.target(entity, symbol.list), elements, set.query)
   }
 
-  #linked(target: Entity, elements: ElementsOf, query: Query): (record: EntityRecord) => number {
-    const test = query.where === null ? null : this.predicate(target, query.where)
+  #linkedSet(entity: Entity, list: string): SetReader {
+    const links = this.#links
+    const work = this.#work
+    const scope = (record: EntityRecord): IdScope => {
+      const ids = links.ids(entity, list, record)
+      work.spend(ids.size)
+      return ids
+    }
+    return {
+      size: (record) => scope(record).size,
+      has: (record, id) => {
+        work.spend(1)
+        return links.holds(entity, list, record, id)
+      },
+      elements: scope,
+    }
+  }
+
+  #size(entity: Entity, { name, query }: SetExpression): (record: EntityRecord) => number {
+    const symbol = symbolNamed(entity, name)
+    const set = this.#set(entity, symbol)
+    if (query === null) return (record) => set.size(record)
+    const kind = symbol.list === null ? symbol.of : entity.lists[symbol.list]?.of
+    const table = this.#links.table(kind ?? '')
+    if (table === null) throw invalidFilter(`${name} leads to no records that could be queried`)
+    const meant = this.#meant(table, query)
     const skip = Math.max(0, query.skip ?? 0)
-    const limit = typeof query.limit === 'number' ? Math.max(0, query.limit) : Infinity
+    const isLimited = typeof query.limit === 'number' && query.limit >= 0
+    const limit = isLimited ? Number(query.limit) : Infinity
     return (record) => {
+      const wanted = meant()
       let count = 0
-      for (const id of elements(record)) {
-        const linked = this.#links.record(target, id)
-        if (linked !== undefined && (test === null || test(linked))) count += 1
-      }
+      for (const id of set.elements(record)) if (wanted.has(id)) count += 1
       return Math.min(Math.max(0, count - skip), limit)
     }
   }
-}
 
-function valueTest(
-  expression: Extract<Expression, { readonly operand: Operand }>,
-  name: string,
-  type: SymbolType,
-): ValueTest {
-  switch (expression.type) {
-    case 'compare':
-      return compareTest(name, type, expression.operator, expression.value)
-    case 'in':
-      return inTest(name, type, expression.values)
-    case 'between':
-      return betweenTest(name, type, expression.low, expression.high)
-    case 'contains':
-      return containsTest(name, type, expression.value, expression.ignoresCase)
+  /** The records of another kind that a query in the query finds, once it is first asked for. */
+  #meant(table: Records, { where, sort }: Query): () => ReadonlySet<string> {
+    if (sort !== null) clauseComparator(table.entity, sort)
+    const test = where === null ? null : this.predicate(table.entity, where)
+    let found: ReadonlySet<string> | null = null
+    return () => {
+      found ??= this.#matching(table, where, test)
+      return found
+    }
+  }
+
+  #matching(table: Records, where: Expression | null, test: Predicate | null): ReadonlySet<string> {
+    const few = where === null ? null : candidates(table, where, this.#links)
+    this.#work.spend(few?.size ?? table.rows.size)
+    const matching = new Set<string>()
+    for (const id of few?.ids() ?? table.rows.keys()) {
+      const record = table.get(id)
+      if (record !== undefined && (test === null || test(record))) matching.add(id)
+    }
+    return matching
   }
 }

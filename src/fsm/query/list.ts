@@ -1,18 +1,21 @@
 import type { Entity } from '../../entities/define.ts'
-import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ListQuery, ListResult } from '../../ports/state-view.ts'
 import { idsByAttributes } from '../roles.ts'
-import { SetScope, SortedIds } from '../sorted-ids.ts'
+import { SetScope } from '../sorted-ids.ts'
 import type { IdScope } from '../sorted-ids.ts'
-import type { Table } from '../state.ts'
-import type { Query, SortField } from './ast.ts'
+import type { Records } from '../state.ts'
+import type { Expression, ParsedQuery, Query, SortField } from './ast.ts'
+import { collect } from './collect.ts'
+import type { ListOrder, Page, Source } from './collect.ts'
 import { Compiler } from './evaluate.ts'
-import type { Links, Predicate } from './evaluate.ts'
+import type { Links } from './evaluate.ts'
 import { parseQuery, parseSort } from './parser.ts'
-import { candidates } from './plan.ts'
-import { invalidFilter } from './scanner.ts'
-import { comparator } from './symbols.ts'
+import { candidates, isTooMany } from './plan.ts'
+import type { Candidates } from './plan.ts'
+import { clauseComparator, comparator, symbolNamed } from './symbols.ts'
+import type { Order } from './symbols.ts'
+import { Work } from './work.ts'
 
 export const pageLimits = {
   limitDefault: 10,
@@ -21,15 +24,25 @@ export const pageLimits = {
   roleFiltersMax: 100,
 } as const
 
-/** Pages up to here keep only the best records while they look at all; beyond, they sort everything. */
-const boundedSortMax = 2048
-
-interface Page {
-  readonly offset: number
-  readonly limit: number
+interface CountedSource extends Source {
+  /** Upper bound on how many records are looked at. */
+  readonly size: number
+  /** All of them satisfy the filter. */
+  readonly isExact: boolean
 }
 
-const everything: Query = { where: null, sort: null, skip: null, limit: null }
+const everything: ParsedQuery = {
+  where: null,
+  sort: null,
+  skip: null,
+  limit: null,
+  termsCount: 0,
+}
+
+/** Of the language's own blanks: a parameter of others is broken, not empty. */
+function isBlank(text: string): boolean {
+  return /^[ \t\r\n]*$/.test(text)
+}
 
 function clampLimit(limit: number): number {
   if (limit === -1) return Number.MAX_SAFE_INTEGER
@@ -57,26 +70,25 @@ function sortParameter(sort: string): readonly SortField[] {
 }
 
 /** Unknown names are the filter's fault inside it, and the sort parameter's there. */
-function orderOf(
-  entity: Entity,
-  query: ListQuery,
-  parsed: Query,
-): ((a: EntityRecord, b: EntityRecord) => number) | null {
-  const { sort } = parsed
-  if (sort !== null) {
-    for (const { name } of sort) {
-      if (!name.startsWith('tags.') && !entity.symbols.some((symbol) => symbol.name === name)) {
-        throw invalidFilter(`unknown symbol ${name.slice(0, 128)}`)
-      }
-    }
-    return comparator(entity, sort)
+function orderOf(entity: Entity, query: ListQuery, parsed: Query): ListOrder | null {
+  if (parsed.sort !== null) {
+    return listOrder(entity, parsed.sort, clauseComparator(entity, parsed.sort))
   }
-  if (query.sort === undefined || query.sort.trim() === '') return null
-  return comparator(entity, sortParameter(query.sort))
+  if (query.sort === undefined || isBlank(query.sort)) return null
+  const fields = sortParameter(query.sort)
+  return listOrder(entity, fields, comparator(entity, fields))
+}
+
+function listOrder(entity: Entity, fields: readonly SortField[], compare: Order): ListOrder | null {
+  const [first] = fields
+  if (first === undefined) return null
+  const { type, path } = symbolNamed(entity, first.name)
+  const isText = type === 'string' && path.length === 1
+  return { compare, field: isText ? (path[0] ?? null) : null, isDescending: first.isDescending }
 }
 
 /** The ids that a role filter means; null when there is none. @throws {Problem} COULD_NOT_VALIDATE. */
-function roleFilterIds(table: Table, query: ListQuery): IdScope | null {
+function roleFilterIds(table: Records, query: ListQuery): IdScope | null {
   const semantic = roleSemantic(query.roleSemantic)
   const filters = query.roleFilter ?? []
   if (filters.length === 0) return null
@@ -103,125 +115,67 @@ function roleSemantic(text: string | undefined): 'AllOf' | 'AnyOf' {
   throw fieldProblem('semantic', 'must be AllOf or AnyOf', text?.slice(0, 128))
 }
 
-/** Puts a record where it belongs in a sorted array that keeps at most `max`. */
-function insertBounded(
-  kept: EntityRecord[],
-  record: EntityRecord,
-  order: (a: EntityRecord, b: EntityRecord) => number,
-  max: number,
-): void {
-  const last = kept.at(-1)
-  if (kept.length >= max && last !== undefined && order(record, last) >= 0) return
-  let low = 0
-  let high = kept.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    const other = kept[middle]
-    if (other !== undefined && order(other, record) <= 0) low = middle + 1
-    else high = middle
-  }
-  kept.splice(low, 0, record)
-  if (kept.length > max) kept.pop()
-}
-
 /** Lists the records of one kind: all of a table, or those of a given set of ids. */
 export class Lister {
-  readonly #compiler: Compiler
+  readonly #links: Links
 
   constructor(links: Links) {
-    this.#compiler = new Compiler(links)
+    this.#links = links
   }
 
   /**
    * `within`: the ids to choose from, null for all.
    * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE.
    */
-  list(entity: Entity, table: Table, query: ListQuery, within: IdScope | null): ListResult {
+  list(table: Records, query: ListQuery, within: IdScope | null): ListResult {
+    const { entity } = table
     const text = query.filter ?? ''
-    const parsed = text.trim() === '' ? everything : parseQuery(text)
-    const test = parsed.where === null ? null : this.#compiler.predicate(entity, parsed.where)
+    const parsed = isBlank(text) ? everything : parseQuery(text)
+    const { termsCount } = parsed
+    const where = isTrue(parsed.where) ? null : parsed.where
+    const work = new Work()
+    const test = where === null ? null : new Compiler(this.#links, work).predicate(entity, where)
     const order = orderOf(entity, query, parsed)
     const page = pageOf(query, parsed)
-    const scope = intersect(roleFilterIds(table, query), within)
-    const found = parsed.where === null ? null : candidates(entity, table, parsed.where)
-    if (found === null || (scope !== null && scope.size < found.size)) {
-      return collect(table, scope ?? table.ids, test, order, page)
-    }
-    const ids = scope === null ? found.ids() : [...found.ids()].filter((id) => scope.has(id))
-    return collect(table, ids, found.isExact ? null : test, order, page)
+    const roles = entity.hasRoleFilter ? roleFilterIds(table, query) : null
+    const scope = intersect(roles, within)
+    const found = where === null ? null : candidates(table, where, this.#links)
+    const source = sourceOf(table, found, scope, order)
+    if (test !== null && !source.isExact) work.spend(source.size * termsCount)
+    return collect(table, source, source.isExact ? null : test, order, page)
   }
+}
+
+function isTrue(where: Expression | null): boolean {
+  return where?.type === 'constant' && where.value
 }
 
 function intersect(a: IdScope | null, b: IdScope | null): IdScope | null {
   if (a === null || b === null) return a ?? b
-  return new SetScope(new Set([...a].filter((id) => b.has(id))))
+  const [small, large] = a.size < b.size ? [a, b] : [b, a]
+  const both = new Set<string>()
+  for (const id of small) if (large.has(id)) both.add(id)
+  return new SetScope(both)
 }
 
-function collect(
-  table: Table,
-  ids: Iterable<string>,
-  test: Predicate | null,
-  order: ((a: EntityRecord, b: EntityRecord) => number) | null,
-  { offset, limit }: Page,
-): ListResult {
-  const quick = test === null && order === null ? sliceOf(ids, offset, limit) : null
-  if (quick !== null) {
-    const records = quick.ids.map((id) => table.get(id)).filter((record) => record !== undefined)
-    return { records, limit, offset, totalCount: quick.total }
+/** Where to look: what the indexes know, the scope, or all there is. */
+function sourceOf(
+  table: Records,
+  found: Candidates | null,
+  scope: IdScope | null,
+  order: ListOrder | null,
+): CountedSource {
+  const all = { ids: scope ?? table.ids, size: (scope ?? table.ids).size, stretch: null }
+  if (found === null) return { ...all, isExact: false }
+  const { size, isExact, stretch } = found
+  if (scope === null) {
+    const isCut = isExact && (order === null ? stretch === null : false)
+    const isInOrder = stretch !== null && stretch.field === (order === null ? 'id' : order.field)
+    if (!isCut && !isInOrder && isTooMany(table, size)) return { ...all, isExact: false }
+    return { ids: found.ids(), size, isExact, stretch }
   }
-  const isWhole = ids === table.ids
-  const records = isWhole ? recordsOf(table) : recordsNamed(table, ids)
-  // Memory is walked in the order in which records were made: by id, each would be a miss of the cache.
-  return pick(records, test, order ?? (isWhole ? byId : null), { offset, limit })
-}
-
-function byId(a: EntityRecord, b: EntityRecord): number {
-  return a.id < b.id ? -1 : 1
-}
-
-function* recordsOf(table: Table): Iterable<EntityRecord> {
-  for (const { record } of table.rows.values()) yield record
-}
-
-function* recordsNamed(table: Table, ids: Iterable<string>): Iterable<EntityRecord> {
-  for (const id of ids) {
-    const record = table.get(id)
-    if (record !== undefined) yield record
-  }
-}
-
-/** `order` null: the records come in the order wanted. */
-function pick(
-  records: Iterable<EntityRecord>,
-  test: Predicate | null,
-  order: ((a: EntityRecord, b: EntityRecord) => number) | null,
-  { offset, limit }: Page,
-): ListResult {
-  const end = offset + limit
-  let total = 0
-  const kept: EntityRecord[] = []
-  const isBounded = order !== null && end <= boundedSortMax
-  for (const record of records) {
-    if (test !== null && !test(record)) continue
-    total += 1
-    if (isBounded) insertBounded(kept, record, order, end)
-    else if (order !== null || (total > offset && total <= end)) kept.push(record)
-  }
-  if (order === null) return { records: kept, limit, offset, totalCount: total }
-  if (!isBounded) kept.sort(order)
-  return { records: kept.slice(offset, end), limit, offset, totalCount: total }
-}
-
-/** A page by position, where the ids can give one without being walked. */
-function sliceOf(
-  ids: Iterable<string>,
-  offset: number,
-  limit: number,
-): { readonly ids: readonly string[]; readonly total: number } | null {
-  if (Array.isArray(ids)) {
-    const list = ids as readonly string[]
-    return { ids: list.slice(offset, offset + limit), total: list.length }
-  }
-  const isScope = ids instanceof SortedIds || ids instanceof SetScope
-  return isScope ? { ids: ids.slice(offset, limit), total: ids.size } : null
+  if (scope.size < size) return { ...all, isExact: false }
+  const both = new Set<string>()
+  for (const id of found.ids()) if (scope.has(id)) both.add(id)
+  return { ids: new SetScope(both), size: both.size, isExact, stretch: null }
 }

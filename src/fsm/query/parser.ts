@@ -3,6 +3,7 @@ import type {
   Expression,
   Literal,
   Operand,
+  ParsedQuery,
   Query,
   SetExpression,
   SortField,
@@ -23,15 +24,16 @@ class Parser {
   readonly #scanner: Scanner
   #depth = 0
   #terms = 0
+  #subQueries = 0
 
   constructor(text: string) {
     this.#scanner = new Scanner(text)
   }
 
-  whole(): Query {
+  whole(): ParsedQuery {
     const query = this.#query()
     if (!this.#scanner.isAtEnd) throw this.#scanner.unexpected()
-    return query
+    return { ...query, termsCount: this.#terms }
   }
 
   /** Body of a `sort by` clause alone. */
@@ -164,7 +166,7 @@ class Parser {
   }
 
   #identifier(): string {
-    const word = this.#scanner.peekWord()
+    const word = this.#scanner.peekName()
     if (word === null || reserved.has(word.toLowerCase())) throw this.#scanner.unexpected()
     this.#scanner.at += word.length
     return word
@@ -181,6 +183,10 @@ class Parser {
       scanner.requireBlanks()
       scanner.requireKeyword('where')
       scanner.requireBlanks()
+      this.#subQueries += 1
+      if (this.#subQueries > queryLimits.subQueriesMax) {
+        throw invalidFilter('the filter has too many queries in it')
+      }
       set = { name, query: this.#nested(() => this.#query()) }
     } else {
       set = { name: this.#identifier(), query: null }
@@ -208,13 +214,11 @@ class Parser {
   #operation(): Expression {
     const operand = this.#operand()
     const end = this.#scanner.at
-    const blanks = this.#scanner.blanks()
+    const isApart = this.#scanner.blanks() > 0
     const operator = operators.find((candidate) => this.#scanner.take(candidate))
     if (operator !== undefined) return this.#comparison(operand, operator)
-    if (blanks > 0) {
-      const operation = this.#wordOperation(operand)
-      if (operation !== null) return operation
-    }
+    const operation = this.#wordOperation(operand, isApart)
+    if (operation !== null) return operation
     this.#scanner.at = end
     if (operand.type === 'symbol') return operand
     this.#scanner.blanks()
@@ -242,15 +246,23 @@ class Parser {
     return scanner.takeString() ?? scanner.takeDatetime() ?? scanner.takeNumber()
   }
 
-  /** The scanner stands after the blanks that follow the operand. null: no such word, nothing passed over for good. */
-  #wordOperation(operand: Operand): Expression | null {
+  /**
+   * The scanner stands after the blanks that may follow the operand; `in` and `between` need some. null: no such word, and
+   * nothing passed over for good.
+   */
+  #wordOperation(operand: Operand, isApart: boolean): Expression | null {
     const scanner = this.#scanner
+    const start = scanner.at
     const isNegated = scanner.takeKeyword('not')
     const blanks = isNegated ? scanner.blanks() : 0
     if (isNegated && blanks === 0) throw scanner.unexpected()
     const word = scanner.peekWord()?.toLowerCase()
     // Exactly one blank stands in `not in`.
     if (word === 'in' && isNegated && blanks !== 1) throw scanner.unexpected()
+    if (!isApart && (word === 'in' || word === 'between')) {
+      scanner.at = start
+      throw scanner.unexpected()
+    }
     const operation = this.#operationOf(word, operand)
     if (operation === null && isNegated) throw scanner.unexpected()
     return isNegated && operation !== null ? { type: 'not', operand: operation } : operation
@@ -333,7 +345,7 @@ function foldRight(operands: readonly Expression[], joints: readonly ('and' | 'o
 }
 
 /** @throws {Problem} INVALID_FILTER, naming symbol, line and column. */
-export function parseQuery(text: string): Query {
+export function parseQuery(text: string): ParsedQuery {
   return new Parser(text).whole()
 }
 

@@ -1,7 +1,17 @@
-import type { Entity } from '../../entities/define.ts'
-import type { Table } from '../state.ts'
-import type { Expression, Literal, Operand } from './ast.ts'
+import type { FilterSymbol } from '../../entities/define.ts'
+import { SetScope } from '../sorted-ids.ts'
+import type { SortedIds } from '../sorted-ids.ts'
+import type { Records } from '../state.ts'
+import type { Expression, Literal } from './ast.ts'
+import { isUniqueField, orderedValues, ownerOf, stretchOf } from './range.ts'
+import type { Range, Stretch } from './range.ts'
 import { symbolNamed } from './symbols.ts'
+import type { Operation } from './value-tests.ts'
+
+/** The kinds that symbols lead to. */
+export interface Tables {
+  table(kind: string): Records | null
+}
 
 /** Where the records of an expression are to be looked for. */
 export interface Candidates {
@@ -11,44 +21,86 @@ export interface Candidates {
   ids(): Iterable<string>
   /** Every candidate satisfies the expression: it need not be tested again. */
   readonly isExact: boolean
+  /** Set when the candidates are the records with those values of a unique field. */
+  readonly stretch: Stretch | null
 }
 
-const none: Candidates = { size: 0, ids: () => [], isExact: true }
+/** Beyond this part of a table, to look at all records in a row is faster than to look so many up. */
+const scanShare = 1 / 4
+/** Of small tables that does not matter. */
+const lookUpsMin = 64
+/** Values and records in between that a look-up goes through. */
+const stepsMax = 2000
 
-/** The stored field that a text operand reads, and whether the expression speaks of its elements. */
-function indexedField(entity: Entity, table: Table, operand: Operand): string | null {
-  if (operand.type !== 'symbol' && operand.type !== 'anyOf') return null
-  const { path, type, list } = symbolNamed(entity, operand.name)
-  const [field] = path
-  if (list !== null || path.length !== 1 || field === undefined) return null
-  if (operand.type === 'anyOf' ? type !== 'stringSet' : type !== 'string') return null
-  const { indexes } = table
-  return field === 'id' || indexes.isUnique(field) || indexes.isIndexed(field) ? field : null
+export function isTooMany(table: Records, size: number): boolean {
+  return size > Math.max(lookUpsMin, table.rows.size * scanShare)
 }
 
-function lookUp(table: Table, field: string, value: string): Candidates {
-  if (field === 'id') return table.rows.has(value) ? one(value) : none
-  // The index holds no empty texts: a record may have one all the same.
-  if (value === '') return { size: table.rows.size, ids: () => table.ids, isExact: false }
-  if (table.indexes.isUnique(field)) {
-    const owner = table.indexes.owner(field, value)
-    return owner === undefined ? none : one(owner)
-  }
-  const ids = table.indexes.ids(field, value)
-  return { size: ids.size, ids: () => ids, isExact: true }
-}
+const none: Candidates = { size: 0, ids: () => [], isExact: true, stretch: null }
 
 function one(id: string): Candidates {
-  return { size: 1, ids: () => [id], isExact: true }
+  return { size: 1, ids: () => [id], isExact: true, stretch: null }
 }
 
-function union(parts: readonly Candidates[]): Candidates {
+function postings(ids: SortedIds): Candidates {
+  return { size: ids.size, ids: () => ids, isExact: true, stretch: null }
+}
+
+/** null when any of the parts is, or when together they are too many. */
+function union(table: Records, parts: readonly (Candidates | null)[]): Candidates | null {
   const [first] = parts
   if (parts.length === 1 && first !== undefined) return first
+  const known = parts.filter((part) => part !== null)
+  const size = known.reduce((sum, part) => sum + part.size, 0)
+  if (known.length < parts.length || isTooMany(table, size)) return null
   return {
-    size: parts.reduce((sum, part) => sum + part.size, 0),
-    ids: () => [...new Set(parts.flatMap((part) => [...part.ids()]))].sort(),
-    isExact: parts.every((part) => part.isExact),
+    size,
+    ids: () => {
+      const ids = new Set<string>()
+      for (const part of known) for (const id of part.ids()) ids.add(id)
+      return new SetScope(ids)
+    },
+    isExact: known.every((part) => part.isExact),
+    stretch: null,
+  }
+}
+
+/** The stored field that a symbol stands for, when records can be found by its values. */
+function indexedField(table: Records, { path, list, through }: FilterSymbol): string | null {
+  const [field] = path
+  if (list !== null || through !== null || path.length !== 1 || field === undefined) return null
+  return isUniqueField(table, field) || table.indexes.isIndexed(field) ? field : null
+}
+
+/** null for the empty text: records may have one, but no index does. */
+function lookUp(table: Records, field: string, value: string): Candidates | null {
+  if (field === 'id') return table.rows.has(value) ? one(value) : none
+  if (value === '') return null
+  if (!table.indexes.isUnique(field)) return postings(table.indexes.ids(field, value))
+  const owner = table.indexes.owner(field, value)
+  return owner === undefined ? none : one(owner)
+}
+
+function withinRange(table: Records, field: string, range: Range): Candidates | null {
+  const values = orderedValues(table, field)
+  const stretch = stretchOf(table, field, range)
+  if (values === null || stretch === null) return null
+  const { start, end } = stretch
+  const own = (): string[] => values.slice(start, end - start)
+  if (!isUniqueField(table, field)) {
+    return end - start > stepsMax
+      ? null
+      : union(
+          table,
+          own().map((value) => lookUp(table, field, value)),
+        )
+  }
+  const owners = (): string[] => own().map((value) => ownerOf(table, field, value) ?? '')
+  return {
+    size: end - start,
+    ids: field === 'id' ? own : () => new SetScope(new Set(owners())),
+    isExact: true,
+    stretch,
   }
 }
 
@@ -56,40 +108,145 @@ function textOf(literal: Literal): string | null {
   return literal.type === 'string' ? literal.value : null
 }
 
+/** What `=`, `<` and the like, or `in`, find by the values of an indexed field. */
+function byValues(table: Records, field: string, operation: Operation): Candidates | null {
+  if (operation.type === 'in') {
+    const values = operation.values.map(textOf).filter((value) => value !== null)
+    return union(
+      table,
+      values.map((value) => lookUp(table, field, value)),
+    )
+  }
+  const value = operation.type === 'compare' ? textOf(operation.value) : null
+  if (operation.type !== 'compare' || value === null) return null
+  return operation.operator === '=' ? lookUp(table, field, value) : null
+}
+
+/** The bounds that a comparison of an ordered text sets. */
+function boundsOf(
+  table: Records,
+  expression: Expression,
+): { readonly field: string; readonly range: Range } | null {
+  if (expression.type !== 'compare' || expression.operand.type !== 'symbol') return null
+  const { operator, value } = expression
+  if (operator === '=' || operator === '!=' || value.type !== 'string') return null
+  const field = indexedField(table, symbolNamed(table.entity, expression.operand.name))
+  if (field === null || orderedValues(table, field) === null) return null
+  const bound = { value: value.value, isInclusive: operator.endsWith('=') }
+  const isLow = operator.startsWith('>')
+  return { field, range: isLow ? { low: [bound], high: [] } : { low: [], high: [bound] } }
+}
+
+/** By the records that the symbol leads through, and those that name them. */
+function throughOthers(
+  table: Records,
+  symbol: FilterSymbol,
+  operation: Operation,
+  tables: Tables,
+): Candidates | null {
+  const other = tables.table(symbol.of ?? '')
+  const [field] = symbol.path
+  if (other === null || symbol.through === null || field === undefined) return null
+  const named = { ...operation, operand: { type: 'symbol', name: symbol.through } } as const
+  const found = candidates(other, named, tables)
+  if (found === null || found.size > stepsMax || !table.indexes.isIndexed(field)) return null
+  const parts = Array.from(found.ids(), (id) => lookUp(table, field, id))
+  const all = parts.length === 0 ? none : union(table, parts)
+  return all === null ? null : { ...all, isExact: all.isExact && found.isExact }
+}
+
+function ofOperation(table: Records, operation: Operation, tables: Tables): Candidates | null {
+  const { operand } = operation
+  if (operand.type !== 'symbol' && operand.type !== 'anyOf') return null
+  const symbol = symbolNamed(table.entity, operand.name)
+  if (symbol.through !== null) return throughOthers(table, symbol, operation, tables)
+  const bounds = boundsOf(table, operation)
+  if (bounds !== null) return withinRange(table, bounds.field, bounds.range)
+  if (symbol.type === 'boolean') {
+    const isTrue =
+      operation.type === 'compare' &&
+      operation.value.type === 'boolean' &&
+      operation.value.value === (operation.operator === '=')
+    return isTrue ? ofFlag(table, symbol) : null
+  }
+  if (symbol.type !== (operand.type === 'anyOf' ? 'stringSet' : 'string')) return null
+  const field = indexedField(table, symbol)
+  return field === null ? null : byValues(table, field, operation)
+}
+
+/** Those with a true one; a false one may be missing as well, of which no index knows. */
+function ofFlag(table: Records, symbol: FilterSymbol): Candidates | null {
+  const field = symbol.type === 'boolean' ? indexedField(table, symbol) : null
+  return field === null ? null : postings(table.indexes.ids(field, 'true'))
+}
+
+/** Operands of a row of the same joint, however long, without going deeper for each. */
+function operandsOf(expression: Expression, joint: 'and' | 'or'): Expression[] {
+  const operands: Expression[] = []
+  const pending = [expression]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    if (next.type === joint) pending.push(next.right, next.left)
+    else operands.push(next)
+  }
+  return operands
+}
+
+/** The most selective operand; comparisons of one text are taken together. The rest is left to be tested. */
+function ofRow(table: Records, expression: Expression, tables: Tables): Candidates | null {
+  const operands = operandsOf(expression, 'and')
+  const ranges = new Map<string, { low: Range['low']; high: Range['high']; count: number }>()
+  let best: Candidates | null = null
+  const consider = (found: Candidates | null, isWhole: boolean): void => {
+    if (found === null || (best !== null && best.size <= found.size)) return
+    best = { ...found, isExact: isWhole && found.isExact }
+  }
+  for (const operand of operands) {
+    const bounds = boundsOf(table, operand)
+    if (bounds === null) {
+      consider(candidates(table, operand, tables), false)
+      continue
+    }
+    const { low, high, count } = ranges.get(bounds.field) ?? { low: [], high: [], count: 0 }
+    ranges.set(bounds.field, {
+      low: [...low, ...bounds.range.low],
+      high: [...high, ...bounds.range.high],
+      count: count + 1,
+    })
+  }
+  for (const [field, range] of ranges) {
+    consider(withinRange(table, field, range), range.count === operands.length)
+  }
+  return best
+}
+
 /**
- * What the indexes know of an expression: null when they do not help. `and` takes its more selective side and stays to be
- * tested; `or` needs both sides.
+ * What the indexes know of an expression that was checked: null when they do not help. `or` needs all its operands, `and`
+ * takes one.
  */
 export function candidates(
-  entity: Entity,
-  table: Table,
+  table: Records,
   expression: Expression,
+  tables: Tables,
 ): Candidates | null {
   switch (expression.type) {
-    case 'and': {
-      const left = candidates(entity, table, expression.left)
-      const right = candidates(entity, table, expression.right)
-      const best = left === null || (right !== null && right.size < left.size) ? right : left
-      return best === null ? null : { ...best, isExact: false }
-    }
-    case 'or': {
-      const left = candidates(entity, table, expression.left)
-      const right = left === null ? null : candidates(entity, table, expression.right)
-      return left === null || right === null ? null : union([left, right])
-    }
-    case 'compare': {
-      const value = textOf(expression.value)
-      if (expression.operator !== '=' || value === null) return null
-      const field = indexedField(entity, table, expression.operand)
-      return field === null ? null : lookUp(table, field, value)
-    }
-    case 'in': {
-      const field = indexedField(entity, table, expression.operand)
-      if (field === null) return null
-      const values = expression.values.map(textOf).filter((value) => value !== null)
-      return union(values.map((value) => lookUp(table, field, value)))
-    }
-    default:
+    case 'and':
+      return ofRow(table, expression, tables)
+    case 'or':
+      return union(
+        table,
+        operandsOf(expression, 'or').map((operand) => candidates(table, operand, tables)),
+      )
+    case 'symbol':
+      return ofFlag(table, symbolNamed(table.entity, expression.name))
+    case 'compare':
+    case 'in':
+    case 'between':
+    case 'contains':
+      return ofOperation(table, expression, tables)
+    case 'constant':
+      return expression.value ? null : none
+    case 'not':
+    case 'isEmpty':
       return null
   }
 }

@@ -1,19 +1,25 @@
 import { Problem } from '../../lib/problems.ts'
 import type { Literal } from './ast.ts'
 
-/** Bounds of a query: what a URL can carry, and what the evaluator nests. */
+/**
+ * Bounds of a query: what a URL can carry, what the evaluator nests, and what one answer may cost. `workMax` counts the
+ * terms tested on records and the elements of linked sets: more would hold up all other requests for about a second.
+ */
 export const queryLimits = {
   charactersMax: 16_384,
   depthMax: 64,
   termsMax: 1000,
   arrayMax: 2000,
+  subQueriesMax: 16,
+  workMax: 20_000_000,
 } as const
 
 const BLANK = /[ \t\r\n]/
 const WORD = /[A-Za-z][A-Za-z_]*(?:\.[A-Za-z][A-Za-z_-]*)*/y
+const QUOTED = /'[A-Za-z][A-Za-z_]*(?:\.[A-Za-z][A-Za-z_-]*)*'/y
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
 const DATETIME =
-  /datetime\([ \t\r\n]*([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})[ \t\r\n]*\)/y
+  /datetime\([ \t\r\n]*([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]((?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2})(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})[ \t\r\n]*\)/y
 const ESCAPES: Readonly<Record<string, string>> = {
   '"': '"',
   '\\': '\\',
@@ -44,12 +50,14 @@ export class Scanner {
     return this.at >= this.#text.length
   }
 
-  /** At the place where no reading goes on. Lines from 1, columns from 0. */
+  /** At the place where no reading goes on. Lines from 1, columns from 0 in characters, not in UTF-16 units. */
   unexpected(): Problem {
     const before = this.#text.slice(0, this.at)
     const line = before.split('\n').length
-    const column = this.at - (before.lastIndexOf('\n') + 1)
-    const symbol = this.isAtEnd ? '<EOF>' : (this.#match(WORD) ?? this.#text.charAt(this.at))
+    const column = Array.from(before.slice(before.lastIndexOf('\n') + 1)).length
+    const character = this.#text.codePointAt(this.at)
+    const symbol =
+      character === undefined ? '<EOF>' : (this.peekName() ?? String.fromCodePoint(character))
     const lineText = this.#text.split('\n')[line - 1] ?? ''
     const place = `at line: ${line} column: ${column}. line: ${lineText.slice(0, 256)}`
     return invalidFilter(`Unexpected symbol: "${symbol.slice(0, 64)}" ${place}`)
@@ -90,6 +98,11 @@ export class Scanner {
     return this.#match(WORD)
   }
 
+  /** A word, or an identifier in single quotes, which names no symbol but is read as one. */
+  peekName(): string | null {
+    return this.#match(WORD) ?? this.#match(QUOTED)
+  }
+
   /** Passes over the keyword, in any case, if the whole next word is it. */
   takeKeyword(keyword: string): boolean {
     const word = this.peekWord()
@@ -124,10 +137,12 @@ export class Scanner {
     const match = DATETIME.exec(this.#text)
     if (match === null) return null
     const [whole, day = '', time = '', fraction = '', zone = ''] = match
-    const value = Date.parse(`${day}T${time}${fraction.slice(0, 4)}${zone.toUpperCase()}`)
-    if (Number.isNaN(value) || !hasDay(day)) throw this.unexpected()
+    const wholeMs = Date.parse(`${day}T${time}${fraction.slice(0, 4)}${zone.toUpperCase()}`)
+    if (Number.isNaN(wholeMs) || !hasDay(day)) throw this.unexpected()
     this.at += whole.length
-    return { type: 'datetime', value }
+    // Stored times are whole milliseconds: all that matters of a finer one is that it lies between two of them.
+    const isFiner = /[1-9]/.test(fraction.slice(4))
+    return { type: 'datetime', value: isFiner ? wholeMs + 0.5 : wholeMs }
   }
 
   takeString(): Literal | null {
@@ -162,5 +177,6 @@ export class Scanner {
 /** A day that its month does not have would roll over into the next one. */
 function hasDay(day: string): boolean {
   const [year = 0, month = 0, date = 0] = day.split('-').map(Number)
-  return new Date(Date.UTC(year, month - 1, date)).getUTCDate() === date
+  // Years below 100 are those of the first century here alone, not of the last one.
+  return new Date(new Date(0).setUTCFullYear(year, month - 1, date)).getUTCDate() === date
 }

@@ -2,8 +2,11 @@ import type { Entity, FilterSymbol } from '../../entities/define.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
+import { compareText } from '../../lib/text-order.ts'
 import type { SortField } from './ast.ts'
 import { invalidFilter } from './scanner.ts'
+
+export type Order = (a: EntityRecord, b: EntityRecord) => number
 
 const tagPrefix = 'tags.'
 
@@ -16,13 +19,18 @@ function find(entity: Entity, name: string): FilterSymbol | null {
   const symbol = entity.symbols.find((candidate) => candidate.name === name)
   if (symbol !== undefined) return symbol
   if (!name.startsWith(tagPrefix)) return null
-  return { name, type: 'any', path: ['tags', name.slice(tagPrefix.length)], list: null }
+  const path = ['tags', name.slice(tagPrefix.length)]
+  return { name, type: 'any', path, list: null, of: null, through: null }
+}
+
+function unknown(name: string): string {
+  return `unknown symbol ${name.slice(0, 128)}`
 }
 
 /** @throws {Problem} INVALID_FILTER: symbols are public or they are unknown. */
 export function symbolNamed(entity: Entity, name: string): FilterSymbol {
   const symbol = find(entity, name)
-  if (symbol === null) throw invalidFilter(`unknown symbol ${name.slice(0, 128)}`)
+  if (symbol === null) throw invalidFilter(unknown(name))
   return symbol
 }
 
@@ -41,27 +49,28 @@ export function reader(symbol: FilterSymbol): (record: EntityRecord) => Json | u
   }
 }
 
-function sortProblem(detail: string): Problem {
-  return new Problem('INVALID_SORT_IDENTIFIER', { detail })
+function compareValues(a: Json, b: Json): number {
+  if (typeof a === 'string' && typeof b === 'string') return compareText(a, b)
+  if (a === b || a === null || b === null) return 0
+  return a < b ? -1 : 1
 }
 
-function orderOf(entity: Entity, field: SortField): (a: EntityRecord, b: EntityRecord) => number {
+function orderBy(entity: Entity, field: SortField): Order {
   const symbol = find(entity, field.name)
-  if (symbol === null) throw sortProblem(`unknown symbol ${field.name.slice(0, 128)}`)
+  if (symbol === null) throw new Problem('INVALID_SORT_IDENTIFIER', { detail: unknown(field.name) })
   if (symbol.type === 'any' || symbol.type === 'stringSet') {
-    throw sortProblem(`${field.name.slice(0, 128)} can not be sorted by`)
+    const detail = `${field.name.slice(0, 128)} can not be sorted by`
+    throw new Problem('INVALID_SORT_IDENTIFIER', { detail })
   }
   const read = reader(symbol)
-  const isBoolean = symbol.type === 'boolean'
+  const missing = symbol.type === 'boolean' ? false : null
   const sign = field.isDescending ? -1 : 1
   return (a, b) => {
-    const left = read(a) ?? (isBoolean ? false : undefined)
-    const right = read(b) ?? (isBoolean ? false : undefined)
-    if (left === right) return 0
+    const left = read(a) ?? missing
+    const right = read(b) ?? missing
     // Missing values come first in ascending order, last in descending.
-    if (left === undefined || left === null) return -sign
-    if (right === undefined || right === null) return sign
-    return left < right ? -sign : sign
+    if (left === null || right === null) return left === right ? 0 : left === null ? -sign : sign
+    return sign * compareValues(left, right)
   }
 }
 
@@ -69,16 +78,19 @@ function orderOf(entity: Entity, field: SortField): (a: EntityRecord, b: EntityR
  * The order that sort fields mean, ties broken by id. @throws {Problem} INVALID_SORT_IDENTIFIER for a symbol that is
  * unknown or has no single value.
  */
-export function comparator(
-  entity: Entity,
-  fields: readonly SortField[],
-): (a: EntityRecord, b: EntityRecord) => number {
-  const orders = fields.map((field) => orderOf(entity, field))
+export function comparator(entity: Entity, fields: readonly SortField[]): Order {
+  const orders = fields.map((field) => orderBy(entity, field))
   return (a, b) => {
     for (const order of orders) {
       const difference = order(a, b)
       if (difference !== 0) return difference
     }
-    return a.id < b.id ? -1 : a.id > b.id ? 1 : 0
+    return compareText(a.id, b.id)
   }
+}
+
+/** As `comparator`, of a clause inside a filter: there a symbol that is unknown is the filter's fault. */
+export function clauseComparator(entity: Entity, fields: readonly SortField[]): Order {
+  for (const { name } of fields) symbolNamed(entity, name)
+  return comparator(entity, fields)
 }

@@ -1,0 +1,173 @@
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { compareText } from '../../lib/text-order.ts'
+import type { ListResult } from '../../ports/state-view.ts'
+import { SetScope, SortedIds } from '../sorted-ids.ts'
+import type { Records } from '../state.ts'
+import type { Predicate } from './evaluate.ts'
+import { isWholeOrder, orderedValues, ownerOf } from './range.ts'
+import type { Stretch } from './range.ts'
+import type { Order } from './symbols.ts'
+
+/** Pages up to here keep only the best records while they look at all; beyond, they sort everything. */
+const boundedSortMax = 2048
+
+export interface Page {
+  readonly offset: number
+  readonly limit: number
+}
+
+/** The order of a list; by id when nothing is said. */
+export interface ListOrder {
+  readonly compare: Order
+  /** The stored field that it goes by before all others, when it is one. */
+  readonly field: string | null
+  readonly isDescending: boolean
+}
+
+/** The records to choose from. */
+export interface Source {
+  /** Sorted, each once. */
+  readonly ids: Iterable<string>
+  /** Set when they are the records with those values of a unique field. */
+  readonly stretch: Stretch | null
+}
+
+/** A page of the records that satisfy the test, and how many do. `test` null: all of them. */
+export function collect(
+  table: Records,
+  source: Source,
+  test: Predicate | null,
+  order: ListOrder | null,
+  page: Page,
+): ListResult {
+  const stretch = walkable(table, source, order)
+  // With a test, all of a table is faster looked at in a row, and what is found sorted.
+  if (stretch !== null && (test === null || stretch === source.stretch)) {
+    return walk(table, stretch, order?.isDescending ?? false, test, page)
+  }
+  if (test === null && order === null) {
+    const quick = sliceOf(source.ids, page)
+    if (quick !== null) return pageOf(table, quick.ids, quick.total, page)
+  }
+  const isWhole = source.ids === table.ids
+  const compare = order?.compare ?? (isWhole ? byId : null)
+  // Memory is walked in the order in which records were made: by id, each would be a miss of the cache.
+  return isWhole
+    ? pick(recordsOf(table), test, compare, page)
+    : pick(recordsNamed(table, source.ids), test, compare, page)
+}
+
+function byId(a: EntityRecord, b: EntityRecord): number {
+  return compareText(a.id, b.id)
+}
+
+function* recordsOf(table: Records): Iterable<EntityRecord> {
+  for (const { record } of table.rows.values()) yield record
+}
+
+function* recordsNamed(table: Records, ids: Iterable<string>): Iterable<EntityRecord> {
+  for (const id of ids) {
+    const record = table.get(id)
+    if (record !== undefined) yield record
+  }
+}
+
+/** The stretch of a unique field's values that the records of the source are, in the order wanted. */
+function walkable(
+  table: Records,
+  { ids, stretch }: Source,
+  order: ListOrder | null,
+): Stretch | null {
+  const field = order === null ? 'id' : order.field
+  if (field === null) return null
+  if (stretch?.field === field) return stretch
+  if (ids !== table.ids || !isWholeOrder(table, field)) return null
+  return { field, start: 0, end: table.rows.size }
+}
+
+/** Goes along a field whose values are kept in the order wanted: nothing is sorted, and a page without a test is cut out. */
+function walk(
+  table: Records,
+  { field, start, end }: Stretch,
+  isDescending: boolean,
+  test: Predicate | null,
+  page: Page,
+): ListResult {
+  const values = orderedValues(table, field)
+  const total = end - start
+  const isCut = test === null
+  const skip = isCut ? Math.min(page.offset, total) : 0
+  const length = isCut ? Math.min(page.limit, total - skip) : total
+  const first = isDescending ? end - skip - length : start + skip
+  const own = values?.slice(first, length) ?? []
+  if (isDescending) own.reverse()
+  const ids = own.map((value) => ownerOf(table, field, value) ?? '')
+  if (isCut) return pageOf(table, ids, total, page)
+  return pick(recordsNamed(table, ids), test, null, page)
+}
+
+function pageOf(
+  table: Records,
+  ids: readonly string[],
+  totalCount: number,
+  { offset, limit }: Page,
+): ListResult {
+  const records = ids.map((id) => table.get(id)).filter((record) => record !== undefined)
+  return { records, limit, offset, totalCount }
+}
+
+/** Puts a record where it belongs in a sorted array that keeps at most `max`. */
+function insertBounded(
+  kept: EntityRecord[],
+  record: EntityRecord,
+  compare: Order,
+  max: number,
+): void {
+  const last = kept.at(-1)
+  if (kept.length >= max && last !== undefined && compare(record, last) >= 0) return
+  let low = 0
+  let high = kept.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    const other = kept[middle]
+    if (other !== undefined && compare(other, record) <= 0) low = middle + 1
+    else high = middle
+  }
+  kept.splice(low, 0, record)
+  if (kept.length > max) kept.pop()
+}
+
+/** `compare` null: the records come in the order wanted. */
+function pick(
+  records: Iterable<EntityRecord>,
+  test: Predicate | null,
+  compare: Order | null,
+  { offset, limit }: Page,
+): ListResult {
+  const end = offset + limit
+  let total = 0
+  const kept: EntityRecord[] = []
+  const isBounded = compare !== null && end <= boundedSortMax
+  for (const record of records) {
+    if (test !== null && !test(record)) continue
+    total += 1
+    if (isBounded) insertBounded(kept, record, compare, end)
+    else if (compare !== null || (total > offset && total <= end)) kept.push(record)
+  }
+  if (compare === null) return { records: kept, limit, offset, totalCount: total }
+  if (!isBounded) kept.sort(compare)
+  return { records: kept.slice(offset, end), limit, offset, totalCount: total }
+}
+
+/** A page by position, where the ids can give one without being walked. */
+function sliceOf(
+  ids: Iterable<string>,
+  { offset, limit }: Page,
+): { readonly ids: readonly string[]; readonly total: number } | null {
+  if (Array.isArray(ids)) {
+    const list = ids as readonly string[]
+    return { ids: list.slice(offset, offset + limit), total: list.length }
+  }
+  const isScope = ids instanceof SortedIds || ids instanceof SetScope
+  return isScope ? { ids: ids.slice(offset, limit), total: ids.size } : null
+}

@@ -1,0 +1,64 @@
+import type { SortedIds } from '../sorted-ids.ts'
+import type { Records } from '../state.ts'
+
+/** A stretch of the values of a field in their order: positions start to end - 1. */
+export interface Stretch {
+  readonly field: string
+  readonly start: number
+  readonly end: number
+}
+
+interface Bound {
+  readonly value: string
+  /** The value itself lies within. */
+  readonly isInclusive: boolean
+}
+
+/** Bounds on one text. */
+export interface Range {
+  readonly low: readonly Bound[]
+  readonly high: readonly Bound[]
+}
+
+/** The values of a field in order, where records can be found by them; ids are values too. */
+export function orderedValues(table: Records, field: string): SortedIds | null {
+  return field === 'id' ? table.ids : table.indexes.values(field)
+}
+
+/** Each value belongs to one record. */
+export function isUniqueField(table: Records, field: string): boolean {
+  return field === 'id' || table.indexes.isUnique(field)
+}
+
+/** Every record has a value in order, so that the values in order are the records in order. */
+export function isWholeOrder(table: Records, field: string): boolean {
+  return isUniqueField(table, field) && orderedValues(table, field)?.size === table.rows.size
+}
+
+/** Id of the record with that value of a unique field. */
+export function ownerOf(table: Records, field: string, value: string): string | undefined {
+  return field === 'id' ? value : table.indexes.owner(field, value)
+}
+
+/** How many values lie before the bound, and the value of the bound itself when it is passed over. */
+function positionOf(values: SortedIds, value: string, isPassedOver: boolean): number {
+  return values.rank(value) + (isPassedOver && values.has(value) ? 1 : 0)
+}
+
+/** The values in the range; null where records may lie in it that the order does not tell of. */
+export function stretchOf(table: Records, field: string, { low, high }: Range): Stretch | null {
+  const values = orderedValues(table, field)
+  if (values === null) return null
+  // Empty texts are below all others, and in no index.
+  const isBeyondEmpty = low.some(({ value, isInclusive }) => value !== '' || !isInclusive)
+  if (!isBeyondEmpty && !isWholeOrder(table, field)) return null
+  let start = 0
+  let end = values.size
+  for (const { value, isInclusive } of low) {
+    start = Math.max(start, positionOf(values, value, !isInclusive))
+  }
+  for (const { value, isInclusive } of high) {
+    end = Math.min(end, positionOf(values, value, isInclusive))
+  }
+  return { field, start, end: Math.max(start, end) }
+}
