@@ -27,7 +27,7 @@ function rangedFields(entity: Entity): ReadonlySet<string> {
 
 /**
  * Unique values and element → ids, of one kind of record, as its descriptor asks for. Values of texts that can be filtered
- * by are kept in order as well: a reference a distinct value, about 11 bytes with the room left in chunks.
+ * by are kept in order as well: a reference a distinct value, about 12 bytes with the room left in chunks.
  */
 export class Indexes {
   readonly #unique = new Map<string, Map<string, string>>()

@@ -1,14 +1,16 @@
-import { compareText } from '../lib/text-order.ts'
+import { compareText, isPlainText } from '../lib/text-order.ts'
 
 const CHUNK_LENGTH_MAX = 512
 
 /** First position in `sorted` whose value is not below `id`. */
 function lowerBound(sorted: readonly string[], id: string): number {
+  const isPlain = isPlainText(id)
   let low = 0
   let high = sorted.length
   while (low < high) {
     const middle = (low + high) >>> 1
-    if (compareText(sorted[middle] ?? '', id) < 0) low = middle + 1
+    const other = sorted[middle] ?? ''
+    if (isPlain ? other < id : compareText(other, id) < 0) low = middle + 1
     else high = middle
   }
   return low
@@ -67,11 +69,13 @@ export class SortedIds implements IdScope {
 
   /** Index of the chunk that holds `id` or would hold it. */
   #chunkOf(id: string): number {
+    const isPlain = isPlainText(id)
     let low = 0
     let high = this.#chunks.length - 1
     while (low < high) {
       const middle = (low + high + 1) >>> 1
-      if (compareText(this.#chunks[middle]?.[0] ?? '', id) <= 0) low = middle
+      const first = this.#chunks[middle]?.[0] ?? ''
+      if (isPlain ? first <= id : compareText(first, id) <= 0) low = middle
       else high = middle - 1
     }
     return low

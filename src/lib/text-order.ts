@@ -1,9 +1,13 @@
-const SURROGATE_MIN = 0xd800
-const SURROGATE_MAX = 0xdfff
+const HIGH_UNIT = /[\ud800-\uffff]/
 
 /** Surrogates stand for characters above all others, but are smaller numbers than U+E000 to U+FFFF. */
 function rank(unit: number): number {
-  return unit >= SURROGATE_MIN && unit <= SURROGATE_MAX ? unit + 0x10000 : unit
+  return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
+}
+
+/** Against any other text, such a one stands where `<` says. */
+export function isPlainText(text: string): boolean {
+  return !HIGH_UNIT.test(text)
 }
 
 /**
@@ -11,6 +15,8 @@ function rank(unit: number): number {
  * UTF-16 units, which differs where characters above U+FFFF meet those from U+E000 on.
  */
 export function compareText(a: string, b: string): number {
+  if (a === b) return 0
+  if (isPlainText(a) || isPlainText(b)) return a < b ? -1 : 1
   const length = Math.min(a.length, b.length)
   for (let i = 0; i < length; i += 1) {
     const left = a.charCodeAt(i)

@@ -27,6 +27,11 @@ describe('every descriptor', () => {
       const names = entity.symbols.map(({ name }) => name)
       expect(new Set(names).size).toBe(names.length)
       for (const name of names) expect(name).toMatch(/^[A-Za-z][A-Za-z_]*(\.[A-Za-z][A-Za-z_-]*)*$/)
+      for (const { of, through } of entity.symbols) {
+        const there = through === null ? null : entityNamed(of ?? '').symbols
+        const found = there?.find((symbol) => symbol.name === through)
+        if (through !== null) expect(found?.type ?? 'stringSet', through).not.toBe('stringSet')
+      }
       for (const { by } of entity.links) {
         if (by !== null) expect(Object.keys(entity.fields)).toContain(by.field)
       }

@@ -23,8 +23,24 @@ test('a sorted set holds what a plain set holds, in order, through splits and ga
   for (let start = 0; start < sorted.length + 20; start += 37) {
     expect(ids.slice(start, 50)).toEqual(sorted.slice(start, start + 50))
   }
+  for (const id of [...sorted.slice(0, 100), 'id', 'id2x', 'z', '']) {
+    expect(ids.rank(id)).toBe(sorted.filter((other) => other < id).length)
+  }
   for (const id of sorted) ids.delete(id)
   expect(ids.size).toBe(0)
   expect([...ids]).toEqual([])
   expect(ids.add('x')).toBe(true)
+})
+
+test('the order is that of UTF-8 bytes', () => {
+  const random = seededRandom(5)
+  const letters = ['a', 'z', 'é', '\uD7FF', '\uE000', '\uFF5E', '\u{10000}', '😀', '\u{10FFFF}']
+  const ids = new SortedIds()
+  for (let i = 0; i < 2000; i += 1) {
+    const length = random.integer(0, 4)
+    ids.add(Array.from({ length }, () => letters[random.integer(0, letters.length - 1)]).join(''))
+  }
+  const sorted = [...ids]
+  const bytes = sorted.map((id) => Buffer.from(id)).sort((a, b) => Buffer.compare(a, b))
+  expect(sorted).toEqual(bytes.map((one) => one.toString()))
 })

@@ -169,9 +169,10 @@ function sourceOf(
   if (found === null) return { ...all, isExact: false }
   const { size, isExact, stretch } = found
   if (scope === null) {
-    const isCut = isExact && (order === null ? stretch === null : false)
-    const isInOrder = stretch !== null && stretch.field === (order === null ? 'id' : order.field)
-    if (!isCut && !isInOrder && isTooMany(table, size)) return { ...all, isExact: false }
+    // Of these a page is cut out in the order wanted, however many they are; others have to be looked up one by one.
+    const isInOrder = order === null && isExact && stretch === null
+    const isStretch = stretch !== null && stretch.field === (order === null ? 'id' : order.field)
+    if (!isInOrder && !isStretch && isTooMany(table, size)) return { ...all, isExact: false }
     return { ids: found.ids(), size, isExact, stretch }
   }
   if (scope.size < size) return { ...all, isExact: false }
