@@ -2,6 +2,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { Admission, MembershipControl } from '../ports/membership.ts'
+import type { JwtSigner } from '../ports/jwt-signer.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { Proposer } from '../ports/proposer.ts'
@@ -66,6 +67,8 @@ export interface ApiParts {
   readonly activity: SoftTopic<number>
   /** Asked at each use: a rotated key is in force at once. */
   readonly keys: TokenKeys
+  /** Tokens that others than the controllers read. */
+  readonly jwt: JwtSigner
   /** Lets new controllers in. */
   readonly admission: Admission
   readonly clock: Clock

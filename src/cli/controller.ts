@@ -38,6 +38,7 @@ import type { MembershipControl } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import { parseCertificates } from '../pki/certificate.ts'
+import { LeafJwtSigner } from '../pki/jwt-signer.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import { KnownMembersFile } from '../store/known-members-file.ts'
@@ -504,6 +505,7 @@ export class Controller {
       state: machine,
       schemas,
       keys: keeper,
+      jwt: this.#jwtSigner(gateway),
       admission,
       activity: sessionActivity(gateway.soft),
       clock: systemClock,
@@ -522,6 +524,21 @@ export class Controller {
       vitals: () => gateway.vitals,
       refusal: () => this.#refusal(settled),
       membership,
+    })
+  }
+
+  #jwtSigner(gateway: Gateway): LeafJwtSigner {
+    return new LeafJwtSigner({
+      privateKeyPem: () => this.#parts.credentials.privateKeyPem,
+      leafPem: () => this.#leafPem,
+      members: () => {
+        const seen = new Map(gateway.members().map((member) => [member.id, member]))
+        return gateway.configuration().record.members.map(({ id, publicKeySha256 }) => ({
+          certificatePem: seen.get(id)?.certificatePem ?? '',
+          publicKeySha256,
+        }))
+      },
+      clock: systemClock,
     })
   }
 

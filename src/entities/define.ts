@@ -30,10 +30,11 @@ export interface SubList {
   readonly of: string
   /**
    * `roles`: those that the own role list `by` matches. `policies`: those of kind `of` whose role list `by` matches this
-   * record. `access`: those that this record reaches, or is reached by, through service policies. `named`: those that the
-   * own references `by` name. `naming`: those of kind `of` whose reference `by` names this record.
+   * record. `access`: those that this record reaches, or is reached by, through service policies. `policyLinks`: those that
+   * policies of the kind `by` link this record with. `named`: those that the own references `by` name. `naming`: those of kind
+   * `of` whose reference `by` names this record.
    */
-  readonly through: 'roles' | 'policies' | 'access' | 'named' | 'naming'
+  readonly through: 'roles' | 'policies' | 'access' | 'policyLinks' | 'named' | 'naming'
   readonly by: string | null
   /** Where it is not `list<Kind><Listed kinds>`. */
   readonly operationId: string | null

@@ -49,6 +49,18 @@ export const edgeRouter = defineEntity({
       by: 'edgeRouterRoles',
       unknownParent: 'notFound',
     },
+    identities: {
+      of: 'identity',
+      through: 'policyLinks',
+      by: 'edgeRouterPolicy',
+      unknownParent: 'notFound',
+    },
+    services: {
+      of: 'service',
+      through: 'policyLinks',
+      by: 'serviceEdgeRouterPolicy',
+      unknownParent: 'notFound',
+    },
   },
   hasRoleFilter: true,
 })

@@ -167,6 +167,12 @@ export const identity = defineEntity({
       by: 'identityRoles',
       unknownParent: 'notFound',
     },
+    'edge-routers': {
+      of: 'edgeRouter',
+      through: 'policyLinks',
+      by: 'edgeRouterPolicy',
+      unknownParent: 'notFound',
+    },
     services: { of: 'service', through: 'access', unknownParent: 'notFound' },
     'service-policies': {
       of: 'servicePolicy',

@@ -1,4 +1,5 @@
 import { assert } from '../lib/assert.ts'
+import { accessMark } from './access-mark.ts'
 import { admission } from './admission.ts'
 import { apiSession } from './api-session.ts'
 import { authPolicy } from './auth-policy.ts'
@@ -17,10 +18,12 @@ import { router } from './router.ts'
 import { serviceEdgeRouterPolicy } from './service-edge-router-policy.ts'
 import { service } from './service.ts'
 import { servicePolicy } from './service-policy.ts'
+import { session } from './session.ts'
 import { sharedSecret } from './shared-secret.ts'
 
 /** Every kind of record, sorted by name. */
 export const entities: readonly Entity[] = [
+  accessMark,
   admission,
   apiSession,
   authPolicy,
@@ -38,6 +41,7 @@ export const entities: readonly Entity[] = [
   serviceConfig,
   serviceEdgeRouterPolicy,
   servicePolicy,
+  session,
   sharedSecret,
 ]
 

@@ -45,6 +45,7 @@ export const service = defineEntity({
       by: 'serviceRoles',
     },
     'service-policies': { of: 'servicePolicy', through: 'policies', by: 'serviceRoles' },
+    'edge-routers': { of: 'edgeRouter', through: 'policyLinks', by: 'serviceEdgeRouterPolicy' },
     identities: { of: 'identity', through: 'access' },
   },
   hasRoleFilter: true,

@@ -6,6 +6,7 @@ import { problems } from '../lib/problems.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
+import { settleAccess } from './access/settle.ts'
 import { createTicket, deleteAdmission, redeemTicket } from './commands/cluster.ts'
 import type { CommandContext } from './commands/context.ts'
 import {
@@ -20,6 +21,7 @@ import { disableIdentity, enableIdentity } from './commands/identity.ts'
 import { refused } from './commands/outcome.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './commands/service-configs.ts'
 import { rotateSecret, shareSecrets } from './commands/secret.ts'
+import { createServiceSession } from './commands/service-session.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './commands/session.ts'
 import type { State } from './state.ts'
 
@@ -48,6 +50,7 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.ADMISSION_DELETE, deleteAdmission],
   [CommandKind.SECRET_ROTATE, rotateSecret],
   [CommandKind.SECRET_SHARE, shareSecrets],
+  [CommandKind.SERVICE_SESSION_CREATE, createServiceSession],
 ])
 
 function hex(bytes: Uint8Array): string {
@@ -132,6 +135,7 @@ export function apply(state: State, entry: Entry): AppliedEntry {
       break
     case 'command':
       applied = applyCommand(state, fromBinary(CommandSchema, entry.data), context)
+      settleAccess(state, context)
       break
   }
   state.position = { term: entry.term, index: entry.index }

@@ -9,14 +9,13 @@ import type { ServiceConfig } from '../entities/service-config.ts'
 import type { Json, JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { ConfigTypesShown, DialBind } from '../ports/state-view.ts'
-import type { GrantCache } from './grant-cache.ts'
-import { BIND, DIAL, bitsOf, linkingPolicies, rolesDisplay } from './roles.ts'
+import { postureQueries } from './access/posture-queries.ts'
+import { BIND, DIAL, linkingPolicies, rolesDisplay } from './roles.ts'
 import type { State } from './state.ts'
 
 /** What the detail of a record is shown with. */
 export interface DetailContext {
   readonly state: State
-  readonly grants: GrantCache
   /** The identity whose permissions a service shows. */
   readonly callerId: string
   readonly configTypes: ConfigTypesShown
@@ -86,7 +85,7 @@ function byKey(
 
 function callerBits(record: EntityRecord, context: DetailContext): number {
   const caller = context.state.get('identity', context.callerId)
-  return caller === undefined ? 0 : bitsOf(context.grants.of(caller), record.id)
+  return caller === undefined ? 0 : context.state.access.bitsOf(caller, record)
 }
 
 /** Shown where no posture check exists: one entry a permission, all passing. */
@@ -106,12 +105,16 @@ function policyQueries(record: EntityRecord, context: DetailContext): Json {
   const hasChecks = (state.tables.get('postureCheck')?.rows.size ?? 0) > 0
   const policies = caller === undefined || !hasChecks ? [] : linkingPolicies(state, caller, record)
   if (policies.length === 0) return withoutChecks(permissions)
-  return policies.map(({ id, type }) => ({
-    policyId: id,
-    policyType: type,
-    isPassing: true,
-    postureQueries: [],
-  }))
+  return policies.map((policy) => {
+    const queries = postureQueries(state, policy)
+    return {
+      policyId: policy.id,
+      policyType: policy.type,
+      // No posture is known of any client.
+      isPassing: queries.length === 0,
+      postureQueries: queries,
+    }
+  })
 }
 
 function shownPermissions(record: EntityRecord, context: DetailContext): readonly string[] {

@@ -14,10 +14,14 @@ import type {
   StoreSnapshot,
 } from '../ports/state-store.ts'
 import type {
+  AccessBetween,
   ConfigTypesShown,
   DialBind,
   ListQuery,
   ListResult,
+  PostureFailureView,
+  RoleAttributeUsage,
+  RoleAttributes,
   StateView,
 } from '../ports/state-view.ts'
 import type { Entry, Index, Position } from '../raft/types.ts'
@@ -233,6 +237,39 @@ export class StateMachine implements Machine, StateView {
 
   accessibleServices(identityId: string, query: ListQuery): ListResult {
     return this.#reader.accessibleServices(identityId, query)
+  }
+
+  listNaming(entity: string, field: string, value: string, query: ListQuery): ListResult {
+    return this.#reader.listNaming(entity, field, value, query)
+  }
+
+  roleAttributes(entity: string, query: ListQuery): RoleAttributes {
+    return this.#reader.roleAttributes(entity, query)
+  }
+
+  roleAttributeUsage(entity: string, query: ListQuery): RoleAttributeUsage {
+    return this.#reader.roleAttributeUsage(entity, query)
+  }
+
+  ref(entity: string, id: string): JsonObject | null {
+    return this.#reader.ref(entity, id)
+  }
+
+  accessBetween(identityId: string, serviceId: string): AccessBetween | null {
+    return this.#reader.accessBetween(identityId, serviceId)
+  }
+
+  postureFailures(
+    identityId: string,
+    serviceId: string,
+    type: DialBind,
+    passing: ReadonlySet<string>,
+  ): readonly PostureFailureView[] {
+    return this.#reader.postureFailures(identityId, serviceId, type, passing)
+  }
+
+  lastChangeAt(apiSessionId: string): number | null {
+    return this.#reader.lastChangeAt(apiSessionId)
   }
 
   detail(

@@ -7,12 +7,36 @@ import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
 import { noConfigTypes } from '../ports/state-view.ts'
-import type { ConfigTypesShown, DialBind, ListQuery, ListResult } from '../ports/state-view.ts'
-import { detailOf, permissionsOf } from './detail.ts'
-import { GrantCache } from './grant-cache.ts'
+import type {
+  AccessBetween,
+  ConfigTypesShown,
+  DialBind,
+  ListQuery,
+  ListResult,
+  PostureFailureView,
+  RoleAttributeUsage,
+  RoleAttributes,
+} from '../ports/state-view.ts'
+import { lastChangeAt } from './access/marks.ts'
+import { postureFailures } from './access/posture.ts'
+import {
+  commonRouters,
+  linkedThrough,
+  routersOfIdentity,
+  routersOfService,
+} from './access/routers.ts'
+import { listRoleAttributeUsage, listRoleAttributes } from './access/role-attributes.ts'
+import { detailOf, entityRef, permissionsOf } from './detail.ts'
 import { Lister } from './query/list.ts'
 import type { Links } from './query/evaluate.ts'
-import { bitsOf, identityGrants, matches, members, policiesMatching, scopeOf } from './roles.ts'
+import {
+  identityGrants,
+  linkingPolicies,
+  matches,
+  members,
+  policiesMatching,
+  scopeOf,
+} from './roles.ts'
 import type { Grants } from './roles.ts'
 import { SetScope, noIds } from './sorted-ids.ts'
 import type { IdScope } from './sorted-ids.ts'
@@ -36,16 +60,14 @@ function narrowed(grants: Grants, policyType: string | undefined): IdScope {
 export class Reader {
   readonly #state: State
   readonly #clock: Clock
-  readonly #grants: GrantCache
   readonly #lister: Lister
 
   constructor(state: State, clock: Clock) {
     this.#state = state
     this.#clock = clock
-    this.#grants = new GrantCache(state)
     const links: Links = {
-      ids: (entity, key, record) => this.#linked(listRule(entity, key), record, {}),
-      holds: (entity, key, record, id) => this.#holds(listRule(entity, key), record, id),
+      ids: (entity, key, record) => this.#linked(entity, listRule(entity, key), record, {}),
+      holds: (entity, key, record, id) => this.#holds(entity, listRule(entity, key), record, id),
       table: (kind) => state.records.get(kind) ?? null,
     }
     this.#lister = new Lister(links)
@@ -94,11 +116,11 @@ export class Reader {
     const rule = listRule(entity, key)
     const parent = this.#state.get(entity.name, id)
     if (parent === undefined && rule.unknownParent === 'notFound') return null
-    const linked = parent === undefined ? noIds : this.#linked(rule, parent, query)
+    const linked = parent === undefined ? noIds : this.#linked(entity, rule, parent, query)
     return this.#lister.list(this.#records(rule.of), query, linked)
   }
 
-  #linked(rule: SubList, parent: EntityRecord, query: ListQuery): IdScope {
+  #linked(entity: Entity, rule: SubList, parent: EntityRecord, query: ListQuery): IdScope {
     const { of, by } = rule
     switch (rule.through) {
       case 'roles': {
@@ -119,15 +141,19 @@ export class Reader {
         return this.#table(of).indexes.ids(by ?? '', parent.id)
       case 'access': {
         const grants =
-          of === 'service' ? this.#grants.of(parent) : identityGrants(this.#state, parent)
+          of === 'service'
+            ? this.#state.access.grantsOf(parent)
+            : identityGrants(this.#state, parent)
         return narrowed(grants, query.policyType)
       }
+      case 'policyLinks':
+        return linkedThrough(this.#state, by ?? '', entity.name, parent, of)
     }
   }
 
   /** Whether a sub-list has the id; a role list tells by the one record alone. */
-  #holds(rule: SubList, parent: EntityRecord, id: string): boolean {
-    if (rule.through !== 'roles') return this.#linked(rule, parent, {}).has(id)
+  #holds(entity: Entity, rule: SubList, parent: EntityRecord, id: string): boolean {
+    if (rule.through !== 'roles') return this.#linked(entity, rule, parent, {}).has(id)
     const record = this.#state.get(rule.of, id)
     const roles = (rule.by === null ? [] : parent[rule.by]) as readonly string[]
     return record !== undefined && matches(record, roles, String(parent['semantic']))
@@ -135,14 +161,74 @@ export class Reader {
 
   permissions(identityId: string, serviceId: string): readonly DialBind[] {
     const identity = this.#state.get('identity', identityId)
-    if (identity === undefined) return []
-    return permissionsOf(bitsOf(this.#grants.of(identity), serviceId))
+    const service = this.#state.get('service', serviceId)
+    if (identity === undefined || service === undefined) return []
+    return permissionsOf(this.#state.access.bitsOf(identity, service))
   }
 
   accessibleServices(identityId: string, query: ListQuery): ListResult {
     const identity = this.#state.get('identity', identityId)
-    const scope = identity === undefined ? noIds : this.#grants.of(identity).any
+    const scope = identity === undefined ? noIds : this.#state.access.grantsOf(identity).any
     return this.#lister.list(this.#records('service'), query, scope)
+  }
+
+  listNaming(entity: string, field: string, value: string, query: ListQuery): ListResult {
+    const table = this.#table(entity)
+    assert(table.indexes.isIndexed(field), `${entity}.${field} is indexed`)
+    return this.#lister.list(this.#records(entity), query, table.indexes.ids(field, value))
+  }
+
+  roleAttributes(entity: string, query: ListQuery): RoleAttributes {
+    return listRoleAttributes(this.#state, entityNamed(entity), query)
+  }
+
+  roleAttributeUsage(entity: string, query: ListQuery): RoleAttributeUsage {
+    return listRoleAttributeUsage(this.#state, entityNamed(entity), query)
+  }
+
+  ref(entity: string, id: string): JsonObject | null {
+    return entityRef(this.#state, entity, id)
+  }
+
+  lastChangeAt(apiSessionId: string): number | null {
+    const session = this.#state.get<ApiSession>('apiSession', apiSessionId)
+    if (session === undefined) return null
+    const { classes } = this.#state.access
+    return lastChangeAt(this.#state, session, classes.of(session.identityId))
+  }
+
+  accessBetween(identityId: string, serviceId: string): AccessBetween | null {
+    const state = this.#state
+    const identity = state.get('identity', identityId)
+    const service = state.get('service', serviceId)
+    if (identity === undefined || service === undefined) return null
+    return {
+      permissions: permissionsOf(state.access.bitsOf(identity, service)),
+      policies: linkingPolicies(state, identity, service).map(({ id, type }) => ({ id, type })),
+      identityRouterCount: routersOfIdentity(state, identity).size,
+      serviceRouterCount: routersOfService(state, service).size,
+      commonRouters: [...commonRouters(state, identity, service)].flatMap(
+        (id) => state.get('edgeRouter', id) ?? [],
+      ),
+    }
+  }
+
+  postureFailures(
+    identityId: string,
+    serviceId: string,
+    type: DialBind,
+    passing: ReadonlySet<string>,
+  ): readonly PostureFailureView[] {
+    const state = this.#state
+    const identity = state.get('identity', identityId)
+    const service = state.get('service', serviceId)
+    if (identity === undefined || service === undefined) return []
+    const policies = linkingPolicies(state, identity, service)
+    const granting = policies.filter((policy) => policy.type === type)
+    return postureFailures(state, granting, passing).map(({ policyId, checks }) => ({
+      policyId,
+      checks: checks.map(({ id, typeId }) => ({ id, typeId })),
+    }))
   }
 
   detail(
@@ -154,7 +240,6 @@ export class Reader {
     assert(entitiesByName.has(entity), `there is a descriptor named ${entity}`)
     return detailOf(entity, record, {
       state: this.#state,
-      grants: this.#grants,
       callerId,
       configTypes,
       nowMs: this.#clock.nowMs(),

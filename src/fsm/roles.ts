@@ -2,7 +2,7 @@ import type { Entity } from '../entities/define.ts'
 import { entityNamed } from '../entities/registry.ts'
 import type { ServicePolicy } from '../entities/service-policy.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
-import { SetScope, noIds } from './sorted-ids.ts'
+import { SetScope, SortedIds, noIds } from './sorted-ids.ts'
 import type { IdScope } from './sorted-ids.ts'
 import type { Records, State, Table } from './state.ts'
 
@@ -12,7 +12,7 @@ const ALL = '#all'
 export const BIND = 1
 export const DIAL = 2
 
-function attributesOf(record: EntityRecord): readonly string[] {
+export function attributesOf(record: EntityRecord): readonly string[] {
   const attributes = record['roleAttributes']
   return Array.isArray(attributes) ? (attributes as readonly string[]) : []
 }
@@ -101,6 +101,16 @@ export function scopeOf(table: Table, kind: Entity): IdScope | null {
 
 /** The records of a kind that any of the role lists means. */
 export function members(state: State, kind: string, lists: readonly RoleList[]): IdScope {
+  const found = meant(state, kind, lists)
+  return found instanceof SortedIds ? found : new SetScope(found)
+}
+
+/** As `members`, in no order. */
+export function meant(
+  state: State,
+  kind: string,
+  lists: readonly RoleList[],
+): ReadonlySet<string> | SortedIds {
   const table = state.table(kind)
   const hidden = outside(table, entityNamed(kind))
   const meansAll = lists.some(({ roles }) => roles.includes(ALL))
@@ -115,7 +125,7 @@ export function members(state: State, kind: string, lists: readonly RoleList[]):
     }
   }
   for (const id of hidden) found.delete(id)
-  return new SetScope(found)
+  return found
 }
 
 /** The policies of the table whose role list `field` means the record, in id order. */

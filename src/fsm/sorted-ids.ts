@@ -63,6 +63,17 @@ export class SortedIds implements IdScope {
   readonly #chunks: string[][] = []
   #size = 0
 
+  /** Of ids that are sorted, each once. */
+  static of(sorted: readonly string[]): SortedIds {
+    const made = new SortedIds()
+    const length = CHUNK_LENGTH_MAX >>> 1
+    for (let start = 0; start < sorted.length; start += length) {
+      made.#chunks.push(sorted.slice(start, start + length))
+    }
+    made.#size = sorted.length
+    return made
+  }
+
   get size(): number {
     return this.#size
   }

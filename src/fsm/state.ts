@@ -7,6 +7,7 @@ import type { Json } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Position } from '../raft/types.ts'
+import { AccessIndex } from './access/access-index.ts'
 import { OriginWindows, RequestTable } from './dedupe.ts'
 import type { StoredOrigin, StoredRequest } from './dedupe.ts'
 import { SetDigest, lanesOf } from './digest.ts'
@@ -100,6 +101,8 @@ export class State {
   readonly records: ReadonlyMap<string, Records>
   readonly origins = new OriginWindows()
   readonly requests: RequestTable
+  /** What identities may use; follows each change of the records. */
+  readonly access: AccessIndex
   position: Position = { term: 0, index: 0 }
   /** Log time at `position`, UTC ms. */
   logTimeMs = 0
@@ -128,6 +131,7 @@ export class State {
       entities.map((entity) => [entity.name, recordsAs(entity, this.table(entity.name))]),
     )
     this.requests = new RequestTable(this.#otherDigest)
+    this.access = new AccessIndex(this)
   }
 
   get clusterId(): string {
@@ -190,11 +194,17 @@ export class State {
   }
 
   #replace(table: Table, id: string, row: Row | undefined): void {
-    const before = table.change(id, row)
+    const before = this.#place(table, id, row)
     this.#undo?.push({ table, id, row: before })
+    this.access.note(table.entity.name, id, before?.record)
+  }
+
+  #place(table: Table, id: string, row: Row | undefined): Row | undefined {
+    const before = table.change(id, row)
     const digest = table.entity.digest === 'entities' ? this.#entitiesDigest : this.#otherDigest
     if (before !== undefined) digest.remove(before.lanes)
     if (row !== undefined) digest.add(row.lanes)
+    return before
   }
 
   rememberRequest(caller: string, id: Uint8Array, request: StoredRequest): void {
@@ -236,7 +246,7 @@ export class State {
     if (key === CLUSTER_KEY) this.#clusterId = JSON.parse(value) as string
     else if (kind === 'e' && name !== undefined) {
       const record = JSON.parse(value) as EntityRecord
-      this.#replace(this.table(name), record.id, { record, lanes: lanesOf(key, value) })
+      this.#place(this.table(name), record.id, { record, lanes: lanesOf(key, value) })
     } else if (kind === 'o' && name !== undefined) {
       this.origins.load(name, JSON.parse(value) as StoredOrigin)
     } else if (kind === 'r') {
@@ -247,6 +257,7 @@ export class State {
   /** All stored records are taken back. */
   loaded(): void {
     this.requests.loaded()
+    this.access.rebuild()
   }
 
   /** Hex; over the records that clients can see. */

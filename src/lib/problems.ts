@@ -97,6 +97,16 @@ export const problems = {
     retry: 'never',
     message: 'The authenticator can not be updated: it has no user name and password',
   },
+  INVALID_POSTURE: {
+    http: 409,
+    retry: 'later',
+    message: 'The client does not pass the posture checks that the service is granted on',
+  },
+  NO_EDGE_ROUTERS_AVAILABLE: {
+    http: 400,
+    retry: 'later',
+    message: 'No edge routers are assigned and online to handle the requested connection',
+  },
   REQUEST_ID_REUSED: {
     http: 409,
     retry: 'never',

@@ -28,6 +28,39 @@ export interface ListResult<R extends EntityRecord = EntityRecord> {
 
 export type DialBind = 'Bind' | 'Dial'
 
+/** What policies say of an identity and a service. */
+export interface AccessBetween {
+  /** Whatever the posture of clients. */
+  readonly permissions: readonly DialBind[]
+  /** Service policies that link the two, in id order. */
+  readonly policies: readonly { readonly id: string; readonly type: DialBind }[]
+  readonly identityRouterCount: number
+  readonly serviceRouterCount: number
+  /** Edge routers that the one may use to reach the other, in id order, whether they are up or not. */
+  readonly commonRouters: readonly EntityRecord[]
+}
+
+/** Posture checks of a policy that do not pass. */
+export interface PostureFailureView {
+  readonly policyId: string
+  readonly checks: readonly { readonly id: string; readonly typeId: string }[]
+}
+
+type Page = Pick<ListResult, 'limit' | 'offset' | 'totalCount'>
+
+/** All of them where neither the parameters nor the filter say how many. */
+export interface RoleAttributes extends Page {
+  readonly attributes: readonly string[]
+}
+
+/** Who has an attribute and which policies name it: ids by plural of the kind. */
+export interface RoleAttributeUsage extends Page {
+  readonly rows: readonly {
+    readonly roleAttribute: string
+    readonly usage: Readonly<Record<string, readonly string[]>>
+  }[]
+}
+
 /** Ids of the config types whose data the detail of a service holds. */
 export type ConfigTypesShown = ReadonlySet<string> | 'all'
 export const noConfigTypes: ConfigTypesShown = new Set()
@@ -69,6 +102,14 @@ export interface StateView {
    * empty list. @throws {Problem} as `list`.
    */
   subList(entity: string, id: string, key: string, query: ListQuery): ListResult | null
+  /** Those whose indexed field has that value. @throws {Problem} as `list`. */
+  listNaming(entity: string, field: string, value: string, query: ListQuery): ListResult
+  /** The role attributes that records of the kind have. @throws {Problem} as `list`. */
+  roleAttributes(entity: string, query: ListQuery): RoleAttributes
+  /** Those, and the attributes that policies name. @throws {Problem} as `list`. */
+  roleAttributeUsage(entity: string, query: ListQuery): RoleAttributeUsage
+  /** {_links, entity, id, name}; null when it is not there. */
+  ref(entity: string, id: string): JsonObject | null
   /** Names that a filter on the kind may use. */
   filterableFields(entity: string): readonly string[]
 
@@ -76,6 +117,24 @@ export interface StateView {
   permissions(identityId: string, serviceId: string): readonly DialBind[]
   /** The services an identity may dial or bind. @throws {Problem} as `list`. */
   accessibleServices(identityId: string, query: ListQuery): ListResult
+
+  /** Null when one of them is not there. */
+  accessBetween(identityId: string, serviceId: string): AccessBetween | null
+  /**
+   * The policies of the type that grant nothing for the posture of the client; [] when one of them grants, or there is none.
+   * `passing`: policies that are known to pass.
+   */
+  postureFailures(
+    identityId: string,
+    serviceId: string,
+    type: DialBind,
+    passing: ReadonlySet<string>,
+  ): readonly PostureFailureView[]
+  /**
+   * Log time at which the services that an API session is shown changed last: they themselves, what it may do with them, their
+   * configs or posture checks; its creation when they have not. Null when it is not there.
+   */
+  lastChangeAt(apiSessionId: string): number | null
 
   /**
    * The detail of a record as responses show it; `callerId` is the identity whose permissions and configs a service shows.

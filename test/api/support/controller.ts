@@ -30,6 +30,7 @@ import type {
   JoinRequest,
 } from '../../../src/ports/membership.ts'
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
+import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { LocalTopic } from './local-topic.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
@@ -42,6 +43,7 @@ export const user = { username: 'alice', password: 'a staple of alice' }
 
 /** Hashing takes its time: once for all tests of a file. */
 const hashes = Promise.all([hashPassword(admin.password), hashPassword(user.password)])
+const ownLeaf = memberLeaf('ctrl1')
 
 /**
  * A cluster of one: the real state machine, and a log that is committed as soon as it is proposed. What a network would
@@ -257,6 +259,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     state: machine,
     schemas,
     keys,
+    jwt: signerOf(await ownLeaf, [await ownLeaf], () => clock.nowMs()),
     admission,
     activity,
     clock,

@@ -1,0 +1,32 @@
+import { defineEntity } from './define.ts'
+import type { EntityOf } from './define.ts'
+import { choice, computed, reference } from './fields.ts'
+import { entityRef, text } from './shapes.ts'
+
+/**
+ * What an API session has been let to dial or host: one for each service and type. Its token for routers is signed anew each
+ * time it is created and stored nowhere; `token` of the detail is the id.
+ */
+export const session = defineEntity({
+  name: 'session',
+  plural: 'sessions',
+  operations: {},
+  fields: {
+    apiSessionId: reference('apiSession', 'cascade', { settable: 'never' }),
+    identityId: reference('identity', 'cascade', { settable: 'never' }),
+    serviceId: reference('service', 'cascade', { settable: 'never' }),
+    type: choice(['Dial', 'Bind'], { settable: 'never' }),
+    apiSession: computed({ from: 'entityRef', to: 'apiSession', by: 'apiSessionId' }, entityRef),
+    service: computed({ from: 'entityRef', to: 'service', by: 'serviceId' }, entityRef),
+    token: computed({ from: 'field', field: 'id' }, text),
+  },
+  symbols: [
+    { name: 'apiSession', field: 'apiSessionId' },
+    { name: 'service', field: 'serviceId' },
+    'type',
+  ],
+  links: ['route-path'],
+  digest: 'state',
+})
+
+export type Session = EntityOf<typeof session>

@@ -1,0 +1,176 @@
+import type { ServicePolicy } from '../../entities/service-policy.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { BIND, DIAL, matches, policiesMatching } from '../roles.ts'
+import type { Grants } from '../roles.ts'
+import type { State } from '../state.ts'
+import { EntryChanges } from './changes.ts'
+import { ClassViews, viewOf } from './class-views.ts'
+import type { ClassView } from './class-views.ts'
+import { AccessClasses } from './classes.ts'
+import type { AccessClass, Move, Moves } from './classes.ts'
+import { Movement, saysElse } from './movement.ts'
+import type { Group } from './movement.ts'
+import { Sides } from './sides.ts'
+
+/** Identities without a session whose grants are remembered until something changes. */
+const visitorsMax = 8
+/** Services beyond which a changed policy drops the view of a class: building it anew costs less. */
+const followedServicesMax = 512
+
+/** What an entry has done to what identities may use. */
+export interface Judgement {
+  readonly groups: readonly Group[]
+  readonly moves: Moves
+  readonly sides: Sides
+  /** As before the entry. */
+  readonly classes: AccessClasses
+}
+
+/**
+ * What identities may use by service policies, kept by the changes of the records. It follows from the records alone and is
+ * no part of the state.
+ */
+export class AccessIndex {
+  readonly #state: State
+  readonly #changes: EntryChanges
+  readonly #classes: AccessClasses
+  readonly #views = new ClassViews()
+  readonly #visitors = new Map<string, ClassView>()
+
+  constructor(state: State) {
+    this.#state = state
+    this.#changes = new EntryChanges(state)
+    this.#classes = new AccessClasses(state)
+  }
+
+  /** After each write of a record; `before` is what stood there. */
+  note(kind: string, id: string, before: EntityRecord | undefined): void {
+    this.#changes.note(kind, id, before)
+  }
+
+  /** From the records as they stand. */
+  rebuild(): void {
+    this.#changes.clear()
+    this.#views.clear()
+    this.#visitors.clear()
+    this.#classes.rebuild()
+  }
+
+  /**
+   * Follows what was noted since the last time. `onJudged` sees what it comes to while the classes stand as before, and may
+   * return what is to be done once they have followed. Neither may write a record that grants anything.
+   */
+  settle(onJudged: (judgement: Judgement) => (() => void) | null = () => null): void {
+    if (this.#changes.isEmpty) return
+    const sides = new Sides(this.#state, this.#changes)
+    const moves = this.#classes.plan(this.#changes)
+    const groups = new Movement(this.#state, this.#classes, sides, moves).judge()
+    const onFollowed = onJudged({ groups, moves, sides, classes: this.#classes })
+    this.#classes.commit(moves, this.#changes, (from, to) => {
+      this.#views.transfer(from, to)
+    })
+    this.#follow(sides, moves.moves)
+    this.#changes.clear()
+    onFollowed?.()
+  }
+
+  /** Views of classes that are gone go; what others show is brought up to date. */
+  #follow(sides: Sides, moves: readonly Move[]): void {
+    this.#visitors.clear()
+    if (this.#views.size === 0) return
+    for (const of of this.#views.classes()) {
+      if (this.#classes.withKey(of.key) !== of) this.#views.drop(of)
+    }
+    for (const { from, key, policies } of moves) {
+      const to = this.#classes.withKey(key)
+      if (to === undefined || this.#views.peek(to) === undefined) continue
+      for (const id of from.policies.symmetricDifference(policies)) this.#followPolicy(sides, id, [to])
+    }
+    for (const [id, { before, after }] of sides.policies) {
+      if (!saysElse(before as ServicePolicy | undefined, after as ServicePolicy | undefined)) {
+        continue
+      }
+      this.#followPolicy(sides, id, [...this.#classes.having(id)])
+    }
+    for (const id of sides.services.keys()) {
+      const policies = [...sides.policiesOf(id, 'before'), ...sides.policiesOf(id, 'after')]
+      const touched = new Set(policies.flatMap((policy) => [...this.#classes.having(policy.id)]))
+      for (const of of touched) this.#followService(sides, of, id)
+      if (sides.policies.size + moves.length === 0) continue
+      for (const of of this.#views.classes()) this.#followService(sides, of, id)
+    }
+  }
+
+  #followPolicy(sides: Sides, id: string, classes: readonly AccessClass[]): void {
+    const viewed = classes.filter((of) => this.#views.peek(of) !== undefined)
+    if (viewed.length === 0) return
+    const services = new Set<string>()
+    for (const side of ['before', 'after'] as const) {
+      const policy = sides.policy(id, side)
+      if (policy === undefined) continue
+      for (const service of sides.unchangedServices(policy)) {
+        services.add(service)
+        if (services.size > followedServicesMax) {
+          for (const of of viewed) this.#views.drop(of)
+          return
+        }
+      }
+    }
+    for (const of of viewed) for (const service of services) this.#followService(sides, of, service)
+  }
+
+  #followService(sides: Sides, of: AccessClass, serviceId: string): void {
+    if (this.#views.peek(of) === undefined) return
+    this.#views.change(of, serviceId, sides.bits(of.policies, serviceId, 'after'))
+  }
+
+  /** What policies grant an identity, active or not. Good until the next change. */
+  grantsOf(identity: EntityRecord): Grants {
+    this.settle()
+    const of = this.#classes.of(identity.id)
+    if (of !== undefined) return this.#views.of(of, () => viewOf(this.#state, of.policies))
+    let grants = this.#visitors.get(identity.id)
+    if (grants === undefined) {
+      const table = this.#state.table('servicePolicy')
+      const policies = policiesMatching(table, 'identityRoles', identity)
+      grants = viewOf(
+        this.#state,
+        policies.map(({ id }) => id),
+      )
+      if (this.#visitors.size >= visitorsMax) this.#visitors.clear()
+      this.#visitors.set(identity.id, grants)
+    }
+    return grants
+  }
+
+  /** For the caller of one request, who is active: BIND and DIAL on a service. */
+  bitsOf(identity: EntityRecord, service: EntityRecord): number {
+    this.settle()
+    const of = this.#classes.of(identity.id)
+    const view = of === undefined ? this.#visitors.get(identity.id) : this.#views.peek(of)
+    if (view === undefined) return bitsBetween(this.#state, identity, service)
+    return (view.bind.has(service.id) ? BIND : 0) | (view.dial.has(service.id) ? DIAL : 0)
+  }
+
+  get classes(): AccessClasses {
+    this.settle()
+    return this.#classes
+  }
+
+  /** Kept now: for measurements. */
+  get size(): { readonly classes: number; readonly views: number; readonly viewIds: number } {
+    return { classes: this.#classes.count, views: this.#views.size, viewIds: this.#views.ids }
+  }
+}
+
+/** BIND and DIAL that policies grant, by the records as they stand and nothing else. */
+export function bitsBetween(state: State, identity: EntityRecord, service: EntityRecord): number {
+  let bits = 0
+  const table = state.table('servicePolicy')
+  for (const policy of policiesMatching<ServicePolicy>(table, 'serviceRoles', service)) {
+    const bit = policy.type === 'Bind' ? BIND : DIAL
+    if ((bits & bit) !== 0) continue
+    if (matches(identity, policy.identityRoles, policy.semantic)) bits |= bit
+  }
+  return bits
+}

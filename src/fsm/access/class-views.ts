@@ -1,0 +1,124 @@
+import type { ServicePolicy } from '../../entities/service-policy.ts'
+import { BIND, DIAL, meant } from '../roles.ts'
+import type { Grants, RoleList } from '../roles.ts'
+import { SortedIds } from '../sorted-ids.ts'
+import type { State } from '../state.ts'
+import type { AccessClass } from './classes.ts'
+
+/** Views kept at once, and the ids in all of them together. */
+export const classViewLimits = { classViewsMax: 1_024, classViewIdsMax: 2_000_000 } as const
+
+/** The services of a class, in id order. */
+export class ClassView implements Grants {
+  readonly bind: SortedIds
+  readonly dial: SortedIds
+  readonly any: SortedIds
+
+  constructor(bind: ReadonlySet<string>, dial: ReadonlySet<string>) {
+    this.bind = SortedIds.of([...bind].sort())
+    this.dial = SortedIds.of([...dial].sort())
+    this.any = SortedIds.of([...bind.union(dial)].sort())
+  }
+
+  get weight(): number {
+    return this.bind.size + this.dial.size + this.any.size
+  }
+
+  /** What the class may do with a service from now on. */
+  set(serviceId: string, bits: number): void {
+    change(this.bind, serviceId, (bits & BIND) !== 0)
+    change(this.dial, serviceId, (bits & DIAL) !== 0)
+    change(this.any, serviceId, bits !== 0)
+  }
+}
+
+function change(ids: SortedIds, id: string, isIn: boolean): void {
+  if (isIn) ids.add(id)
+  else ids.delete(id)
+}
+
+/** From the records as they stand. */
+export function viewOf(state: State, policies: Iterable<string>): ClassView {
+  const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
+  for (const id of policies) {
+    const policy = state.get<ServicePolicy>('servicePolicy', id)
+    if (policy === undefined) continue
+    lists[policy.type].push({ roles: policy.serviceRoles, semantic: policy.semantic })
+  }
+  const bind = new Set(meant(state, 'service', lists.Bind))
+  return new ClassView(bind, new Set(meant(state, 'service', lists.Dial)))
+}
+
+/**
+ * Views of classes that somebody has asked for, kept by changes from then on. They follow from the records: they can be
+ * dropped at any time, and the least recently used are.
+ */
+export class ClassViews {
+  readonly #views = new Map<AccessClass, ClassView>()
+  #ids = 0
+
+  /** Without counting as a use. */
+  peek(of: AccessClass): ClassView | undefined {
+    return this.#views.get(of)
+  }
+
+  get size(): number {
+    return this.#views.size
+  }
+
+  /** Ids in all views. */
+  get ids(): number {
+    return this.#ids
+  }
+
+  /** `make` is called where there is none. */
+  of(of: AccessClass, make: () => ClassView): ClassView {
+    const view = this.#views.get(of) ?? make()
+    this.drop(of)
+    this.#keep(of, view)
+    for (const [old] of this.#views) {
+      const { classViewsMax, classViewIdsMax } = classViewLimits
+      if (this.#views.size <= classViewsMax && this.#ids <= classViewIdsMax) break
+      if (old !== of) this.drop(old)
+    }
+    return view
+  }
+
+  #keep(of: AccessClass, view: ClassView): void {
+    this.#views.set(of, view)
+    this.#ids += view.weight
+  }
+
+  drop(of: AccessClass): void {
+    const view = this.#views.get(of)
+    if (view === undefined) return
+    this.#views.delete(of)
+    this.#ids -= view.weight
+  }
+
+  /** The members of one class have become another one. */
+  transfer(from: AccessClass, to: AccessClass): void {
+    const view = this.#views.get(from)
+    if (view === undefined) return
+    this.drop(from)
+    this.#keep(to, view)
+  }
+
+  /** What a class may do with one service from now on. */
+  change(of: AccessClass, serviceId: string, bits: number): void {
+    const view = this.#views.get(of)
+    if (view === undefined) return
+    this.#ids -= view.weight
+    view.set(serviceId, bits)
+    this.#ids += view.weight
+  }
+
+  clear(): void {
+    this.#views.clear()
+    this.#ids = 0
+  }
+
+  *classes(): Iterable<AccessClass> {
+    yield* [...this.#views.keys()]
+  }
+}

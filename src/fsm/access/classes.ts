@@ -1,0 +1,323 @@
+import { hash } from 'node:crypto'
+import type { Identity } from '../../entities/identity.ts'
+import type { ServicePolicy } from '../../entities/service-policy.ts'
+import { present } from '../../lib/assert.ts'
+import { attributesOf, policiesMatching } from '../roles.ts'
+import type { RoleList } from '../roles.ts'
+import type { State } from '../state.ts'
+import type { Change, EntryChanges } from './changes.ts'
+import { sameTexts } from './changes.ts'
+
+/** The active identities that the same service policies mean: they may use the same services. */
+export interface AccessClass {
+  /** Made of the policies alone: the same on every controller. */
+  readonly key: string
+  readonly policies: ReadonlySet<string>
+  readonly members: Set<string>
+}
+
+/** Members of a class that other policies mean after an entry; all of them the same ones. */
+export interface Move {
+  readonly from: AccessClass
+  readonly members: ReadonlySet<string>
+  readonly key: string
+  readonly policies: ReadonlySet<string>
+}
+
+/** What an entry does to the classes. */
+export interface Moves {
+  /** Identities that became active, with the policies that mean them. */
+  readonly entered: ReadonlyMap<string, ReadonlySet<string>>
+  /** Identities that are not active any more. */
+  readonly left: ReadonlySet<string>
+  readonly moves: readonly Move[]
+}
+
+function keyOf(policies: ReadonlySet<string>): string {
+  return hash('sha256', [...policies].sort().join('\n'), 'base64url')
+}
+
+export function rolesOfIdentities(policy: ServicePolicy): RoleList {
+  return { roles: policy.identityRoles, semantic: policy.semantic }
+}
+
+/**
+ * Identities with an API session, by the policies that mean them. Identities without one, however many there are, take
+ * no part: what they may use is looked up when somebody asks.
+ */
+export class AccessClasses {
+  readonly #state: State
+  readonly #classOf = new Map<string, AccessClass>()
+  readonly #byKey = new Map<string, AccessClass>()
+  readonly #byPolicy = new Map<string, Set<AccessClass>>()
+  /** Of active identities alone; by attribute. */
+  readonly #byAttribute = new Map<string, Set<string>>()
+  readonly #attributes = new Map<string, readonly string[]>()
+
+  constructor(state: State) {
+    this.#state = state
+  }
+
+  get activeCount(): number {
+    return this.#classOf.size
+  }
+
+  get count(): number {
+    return this.#byKey.size
+  }
+
+  all(): Iterable<AccessClass> {
+    return this.#byKey.values()
+  }
+
+  of(identityId: string): AccessClass | undefined {
+    return this.#classOf.get(identityId)
+  }
+
+  withKey(key: string): AccessClass | undefined {
+    return this.#byKey.get(key)
+  }
+
+  having(policyId: string): Iterable<AccessClass> {
+    return this.#byPolicy.get(policyId) ?? []
+  }
+
+  /** From the records as they stand. */
+  rebuild(): void {
+    for (const map of [this.#classOf, this.#byKey, this.#byPolicy]) map.clear()
+    this.#byAttribute.clear()
+    this.#attributes.clear()
+    for (const id of this.#state.table('apiSession').indexes.elements('identityId')) {
+      const identity = this.#state.get<Identity>('identity', id)
+      if (identity !== undefined) this.#enter(id, this.#policiesOf(identity))
+    }
+  }
+
+  #policiesOf(identity: Identity): Set<string> {
+    const table = this.#state.table('servicePolicy')
+    return new Set(policiesMatching(table, 'identityRoles', identity).map(({ id }) => id))
+  }
+
+  #isActive(id: string): boolean {
+    const sessions = this.#state.table('apiSession').indexes.ids('identityId', id)
+    return sessions.size > 0 && this.#state.get('identity', id) !== undefined
+  }
+
+  /** What has to be done to follow the changes; nothing is done yet. */
+  plan(changes: EntryChanges): Moves {
+    const entered = new Map<string, ReadonlySet<string>>()
+    const left = new Set<string>()
+    for (const id of identitiesOfSessions(changes.of('apiSession'))) {
+      const isActive = this.#isActive(id)
+      if (isActive === this.#classOf.has(id)) continue
+      if (isActive) entered.set(id, this.#policiesOf(this.#identity(id)))
+      else left.add(id)
+    }
+    /** Identities that are looked at anew, with the policies that mean them now. */
+    const anew = new Map<string, ReadonlySet<string>>()
+    for (const { id, after } of changes.of('identity')) {
+      const known = this.#attributes.get(id)
+      if (after === undefined || known === undefined || left.has(id)) continue
+      if (sameTexts(known, attributesOf(after))) continue
+      anew.set(id, this.#policiesOf(after as Identity))
+    }
+    const flips = new Flips()
+    for (const change of changes.of('servicePolicy')) this.#flip(change, flips)
+    const isApart = (id: string): boolean => anew.has(id) || left.has(id)
+    return { entered, left, moves: this.#movesOf(flips, anew, isApart) }
+  }
+
+  #identity(id: string): Identity {
+    return present(this.#state.get<Identity>('identity', id), `identity ${id} is there`)
+  }
+
+  /** Whom a changed policy means that it did not mean before, and the other way round. */
+  #flip({ id, before, after }: Change, flips: Flips): void {
+    const old = before === undefined ? null : rolesOfIdentities(before as ServicePolicy)
+    const next = after === undefined ? null : rolesOfIdentities(after as ServicePolicy)
+    if (old !== null && next !== null && sameRoles(old, next)) return
+    if (next === null || next.roles.includes('#all')) {
+      const mustHave = next !== null
+      const classes = mustHave ? this.#byKey.values() : this.having(id)
+      for (const one of classes) if (one.policies.has(id) !== mustHave) flips.ofClass(one, id)
+      return
+    }
+    const meant = this.#matching(next)
+    for (const one of this.having(id)) {
+      for (const member of one.members) if (!meant.has(member)) flips.ofMember(one, member, id)
+    }
+    for (const member of meant) {
+      const one = this.#classOf.get(member)
+      if (one !== undefined && !one.policies.has(id)) flips.ofMember(one, member, id)
+    }
+  }
+
+  /** The active identities that a role list without `#all` means. */
+  #matching({ roles, semantic }: RoleList): Set<string> {
+    const found = new Set<string>()
+    const postings: ReadonlySet<string>[] = []
+    for (const role of roles) {
+      const name = role.slice(1)
+      if (role.startsWith('#')) postings.push(this.#byAttribute.get(name) ?? new Set())
+      else if (this.#classOf.has(name)) found.add(name)
+    }
+    if (semantic === 'AnyOf') {
+      for (const ids of postings) for (const id of ids) found.add(id)
+      return found
+    }
+    postings.sort((a, b) => a.size - b.size)
+    const [rarest, ...others] = postings
+    for (const id of rarest ?? []) if (others.every((ids) => ids.has(id))) found.add(id)
+    return found
+  }
+
+  #movesOf(
+    flips: Flips,
+    anew: ReadonlyMap<string, ReadonlySet<string>>,
+    isApart: (id: string) => boolean,
+  ): Move[] {
+    const moves: Move[] = []
+    const add = (from: AccessClass, members: Iterable<string>, policies: Set<string>): void => {
+      const set = new Set([...members].filter((id) => !isApart(id)))
+      if (set.size > 0) moves.push({ from, members: set, key: keyOf(policies), policies })
+    }
+    for (const { from, shared, ofMembers } of flips.perClass()) {
+      const groups = new Map<string, { readonly flipped: Set<string>; readonly ids: string[] }>()
+      for (const [member, own] of ofMembers) {
+        const flipped = own.symmetricDifference(shared)
+        const text = [...flipped].sort().join('\n')
+        const group = groups.get(text) ?? { flipped, ids: [] }
+        group.ids.push(member)
+        groups.set(text, group)
+      }
+      for (const { flipped, ids } of groups.values()) {
+        if (flipped.size > 0) add(from, ids, from.policies.symmetricDifference(flipped))
+      }
+      if (shared.size === 0) continue
+      const others = [...from.members].filter((id) => !ofMembers.has(id))
+      add(from, others, from.policies.symmetricDifference(shared))
+    }
+    for (const [id, policies] of anew) {
+      const from = present(this.#classOf.get(id), 'an active identity has a class')
+      const key = keyOf(policies)
+      if (key !== from.key) moves.push({ from, members: new Set([id]), key, policies })
+    }
+    return moves
+  }
+
+  /** Does what was planned. `onMoved` hears of each class that a whole class has become, before that one is gone. */
+  commit(
+    { entered, left, moves }: Moves,
+    changes: EntryChanges,
+    onBecame: (from: AccessClass, to: AccessClass) => void,
+  ): void {
+    for (const { id, after } of changes.of('identity')) {
+      if (after !== undefined && this.#classOf.has(id)) this.#indexAttributes(id, attributesOf(after))
+    }
+    for (const id of left) this.#leave(id)
+    const whole = moves.filter(({ from, members }) => from.members.size === members.size)
+    const isWhole = new Set(whole)
+    for (const { from, members } of moves) for (const id of members) this.#detach(from, id)
+    for (const move of moves) {
+      const known = this.#byKey.get(move.key)
+      const to = known ?? this.#newClass(move.key, move.policies)
+      for (const id of move.members) this.#attach(to, id)
+      if (known === undefined && isWhole.has(move)) onBecame(move.from, to)
+    }
+    for (const [id, policies] of entered) this.#enter(id, policies)
+  }
+
+  #enter(id: string, policies: ReadonlySet<string>): void {
+    const key = keyOf(policies)
+    this.#attach(this.#byKey.get(key) ?? this.#newClass(key, policies), id)
+    this.#indexAttributes(id, attributesOf(this.#identity(id)))
+  }
+
+  #leave(id: string): void {
+    const from = this.#classOf.get(id)
+    if (from !== undefined) this.#detach(from, id)
+    this.#indexAttributes(id, [])
+    this.#attributes.delete(id)
+  }
+
+  #newClass(key: string, policies: ReadonlySet<string>): AccessClass {
+    const made = { key, policies, members: new Set<string>() }
+    this.#byKey.set(key, made)
+    for (const policy of policies) addTo(this.#byPolicy, policy, made)
+    return made
+  }
+
+  #attach(to: AccessClass, id: string): void {
+    to.members.add(id)
+    this.#classOf.set(id, to)
+  }
+
+  #detach(from: AccessClass, id: string): void {
+    from.members.delete(id)
+    this.#classOf.delete(id)
+    if (from.members.size > 0) return
+    this.#byKey.delete(from.key)
+    for (const policy of from.policies) removeFrom(this.#byPolicy, policy, from)
+  }
+
+  #indexAttributes(id: string, attributes: readonly string[]): void {
+    for (const name of this.#attributes.get(id) ?? []) removeFrom(this.#byAttribute, name, id)
+    for (const name of attributes) addTo(this.#byAttribute, name, id)
+    this.#attributes.set(id, attributes)
+  }
+}
+
+/** Policies that mean members of a class after an entry and did not before it, or the other way round. */
+class Flips {
+  readonly #classes = new Map<
+    AccessClass,
+    { readonly shared: Set<string>; readonly ofMembers: Map<string, Set<string>> }
+  >()
+
+  #entry(from: AccessClass) {
+    let entry = this.#classes.get(from)
+    if (entry === undefined) {
+      entry = { shared: new Set(), ofMembers: new Map() }
+      this.#classes.set(from, entry)
+    }
+    return entry
+  }
+
+  /** For all members alike. */
+  ofClass(from: AccessClass, policy: string): void {
+    this.#entry(from).shared.add(policy)
+  }
+
+  ofMember(from: AccessClass, member: string, policy: string): void {
+    addTo(this.#entry(from).ofMembers, member, policy)
+  }
+
+  *perClass() {
+    for (const [from, entry] of this.#classes) yield { from, ...entry }
+  }
+}
+
+function* identitiesOfSessions(changes: readonly Change[]): Iterable<string> {
+  for (const { before, after } of changes) {
+    // Its activity was noted, no more.
+    if (before !== undefined && after !== undefined) continue
+    yield String((before ?? after)?.['identityId'])
+  }
+}
+
+export function sameRoles(a: RoleList, b: RoleList): boolean {
+  return a.semantic === b.semantic && sameTexts(a.roles, b.roles)
+}
+
+function addTo<T>(sets: Map<string, Set<T>>, key: string, value: T): void {
+  const known = sets.get(key)
+  if (known === undefined) sets.set(key, new Set([value]))
+  else known.add(value)
+}
+
+function removeFrom<T>(sets: Map<string, Set<T>>, key: string, value: T): void {
+  const known = sets.get(key)
+  if (known === undefined) return
+  known.delete(value)
+  if (known.size === 0) sets.delete(key)
+}

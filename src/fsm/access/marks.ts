@@ -1,0 +1,129 @@
+import type { AccessMark } from '../../entities/access-mark.ts'
+import { assert } from '../../lib/assert.ts'
+import type { CommandContext } from '../commands/context.ts'
+import type { State } from '../state.ts'
+import type { Judgement } from './access-index.ts'
+import type { AccessClass, Move } from './classes.ts'
+import type { Group } from './movement.ts'
+
+const ofIdentity = (id: string): string => `i:${id}`
+const ofClass = (key: string): string => `c:${key}`
+
+function markOf(state: State, id: string): AccessMark | undefined {
+  return state.get<AccessMark>('accessMark', id)
+}
+
+/** Log time at which the view of an active identity moved last; 0 when it has not since its first session. */
+export function movedAt(state: State, identityId: string, key: string): number {
+  const own = markOf(state, ofIdentity(identityId))
+  const shared = markOf(state, ofClass(key))
+  const counts = shared !== undefined && shared.index > (own?.index ?? 0)
+  return Math.max(own?.movedAt ?? 0, counts ? (shared.movedAt ?? 0) : 0)
+}
+
+/**
+ * Notes whose views an entry has moved. Where the view of a whole class moves, one record says so for all of it, so that a
+ * service that a hundred thousand see costs no hundred thousand writes. An identity has a record of its own once it was moved
+ * alone, or has come to a class whose marks before then are not its own.
+ */
+export class Marker {
+  readonly #state: State
+  readonly #context: CommandContext
+  readonly #judgement: Judgement
+  /** By target: a class that is new and that one group alone becomes may take over the mark of the old one. */
+  readonly #movesTo: ReadonlyMap<string, readonly Move[]>
+  readonly #leftKeys = new Set<string>()
+
+  constructor(state: State, context: CommandContext, judgement: Judgement) {
+    this.#state = state
+    this.#context = context
+    this.#judgement = judgement
+    this.#movesTo = Map.groupBy(judgement.moves.moves, ({ key }) => key)
+  }
+
+  /** Before the classes follow. */
+  mark(): void {
+    const { groups, moves, classes } = this.#judgement
+    // What they were at is asked for before any of it changes.
+    const writes = groups.flatMap((group) => this.#writesOf(group))
+    for (const write of writes) write()
+    for (const { from } of moves.moves) this.#leftKeys.add(from.key)
+    for (const id of moves.left) {
+      this.#drop(ofIdentity(id))
+      this.#leftKeys.add(classes.of(id)?.key ?? '')
+    }
+  }
+
+  /** Marks of classes that nobody is in any more; after the classes have followed. */
+  clean(): void {
+    for (const key of this.#leftKeys) {
+      if (this.#judgement.classes.withKey(key) === undefined) this.#drop(ofClass(key))
+    }
+  }
+
+  #drop(id: string): void {
+    if (markOf(this.#state, id) !== undefined) this.#state.remove('accessMark', id)
+  }
+
+  #writesOf(group: Group): (() => void)[] {
+    const { from, move } = group
+    const { logTimeMs, index } = this.#context
+    if (move === null) {
+      if (group.moved === 'all') return [() => this.#put(ofClass(from.key), logTimeMs, index)]
+      return [...group.moved].map((id) => () => this.#moveAlone(id))
+    }
+    if (this.#isFresh(move)) return this.#takeOver(group, move)
+    return [...group.members].map((id) => {
+      const at = this.#hasMoved(group, id) ? logTimeMs : movedAt(this.#state, id, from.key)
+      return () => this.#put(ofIdentity(id), at, index)
+    })
+  }
+
+  #takeOver(group: Group, move: Move): (() => void)[] {
+    const { logTimeMs, index } = this.#context
+    const key = ofClass(move.key)
+    if (group.moved === 'all') return [() => this.#put(key, logTimeMs, index)]
+    const old = markOf(this.#state, ofClass(group.from.key))
+    const alone = [...group.moved].map((id) => () => this.#moveAlone(id))
+    if (old === undefined) return alone
+    return [() => this.#put(key, old.movedAt ?? 0, old.index), ...alone]
+  }
+
+  #hasMoved({ moved }: Group, id: string): boolean {
+    return moved === 'all' || moved.has(id)
+  }
+
+  #isFresh({ key }: Move): boolean {
+    if (this.#judgement.classes.withKey(key) !== undefined) return false
+    return this.#movesTo.get(key)?.length === 1
+  }
+
+  /** It is later than any mark of its class so far, whichever of them count. */
+  #moveAlone(id: string): void {
+    const own = markOf(this.#state, ofIdentity(id))
+    this.#put(ofIdentity(id), this.#context.logTimeMs, own?.index ?? 0)
+  }
+
+  #put(id: string, at: number, index: number): void {
+    const { logTimeMs, index: revision } = this.#context
+    assert(at <= logTimeMs, 'nothing moves after log time')
+    this.#state.put('accessMark', {
+      id,
+      createdAt: markOf(this.#state, id)?.createdAt ?? logTimeMs,
+      updatedAt: logTimeMs,
+      revision,
+      movedAt: at === 0 ? null : at,
+      index,
+    })
+  }
+}
+
+/** What `service-updates` shows: the last movement, or the beginning of the session. */
+export function lastChangeAt(
+  state: State,
+  session: { readonly identityId: string; readonly createdAt: number },
+  of: AccessClass | undefined,
+): number {
+  if (of === undefined) return session.createdAt
+  return Math.max(session.createdAt, movedAt(state, session.identityId, of.key))
+}

@@ -1,0 +1,360 @@
+import type { Config } from '../../entities/config.ts'
+import type { ServiceConfig } from '../../entities/service-config.ts'
+import type { Service } from '../../entities/service.ts'
+import type { ServicePolicy } from '../../entities/service-policy.ts'
+
+import type { State } from '../state.ts'
+import { sameTexts } from './changes.ts'
+import { sameRoles } from './classes.ts'
+import type { AccessClass, AccessClasses, Move, Moves } from './classes.ts'
+import { bitOf } from './sides.ts'
+import type { Side, Sides } from './sides.ts'
+
+/** Members of a class whose policies stay, or who move to another class together. */
+export interface Group {
+  readonly from: AccessClass
+  readonly members: ReadonlySet<string>
+  /** null: they stay. */
+  readonly move: Move | null
+  /** Every member's view has moved, or those of some. */
+  moved: 'all' | Set<string>
+  /** A policy means them no more, or grants otherwise than before. */
+  hasLost: boolean
+}
+
+function policiesAfter({ from, move }: Group): ReadonlySet<string> {
+  return move === null ? from.policies : move.policies
+}
+
+/**
+ * Finds the active identities whose client view an entry moves: a service that comes into it or leaves it, a service in it
+ * that was written, what the identity may do with one, a config that it is shown, the policies that link it once posture
+ * checks exist, and these checks. Judged from the changed records outward, before the classes follow; nobody else's view is looked
+ * at. What can be said of a group is said of all of it at once.
+ */
+export class Movement {
+  readonly #state: State
+  readonly #classes: AccessClasses
+  readonly #sides: Sides
+  readonly #moves: Moves
+  readonly #movesFrom: ReadonlyMap<AccessClass, readonly Move[]>
+  /** Of each class that has been looked at. */
+  readonly #groups = new Map<AccessClass, readonly Group[]>()
+
+  constructor(state: State, classes: AccessClasses, sides: Sides, moves: Moves) {
+    this.#state = state
+    this.#classes = classes
+    this.#sides = sides
+    this.#moves = moves
+    this.#movesFrom = Map.groupBy(moves.moves, ({ from }) => from)
+  }
+
+  /** All groups that move, and those that stay and may have been touched. */
+  judge(): Group[] {
+    for (const { from } of this.#moves.moves) this.#groupsOf(from)
+    this.#judgeServices()
+    this.#judgeChecks()
+    this.#judgePolicies()
+    this.#judgeConfigs()
+    this.#judgeOverrides()
+    return [...this.#groups.values()].flat()
+  }
+
+  #groupsOf(from: AccessClass): readonly Group[] {
+    const known = this.#groups.get(from)
+    if (known !== undefined) return known
+    const moves = this.#movesFrom.get(from) ?? []
+    const groups: Group[] = moves.map((move) => ({
+      from,
+      members: move.members,
+      move,
+      moved: new Set(),
+      hasLost: false,
+    }))
+    const gone = new Set<string>(moves.flatMap(({ members }) => [...members]))
+    for (const id of this.#moves.left) if (from.members.has(id)) gone.add(id)
+    const staying = gone.size === 0 ? from.members : from.members.difference(gone)
+    if (staying.size > 0) {
+      groups.push({ from, members: staying, move: null, moved: new Set(), hasLost: false })
+    }
+    this.#groups.set(from, groups)
+    return groups
+  }
+
+  /** Everybody whom the policies mean on that side. */
+  #moveAll(policies: Iterable<ServicePolicy>, side: Side): void {
+    for (const { id } of policies) {
+      for (const from of this.#classes.having(id)) {
+        for (const group of this.#groupsOf(from)) {
+          if (side === 'before' || policiesAfter(group).has(id)) group.moved = 'all'
+        }
+      }
+      if (side === 'before') continue
+      for (const { from, policies: next } of this.#moves.moves) {
+        if (!next.has(id)) continue
+        for (const group of this.#groupsOf(from)) {
+          if (policiesAfter(group).has(id)) group.moved = 'all'
+        }
+      }
+    }
+  }
+
+  /** A service that was written shows it to whoever sees it, before or after. */
+  #judgeServices(): void {
+    for (const id of this.#sides.services.keys()) {
+      for (const side of ['before', 'after'] as const) {
+        this.#moveAll(this.#sides.policiesOf(id, side), side)
+      }
+    }
+  }
+
+  #judgeChecks(): void {
+    const sides = this.#sides
+    const [had, has] = [sides.hasChecks('before'), sides.hasChecks('after')]
+    if (had !== has) {
+      // Services show their policies by name now, or do not any more.
+      for (const from of this.#classes.all()) this.#moveIfAnything(from)
+      return
+    }
+    if (!has) return
+    for (const { before, after } of sides.checks.values()) {
+      for (const [side, check] of [
+        ['before', before],
+        ['after', after],
+      ] as const) {
+        const policies = sides.policiesMeaning('postureCheckRoles', check, side)
+        this.#moveAll(
+          policies.filter((policy) => sides.meansAnyService(policy, side)),
+          side,
+        )
+      }
+    }
+  }
+
+  #moveIfAnything(from: AccessClass): void {
+    const sees = (policies: ReadonlySet<string>, side: Side): boolean => {
+      for (const id of policies) {
+        const policy = this.#sides.policy(id, side)
+        if (policy !== undefined && this.#sides.meansAnyService(policy, side)) return true
+      }
+      return false
+    }
+    const saw = sees(from.policies, 'before')
+    for (const group of this.#groupsOf(from)) {
+      if (saw || sees(policiesAfter(group), 'after')) group.moved = 'all'
+    }
+  }
+
+  /** Other policies, or policies that say something else, on services that stay as they are. */
+  #judgePolicies(): void {
+    for (const [id, { before, after }] of this.#sides.policies) {
+      if (!saysElse(before as ServicePolicy | undefined, after as ServicePolicy | undefined)) {
+        continue
+      }
+      for (const from of this.#classes.having(id)) this.#groupsOf(from)
+    }
+    const namesPolicies = this.#sides.hasChecks('after')
+    for (const groups of this.#groups.values()) {
+      for (const group of groups) {
+        const [lost, gained] = this.#differences(group)
+        group.hasLost = lost.length > 0
+        if (group.moved === 'all' || lost.length + gained.length === 0) continue
+        const hasMoved = namesPolicies
+          ? this.#linksDiffer(lost, gained)
+          : this.#bitsDiffer(group, lost, gained)
+        if (hasMoved) group.moved = 'all'
+      }
+    }
+  }
+
+  /** The policies of the group that are not among those after, as they were; and the other way round, as they are. */
+  #differences(group: Group): readonly [lost: ServicePolicy[], gained: ServicePolicy[]] {
+    const after = policiesAfter(group)
+    const lost: ServicePolicy[] = []
+    const gained: ServicePolicy[] = []
+    const note = (id: string, had: boolean, has: boolean): void => {
+      const old = had ? this.#sides.policy(id, 'before') : undefined
+      const next = has ? this.#sides.policy(id, 'after') : undefined
+      if (!saysElse(old, next)) return
+      if (old !== undefined) lost.push(old)
+      if (next !== undefined) gained.push(next)
+    }
+    if (group.move !== null) {
+      for (const id of group.from.policies) if (!after.has(id)) note(id, true, false)
+      for (const id of after) if (!group.from.policies.has(id)) note(id, false, true)
+    }
+    for (const id of this.#sides.policies.keys()) {
+      if (group.from.policies.has(id) && after.has(id)) note(id, true, true)
+    }
+    return [lost, gained]
+  }
+
+  /** Whether any unchanged service is linked by other policies, or by one with another type or other checks. */
+  #linksDiffer(lost: readonly ServicePolicy[], gained: readonly ServicePolicy[]): boolean {
+    const sides = this.#sides
+    const next = new Map(gained.map((policy) => [policy.id, policy]))
+    for (const old of lost) {
+      const now = next.get(old.id)
+      next.delete(old.id)
+      if (now === undefined || old.type !== now.type || this.#checksDiffer(old, now)) {
+        if (sides.meansUnchangedService(old)) return true
+        if (now !== undefined && sides.meansUnchangedService(now)) return true
+        continue
+      }
+      const services = new Set(sides.unchangedServices(old))
+      let shared = 0
+      for (const id of sides.unchangedServices(now)) {
+        if (!services.has(id)) return true
+        shared += 1
+      }
+      if (shared !== services.size) return true
+    }
+    for (const policy of next.values()) if (sides.meansUnchangedService(policy)) return true
+    return false
+  }
+
+  /** Of checks that have changed themselves, everybody concerned is moved already. */
+  #checksDiffer(old: ServicePolicy, now: ServicePolicy): boolean {
+    return !sameTexts(this.#sides.unchangedChecks(old), this.#sides.unchangedChecks(now))
+  }
+
+  #bitsDiffer(
+    group: Group,
+    lost: readonly ServicePolicy[],
+    gained: readonly ServicePolicy[],
+  ): boolean {
+    const { from } = group
+    return (
+      this.#addsTo(gained, from.policies, 'before') ||
+      this.#addsTo(lost, policiesAfter(group), 'after')
+    )
+  }
+
+  /** Whether one of the policies grants what those of the other side do not. */
+  #addsTo(added: readonly ServicePolicy[], others: ReadonlySet<string>, side: Side): boolean {
+    for (const policy of added) {
+      const bit = bitOf(policy)
+      if (this.#isCovered(policy, others, side)) continue
+      for (const id of this.#sides.unchangedServices(policy)) {
+        if ((this.#sides.bits(others, id, side) & bit) === 0) return true
+      }
+    }
+    return false
+  }
+
+  /** A policy of the same type that means every service, or says the same, saves looking at each of them. */
+  #isCovered(policy: ServicePolicy, others: ReadonlySet<string>, side: Side): boolean {
+    for (const id of others) {
+      const other = this.#sides.policy(id, side)
+      if (other?.type !== policy.type) continue
+      if (other.serviceRoles.includes('#all') || sameServices(other, policy)) return true
+    }
+    return false
+  }
+
+  /** Configs that have other data, or whose type is called otherwise, on services that stay as they are. */
+  #judgeConfigs(): void {
+    const sides = this.#sides
+    const touched = new Set<string>()
+    for (const [id, { before, after }] of sides.configs) {
+      const [old, now] = [before as Config | undefined, after as Config | undefined]
+      const isSame =
+        old !== undefined &&
+        now !== undefined &&
+        (old.data === now.data || JSON.stringify(old.data) === JSON.stringify(now.data))
+      if (!isSame) touched.add(id)
+    }
+    for (const [id, { before, after }] of sides.configTypes) {
+      if (before?.['name'] === after?.['name']) continue
+      for (const config of this.#state.table('config').indexes.ids('configTypeId', id)) {
+        touched.add(config)
+      }
+    }
+    const { indexes: services } = this.#state.table('service')
+    const { indexes: overrides } = this.#state.table('serviceConfig')
+    for (const configId of touched) {
+      for (const id of services.ids('configs', configId)) this.#judgeServiceConfig(id)
+      for (const id of overrides.ids('configId', configId)) {
+        const override = this.#state.get<ServiceConfig>('serviceConfig', id)
+        if (override !== undefined) this.#judgePair(override.identityId, override.serviceId)
+      }
+    }
+  }
+
+  /** All who see the service, but those who have configs of it of their own: these one by one. */
+  #judgeServiceConfig(serviceId: string): void {
+    const service = this.#sides.service(serviceId, 'after')
+    if (service === undefined || this.#sides.services.has(serviceId)) return
+    const apart = this.#identitiesWithOwnConfig(serviceId)
+    for (const { id } of this.#sides.policiesOf(serviceId, 'before')) {
+      for (const from of this.#classes.having(id)) {
+        for (const group of this.#groupsOf(from)) {
+          if (group.moved === 'all') continue
+          const exempt = apart.intersection(group.members)
+          if (exempt.size === 0) {
+            group.moved = 'all'
+            continue
+          }
+          for (const member of group.members) {
+            if (!exempt.has(member) || this.#showsOther(member, service)) group.moved.add(member)
+          }
+        }
+      }
+    }
+  }
+
+  #identitiesWithOwnConfig(serviceId: string): Set<string> {
+    const found = new Set<string>()
+    for (const id of this.#state.table('serviceConfig').indexes.ids('serviceId', serviceId)) {
+      found.add(String(this.#state.get('serviceConfig', id)?.['identityId']))
+    }
+    for (const { before } of this.#sides.overrides.values()) {
+      if (before?.['serviceId'] === serviceId) found.add(String(before['identityId']))
+    }
+    return found
+  }
+
+  #judgeOverrides(): void {
+    for (const { before, after } of this.#sides.overrides.values()) {
+      const { identityId, serviceId } = (after ?? before) as ServiceConfig
+      this.#judgePair(identityId, serviceId)
+    }
+  }
+
+  #judgePair(identityId: string, serviceId: string): void {
+    const from = this.#classes.of(identityId)
+    const service = this.#sides.service(serviceId, 'after')
+    if (from === undefined || service === undefined) return
+    if (this.#sides.services.has(serviceId)) return
+    if (this.#sides.bits(from.policies, serviceId, 'before') === 0) return
+    const group = this.#groupsOf(from).find(({ members }) => members.has(identityId))
+    if (group === undefined || group.moved === 'all' || group.moved.has(identityId)) return
+    if (this.#showsOther(identityId, service)) group.moved.add(identityId)
+  }
+
+  #showsOther(identityId: string, service: Service): boolean {
+    const [old, now] = (['before', 'after'] as const).map((side) =>
+      this.#sides.configsShown(identityId, service, side),
+    )
+    return old !== now
+  }
+}
+
+function sameServices(a: ServicePolicy, b: ServicePolicy): boolean {
+  return sameRoles(
+    { roles: a.serviceRoles, semantic: a.semantic },
+    { roles: b.serviceRoles, semantic: b.semantic },
+  )
+}
+
+/** Whether a policy grants otherwise, or on other conditions; whom it means is another matter. */
+export function saysElse(a: ServicePolicy | undefined, b: ServicePolicy | undefined): boolean {
+  if (a === undefined || b === undefined) return a !== b
+  if (a === b) return false
+  return (
+    a.type !== b.type ||
+    !sameServices(a, b) ||
+    !sameTexts(a.postureCheckRoles, b.postureCheckRoles)
+  )
+}
+

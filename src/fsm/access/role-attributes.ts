@@ -1,0 +1,102 @@
+import { defineEntity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define.ts'
+import { entities } from '../../entities/registry.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { ListQuery, RoleAttributeUsage, RoleAttributes } from '../../ports/state-view.ts'
+import { lanesOf } from '../digest.ts'
+import { noLinks } from '../query/evaluate.ts'
+import { Lister } from '../query/list.ts'
+import { scopeOf } from '../roles.ts'
+import type { IdScope } from '../sorted-ids.ts'
+import { Table } from '../state.ts'
+import type { State } from '../state.ts'
+
+/** What the lists are filtered by: the attribute is the `id` of its row. Rows are stored nowhere. */
+const rows = defineEntity({
+  name: 'roleAttribute',
+  plural: 'roleAttributes',
+  operations: {},
+  fields: {},
+  symbols: [],
+})
+const shownSymbols: Entity = {
+  ...rows,
+  symbols: rows.symbols.filter(({ name }) => name === 'id'),
+}
+const lister = new Lister(noLinks)
+/** Rows of one answer take part in no digest. */
+const noLanes = lanesOf('', '')
+
+export const roleAttributeFields: readonly string[] = shownSymbols.symbols.map(({ name }) => name)
+
+/** A page of the attributes; all of them where nothing says how many. */
+function pageOf(attributes: Iterable<string>, query: ListQuery): RoleAttributes {
+  const table = new Table(shownSymbols)
+  for (const id of attributes) {
+    const record: EntityRecord = { id, createdAt: 0, updatedAt: 0, revision: 0 }
+    table.change(id, { record, lanes: noLanes })
+  }
+  const asked = { ...query, limit: query.limit ?? -1 }
+  const { records, limit, offset, totalCount } = lister.list(table, asked, null)
+  return { attributes: records.map(({ id }) => id), limit, offset, totalCount }
+}
+
+/** Ids of the kind that have the attribute. */
+function holders(state: State, kind: Entity, within: IdScope | null, name: string): string[] {
+  const ids = [...state.table(kind.name).indexes.ids('roleAttributes', name)]
+  return within === null ? ids : ids.filter((id) => within.has(id))
+}
+
+function* heldAttributes(state: State, kind: Entity): Iterable<string> {
+  const table = state.table(kind.name)
+  const within = scopeOf(table, kind)
+  for (const name of table.indexes.elements('roleAttributes')) {
+    if (within === null || holders(state, kind, within, name).length > 0) yield name
+  }
+}
+
+export function listRoleAttributes(state: State, kind: Entity, query: ListQuery): RoleAttributes {
+  return pageOf(heldAttributes(state, kind), query)
+}
+
+/** Policy kinds with a role list of the kind, and the name of that list. */
+function naming(kind: Entity): readonly (readonly [Entity, string])[] {
+  return entities.flatMap((entity) =>
+    Object.entries(entity.fields)
+      .filter(([, field]) => field.kind === 'roleList' && field.reference?.to === kind.name)
+      .map(([name]) => [entity, name] as const),
+  )
+}
+
+export function listRoleAttributeUsage(
+  state: State,
+  kind: Entity,
+  query: ListQuery,
+): RoleAttributeUsage {
+  const policies = naming(kind)
+  const names = new Set(heldAttributes(state, kind))
+  for (const [policy, field] of policies) {
+    for (const role of state.table(policy.name).indexes.elements(field)) {
+      if (role.startsWith('#') && role !== '#all') names.add(role.slice(1))
+    }
+  }
+  const { attributes, ...page } = pageOf(names, query)
+  const within = scopeOf(state.table(kind.name), kind)
+  return {
+    ...page,
+    rows: attributes.map((roleAttribute) => ({
+      roleAttribute,
+      usage: {
+        [kind.plural]: holders(state, kind, within, roleAttribute),
+        // `#all` names no attribute, even where one is called so.
+        ...Object.fromEntries(
+          policies.map(([policy, field]) => {
+            const role = `#${roleAttribute}`
+            const ids = role === '#all' ? [] : state.table(policy.name).indexes.ids(field, role)
+            return [policy.plural, [...ids]]
+          }),
+        ),
+      },
+    })),
+  }
+}

@@ -1,0 +1,57 @@
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import { present } from '../../lib/assert.ts'
+import { members, policiesMatching } from '../roles.ts'
+import type { RoleList } from '../roles.ts'
+import { SetScope } from '../sorted-ids.ts'
+import type { IdScope } from '../sorted-ids.ts'
+import type { State } from '../state.ts'
+
+/** The role list of a policy kind that speaks of records of that kind. */
+function roleFieldOf(policyKind: string, kind: string): string {
+  const found = Object.entries(entityNamed(policyKind).fields).find(
+    ([, field]) => field.kind === 'roleList' && field.reference?.to === kind,
+  )
+  return present(found, `${policyKind} has roles of ${kind}`)[0]
+}
+
+/** The records of kind `to` that policies of one kind link a record of kind `from` with. */
+export function linkedThrough(
+  state: State,
+  policyKind: string,
+  from: string,
+  record: EntityRecord,
+  to: string,
+): IdScope {
+  const other = roleFieldOf(policyKind, to)
+  const policies = policiesMatching<EntityRecord & { readonly semantic: string }>(
+    state.table(policyKind),
+    roleFieldOf(policyKind, from),
+    record,
+  )
+  const lists = policies.map((policy): RoleList => {
+    const roles = policy[other] as readonly string[]
+    return { roles, semantic: policy.semantic }
+  })
+  return members(state, to, lists)
+}
+
+export function routersOfIdentity(state: State, identity: EntityRecord): IdScope {
+  return linkedThrough(state, 'edgeRouterPolicy', 'identity', identity, 'edgeRouter')
+}
+
+export function routersOfService(state: State, service: EntityRecord): IdScope {
+  return linkedThrough(state, 'serviceEdgeRouterPolicy', 'service', service, 'edgeRouter')
+}
+
+/** The edge routers that the identity may reach the service through, whether they are up or not. */
+export function commonRouters(
+  state: State,
+  identity: EntityRecord,
+  service: EntityRecord,
+): IdScope {
+  const [few, many] = [routersOfIdentity(state, identity), routersOfService(state, service)].sort(
+    (a, b) => a.size - b.size,
+  ) as [IdScope, IdScope]
+  return new SetScope(new Set([...few].filter((id) => many.has(id))))
+}

@@ -1,0 +1,60 @@
+import type { Identity } from '../../entities/identity.ts'
+import { session as sessionKind } from '../../entities/session.ts'
+import type { Session } from '../../entities/session.ts'
+import type { CommandContext } from '../commands/context.ts'
+import { removeWithReferences } from '../commands/references.ts'
+import { BIND, DIAL } from '../roles.ts'
+import type { State } from '../state.ts'
+import type { Judgement } from './access-index.ts'
+import { bitsBetween } from './access-index.ts'
+import { Marker } from './marks.ts'
+
+/**
+ * What follows from an entry, once, at its end: marks of the client views that it has moved, and the end of the service
+ * sessions that nothing grants any more. An entry that was refused has changed nothing, and nothing follows.
+ */
+export function settleAccess(state: State, context: CommandContext): void {
+  state.access.settle((judgement) => {
+    const marker = new Marker(state, context, judgement)
+    marker.mark()
+    endUngranted(state, judgement, context)
+    return () => {
+      marker.clean()
+    }
+  })
+}
+
+/** Administrators keep what they were once given. */
+function endUngranted(state: State, judgement: Judgement, context: CommandContext): void {
+  if (state.table('session').rows.size === 0) return
+  for (const id of doubtful(state, judgement)) {
+    const session = state.get<Session>('session', id)
+    if (session === undefined || isGranted(state, session)) continue
+    removeWithReferences(state, sessionKind, session, context)
+  }
+}
+
+/** Sessions that the entry may have left without a grant, in one order. */
+function doubtful(state: State, { sides, groups }: Judgement): string[] {
+  const { indexes } = state.table('session')
+  const found = new Set<string>()
+  const addAllOf = (field: 'serviceId' | 'identityId', id: string): void => {
+    for (const session of indexes.ids(field, id)) found.add(session)
+  }
+  for (const id of sides.services.keys()) addAllOf('serviceId', id)
+  for (const { members, hasLost } of groups) {
+    if (hasLost) for (const id of members) addAllOf('identityId', id)
+  }
+  for (const [id, { before }] of sides.identities) {
+    if (before?.['isAdmin'] === true) addAllOf('identityId', id)
+  }
+  return [...found].sort()
+}
+
+function isGranted(state: State, { identityId, serviceId, type }: Session): boolean {
+  const identity = state.get<Identity>('identity', identityId)
+  const service = state.get('service', serviceId)
+  if (identity === undefined || service === undefined) return false
+  if (identity.isAdmin) return true
+  return (bitsBetween(state, identity, service) & (type === 'Bind' ? BIND : DIAL)) !== 0
+}

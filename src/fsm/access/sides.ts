@@ -1,0 +1,184 @@
+import type { Config } from '../../entities/config.ts'
+import type { ConfigType } from '../../entities/config-type.ts'
+import { serviceConfigHolder } from '../../entities/service-config.ts'
+import type { ServiceConfig } from '../../entities/service-config.ts'
+import type { Service } from '../../entities/service.ts'
+import type { ServicePolicy } from '../../entities/service-policy.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { BIND, DIAL, matches, meant, policiesMatching } from '../roles.ts'
+import type { State } from '../state.ts'
+import type { Change, EntryChanges, WatchedKind } from './changes.ts'
+
+export type Side = 'before' | 'after'
+
+/** Services that are remembered while one entry is judged: by their policies, and by the roles that mean them. */
+const rememberedMax = 100_000
+
+type Changed = ReadonlyMap<string, Change>
+
+function changedOf(changes: EntryChanges, kind: WatchedKind): Changed {
+  return new Map(changes.of(kind).map((change) => [change.id, change]))
+}
+
+/**
+ * Policies, services and configs as they were before the changes of an entry and as they are after them, for one judgement.
+ * The indexes stand after; what has changed since before is looked at record by record.
+ */
+export class Sides {
+  readonly policies: Changed
+  readonly services: Changed
+  readonly checks: Changed
+  readonly configs: Changed
+  readonly configTypes: Changed
+  readonly overrides: Changed
+  readonly identities: Changed
+  readonly #state: State
+  readonly #policiesOf = new Map<string, readonly ServicePolicy[]>()
+  readonly #servicesOf = new Map<string, Iterable<string> & { readonly size: number }>()
+  #remembered = 0
+
+  constructor(state: State, changes: EntryChanges) {
+    this.#state = state
+    this.policies = changedOf(changes, 'servicePolicy')
+    this.services = changedOf(changes, 'service')
+    this.checks = changedOf(changes, 'postureCheck')
+    this.configs = changedOf(changes, 'config')
+    this.configTypes = changedOf(changes, 'configType')
+    this.overrides = changedOf(changes, 'serviceConfig')
+    this.identities = changedOf(changes, 'identity')
+  }
+
+  #record<R extends EntityRecord>(
+    kind: WatchedKind,
+    changed: Changed,
+    id: string,
+    side: Side,
+  ): R | undefined {
+    const change = changed.get(id)
+    return (change === undefined ? this.#state.get(kind, id) : change[side]) as R | undefined
+  }
+
+  policy(id: string, side: Side): ServicePolicy | undefined {
+    return this.#record('servicePolicy', this.policies, id, side)
+  }
+
+  service(id: string, side: Side): Service | undefined {
+    return this.#record('service', this.services, id, side)
+  }
+
+  /** Whether any posture check exists: without one, a service shows no policies. */
+  hasChecks(side: Side): boolean {
+    let count = this.#state.table('postureCheck').rows.size
+    if (side === 'after') return count > 0
+    for (const { before, after } of this.checks.values()) {
+      count += Number(before !== undefined) - Number(after !== undefined)
+    }
+    return count > 0
+  }
+
+  /** The policies whose role list `field` means the record of that side. */
+  policiesMeaning(
+    field: 'serviceRoles' | 'postureCheckRoles',
+    record: EntityRecord | undefined,
+    side: Side,
+  ): readonly ServicePolicy[] {
+    if (record === undefined) return []
+    const found: ServicePolicy[] = []
+    const table = this.#state.table('servicePolicy')
+    for (const policy of policiesMatching<ServicePolicy>(table, field, record)) {
+      if (!this.policies.has(policy.id)) found.push(policy)
+    }
+    for (const change of this.policies.values()) {
+      const policy = change[side] as ServicePolicy | undefined
+      if (policy !== undefined && matches(record, policy[field], policy.semantic)) {
+        found.push(policy)
+      }
+    }
+    return found
+  }
+
+  /** Of one service; remembered, for many classes ask the same. */
+  policiesOf(serviceId: string, side: Side): readonly ServicePolicy[] {
+    const key = `${side} ${serviceId}`
+    const known = this.#policiesOf.get(key)
+    if (known !== undefined) return known
+    const found = this.policiesMeaning('serviceRoles', this.service(serviceId, side), side)
+    if (this.#policiesOf.size < rememberedMax) this.#policiesOf.set(key, found)
+    return found
+  }
+
+  /** BIND and DIAL that these policies grant on the service. */
+  bits(policies: ReadonlySet<string>, serviceId: string, side: Side): number {
+    let bits = 0
+    for (const policy of this.policiesOf(serviceId, side)) {
+      if (policies.has(policy.id)) bits |= bitOf(policy)
+    }
+    return bits
+  }
+
+  /** Ids of the services that the policy means by the records as they are now; none of those that have changed. */
+  *unchangedServices({ serviceRoles: roles, semantic }: ServicePolicy): Iterable<string> {
+    if (roles.length === 0) return
+    const key = `${semantic}\n${roles.join('\n')}`
+    let found = this.#servicesOf.get(key)
+    if (found === undefined) {
+      found = meant(this.#state, 'service', [{ roles, semantic }])
+      this.#remembered += found.size
+      if (this.#remembered < rememberedMax) this.#servicesOf.set(key, found)
+    }
+    for (const id of found) if (!this.services.has(id)) yield id
+  }
+
+  meansUnchangedService(policy: ServicePolicy): boolean {
+    for (const _ of this.unchangedServices(policy)) return true
+    return false
+  }
+
+  meansAnyService(policy: ServicePolicy, side: Side): boolean {
+    for (const { [side]: service } of this.services.values()) {
+      if (service !== undefined && matches(service, policy.serviceRoles, policy.semantic)) {
+        return true
+      }
+    }
+    return this.meansUnchangedService(policy)
+  }
+
+  /** Ids of the unchanged posture checks that the policy means. */
+  unchangedChecks({ postureCheckRoles: roles, semantic }: ServicePolicy): string[] {
+    if (roles.length === 0) return []
+    const found = meant(this.#state, 'postureCheck', [{ roles, semantic }])
+    return [...found].filter((id) => !this.checks.has(id)).sort()
+  }
+
+  /** What the identity is shown of the configs of an unchanged service: by type name, its own before the service's. */
+  configsShown(identityId: string, service: Service, side: Side): string {
+    const shown = new Map<string, string>()
+    for (const id of [...service.configs, ...this.#overriding(identityId, service.id, side)]) {
+      const config = this.#record<Config>('config', this.configs, id, side)
+      const typeId = config?.configTypeId ?? ''
+      const type = this.#record<ConfigType>('configType', this.configTypes, typeId, side)
+      if (config === undefined || type === undefined) continue
+      shown.set(type.name, JSON.stringify(config.data))
+    }
+    return JSON.stringify([...shown].sort(([a], [b]) => (a < b ? -1 : 1)))
+  }
+
+  #overriding(identityId: string, serviceId: string, side: Side): string[] {
+    const holder = serviceConfigHolder(identityId, serviceId)
+    const found: string[] = []
+    for (const id of this.#state.table('serviceConfig').indexes.ids('holder', holder)) {
+      if (this.overrides.has(id)) continue
+      const known = this.#state.get<ServiceConfig>('serviceConfig', id)
+      if (known !== undefined) found.push(known.configId)
+    }
+    for (const change of this.overrides.values()) {
+      const own = change[side] as ServiceConfig | undefined
+      if (own?.holder === holder) found.push(own.configId)
+    }
+    return found
+  }
+}
+
+export function bitOf({ type }: ServicePolicy): number {
+  return type === 'Bind' ? BIND : DIAL
+}

@@ -1,0 +1,93 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { ServiceSessionCreateSchema } from '../../../proto/gen/command_pb.ts'
+import type { ApiSession } from '../../entities/api-session.ts'
+import type { Identity } from '../../entities/identity.ts'
+import type { Session } from '../../entities/session.ts'
+import type { Service } from '../../entities/service.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { postureFailures } from '../access/posture.ts'
+import { commonRouters } from '../access/routers.ts'
+import { linkingPolicies } from '../roles.ts'
+import type { State } from '../state.ts'
+import type { CommandContext } from './context.ts'
+import { done, faulty, notFound, refused } from './outcome.ts'
+
+export const serviceSessionLimits = {
+  /** Of the whole network. */
+  serviceSessionsMax: 2_000_000,
+  /** Two for each service of a large network. */
+  serviceSessionsPerApiSessionMax: 32_768,
+} as const
+
+/**
+ * Lets an API session dial or host a service. The checks come in one order, which tells a caller no more than it may know: a
+ * service that it may not use is as good as none. Nobody passes for being an administrator.
+ */
+export function createServiceSession(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { id, apiSessionId, serviceId, type, passingPolicies } = fromBinary(
+    ServiceSessionCreateSchema,
+    payload,
+  )
+  if (type !== 'Dial' && type !== 'Bind') {
+    return faulty({ field: 'type', reason: 'type in body should be one of [Dial Bind]' })
+  }
+  const apiSession = state.get<ApiSession>('apiSession', apiSessionId)
+  const identity = state.get<Identity>('identity', apiSession?.identityId ?? '')
+  if (apiSession === undefined || identity === undefined) return refused('UNAUTHORIZED')
+  const service = state.get<Service>('service', serviceId)
+  const policies = service === undefined ? [] : linkingPolicies(state, identity, service)
+  if (service === undefined || policies.length === 0) return notFound('service', serviceId)
+  const granting = policies.filter((policy) => policy.type === type)
+  if (granting.length === 0) {
+    return faulty({ field: 'ServiceId', reason: 'service not found', value: serviceId })
+  }
+  if (postureFailures(state, granting, new Set(passingPolicies)).length > 0) {
+    return refused('INVALID_POSTURE')
+  }
+  if (commonRouters(state, identity, service).size === 0) {
+    return refused('NO_EDGE_ROUTERS_AVAILABLE')
+  }
+  const known = sessionOf(state, apiSessionId, serviceId, type)
+  if (known !== undefined) return done(known.id)
+  return insert(state, { id, apiSessionId, identityId: identity.id, serviceId, type }, context)
+}
+
+type Wanted = Pick<Session, 'id' | 'apiSessionId' | 'identityId' | 'serviceId' | 'type'>
+
+function insert(state: State, wanted: Wanted, context: CommandContext): Outcome {
+  const { id, apiSessionId } = wanted
+  const table = state.table('session')
+  if (id === '' || table.get(id) !== undefined) {
+    return faulty({ field: 'id', reason: 'id must be unique' })
+  }
+  const own = table.indexes.ids('apiSessionId', apiSessionId).size
+  const { serviceSessionsMax, serviceSessionsPerApiSessionMax } = serviceSessionLimits
+  if (table.rows.size >= serviceSessionsMax || own >= serviceSessionsPerApiSessionMax) {
+    return refused('SERVER_TOO_MANY_REQUESTS')
+  }
+  const { logTimeMs, index: revision } = context
+  state.put('session', { ...wanted, createdAt: logTimeMs, updatedAt: logTimeMs, revision })
+  return done(id)
+}
+
+function sessionOf(
+  state: State,
+  apiSessionId: string,
+  serviceId: string,
+  type: string,
+): Session | undefined {
+  const { indexes } = state.table('session')
+  const ofApiSession = indexes.ids('apiSessionId', apiSessionId)
+  const ofService = indexes.ids('serviceId', serviceId)
+  const [few, many] =
+    ofApiSession.size < ofService.size ? [ofApiSession, ofService] : [ofService, ofApiSession]
+  for (const id of few) {
+    const session = many.has(id) ? state.get<Session>('session', id) : undefined
+    if (session?.type === type) return session
+  }
+  return undefined
+}

@@ -1,0 +1,116 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { decodeProtectedHeader, SignJWT } from 'jose'
+import { expect, test } from 'vitest'
+
+import {
+  createRootAuthority,
+  issueControllerCertificateFor,
+  LEAF_LIFETIME_MS,
+  validityFrom,
+} from '../../src/pki/authority.ts'
+import { parseCertificate } from '../../src/pki/certificate.ts'
+import { JWT_CHARACTERS_MAX, jwtAlgorithmOf } from '../../src/pki/jwt-signer.ts'
+import { memberLeaf, signerOf } from '../support/member-leaf.ts'
+
+const nowSeconds = Math.floor(Date.now() / 1000)
+const claims = { iss: 'https://ctrl1.test', sub: 'service', exp: nowSeconds + 3600 }
+
+test('a token names the leaf that signed it and is good for every member', async () => {
+  const [one, two] = [await memberLeaf('ctrl1'), await memberLeaf('ctrl2')]
+  const token = await signerOf(one, [one, two]).sign(claims)
+  expect(decodeProtectedHeader(token)).toEqual({
+    alg: 'ES256',
+    kid: parseCertificate(one.certificatePem).sha1,
+    typ: 'JWT',
+  })
+  expect(await signerOf(one, []).verify(token)).toEqual(claims)
+  expect(await signerOf(two, [one, two]).verify(token)).toEqual(claims)
+})
+
+test('a token of no current member is nothing', async () => {
+  const [one, stranger] = [await memberLeaf('ctrl1'), await memberLeaf('ctrl9')]
+  const token = await signerOf(stranger, []).sign(claims)
+  expect(await signerOf(one, [one]).verify(token)).toBeNull()
+})
+
+test('a certificate over another key than the one its member is known by vouches for nothing', async () => {
+  const [one, two, stranger] = [
+    await memberLeaf('ctrl1'),
+    await memberLeaf('ctrl2'),
+    await memberLeaf('ctrl2'),
+  ]
+  const token = await signerOf(stranger, []).sign(claims)
+  const forged = { ...stranger, publicKeySha256: two.publicKeySha256 }
+  expect(await signerOf(one, [one, forged]).verify(token)).toBeNull()
+  expect(await signerOf(one, [one, stranger]).verify(token)).toEqual(claims)
+})
+
+test('what was signed before the leaf was renewed over its key stays good', async () => {
+  const one = await memberLeaf('ctrl1')
+  const token = await signerOf(one, []).sign(claims)
+  const root = await createRootAuthority({
+    commonName: 'the next root',
+    validity: validityFrom(Date.now(), 2 * LEAF_LIFETIME_MS),
+  })
+  const publicKeySpki = parseCertificate(one.certificatePem).native.publicKey.export({
+    type: 'spki',
+    format: 'der',
+  })
+  const certificatePem = await issueControllerCertificateFor({
+    issuer: root,
+    trustDomain: 'test.internal',
+    id: 'ctrl1',
+    hosts: ['localhost'],
+    validity: validityFrom(Date.now(), LEAF_LIFETIME_MS),
+    publicKeySpki,
+  })
+  const { pem } = parseCertificate(certificatePem)
+  const renewed = signerOf({ ...one, certificatePem: pem }, [])
+  expect(decodeProtectedHeader(await renewed.sign(claims)).kid).not.toBe(
+    decodeProtectedHeader(token).kid,
+  )
+  expect(await renewed.verify(token)).toEqual(claims)
+})
+
+test('a token whose time is over or not yet come, changed, unsigned, or too long is nothing', async () => {
+  const one = await memberLeaf('ctrl1')
+  const signer = signerOf(one, [])
+  const token = await signer.sign(claims)
+  const later = signerOf(one, [], () => Date.now() + 2 * 3600 * 1000)
+  expect(await later.verify(token)).toBeNull()
+  expect(await signer.verify(await signer.sign({ nbf: nowSeconds + 600 }))).toBeNull()
+
+  const [head = '', , signature = ''] = token.split('.')
+  const changed = Buffer.from(JSON.stringify({ ...claims, sub: 'other' })).toString('base64url')
+  const none = Buffer.from('{"alg":"none"}').toString('base64url')
+  for (const bad of [
+    `${head}.${changed}.${signature}`,
+    `${none}.${changed}.`,
+    'nothing',
+    '',
+    `${token}${' '.repeat(JWT_CHARACTERS_MAX)}`,
+  ]) {
+    expect(await signer.verify(bad), bad.slice(0, 60)).toBeNull()
+  }
+})
+
+test('the public key of a leaf is no shared secret', async () => {
+  const one = await memberLeaf('ctrl1')
+  const { publicKey } = parseCertificate(one.certificatePem).native
+  const secret = publicKey.export({ type: 'spki', format: 'pem' })
+  const token = await new SignJWT(claims)
+    .setProtectedHeader({ alg: 'HS256' })
+    .sign(Buffer.from(secret))
+  expect(await signerOf(one, []).verify(token)).toBeNull()
+})
+
+test('the key says the algorithm', () => {
+  const ec = (namedCurve: string) => generateKeyPairSync('ec', { namedCurve }).privateKey
+  expect(jwtAlgorithmOf(ec('P-256'))).toBe('ES256')
+  expect(jwtAlgorithmOf(ec('P-384'))).toBe('ES384')
+  expect(jwtAlgorithmOf(ec('P-521'))).toBe('ES512')
+  expect(jwtAlgorithmOf(generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey)).toBe(
+    'RS256',
+  )
+  expect(() => jwtAlgorithmOf(generateKeyPairSync('ed25519').privateKey)).toThrow('EC or RSA')
+})

@@ -1,0 +1,43 @@
+import {
+  createRootAuthority,
+  issueControllerCertificate,
+  LEAF_LIFETIME_MS,
+  validityFrom,
+} from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { parseCertificate } from '../../src/pki/certificate.ts'
+import { LeafJwtSigner } from '../../src/pki/jwt-signer.ts'
+import type { MemberLeaf } from '../../src/pki/jwt-signer.ts'
+
+const nowMs = Date.now()
+const root = createRootAuthority({
+  commonName: 'test root',
+  validity: validityFrom(nowMs, 2 * LEAF_LIFETIME_MS),
+})
+
+/** A controller's leaf and key; the leaf alone, without those above it. */
+export async function memberLeaf(id: string): Promise<CertifiedKey & MemberLeaf> {
+  const { certificatePem: chainPem, privateKeyPem } = await issueControllerCertificate({
+    issuer: await root,
+    trustDomain: 'test.internal',
+    id,
+    hosts: ['localhost'],
+    validity: validityFrom(nowMs, LEAF_LIFETIME_MS),
+  })
+  const { pem, publicKeySha256 } = parseCertificate(chainPem)
+  return { certificatePem: pem, privateKeyPem, publicKeySha256 }
+}
+
+/** Signs as that controller; all of `members` are its cluster. */
+export function signerOf(
+  own: CertifiedKey,
+  members: readonly MemberLeaf[],
+  now: () => number = Date.now,
+): LeafJwtSigner {
+  return new LeafJwtSigner({
+    privateKeyPem: () => own.privateKeyPem,
+    leafPem: () => own.certificatePem,
+    members: () => members,
+    clock: { nowMs: now, monotonicMs: () => 0 },
+  })
+}
