@@ -97,6 +97,16 @@ export const problems = {
     retry: 'never',
     message: 'The authenticator can not be updated: it has no user name and password',
   },
+  CAN_NOT_UPDATE_ROUTER: {
+    http: 409,
+    retry: 'never',
+    message: 'The router can not be updated here: it was made by another API',
+  },
+  ENROLLMENT_EXISTS: {
+    http: 409,
+    retry: 'never',
+    message: 'An enrollment of this method is outstanding already',
+  },
   REQUEST_ID_REUSED: {
     http: 409,
     retry: 'never',
