@@ -3,6 +3,7 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../src/lib/canonical-json.ts'
 import { formedState, identity, service, startMs } from './support/log.ts'
 import type { LogWriter } from './support/log.ts'
+import { writeRandomLog } from './support/random-log.ts'
 
 const refusedWith = (code: string, field?: string): object => ({
   ok: false,
@@ -294,3 +295,37 @@ describe('a replacement of an edge router', () => {
     expect(state.get('router', 'r1')).toMatchObject({ ...enrolled, cost: 0, roleAttributes: [] })
   })
 })
+
+describe('after any commands', () => {
+  test.each([1, 2, 3, 4])(
+    'routers that tunnel have what is theirs, nothing outlives what it names, and no router has two tokens (%i)',
+    (seed) => {
+      const { log, state } = formedState()
+      writeRandomLog(log, seed, 3000)
+      const rows = (kind: string) => [...state.table(kind).rows.values()].map((row) => row.record)
+      const tunneling = rows('router').filter((router) => router['isTunnelerEnabled'] === true)
+      expect(tunneling.length).toBeGreaterThan(0)
+      const owned = tunneling.map(({ id, name }) => ({ id, name })).sort(byId)
+      const identities = rows('identity').filter(({ typeId }) => typeId === 'Router')
+      expect(identities.map(({ id, name }) => ({ id, name })).sort(byId)).toEqual(owned)
+      const policies = rows('edgeRouterPolicy').filter(({ isSystem }) => isSystem === true)
+      expect(policies.map(({ id }) => id).sort()).toEqual(owned.map(({ id }) => id))
+      for (const { serviceId, routerId } of rows('terminator')) {
+        expect(state.get('service', String(serviceId))).toBeDefined()
+        expect(state.get('router', String(routerId))).toBeDefined()
+      }
+      const enrollments = rows('enrollment')
+      expect(enrollments.length).toBeGreaterThan(0)
+      const subjects = enrollments.map(({ method, identityId, edgeRouterId }) => {
+        const kind = edgeRouterId === '' ? 'identity' : 'edgeRouter'
+        expect(state.get(kind, String(identityId) || String(edgeRouterId))).toBeDefined()
+        return [method, identityId, edgeRouterId].join('/')
+      })
+      expect(new Set(subjects).size).toBe(subjects.length)
+    },
+  )
+})
+
+function byId(a: { readonly id: string }, b: { readonly id: string }): number {
+  return a.id < b.id ? -1 : 1
+}
