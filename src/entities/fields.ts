@@ -63,7 +63,7 @@ export type ComputedSource =
   | { readonly from: 'anyFlag'; readonly of: Readonly<Record<string, boolean>> }
   /** What the record of `of` that names this one by `by` shows in `field`; null where there is none. */
   | {
-      readonly from: 'fieldOf'
+      readonly from: 'fieldOfNaming'
       readonly of: string
       readonly by: string
       readonly field: string

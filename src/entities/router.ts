@@ -46,7 +46,7 @@ export const enrolledFields = {
 
 /** The token that the router is still to be enrolled by: of the enrollment that names it by `by`. */
 export function outstandingEnrollment(by: 'edgeRouterId' | 'transitRouterId') {
-  const from = (field: string) => ({ from: 'fieldOf', of: 'enrollment', by, field }) as const
+  const from = (field: string) => ({ from: 'fieldOfNaming', of: 'enrollment', by, field }) as const
   const whenSet = { shown: 'whenSet' } as const
   return {
     enrollmentToken: computed(from('token'), text, whenSet),

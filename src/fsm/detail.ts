@@ -94,8 +94,8 @@ function shownIn(kind: string, name: string, record: EntityRecord, context: Deta
 }
 
 /** Of the first record of `of` that names this one. */
-function fieldOf(
-  source: Extract<ComputedSource, { readonly from: 'fieldOf' }>,
+function fieldOfNaming(
+  source: Extract<ComputedSource, { readonly from: 'fieldOfNaming' }>,
   record: EntityRecord,
   context: DetailContext,
 ): Json {
@@ -186,8 +186,8 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
     case 'anyFlag':
       return (record) =>
         Object.entries(source.of).some(([name, value]) => (record[name] === true) === value)
-    case 'fieldOf':
-      return (record, context) => fieldOf(source, record, context)
+    case 'fieldOfNaming':
+      return (record, context) => fieldOfNaming(source, record, context)
     case 'entityRef':
       return (record, { state }) => {
         const ref = entityRef(state, source.to, textField(record, source.by))
