@@ -54,6 +54,10 @@ export interface ApiLimits {
   readonly logInPauseMsMax: number
   /** (user name, source) pairs remembered; the longest quiet one is forgotten first. */
   readonly logInSourcesMax: number
+  /** How long the token is good that an identity is made with ... */
+  readonly identityEnrollmentMs: number
+  /** ... and that a router is made, or is to enroll again, with. */
+  readonly routerEnrollmentMs: number
   /** A session not used for this long is refused, and removed by the leader. */
   readonly sessionTimeoutMs: number
   /** A controller that heard from no leader for longer refuses sessions: one revoked meanwhile may be among them. */
@@ -108,6 +112,8 @@ export const defaultLimits: ApiLimits = {
   logInPauseMsMin: SECOND,
   logInPauseMsMax: MINUTE,
   logInSourcesMax: 10_000,
+  identityEnrollmentMs: 180 * MINUTE,
+  routerEnrollmentMs: 180 * MINUTE,
   sessionTimeoutMs: 30 * MINUTE,
   staleSessionMsMax: 15 * MINUTE,
   activityFlushMs: 10 * SECOND,

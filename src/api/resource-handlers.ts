@@ -43,7 +43,7 @@ export class ResourceHandlers {
       case 'detail':
         return (call) => this.#detail(call, entity, isScoped)
       case 'subList':
-        return (call) => this.#subList(call, operation)
+        return (call) => this.#subList(call, operation, isScoped)
       case 'create':
         return (call) => this.#create(call, entity)
       case 'replace':
@@ -81,13 +81,16 @@ export class ResourceHandlers {
     })
   }
 
-  #subList(call: Call, operation: EntityOperation): Answer | Promise<Answer> {
+  #subList(call: Call, operation: EntityOperation, isScoped: boolean): Answer | Promise<Answer> {
+    const { state } = this.#parts
     const { list, entity } = operation
     assert(list !== null, 'a sub-list operation has a list')
     const id = call.param('id')
     return foundOrConfirmed(this.#parts, call, named(entity, id), () => {
-      const found = this.#parts.state.subList(entity.name, id, list.key, listQueryOf(call))
-      return found === null ? null : this.#listed(list.of, found, callerOf(call).identity.id)
+      const callerId = callerOf(call).identity.id
+      if (isScoped && state.permissions(callerId, id).length === 0) return null
+      const found = state.subList(entity.name, id, list.key, listQueryOf(call))
+      return found === null ? null : this.#listed(list.of, found, callerId)
     })
   }
 
@@ -140,9 +143,14 @@ export class ResourceHandlers {
     const prepare = this.#preparers.of(entity)
     const body = bodyOf(call)
     return await judged(call, this.#parts.limits, async () => {
-      const { fields, ignoredFields, judgedOn } = await prepare(call, mode, body)
-      const name = entity.name
-      const written = await this.#writer.entity(call, kinds[mode], name, id, fields, judgedOn)
+      const { ignoredFields, judgedOn, ...prepared } = await prepare(call, mode, body, id)
+      const { fields, also = [] } = prepared
+      const kind = kinds[mode]
+      const step = { kind, entity: entity.name, id: prepared.id ?? id, fields }
+      const written =
+        also.length === 0
+          ? await this.#writer.entity(call, kind, step.entity, step.id, fields, judgedOn)
+          : await this.#writer.batch(call, [step, ...also], 0, judgedOn)
       return { id: written, ignoredFields }
     })
   }

@@ -1,4 +1,5 @@
 import { passwordSchema, usernameSchema } from '../entities/authenticator.ts'
+import { expirySchema } from '../entities/enrollment.ts'
 import type { NamedSchema } from '../entities/operations.ts'
 import { disableMinutesMax } from '../fsm/commands/identity.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
@@ -269,6 +270,46 @@ export const serviceConfigsAssign: NamedSchema = {
       required: ['serviceId', 'configId'],
     },
   },
+}
+
+/** The one member of two bodies that the API family calls differently. */
+export function enrollmentExpiry(name: 'enrollmentRefresh' | 'reEnroll'): NamedSchema {
+  return {
+    name,
+    schema: {
+      type: 'object',
+      properties: { expiresAt: expirySchema },
+      required: ['expiresAt'],
+    },
+  }
+}
+
+export const networkJwt: NamedSchema = {
+  name: 'networkJWT',
+  schema: {
+    type: 'object',
+    properties: { name: text, token: text },
+    required: ['name', 'token'],
+  },
+}
+
+export const link: NamedSchema = { name: 'linkDetail', schema: { type: 'object' } }
+export const circuit: NamedSchema = { name: 'circuitDetail', schema: { type: 'object' } }
+
+export const linkPatch: NamedSchema = {
+  name: 'linkPatch',
+  schema: {
+    type: 'object',
+    properties: {
+      down: { type: ['boolean', 'null'] },
+      staticCost: { type: ['integer', 'null'], minimum: 0 },
+    },
+  },
+}
+
+export const circuitDelete: NamedSchema = {
+  name: 'circuitDelete',
+  schema: { type: 'object', properties: { immediate: { type: ['boolean', 'null'] } } },
 }
 
 const refWithUrlName = {

@@ -10,6 +10,8 @@ import type { CoreOptions } from '../raft/options.ts'
 
 /** Where the checked configuration meets the options of the parts; nothing is decided here. */
 
+const MINUTE_MS = 60_000
+
 type ConfiguredApi = (typeof API_NAMES)[number]
 
 const apiNames: Readonly<Record<ConfiguredApi, ApiName>> = {
@@ -49,7 +51,7 @@ export function apiAddressesOf({ web }: ControllerConfig): ApiAddress[] {
   )
 }
 
-export function apiLimitsOf({ api, limits }: ControllerConfig): ApiLimits {
+export function apiLimitsOf({ api, enrollment, limits }: ControllerConfig): ApiLimits {
   return limitsWith({
     passwordHashesMax: passwordHashesFor(availableParallelism()),
     bodyBytesMax: api.bodyBytesMax,
@@ -57,6 +59,8 @@ export function apiLimitsOf({ api, limits }: ControllerConfig): ApiLimits {
     sessionTimeoutMs: api.sessionTimeoutMs,
     staleSessionMsMax: api.staleSessionMaxMs,
     connectionsMax: limits.connectionsMax,
+    identityEnrollmentMs: enrollment.identityMinutes * MINUTE_MS,
+    routerEnrollmentMs: enrollment.routerMinutes * MINUTE_MS,
   })
 }
 

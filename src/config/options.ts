@@ -210,6 +210,18 @@ export const controllerOptions = {
       why: 'A larger request body is answered 413.',
     }),
   }),
+  enrollment: section('One-time tokens that identities and routers enroll by.', {
+    identityMinutes: option(integer(5, 365 * 24 * 60), {
+      default: 180,
+      scope: node,
+      why: 'How long the token is good that an identity is made with; who asks for an enrollment by itself says until when.',
+    }),
+    routerMinutes: option(integer(5, 365 * 24 * 60), {
+      default: 180,
+      scope: node,
+      why: 'The same for a router that is made, or that is to enroll again.',
+    }),
+  }),
   limits: section('What one controller takes on at a time.', {
     outstandingWritesMax: option(integer(1, 65_536), {
       default: 4096,

@@ -6,7 +6,7 @@ import type { JsonObject } from '../lib/canonical-json.ts'
 import type { ComputedField, Field, FieldOf } from './fields.ts'
 import type { RequestMode } from './schema.ts'
 
-export type Api = 'client' | 'management'
+export type Api = 'client' | 'management' | 'fabric'
 export type OperationShape = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
 
 /** The types of the filter language. `any`: takes the type of the literal it is compared with. */
@@ -25,9 +25,13 @@ export interface FilterSymbol {
   readonly through: string | null
 }
 
-/** A sub-list: records of the kind `of`, under `/{collection}/{id}/{key}`. */
+/** A sub-list: records of the kind `of`, under `/{collection}/{id}/{path}`. */
 export interface SubList {
   readonly of: string
+  /** The client API shows a caller only those of what its policies reach. */
+  readonly api: Api
+  /** Its key where it is not said. */
+  readonly path: string
   /**
    * `roles`: those that the own role list `by` matches. `policies`: those of kind `of` whose role list `by` matches this
    * record. `access`: those that this record reaches, or is reached by, through service policies. `policyLinks`: those that
@@ -138,6 +142,8 @@ export interface Definition<F extends Fields> {
   readonly name: string
   readonly plural: string
   readonly table?: string
+  /** Where it is not the plural in kebab case: of a view that stands on another API under the name of its table. */
+  readonly collection?: string
   readonly scope?: Scope
   readonly operations: Entity['operations']
   readonly operationIds?: Entity['operationIds']
@@ -153,7 +159,9 @@ export interface Definition<F extends Fields> {
   readonly lists?: Readonly<
     Record<
       string,
-      Omit<SubList, 'by' | 'unknownParent' | 'operationId'> & {
+      Pick<SubList, 'of' | 'through'> & {
+        readonly api?: Api
+        readonly path?: string
         readonly by?: string
         readonly operationId?: string
         readonly unknownParent?: SubList['unknownParent']
@@ -241,6 +249,8 @@ export function defineEntity<const F extends Fields>(
   for (const [key, list] of Object.entries(definition.lists ?? {})) {
     lists[key] = {
       ...list,
+      api: list.api ?? ('fabric' in definition.operations ? 'fabric' : 'management'),
+      path: list.path ?? key,
       by: list.by ?? null,
       operationId: list.operationId ?? null,
       unknownParent: list.unknownParent ?? 'empty',
@@ -251,7 +261,7 @@ export function defineEntity<const F extends Fields>(
     plural: definition.plural,
     table: definition.table ?? definition.name,
     scope: definition.scope ?? null,
-    collection: kebab(definition.plural),
+    collection: definition.collection ?? kebab(definition.plural),
     operations: definition.operations,
     operationIds: definition.operationIds ?? {},
     fields,

@@ -1,8 +1,16 @@
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { attributes, boolean, empty, map } from './fields.ts'
-import { routerFields } from './router.ts'
+import { attributes, boolean, empty, map, optionalText } from './fields.ts'
+import {
+  connectedSymbol,
+  enrolledFields,
+  outstandingEnrollment,
+  routerFields,
+  routerSymbols,
+  uniqueFingerprint,
+  unknownVersion,
+} from './router.ts'
 import { text } from './shapes.ts'
 
 /** A router that clients connect to, as policies let them. */
@@ -14,23 +22,25 @@ export const edgeRouter = defineEntity({
   operations: { management: crud('router') },
   fields: {
     ...routerFields,
+    ...enrolledFields,
+    ...outstandingEnrollment('edgeRouterId'),
+    isVerified: boolean({ settable: 'proposer' }),
+    fingerprint: optionalText({ ...uniqueFingerprint, shown: 'whenSet' }),
+    certPem: optionalText({ settable: 'proposer', charactersMax: 65_536 }),
     /** It hosts and dials services as an identity of its own. */
     isTunnelerEnabled: boolean(),
     roleAttributes: attributes(),
-    appData: map(),
+    appData: map({ shown: 'whenSet' }),
     hostname: empty('', text),
     supportedProtocols: empty({}, { type: 'object', additionalProperties: text }),
     syncStatus: empty('SYNC_UNKNOWN', text),
+    versionInfo: unknownVersion,
   },
   indexes: ['roleAttributes'],
   symbols: [
-    'name',
-    'fingerprint',
-    'cost',
-    'noTraversal',
-    'disabled',
-    'ctrlChanListeners',
-    'configs',
+    ...routerSymbols,
+    connectedSymbol,
+    { ...connectedSymbol, name: 'online' },
     'roleAttributes',
     'isVerified',
     'isTunnelerEnabled',

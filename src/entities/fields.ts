@@ -39,19 +39,35 @@ export interface ReferenceRule {
   /** Descriptor name of the kind named. */
   readonly to: string
   readonly onDelete: OnDelete
+  /** The rules of the kind judge a record that does not exist, among what else they judge; 404 otherwise. */
+  readonly isJudgedByRules?: boolean
 }
 
 /** Where a read-only value of the detail comes from. */
 export type ComputedSource =
   | { readonly from: 'constant'; readonly value: Json }
-  /** {_links, entity, id, name} of the record that `by` names; null when it names none. */
-  | { readonly from: 'entityRef'; readonly to: string; readonly by: string }
+  /** {_links, entity, id, name} of the record that `by` names, and `urlName` where asked for; null when it names none. */
+  | {
+      readonly from: 'entityRef'
+      readonly to: string
+      readonly by: string
+      readonly hasUrlName?: boolean
+    }
   /** [{role, name}] of the role list `by`. */
   | { readonly from: 'rolesDisplay'; readonly to: string; readonly by: string }
   /** Whether a record of `of` names this one by its field `by`. */
   | { readonly from: 'isReferenced'; readonly of: string; readonly by: string }
-  /** The stored field under another name. */
-  | { readonly from: 'field'; readonly field: string }
+  /** The stored field under another name; `otherwise` in place of null. */
+  | { readonly from: 'field'; readonly field: string; readonly otherwise?: Json }
+  /** Whether any of the boolean fields has the value beside it. */
+  | { readonly from: 'anyFlag'; readonly of: Readonly<Record<string, boolean>> }
+  /** What the record of `of` that names this one by `by` shows in `field`; null where there is none. */
+  | {
+      readonly from: 'fieldOfNaming'
+      readonly of: string
+      readonly by: string
+      readonly field: string
+    }
   /** True from the time in `since` on, through the time in `until` (for good when that is null). */
   | { readonly from: 'isWithin'; readonly since: string; readonly until: string }
   /** Per value of `key`, the fields named, of the records of `of` that name this one by `by`. */
@@ -88,6 +104,8 @@ export interface Field {
   /** What each element of `texts` must be one of; null for anything. */
   readonly values: readonly string[] | null
   readonly computed: ComputedSource | null
+  /** Of a stored field: what the detail shows in its place. */
+  readonly shownAs: ComputedSource | null
 }
 
 /** Carries the stored TypeScript type to `EntityOf`. */
@@ -102,6 +120,7 @@ interface Rules {
   readonly settable?: Settable
   readonly required?: boolean
   readonly shown?: Field['shown']
+  readonly shownAs?: ComputedSource
 }
 
 function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): Field {
@@ -116,6 +135,7 @@ function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): F
     unique: null,
     values: null,
     computed: null,
+    shownAs: rules.shownAs ?? null,
   }
 }
 
@@ -204,12 +224,13 @@ export function texts(
 export function reference(
   to: string,
   onDelete: OnDelete,
-  rules: Rules & { readonly otherwise?: string } = {},
+  rules: Rules & { readonly otherwise?: string; readonly isJudgedByRules?: boolean } = {},
 ): FieldOf<string> {
   const schema = { type: 'string', maxLength: fieldLimits.textCharactersMax }
+  const { isJudgedByRules = false } = rules
   return {
     ...field('reference', schema, rules.otherwise ?? '', rules),
-    reference: { to, onDelete },
+    reference: { to, onDelete, isJudgedByRules },
   }
 }
 

@@ -103,7 +103,20 @@ export const identity = defineEntity({
       { from: 'isReferenced', of: 'apiSession', by: 'identityId' },
       shapes.flag,
     ),
-    enrollment: empty({}, shapes.identityEnrollments),
+    enrollment: computed(
+      {
+        from: 'byKey',
+        of: 'enrollment',
+        by: 'identityId',
+        key: 'method',
+        shows: {
+          ott: ['expiresAt', 'jwt', 'token'],
+          ottca: ['ca', 'caId', 'expiresAt', 'jwt', 'token'],
+          updb: ['expiresAt', 'jwt', 'token'],
+        },
+      },
+      shapes.identityEnrollments,
+    ),
     isMfaEnabled: empty(false, shapes.flag),
     hasEdgeRouterConnection: empty(false, shapes.flag),
     edgeRouterConnectionStatus: empty('unknown', {
@@ -123,8 +136,8 @@ export const identity = defineEntity({
         type: 'object',
         properties: {
           ott: { type: ['boolean', 'null'] },
-          ottca: { type: ['string', 'null'] },
-          updb: { type: ['string', 'null'] },
+          ottca: { type: ['string', 'null'], maxLength: 128 },
+          updb: { type: ['string', 'null'], maxLength: 100 },
         },
       },
       in: ['create'],
@@ -159,6 +172,13 @@ export const identity = defineEntity({
       through: 'naming',
       by: 'identityId',
       operationId: 'getIdentityAuthenticators',
+      unknownParent: 'notFound',
+    },
+    enrollments: {
+      of: 'enrollment',
+      through: 'naming',
+      by: 'identityId',
+      operationId: 'getIdentityEnrollments',
       unknownParent: 'notFound',
     },
     'edge-router-policies': {

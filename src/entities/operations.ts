@@ -153,14 +153,14 @@ function crudOperation(
 function subListOperation(entity: Entity, key: string, rule: SubList): Operation {
   const of = entityNamed(rule.of)
   // Read of the listed kind is enough; the parent's is not asked for.
-  const permission = of.operations.management?.list
+  const permission = rule.api === 'client' ? 'session' : of.operations[rule.api]?.list
   assert(permission !== undefined, `a kind shown in a sub-list can be listed: ${of.name}`)
   return {
-    api: 'management',
+    api: rule.api,
     entity,
     operationId: rule.operationId ?? `list${pascal(entity.name)}${pascal(of.plural)}`,
     method: 'GET',
-    path: `/${entity.collection}/{id}/${key}`,
+    path: `/${entity.collection}/{id}/${rule.path}`,
     shape: 'subList',
     list: { key, rule, of },
     permission,
@@ -175,7 +175,7 @@ function subListOperation(entity: Entity, key: string, rule: SubList): Operation
 /** All operations that a descriptor gives, in one order: routes and OpenAPI are both made from them. */
 export function operationsOf(entity: Entity): readonly Operation[] {
   const operations: Operation[] = []
-  for (const api of ['client', 'management'] as const) {
+  for (const api of ['client', 'management', 'fabric'] as const) {
     for (const shape of shapeOrder) {
       const permission = entity.operations[api]?.[shape]
       if (permission !== undefined) operations.push(crudOperation(entity, api, shape, permission))

@@ -4,11 +4,16 @@ import { admission } from './admission.ts'
 import { apiSession } from './api-session.ts'
 import { authPolicy } from './auth-policy.ts'
 import { authenticator } from './authenticator.ts'
+import { clientTerminator } from './client-terminator.ts'
 import { configType } from './config-type.ts'
 import { config } from './config.ts'
 import type { Entity } from './define.ts'
 import { edgeRouter } from './edge-router.ts'
 import { edgeRouterPolicy } from './edge-router-policy.ts'
+import { enrollment } from './enrollment.ts'
+import { fabricRouter } from './fabric-router.ts'
+import { fabricService } from './fabric-service.ts'
+import { fabricTerminator } from './fabric-terminator.ts'
 import { identity } from './identity.ts'
 import { identityType } from './identity-type.ts'
 import { serviceConfig } from './service-config.ts'
@@ -20,6 +25,8 @@ import { service } from './service.ts'
 import { servicePolicy } from './service-policy.ts'
 import { session } from './session.ts'
 import { sharedSecret } from './shared-secret.ts'
+import { terminator } from './terminator.ts'
+import { transitRouter } from './transit-router.ts'
 
 /** Every kind of record, sorted by name. */
 export const entities: readonly Entity[] = [
@@ -28,10 +35,15 @@ export const entities: readonly Entity[] = [
   apiSession,
   authPolicy,
   authenticator,
+  clientTerminator,
   config,
   configType,
   edgeRouter,
   edgeRouterPolicy,
+  enrollment,
+  fabricRouter,
+  fabricService,
+  fabricTerminator,
   identity,
   identityType,
   joinTicket,
@@ -43,6 +55,8 @@ export const entities: readonly Entity[] = [
   servicePolicy,
   session,
   sharedSecret,
+  terminator,
+  transitRouter,
 ]
 
 export const entitiesByName: ReadonlyMap<string, Entity> = new Map(

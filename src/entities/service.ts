@@ -4,6 +4,8 @@ import type { EntityOf } from './define.ts'
 import { attributes, boolean, choice, computed, integer, nameText, references } from './fields.ts'
 import { configsByType, dialBindList, policyQueryList } from './shapes.ts'
 
+export const terminatorStrategies = ['smartrouting', 'weighted', 'random', 'sticky'] as const
+
 /** What clients dial and hosts bind. */
 export const service = defineEntity({
   name: 'service',
@@ -22,9 +24,7 @@ export const service = defineEntity({
   fields: {
     name: nameText(),
     encryptionRequired: boolean({ required: true, settable: 'create' }),
-    terminatorStrategy: choice(['smartrouting', 'weighted', 'random', 'sticky'], {
-      otherwise: 'smartrouting',
-    }),
+    terminatorStrategy: choice(terminatorStrategies, { otherwise: 'smartrouting' }),
     maxIdleTimeMillis: integer(),
     configs: references('config', 'strip'),
     roleAttributes: attributes(),
@@ -47,6 +47,16 @@ export const service = defineEntity({
     'service-policies': { of: 'servicePolicy', through: 'policies', by: 'serviceRoles' },
     'edge-routers': { of: 'edgeRouter', through: 'policyLinks', by: 'serviceEdgeRouterPolicy' },
     identities: { of: 'identity', through: 'access' },
+    terminators: { of: 'terminator', through: 'naming', by: 'serviceId' },
+    clientTerminators: {
+      of: 'clientTerminator',
+      through: 'naming',
+      by: 'serviceId',
+      api: 'client',
+      path: 'terminators',
+      operationId: 'listServiceTerminators',
+      unknownParent: 'notFound',
+    },
   },
   hasRoleFilter: true,
 })

@@ -16,6 +16,11 @@ export const entityRef: JsonObject = {
   required: ['_links', 'entity', 'id', 'name'],
 }
 
+export const entityRefWithUrlName: JsonObject = {
+  ...entityRef,
+  properties: { ...(entityRef['properties'] as JsonObject), urlName: text },
+}
+
 export const nullableEntityRef: JsonObject = { anyOf: [entityRef, { type: 'null' }] }
 
 export const namedRoles: JsonObject = {
@@ -45,6 +50,9 @@ export const policyQueryList: JsonObject = {
     required: ['policyId', 'policyType', 'isPassing', 'postureQueries'],
   },
 }
+
+/** Network interfaces, as a router or a client tells of them. */
+export const interfaceList: JsonObject = { type: 'array', items: { type: 'object' } }
 
 function textsOf(names: readonly string[], maxLength: number): JsonObject {
   return {

@@ -70,17 +70,40 @@ function textField(record: EntityRecord, field: string): string {
 function byKey(
   source: Extract<ComputedSource, { readonly from: 'byKey' }>,
   record: EntityRecord,
-  state: State,
+  context: DetailContext,
 ): JsonObject {
+  const { state } = context
   const shown: Record<string, JsonObject> = {}
   for (const id of state.table(source.of).indexes.ids(source.by, record.id)) {
     const other = state.get(source.of, id)
     const key = other === undefined ? '' : textField(other, source.key)
     const names = source.shows[key]
     if (other === undefined || names === undefined) continue
-    shown[key] = Object.fromEntries([['id', id], ...names.map((name) => [name, other[name] ?? ''])])
+    const values = names.map((name) => [name, shownIn(source.of, name, other, context) ?? ''])
+    shown[key] = Object.fromEntries([['id', id], ...values]) as JsonObject
   }
   return shown
+}
+
+/** What the detail of a record has under a name. */
+function shownIn(kind: string, name: string, record: EntityRecord, context: DetailContext): Json {
+  if (name === 'createdAt' || name === 'updatedAt') return dateTime(record[name])
+  const shown = shownFields.get(kind)?.find((field) => field.name === name)
+  return shown?.source(record, context) ?? null
+}
+
+/** Of the first record of `of` that names this one. */
+function fieldOfNaming(
+  source: Extract<ComputedSource, { readonly from: 'fieldOfNaming' }>,
+  record: EntityRecord,
+  context: DetailContext,
+): Json {
+  const { state } = context
+  for (const id of state.table(source.of).indexes.ids(source.by, record.id)) {
+    const other = state.get(source.of, id)
+    if (other !== undefined) return shownIn(source.of, source.field, other, context)
+  }
+  return null
 }
 
 function callerBits(record: EntityRecord, context: DetailContext): number {
@@ -161,10 +184,19 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
       return () => source.value
     case 'field': {
       const read = storedSource(source.field, entity.fields[source.field])
-      return (record) => read(record)
+      return (record) => read(record) ?? source.otherwise ?? null
     }
+    case 'anyFlag':
+      return (record) =>
+        Object.entries(source.of).some(([name, value]) => (record[name] === true) === value)
+    case 'fieldOfNaming':
+      return (record, context) => fieldOfNaming(source, record, context)
     case 'entityRef':
-      return (record, { state }) => entityRef(state, source.to, textField(record, source.by))
+      return (record, { state }) => {
+        const ref = entityRef(state, source.to, textField(record, source.by))
+        if (ref === null || source.hasUrlName !== true) return ref
+        return { ...ref, urlName: ref['entity'] ?? '' }
+      }
     case 'rolesDisplay':
       return (record, { state }) =>
         rolesDisplay(state, source.to, (record[source.by] ?? []) as readonly string[]).map(
@@ -176,7 +208,7 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
     case 'isWithin':
       return (record, { nowMs }) => isWithin(source, record, nowMs)
     case 'byKey':
-      return (record, { state }) => byKey(source, record, state)
+      return (record, context) => byKey(source, record, context)
     case 'permissions':
       return shownPermissions
     case 'policyQueries':
@@ -213,15 +245,16 @@ function compile(entity: Entity): Shown[] {
   for (const name of Object.keys(entity.fields).sort()) {
     const field = entity.fields[name]
     if (field === undefined || field.shown === 'never') continue
-    const source =
-      field.computed === null ? storedSource(name, field) : sourceOf(field.computed, entity)
+    const computed = field.computed ?? field.shownAs
+    const source = computed === null ? storedSource(name, field) : sourceOf(computed, entity)
     shown.push({ name, source, isOptional: field.shown === 'whenSet' })
   }
   return shown
 }
 
 function isUnset(value: Json): boolean {
-  return value === null || value === '' || value === false
+  if (value === null || value === '' || value === false) return true
+  return typeof value === 'object' && !Array.isArray(value) && Object.keys(value).length === 0
 }
 
 /** The detail of a record as the responses of every operation show it. */

@@ -107,6 +107,16 @@ export const problems = {
     retry: 'later',
     message: 'No edge routers are assigned and online to handle the requested connection',
   },
+  CAN_NOT_UPDATE_ROUTER: {
+    http: 409,
+    retry: 'never',
+    message: 'The router can not be updated here: it was made by another API',
+  },
+  ENROLLMENT_EXISTS: {
+    http: 409,
+    retry: 'never',
+    message: 'An enrollment of this method is outstanding already',
+  },
   REQUEST_ID_REUSED: {
     http: 409,
     retry: 'never',

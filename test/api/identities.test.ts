@@ -148,10 +148,10 @@ describe('an identity', () => {
     ['defaultHostingPrecedence', { defaultHostingPrecedence: 'never' }],
     ['serviceHostingCosts.x', { serviceHostingCosts: { x: -1 } }],
     ['roleAttributes', { roleAttributes: ['#a'] }],
-    ['enrollment', { enrollment: { ott: true } }],
-    ['enrollment', { enrollment: { updb: 'ann' } }],
-    ['enrollment', { enrollment: { ottca: 'ca' } }],
-    ['enrollment', { enrollment: { other: { a: 1 } } }],
+    ['username', { enrollment: { updb: 'ann' } }],
+    ['caId', { enrollment: { ottca: 'nowhere' } }],
+    ['enrollment.ott', { enrollment: { ott: 'yes' } }],
+    ['enrollment.updb', { enrollment: { updb: 'u'.repeat(101) } }],
   ])('is refused for its %s: %j', async (field, fields) => {
     const before = controller.machine.count('identity')
     const body = { name: 'refused', type: 'User', isAdmin: false, ...fields }

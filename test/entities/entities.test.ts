@@ -87,7 +87,7 @@ describe('every descriptor', () => {
   })
 
   test('operation ids are unique within an API', () => {
-    for (const api of ['client', 'management']) {
+    for (const api of ['client', 'management', 'fabric']) {
       const ids = entities.flatMap((entity) =>
         operationsOf(entity)
           .filter((operation) => operation.api === api)
@@ -120,7 +120,9 @@ describe.skipIf(!existsSync(contractFolder))('the contract of the API family', (
       JSON.parse(readFileSync(resolve(contractFolder, `${api}.json`), 'utf8')) as Contract,
     ]),
   )
-  const operations = entities.flatMap((entity) => operationsOf(entity))
+  const operations = entities
+    .flatMap((entity) => operationsOf(entity))
+    .filter(({ api }) => api !== 'fabric')
 
   test.each(
     operations.map((operation) => [operation.api, operation.operationId, operation] as const),
@@ -152,11 +154,18 @@ describe.skipIf(!existsSync(contractFolder))('the contract of the API family', (
     ['apiSession', 'apiSessionDetail'],
     ['config', 'configDetail'],
     ['configType', 'configTypeDetail'],
+    ['edgeRouter', 'edgeRouterDetail'],
+    ['router', 'routerDetail'],
+    ['transitRouter', 'routerDetail'],
+    ['terminator', 'terminatorDetail'],
+    ['enrollment', 'enrollmentDetail'],
   ])('the detail of %s has every field of %s', (name, definition) => {
-    const theirs = contracts['management']?.definitions[definition]?.[
-      'allOf'
-    ] as readonly JsonObject[]
-    const names = Object.keys((theirs[1]?.['properties'] ?? {}) as JsonObject)
+    const named = (ref: string): JsonObject => contracts['management']?.definitions[ref] ?? {}
+    const theirs = named(definition)['allOf'] as readonly JsonObject[]
+    const names = theirs.slice(1).flatMap((part) => {
+      const { properties } = part['$ref'] === undefined ? part : named(String(part['$ref']))
+      return Object.keys((properties ?? {}) as JsonObject)
+    })
     const ours = Object.keys(detailSchema(entityNamed(name))['properties'] as JsonObject)
     expect(ours).toEqual(
       expect.arrayContaining([...names, '_links', 'id', 'tags', 'createdAt', 'updatedAt']),
@@ -188,7 +197,7 @@ test('details shown match the schemas served for them', () => {
       shown += 1
     }
   }
-  expect(shown).toBe(19)
+  expect(shown).toBe(20)
 })
 
 test('a detail says who may do what, and what is linked', () => {

@@ -1,3 +1,6 @@
+import type { KeyObject } from 'node:crypto'
+import { connect } from 'node:tls'
+import { decodeJwt, jwtVerify } from 'jose'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Answer, Client } from './support/client.ts'
 import { until } from './support/client.ts'
@@ -124,3 +127,39 @@ test('a schema without end holds up neither its controller nor the cluster', asy
   expect(answer.body.error?.cause).toMatchObject({ field: 'data' })
   await make(1, '/configs', { name: 'fits', configTypeId: typeId, data: { name: 'aaa' } })
 })
+
+test('a router made on one controller is known on all by a token that the TLS key of that controller has signed', async () => {
+  const id = await make(2, '/edge-routers', { name: 'gate', isTunnelerEnabled: true })
+  for (const k of [1, 2, 3]) {
+    const { data } = (await ask(k, 'GET', `/edge-routers/${id}`)).body
+    const { enrollmentJwt, enrollmentToken } = data as Record<string, string>
+    // As a client meets it: no trust but in who answers at the address that the token names.
+    const { iss = '' } = decodeJwt(String(enrollmentJwt))
+    expect(iss).toBe(cluster.client(2).baseUrl)
+    const { payload } = await jwtVerify(String(enrollmentJwt), await keyAt(new URL(iss)))
+    expect(payload).toMatchObject({ sub: id, em: 'erott', jti: enrollmentToken })
+    expect((await ask(k, 'GET', `/identities/${id}`)).body.data).toMatchObject({ typeId: 'Router' })
+  }
+  expect((await ask(3, 'POST', `/edge-routers/${id}/re-enroll`)).status).toBe(200)
+  const { data } = (await ask(1, 'GET', `/edge-routers/${id}`)).body
+  const { enrollmentJwt } = data as Record<string, string>
+  expect(decodeJwt(String(enrollmentJwt)).iss).toBe(cluster.client(3).baseUrl)
+  expect((await ask(2, 'DELETE', `/edge-routers/${id}`)).status).toBe(200)
+  expect((await ask(3, 'GET', `/identities/${id}`)).status).toBe(404)
+})
+
+/** The public key of the certificate that a server shows. */
+function keyAt({ hostname, port }: URL): Promise<KeyObject> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(
+      { host: hostname, port: Number(port), rejectUnauthorized: false },
+      () => {
+        const key = socket.getPeerX509Certificate()?.publicKey
+        socket.destroy()
+        if (key === undefined) reject(new Error('the server shows no certificate'))
+        else resolve(key)
+      },
+    )
+    socket.on('error', reject)
+  })
+}

@@ -10,6 +10,8 @@ import { controllerOperations } from './controllers.ts'
 import { currentOperations } from './current.ts'
 import { ownAuthenticatorOperations } from './own-authenticators.ts'
 import { hostOperations } from './host.ts'
+import { enrollmentOperations } from './enrollments.ts'
+import { fabricOperations } from './fabric.ts'
 import { identityOperations } from './identities.ts'
 import { joinOperations } from './join.ts'
 import { metaOperations } from './meta.ts'
@@ -26,6 +28,8 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...currentOperations(parts, services),
     ...ownAuthenticatorOperations(parts, services),
     ...identityOperations(parts, services),
+    ...enrollmentOperations(parts, services),
+    ...fabricOperations(),
     ...apiSessionOperations(parts, services),
     ...controllerOperations(parts),
     ...clusterOperations(parts),

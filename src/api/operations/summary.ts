@@ -37,6 +37,7 @@ export function summaryOperations(parts: ApiParts): Operation[] {
   const namesByPlural = new Map(entities.map((entity) => [entity.plural, entity.name]))
   const countOf = (store: string): number => {
     if (store === 'controllers') return parts.cluster.members().length
+    if (store === 'routers.edge') return parts.state.count('edgeRouter')
     const name = namesByPlural.get(store)
     return name === undefined ? 0 : parts.state.count(name)
   }

@@ -1,29 +1,43 @@
 import { normalise } from '../../entities/normalise.ts'
 import type { Normalised } from '../../entities/normalise.ts'
 import type { Entity } from '../../entities/define.ts'
+import { fabricTerminator } from '../../entities/fabric-terminator.ts'
+import { router } from '../../entities/router.ts'
+import { terminator } from '../../entities/terminator.ts'
+import { transitRouter } from '../../entities/transit-router.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 import type { Call } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../services.ts'
+import type { WriteStep } from '../writes.ts'
 import { authenticatorPreparer } from './authenticator.ts'
 import { configTypePreparer, configPreparer } from './config.ts'
-import { prepareIdentity } from './identity.ts'
+import { enrollmentPreparer } from './enrollment.ts'
+import { prepareFabricService } from './fabric-service.ts'
+import { identityPreparer } from './identity.ts'
+import { edgeRouterPreparer, prepareFabricRouter, transitRouterPreparer } from './router.ts'
+import { terminatorPreparer } from './terminator.ts'
 
 /** A body as the fields of a command, with the records that it was judged on. */
 export interface Prepared extends Normalised {
   readonly judgedOn?: NonNullable<ProposalInput['judgedOn']>
+  /** Where it is not the one that the preparer was given. */
+  readonly id?: string
+  /** Writes of the same entry, after that of the record: all of them or none. */
+  readonly also?: readonly WriteStep[]
 }
 
 /**
- * Makes a body, valid by its schema, into a write of the record that the path names (at create: of a new one). Asked again
+ * Makes a body, valid by its schema, into a write of the record `id` (at create: of a new one). Asked again
  * when what it was judged on has moved. @throws {Problem} what the body is refused with.
  */
 export type Preparer = (
   call: Call,
   mode: RequestMode,
   body: JsonObject,
+  id: string,
 ) => Prepared | Promise<Prepared>
 
 /** Of every kind: most bodies say what their record says; of some there is more to judge before they are proposed. */
@@ -31,11 +45,19 @@ export class Preparers {
   readonly #byKind: ReadonlyMap<string, Preparer>
 
   constructor(parts: ApiParts, services: Pick<ApiServices, 'passwords'>) {
-    this.#byKind = new Map([
+    this.#byKind = new Map<string, Preparer>([
       ['authenticator', authenticatorPreparer(parts, services)],
       ['config', configPreparer(parts)],
       ['configType', configTypePreparer(parts)],
-      ['identity', prepareIdentity],
+      ['edgeRouter', edgeRouterPreparer(parts)],
+      ['enrollment', enrollmentPreparer(parts)],
+      ['fabricRouter', prepareFabricRouter],
+      ['fabricService', prepareFabricService],
+      ['fabricTerminator', terminatorPreparer(parts, fabricTerminator)],
+      ['identity', identityPreparer(parts)],
+      ['router', transitRouterPreparer(parts, router)],
+      ['terminator', terminatorPreparer(parts, terminator)],
+      ['transitRouter', transitRouterPreparer(parts, transitRouter)],
     ])
   }
 

@@ -69,6 +69,7 @@ export function missingReference(state: State, entity: Entity, fields: JsonObjec
     const reference = entity.fields[name]?.reference
     const value = fields[name]
     if (reference === null || reference === undefined || value === undefined) continue
+    if (reference.isJudgedByRules === true) continue
     if (entity.fields[name]?.kind === 'roleList') {
       const fault = roleFault(state, name, reference.to, value as readonly string[])
       if (fault !== null) return fault

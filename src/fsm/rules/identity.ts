@@ -2,7 +2,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { hasOtherAdmin, lastAdminReason } from '../commands/admins.ts'
 import type { CommandContext } from '../commands/context.ts'
-import { refused } from '../commands/outcome.ts'
+import { faulty, refused } from '../commands/outcome.ts'
 import type { State } from '../state.ts'
 import type { KindRules, Write } from './kind-rules.ts'
 
@@ -13,6 +13,9 @@ export const identityRules: KindRules = {
 
 function judgeIdentity(state: State, write: Write, context: CommandContext): Outcome | null {
   const { before, after } = write
+  if (before?.['typeId'] === 'Router' && after['name'] !== before['name']) {
+    return faulty({ field: 'name', reason: 'may not change name of router identities' })
+  }
   if (before?.['isAdmin'] !== true || after['isAdmin'] === true) return null
   if (hasOtherAdmin(state, before.id, context.logTimeMs)) return null
   return refused('ENTITY_CAN_NOT_BE_UPDATED', lastAdminReason)
@@ -23,6 +26,9 @@ function judgeIdentityDelete(
   record: EntityRecord,
   context: CommandContext,
 ): Outcome | null {
+  if (record['typeId'] === 'Router' && state.get('router', record.id) !== undefined) {
+    return refused('ENTITY_CAN_NOT_BE_DELETED', 'it goes with its router')
+  }
   if (record['isAdmin'] !== true || hasOtherAdmin(state, record.id, context.logTimeMs)) return null
   return refused('ENTITY_CAN_NOT_BE_DELETED', lastAdminReason)
 }

@@ -1,30 +1,6 @@
-import type { ConfigType } from '../../entities/config-type.ts'
-import type { Config } from '../../entities/config.ts'
-import type { Outcome } from '../../ports/proposer.ts'
-import { faulty } from '../commands/outcome.ts'
-import type { State } from '../state.ts'
-import type { KindRules, Write } from './kind-rules.ts'
+import { judgeConfigs } from './configs.ts'
+import type { KindRules } from './kind-rules.ts'
 
-export const serviceRules: KindRules = { judgeWrite: judgeService }
-
-function judgeService(state: State, { before, after }: Write): Outcome | null {
-  const configs = after['configs']
-  if (!Array.isArray(configs) || configs === before?.['configs']) return null
-  const typesSeen = new Map<string, string>()
-  for (const id of configs as readonly string[]) {
-    const typeId = state.get<Config>('config', id)?.configTypeId ?? ''
-    const type = state.get<ConfigType>('configType', typeId)
-    const name = type?.name ?? typeId
-    if (type?.target !== 'service') {
-      const reason = `config ${id} is of the type ${name}, which is not for services`
-      return faulty({ field: 'configs', reason, value: id })
-    }
-    const other = typesSeen.get(typeId)
-    if (other !== undefined) {
-      const reason = `duplicate config types: ${other} and ${id} are both of the type ${name}`
-      return faulty({ field: 'configs', reason, value: id })
-    }
-    typesSeen.set(typeId, id)
-  }
-  return null
+export const serviceRules: KindRules = {
+  judgeWrite: (state, write) => judgeConfigs(state, write, 'service'),
 }

@@ -12,6 +12,14 @@ export function writeRandomLog(log: LogWriter, seed: number, commands: number): 
   const type = (): string => (random.next() < 0.5 ? 'proxy.v1' : 'router.link.v1')
   const attribute = (): string => `a${random.integer(0, 4)}`
   let sequence = 0
+  const token = (): {
+    readonly token: string
+    readonly jwt: string
+    readonly expiresAt: number
+  } => {
+    const expiresAt = log.timeMs + random.integer(-20_000, 60_000)
+    return { token: pick('token '), jwt: 'j.w.t', expiresAt }
+  }
   const input = (): object => {
     sequence += 1
     const origin = create(OriginSchema, {
@@ -70,6 +78,39 @@ export function writeRandomLog(log: LogWriter, seed: number, commands: number): 
     () => log.logIn(pick('sess')),
     () => log.touch(pick('sess'), log.timeMs - random.integer(-100, 100)),
     () => log.logOut(pick('sess')),
+    () => {
+      const body = { name: pick('identity '), isTunnelerEnabled: random.next() < 0.7 }
+      return log.create('edgeRouter', pick('r'), body, input())
+    },
+    () => {
+      const body = { name: pick('identity '), isTunnelerEnabled: random.next() < 0.7 }
+      return log.patch('edgeRouter', pick('r'), body, input())
+    },
+    () => log.delete(random.next() < 0.5 ? 'router' : 'edgeRouter', pick('r')),
+    () => {
+      const fields = { serviceId: pick('s'), routerId: pick('r'), address: 'a' }
+      return log.raw(CommandKind.ENTITY_CREATE, 'terminator', pick('t'), fields)
+    },
+    () => {
+      const enrollment = { ...token(), method: 'erott', edgeRouterId: pick('r') }
+      return log.batch([
+        [CommandKind.ENTITY_PATCH, 'edgeRouter', enrollment.edgeRouterId, { isVerified: false }],
+        [CommandKind.ENTITY_CREATE, 'enrollment', pick('e'), enrollment],
+      ])
+    },
+    () => {
+      const enrollment = { ...token(), method: 'ott', identityId: pick('i') }
+      return log.raw(CommandKind.ENTITY_CREATE, 'enrollment', pick('e'), enrollment)
+    },
+    () => {
+      const id = pick('i')
+      const enrollment = { ...token(), method: 'updb', username: pick('user '), identityId: id }
+      return log.batch([
+        [CommandKind.ENTITY_CREATE, 'identity', id, identity(pick('identity '))],
+        [CommandKind.ENTITY_CREATE, 'enrollment', pick('e'), enrollment],
+      ])
+    },
+    () => log.delete('enrollment', pick('e')),
     () => log.append('noop', new Uint8Array()),
     () => log.append('configuration', Uint8Array.of(random.integer(0, 9))),
   ]

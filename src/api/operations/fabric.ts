@@ -1,0 +1,96 @@
+import { pageLimits } from '../../fsm/query/list.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { Call } from '../call.ts'
+import { listAnswer } from '../envelope.ts'
+import type { Answer } from '../envelope.ts'
+import type { NamedSchema } from '../../entities/operations.ts'
+import type { Operation } from '../operation.ts'
+import { listParameters, listQueryOf } from '../query-parameters.ts'
+import { circuit, circuitDelete, link, linkPatch, nothing } from '../schemas.ts'
+
+const common = { apis: ['fabric'], success: 200 } as const
+
+/** Links and circuits are reported by routers that are connected; until one is, there are none. */
+export function fabricOperations(): Operation[] {
+  return [
+    ...readers('link', 'Link', link),
+    {
+      ...common,
+      operationId: 'patchLink',
+      summary: 'Takes a link down or changes its cost',
+      tag: 'links',
+      permission: 'ops.update',
+      method: 'PATCH',
+      path: '/links/{id}',
+      body: { schema: linkPatch, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 429, 503],
+      handle: (call) => missing('link', call),
+    },
+    {
+      ...common,
+      operationId: 'deleteLink',
+      summary: 'Removes a link',
+      tag: 'links',
+      permission: 'ops.delete',
+      method: 'DELETE',
+      path: '/links/{id}',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => missing('link', call),
+    },
+    ...readers('circuit', 'Circuit', circuit),
+    {
+      ...common,
+      operationId: 'deleteCircuit',
+      summary: 'Ends a circuit',
+      tag: 'circuits',
+      permission: 'ops.delete',
+      method: 'DELETE',
+      path: '/circuits/{id}',
+      body: { schema: circuitDelete, isRequired: false },
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 429, 503],
+      handle: (call) => missing('circuit', call),
+    },
+  ]
+}
+
+function readers(name: 'link' | 'circuit', noun: string, schema: NamedSchema): Operation[] {
+  const about = { ...common, tag: `${name}s`, permission: 'ops.read', method: 'GET' } as const
+  return [
+    {
+      ...about,
+      operationId: `list${noun}s`,
+      summary: `Lists the ${name}s that connected routers tell of`,
+      path: `/${name}s`,
+      query: listParameters,
+      response: { kind: 'list', schema },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => none(call),
+    },
+    {
+      ...about,
+      operationId: `detail${noun}`,
+      summary: `Shows one of the ${name}s`,
+      path: `/${name}s/{id}`,
+      response: { kind: 'detail', schema },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => missing(name, call),
+    },
+  ]
+}
+
+function none(call: Call): Answer {
+  const { limit = 0, offset = 0 } = listQueryOf(call)
+  const { limitDefault, limitMax, offsetMax } = pageLimits
+  const page = {
+    limit: limit < 1 ? limitDefault : Math.min(limit, limitMax),
+    offset: Math.min(Math.max(0, offset), offsetMax),
+  }
+  return listAnswer([], { ...page, totalCount: 0 }, [])
+}
+
+function missing(kind: 'link' | 'circuit', call: Call): Answer {
+  throw new Problem('NOT_FOUND', { detail: `${kind} with id ${call.param('id')} not found` })
+}

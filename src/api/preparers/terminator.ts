@@ -1,0 +1,59 @@
+import type { Entity } from '../../entities/define.ts'
+import { normalise } from '../../entities/normalise.ts'
+import type { RequestMode } from '../../entities/schema.ts'
+import type { Terminator } from '../../entities/terminator.ts'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { ApiParts } from '../parts.ts'
+import { latest } from '../consistency.ts'
+import type { Preparer } from './preparer.ts'
+
+/** What bodies call the fields that are taken once, at creation. */
+interface Names {
+  readonly instanceId: string
+  readonly instanceSecret: string
+  readonly hostId: string | null
+}
+
+const edgeNames: Names = { instanceId: 'identity', instanceSecret: 'identitySecret', hostId: null }
+const fabricNames: Names = {
+  instanceId: 'instanceId',
+  instanceSecret: 'instanceSecret',
+  hostId: 'hostId',
+}
+
+export function terminatorPreparer(parts: ApiParts, entity: Entity): Preparer {
+  const names = entity.name === 'fabricTerminator' ? fabricNames : edgeNames
+  return async (_call, mode, body, id) => {
+    const { fields, ignoredFields } = normalise(entity, mode, body)
+    const made = { ...fields, ...referencesIn(mode, body), ...instanceIn(names, mode, body) }
+    if (made['binding'] !== '') return { fields: made, ignoredFields }
+    const address = made['address'] ?? (await addressOf(parts, entity, id))
+    return { fields: { ...made, binding: bindingFor(address) }, ignoredFields }
+  }
+}
+
+/** Its service is fixed at creation; another one given later is passed over. */
+function referencesIn(mode: RequestMode, { service, router }: JsonObject): JsonObject {
+  return {
+    ...(mode === 'create' ? { serviceId: service ?? '' } : {}),
+    ...(mode === 'patch' && typeof router !== 'string' ? {} : { routerId: router ?? '' }),
+  }
+}
+
+function instanceIn(names: Names, mode: RequestMode, body: JsonObject): JsonObject {
+  if (mode !== 'create') return {}
+  const fields: Record<string, Json> = {}
+  for (const [field, name] of Object.entries(names) as [string, string | null][]) {
+    fields[field] = name === null ? '' : (body[name] ?? '')
+  }
+  return fields
+}
+
+async function addressOf(parts: ApiParts, entity: Entity, id: string): Promise<Json> {
+  const known = await latest(parts, () => parts.state.get<Terminator>(entity.name, id))
+  return known?.address ?? ''
+}
+
+function bindingFor(address: Json): string {
+  return typeof address === 'string' && address.startsWith('udp:') ? 'udp' : 'transport'
+}

@@ -1,0 +1,26 @@
+import { defineEntity } from './define.ts'
+import { boolean, computed, reference, text } from './fields.ts'
+import { entityRef, text as textShape } from './shapes.ts'
+
+/** What a client may know of a terminator: neither where it leads nor what it costs. */
+export const clientTerminator = defineEntity({
+  name: 'clientTerminator',
+  plural: 'clientTerminators',
+  collection: 'terminators',
+  table: 'terminator',
+  scope: { field: 'isFabricOnly', value: false },
+  operations: {},
+  fields: {
+    serviceId: reference('service', 'cascade', { settable: 'never' }),
+    routerId: reference('transitRouter', 'cascade', { settable: 'never' }),
+    instanceId: text({ settable: 'never', shown: 'never' }),
+    isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
+    service: computed({ from: 'entityRef', to: 'service', by: 'serviceId' }, entityRef),
+    identity: computed({ from: 'field', field: 'instanceId' }, textShape),
+  },
+  symbols: [
+    'instanceId',
+    { name: 'service', field: 'serviceId' },
+    { name: 'router', field: 'routerId' },
+  ],
+})

@@ -1,0 +1,83 @@
+import { usernameSchema } from './authenticator.ts'
+import { defineEntity } from './define.ts'
+import type { EntityOf } from './define.ts'
+import { choice, computed, optionalText, reference, text, timestamp } from './fields.ts'
+import { entityRef, entityRefWithUrlName, nullableEntityRef } from './shapes.ts'
+
+export const enrollmentMethods = ['ott', 'ottca', 'updb', 'erott', 'trott'] as const
+export type EnrollmentMethod = (typeof enrollmentMethods)[number]
+
+/** RFC 3339, as bodies give times. */
+export const expirySchema = { type: 'string', format: 'date-time', maxLength: 64 } as const
+
+const idSchema = { type: 'string', maxLength: 128 } as const
+/** Made with its token; the rules judge what they name, in the order in which they tell of it. */
+const subject = { settable: 'proposer', shown: 'whenSet', isJudgedByRules: true } as const
+const made = { settable: 'proposer' } as const
+const whenSet = { shown: 'whenSet' } as const
+
+/** A one-time token by which an identity or a router gets its credential; outstanding until it is used or deleted. */
+export const enrollment = defineEntity({
+  name: 'enrollment',
+  plural: 'enrollments',
+  operations: {
+    management: {
+      list: 'enrollment.read',
+      create: 'enrollment.create',
+      detail: 'enrollment.read',
+      delete: 'enrollment.delete',
+    },
+  },
+  fields: {
+    method: choice(enrollmentMethods, made),
+    /** UUIDv4. */
+    token: text({ ...made, charactersMax: 64, unique: 'token must be unique' }),
+    /** Says who is to enroll, where and until when, signed by the controller that made it. */
+    jwt: optionalText({ ...made, ...whenSet, charactersMax: 16_384 }),
+    expiresAt: timestamp(made),
+    identityId: reference('identity', 'cascade', subject),
+    edgeRouterId: reference('edgeRouter', 'cascade', subject),
+    transitRouterId: reference('transitRouter', 'cascade', subject),
+    /** Whose certificates an `ottca` enrollment takes. */
+    caId: reference('ca', 'cascade', subject),
+    /** That an `updb` enrollment is for. */
+    username: optionalText({ ...made, ...whenSet, charactersMax: usernameSchema.maxLength }),
+    identity: computed(
+      { from: 'entityRef', to: 'identity', by: 'identityId', hasUrlName: true },
+      entityRefWithUrlName,
+      whenSet,
+    ),
+    edgeRouter: computed(
+      { from: 'entityRef', to: 'edgeRouter', by: 'edgeRouterId' },
+      entityRef,
+      whenSet,
+    ),
+    transitRouter: computed(
+      { from: 'entityRef', to: 'transitRouter', by: 'transitRouterId' },
+      entityRef,
+      whenSet,
+    ),
+    ca: computed({ from: 'entityRef', to: 'ca', by: 'caId' }, nullableEntityRef),
+  },
+  body: {
+    caId: { schema: idSchema, in: ['create'], requiredIn: [] },
+    expiresAt: { schema: expirySchema, in: ['create'], requiredIn: ['create'] },
+    identityId: { schema: idSchema, in: ['create'], requiredIn: ['create'] },
+    method: {
+      schema: { type: 'string', enum: ['ott', 'ottca', 'updb'] },
+      in: ['create'],
+      requiredIn: ['create'],
+    },
+    username: { schema: usernameSchema, in: ['create'], requiredIn: [] },
+  },
+  symbols: [
+    'token',
+    { name: 'identity', field: 'identityId' },
+    { name: 'edgeRouter', field: 'edgeRouterId' },
+    { name: 'transitRouter', field: 'transitRouterId' },
+    'caId',
+  ],
+  digest: 'state',
+})
+
+export type Enrollment = EntityOf<typeof enrollment>

@@ -1,0 +1,66 @@
+import { crudOf } from './crud.ts'
+import { defineEntity } from './define.ts'
+import { boolean, empty, integer, optionalText } from './fields.ts'
+import {
+  connectedSymbol,
+  routerCostMax,
+  routerFields,
+  routerSymbols,
+  uniqueFingerprint,
+  unknownVersion,
+} from './router.ts'
+import { flag } from './shapes.ts'
+
+const bodies = ['create', 'replace', 'patch'] as const
+
+/** Any router, as the fabric API shows it. One that is made there has an id of its maker's choice and needs no enrollment. */
+export const fabricRouter = defineEntity({
+  name: 'fabricRouter',
+  plural: 'fabricRouters',
+  collection: 'routers',
+  table: 'router',
+  operations: { fabric: crudOf('admin') },
+  operationIds: {
+    list: 'listRouters',
+    create: 'createRouter',
+    detail: 'detailRouter',
+    replace: 'updateRouter',
+    patch: 'patchRouter',
+    delete: 'deleteRouter',
+  },
+  fields: {
+    ...routerFields,
+    cost: integer({ required: true, maximum: routerCostMax }),
+    noTraversal: boolean({ required: true }),
+    fingerprint: optionalText({
+      ...uniqueFingerprint,
+      shownAs: { from: 'field', field: 'fingerprint', otherwise: '' },
+    }),
+    connected: empty(false, flag),
+    listenerAddresses: empty([], { type: 'array', items: { type: 'object' } }),
+    versionInfo: unknownVersion,
+  },
+  body: {
+    id: {
+      // It stands in paths, filters and the common name of its certificate.
+      schema: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' },
+      in: ['create'],
+      requiredIn: ['create'],
+    },
+    fingerprint: {
+      schema: { type: 'string', pattern: '^([0-9a-fA-F]{2}:?){0,64}$', maxLength: 191 },
+      in: bodies,
+      requiredIn: [],
+    },
+  },
+  symbols: [...routerSymbols, connectedSymbol],
+  links: ['terminators'],
+  lists: {
+    terminators: {
+      of: 'fabricTerminator',
+      through: 'naming',
+      by: 'routerId',
+      operationId: 'listRouterTerminators',
+    },
+  },
+})

@@ -1,0 +1,54 @@
+import { crudOf } from './crud.ts'
+import { defineEntity } from './define.ts'
+import { boolean, computed, reference, text } from './fields.ts'
+import { entityRef } from './shapes.ts'
+import {
+  instanceName,
+  instanceSecret,
+  terminatorBody,
+  terminatorBounds,
+  terminatorFields,
+  terminatorSymbols,
+} from './terminator.ts'
+
+/** Any terminator, as the fabric API shows it: those of services that exist for the fabric alone among them. */
+export const fabricTerminator = defineEntity({
+  name: 'fabricTerminator',
+  plural: 'fabricTerminators',
+  collection: 'terminators',
+  table: 'terminator',
+  operations: { fabric: crudOf('admin') },
+  operationIds: {
+    list: 'listTerminators',
+    create: 'createTerminator',
+    detail: 'detailTerminator',
+    replace: 'updateTerminator',
+    patch: 'patchTerminator',
+    delete: 'deleteTerminator',
+  },
+  fields: {
+    ...terminatorFields,
+    serviceId: reference('fabricService', 'cascade', { settable: 'proposer' }),
+    routerId: reference('fabricRouter', 'cascade', { settable: 'proposer' }),
+    service: computed({ from: 'entityRef', to: 'fabricService', by: 'serviceId' }, entityRef),
+    router: computed({ from: 'entityRef', to: 'fabricRouter', by: 'routerId' }, entityRef),
+    instanceId: text({ settable: 'proposer', charactersMax: 512 }),
+    instanceSecret: text({
+      settable: 'proposer',
+      shown: 'never',
+      charactersMax: terminatorBounds.secretCharactersMax,
+    }),
+    hostId: text({ settable: 'proposer', charactersMax: 128 }),
+    sourceCtrl: text({ settable: 'never', shown: 'never' }),
+    isSystem: boolean({ settable: 'never', shown: 'never' }),
+    isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
+  },
+  body: {
+    ...terminatorBody,
+    instanceId: { schema: instanceName, in: ['create'], requiredIn: [] },
+    instanceSecret: { schema: instanceSecret, in: ['create'], requiredIn: [] },
+    hostId: { schema: { type: 'string', maxLength: 128 }, in: ['create'], requiredIn: [] },
+  },
+  symbols: terminatorSymbols,
+  refuse: { update: { isSystem: 'ENTITY_CAN_NOT_BE_UPDATED' } },
+})

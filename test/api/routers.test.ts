@@ -1,0 +1,427 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { CallerOf, fabric, management } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+import { claimsOf, listed, made, newIdentity, newService, shown } from './support/network.ts'
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const minute = 60_000
+
+let controller: TestController
+let root: CallerOf
+
+beforeAll(async () => {
+  controller = await startController({ routerEnrollmentMs: 90 * minute })
+  root = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+const edgeRouters = `${management}/edge-routers`
+const newRouter = (name: string, rest: object = {}): Promise<string> =>
+  made(root, edgeRouters, { name, ...rest })
+
+describe('a new edge router', () => {
+  test('shows the token that it is to enroll by, signed by this controller', async () => {
+    const nowMs = controller.clock.nowMs()
+    const id = await newRouter('gate', { cost: null, isTunnelerEnabled: false })
+    const detail = await shown(root, `${edgeRouters}/${id}`)
+    const { enrollmentToken, enrollmentJwt, enrollmentExpiresAt } = detail
+    const expiresAt = new Date(nowMs + 90 * minute).toISOString()
+    expect(enrollmentToken).toMatch(uuid)
+    expect(detail).toMatchObject({
+      enrollmentCreatedAt: new Date(nowMs).toISOString(),
+      enrollmentExpiresAt: expiresAt,
+      isVerified: false,
+    })
+    expect(await controller.parts.jwt.verify(String(enrollmentJwt))).toEqual({
+      iss: 'https://localhost:1280',
+      sub: id,
+      aud: [''],
+      exp: Math.floor(Date.parse(String(enrollmentExpiresAt)) / 1000),
+      jti: enrollmentToken,
+      em: 'erott',
+      ctrls: [],
+    })
+    const [enrollment] = await listed(
+      root,
+      `${management}/enrollments?filter=edgeRouter%3D%22${id}%22`,
+    )
+    expect(enrollment).toMatchObject({
+      method: 'erott',
+      token: enrollmentToken,
+      jwt: enrollmentJwt,
+      expiresAt,
+      edgeRouterId: id,
+      edgeRouter: { entity: 'edge-routers', id, name: 'gate' },
+      ca: null,
+    })
+    expect(enrollment).not.toHaveProperty('identity')
+  })
+
+  test('is one entry with its enrollment', async () => {
+    const before = controller.cluster.proposals.length
+    await newRouter('one entry')
+    expect(controller.cluster.proposals.length).toBe(before + 1)
+  })
+
+  test('has every field, null or absent as the API family has it', async () => {
+    const id = await newRouter('fields')
+    const { enrollmentToken, enrollmentJwt, enrollmentCreatedAt, enrollmentExpiresAt, ...rest } =
+      await shown(root, `${edgeRouters}/${id}`)
+    const { createdAt, updatedAt, ...detail } = rest
+    expect(detail).toEqual({
+      _links: {
+        self: { href: `./edge-routers/${id}` },
+        'edge-router-policies': { href: `./edge-routers/${id}/edge-router-policies` },
+      },
+      id,
+      name: 'fields',
+      cost: 0,
+      noTraversal: false,
+      disabled: false,
+      configs: [],
+      interfaces: [],
+      isVerified: false,
+      isOnline: false,
+      isTunnelerEnabled: false,
+      roleAttributes: [],
+      tags: {},
+      certPem: null,
+      unverifiedCertPem: null,
+      unverifiedFingerprint: null,
+      hostname: '',
+      supportedProtocols: {},
+      syncStatus: 'SYNC_UNKNOWN',
+    })
+  })
+
+  test('takes what can be said of it, and gives it up by an empty value', async () => {
+    const body = {
+      appData: { zone: 'a' },
+      cost: 65_535,
+      ctrlChanListeners: { 'tls:ctrl:6262': ['default'] },
+      noTraversal: true,
+      disabled: true,
+      roleAttributes: ['b', 'a'],
+      tags: { t: 1 },
+    }
+    const id = await newRouter('said', body)
+    const url = `${edgeRouters}/${id}`
+    expect(await shown(root, url)).toMatchObject({ ...body, roleAttributes: ['a', 'b'] })
+    const cleared = await root.call('PATCH', url, { ctrlChanListeners: {}, appData: {} })
+    expect(cleared.status).toBe(200)
+    const detail = await shown(root, url)
+    expect(detail).not.toHaveProperty('ctrlChanListeners')
+    expect(detail).not.toHaveProperty('appData')
+    expect(detail).toMatchObject({ cost: 65_535, noTraversal: true })
+  })
+
+  test.each([
+    ['name', {}],
+    ['name', { name: '' }],
+    ['cost', { name: 'refused', cost: 65_536 }],
+    ['roleAttributes', { name: 'refused', roleAttributes: ['#a'] }],
+    ['ctrlChanListeners.a', { name: 'refused', ctrlChanListeners: { a: 'x' } }],
+  ])('is refused for its %s: %j', async (field, body) => {
+    const reply = await root.call('POST', edgeRouters, body)
+    expect(reply.status, reply.text).toBe(400)
+    expect(reply.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field } })
+  })
+
+  test('ignores what only an enrollment makes', async () => {
+    const forged = { isVerified: true, fingerprint: 'ab', certPem: 'x', isEdge: false }
+    const reply = await root.call('POST', edgeRouters, { name: 'forged', ...forged })
+    expect(reply.body.meta?.ignoredFields).toEqual(Object.keys(forged))
+    const { id } = reply.body.data as { id: string }
+    expect(await shown(root, `${edgeRouters}/${id}`)).toMatchObject({
+      isVerified: false,
+      certPem: null,
+    })
+  })
+})
+
+test('the list of edge routers takes a role filter and knows no other routers', async () => {
+  const id = await newRouter('filtered', { roleAttributes: ['north'] })
+  await made(root, `${management}/routers`, { name: 'not edge' })
+  const north = await listed(root, `${edgeRouters}?roleFilter=%23north`)
+  expect(north.map((router) => router['id'])).toEqual([id])
+  const all = await listed(root, `${edgeRouters}?limit=500`)
+  expect(all.map(({ name }) => name)).not.toContain('not edge')
+  const none = await listed(root, `${edgeRouters}?filter=online%20or%20isVerified%20or%20connected`)
+  expect(none).toEqual([])
+})
+
+describe('an edge router that tunnels', () => {
+  const identityUrl = (id: string): string => `${management}/identities/${id}`
+
+  test('has an identity of the type Router that is shown and can not be made otherwise', async () => {
+    const id = await newRouter('tunneler', { isTunnelerEnabled: true })
+    expect(await shown(root, identityUrl(id))).toMatchObject({
+      name: 'tunneler',
+      typeId: 'Router',
+      isAdmin: false,
+      enrollment: {},
+    })
+    expect(await shown(root, `${management}/edge-router-policies/${id}`)).toMatchObject({
+      name: `edge-router-${id}-system`,
+      isSystem: true,
+    })
+    const body = { name: 'tunneler', isAdmin: false }
+    const put = (type: string) => root.call('PUT', identityUrl(id), { ...body, type })
+    expect((await put('Router')).status).toBe(200)
+    const refused = await put('Device')
+    expect(refused.body.error?.cause).toMatchObject({
+      field: 'type',
+      reason: 'may not change type of router identities',
+    })
+    const other = await newIdentity(root, 'no router')
+    const turned = await root.call('PATCH', identityUrl(other), { type: 'Router' })
+    expect(turned.status).toBe(400)
+    expect(turned.body.error?.cause).toMatchObject({ reason: 'may not change type to router' })
+    const created = await root.call('POST', `${management}/identities`, { ...body, type: 'Router' })
+    expect(created.body.error?.cause).toMatchObject({
+      field: 'type',
+      reason: 'may not create identities with given typeId',
+    })
+  })
+
+  test('is refused with the name of an identity, and nothing is left of it', async () => {
+    await newIdentity(root, 'taken by one')
+    const before = controller.machine.count('enrollment')
+    const reply = await root.call('POST', edgeRouters, {
+      name: 'taken by one',
+      isTunnelerEnabled: true,
+    })
+    expect(reply.status).toBe(400)
+    expect(reply.body.error?.cause).toMatchObject({
+      field: 'name',
+      reason: `duplicate value 'taken by one' in unique index on identities store`,
+    })
+    expect(controller.machine.count('enrollment')).toBe(before)
+  })
+
+  test('deleted, takes identity, policy, terminators and enrollment along', async () => {
+    const id = await newRouter('going', { isTunnelerEnabled: true })
+    const service = await newService(root, 'hosted there')
+    const terminator = await made(root, `${management}/terminators`, {
+      service,
+      router: id,
+      binding: 'transport',
+      address: 'tcp:host:80',
+    })
+    expect((await root.call('DELETE', identityUrl(id))).body.error?.code).toBe(
+      'ENTITY_CAN_NOT_BE_DELETED',
+    )
+    expect((await root.call('DELETE', `${edgeRouters}/${id}`)).status).toBe(200)
+    const gone = [
+      `identities/${id}`,
+      `edge-router-policies/${id}`,
+      `terminators/${terminator}`,
+      `edge-routers/${id}`,
+    ]
+    for (const path of gone) {
+      expect((await root.get(`${management}/${path}`)).status, path).toBe(404)
+    }
+    expect(controller.machine.findAll('enrollment', 'edgeRouterId', id)).toEqual([])
+  })
+})
+
+describe('Edge router enrolled → re-enroll', () => {
+  test('enrollment required again: a new token each time, never two, the properties kept', async () => {
+    const id = await newRouter('again', { roleAttributes: ['x'], cost: 3 })
+    const url = `${edgeRouters}/${id}`
+    const tokens = [(await shown(root, url))['enrollmentToken']]
+    for (let times = 0; times < 2; times += 1) {
+      expect((await root.call('POST', `${url}/re-enroll`)).status).toBe(200)
+      const detail = await shown(root, url)
+      expect(tokens).not.toContain(detail['enrollmentToken'])
+      tokens.push(detail['enrollmentToken'])
+      expect(claimsOf(detail['enrollmentJwt'])).toMatchObject({
+        jti: detail['enrollmentToken'],
+        sub: id,
+      })
+      expect(detail).toMatchObject({ roleAttributes: ['x'], cost: 3, isVerified: false })
+      expect(controller.machine.findAll('enrollment', 'edgeRouterId', id)).toHaveLength(1)
+    }
+  })
+
+  test('of one that does not exist, or is no edge router, is not found', async () => {
+    const transit = await made(root, `${management}/transit-routers`, { name: 'transit only' })
+    for (const id of ['nowhere', transit]) {
+      expect((await root.call('POST', `${edgeRouters}/${id}/re-enroll`)).status).toBe(404)
+    }
+  })
+})
+
+describe.each(['routers', 'transit-routers'])('/%s', (collection) => {
+  const url = `${management}/${collection}`
+  const other = collection === 'routers' ? 'transit-routers' : 'routers'
+
+  test('makes routers that enroll by trott, shown under both names', async () => {
+    const body = { name: `${collection} one`, cost: 5, noTraversal: true, disabled: true }
+    const id = await made(root, url, body)
+    for (const path of [collection, other]) {
+      const detail = await shown(root, `${management}/${path}/${id}`)
+      expect(detail).toMatchObject({
+        ...body,
+        _links: { self: { href: `./${path}/${id}` } },
+        isVerified: false,
+        isOnline: false,
+        fingerprint: '',
+        unverifiedCertPem: null,
+        unverifiedFingerprint: null,
+        interfaces: [],
+      })
+      expect(detail['enrollmentToken']).toMatch(uuid)
+      expect(claimsOf(detail['enrollmentJwt'])).toMatchObject({ em: 'trott', sub: id })
+    }
+    const enrollments = await listed(root, `${management}/enrollments?limit=500`)
+    expect(enrollments).toContainEqual(
+      expect.objectContaining({
+        transitRouterId: id,
+        transitRouter: expect.objectContaining({ entity: 'transit-routers', id }),
+      }),
+    )
+    expect((await root.get(`${edgeRouters}/${id}`)).status).toBe(404)
+  })
+
+  test('changes all that it makes', async () => {
+    const id = await made(root, url, { name: `${collection} two`, cost: 5 })
+    const patch = await root.call('PATCH', `${url}/${id}`, { noTraversal: true, disabled: true })
+    expect(patch.status).toBe(200)
+    expect(await shown(root, `${url}/${id}`)).toMatchObject({
+      cost: 5,
+      noTraversal: true,
+      disabled: true,
+    })
+    expect((await root.call('PUT', `${url}/${id}`, { name: `${collection} 2` })).status).toBe(200)
+    const replaced = await shown(root, `${url}/${id}`)
+    expect(replaced).toMatchObject({ name: `${collection} 2`, cost: 0, noTraversal: false })
+    expect(replaced['enrollmentToken']).toMatch(uuid)
+    expect((await root.call('DELETE', `${url}/${id}`)).status).toBe(200)
+    expect(controller.machine.findAll('enrollment', 'transitRouterId', id)).toEqual([])
+  })
+
+  test('lists every router; those made elsewhere as verified, without a token, not to be changed', async () => {
+    const edge = await newRouter(`${collection} edge`)
+    const core = `${collection}-core`
+    const body = { id: core, name: core, cost: 0, noTraversal: false }
+    await made(root, `${fabric}/routers`, body)
+    const all = await listed(root, `${url}?limit=500`)
+    for (const id of [edge, core]) {
+      const row = all.find((router) => router['id'] === id)
+      expect(row).toMatchObject({ isVerified: true })
+      expect(row).not.toHaveProperty('enrollmentToken')
+      for (const [method, change] of [
+        ['PUT', { name: 'changed' }],
+        ['PATCH', { cost: 2 }],
+      ] as const) {
+        const reply = await root.call(method, `${url}/${id}`, change)
+        expect(reply.status, reply.text).toBe(409)
+        expect(reply.body.error?.code).toBe('CAN_NOT_UPDATE_ROUTER')
+      }
+    }
+  })
+})
+
+describe('the fabric API', () => {
+  const routers = `${fabric}/routers`
+
+  test('makes routers with the id it is given', async () => {
+    const body = {
+      id: 'core.1',
+      name: 'core 1',
+      cost: 1,
+      noTraversal: false,
+      fingerprint: 'AB:cd:01',
+      ctrlChanListeners: { 'tls:a:1': [] },
+    }
+    expect(await made(root, routers, body)).toBe('core.1')
+    expect(await shown(root, `${routers}/core.1`)).toMatchObject({
+      _links: { terminators: { href: './routers/core.1/terminators' } },
+      fingerprint: 'abcd01',
+      connected: false,
+      listenerAddresses: [],
+      interfaces: [],
+      ctrlChanListeners: { 'tls:a:1': [] },
+    })
+    const again = await root.call('POST', routers, { ...body, name: 'core 1b', fingerprint: '' })
+    expect(again.body.error?.cause).toMatchObject({ field: 'id', reason: 'id must be unique' })
+    const same = await root.call('POST', routers, { ...body, id: 'core.2', name: 'core 2' })
+    expect(same.body.error?.cause).toMatchObject({ field: 'fingerprint' })
+  })
+
+  test.each([
+    ['id', { name: 'n', cost: 0, noTraversal: false }],
+    ['id', { id: 'a/b', name: 'n', cost: 0, noTraversal: false }],
+    ['id', { id: 'x'.repeat(129), name: 'n', cost: 0, noTraversal: false }],
+    ['cost', { id: 'n', name: 'n', noTraversal: false }],
+    ['noTraversal', { id: 'n', name: 'n', cost: 0 }],
+    ['fingerprint', { id: 'n', name: 'n', cost: 0, noTraversal: true, fingerprint: 'no hex' }],
+  ])('refuses a router for its %s: %j', async (field, body) => {
+    const reply = await root.call('POST', routers, body)
+    expect(reply.status, reply.text).toBe(400)
+    expect(reply.body.error?.cause).toMatchObject({ field })
+  })
+
+  test('replaces a router and leaves its fingerprint where none is given', async () => {
+    const body = { name: 'core 9', cost: 1, noTraversal: false }
+    await made(root, routers, { id: 'core.9', ...body, fingerprint: '0909' })
+    expect((await root.call('PUT', `${routers}/core.9`, { ...body, cost: 2 })).status).toBe(200)
+    expect(await shown(root, `${routers}/core.9`)).toMatchObject({ cost: 2, fingerprint: '0909' })
+    await root.call('PATCH', `${routers}/core.9`, { fingerprint: '' })
+    expect(await shown(root, `${routers}/core.9`)).toMatchObject({ cost: 2, fingerprint: '' })
+    expect((await root.call('DELETE', `${routers}/core.9`)).status).toBe(200)
+    expect((await root.get(`${routers}/core.9`)).status).toBe(404)
+  })
+
+  test('makes services that the other APIs do not know', async () => {
+    const services = `${fabric}/services`
+    const id = await made(root, services, { name: 'inner', maxIdleTimeMillis: 7 })
+    expect(await shown(root, `${services}/${id}`)).toMatchObject({
+      name: 'inner',
+      terminatorStrategy: 'smartrouting',
+      maxIdleTimeMillis: 7,
+    })
+    expect((await root.get(`${management}/services/${id}`)).status).toBe(404)
+    const outer = await newService(root, 'outer')
+    const names = (await listed(root, `${services}?limit=500`)).map(({ name }) => name)
+    expect(names).toEqual(expect.arrayContaining(['inner', 'outer']))
+    const edge = await listed(root, `${management}/services?limit=500`)
+    expect(edge.map(({ name }) => name)).not.toContain('inner')
+    const clash = await root.call('POST', services, { name: 'outer' })
+    expect(clash.body.error?.cause).toMatchObject({ field: 'name', reason: 'name must be unique' })
+    expect((await root.call('PATCH', `${services}/${outer}`, { name: 'renamed' })).status).toBe(200)
+    expect(await shown(root, `${management}/services/${outer}`)).toMatchObject({
+      name: 'renamed',
+      encryptionRequired: true,
+    })
+    expect((await root.call('DELETE', `${services}/${id}`)).status).toBe(200)
+  })
+
+  test('has no links and circuits before a router is connected', async () => {
+    for (const kind of ['links', 'circuits']) {
+      const list = await root.get(`${fabric}/${kind}?limit=9999&offset=-4`)
+      expect(list.body.data).toEqual([])
+      expect(list.body.meta?.pagination).toEqual({ limit: 500, offset: 0, totalCount: 0 })
+      expect((await root.get(`${fabric}/${kind}/x`)).status).toBe(404)
+      expect((await root.call('DELETE', `${fabric}/${kind}/x`)).status).toBe(404)
+    }
+    expect((await root.call('PATCH', `${fabric}/links/x`, { down: true })).status).toBe(404)
+    expect((await root.call('PATCH', `${fabric}/links/x`, { down: 'yes' })).status).toBe(400)
+  })
+
+  test('is for administrators', async () => {
+    const alice = new CallerOf(controller)
+    alice.token = controller.openSession('alice-id')
+    for (const kind of ['routers', 'services', 'terminators', 'links', 'circuits']) {
+      expect((await alice.get(`${fabric}/${kind}`)).status, kind).toBe(401)
+      expect((await new CallerOf(controller).get(`${fabric}/${kind}`)).status, kind).toBe(401)
+    }
+  })
+})

@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest'
+import { signingAuthority } from '../../src/api/signing-authority.ts'
+import type { StateView } from '../../src/ports/state-view.ts'
+import {
+  createRootAuthority,
+  issueControllerCertificate,
+  LEAF_LIFETIME_MS,
+  validityFrom,
+} from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { parseCertificate } from '../../src/pki/certificate.ts'
+
+const validity = validityFrom(Date.now(), 2 * LEAF_LIFETIME_MS)
+
+function authority(commonName: string): Promise<CertifiedKey> {
+  return createRootAuthority({ commonName, validity })
+}
+
+async function leafOf(issuer: CertifiedKey): Promise<string> {
+  const { certificatePem } = await issueControllerCertificate({
+    issuer,
+    trustDomain: 'test.internal',
+    id: 'holder',
+    hosts: ['localhost'],
+    validity: validityFrom(Date.now(), LEAF_LIFETIME_MS),
+  })
+  return parseCertificate(certificatePem).pem
+}
+
+function registered(
+  certificates: Readonly<Record<string, string>>,
+): Pick<StateView, 'count' | 'list'> {
+  const records = Object.entries(certificates).map(([id, certPem]) => ({
+    id,
+    certPem,
+    createdAt: 0,
+    updatedAt: 0,
+    revision: 1,
+  }))
+  return {
+    count: () => records.length,
+    list: () => ({ records, limit: -1, offset: 0, totalCount: records.length }),
+  }
+}
+
+test('cert with CA gives ottca: the CA that signed the certificate is found among those registered', async () => {
+  const [ours, theirs, namesake] = [
+    await authority('ours'),
+    await authority('theirs'),
+    // Of the same subject, but another key.
+    await authority('theirs'),
+  ]
+  const state = registered({
+    a: ours.certificatePem,
+    b: 'no certificate',
+    c: namesake.certificatePem,
+    d: theirs.certificatePem,
+  })
+  const certPem = await leafOf(theirs)
+  const find = (isIssuedByNetwork: boolean, pem: string | null): string | null =>
+    signingAuthority(state, { certPem: pem, isIssuedByNetwork })
+  expect(find(false, certPem)).toBe('d')
+  expect(find(true, certPem)).toBeNull()
+  expect(find(false, await leafOf(await authority('nobody')))).toBeNull()
+  expect(find(false, null)).toBeNull()
+  expect(find(false, 'no certificate')).toBeNull()
+  expect(signingAuthority(registered({}), { certPem, isIssuedByNetwork: false })).toBeNull()
+})
