@@ -3,16 +3,21 @@ import { admission } from './admission.ts'
 import { apiSession } from './api-session.ts'
 import { authPolicy } from './auth-policy.ts'
 import { authenticator } from './authenticator.ts'
+import { ca } from './ca.ts'
 import { configType } from './config-type.ts'
 import { config } from './config.ts'
+import { controllerSetting } from './controller-setting.ts'
 import type { Entity } from './define.ts'
 import { edgeRouter } from './edge-router.ts'
 import { edgeRouterPolicy } from './edge-router-policy.ts'
+import { clientExternalJwtSigner, externalJwtSigner } from './external-jwt-signer.ts'
 import { identity } from './identity.ts'
 import { identityType } from './identity-type.ts'
 import { serviceConfig } from './service-config.ts'
 import { joinTicket } from './join-ticket.ts'
+import { postureCheckType } from './posture-check-type.ts'
 import { postureCheck } from './posture-check.ts'
+import { revocation } from './revocation.ts'
 import { router } from './router.ts'
 import { serviceEdgeRouterPolicy } from './service-edge-router-policy.ts'
 import { service } from './service.ts'
@@ -25,14 +30,20 @@ export const entities: readonly Entity[] = [
   apiSession,
   authPolicy,
   authenticator,
+  ca,
+  clientExternalJwtSigner,
   config,
   configType,
+  controllerSetting,
   edgeRouter,
   edgeRouterPolicy,
+  externalJwtSigner,
   identity,
   identityType,
   joinTicket,
   postureCheck,
+  postureCheckType,
+  revocation,
   router,
   service,
   serviceConfig,

@@ -21,6 +21,7 @@ import { refused } from './commands/outcome.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './commands/service-configs.ts'
 import { rotateSecret, shareSecrets } from './commands/secret.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './commands/session.ts'
+import { requestExtend, verifyCa } from './commands/trust.ts'
 import type { State } from './state.ts'
 
 /** The newest feature level whose commands this program knows. */
@@ -43,6 +44,8 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.IDENTITY_ENABLE, enableIdentity],
   [CommandKind.SERVICE_CONFIGS_ASSOCIATE, associateServiceConfigs],
   [CommandKind.SERVICE_CONFIGS_DISASSOCIATE, disassociateServiceConfigs],
+  [CommandKind.CA_VERIFY, verifyCa],
+  [CommandKind.AUTHENTICATOR_REQUEST_EXTEND, requestExtend],
   [CommandKind.TICKET_CREATE, createTicket],
   [CommandKind.TICKET_REDEEM, redeemTicket],
   [CommandKind.ADMISSION_DELETE, deleteAdmission],

@@ -27,8 +27,12 @@ describe('every descriptor', () => {
       const names = entity.symbols.map(({ name }) => name)
       expect(new Set(names).size).toBe(names.length)
       for (const name of names) expect(name).toMatch(/^[A-Za-z][A-Za-z_]*(\.[A-Za-z][A-Za-z_-]*)*$/)
-      for (const { by } of entity.links) {
+      for (const { by, when } of entity.links) {
         if (by !== null) expect(Object.keys(entity.fields)).toContain(by.field)
+        if (when !== null) expect(Object.keys(entity.fields)).toContain(when.field)
+      }
+      for (const { shown } of Object.values(entity.fields)) {
+        if (typeof shown !== 'string') expect(Object.keys(entity.fields)).toContain(shown.field)
       }
       for (const rule of Object.values(entity.lists)) {
         expect(entitiesByName.has(rule.of)).toBe(true)
@@ -41,6 +45,10 @@ describe('every descriptor', () => {
         if (computed === null) continue
         if (computed.from === 'entityRef' || computed.from === 'rolesDisplay') {
           expect(entity.fields[computed.by]?.reference?.to).toBe(computed.to)
+        }
+        if (computed.from === 'fieldOf') {
+          expect(entity.fields[computed.by]?.reference?.to).toBe(computed.to)
+          expect(Object.keys(entityNamed(computed.to).fields)).toContain(computed.field)
         }
         if (computed.from === 'isReferenced' || computed.from === 'byKey') {
           expect(entityNamed(computed.of).indexes).toContain(computed.by)
@@ -147,6 +155,10 @@ describe.skipIf(!existsSync(contractFolder))('the contract of the API family', (
     ['apiSession', 'apiSessionDetail'],
     ['config', 'configDetail'],
     ['configType', 'configTypeDetail'],
+    ['externalJwtSigner', 'externalJwtSignerDetail'],
+    ['ca', 'caDetail'],
+    ['postureCheckType', 'postureCheckTypeDetail'],
+    ['revocation', 'revocationDetail'],
   ])('the detail of %s has every field of %s', (name, definition) => {
     const theirs = contracts['management']?.definitions[definition]?.[
       'allOf'
@@ -183,7 +195,7 @@ test('details shown match the schemas served for them', () => {
       shown += 1
     }
   }
-  expect(shown).toBe(19)
+  expect(shown).toBe(24)
 })
 
 test('a detail says who may do what, and what is linked', () => {

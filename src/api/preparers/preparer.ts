@@ -7,9 +7,13 @@ import type { ProposalInput } from '../../ports/proposer.ts'
 import type { Call } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../services.ts'
+import { prepareAuthPolicy } from './auth-policy.ts'
 import { authenticatorPreparer } from './authenticator.ts'
+import { prepareCa } from './ca.ts'
 import { configTypePreparer, configPreparer } from './config.ts'
+import { externalJwtSignerPreparer } from './external-jwt-signer.ts'
 import { prepareIdentity } from './identity.ts'
+import { postureCheckPreparer } from './posture-check.ts'
 
 /** A body as the fields of a command, with the records that it was judged on. */
 export interface Prepared extends Normalised {
@@ -32,10 +36,14 @@ export class Preparers {
 
   constructor(parts: ApiParts, services: Pick<ApiServices, 'passwords'>) {
     this.#byKind = new Map([
+      ['authPolicy', prepareAuthPolicy],
       ['authenticator', authenticatorPreparer(parts, services)],
+      ['ca', prepareCa],
       ['config', configPreparer(parts)],
       ['configType', configTypePreparer(parts)],
+      ['externalJwtSigner', externalJwtSignerPreparer(parts)],
       ['identity', prepareIdentity],
+      ['postureCheck', postureCheckPreparer(parts)],
     ])
   }
 
