@@ -1,9 +1,9 @@
 import type { Json, JsonObject } from '../lib/canonical-json.ts'
 import { Problem } from '../lib/problems.ts'
-import { checkFields } from './check.ts'
+import { checkFields, isObject } from './check.ts'
 import type { Entity } from './define.ts'
 import type { Field } from './fields.ts'
-import { changesIn, namedIn } from './nested.ts'
+import { changesIn, merged, namedIn } from './nested.ts'
 import type { RequestMode } from './schema.ts'
 
 export interface Normalised {
@@ -32,10 +32,15 @@ function normaliseValue(field: Field, value: Json): Json {
       return value === '' ? field.zero : value
     case 'object':
     case 'objects':
-      return namedIn(field.schema, value)
+      return wholeOf(field, namedIn(field.schema, value))
     default:
       return value
   }
+}
+
+/** What a merged object does not say is as where it begins. */
+function wholeOf(field: Field, value: Json): Json {
+  return field.mergedOnto !== null && isObject(value) ? merged(field.mergedOnto, value) : value
 }
 
 /** In a patch, a map of nothing but nulls changes nothing; an empty one clears the field. */

@@ -1,4 +1,4 @@
-import { authPolicy, openSecondary } from '../../entities/auth-policy.ts'
+import { authPolicy } from '../../entities/auth-policy.ts'
 import { isObject } from '../../entities/check.ts'
 import { normalise } from '../../entities/normalise.ts'
 import { passwordLengthMin } from '../../fsm/rules/auth-policy.ts'
@@ -19,9 +19,8 @@ export const prepareAuthPolicy: Preparer = (_call, mode, body) => {
   const made: Record<string, Json> = { ...fields }
   if (isObject(primary)) made['primary'] = raised(primary)
   if (isObject(secondary)) {
-    const whole = mode === 'patch' ? secondary : { ...openSecondary, ...secondary }
-    const { requireExtJwtSigner } = whole
-    made['secondary'] = requireExtJwtSigner === '' ? { ...whole, requireExtJwtSigner: null } : whole
+    const hasNone = secondary['requireExtJwtSigner'] === ''
+    made['secondary'] = hasNone ? { ...secondary, requireExtJwtSigner: null } : secondary
   }
   return { ...prepared, fields: made }
 }

@@ -94,10 +94,11 @@ function decode(write: EntityWrite, isCreate: boolean): DecodedWrite {
   return { entity, write, fields: writable(entity, parseFields(write.json), isCreate) }
 }
 
-/** Every required field is given; the zero of one would pass for a value otherwise. */
-function requiredFault(entity: Entity, fields: JsonObject): Outcome | null {
+/** Every required field that can be is given; the zero of one would pass for a value otherwise. */
+function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): Outcome | null {
   for (const [name, field] of Object.entries(entity.fields)) {
     if (!field.isRequired || field.settable === 'never' || name in fields) continue
+    if (field.settable === 'create' && !isCreate) continue
     if (field.kind === 'text') return faulty({ field: name, reason: `${name} is required` })
   }
   return null
@@ -117,7 +118,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
     return faulty({ field: 'id', reason: 'id must be unique', value: write.id })
   }
   const refusal =
-    requiredFault(entity, fields) ??
+    requiredFault(entity, fields, true) ??
     fieldRefusal(state, entity, write.id, fields) ??
     rules.judgeWrite?.(state, { id: write.id, before: undefined, after: fields }, context) ??
     null
@@ -178,7 +179,7 @@ function update(
   const after = { ...record, ...cleared, ...(isPatch ? changed(entity, record, fields) : fields) }
   const refusal =
     guard(entity.refuse.update, record) ??
-    (isPatch ? null : requiredFault(entity, fields)) ??
+    (isPatch ? null : requiredFault(entity, fields, false)) ??
     fieldRefusal(state, entity, write.id, fields) ??
     rulesOf(entity.name).judgeWrite?.(state, { id: write.id, before: record, after }, context) ??
     null

@@ -332,8 +332,9 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
 }
 
 /** The log entry of a log-in, wherever it took place. */
-export function sessionCommand(id: string, identityId: string): Uint8Array {
-  const session = create(SessionCreateSchema, { id, identityId, ipAddress: '10.0.0.9' })
+export function sessionCommand(id: string, identityId: string, authenticatorId = ''): Uint8Array {
+  const ipAddress = '10.0.0.9'
+  const session = create(SessionCreateSchema, { id, identityId, authenticatorId, ipAddress })
   const payload = toBinary(SessionCreateSchema, session)
   return toBinary(
     CommandSchema,
