@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { defaultLimits } from '../src/api/limits.ts'
+import { traceMsMax } from '../src/api/operations/identity-trace.ts'
+import { tracesMax } from '../src/api/traces.ts'
 import { admissionLimits } from '../src/cluster/admission.ts'
 import { SEED_LIMITS } from '../src/cluster/addresses-seeds.ts'
 import { CLAIM_LIMITS } from '../src/cluster/addresses.ts'
@@ -15,6 +17,8 @@ import { ROSTER_LIMITS } from '../src/cluster/roster.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
 import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
+import { casMax } from '../src/fsm/rules/ca.ts'
+import { revocationLimits } from '../src/fsm/rules/revocation.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
@@ -37,12 +41,16 @@ const page = join(import.meta.dirname, '../docs/limits.md')
 const { retention, ...gateway } = defaultGatewayOptions
 const tables: Readonly<Record<string, object>> = {
   'src/api/limits.ts': defaultLimits,
+  'src/api/traces.ts': { tracesMax },
+  'src/api/operations/identity-trace.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
   'src/fsm/query/scanner.ts': queryLimits,
   'src/fsm/dedupe.ts': { requestWindowMs, requestAheadMsMax, requestsMax },
   'src/fsm/commands/session.ts': { apiSessionsMax },
   'src/fsm/commands/identity.ts': { disableMinutesMax },
   'src/fsm/commands/service-configs.ts': { serviceConfigsPerIdentityMax },
+  'src/fsm/rules/ca.ts': { casMax },
+  'src/fsm/rules/revocation.ts': revocationLimits,
   'src/fsm/commands/cluster.ts': joiningLimits,
   'src/fsm/commands/secret.ts': secretLimits,
   'src/fsm/write-behind.ts': writeBehindDefaults,

@@ -7,7 +7,8 @@ import type { LargeBodies } from './large-bodies.ts'
 import type { ApiLimits } from './limits.ts'
 
 /**
- * Reads and parses the body of an operation that takes one. `application/json` with nothing in it means no body.
+ * Reads and parses the body of an operation that takes one. `application/json` with nothing in it means no body; the text
+ * of another type is taken as it is.
  * @throws {Problem} UNSUPPORTED_CONTENT_TYPE, REQUEST_ENTITY_TOO_LARGE, COULD_NOT_PARSE_BODY.
  */
 export async function readBody(
@@ -16,9 +17,10 @@ export async function readBody(
   stream: Readable,
   limits: Pick<ApiLimits, 'bodyBytesMax' | 'bodyDepthMax'>,
 ): Promise<unknown> {
-  if (!isJsonType(contentType)) {
+  const type = call.operation?.body?.type ?? 'application/json'
+  if (contentType?.split(';', 1)[0]?.trim().toLowerCase() !== type) {
     throw new Problem('UNSUPPORTED_CONTENT_TYPE', {
-      fault: { field: 'Content-Type', reason: 'must be application/json', value: contentType },
+      fault: { field: 'Content-Type', reason: `must be ${type}`, value: contentType },
     })
   }
   const bytesMax = Math.min(limits.bodyBytesMax, call.operation?.bodyBytesMax ?? Infinity)
@@ -26,11 +28,8 @@ export async function readBody(
   const text = decode(bytes)
   releaseBuffer(bytes)
   if (call.netRequestId !== null) call.bodyText = text
+  if (type !== 'application/json') return text
   return text.trim() === '' ? undefined : parseJson(text, limits.bodyDepthMax)
-}
-
-function isJsonType(contentType: string | undefined): boolean {
-  return contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
 }
 
 /**

@@ -78,7 +78,7 @@ function describe(operation: Operation, refer: Refer): Json {
       : {
           requestBody: {
             required: body.isRequired,
-            content: { 'application/json': { schema: refer(body.schema) } },
+            content: { [body.type ?? 'application/json']: { schema: refer(body.schema) } },
           },
         }),
     responses,
@@ -148,7 +148,7 @@ const reasons: Readonly<Record<number, string>> = {
   406: 'No type that the caller accepts',
   409: 'In conflict with what is there',
   413: 'The body is too large',
-  415: 'The body is not JSON',
+  415: 'The body is of another type',
   429: 'Too many requests; see Retry-After',
   500: 'A fault of this controller',
   503: 'No leader, an outcome not known, or an index not reached',

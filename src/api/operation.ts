@@ -50,7 +50,12 @@ export interface Operation {
   /** Of a public operation: who may do this too is told more, and is the caller of the call. */
   readonly moreFor?: Permission
   readonly query?: readonly QueryParameter[]
-  readonly body?: { readonly schema: NamedSchema; readonly isRequired: boolean }
+  readonly body?: {
+    readonly schema: NamedSchema
+    readonly isRequired: boolean
+    /** JSON when not said; else the body is its text. */
+    readonly type?: 'text/plain'
+  }
   /** Where less than the listener's limit is enough; beyond: 413. */
   readonly bodyBytesMax?: number
   readonly success: 200 | 201

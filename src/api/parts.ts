@@ -3,6 +3,7 @@ import type { ProblemCode } from '../lib/problems.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { Admission, MembershipControl } from '../ports/membership.ts'
 import type { JwtSigner } from '../ports/jwt-signer.ts'
+import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { Proposer } from '../ports/proposer.ts'
@@ -69,6 +70,8 @@ export interface ApiParts {
   readonly keys: TokenKeys
   /** Tokens that others than the controllers read. */
   readonly jwt: JwtSigner
+  /** Asked at each use, as certificates are renewed. */
+  readonly authorities: NetworkAuthorities
   /** Lets new controllers in. */
   readonly admission: Admission
   readonly clock: Clock

@@ -124,7 +124,7 @@ export class ResourceHandlers {
   }
 
   async #create(call: Call, entity: Entity): Promise<Answer> {
-    const newId = newShortId()
+    const newId = entity.idFrom === null ? newShortId() : String(bodyOf(call)[entity.idFrom])
     const { id, ignoredFields } = await this.#write(call, entity, 'create', newId)
     return createdAnswer(entity.collection, id, ignoredFields)
   }

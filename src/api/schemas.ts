@@ -1,5 +1,6 @@
 import { passwordSchema, usernameSchema } from '../entities/authenticator.ts'
 import { expirySchema } from '../entities/enrollment.ts'
+import { oidcSettings } from '../entities/controller-setting.ts'
 import type { NamedSchema } from '../entities/operations.ts'
 import { disableMinutesMax } from '../fsm/commands/identity.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
@@ -253,6 +254,90 @@ export const disableParams: NamedSchema = {
     type: 'object',
     properties: { durationMinutes: { type: 'integer', maximum: disableMinutesMax } },
     required: ['durationMinutes'],
+  },
+}
+
+/** A PEM text; how much of it is bounded where it is read. */
+export const caVerification: NamedSchema = { name: 'caVerification', schema: text }
+/** A compact JWT. */
+export const caJwt: NamedSchema = { name: 'caJwt', schema: text }
+export const estCertificates: NamedSchema = { name: 'estCertificates', schema: text }
+
+export const requestExtend: NamedSchema = {
+  name: 'requestExtendAuthenticator',
+  schema: { type: 'object', properties: { rollKeys: { type: ['boolean', 'null'] } } },
+}
+
+const settings = { type: 'object', properties: { oidc: oidcSettings } } as const
+export const effectiveSettings: NamedSchema = {
+  name: 'controllerSettingEffectiveDetail',
+  schema: {
+    type: 'object',
+    properties: { ...baseProperties, effective: settings, instance: settings },
+    required: [...baseRequired, 'effective', 'instance'],
+  },
+}
+
+const reported = { postureCheckId: text, timedOut: flag, lastUpdatedAt: dateTime } as const
+function reportOf(properties: JsonObject): JsonObject {
+  const all = { ...reported, ...properties }
+  return { type: 'object', properties: all, required: Object.keys(all) }
+}
+export const postureData: NamedSchema = {
+  name: 'postureDataDetail',
+  schema: {
+    type: 'object',
+    properties: {
+      apiSessionPostureData: { type: 'object' },
+      domain: reportOf({ domain: text }),
+      mac: reportOf({ addresses: texts }),
+      os: reportOf({ type: text, version: text, build: text }),
+      processes: {
+        type: 'array',
+        items: reportOf({ binaryHash: text, isRunning: flag, signerFingerprints: texts }),
+      },
+    },
+    required: ['apiSessionPostureData', 'domain', 'mac', 'os', 'processes'],
+  },
+}
+
+export const failedServiceRequest: NamedSchema = {
+  name: 'failedServiceRequestDetail',
+  schema: {
+    type: 'object',
+    properties: {
+      apiSessionId: text,
+      policyFailures: { type: 'array', items: { type: 'object' } },
+      serviceId: text,
+      serviceName: text,
+      sessionType: text,
+      when: dateTime,
+    },
+  },
+}
+
+export const traceSpec: NamedSchema = {
+  name: 'traceSpec',
+  schema: {
+    type: 'object',
+    properties: {
+      channels: {
+        type: ['array', 'null'],
+        maxItems: 64,
+        items: { type: 'string', maxLength: 256 },
+      },
+      duration: { type: ['string', 'null'], maxLength: 64 },
+      enabled: { type: ['boolean', 'null'] },
+      traceId: { type: ['string', 'null'], maxLength: 128 },
+    },
+  },
+}
+export const traceDetail: NamedSchema = {
+  name: 'traceDetail',
+  schema: {
+    type: 'object',
+    properties: { enabled: flag, traceId: text, until: dateTime },
+    required: ['enabled', 'traceId', 'until'],
   },
 }
 

@@ -157,7 +157,7 @@ function newApp(
 }
 
 /**
- * JSON only, and only where the operation takes a body: nothing of another request is looked at. `application/json` with
+ * Only where the operation takes a body, and of its type alone: nothing of another request is looked at. `application/json` with
  * an empty body means that there is none.
  */
 function addBodyParser(

@@ -506,6 +506,10 @@ export class Controller {
       schemas,
       keys: keeper,
       jwt: this.#jwtSigner(gateway),
+      authorities: {
+        anchorsPem: () => this.#caPem,
+        intermediatesPem: () => authoritiesHeld(keeper),
+      },
       admission,
       activity: sessionActivity(gateway.soft),
       clock: systemClock,
@@ -653,6 +657,15 @@ export class Controller {
       }
     }
   }
+}
+
+/** Those before the one in force too: what they signed is still about. */
+function authoritiesHeld(keeper: SecretKeeper): string {
+  return keeper
+    .held()
+    .filter(({ name }) => name === 'issuingAuthority')
+    .map(({ certificatePem }) => certificatePem)
+    .join('\n')
 }
 
 function hasSuccessor(gateway: Gateway): boolean {

@@ -3,6 +3,10 @@ import type { EntityOf } from './define.ts'
 import { computed, empty, reference, text, texts, timestamp } from './fields.ts'
 import { authQueryList, dateTime, entityRef, flag, text as textShape } from './shapes.ts'
 
+const whenSet = { shown: 'whenSet' } as const
+const ofAuthenticator = (field: string) =>
+  ({ from: 'fieldOf', to: 'authenticator', by: 'authenticatorId', field }) as const
+
 /**
  * A session of the client or management API. Its token is derived from its id and a key of the cluster, and stored
  * nowhere; `token` of the detail is the id.
@@ -24,10 +28,10 @@ export const apiSession = defineEntity({
     authQueries: empty([], authQueryList),
     isMfaRequired: empty(false, flag),
     isMfaComplete: empty(false, flag),
-    isCertExtendable: empty(false, flag),
-    isCertExtendRequested: empty(false, flag),
-    isCertKeyRollRequested: empty(false, flag),
-    improperClientCertChain: empty(false, flag),
+    isCertExtendable: computed(ofAuthenticator('isIssuedByNetwork'), flag),
+    isCertExtendRequested: computed(ofAuthenticator('isExtendRequested'), flag, whenSet),
+    isCertKeyRollRequested: computed(ofAuthenticator('isKeyRollRequested'), flag, whenSet),
+    improperClientCertChain: computed({ from: 'constant', value: false }, flag, whenSet),
   },
   symbols: [
     { name: 'identity', field: 'identityId' },

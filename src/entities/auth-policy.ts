@@ -1,9 +1,12 @@
+import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { boolean, nameText, object } from './fields.ts'
-import { flag, text } from './shapes.ts'
+import { boolean, fieldLimits, nameText, object, references } from './fields.ts'
+import { flag } from './shapes.ts'
 
-const number = { type: 'integer', minimum: 0 } as const
+/** Attempts and minutes; what is negative in a body means no end. */
+const count = { type: 'integer', maximum: 52_560_000 } as const
+const signerId = { type: 'string', maxLength: 128 } as const
 
 const primarySchema = {
   type: 'object',
@@ -15,16 +18,20 @@ const primarySchema = {
     },
     extJwt: {
       type: 'object',
-      properties: { allowed: flag, allowedSigners: { type: 'array', items: text } },
+      properties: {
+        allowed: flag,
+        allowedSigners: { type: 'array', maxItems: fieldLimits.referencesMax, items: signerId },
+      },
       required: ['allowed', 'allowedSigners'],
     },
     updb: {
       type: 'object',
       properties: {
         allowed: flag,
-        lockoutDurationMinutes: number,
-        maxAttempts: number,
-        minPasswordLength: number,
+        lockoutDurationMinutes: count,
+        maxAttempts: count,
+        // No password is longer than that.
+        minPasswordLength: { type: 'integer', maximum: 100 },
         requireMixedCase: flag,
         requireNumberChar: flag,
         requireSpecialChar: flag,
@@ -45,7 +52,10 @@ const primarySchema = {
 
 const secondarySchema = {
   type: 'object',
-  properties: { requireExtJwtSigner: { type: ['string', 'null'] }, requireTotp: flag },
+  properties: {
+    requireExtJwtSigner: { type: ['string', 'null'], maxLength: 128 },
+    requireTotp: flag,
+  },
   required: ['requireTotp'],
 } as const
 
@@ -66,6 +76,8 @@ export interface SecondaryRules {
   readonly requireExtJwtSigner: string | null
   readonly requireTotp: boolean
 }
+
+type JsonOf<T> = T & Readonly<Record<string, never>>
 
 /** What the seeded policy allows, and what a policy says where it says nothing. */
 export const openPrimary: PrimaryRules = {
@@ -99,19 +111,29 @@ const numbers = ['primary.updb.minPasswordLength', 'primary.updb.maxAttempts']
 export const authPolicy = defineEntity({
   name: 'authPolicy',
   plural: 'authPolicies',
-  operations: { management: { list: 'auth-policy.read', detail: 'auth-policy.read' } },
+  operations: { management: crud('auth-policy') },
   fields: {
     name: nameText(),
-    primary: object<PrimaryRules & Readonly<Record<string, never>>>(
-      primarySchema,
-      openPrimary as PrimaryRules & Readonly<Record<string, never>>,
-      { required: true },
-    ),
-    secondary: object<SecondaryRules & Readonly<Record<string, never>>>(
+    primary: object<JsonOf<PrimaryRules>>(primarySchema, openPrimary as JsonOf<PrimaryRules>, {
+      required: true,
+      mergedOnto: openPrimary as JsonOf<PrimaryRules>,
+    }),
+    secondary: object<JsonOf<SecondaryRules>>(
       secondarySchema,
-      openSecondary as SecondaryRules & Readonly<Record<string, never>>,
-      { required: true },
+      openSecondary as JsonOf<SecondaryRules>,
+      { required: true, mergedOnto: openSecondary as JsonOf<SecondaryRules> },
     ),
+    /** Out of the nested lists whenever they are written, so that the signers know who names them. */
+    allowedSignerIds: references('externalJwtSigner', 'refuse', {
+      settable: 'never',
+      shown: 'never',
+      faultField: 'primary.extJwt.allowedSigners',
+    }),
+    requiredSignerIds: references('externalJwtSigner', 'refuse', {
+      settable: 'never',
+      shown: 'never',
+      faultField: 'secondary.requireExtJwtSigner',
+    }),
     isSystem: boolean({ settable: 'never', shown: 'never' }),
   },
   symbols: [

@@ -9,6 +9,7 @@ export const usernameSchema = { type: 'string', minLength: 4, maxLength: 100 } a
 export const passwordSchema = { type: 'string', minLength: 5, maxLength: 100 } as const
 
 const hint = { settable: 'never', shown: 'whenSet' } as const
+const made = { settable: 'proposer', shown: 'whenSet' } as const
 
 /** A credential of an identity: user name and password hash, or a certificate. */
 export const authenticator = defineEntity({
@@ -20,16 +21,16 @@ export const authenticator = defineEntity({
   fields: {
     method: choice(['updb', 'cert'], { required: true, settable: 'create' }),
     identityId: reference('identity', 'cascade', { required: true, settable: 'create' }),
-    username: optionalText({
-      settable: 'proposer',
-      shown: 'whenSet',
-      unique: 'username must be unique',
-    }),
+    username: optionalText({ ...made, unique: 'username must be unique' }),
     /** PHC string, e.g. `$argon2id$v=19$...`; never shown. */
     passwordHash: optionalText({ settable: 'proposer', shown: 'never' }),
-    certPem: optionalText({ settable: 'never', shown: 'whenSet', charactersMax: 65_536 }),
-    fingerprint: optionalText({ ...hint, unique: 'fingerprint must be unique' }),
-    publicKeyPrint: optionalText({ settable: 'never', shown: 'never' }),
+    certPem: optionalText({ ...made, charactersMax: 65_536 }),
+    /** SHA-1 of the certificate in DER, lower-case hex: it leads to the record, `certPem` proves it. */
+    fingerprint: optionalText({ ...made, unique: 'fingerprint must be unique' }),
+    /** SHA-256 of its public key, lower-case hex. */
+    publicKeyPrint: optionalText({ settable: 'proposer', shown: 'never' }),
+    /** The CA of somebody else that issued the certificate; it takes the authenticator along when it is deleted. */
+    caId: reference('ca', 'cascade', { settable: 'proposer', shown: 'never' }),
     extendRequestedAt: timestamp(hint),
     isExtendRequested: boolean(hint),
     isIssuedByNetwork: boolean(hint),

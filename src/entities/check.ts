@@ -11,7 +11,7 @@ function isTexts(value: Json | undefined): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string')
 }
 
-function isObject(value: Json): value is JsonObject {
+export function isObject(value: Json | undefined): value is JsonObject {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
@@ -35,6 +35,8 @@ function isOfKind(field: Field, value: Json): boolean {
     case 'map':
     case 'object':
       return isObject(value)
+    case 'objects':
+      return Array.isArray(value) && (value as readonly Json[]).every(isObject)
     case 'computed':
       return false
   }

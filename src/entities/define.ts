@@ -3,7 +3,7 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import { map } from './fields.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
-import type { ComputedField, Field, FieldOf } from './fields.ts'
+import type { ComputedField, Condition, Field, FieldOf } from './fields.ts'
 import type { RequestMode } from './schema.ts'
 
 export type Api = 'client' | 'management' | 'fabric'
@@ -60,6 +60,8 @@ export interface BodyMember {
 export interface Link {
   readonly key: string
   readonly by: { readonly field: string; readonly collection: string } | null
+  /** null: every record has it. */
+  readonly when: Condition | null
 }
 
 /** Which records of its table a kind has: those whose boolean field, which is indexed, has that value. */
@@ -88,6 +90,10 @@ export interface Entity {
     Partial<Record<Api, Readonly<Partial<Record<OperationShape, string>>>>>
   >
   readonly operationIds: Readonly<Partial<Record<OperationShape, string>>>
+  /** Statuses of refusals that the contract declares beside those that the shape has in every kind. */
+  readonly refusals: Readonly<Partial<Record<OperationShape, readonly number[]>>>
+  /** The member of a create body that is the id of what is made; null: it gets a new one. */
+  readonly idFrom: string | null
   readonly fields: Readonly<Record<string, Field>>
   readonly body: Readonly<Record<string, BodyMember>>
   /** Query parameters that the list of an API takes beside those of every list. */
@@ -147,6 +153,8 @@ export interface Definition<F extends Fields> {
   readonly scope?: Scope
   readonly operations: Entity['operations']
   readonly operationIds?: Entity['operationIds']
+  readonly refusals?: Entity['refusals']
+  readonly idFrom?: string
   readonly fields: F
   readonly body?: Entity['body']
   readonly listParameters?: Entity['listParameters']
@@ -154,7 +162,9 @@ export interface Definition<F extends Fields> {
   readonly indexes?: readonly SymbolName<F>[]
   readonly symbols: readonly SymbolInput<F>[]
   readonly links?: readonly (
-    string | { readonly key: string; readonly field: SymbolName<F>; readonly collection: string }
+    | string
+    | { readonly key: string; readonly field: SymbolName<F>; readonly collection: string }
+    | { readonly key: string; readonly when: Condition & { readonly field: SymbolName<F> } }
   )[]
   readonly lists?: Readonly<
     Record<
@@ -186,6 +196,7 @@ const symbolTypes: Readonly<Record<Field['kind'], SymbolType>> = {
   references: 'stringSet',
   map: 'any',
   object: 'any',
+  objects: 'any',
   computed: 'any',
 }
 
@@ -264,16 +275,18 @@ export function defineEntity<const F extends Fields>(
     collection: definition.collection ?? kebab(definition.plural),
     operations: definition.operations,
     operationIds: definition.operationIds ?? {},
+    refusals: definition.refusals ?? {},
+    idFrom: definition.idFrom ?? null,
     fields,
     body: definition.body ?? {},
     listParameters: definition.listParameters ?? {},
     indexes: [...indexes].sort(),
     symbols: [...baseSymbols, ...definition.symbols.map((input) => symbolOf(fields, input))],
-    links: (definition.links ?? []).map((link) =>
-      typeof link === 'string'
-        ? { key: link, by: null }
-        : { key: link.key, by: { field: link.field, collection: link.collection } },
-    ),
+    links: (definition.links ?? []).map((link) => {
+      if (typeof link === 'string') return { key: link, by: null, when: null }
+      if ('when' in link) return { key: link.key, by: null, when: link.when }
+      return { key: link.key, by: { field: link.field, collection: link.collection }, when: null }
+    }),
     lists,
     refuse: { update: {}, delete: {}, ...definition.refuse },
     digest: definition.digest ?? 'entities',

@@ -24,6 +24,7 @@ export type FieldKind =
   | 'references'
   | 'map'
   | 'object'
+  | 'objects'
   | 'computed'
 
 /**
@@ -55,6 +56,13 @@ export type ComputedSource =
     }
   /** [{role, name}] of the role list `by`. */
   | { readonly from: 'rolesDisplay'; readonly to: string; readonly by: string }
+  /** A stored field of the record of `to` that `by` names; its zero value when it names none. */
+  | {
+      readonly from: 'fieldOf'
+      readonly to: string
+      readonly by: string
+      readonly field: string
+    }
   /** Whether a record of `of` names this one by its field `by`. */
   | { readonly from: 'isReferenced'; readonly of: string; readonly by: string }
   /** The stored field under another name; `otherwise` in place of null. */
@@ -86,6 +94,17 @@ export type ComputedSource =
   | { readonly from: 'configData'; readonly by: string }
 
 /**
+ * In which details a field stands. `whenSet`: left out when null, empty or false. A condition: where another field of the
+ * record has one of those values.
+ */
+export type Shown = 'always' | 'whenSet' | 'never' | Condition
+
+export interface Condition {
+  readonly field: string
+  readonly is: readonly Json[]
+}
+
+/**
  * A field of a descriptor, erased of its type. `schema` describes a present, non-null value; in requests null means
  * absent, unless the field is required.
  */
@@ -95,12 +114,18 @@ export interface Field {
   readonly isRequired: boolean
   /** Value when create or replace leave the field out. */
   readonly zero: Json
-  /** `whenSet`: left out of the detail when null, empty or false. */
-  readonly shown: 'always' | 'whenSet' | 'never'
+  readonly shown: Shown
   readonly schema: JsonObject
   readonly reference: ReferenceRule | null
   /** Reason given for a second record with the same value ({value} is replaced); null when not unique. */
   readonly unique: string | null
+  /** What a refusal calls it, when it is made of something else that the caller sent; null: its own name. */
+  readonly faultField: string | null
+  /**
+   * Of an object: a patch holds changed members alone, nested ones too, and is merged into what is stored when it is
+   * applied, or into this where nothing is. null: a patch replaces it whole.
+   */
+  readonly mergedOnto: JsonObject | null
   /** What each element of `texts` must be one of; null for anything. */
   readonly values: readonly string[] | null
   readonly computed: ComputedSource | null
@@ -119,7 +144,7 @@ export interface ComputedField extends Field {
 interface Rules {
   readonly settable?: Settable
   readonly required?: boolean
-  readonly shown?: Field['shown']
+  readonly shown?: Shown
   readonly shownAs?: ComputedSource
 }
 
@@ -133,23 +158,32 @@ function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): F
     schema,
     reference: null,
     unique: null,
+    faultField: null,
+    mergedOnto: null,
     values: null,
     computed: null,
     shownAs: rules.shownAs ?? null,
   }
 }
 
-export function text(
-  rules: Rules & { readonly charactersMax?: number; readonly unique?: string } = {},
-): FieldOf<string> {
+interface TextRules extends Rules {
+  readonly charactersMax?: number
+  readonly unique?: string
+  readonly faultField?: string
+}
+
+/** With `otherwise`, that text stands for an absent or empty one. */
+export function text(rules: TextRules & { readonly otherwise?: string } = {}): FieldOf<string> {
   const schema = { type: 'string', maxLength: rules.charactersMax ?? fieldLimits.textCharactersMax }
-  return { ...field('text', schema, '', rules), unique: rules.unique ?? null }
+  return {
+    ...field('text', schema, rules.otherwise ?? '', rules),
+    unique: rules.unique ?? null,
+    faultField: rules.faultField ?? null,
+  }
 }
 
 /** A text or null; an empty text in a request means null. */
-export function optionalText(
-  rules: Rules & { readonly charactersMax?: number; readonly unique?: string } = {},
-): FieldOf<string | null> {
+export function optionalText(rules: TextRules = {}): FieldOf<string | null> {
   return { ...text(rules), zero: null } as Field
 }
 
@@ -210,10 +244,11 @@ export function attributes(rules: Rules = {}): FieldOf<readonly string[]> {
 
 /** Plain texts, in the order given; each one of `values` where they are given. */
 export function texts(
-  rules: Rules & { readonly values?: readonly string[] } = {},
+  rules: Rules & { readonly values?: readonly string[]; readonly itemsMin?: number } = {},
 ): FieldOf<readonly string[]> {
   const schema = {
     type: 'array',
+    ...(rules.itemsMin === undefined ? {} : { minItems: rules.itemsMin }),
     maxItems: fieldLimits.referencesMax,
     items: { type: 'string', maxLength: fieldLimits.textCharactersMax },
   }
@@ -238,14 +273,18 @@ export function reference(
 export function references(
   to: string,
   onDelete: OnDelete,
-  rules: Rules = {},
+  rules: Rules & { readonly faultField?: string } = {},
 ): FieldOf<readonly string[]> {
   const schema = {
     type: 'array',
     maxItems: fieldLimits.referencesMax,
     items: { type: 'string', maxLength: fieldLimits.textCharactersMax },
   }
-  return { ...field('references', schema, [], rules), reference: { to, onDelete } }
+  return {
+    ...field('references', schema, [], rules),
+    reference: { to, onDelete },
+    faultField: rules.faultField ?? null,
+  }
 }
 
 /** A flat map, replaced whole. With `keysOf`, its keys are ids of that kind. */
@@ -264,20 +303,34 @@ export function map<T extends Json = Json>(
   } as Field
 }
 
-/** A nested object of the shape that `schema` says. */
+/** A nested object of the shape that `schema` says; members it does not name are dropped, where it names any. */
 export function object<T extends Json = JsonObject>(
   schema: JsonObject,
   zero: T,
-  rules: Rules = {},
+  rules: Rules & { readonly mergedOnto?: JsonObject } = {},
 ): FieldOf<T> {
-  return field('object', schema, zero, rules)
+  return { ...field('object', schema, zero, rules), mergedOnto: rules.mergedOnto ?? null }
+}
+
+/** Nested objects, each of the shape that `item` says, in the order given. */
+export function objects<T extends JsonObject = JsonObject>(
+  item: JsonObject,
+  rules: Rules & { readonly itemsMin?: number; readonly itemsMax: number },
+): FieldOf<readonly T[]> {
+  const schema = {
+    type: 'array',
+    ...(rules.itemsMin === undefined ? {} : { minItems: rules.itemsMin }),
+    maxItems: rules.itemsMax,
+    items: item,
+  }
+  return field('objects', schema, [], rules)
 }
 
 /** Read-only, not stored. `schema` is the response's. */
 export function computed(
   source: ComputedSource,
   schema: JsonObject,
-  rules: { readonly shown?: Field['shown'] } = {},
+  rules: { readonly shown?: Shown } = {},
 ): ComputedField {
   const made = field('computed', schema, null, { settable: 'never', ...rules })
   return { ...made, kind: 'computed', computed: source }

@@ -1,8 +1,9 @@
 import type { Json, JsonObject } from '../lib/canonical-json.ts'
 import { Problem } from '../lib/problems.ts'
-import { checkFields } from './check.ts'
+import { checkFields, isObject } from './check.ts'
 import type { Entity } from './define.ts'
 import type { Field } from './fields.ts'
+import { changesIn, merged, namedIn } from './nested.ts'
 import type { RequestMode } from './schema.ts'
 
 export interface Normalised {
@@ -29,9 +30,17 @@ function normaliseValue(field: Field, value: Json): Json {
     case 'choice':
     case 'reference':
       return value === '' ? field.zero : value
+    case 'object':
+    case 'objects':
+      return wholeOf(field, namedIn(field.schema, value))
     default:
       return value
   }
+}
+
+/** What a merged object does not say is as where it begins. */
+function wholeOf(field: Field, value: Json): Json {
+  return field.mergedOnto !== null && isObject(value) ? merged(field.mergedOnto, value) : value
 }
 
 /** In a patch, a map of nothing but nulls changes nothing; an empty one clears the field. */
@@ -43,7 +52,7 @@ function isUntouched(field: Field, value: Json): boolean {
 
 /**
  * A request body, valid by `requestSchema`, as the fields of a command. Create and replace: absent and null give the
- * zero value. Patch: absent and null leave the field as it is; maps are replaced whole. Unknown members, read-only ones
+ * zero value. Patch: absent and null leave the field as it is; maps are replaced whole, objects that are merged hold their changes. Unknown members, read-only ones
  * and (but at create) those fixed at creation are ignored and named.
  * @throws {Problem} COULD_NOT_VALIDATE with the field at fault.
  */
@@ -54,7 +63,8 @@ export function normalise(entity: Entity, mode: RequestMode, body: JsonObject): 
     if (field === undefined || !isWritable(field, mode)) continue
     const value = Object.hasOwn(body, name) ? (body[name] ?? null) : null
     if (mode === 'patch') {
-      if (!isUntouched(field, value)) fields[name] = normaliseValue(field, value)
+      const changed = changeOf(field, value)
+      if (changed !== null) fields[name] = changed.to
     } else {
       fields[name] = value === null ? field.zero : normaliseValue(field, value)
     }
@@ -62,6 +72,14 @@ export function normalise(entity: Entity, mode: RequestMode, body: JsonObject): 
   const fault = checkFields(entity, fields)
   if (fault !== null) throw new Problem('COULD_NOT_VALIDATE', { fault })
   return { fields, ignoredFields: ignoredIn(entity, mode, body) }
+}
+
+/** What a patch makes of a field; null: nothing. */
+function changeOf(field: Field, value: Json): { readonly to: Json } | null {
+  if (isUntouched(field, value)) return null
+  if (field.mergedOnto === null) return { to: normaliseValue(field, value) }
+  const changes = changesIn(field.schema, value)
+  return Object.keys(changes).length === 0 ? null : { to: changes }
 }
 
 function isWritable(field: Field, mode: RequestMode): boolean {

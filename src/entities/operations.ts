@@ -137,8 +137,14 @@ function crudOperation(
     request: requestOf(entity, shape),
     response: responseOf(entity, shape),
     success: shape === 'create' ? 201 : 200,
-    // The identity may not exist.
-    refusals: listParameters.includes('asIdentity') ? [...refusals, 404].sort() : refusals,
+    refusals: [
+      ...new Set([
+        ...refusals,
+        ...(entity.refusals[shape] ?? []),
+        // The identity may not exist.
+        ...(listParameters.includes('asIdentity') ? [404] : []),
+      ]),
+    ].sort((a, b) => a - b),
     query:
       shape === 'list'
         ? [

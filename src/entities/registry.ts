@@ -5,8 +5,10 @@ import { apiSession } from './api-session.ts'
 import { authPolicy } from './auth-policy.ts'
 import { authenticator } from './authenticator.ts'
 import { clientTerminator } from './client-terminator.ts'
+import { ca } from './ca.ts'
 import { configType } from './config-type.ts'
 import { config } from './config.ts'
+import { controllerSetting } from './controller-setting.ts'
 import type { Entity } from './define.ts'
 import { edgeRouter } from './edge-router.ts'
 import { edgeRouterPolicy } from './edge-router-policy.ts'
@@ -14,11 +16,14 @@ import { enrollment } from './enrollment.ts'
 import { fabricRouter } from './fabric-router.ts'
 import { fabricService } from './fabric-service.ts'
 import { fabricTerminator } from './fabric-terminator.ts'
+import { clientExternalJwtSigner, externalJwtSigner } from './external-jwt-signer.ts'
 import { identity } from './identity.ts'
 import { identityType } from './identity-type.ts'
 import { serviceConfig } from './service-config.ts'
 import { joinTicket } from './join-ticket.ts'
+import { postureCheckType } from './posture-check-type.ts'
 import { postureCheck } from './posture-check.ts'
+import { revocation } from './revocation.ts'
 import { router } from './router.ts'
 import { serviceEdgeRouterPolicy } from './service-edge-router-policy.ts'
 import { service } from './service.ts'
@@ -35,12 +40,16 @@ export const entities: readonly Entity[] = [
   apiSession,
   authPolicy,
   authenticator,
+  ca,
+  clientExternalJwtSigner,
   clientTerminator,
   config,
   configType,
+  controllerSetting,
   edgeRouter,
   edgeRouterPolicy,
   enrollment,
+  externalJwtSigner,
   fabricRouter,
   fabricService,
   fabricTerminator,
@@ -48,6 +57,8 @@ export const entities: readonly Entity[] = [
   identityType,
   joinTicket,
   postureCheck,
+  postureCheckType,
+  revocation,
   router,
   service,
   serviceConfig,

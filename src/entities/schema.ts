@@ -1,6 +1,7 @@
-import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import type { JsonObject } from '../lib/canonical-json.ts'
 import type { Entity } from './define.ts'
 import type { Field } from './fields.ts'
+import { lenientSchema, orNull } from './nested.ts'
 import { dateTime, links, text } from './shapes.ts'
 
 /** The three bodies that a kind takes. `update` is the PUT body, as the API family names it. */
@@ -8,15 +9,6 @@ export type RequestMode = 'create' | 'replace' | 'patch'
 
 function sortedFields(entity: Entity): [string, Field][] {
   return Object.entries(entity.fields).sort(([a], [b]) => (a < b ? -1 : 1))
-}
-
-/** The schema, with null allowed. */
-function orNull(schema: JsonObject): JsonObject {
-  const type = schema['type']
-  const values = schema['enum']
-  if (typeof type !== 'string') return { anyOf: [schema, { type: 'null' }] }
-  if (!Array.isArray(values)) return { ...schema, type: [type, 'null'] }
-  return { ...schema, type: [type, 'null'], enum: [...(values as readonly Json[]), null] }
 }
 
 function isRequiredIn(field: Field, mode: RequestMode): boolean {
@@ -38,7 +30,13 @@ function memberIn(
   if (field === undefined || field.settable === 'never' || field.settable === 'proposer') {
     return null
   }
-  return { schema: field.schema, isRequired: isRequiredIn(field, mode) }
+  return { schema: requestedSchema(field, mode), isRequired: isRequiredIn(field, mode) }
+}
+
+function requestedSchema(field: Field, mode: RequestMode): JsonObject {
+  if (field.kind !== 'object' && field.kind !== 'objects') return field.schema
+  const holdsChanges = mode === 'patch' && field.mergedOnto !== null
+  return lenientSchema(field.schema, holdsChanges ? 'changes' : 'whole')
 }
 
 /**
@@ -58,9 +56,9 @@ export function requestSchema(entity: Entity, mode: RequestMode): JsonObject {
 }
 
 function shownSchema(field: Field): JsonObject {
-  if (field.kind === 'timestamp') return field.zero === null ? dateTime : field.schema
+  if (field.kind === 'timestamp') return field.shown === 'always' ? orNull(dateTime) : dateTime
   // A bound on what is written says nothing about what an older record holds.
-  const { maxLength, maxItems, maxProperties, ...schema } = field.schema
+  const { maxLength, minItems, maxItems, maxProperties, ...schema } = field.schema
   if (field.kind === 'choice') return { type: 'string' }
   return field.zero === null && field.kind === 'text' ? orNull(schema) : schema
 }

@@ -23,6 +23,7 @@ import { associateServiceConfigs, disassociateServiceConfigs } from './commands/
 import { rotateSecret, shareSecrets } from './commands/secret.ts'
 import { createServiceSession } from './commands/service-session.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './commands/session.ts'
+import { requestExtend, verifyCa } from './commands/trust.ts'
 import type { State } from './state.ts'
 
 /** The newest feature level whose commands this program knows. */
@@ -45,6 +46,8 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.IDENTITY_ENABLE, enableIdentity],
   [CommandKind.SERVICE_CONFIGS_ASSOCIATE, associateServiceConfigs],
   [CommandKind.SERVICE_CONFIGS_DISASSOCIATE, disassociateServiceConfigs],
+  [CommandKind.CA_VERIFY, verifyCa],
+  [CommandKind.AUTHENTICATOR_REQUEST_EXTEND, requestExtend],
   [CommandKind.TICKET_CREATE, createTicket],
   [CommandKind.TICKET_REDEEM, redeemTicket],
   [CommandKind.ADMISSION_DELETE, deleteAdmission],

@@ -1,7 +1,7 @@
 import type { ConfigType } from '../entities/config-type.ts'
 import type { Config } from '../entities/config.ts'
 import type { Entity, Link } from '../entities/define.ts'
-import type { ComputedSource, Field } from '../entities/fields.ts'
+import type { ComputedSource, Condition, Field } from '../entities/fields.ts'
 import { entitiesByName, entityNamed } from '../entities/registry.ts'
 import type { Identity } from '../entities/identity.ts'
 import { serviceConfigHolder } from '../entities/service-config.ts'
@@ -41,11 +41,17 @@ function hrefOf(entity: Entity, record: EntityRecord, link: Link): string {
   return `./${link.by.collection}/${String(record[link.by.field])}`
 }
 
+function holds(condition: Condition | null, record: EntityRecord): boolean {
+  return condition === null || condition.is.includes(record[condition.field] ?? null)
+}
+
 function linksOf(entity: Entity, record: EntityRecord): JsonObject {
   const links: Record<string, JsonObject> = {
     self: { href: `./${entity.collection}/${record.id}` },
   }
-  for (const link of entity.links) links[link.key] = { href: hrefOf(entity, record, link) }
+  for (const link of entity.links) {
+    if (holds(link.when, record)) links[link.key] = { href: hrefOf(entity, record, link) }
+  }
   return links
 }
 
@@ -202,6 +208,11 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
         rolesDisplay(state, source.to, (record[source.by] ?? []) as readonly string[]).map(
           ({ role, name }) => ({ role, name }),
         )
+    case 'fieldOf': {
+      const zero = entityNamed(source.to).fields[source.field]?.zero ?? null
+      return (record, { state }) =>
+        state.get(source.to, textField(record, source.by))?.[source.field] ?? zero
+    }
     case 'isReferenced':
       return (record, { state }) =>
         state.table(source.of).indexes.ids(source.by, record.id).size > 0
@@ -234,6 +245,7 @@ interface Shown {
   readonly name: string
   readonly source: Source
   readonly isOptional: boolean
+  readonly when: Condition | null
 }
 
 const shownFields: ReadonlyMap<string, readonly Shown[]> = new Map(
@@ -247,7 +259,8 @@ function compile(entity: Entity): Shown[] {
     if (field === undefined || field.shown === 'never') continue
     const computed = field.computed ?? field.shownAs
     const source = computed === null ? storedSource(name, field) : sourceOf(computed, entity)
-    shown.push({ name, source, isOptional: field.shown === 'whenSet' })
+    const when = typeof field.shown === 'string' ? null : field.shown
+    shown.push({ name, source, isOptional: field.shown === 'whenSet', when })
   }
   return shown
 }
@@ -265,7 +278,8 @@ export function detailOf(kind: string, record: EntityRecord, context: DetailCont
     id: record.id,
     updatedAt: dateTime(record.updatedAt),
   }
-  for (const { name, source, isOptional } of shownFields.get(kind) ?? []) {
+  for (const { name, source, isOptional, when } of shownFields.get(kind) ?? []) {
+    if (!holds(when, record)) continue
     const value = source(record, context)
     if (!isOptional || !isUnset(value)) detail[name] = value
   }

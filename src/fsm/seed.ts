@@ -4,6 +4,7 @@ import type { SeedRecord } from '../../proto/gen/command_pb.ts'
 import { openPrimary, openSecondary } from '../entities/auth-policy.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { seededConfigTypes } from './seed-config-types.ts'
+import { seededPostureTypes } from './seed-posture-types.ts'
 
 export interface FormingInput {
   readonly adminId: string
@@ -32,6 +33,9 @@ export function formingRecords(input: FormingInput): SeedRecord[] {
     }),
     ...seededConfigTypes.map(({ id, name, target, schema }) =>
       seed('configType', id, { name, target, schema }),
+    ),
+    ...seededPostureTypes.map(({ id, name, operatingSystems }) =>
+      seed('postureCheckType', id, { name, operatingSystems, version: '1' }),
     ),
     seed('identity', input.adminId, {
       name: input.adminName,

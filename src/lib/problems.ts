@@ -117,6 +117,42 @@ export const problems = {
     retry: 'never',
     message: 'An enrollment of this method is outstanding already',
   },
+  COULD_NOT_PARSE_PEM_BLOCK: {
+    http: 400,
+    retry: 'never',
+    message: 'The PEM text could not be parsed, or holds something else than one certificate',
+  },
+  COULD_NOT_PARSE_DER_BLOCK: {
+    http: 400,
+    retry: 'never',
+    message: 'The certificate in the PEM block could not be parsed',
+  },
+  EXPECTED_PEM_CERTIFICATE: {
+    http: 400,
+    retry: 'never',
+    message: 'The PEM block is not a certificate',
+  },
+  INVALID_CERT_PEM: {
+    http: 400,
+    retry: 'never',
+    message: 'The PEM text must hold exactly one certificate',
+  },
+  CERTIFICATE_IS_NOT_CA: {
+    http: 400,
+    retry: 'never',
+    message: 'The certificate is not a CA certificate',
+  },
+  CERTIFICATE_FAILED_VALIDATION: {
+    http: 400,
+    retry: 'never',
+    message: 'The certificate is not signed by the CA, or not valid at this time',
+  },
+  INVALID_COMMON_NAME: {
+    http: 400,
+    retry: 'never',
+    message: 'The common name of the certificate is not the verification token of the CA',
+  },
+  CA_ALREADY_VERIFIED: { http: 409, retry: 'never', message: 'The CA is already verified' },
   REQUEST_ID_REUSED: {
     http: 409,
     retry: 'never',

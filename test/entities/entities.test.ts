@@ -32,8 +32,12 @@ describe('every descriptor', () => {
         const found = there?.find((symbol) => symbol.name === through)
         if (through !== null) expect(found?.type ?? 'stringSet', through).not.toBe('stringSet')
       }
-      for (const { by } of entity.links) {
+      for (const { by, when } of entity.links) {
         if (by !== null) expect(Object.keys(entity.fields)).toContain(by.field)
+        if (when !== null) expect(Object.keys(entity.fields)).toContain(when.field)
+      }
+      for (const { shown } of Object.values(entity.fields)) {
+        if (typeof shown !== 'string') expect(Object.keys(entity.fields)).toContain(shown.field)
       }
       for (const rule of Object.values(entity.lists)) {
         expect(entitiesByName.has(rule.of)).toBe(true)
@@ -46,6 +50,10 @@ describe('every descriptor', () => {
         if (computed === null) continue
         if (computed.from === 'entityRef' || computed.from === 'rolesDisplay') {
           expect(entity.fields[computed.by]?.reference?.to).toBe(computed.to)
+        }
+        if (computed.from === 'fieldOf') {
+          expect(entity.fields[computed.by]?.reference?.to).toBe(computed.to)
+          expect(Object.keys(entityNamed(computed.to).fields)).toContain(computed.field)
         }
         if (computed.from === 'isReferenced' || computed.from === 'byKey') {
           expect(entityNamed(computed.of).indexes).toContain(computed.by)
@@ -159,6 +167,10 @@ describe.skipIf(!existsSync(contractFolder))('the contract of the API family', (
     ['transitRouter', 'routerDetail'],
     ['terminator', 'terminatorDetail'],
     ['enrollment', 'enrollmentDetail'],
+    ['externalJwtSigner', 'externalJwtSignerDetail'],
+    ['ca', 'caDetail'],
+    ['postureCheckType', 'postureCheckTypeDetail'],
+    ['revocation', 'revocationDetail'],
   ])('the detail of %s has every field of %s', (name, definition) => {
     const named = (ref: string): JsonObject => contracts['management']?.definitions[ref] ?? {}
     const theirs = named(definition)['allOf'] as readonly JsonObject[]
@@ -197,7 +209,7 @@ test('details shown match the schemas served for them', () => {
       shown += 1
     }
   }
-  expect(shown).toBe(20)
+  expect(shown).toBe(30)
 })
 
 test('a detail says who may do what, and what is linked', () => {

@@ -127,7 +127,7 @@ describe('an authenticator', () => {
     ).toMatchObject({
       fault: { field: 'username' },
     })
-    expect(authenticator(log, 'a1', { identityId: 'i1', method: 'cert' })).toMatchObject({
+    expect(authenticator(log, 'a1', { identityId: 'i1', method: 'face' })).toMatchObject({
       fault: { field: 'method' },
     })
     authenticator(log, 'a1', updb('i1', 'anna'))

@@ -4,19 +4,26 @@ import { resourceOperations } from '../resource-routes.ts'
 import type { ApiServices } from '../services.ts'
 import { apiSessionOperations } from './api-sessions.ts'
 import { authenticateOperations } from './authenticate.ts'
+import { authenticatorOperations } from './authenticators.ts'
+import { caOperations } from './cas.ts'
 import { clusterOperations } from './cluster.ts'
 import { memberOperations } from './cluster-members.ts'
+import { controllerSettingOperations } from './controller-settings.ts'
 import { controllerOperations } from './controllers.ts'
 import { currentOperations } from './current.ts'
+import { clientJwtSignerOperations } from './external-jwt-signers.ts'
 import { ownAuthenticatorOperations } from './own-authenticators.ts'
 import { hostOperations } from './host.ts'
 import { enrollmentOperations } from './enrollments.ts'
 import { fabricOperations } from './fabric.ts'
 import { identityOperations } from './identities.ts'
+import { identityPostureOperations } from './identity-posture.ts'
+import { identityTraceOperations } from './identity-trace.ts'
 import { joinOperations } from './join.ts'
 import { metaOperations } from './meta.ts'
 import { specOperations } from './specs.ts'
 import { summaryOperations } from './summary.ts'
+import { wellKnownOperations } from './well-known.ts'
 
 /** Every operation of every API, sorted by nothing: routes do not overlap. The documents are made from the same list. */
 export function allOperations(parts: ApiParts, services: ApiServices): readonly Operation[] {
@@ -30,6 +37,13 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...identityOperations(parts, services),
     ...enrollmentOperations(parts, services),
     ...fabricOperations(),
+    ...identityPostureOperations(parts),
+    ...identityTraceOperations(parts),
+    ...authenticatorOperations(services),
+    ...caOperations(parts, services),
+    ...clientJwtSignerOperations(parts),
+    ...controllerSettingOperations(parts, services),
+    ...wellKnownOperations(parts),
     ...apiSessionOperations(parts, services),
     ...controllerOperations(parts),
     ...clusterOperations(parts),

@@ -7,36 +7,64 @@ import type { RequestMode } from '../../entities/schema.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { passwordReason } from '../auth/password-rules.ts'
+import { issuerOf } from '../auth/trusted-authorities.ts'
 import type { Call } from '../call.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../services.ts'
+import { onlyCertificate } from './certificates.ts'
 import type { Prepared, Preparer } from './preparer.ts'
 
 type Services = Pick<ApiServices, 'passwords'>
 
-/** User name and password; the command carries the hash alone. */
+/** User name and password, of which the command carries the hash alone, or a certificate. */
 export function authenticatorPreparer(parts: ApiParts, services: Services): Preparer {
   return async (call, mode, body) => {
     if (mode === 'create') checkCreate(body)
     const prepared = normalise(authenticator, mode, body)
-    const credentials = await credentialFields(parts, services, call, body, () =>
-      mode === 'create'
-        ? identityOf(parts, String(prepared.fields['identityId']))
-        : holderOf(parts, call.param('id')),
-    )
+    const isCert = mode === 'create' && body['method'] === 'cert'
+    const credentials = isCert
+      ? await certificateFields(parts, String(body['certPem']))
+      : await credentialFields(parts, services, call, body, () =>
+          mode === 'create'
+            ? identityOf(parts, String(prepared.fields['identityId']))
+            : holderOf(parts, call.param('id')),
+        )
     return { ...prepared, fields: { ...prepared.fields, ...credentials } }
   }
 }
 
+const needs: Readonly<Record<string, readonly string[]>> = {
+  cert: ['certPem'],
+  updb: ['username', 'password'],
+}
+
 function checkCreate(body: JsonObject): void {
-  if (body['method'] === 'cert') {
-    const reason =
-      'certificates are not taken yet; create an authenticator of the method updb, with username and password'
-    throw fieldProblem('method', reason, 'cert')
+  const method = String(body['method'])
+  const needed = Object.hasOwn(needs, method) ? needs[method] : undefined
+  if (needed === undefined) {
+    throw fieldProblem('method', 'method in body should be one of [updb cert]', method)
   }
-  for (const field of ['username', 'password']) {
-    if (typeof body[field] !== 'string') throw fieldProblem(field, `${field} is required`)
+  for (const field of needed) {
+    if (typeof body[field] !== 'string' || body[field] === '') {
+      throw fieldProblem(field, `${field} is required`)
+    }
+  }
+}
+
+/** The certificate says all there is to say of its holder's key; who issued it must be trusted here. */
+async function certificateFields(parts: ApiParts, certPem: string): Promise<JsonObject> {
+  const certificate = onlyCertificate(certPem, 'COULD_NOT_PARSE_PEM_BLOCK')
+  const issuer = await latest(parts, () => issuerOf(parts, certificate) ?? undefined)
+  if (issuer === undefined) {
+    const reason = 'the certificate leads neither to a CA of the network nor to a verified one'
+    throw fieldProblem('certPem', reason)
+  }
+  return {
+    certPem: certificate.pem,
+    fingerprint: certificate.sha1,
+    publicKeyPrint: Buffer.from(certificate.publicKeySha256).toString('hex'),
+    caId: issuer.by === 'ca' ? issuer.caId : '',
   }
 }
 

@@ -12,13 +12,17 @@ import type { Call } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../services.ts'
 import type { WriteStep } from '../writes.ts'
+import { prepareAuthPolicy } from './auth-policy.ts'
 import { authenticatorPreparer } from './authenticator.ts'
+import { prepareCa } from './ca.ts'
 import { configTypePreparer, configPreparer } from './config.ts'
 import { enrollmentPreparer } from './enrollment.ts'
 import { prepareFabricService } from './fabric-service.ts'
 import { identityPreparer } from './identity.ts'
 import { edgeRouterPreparer, prepareFabricRouter, transitRouterPreparer } from './router.ts'
 import { terminatorPreparer } from './terminator.ts'
+import { externalJwtSignerPreparer } from './external-jwt-signer.ts'
+import { postureCheckPreparer } from './posture-check.ts'
 
 /** A body as the fields of a command, with the records that it was judged on. */
 export interface Prepared extends Normalised {
@@ -46,7 +50,9 @@ export class Preparers {
 
   constructor(parts: ApiParts, services: Pick<ApiServices, 'passwords'>) {
     this.#byKind = new Map<string, Preparer>([
+      ['authPolicy', prepareAuthPolicy],
       ['authenticator', authenticatorPreparer(parts, services)],
+      ['ca', prepareCa],
       ['config', configPreparer(parts)],
       ['configType', configTypePreparer(parts)],
       ['edgeRouter', edgeRouterPreparer(parts)],
@@ -58,6 +64,8 @@ export class Preparers {
       ['router', transitRouterPreparer(parts, router)],
       ['terminator', terminatorPreparer(parts, terminator)],
       ['transitRouter', transitRouterPreparer(parts, transitRouter)],
+      ['externalJwtSigner', externalJwtSignerPreparer(parts)],
+      ['postureCheck', postureCheckPreparer(parts)],
     ])
   }
 

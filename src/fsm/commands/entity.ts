@@ -6,8 +6,9 @@ import {
   EntityWriteSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { EntityWrite } from '../../../proto/gen/command_pb.ts'
-import { checkFields } from '../../entities/check.ts'
+import { checkFields, isObject } from '../../entities/check.ts'
 import type { Entity } from '../../entities/define.ts'
+import { merged } from '../../entities/nested.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -57,7 +58,8 @@ function uniqueFault(state: State, entity: Entity, id: string, fields: JsonObjec
     if (reason === null || typeof value !== 'string') continue
     const owner = indexes.owner(name, value)
     if (owner !== undefined && owner !== id) {
-      return faulty({ field: name, reason: reason.replace('{value}', () => value), value })
+      const field = entity.fields[name]?.faultField ?? name
+      return faulty({ field, reason: reason.replace('{value}', () => value), value })
     }
   }
   return null
@@ -92,10 +94,11 @@ function decode(write: EntityWrite, isCreate: boolean): DecodedWrite {
   return { entity, write, fields: writable(entity, parseFields(write.json), isCreate) }
 }
 
-/** Every required field is given; the zero of one would pass for a value otherwise. */
-function requiredFault(entity: Entity, fields: JsonObject): Outcome | null {
+/** Every required field that can be is given; the zero of one would pass for a value otherwise. */
+function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): Outcome | null {
   for (const [name, field] of Object.entries(entity.fields)) {
     if (!field.isRequired || field.settable === 'never' || name in fields) continue
+    if (field.settable === 'create' && !isCreate) continue
     if (field.kind === 'text') return faulty({ field: name, reason: `${name} is required` })
   }
   return null
@@ -115,7 +118,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
     return faulty({ field: 'id', reason: 'id must be unique', value: write.id })
   }
   const refusal =
-    requiredFault(entity, fields) ??
+    requiredFault(entity, fields, true) ??
     fieldRefusal(state, entity, write.id, fields) ??
     rules.judgeWrite?.(state, { id: write.id, before: undefined, after: fields }, context) ??
     null
@@ -148,6 +151,18 @@ function follow(
   afterWrite({ before, after }, consequencesIn(state, context))
 }
 
+/** The fields of a patch as they are to be: those that are merged, merged into what stands there by now. */
+function changed(entity: Entity, record: EntityRecord, fields: JsonObject): JsonObject {
+  const result: Record<string, Json> = {}
+  for (const [name, value] of Object.entries(fields)) {
+    const onto = entity.fields[name]?.mergedOnto ?? null
+    const stored = record[name]
+    result[name] =
+      onto !== null && isObject(value) ? merged(isObject(stored) ? stored : onto, value) : value
+  }
+  return result
+}
+
 function update(
   state: State,
   decoded: DecodedWrite,
@@ -161,10 +176,10 @@ function update(
   for (const [name, field] of Object.entries(entity.fields)) {
     if (!isPatch && field.settable === 'always') cleared[name] = field.zero
   }
-  const after = { ...record, ...cleared, ...fields }
+  const after = { ...record, ...cleared, ...(isPatch ? changed(entity, record, fields) : fields) }
   const refusal =
     guard(entity.refuse.update, record) ??
-    (isPatch ? null : requiredFault(entity, fields)) ??
+    (isPatch ? null : requiredFault(entity, fields, false)) ??
     fieldRefusal(state, entity, write.id, fields) ??
     rulesOf(entity.name).judgeWrite?.(state, { id: write.id, before: record, after }, context) ??
     null

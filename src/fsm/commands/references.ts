@@ -95,7 +95,8 @@ export function blockingReference(state: State, entity: Entity, id: string): Out
     if (ids.length === 0) continue
     const shown = ids.slice(0, shownIdsMax)
     const reason = `entity type ${entity.plural} referenced by ${referrer.entity.plural}: [${shown.join(' ')}]`
-    const fault = { field: referrer.name, reason, value: shown }
+    const field = referrer.field.faultField ?? referrer.name
+    const fault = { field, reason, value: shown }
     return faulty(fault, 'CAN_NOT_DELETE_REFERENCED_ENTITY')
   }
   return null

@@ -13,15 +13,16 @@ function judgeAuthenticator(state: State, write: Write): Outcome | null {
   const hasMoved =
     before['username'] !== after['username'] || before['passwordHash'] !== after['passwordHash']
   if (before['method'] !== 'updb') return hasMoved ? refused('CAN_NOT_UPDATE_AUTHENTICATOR') : null
-  return secretFault(after)
+  return missingFault(after, updbNeeds)
 }
 
-/** Without a name and a hash it would be an authenticator that nobody can use, and that stands in the way of one. */
-function secretFault(after: JsonObject): Outcome | null {
-  for (const [name, field] of [
-    ['username', 'username'],
-    ['passwordHash', 'password'],
-  ] as const) {
+/** What makes a credential of each method, and what a caller gives it as. */
+const updbNeeds = { username: 'username', passwordHash: 'password' } as const
+const certNeeds = { certPem: 'certPem', fingerprint: 'certPem' } as const
+
+/** Without it, it would be an authenticator that nobody can use, and that stands in the way of one. */
+function missingFault(after: JsonObject, needs: Readonly<Record<string, string>>): Outcome | null {
+  for (const [name, field] of Object.entries(needs)) {
     if (typeof after[name] === 'string' && after[name] !== '') continue
     return faulty({ field, reason: `${field} is required` })
   }
@@ -31,8 +32,8 @@ function secretFault(after: JsonObject): Outcome | null {
 function newAuthenticatorRefusal(state: State, after: JsonObject): Outcome | null {
   const identityId = String(after['identityId'])
   const method = after['method']
-  if (method !== 'updb') {
-    return faulty({ field: 'method', reason: 'method in body should be one of [updb]' })
+  if (method !== 'updb' && method !== 'cert') {
+    return faulty({ field: 'method', reason: 'method in body should be one of [updb cert]' })
   }
   if (state.get('identity', identityId)?.['typeId'] === 'Router') {
     const reason = 'an identity of the type Router has no authenticators'
@@ -43,5 +44,12 @@ function newAuthenticatorRefusal(state: State, after: JsonObject): Outcome | nul
       return refused('MAX_AUTHENTICATOR_METHODS_REACHED')
     }
   }
-  return secretFault(after)
+  return missingFault(after, method === 'updb' ? updbNeeds : certNeeds) ?? caFault(state, after)
+}
+
+function caFault(state: State, after: JsonObject): Outcome | null {
+  const caId = after['caId']
+  if (typeof caId !== 'string' || caId === '') return null
+  if (state.get('ca', caId)?.['isVerified'] === true) return null
+  return faulty({ field: 'certPem', reason: 'the CA that issued the certificate is not verified' })
 }

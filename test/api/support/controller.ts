@@ -30,6 +30,8 @@ import type {
   JoinRequest,
 } from '../../../src/ports/membership.ts'
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
+import { networkAuthorities } from '../../support/authorities.ts'
+import type { TestAuthorities } from '../../support/authorities.ts'
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { LocalTopic } from './local-topic.ts'
@@ -44,6 +46,7 @@ export const user = { username: 'alice', password: 'a staple of alice' }
 /** Hashing takes its time: once for all tests of a file. */
 const hashes = Promise.all([hashPassword(admin.password), hashPassword(user.password)])
 const ownLeaf = memberLeaf('ctrl1')
+const ownAuthorities = networkAuthorities(new ManualClock().nowMs())
 
 /**
  * A cluster of one: the real state machine, and a log that is committed as soon as it is proposed. What a network would
@@ -229,6 +232,7 @@ export interface TestController {
   readonly members: LocalMembership
   readonly keys: TestTokenKeys
   readonly admission: TestAdmission
+  readonly authorities: TestAuthorities
   /** The token of a session, as every controller of the cluster would sign it. */
   tokenOf(sessionId: string): string
   /** A session without a log-in, and so without a hash. @returns its token. */
@@ -245,6 +249,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
   await form(cluster)
   const keys = new TestTokenKeys()
   const admission = new TestAdmission()
+  const authorities = await ownAuthorities
   const errors: string[] = []
   const controller = { refusal: null as ProblemCode | null, isHealthy: true }
   const members = new LocalMembership()
@@ -259,6 +264,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     state: machine,
     schemas,
     keys,
+    authorities,
     jwt: signerOf(await ownLeaf, [await ownLeaf], () => clock.nowMs()),
     admission,
     activity,
@@ -310,6 +316,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     members,
     keys,
     admission,
+    authorities,
     tokenOf,
     openSession: (identityId: string) => {
       const id = newShortId()
@@ -325,8 +332,9 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
 }
 
 /** The log entry of a log-in, wherever it took place. */
-export function sessionCommand(id: string, identityId: string): Uint8Array {
-  const session = create(SessionCreateSchema, { id, identityId, ipAddress: '10.0.0.9' })
+export function sessionCommand(id: string, identityId: string, authenticatorId = ''): Uint8Array {
+  const ipAddress = '10.0.0.9'
+  const session = create(SessionCreateSchema, { id, identityId, authenticatorId, ipAddress })
   const payload = toBinary(SessionCreateSchema, session)
   return toBinary(
     CommandSchema,

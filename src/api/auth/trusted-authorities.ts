@@ -1,0 +1,54 @@
+import type { Ca } from '../../entities/ca.ts'
+import {
+  BUNDLE_CERTIFICATES_MAX,
+  CertificateError,
+  checkChain,
+  parseCertificate,
+  parseCertificates,
+} from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import type { ApiParts } from '../parts.ts'
+
+/** Who issued a client certificate: the network itself, or the CA of somebody else that has this id. */
+export type Issuer = { readonly by: 'network' } | { readonly by: 'ca'; readonly caId: string }
+
+/** All CA certificates of the network: anchors, then those that sign below them. */
+export function networkAuthorities({ authorities }: Pick<ApiParts, 'authorities'>): Certificate[] {
+  const certificatesMax = BUNDLE_CERTIFICATES_MAX
+  const below = authorities.intermediatesPem()
+  return [
+    ...parseCertificates(authorities.anchorsPem(), { certificatesMax }),
+    ...(below === '' ? [] : parseCertificates(below, { certificatesMax })),
+  ].filter(({ isAuthority }) => isAuthority)
+}
+
+/** Of CA records: a certificate is parsed once for as long as its record stands. */
+const parsed = new WeakMap<Ca, Certificate>()
+
+function certificateOf(ca: Ca): Certificate {
+  const certificate = parsed.get(ca) ?? parseCertificate(ca.certPem)
+  parsed.set(ca, certificate)
+  return certificate
+}
+
+/** Who issued a certificate, as things stood at its beginning; null for nobody who is trusted here. */
+export function issuerOf(
+  parts: Pick<ApiParts, 'authorities' | 'state'>,
+  certificate: Certificate,
+): Issuer | null {
+  if (leadsTo(certificate, networkAuthorities(parts))) return { by: 'network' }
+  for (const ca of parts.state.findAll<Ca>('ca', 'isVerified', 'true')) {
+    if (leadsTo(certificate, [certificateOf(ca)])) return { by: 'ca', caId: ca.id }
+  }
+  return null
+}
+
+function leadsTo(certificate: Certificate, anchors: readonly Certificate[]): boolean {
+  try {
+    checkChain([certificate], anchors, certificate.notBeforeMs)
+    return true
+  } catch (error) {
+    if (error instanceof CertificateError) return false
+    throw error
+  }
+}

@@ -1,0 +1,98 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CaVerifySchema, CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { Ca } from '../../entities/ca.ts'
+import { Problem } from '../../lib/problems.ts'
+import { CertificateError, checkChain, parseCertificate } from '../../pki/certificate.ts'
+import { pemBlocks } from '../../pki/pem.ts'
+import type { Call } from '../call.ts'
+import { latest } from '../consistency.ts'
+import { bareAnswer, emptyAnswer } from '../envelope.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import { readDer } from '../preparers/certificates.ts'
+import { caJwt, caVerification, nothing } from '../schemas.ts'
+import type { ApiServices } from '../services.ts'
+
+const pemBytesMax = 64 * 1024
+
+/** What can be done with a CA of somebody else beside reading and writing its fields. */
+export function caOperations(parts: ApiParts, { writer }: ApiServices): Operation[] {
+  const common = { tag: 'cas', apis: ['management'], success: 200 } as const
+  return [
+    {
+      ...common,
+      operationId: 'verifyCa',
+      summary: 'Takes a certificate that the CA signed over its verification token as its proof',
+      permission: 'ca.update',
+      method: 'POST',
+      path: '/cas/{id}/verify',
+      body: { schema: caVerification, isRequired: true, type: 'text/plain' },
+      bodyBytesMax: pemBytesMax,
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: async (call) => {
+        const ca = await caOf(parts, call)
+        try {
+          checkProof(String(call.body), ca, parts.clock.nowMs())
+        } catch (error) {
+          throw ca.isVerified ? new Problem('CA_ALREADY_VERIFIED') : error
+        }
+        // Where it is verified already, the log knows whether by this very request.
+        const payload = toBinary(CaVerifySchema, create(CaVerifySchema, { id: ca.id }))
+        await writer.write(call, CommandKind.CA_VERIFY, payload)
+        return emptyAnswer()
+      },
+    },
+    {
+      ...common,
+      operationId: 'getCaJwt',
+      summary: 'The token that clients with a certificate of the CA enroll by',
+      permission: 'ca.read',
+      method: 'GET',
+      path: '/cas/{id}/jwt',
+      response: { kind: 'bare', schema: caJwt, types: ['application/jwt'] },
+      refusals: [401, 404, 429, 503],
+      handle: async (call) => {
+        const { id } = await caOf(parts, call)
+        const [address] = parts.bindings['edge-client'] ?? []
+        if (address === undefined) {
+          throw new Problem('NOT_FOUND', { detail: 'this controller serves no client API' })
+        }
+        // As the API family has it: without an end, for it opens nothing to whoever has no certificate of the CA.
+        const claims = {
+          iss: `${address}/`,
+          sub: id,
+          jti: id,
+          aud: ['openziti-enroller'],
+          em: 'ca',
+          ctrls: null,
+        }
+        return bareAnswer(await parts.jwt.sign(claims), 'application/jwt')
+      },
+    },
+  ]
+}
+
+async function caOf(parts: ApiParts, call: Call): Promise<Ca> {
+  const id = call.param('id')
+  const ca = await latest(parts, () => parts.state.get<Ca>('ca', id))
+  if (ca === undefined) throw new Problem('NOT_FOUND', { detail: `ca with id ${id} not found` })
+  return ca
+}
+
+/** @throws {Problem} what the certificate lacks. */
+function checkProof(pem: string, ca: Ca, nowMs: number): void {
+  const [block] = pemBlocks(pem, 1)
+  if (block === undefined) {
+    throw new Problem('COULD_NOT_PARSE_BODY', { detail: 'the body holds no PEM block' })
+  }
+  if (block.label !== 'CERTIFICATE') throw new Problem('EXPECTED_PEM_CERTIFICATE')
+  const certificate = readDer(block.der, 'COULD_NOT_PARSE_DER_BLOCK')
+  if (certificate.commonName !== ca.verificationToken) throw new Problem('INVALID_COMMON_NAME')
+  try {
+    checkChain([certificate], [parseCertificate(ca.certPem)], nowMs)
+  } catch (error) {
+    if (!(error instanceof CertificateError)) throw error
+    throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: error.message })
+  }
+}

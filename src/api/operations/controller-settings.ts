@@ -1,0 +1,104 @@
+import { CommandKind } from '../../../proto/gen/command_pb.ts'
+import { controllerSetting, globalSettingId } from '../../entities/controller-setting.ts'
+import type { ControllerSetting } from '../../entities/controller-setting.ts'
+import { merged } from '../../entities/nested.ts'
+import { normalise } from '../../entities/normalise.ts'
+import { requestSchema } from '../../entities/schema.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { Call } from '../call.ts'
+import { detailAnswer, emptyAnswer } from '../envelope.ts'
+import type { Answer } from '../envelope.ts'
+import { foundOrConfirmed } from '../not-found.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import { effectiveSettings, nothing } from '../schemas.ts'
+import type { ApiServices } from '../services.ts'
+import { callerOf } from './current.ts'
+
+const common = { tag: 'controllerSettings', apis: ['management'], success: 200 } as const
+const path = '/controller-settings/{id}/effective'
+const kind = 'controllerSetting'
+
+/** Settings are changed where their effect is shown: under `effective`, as the API family has it. */
+export function controllerSettingOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  const change = {
+    ...common,
+    permission: 'controller-setting.update',
+    path,
+    response: { kind: 'detail', schema: nothing },
+    refusals: [400, 401, 404, 429, 503],
+  } as const
+  return [
+    {
+      ...common,
+      operationId: 'detailControllerSettingEffective',
+      summary: 'Shows the settings of a controller, alone and with those of all controllers below',
+      permission: 'controller-setting.read',
+      method: 'GET',
+      path,
+      response: { kind: 'detail', schema: effectiveSettings },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => effective(parts, call),
+    },
+    {
+      ...change,
+      operationId: 'updateControllerSetting',
+      summary: 'Replaces the settings of a controller',
+      method: 'PUT',
+      body: { schema: bodyOf('replace'), isRequired: true },
+      handle: (call) => write(services, call, 'replace'),
+    },
+    {
+      ...change,
+      operationId: 'patchControllerSetting',
+      summary: 'Changes the settings given of a controller',
+      method: 'PATCH',
+      body: { schema: bodyOf('patch'), isRequired: true },
+      handle: (call) => write(services, call, 'patch'),
+    },
+    {
+      ...change,
+      operationId: 'deleteControllerSetting',
+      summary: 'Deletes the settings of a controller',
+      permission: 'controller-setting.delete',
+      method: 'DELETE',
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: async (call) => {
+        await services.writer.deleteEntity(call, kind, call.param('id'))
+        return emptyAnswer()
+      },
+    },
+  ]
+}
+
+function bodyOf(mode: 'replace' | 'patch') {
+  const name = mode === 'replace' ? 'controllerSettingUpdate' : 'controllerSettingPatch'
+  return { name, schema: requestSchema(controllerSetting, mode) }
+}
+
+async function write(
+  { writer }: ApiServices,
+  call: Call,
+  mode: 'replace' | 'patch',
+): Promise<Answer> {
+  const { fields, ignoredFields } = normalise(controllerSetting, mode, call.body as JsonObject)
+  const command = mode === 'replace' ? CommandKind.ENTITY_REPLACE : CommandKind.ENTITY_PATCH
+  await writer.entity(call, command, kind, call.param('id'), fields)
+  return emptyAnswer(ignoredFields)
+}
+
+function effective(parts: ApiParts, call: Call): Answer | Promise<Answer> {
+  const { state } = parts
+  const id = call.param('id')
+  return foundOrConfirmed(parts, call, `${kind} with id ${id}`, () => {
+    const record = state.get<ControllerSetting>(kind, id)
+    if (record === undefined) return null
+    const { oidc, ...base } = state.detail(kind, record, callerOf(call).identity.id)
+    const ofAll = state.get<ControllerSetting>(kind, globalSettingId)?.oidc ?? {}
+    return detailAnswer({
+      ...base,
+      effective: { oidc: merged(ofAll, record.oidc) },
+      instance: { oidc },
+    })
+  })
+}

@@ -1,0 +1,44 @@
+import { certsOnly } from '../../pki/certs-only.ts'
+import { networkAuthorities } from '../auth/trusted-authorities.ts'
+import { bareAnswer } from '../envelope.ts'
+import type { Answer } from '../envelope.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import { estCertificates } from '../schemas.ts'
+
+const CONTENT_TYPE = 'application/pkcs7-mime'
+const LINE_CHARACTERS = 64
+
+/** What a client asks for once it knows whom it speaks to, to trust every other controller by (RFC 7030, 4.1). */
+export function wellKnownOperations(parts: ApiParts): Operation[] {
+  let made: { readonly from: string; readonly answer: Answer } | null = null
+  return [
+    {
+      operationId: 'listWellKnownCas',
+      summary: 'The CA certificates of the network: PKCS #7, certificates only, in base64',
+      tag: 'wellKnown',
+      apis: ['client', 'management'],
+      permission: 'public',
+      method: 'GET',
+      path: '/.well-known/est/cacerts',
+      success: 200,
+      response: { kind: 'bare', schema: estCertificates, types: [CONTENT_TYPE] },
+      refusals: [],
+      handle: () => {
+        const { authorities } = parts
+        const from = `${authorities.anchorsPem()}\n${authorities.intermediatesPem()}`
+        if (made?.from !== from) made = { from, answer: answerOf(parts) }
+        return made.answer
+      },
+    },
+  ]
+}
+
+function answerOf(parts: ApiParts): Answer {
+  const base64 = certsOnly(networkAuthorities(parts)).toString('base64')
+  const lines = base64.match(new RegExp(`.{1,${LINE_CHARACTERS}}`, 'g')) ?? []
+  return {
+    ...bareAnswer(`${lines.join('\n')}\n`, CONTENT_TYPE),
+    headers: { 'content-transfer-encoding': 'base64' },
+  }
+}

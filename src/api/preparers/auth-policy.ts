@@ -1,0 +1,36 @@
+import { authPolicy } from '../../entities/auth-policy.ts'
+import { isObject } from '../../entities/check.ts'
+import { normalise } from '../../entities/normalise.ts'
+import { passwordLengthMin } from '../../fsm/rules/auth-policy.ts'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { Preparer } from './preparer.ts'
+
+/** The least that each number can be; what is below is raised to it, as the API family does. */
+const minima: Readonly<Record<string, number>> = {
+  minPasswordLength: passwordLengthMin,
+  maxAttempts: 0,
+  lockoutDurationMinutes: 0,
+}
+
+/** An empty signer stands for none. Of a patch, only what it names is looked at. */
+export const prepareAuthPolicy: Preparer = (_call, mode, body) => {
+  const prepared = normalise(authPolicy, mode, body)
+  const { primary, secondary, ...fields } = prepared.fields
+  const made: Record<string, Json> = { ...fields }
+  if (isObject(primary)) made['primary'] = raised(primary)
+  if (isObject(secondary)) {
+    const hasNone = secondary['requireExtJwtSigner'] === ''
+    made['secondary'] = hasNone ? { ...secondary, requireExtJwtSigner: null } : secondary
+  }
+  return { ...prepared, fields: made }
+}
+
+function raised(primary: JsonObject): JsonObject {
+  const { updb } = primary
+  if (!isObject(updb)) return primary
+  const numbers = Object.entries(minima).flatMap(([name, minimum]) => {
+    const value = updb[name]
+    return typeof value === 'number' ? [[name, Math.max(value, minimum)] as const] : []
+  })
+  return { ...primary, updb: { ...updb, ...Object.fromEntries(numbers) } }
+}

@@ -1,0 +1,42 @@
+import { randomUUID } from 'node:crypto'
+import { ca } from '../../entities/ca.ts'
+import { normalise } from '../../entities/normalise.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { pemBlocks } from '../../pki/pem.ts'
+import type { Prepared, Preparer } from './preparer.ts'
+
+/** A CA begins with a token that its owner signs a certificate over. A patch without a claim takes the claim away. */
+export const prepareCa: Preparer = (_call, mode, body) => {
+  const prepared = normalise(ca, mode, body)
+  if (mode === 'create') return newCa(prepared)
+  const claim = body['externalIdClaim'] ?? null
+  if (mode !== 'patch' || claim !== null) return prepared
+  return { ...prepared, fields: { ...prepared.fields, externalIdClaim: null } }
+}
+
+function newCa(prepared: Prepared): Prepared {
+  const certificate = firstCertificate(String(prepared.fields['certPem']))
+  if (!certificate.isAuthority) throw new Problem('CERTIFICATE_IS_NOT_CA')
+  const made: JsonObject = {
+    certPem: certificate.pem,
+    fingerprint: certificate.sha1,
+    verificationToken: randomUUID(),
+  }
+  return { ...prepared, fields: { ...prepared.fields, ...made } }
+}
+
+function firstCertificate(pem: string): Certificate {
+  const [block] = pemBlocks(pem, 1)
+  if (block?.label !== 'CERTIFICATE') {
+    throw fieldProblem('certPem', 'certPem must begin with the PEM block of a certificate')
+  }
+  try {
+    return parseCertificate(block.der)
+  } catch (error) {
+    if (!(error instanceof CertificateError)) throw error
+    throw fieldProblem('certPem', 'certPem holds a certificate that can not be read')
+  }
+}

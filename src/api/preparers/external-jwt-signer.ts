@@ -1,0 +1,83 @@
+import { externalJwtSigner } from '../../entities/external-jwt-signer.ts'
+import type { ExternalJwtSigner } from '../../entities/external-jwt-signer.ts'
+import { normalise } from '../../entities/normalise.ts'
+import type { RequestMode } from '../../entities/schema.ts'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import type { Call } from '../call.ts'
+import { latest } from '../consistency.ts'
+import type { ApiParts } from '../parts.ts'
+import { onlyCertificate } from './certificates.ts'
+import type { Prepared, Preparer } from './preparer.ts'
+
+/** What is known of a certificate, and of none. */
+const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAfter: null } as const
+
+/** A certificate brings its own fields with it; without a `kid` it is known by its fingerprint. */
+export function externalJwtSignerPreparer(parts: ApiParts): Preparer {
+  return async (call, mode, body) => {
+    const prepared = normalise(externalJwtSigner, mode, body)
+    for (const name of ['externalAuthUrl', 'jwksEndpoint']) checkUrl(name, prepared.fields[name])
+    const { certPem } = prepared.fields
+    if (certPem === undefined) return prepared
+    if (certPem === null) return withFields(prepared, { ...noCertificate, kid: '' })
+    const { fields, pem } = certificateFields(String(certPem))
+    const kid = kidOf(prepared.fields['kid'])
+    if (kid !== null) return withFields(prepared, { ...fields, certPem: pem })
+    const known = await knownKid(parts, call, mode)
+    return {
+      ...withFields(prepared, { ...fields, certPem: pem, kid: known.kid ?? fields.fingerprint }),
+      ...(known.judgedOn === undefined ? {} : { judgedOn: known.judgedOn }),
+    }
+  }
+}
+
+function withFields(prepared: Prepared, fields: JsonObject): Prepared {
+  return { ...prepared, fields: { ...prepared.fields, ...fields } }
+}
+
+function kidOf(kid: Json | undefined): string | null {
+  return typeof kid === 'string' && kid !== '' ? kid : null
+}
+
+function certificateFields(certPem: string) {
+  const { pem, commonName, sha1, notBeforeMs, notAfterMs } = onlyCertificate(
+    certPem,
+    'INVALID_CERT_PEM',
+  )
+  const fields = {
+    commonName: commonName ?? '',
+    fingerprint: sha1,
+    notBefore: notBeforeMs,
+    notAfter: notAfterMs,
+  }
+  return { pem, fields }
+}
+
+/** A patch of the certificate keeps a `kid` that somebody chose; one that was the fingerprint goes with its certificate. */
+async function knownKid(
+  { state, cluster, limits }: ApiParts,
+  call: Call,
+  mode: RequestMode,
+): Promise<{ readonly kid: string | null; readonly judgedOn?: Prepared['judgedOn'] }> {
+  if (mode !== 'patch') return { kid: null }
+  const id = call.param('id')
+  const stored = await latest({ state, cluster, limits }, () =>
+    state.get<ExternalJwtSigner>('externalJwtSigner', id),
+  )
+  if (stored === undefined) {
+    throw new Problem('NOT_FOUND', { detail: `externalJwtSigner with id ${id} not found` })
+  }
+  const { kid, fingerprint, revision } = stored
+  const judgedOn = [{ entity: 'externalJwtSigner', id, revision }]
+  return { kid: kid === '' || kid === fingerprint ? null : kid, judgedOn }
+}
+
+/** An absolute http or https address without a user in it; nothing is asked for there before it is used. */
+function checkUrl(field: string, value: Json | undefined): void {
+  if (typeof value !== 'string' || value === '') return
+  const url = URL.parse(value)
+  const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:'
+  if (isWeb && url.username === '' && url.password === '') return
+  throw fieldProblem(field, `${field} must be an http or https URL without credentials`, value)
+}

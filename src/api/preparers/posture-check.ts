@@ -1,0 +1,109 @@
+import { isObject } from '../../entities/check.ts'
+import { normalise } from '../../entities/normalise.ts'
+import { postureCheck, postureFields } from '../../entities/posture-check.ts'
+import type { PostureCheck, PostureType } from '../../entities/posture-check.ts'
+import type { RequestMode } from '../../entities/schema.ts'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { isVersionRange } from '../../lib/version-range.ts'
+import type { Call } from '../call.ts'
+import { latest } from '../consistency.ts'
+import type { ApiParts } from '../parts.ts'
+import type { Preparer } from './preparer.ts'
+
+/** The type says which fields a body has; those of other types are ignored and named. */
+export function postureCheckPreparer(parts: ApiParts): Preparer {
+  return async (call, mode, body) => {
+    const type = await typeOf(parts, call, mode, body)
+    const { required, optional } = postureFields[type]
+    const ofType = new Set([...required, ...optional])
+    const { fields, ignoredFields } = normalise(postureCheck, mode, body)
+    if (mode !== 'patch') {
+      const missing = required.find((name) => (body[name] ?? null) === null)
+      if (missing !== undefined) throw fieldProblem(missing, `${missing} is required`)
+    }
+    const kept: Record<string, Json> = {}
+    for (const [name, value] of Object.entries(fields)) {
+      if (ofType.has(name)) kept[name] = normaliseField(name, value)
+      else if (!isOfSomeType(name)) kept[name] = value
+      else if (mode !== 'patch') kept[name] = postureCheck.fields[name]?.zero ?? null
+    }
+    const ofOthers = Object.keys(body).filter((name) => isOfSomeType(name) && !ofType.has(name))
+    return { fields: kept, ignoredFields: [...ignoredFields, ...ofOthers] }
+  }
+}
+
+const someFields = new Set(
+  Object.values(postureFields).flatMap(({ required, optional }) => [...required, ...optional]),
+)
+const isOfSomeType = (name: string): boolean => someFields.has(name)
+
+/** The stored type never changes, so it needs no look at whether the record has moved meanwhile. */
+async function typeOf(
+  parts: ApiParts,
+  call: Call,
+  mode: RequestMode,
+  body: JsonObject,
+): Promise<PostureType> {
+  const said = body['typeId'] as PostureType | null | undefined
+  if (mode === 'create') return body['typeId'] as PostureType
+  const id = call.param('id')
+  const known = await latest(parts, () => parts.state.get<PostureCheck>('postureCheck', id))
+  if (known === undefined) {
+    throw new Problem('NOT_FOUND', { detail: `postureCheck with id ${id} not found` })
+  }
+  if (said === undefined || said === null || said === known.typeId) return known.typeId
+  throw fieldProblem('typeId', 'the type of a posture check can not be changed', said)
+}
+
+function normaliseField(name: string, value: Json): Json {
+  switch (name) {
+    case 'operatingSystems':
+      return operatingSystems(value as readonly JsonObject[])
+    case 'macAddresses':
+      return (value as readonly string[]).map(macAddress)
+    case 'process':
+      return isObject(value) ? singleProcess(value) : value
+    case 'processes':
+      return (value as readonly JsonObject[]).map((one) => ({
+        hashes: [],
+        signerFingerprints: [],
+        ...one,
+      }))
+    case 'timeoutSeconds':
+      return Number(value) > 0 ? value : -1
+    default:
+      return value
+  }
+}
+
+/** One entry a type, the last one said. */
+function operatingSystems(items: readonly JsonObject[]): Json {
+  for (const { versions } of items) {
+    for (const version of versions as readonly string[]) {
+      if (isVersionRange(version)) continue
+      const reason = 'versions must be semantic version ranges, like ">=10.0.0 <11.0.0"'
+      throw fieldProblem('operatingSystems', reason, version)
+    }
+  }
+  return [...new Map(items.map((item) => [item['type'], item])).values()]
+}
+
+const hexOf = (text: string): string => text.toLowerCase().replace(/[^0-9a-f]/g, '')
+
+/** 48 or 64 bits, in whatever way they are written. */
+function macAddress(text: string): string {
+  const hex = hexOf(text)
+  if (hex.length === 12 || hex.length === 16) return hex
+  throw fieldProblem('macAddresses', 'must be hardware addresses, like 00:1b:44:11:3a:b7', text)
+}
+
+/** As what a client reports is reduced too: else no hash that is written with separators would ever match. */
+function singleProcess(process: JsonObject): JsonObject {
+  const { hashes, signerFingerprint } = process
+  return {
+    ...process,
+    hashes: Array.isArray(hashes) ? (hashes as readonly string[]).map(hexOf) : [],
+    signerFingerprint: typeof signerFingerprint === 'string' ? hexOf(signerFingerprint) : '',
+  }
+}

@@ -1,0 +1,66 @@
+import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import { isObject } from './check.ts'
+
+/** The schema of what is inside a request's nested objects: a member that may be left out may also be null. */
+export function lenientSchema(schema: JsonObject, mode: 'whole' | 'changes'): JsonObject {
+  const { properties, items, required, ...rest } = schema
+  if (isObject(items)) return { ...schema, items: lenientSchema(items, mode) }
+  if (!isObject(properties)) return schema
+  const names = mode === 'whole' && Array.isArray(required) ? (required as readonly string[]) : []
+  const members = Object.entries(properties).map(([name, member]) => {
+    const inner = lenientSchema(member as JsonObject, mode)
+    return [name, names.includes(name) ? inner : orNull(inner)]
+  })
+  return {
+    ...rest,
+    properties: Object.fromEntries(members) as JsonObject,
+    ...(names.length === 0 ? {} : { required: names }),
+  }
+}
+
+/** The schema, with null allowed. */
+export function orNull(schema: JsonObject): JsonObject {
+  const type = schema['type']
+  const values = schema['enum']
+  if (typeof type !== 'string') return { anyOf: [schema, { type: 'null' }] }
+  if (!Array.isArray(values)) return { ...schema, type: [type, 'null'] }
+  return { ...schema, type: [type, 'null'], enum: [...(values as readonly Json[]), null] }
+}
+
+/** What a schema names of a value, without its null members: for them, null means absent. */
+export function namedIn(schema: JsonObject, value: Json): Json {
+  const { properties, items } = schema
+  if (Array.isArray(value)) {
+    return isObject(items) ? (value as readonly Json[]).map((one) => namedIn(items, one)) : value
+  }
+  if (!isObject(value) || !isObject(properties)) return value
+  const kept: Record<string, Json> = {}
+  for (const name of Object.keys(properties).sort()) {
+    const member = Object.hasOwn(value, name) ? value[name] : null
+    if (member !== null && member !== undefined) {
+      kept[name] = namedIn(properties[name] as JsonObject, member)
+    }
+  }
+  return kept
+}
+
+/** Without the members that, when all is said, change nothing: objects with nothing in them. */
+export function changesIn(schema: JsonObject, value: Json): JsonObject {
+  const kept: Record<string, Json> = {}
+  for (const [name, member] of Object.entries(namedIn(schema, value) as JsonObject)) {
+    const inner = (schema['properties'] as JsonObject)[name] as JsonObject
+    const changes = isObject(member) && isObject(inner) ? changesIn(inner, member) : member
+    if (!isObject(changes) || Object.keys(changes).length > 0) kept[name] = changes
+  }
+  return kept
+}
+
+/** Members that are objects on both sides are merged; every other one is as `changes` says. */
+export function merged(onto: JsonObject, changes: JsonObject): JsonObject {
+  const result: Record<string, Json> = { ...onto }
+  for (const [name, change] of Object.entries(changes)) {
+    const before = Object.hasOwn(onto, name) ? onto[name] : undefined
+    result[name] = isObject(before) && isObject(change) ? merged(before, change) : change
+  }
+  return result
+}

@@ -1,0 +1,225 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { CallerOf, management } from './support/caller.ts'
+import type { Reply } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let root: CallerOf
+
+beforeAll(async () => {
+  controller = await startController()
+  root = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+const policies = `${management}/auth-policies`
+const signers = `${management}/external-jwt-signers`
+const primary = {
+  cert: { allowed: true, allowExpiredCerts: false },
+  extJwt: { allowed: false, allowedSigners: [] as string[] },
+  updb: {
+    allowed: true,
+    lockoutDurationMinutes: 5,
+    maxAttempts: 3,
+    minPasswordLength: 8,
+    requireMixedCase: true,
+    requireNumberChar: false,
+    requireSpecialChar: false,
+  },
+}
+const secondary = { requireTotp: true, requireExtJwtSigner: null as string | null }
+let serial = 0
+
+const idOf = (reply: Reply): string => {
+  expect(reply.status, reply.text).toBe(201)
+  return (reply.body.data as { id: string }).id
+}
+const newPolicy = async (body: object = {}): Promise<string> => {
+  serial += 1
+  const whole = { name: `policy ${serial}`, primary, secondary, ...body }
+  return idOf(await root.call('POST', policies, whole))
+}
+const newSigner = async (): Promise<string> => {
+  serial += 1
+  const name = `signer ${serial}`
+  const jwksEndpoint = 'https://issuer.test/keys'
+  const body = { name, issuer: name, audience: 'us', enabled: true, jwksEndpoint }
+  return idOf(await root.call('POST', signers, body))
+}
+const shown = async (id: string): Promise<Record<string, unknown>> =>
+  (await root.get(`${policies}/${id}`)).body.data as Record<string, unknown>
+
+describe('an auth policy', () => {
+  test('is made, shown, replaced, found by what is nested in it, and deleted', async () => {
+    const id = await newPolicy({ name: 'strict', tags: { a: 1 } })
+    expect(await shown(id)).toMatchObject({ name: 'strict', primary, secondary, tags: { a: 1 } })
+    const body = { name: 'lax', primary, secondary: { requireTotp: false } }
+    expect((await root.call('PUT', `${policies}/${id}`, body)).status).toBe(200)
+    expect(await shown(id)).toMatchObject({
+      name: 'lax',
+      tags: {},
+      secondary: { requireTotp: false, requireExtJwtSigner: null },
+    })
+    const filter = encodeURIComponent('primary.updb.maxAttempts = 3 and name = "lax"')
+    const found = await root.get(`${policies}?filter=${filter}`)
+    expect(found.body.meta?.pagination?.totalCount).toBe(1)
+    expect((await root.call('DELETE', `${policies}/${id}`)).status).toBe(200)
+    expect((await root.get(`${policies}/${id}`)).status).toBe(404)
+  })
+
+  test.each([
+    ['primary', { primary: undefined }],
+    [
+      'primary.updb.maxAttempts',
+      { primary: { ...primary, updb: { ...primary.updb, maxAttempts: undefined } } },
+    ],
+    ['primary.extJwt', { primary: { ...primary, extJwt: null } }],
+    ['secondary.requireTotp', { secondary: {} }],
+    [
+      'primary.updb.minPasswordLength',
+      { primary: { ...primary, updb: { ...primary.updb, minPasswordLength: 101 } } },
+    ],
+  ])('needs %s', async (field, body) => {
+    const reply = await root.call('POST', policies, { name: 'x', primary, secondary, ...body })
+    expect(reply.status).toBe(400)
+    expect(reply.body.error?.cause?.['field']).toBe(field)
+  })
+
+  test('keeps no member of its rules that nobody knows', async () => {
+    const id = await newPolicy({
+      primary: { ...primary, sso: true, cert: { ...primary.cert, x: 1 } },
+    })
+    expect((await shown(id))['primary']).toEqual(primary)
+  })
+
+  test('raises a password length below 5 to 5, and negative numbers to 0', async () => {
+    const low = { minPasswordLength: 1, maxAttempts: -2, lockoutDurationMinutes: -1 }
+    const raised = { minPasswordLength: 5, maxAttempts: 0, lockoutDurationMinutes: 0 }
+    const id = await newPolicy({ primary: { ...primary, updb: { ...primary.updb, ...low } } })
+    expect(await shown(id)).toMatchObject({ primary: { updb: raised } })
+    const patch = { primary: { updb: { minPasswordLength: 2, maxAttempts: -9 } } }
+    expect((await root.call('PATCH', `${policies}/${id}`, patch)).status).toBe(200)
+    expect(await shown(id)).toMatchObject({ primary: { updb: raised } })
+  })
+
+  test('patched in one nested member keeps every other, whether absent or null', async () => {
+    const id = await newPolicy()
+    const patch = {
+      name: null,
+      primary: { cert: null, updb: { maxAttempts: 7, requireMixedCase: null } },
+      secondary: { requireTotp: null },
+    }
+    const reply = await root.call('PATCH', `${policies}/${id}`, patch)
+    expect(reply.status, reply.text).toBe(200)
+    expect(await shown(id)).toMatchObject({
+      primary: { ...primary, updb: { ...primary.updb, maxAttempts: 7 } },
+      secondary,
+    })
+    expect((await root.call('PATCH', `${policies}/${id}`, {})).status).toBe(200)
+    const wrong = { primary: { updb: { maxAttempts: 'many' } } }
+    expect((await root.call('PATCH', `${policies}/${id}`, wrong)).status).toBe(400)
+    expect(await shown(id)).toMatchObject({ primary: { updb: { maxAttempts: 7 } } })
+  })
+
+  test('patched by two at once has what both changed', async () => {
+    const id = await newPolicy()
+    await Promise.all([
+      root.call('PATCH', `${policies}/${id}`, { primary: { updb: { maxAttempts: 9 } } }),
+      root.call('PATCH', `${policies}/${id}`, { primary: { updb: { requireNumberChar: true } } }),
+    ])
+    expect(await shown(id)).toMatchObject({
+      primary: { updb: { maxAttempts: 9, requireNumberChar: true } },
+    })
+  })
+
+  test('names signers that exist, else 404 with the field', async () => {
+    const signer = await newSigner()
+    const withSigners = (allowedSigners: string[]): object => ({
+      primary: { ...primary, extJwt: { allowed: true, allowedSigners } },
+    })
+    const unknown = await root.call('POST', policies, {
+      name: 'x',
+      secondary,
+      ...withSigners([signer, 'nobody']),
+    })
+    expect(unknown.status).toBe(404)
+    expect(unknown.body.error?.cause).toMatchObject({
+      field: 'primary.extJwt.allowedExtJwtSigners[1]',
+    })
+    const required = await root.call('POST', policies, {
+      name: 'x',
+      primary,
+      secondary: { requireTotp: false, requireExtJwtSigner: 'nobody' },
+    })
+    expect(required.status).toBe(404)
+    expect(required.body.error?.cause?.['field']).toBe('secondary.requiredExtJwtSigner')
+    const id = await newPolicy(withSigners([signer]))
+    const patch = { primary: { extJwt: { allowedSigners: ['nobody'] } } }
+    expect((await root.call('PATCH', `${policies}/${id}`, patch)).status).toBe(404)
+  })
+
+  test('holds the signers it names until it names them no longer', async () => {
+    const signer = await newSigner()
+    const id = await newPolicy({
+      primary: { ...primary, extJwt: { allowed: true, allowedSigners: [signer] } },
+      secondary: { requireTotp: false, requireExtJwtSigner: signer },
+    })
+    const held = await root.call('DELETE', `${signers}/${signer}`)
+    expect(held.status).toBe(409)
+    expect(held.body.error).toMatchObject({
+      code: 'CAN_NOT_DELETE_REFERENCED_ENTITY',
+      cause: {
+        field: 'primary.extJwt.allowedSigners',
+        reason: `entity type externalJwtSigners referenced by authPolicies: [${id}]`,
+      },
+    })
+    await root.call('PATCH', `${policies}/${id}`, { primary: { extJwt: { allowedSigners: [] } } })
+    const required = await root.call('DELETE', `${signers}/${signer}`)
+    expect(required.status).toBe(409)
+    expect(required.body.error?.cause?.['field']).toBe('secondary.requireExtJwtSigner')
+    await root.call('PATCH', `${policies}/${id}`, { secondary: { requireExtJwtSigner: '' } })
+    expect(await shown(id)).toMatchObject({ secondary: { requireExtJwtSigner: null } })
+    expect((await root.call('DELETE', `${signers}/${signer}`)).status).toBe(200)
+  })
+
+  test('that is `default` can be changed and never deleted', async () => {
+    const patch = { primary: { updb: { minPasswordLength: 6 } } }
+    expect((await root.call('PATCH', `${policies}/default`, patch)).status).toBe(200)
+    const refused = await root.call('DELETE', `${policies}/default`)
+    expect(refused.status).toBe(409)
+    expect(refused.body.error?.code).toBe('CAN_NOT_DELETE_REFERENCED_ENTITY')
+  })
+
+  test('that an identity or a signer names can not be deleted', async () => {
+    const id = await newPolicy()
+    const body = { name: 'bob', type: 'User', isAdmin: false, authPolicyId: id }
+    const identity = idOf(await root.call('POST', `${management}/identities`, body))
+    expect((await root.call('DELETE', `${policies}/${id}`)).status).toBe(409)
+    await root.call('DELETE', `${management}/identities/${identity}`)
+    const signer = await newSigner()
+    await root.call('PATCH', `${signers}/${signer}`, { enrollAuthPolicyId: id })
+    expect((await root.call('DELETE', `${policies}/${id}`)).status).toBe(409)
+    await root.call('PATCH', `${signers}/${signer}`, { enrollAuthPolicyId: '' })
+    expect((await root.call('DELETE', `${policies}/${id}`)).status).toBe(200)
+  })
+
+  test('decides what passwords are taken from its next change on', async () => {
+    const id = await newPolicy()
+    const body = { name: 'carol', type: 'User', isAdmin: false, authPolicyId: id }
+    const identityId = idOf(await root.call('POST', `${management}/identities`, body))
+    const credentials = { identityId, method: 'updb', username: 'carol', password: 'abcdefgh' }
+    const weak = await root.call('POST', `${management}/authenticators`, credentials)
+    expect(weak.body.error?.cause?.['field']).toBe('password')
+    await root.call('PATCH', `${policies}/${id}`, {
+      primary: { updb: { requireMixedCase: false } },
+    })
+    const taken = await root.call('POST', `${management}/authenticators`, credentials)
+    expect(taken.status, taken.text).toBe(201)
+  })
+})

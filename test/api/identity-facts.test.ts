@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { traceMsMax } from '../../src/api/operations/identity-trace.ts'
+import { CallerOf, management } from './support/caller.ts'
+import type { Reply } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let root: CallerOf
+
+beforeAll(async () => {
+  controller = await startController()
+  root = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+const of = (id: string): string => `${management}/identities/${id}`
+
+describe('of an identity that has reported nothing', () => {
+  test('the posture data has every part, empty', async () => {
+    const reply = await root.get(`${of('alice-id')}/posture-data`)
+    expect(reply.status, reply.text).toBe(200)
+    expect(reply.body.data).toMatchObject({
+      apiSessionPostureData: {},
+      domain: { domain: '', postureCheckId: '', timedOut: false },
+      mac: { addresses: [] },
+      os: { type: '', version: '', build: '' },
+      processes: [],
+    })
+    expect((await root.get(`${of('nobody')}/posture-data`)).status).toBe(404)
+  })
+
+  test('no service request has failed', async () => {
+    const reply = await root.get(`${of('alice-id')}/failed-service-requests`)
+    expect(reply.body).toMatchObject({ data: [], meta: { pagination: { totalCount: 0 } } })
+    expect((await root.get(`${of('nobody')}/failed-service-requests`)).status).toBe(404)
+  })
+
+  test('a second factor that it does not have is removed', async () => {
+    expect((await root.call('DELETE', `${of('alice-id')}/mfa`)).status).toBe(200)
+    expect((await root.call('DELETE', `${of('nobody')}/mfa`)).status).toBe(404)
+  })
+})
+
+describe('tracing an identity', () => {
+  const trace = (body: object, id = 'alice-id'): Promise<Reply> =>
+    root.call('PUT', `${of(id)}/trace`, body)
+
+  test('lasts for the time given, under the id given or another one', async () => {
+    const named = await trace({
+      enabled: true,
+      duration: '1h30m',
+      traceId: 'mine',
+      channels: ['a'],
+    })
+    expect(named.status, named.text).toBe(200)
+    const until = new Date(controller.clock.nowMs() + 90 * 60_000).toISOString()
+    expect(named.body.data).toEqual({ enabled: true, traceId: 'mine', until })
+    const unnamed = await trace({ enabled: true, duration: '10m' })
+    expect((unnamed.body.data as { traceId: string }).traceId).toMatch(/^.{12}$/)
+  })
+
+  test('ends when it is told to, under the id that it had', async () => {
+    await trace({ enabled: true, duration: '1m', traceId: 'mine' })
+    expect((await trace({ enabled: false })).body.data).toMatchObject({
+      enabled: false,
+      traceId: 'mine',
+    })
+    expect((await trace({})).body.data).toMatchObject({ enabled: false, traceId: '' })
+    await trace({ enabled: true, duration: '1s', traceId: 'short' })
+    controller.clock.advance(1000)
+    expect((await trace({ enabled: false })).body.data).toMatchObject({ traceId: '' })
+  })
+
+  test.each([['soon'], [''], [undefined], ['10'], ['-1m'], ['0'], [`${traceMsMax + 1}ms`]])(
+    'is refused for the duration %j',
+    async (duration) => {
+      const reply = await trace({ enabled: true, duration })
+      expect(reply.status).toBe(400)
+      expect(reply.body.error?.cause?.['field']).toBe('duration')
+    },
+  )
+
+  test('needs an identity that is there', async () => {
+    expect((await trace({ enabled: true, duration: '1m' }, 'nobody')).status).toBe(404)
+  })
+})

@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { revocationLimits } from '../../src/fsm/rules/revocation.ts'
+import { CallerOf, management } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let root: CallerOf
+
+beforeAll(async () => {
+  controller = await startController()
+  root = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+describe('a revocation', () => {
+  const revocations = `${management}/revocations`
+
+  test('has the id that the caller gives, and ends when no token it speaks of could live any more', async () => {
+    const body = {
+      id: 'token-1',
+      type: 'JTI',
+      tags: { why: 'lost' },
+      expiresAt: '2000-01-01T00:00:00Z',
+    }
+    const made = await root.call('POST', revocations, body)
+    expect(made.status, made.text).toBe(201)
+    expect(made.body.data).toMatchObject({
+      id: 'token-1',
+      _links: { self: { href: './revocations/token-1' } },
+    })
+    const endsAt = controller.clock.nowMs() + revocationLimits.lifetimeMs
+    expect((await root.get(`${revocations}/token-1`)).body.data).toMatchObject({
+      type: 'JTI',
+      expiresAt: new Date(endsAt).toISOString(),
+      tags: { why: 'lost' },
+    })
+    const listed = await root.get(`${revocations}?filter=${encodeURIComponent('type = "JTI"')}`)
+    expect(listed.body.meta?.pagination?.totalCount).toBe(1)
+    expect((await root.get(`${revocations}/nope`)).status).toBe(404)
+    expect((await root.call('DELETE', `${revocations}/token-1`)).status).toBe(405)
+  })
+
+  test.each([
+    ['id', { type: 'JTI' }],
+    ['id', { id: '', type: 'JTI' }],
+    ['id', { id: 'x'.repeat(129), type: 'JTI' }],
+    ['id', { id: 'token-1', type: 'IDENTITY' }],
+    ['type', { id: 'a' }],
+    ['type', { id: 'a', type: 'EVERYTHING' }],
+  ])('is refused on %s for %j', async (field, body) => {
+    const reply = await root.call('POST', revocations, body)
+    expect(reply.status, reply.text).toBe(400)
+    expect(reply.body.error?.cause?.['field']).toBe(field)
+  })
+
+  test('whose end has come goes with the next one', async () => {
+    controller.clock.advance(revocationLimits.lifetimeMs)
+    root.token = controller.openSession('admin-id')
+    const next = await root.call('POST', revocations, { id: 'token-2', type: 'API_SESSION' })
+    expect(next.status, next.text).toBe(201)
+    const listed = await root.get(revocations)
+    expect((listed.body.data as { id: string }[]).map(({ id }) => id)).toEqual(['token-2'])
+  })
+})
+
+describe('controller settings', () => {
+  const settings = `${management}/controller-settings`
+  const shown = async (path: string): Promise<unknown> =>
+    (await root.get(`${settings}/${path}`)).body.data
+
+  test('of one controller stand over those of all', async () => {
+    const all = {
+      controllerId: 'global',
+      oidc: { redirectUris: ['https://a.test'], postLogoutUris: ['https://b.test'] },
+    }
+    expect((await root.call('POST', settings, all)).status).toBe(201)
+    const own = {
+      controllerId: 'ctrl1',
+      oidc: { redirectUris: ['https://c.test'], unknown: 1 },
+      tags: { a: 'b' },
+    }
+    const made = await root.call('POST', settings, own)
+    expect(made.body.data).toMatchObject({ id: 'ctrl1' })
+    expect(await shown('ctrl1')).toMatchObject({
+      oidc: { redirectUris: ['https://c.test'] },
+      tags: { a: 'b' },
+    })
+    expect(await shown('ctrl1/effective')).toMatchObject({
+      id: 'ctrl1',
+      instance: { oidc: { redirectUris: ['https://c.test'] } },
+      effective: { oidc: { redirectUris: ['https://c.test'], postLogoutUris: ['https://b.test'] } },
+    })
+    const listed = await root.get(settings)
+    expect(listed.body.meta?.pagination?.totalCount).toBe(2)
+    const again = await root.call('POST', settings, own)
+    expect(again.status).toBe(400)
+    const odd = await root.call('POST', settings, { controllerId: 'no/controller' })
+    expect(odd.body.error?.cause?.['field']).toBe('controllerId')
+  })
+
+  test('are patched member by member, replaced and deleted where their effect is shown', async () => {
+    const path = `${settings}/ctrl1/effective`
+    const patch = { oidc: { postLogoutUris: ['https://d.test'], redirectUris: null } }
+    expect((await root.call('PATCH', path, patch)).status).toBe(200)
+    const both = { postLogoutUris: ['https://d.test'], redirectUris: ['https://c.test'] }
+    expect(await shown('ctrl1')).toMatchObject({ oidc: both, tags: { a: 'b' } })
+    const put = await root.call('PUT', path, { oidc: { redirectUris: [] }, controllerId: 'x' })
+    expect(put.body.meta?.ignoredFields).toEqual(['controllerId'])
+    expect(await shown('ctrl1')).toMatchObject({ oidc: { redirectUris: [] }, tags: {} })
+    expect((await root.call('DELETE', path)).status).toBe(200)
+    expect((await root.get(path)).status).toBe(404)
+    expect((await root.call('PUT', path, {})).status).toBe(404)
+  })
+
+  test('are for administrators', async () => {
+    const alice = new CallerOf(controller)
+    alice.token = controller.openSession('alice-id')
+    for (const path of ['', '/global', '/global/effective']) {
+      expect((await alice.get(`${settings}${path}`)).status).toBe(401)
+    }
+  })
+})

@@ -1,0 +1,54 @@
+import { execFileSync } from 'node:child_process'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parseCertificates } from '../../src/pki/certificate.ts'
+import { CallerOf, client, management } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let anybody: CallerOf
+
+beforeAll(async () => {
+  controller = await startController()
+  anybody = new CallerOf(controller)
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+const path = '/.well-known/est/cacerts'
+
+function readByOpenssl(base64: string): string[] {
+  const pkcs7 = Buffer.from(base64, 'base64')
+  const args = ['pkcs7', '-inform', 'DER', '-print_certs']
+  const pem = execFileSync('openssl', args, { input: pkcs7, encoding: 'utf8' })
+  return parseCertificates(pem).map(({ sha256 }) => sha256)
+}
+
+test.each([`${client}${path}`, `${management}${path}`, path, `/edge/v1${path}`])(
+  'the CA certificates of the network are told to anybody at %s, each once',
+  async (url) => {
+    const reply = await anybody.get(url, { accept: 'application/pkcs7-mime' })
+    expect(reply.status, reply.text).toBe(200)
+    expect(reply.headers['content-type']).toBe('application/pkcs7-mime')
+    expect(reply.headers['content-transfer-encoding']).toBe('base64')
+    const lines = reply.text.trimEnd().split('\n')
+    expect(lines.slice(0, -1).every((line) => line.length === 64)).toBe(true)
+    const { authorities } = controller
+    const expected = new Set(
+      [authorities.anchorsPem(), authorities.intermediatesPem()].flatMap((pem) =>
+        parseCertificates(pem).map(({ sha256 }) => sha256),
+      ),
+    )
+    const read = readByOpenssl(reply.text)
+    expect(new Set(read)).toEqual(expected)
+    expect(read).toHaveLength(expected.size)
+  },
+)
+
+test('whoever takes nothing but JSON gets none of them', async () => {
+  const reply = await anybody.get(`${client}${path}`, { accept: 'application/json' })
+  expect(reply.status).toBe(406)
+})

@@ -1,0 +1,54 @@
+import {
+  createIssuingAuthority,
+  createRootAuthority,
+  ISSUING_LIFETIME_MS,
+  issueLeaf,
+  LEAF_LIFETIME_MS,
+  ROOT_LIFETIME_MS,
+  validityFrom,
+} from '../../src/pki/authority.ts'
+import type { CertifiedKey, Validity } from '../../src/pki/authority.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
+import type { NetworkAuthorities } from '../../src/ports/network-authorities.ts'
+
+/** The authorities of a network: an anchor, and one below it that signs. */
+export interface TestAuthorities extends NetworkAuthorities {
+  readonly issuing: CertifiedKey
+}
+
+/** A self-signed CA of somebody. */
+export async function newCa(commonName: string, nowMs: number): Promise<CertifiedKey> {
+  return await createRootAuthority({ commonName, validity: validityFrom(nowMs, ROOT_LIFETIME_MS) })
+}
+
+/** As `cluster init` makes them, at that time. */
+export async function networkAuthorities(nowMs: number): Promise<TestAuthorities> {
+  const root = await newCa('network root', nowMs)
+  const issuing = await createIssuingAuthority({
+    commonName: 'network issuing',
+    root,
+    validity: validityFrom(nowMs, ISSUING_LIFETIME_MS),
+  })
+  return {
+    issuing,
+    anchorsPem: () => root.certificatePem,
+    intermediatesPem: () => issuing.certificatePem,
+  }
+}
+
+/** A client's certificate alone, without those above it. */
+export async function clientCertificate(
+  issuer: CertifiedKey,
+  commonName: string,
+  validity: Validity | number,
+): Promise<string> {
+  const { certificatePem } = await issueLeaf({
+    issuer,
+    commonName,
+    uris: [],
+    hosts: [],
+    usages: ['client'],
+    validity: typeof validity === 'number' ? validityFrom(validity, LEAF_LIFETIME_MS) : validity,
+  })
+  return parseCertificates(certificatePem)[0].pem
+}
