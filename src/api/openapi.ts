@@ -1,4 +1,5 @@
 import type { NamedSchema } from '../entities/operations.ts'
+import { neededOn } from './auth/permissions.ts'
 import type { ApiName, JsonSchema, Operation, ResponseShape } from './operation.ts'
 import type { ApiParts, BindingName } from './parts.ts'
 import { basePaths } from './paths.ts'
@@ -34,7 +35,7 @@ export function openapiDocument(
   for (const operation of operations) {
     if (!operation.apis.includes(api)) continue
     const item = (paths[operation.path] ??= {})
-    item[operation.method.toLowerCase()] = describe(operation, refer)
+    item[operation.method.toLowerCase()] = describe(operation, api, refer)
   }
   const urls = parts.bindings[bindings[api]] ?? []
   return {
@@ -54,7 +55,7 @@ export function openapiDocument(
 
 type Refer = (named: NamedSchema) => Json
 
-function describe(operation: Operation, refer: Refer): Json {
+function describe(operation: Operation, api: ApiName, refer: Refer): Json {
   const { operationId, summary, tag, body, permission, response, success } = operation
   const content = contentOf(response, refer)
   const responses: Json = { [success]: { description: 'Done', content } }
@@ -72,6 +73,7 @@ function describe(operation: Operation, refer: Refer): Json {
     summary,
     tags: [tag],
     security: permission === 'public' ? [] : [{ netSession: [] }, { ztSession: [] }],
+    'x-permission': neededOn(api, permission),
     parameters: parametersOf(operation),
     ...(body === undefined
       ? {}

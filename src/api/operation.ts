@@ -6,8 +6,9 @@ import type { Answer } from './envelope.ts'
 export type ApiName = 'client' | 'management' | 'fabric' | 'host'
 
 /**
- * Who may call. `public`: anybody, no session is looked at. `session`: any identity with a session. `admin`, or
- * `<kind>.<action>`: an identity with isAdmin; others get 401 UNAUTHORIZED, as in the whole API family.
+ * Who may call. `public`: anybody, no session is looked at. `session`: any identity with a session. `admin`: an identity
+ * with isAdmin. `<kind>.<action>`: also one that was given it (auth/permissions.ts). Others get 401 UNAUTHORIZED, as in the
+ * whole API family.
  */
 export type Permission = 'public' | 'session' | 'admin' | `${string}.${string}`
 

@@ -2,8 +2,10 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { Entity } from '../entities/define.ts'
 import type { Operation as EntityOperation } from '../entities/operations.ts'
 import type { RequestMode } from '../entities/schema.ts'
+import { tellsAdminSecret } from '../fsm/admin-secrets.ts'
 import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
+import { Problem } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
 import { noConfigTypes } from '../ports/state-view.ts'
 import type { ConfigTypesShown, ListResult } from '../ports/state-view.ts'
@@ -116,6 +118,9 @@ export class ResourceHandlers {
       const record = state.get(entity.name, id)
       if (record === undefined) return null
       if (isScoped && state.permissions(callerId, id).length === 0) return null
+      if (!caller.isAdmin && tellsAdminSecret(state, entity.name, record)) {
+        throw new Problem('UNAUTHORIZED', { detail: 'it belongs to an administrator' })
+      }
       return detailAnswer(state.detail(entity.name, record, callerId, types))
     })
   }

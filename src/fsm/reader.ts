@@ -8,6 +8,7 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
 import { noConfigTypes } from '../ports/state-view.ts'
 import type { ConfigTypesShown, DialBind, ListQuery, ListResult } from '../ports/state-view.ts'
+import { shownToNonAdmin, withoutAdminSecrets } from './admin-secrets.ts'
 import { detailOf, permissionsOf } from './detail.ts'
 import { GrantCache } from './grant-cache.ts'
 import { Lister } from './query/list.ts'
@@ -81,7 +82,7 @@ export class Reader {
   list(entity: string, query: ListQuery): ListResult {
     const table = this.#table(entity)
     const kind = entityNamed(entity)
-    return this.#lister.list(kind, table, query, scopeOf(table, kind))
+    return this.#lister.list(kind, table, query, this.#shown(kind, scopeOf(table, kind), query))
   }
 
   subList(entity: Entity, id: string, key: string, query: ListQuery): ListResult | null {
@@ -89,7 +90,13 @@ export class Reader {
     const parent = this.#state.get(entity.name, id)
     if (parent === undefined && rule.unknownParent === 'notFound') return null
     const linked = parent === undefined ? noIds : this.#linked(rule, parent, query)
-    return this.#lister.list(entityNamed(rule.of), this.#table(rule.of), query, linked)
+    const of = entityNamed(rule.of)
+    return this.#lister.list(of, this.#table(rule.of), query, this.#shown(of, linked, query))
+  }
+
+  #shown({ name }: Entity, scope: IdScope | null, query: ListQuery): IdScope | null {
+    if (query.isForNonAdmin !== true) return scope
+    return withoutAdminSecrets(this.#state, this.#table(name), name, scope)
   }
 
   #linked(rule: SubList, parent: EntityRecord, query: ListQuery): IdScope {
@@ -138,13 +145,15 @@ export class Reader {
     configTypes: ConfigTypesShown = noConfigTypes,
   ): JsonObject {
     assert(entitiesByName.has(entity), `there is a descriptor named ${entity}`)
-    return detailOf(entity, record, {
+    const detail = detailOf(entity, record, {
       state: this.#state,
       grants: this.#grants,
       callerId,
       configTypes,
       nowMs: this.#clock.nowMs(),
     })
+    const isForAdmin = this.#state.get('identity', callerId)?.['isAdmin'] === true
+    return isForAdmin ? detail : shownToNonAdmin(entity, record, detail)
   }
 
   idleSessions(

@@ -15,6 +15,8 @@ export interface ListQuery {
   readonly roleSemantic?: string
   /** Of access lists: `dial`, `bind`, or both when absent. */
   readonly policyType?: string
+  /** Leaves out what would let its reader act as an administrator. */
+  readonly isForNonAdmin?: boolean
 }
 
 export interface ListResult<R extends EntityRecord = EntityRecord> {
