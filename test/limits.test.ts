@@ -16,6 +16,7 @@ import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshot-receiver
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
 import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
+import { integrityLimits } from '../src/fsm/commands/integrity.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
 import { stateDeskLimits } from '../src/cluster/state-desk.ts'
@@ -45,6 +46,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/commands/service-configs.ts': { serviceConfigsPerIdentityMax },
   'src/fsm/commands/cluster.ts': joiningLimits,
   'src/fsm/commands/secret.ts': secretLimits,
+  'src/fsm/commands/integrity.ts': integrityLimits,
   'src/fsm/write-behind.ts': writeBehindDefaults,
   'src/cluster/gateway.ts': {
     ...gateway,

@@ -71,6 +71,10 @@ export interface ApiLimits {
   /** The leader looks for expired sessions this often and removes at most `sweepBatchMax` a time. */
   readonly sweepMs: number
   readonly sweepBatchMax: number
+  /** The leader looks for an integrity run that nobody works on this often. */
+  readonly integrityLookMs: number
+  /** What a run does between two turns of the event loop. */
+  readonly integritySliceMs: number
   /** Values of one repeated query parameter. */
   readonly queryValuesMax: number
   /** `configTypes` at log-in. */
@@ -117,6 +121,8 @@ export const defaultLimits: ApiLimits = {
   activitySessionsMax: 200_000,
   sweepMs: 5 * SECOND,
   sweepBatchMax: 500,
+  integrityLookMs: 1500,
+  integritySliceMs: 5,
   queryValuesMax: 100,
   configTypesMax: 100,
 }

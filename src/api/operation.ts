@@ -54,7 +54,8 @@ export interface Operation {
   readonly body?: { readonly schema: NamedSchema; readonly isRequired: boolean }
   /** Where less than the listener's limit is enough; beyond: 413. */
   readonly bodyBytesMax?: number
-  readonly success: 200 | 201
+  /** 202: begun, and told of elsewhere. */
+  readonly success: 200 | 201 | 202
   readonly response: ResponseShape
   /** Another status that comes with the shape of a success. */
   readonly alsoAnswers?: number

@@ -10,6 +10,7 @@ import { edgeRouter } from './edge-router.ts'
 import { edgeRouterPolicy } from './edge-router-policy.ts'
 import { identity } from './identity.ts'
 import { identityType } from './identity-type.ts'
+import { integrityRun } from './integrity-run.ts'
 import { serviceConfig } from './service-config.ts'
 import { joinTicket } from './join-ticket.ts'
 import { postureCheck } from './posture-check.ts'
@@ -31,6 +32,7 @@ export const entities: readonly Entity[] = [
   edgeRouterPolicy,
   identity,
   identityType,
+  integrityRun,
   joinTicket,
   postureCheck,
   router,

@@ -18,6 +18,13 @@ import {
 } from './commands/entity.ts'
 import { form } from './commands/form.ts'
 import { disableIdentity, enableIdentity } from './commands/identity.ts'
+import {
+  claimIntegrityRun,
+  detachMissing,
+  endIntegrityRun,
+  rebuildTable,
+  startIntegrityRun,
+} from './commands/integrity.ts'
 import { refused } from './commands/outcome.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './commands/service-configs.ts'
 import { rotateSecret, shareSecrets } from './commands/secret.ts'
@@ -51,6 +58,11 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.ADMISSION_DELETE, deleteAdmission],
   [CommandKind.SECRET_ROTATE, rotateSecret],
   [CommandKind.SECRET_SHARE, shareSecrets],
+  [CommandKind.INTEGRITY_START, startIntegrityRun],
+  [CommandKind.INTEGRITY_CLAIM, claimIntegrityRun],
+  [CommandKind.INTEGRITY_END, endIntegrityRun],
+  [CommandKind.INTEGRITY_REBUILD, rebuildTable],
+  [CommandKind.INTEGRITY_DETACH, detachMissing],
 ])
 
 function hex(bytes: Uint8Array): string {

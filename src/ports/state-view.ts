@@ -1,6 +1,7 @@
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
+import type { IntegrityScan } from './integrity.ts'
 
 /** The parameters of a list request, already of their JSON types. */
 export interface ListQuery {
@@ -95,4 +96,7 @@ export interface StateView {
     beforeMs: number,
     max: number,
   ): readonly { readonly id: string; readonly lastActivityMs: number }[]
+
+  /** Begins a look through all that is derived from the records. */
+  scanIntegrity(): IntegrityScan
 }

@@ -8,6 +8,7 @@ import { clusterOperations } from './cluster.ts'
 import { memberOperations } from './cluster-members.ts'
 import { controllerOperations } from './controllers.ts'
 import { currentOperations } from './current.ts'
+import { databaseOperations } from './database.ts'
 import { ownAuthenticatorOperations } from './own-authenticators.ts'
 import { hostOperations } from './host.ts'
 import { identityOperations } from './identities.ts'
@@ -28,6 +29,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...identityOperations(parts, services),
     ...apiSessionOperations(parts, services),
     ...controllerOperations(parts),
+    ...databaseOperations(parts, services),
     ...clusterOperations(parts),
     ...memberOperations(parts),
     ...joinOperations(parts),
