@@ -41,6 +41,7 @@ export function createServices(parts: ApiParts): ApiServices {
         pauseMsMin: limits.logInPauseMsMin,
         pauseMsMax: limits.logInPauseMsMax,
         sourcesMax: limits.logInSourcesMax,
+        attemptsMax: limits.logInsMax,
       },
       parts.clock,
     ),

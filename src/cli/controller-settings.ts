@@ -57,6 +57,9 @@ export function apiLimitsOf({ api, limits }: ControllerConfig): ApiLimits {
     sessionTimeoutMs: api.sessionTimeoutMs,
     staleSessionMsMax: api.staleSessionMaxMs,
     connectionsMax: limits.connectionsMax,
+    waitingRequestsMax: limits.waitingRequestsMax,
+    logInsMax: limits.logInsMax,
+    passwordHashesWaitingMax: limits.logInsMax,
   })
 }
 

@@ -10,6 +10,7 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import type { IntegrityRun } from '../../src/entities/integrity-run.ts'
 import { integrityLimits } from '../../src/fsm/commands/integrity.ts'
+import { present } from '../../src/lib/assert.ts'
 import { StateScan } from '../../src/fsm/integrity-scan.ts'
 import type { State } from '../../src/fsm/state.ts'
 import type { Repair } from '../../src/ports/integrity.ts'
@@ -25,6 +26,10 @@ function filled() {
   log.create('servicePolicy', 'use', policy('use', ['#staff', '@bob'], ['@mail']))
   log.logIn('session', 'alice', '')
   return { state, log }
+}
+
+function stored(state: State, kind: string, id: string) {
+  return present(state.get(kind, id), `${kind} ${id}`)
 }
 
 function scanned(state: State): StateScan {
@@ -73,7 +78,7 @@ describe('a look through the state', () => {
 
   test('finds entries that lead to what is not so', () => {
     const { state, log } = filled()
-    const record = { ...state.get('service', 'mail')!, id: 'ghost', name: 'ghost' }
+    const record = { ...stored(state, 'service', 'mail'), id: 'ghost', name: 'ghost' }
     state.table('service').indexes.move('ghost', undefined, record)
     state.table('service').ids.add('ghost')
     const found = descriptions(state)
@@ -101,7 +106,7 @@ describe('a look through the state', () => {
       const { state, log } = filled()
       const digests = [state.entitiesDigest(), state.stateDigest()]
       const { rows } = state.table(kind)
-      const row = rows.get(id)!
+      const row = present(rows.get(id), 'a row')
       rows.set(id, { ...row, lanes: { ...row.lanes, a: row.lanes.a ^ 1 } })
       expect(descriptions(state)).toEqual([
         `the digest of ${kind} ${id} is not that of its content`,
@@ -115,13 +120,13 @@ describe('a look through the state', () => {
 
   test('finds references that lead nowhere, and lets go of them as a deletion would have', () => {
     const { state, log } = filled()
-    state.put('service', { ...state.get('service', 'mail')!, configs: ['gone'] })
+    state.put('service', { ...stored(state, 'service', 'mail'), configs: ['gone'] })
     state.put('servicePolicy', {
-      ...state.get('servicePolicy', 'use')!,
+      ...stored(state, 'servicePolicy', 'use'),
       serviceRoles: ['@lost', '@mail'],
     })
-    state.put('identity', { ...state.get('identity', 'bob')!, authPolicyId: 'none' })
-    state.put('apiSession', { ...state.get('apiSession', 'session')!, identityId: 'nobody' })
+    state.put('identity', { ...stored(state, 'identity', 'bob'), authPolicyId: 'none' })
+    state.put('apiSession', { ...stored(state, 'apiSession', 'session'), identityId: 'nobody' })
     expect(descriptions(state).sort()).toEqual([
       'apiSession session names the identity nobody in identityId, which does not exist',
       'identity bob names the authPolicy none in authPolicyId, which does not exist',
@@ -148,7 +153,7 @@ describe('a look through the state', () => {
     expect(outcome).toMatchObject({ ok: false, code: 'REVISION_MOVED' })
     const [configTypeId = ''] = state.table('configType').ids
     log.create('config', 'one', { name: 'one', configTypeId, data: {} })
-    state.put('config', { ...state.get('config', 'one')!, configTypeId: 'none' })
+    state.put('config', { ...stored(state, 'config', 'one'), configTypeId: 'none' })
     const one = { kind: 'detach', entity: 'config', id: 'one', field: 'configTypeId' } as const
     expect(repair(log, { ...one, missingId: 'none' })).toMatchObject({ ok: false })
     expect(state.get('config', 'one')).toMatchObject({ configTypeId: 'none' })
