@@ -61,6 +61,8 @@ export interface Operation {
   readonly alsoAnswers?: number
   /** Statuses of refusals beside those that every operation has; each comes in the error envelope. */
   readonly refusals: readonly number[]
+  /** Of one record: a read has an ETag, and a write is held to If-Match; elsewhere that header is refused. */
+  readonly isTagged?: boolean
   /** True for the liveness answer, which must come even when nothing else does. */
   readonly isAlwaysServed?: boolean
   /** A synchronous answer costs no promise and no timer: reads should give one. */

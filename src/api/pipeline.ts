@@ -11,6 +11,7 @@ import type { Answer } from './envelope.ts'
 import type { Operation, Permission } from './operation.ts'
 import type { ApiParts } from './parts.ts'
 import { checkQuery } from './query-parameters.ts'
+import { parseIfMatch } from './revisions.ts'
 import type { ApiServices } from './services.ts'
 import { Validator } from './validation.ts'
 import { outcomeUnknown } from './writes.ts'
@@ -186,6 +187,15 @@ export class Pipeline {
     if (typeof requestId === 'string') {
       call.netRequestId = { text: requestId, bytes: parseNetRequestId(requestId) }
     }
+    const ifMatch = headers['if-match']
+    if (ifMatch !== undefined && operation.method !== 'GET') {
+      // Passed over, it would let a write through that its caller wanted held back.
+      if (operation.isTagged !== true) {
+        throw fieldProblem('If-Match', 'this operation changes nothing that has an ETag')
+      }
+      call.precondition = parseIfMatch(ifMatch)
+    }
+    call.ifNoneMatch = headers['if-none-match'] ?? null
   }
 
   #takeInput(request: FastifyRequest, call: Call, operation: Operation, check: Check | null): void {

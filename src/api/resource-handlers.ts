@@ -17,6 +17,7 @@ import { foundOrConfirmed } from './not-found.ts'
 import type { ApiParts } from './parts.ts'
 import { listQueryOf } from './query-parameters.ts'
 import { Preparers } from './preparers/preparer.ts'
+import { taggedAnswer, writeIfMatches } from './revisions.ts'
 import type { ApiServices } from './services.ts'
 import { judged } from './writes.ts'
 import type { Writer } from './writes.ts'
@@ -121,7 +122,8 @@ export class ResourceHandlers {
       if (!caller.isAdmin && tellsAdminSecret(state, entity.name, record)) {
         throw new Problem('UNAUTHORIZED', { detail: 'it belongs to an administrator' })
       }
-      return detailAnswer(state.detail(entity.name, record, callerId, types))
+      const detail = detailAnswer(state.detail(entity.name, record, callerId, types))
+      return taggedAnswer(call, record, detail)
     })
   }
 
@@ -145,15 +147,28 @@ export class ResourceHandlers {
     const prepare = this.#preparers.of(entity)
     const body = bodyOf(call)
     return await judged(call, this.#parts.limits, async () => {
-      const { fields, ignoredFields, judgedOn } = await prepare(call, mode, body)
+      const { fields, ignoredFields, judgedOn = [] } = await prepare(call, mode, body)
       const name = entity.name
-      const written = await this.#writer.entity(call, kinds[mode], name, id, fields, judgedOn)
+      const written = await this.#ifMatches(call, { entity: name, id }, (matched) =>
+        this.#writer.entity(call, kinds[mode], name, id, fields, [...matched, ...judgedOn]),
+      )
       return { id: written, ignoredFields }
     })
   }
 
+  #ifMatches(
+    call: Call,
+    record: { readonly entity: string; readonly id: string },
+    write: Parameters<typeof writeIfMatches<string>>[3],
+  ): Promise<string> {
+    return writeIfMatches(call, this.#parts.state, record, write)
+  }
+
   async #delete(call: Call, entity: Entity): Promise<Answer> {
-    await this.#writer.deleteEntity(call, entity.name, call.param('id'))
+    const record = { entity: entity.name, id: call.param('id') }
+    await this.#ifMatches(call, record, (matched) =>
+      this.#writer.deleteEntity(call, record.entity, record.id, matched),
+    )
     return emptyAnswer()
   }
 }

@@ -117,9 +117,15 @@ export class Writer {
     return this.write(call, CommandKind.ENTITY_BATCH, payload, judgedOn)
   }
 
-  deleteEntity(call: Call, entity: string, id: string): Promise<string> {
+  deleteEntity(
+    call: Call,
+    entity: string,
+    id: string,
+    judgedOn?: NonNullable<ProposalInput['judgedOn']>,
+  ): Promise<string> {
     const message = create(EntityDeleteSchema, { entity, id })
-    return this.write(call, CommandKind.ENTITY_DELETE, toBinary(EntityDeleteSchema, message))
+    const payload = toBinary(EntityDeleteSchema, message)
+    return this.write(call, CommandKind.ENTITY_DELETE, payload, judgedOn)
   }
 }
 
