@@ -20,6 +20,7 @@ import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { casMax } from '../src/fsm/rules/ca.ts'
 import { revocationLimits } from '../src/fsm/rules/revocation.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
+import { integrityLimits } from '../src/fsm/commands/integrity.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
 import { stateDeskLimits } from '../src/cluster/state-desk.ts'
@@ -53,6 +54,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/rules/revocation.ts': revocationLimits,
   'src/fsm/commands/cluster.ts': joiningLimits,
   'src/fsm/commands/secret.ts': secretLimits,
+  'src/fsm/commands/integrity.ts': integrityLimits,
   'src/fsm/write-behind.ts': writeBehindDefaults,
   'src/cluster/gateway.ts': {
     ...gateway,

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file command.proto.
  */
 export const file_command: GenFile = /*@__PURE__*/
-  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIkEKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCSI4CghSZXZpc2lvbhIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAQiNgoKU2VlZFJlY29yZBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCJMCgRGb3JtEhIKCmNsdXN0ZXJfaWQYASABKAkSMAoHcmVjb3JkcxgCIAMoCzIfLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VlZFJlY29yZCI3CgtFbnRpdHlXcml0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCIqCgxFbnRpdHlEZWxldGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJIpoBCgtFbnRpdHlCYXRjaBI0CgVzdGVwcxgBIAMoCzIlLmZsb3RpbGxhLmNvbW1hbmQudjEuRW50aXR5QmF0Y2guU3RlcBIOCgZhbnN3ZXIYAiABKA0aRQoEU3RlcBIMCgRraW5kGAEgASgNEi8KBXdyaXRlGAIgASgLMiAuZmxvdGlsbGEuY29tbWFuZC52MS5FbnRpdHlXcml0ZSKiAQoNU2Vzc2lvbkNyZWF0ZRIKCgJpZBgBIAEoCRITCgtpZGVudGl0eV9pZBgCIAEoCRIYChBhdXRoZW50aWNhdG9yX2lkGAMgASgJEhIKCmlwX2FkZHJlc3MYBCABKAkSFAoMY29uZmlnX3R5cGVzGAUgAygJEhUKDWVudl9pbmZvX2pzb24YBiABKAwSFQoNc2RrX2luZm9fanNvbhgHIAEoDCIbCg1TZXNzaW9uRGVsZXRlEgoKAmlkGAEgASgJImgKDFNlc3Npb25Ub3VjaBI1CgVtYXJrcxgBIAMoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvblRvdWNoLk1hcmsaIQoETWFyaxIKCgJpZBgBIAEoCRINCgVhdF9tcxgCIAEoBCJ1Cg1TZXNzaW9uRXhwaXJlEjYKBW1hcmtzGAEgAygLMicuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uRXhwaXJlLk1hcmsaLAoETWFyaxIKCgJpZBgBIAEoCRIYChBsYXN0X2FjdGl2aXR5X21zGAIgASgEIlAKDFRpY2tldENyZWF0ZRIKCgJpZBgBIAEoCRIOCgZkaWdlc3QYAiABKAwSDQoFdm90ZXIYAyABKAgSFQoNZXhwaXJlc19hdF9tcxgEIAEoBCLTAQoMVGlja2V0UmVkZWVtEhEKCXRpY2tldF9pZBgBIAEoCRIVCg10aWNrZXRfZGlnZXN0GAIgASgMEg8KB25vZGVfaWQYAyABKAkSEAoIc3RvcmVfaWQYBCABKAwSFwoPcHVibGljX2tleV9zcGtpGAUgASgMEg8KB2FkZHJlc3MYBiABKAkSFwoPY2VydGlmaWNhdGVfcGVtGAcgASgJEjMKB3NlY3JldHMYCCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQiYgoPQWRtaXNzaW9uRGVsZXRlEg8KB25vZGVfaWQYASABKAkSFwoPcHVibGljX2tleV9zcGtpGAIgASgMEhAKCGFubm91bmNlGAMgASgIEhMKC2NvbXByb21pc2VkGAQgASgIIkwKDVdyYXBwZWRTZWNyZXQSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgNEg8KB25vZGVfaWQYAyABKAkSCwoDandlGAQgASgJIpcBCgxTZWNyZXRSb3RhdGUSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgNEhcKD2NlcnRpZmljYXRlX3BlbRgDIAEoCRIzCgd3cmFwcGVkGAQgAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0EhoKEm92ZXJsYXBfZW5kc19hdF9tcxgFIAEoBCJCCgtTZWNyZXRTaGFyZRIzCgd3cmFwcGVkGAEgAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0IjcKD0lkZW50aXR5RGlzYWJsZRIKCgJpZBgBIAEoCRIYChBkdXJhdGlvbl9taW51dGVzGAIgASgEIhwKDklkZW50aXR5RW5hYmxlEgoKAmlkGAEgASgJIo0BCg5TZXJ2aWNlQ29uZmlncxITCgtpZGVudGl0eV9pZBgBIAEoCRI3CgVwYWlycxgCIAMoCzIoLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VydmljZUNvbmZpZ3MuUGFpchotCgRQYWlyEhIKCnNlcnZpY2VfaWQYASABKAkSEQoJY29uZmlnX2lkGAIgASgJInYKFFNlcnZpY2VTZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSDAoEdHlwZRgEIAEoCRIYChBwYXNzaW5nX3BvbGljaWVzGAUgAygJIhYKCENhVmVyaWZ5EgoKAmlkGAEgASgJIjsKGkF1dGhlbnRpY2F0b3JSZXF1ZXN0RXh0ZW5kEgoKAmlkGAEgASgJEhEKCXJvbGxfa2V5cxgCIAEoCCqaBgoLQ29tbWFuZEtpbmQSHAoYQ09NTUFORF9LSU5EX1VOU1BFQ0lGSUVEEAASFQoRQ09NTUFORF9LSU5EX0ZPUk0QARIeChpDT01NQU5EX0tJTkRfRU5USVRZX0NSRUFURRACEh8KG0NPTU1BTkRfS0lORF9FTlRJVFlfUkVQTEFDRRADEh0KGUNPTU1BTkRfS0lORF9FTlRJVFlfUEFUQ0gQBBIeChpDT01NQU5EX0tJTkRfRU5USVRZX0RFTEVURRAFEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0NSRUFURRAGEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0RFTEVURRAHEh4KGkNPTU1BTkRfS0lORF9TRVNTSU9OX1RPVUNIEAgSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fRVhQSVJFEAkSHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9DUkVBVEUQChIeChpDT01NQU5EX0tJTkRfVElDS0VUX1JFREVFTRALEiEKHUNPTU1BTkRfS0lORF9BRE1JU1NJT05fREVMRVRFEAwSHgoaQ09NTUFORF9LSU5EX1NFQ1JFVF9ST1RBVEUQDRIdChlDT01NQU5EX0tJTkRfU0VDUkVUX1NIQVJFEA4SIQodQ09NTUFORF9LSU5EX0lERU5USVRZX0RJU0FCTEUQFBIgChxDT01NQU5EX0tJTkRfSURFTlRJVFlfRU5BQkxFEBUSKgomQ09NTUFORF9LSU5EX1NFUlZJQ0VfQ09ORklHU19BU1NPQ0lBVEUQFhItCilDT01NQU5EX0tJTkRfU0VSVklDRV9DT05GSUdTX0RJU0FTU09DSUFURRAXEh0KGUNPTU1BTkRfS0lORF9FTlRJVFlfQkFUQ0gQGBInCiNDT01NQU5EX0tJTkRfU0VSVklDRV9TRVNTSU9OX0NSRUFURRAeEhoKFkNPTU1BTkRfS0lORF9DQV9WRVJJRlkQMhItCilDT01NQU5EX0tJTkRfQVVUSEVOVElDQVRPUl9SRVFVRVNUX0VYVEVORBAzYgZwcm90bzM");
+  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIlUKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRISCgpwZXJtaXNzaW9uGAQgASgJIjgKCFJldmlzaW9uEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCI2CgpTZWVkUmVjb3JkEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRIMCgRqc29uGAMgASgMIkwKBEZvcm0SEgoKY2x1c3Rlcl9pZBgBIAEoCRIwCgdyZWNvcmRzGAIgAygLMh8uZmxvdGlsbGEuY29tbWFuZC52MS5TZWVkUmVjb3JkIjcKC0VudGl0eVdyaXRlEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRIMCgRqc29uGAMgASgMIioKDEVudGl0eURlbGV0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkimgEKC0VudGl0eUJhdGNoEjQKBXN0ZXBzGAEgAygLMiUuZmxvdGlsbGEuY29tbWFuZC52MS5FbnRpdHlCYXRjaC5TdGVwEg4KBmFuc3dlchgCIAEoDRpFCgRTdGVwEgwKBGtpbmQYASABKA0SLwoFd3JpdGUYAiABKAsyIC5mbG90aWxsYS5jb21tYW5kLnYxLkVudGl0eVdyaXRlIqIBCg1TZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhMKC2lkZW50aXR5X2lkGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkSEgoKaXBfYWRkcmVzcxgEIAEoCRIUCgxjb25maWdfdHlwZXMYBSADKAkSFQoNZW52X2luZm9fanNvbhgGIAEoDBIVCg1zZGtfaW5mb19qc29uGAcgASgMIhsKDVNlc3Npb25EZWxldGUSCgoCaWQYASABKAkiaAoMU2Vzc2lvblRvdWNoEjUKBW1hcmtzGAEgAygLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uVG91Y2guTWFyaxohCgRNYXJrEgoKAmlkGAEgASgJEg0KBWF0X21zGAIgASgEInUKDVNlc3Npb25FeHBpcmUSNgoFbWFya3MYASADKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25FeHBpcmUuTWFyaxosCgRNYXJrEgoKAmlkGAEgASgJEhgKEGxhc3RfYWN0aXZpdHlfbXMYAiABKAQiUAoMVGlja2V0Q3JlYXRlEgoKAmlkGAEgASgJEg4KBmRpZ2VzdBgCIAEoDBINCgV2b3RlchgDIAEoCBIVCg1leHBpcmVzX2F0X21zGAQgASgEItMBCgxUaWNrZXRSZWRlZW0SEQoJdGlja2V0X2lkGAEgASgJEhUKDXRpY2tldF9kaWdlc3QYAiABKAwSDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIXCg9wdWJsaWNfa2V5X3Nwa2kYBSABKAwSDwoHYWRkcmVzcxgGIAEoCRIXCg9jZXJ0aWZpY2F0ZV9wZW0YByABKAkSMwoHc2VjcmV0cxgIIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCJiCg9BZG1pc3Npb25EZWxldGUSDwoHbm9kZV9pZBgBIAEoCRIXCg9wdWJsaWNfa2V5X3Nwa2kYAiABKAwSEAoIYW5ub3VuY2UYAyABKAgSEwoLY29tcHJvbWlzZWQYBCABKAgiTAoNV3JhcHBlZFNlY3JldBIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRILCgNqd2UYBCABKAkilwEKDFNlY3JldFJvdGF0ZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SFwoPY2VydGlmaWNhdGVfcGVtGAMgASgJEjMKB3dyYXBwZWQYBCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQSGgoSb3ZlcmxhcF9lbmRzX2F0X21zGAUgASgEIkIKC1NlY3JldFNoYXJlEjMKB3dyYXBwZWQYASADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQiNwoPSWRlbnRpdHlEaXNhYmxlEgoKAmlkGAEgASgJEhgKEGR1cmF0aW9uX21pbnV0ZXMYAiABKAQiHAoOSWRlbnRpdHlFbmFibGUSCgoCaWQYASABKAkijQEKDlNlcnZpY2VDb25maWdzEhMKC2lkZW50aXR5X2lkGAEgASgJEjcKBXBhaXJzGAIgAygLMiguZmxvdGlsbGEuY29tbWFuZC52MS5TZXJ2aWNlQ29uZmlncy5QYWlyGi0KBFBhaXISEgoKc2VydmljZV9pZBgBIAEoCRIRCgljb25maWdfaWQYAiABKAkidgoUU2VydmljZVNlc3Npb25DcmVhdGUSCgoCaWQYASABKAkSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIMCgR0eXBlGAQgASgJEhgKEHBhc3NpbmdfcG9saWNpZXMYBSADKAkiFgoIQ2FWZXJpZnkSCgoCaWQYASABKAkiOwoaQXV0aGVudGljYXRvclJlcXVlc3RFeHRlbmQSCgoCaWQYASABKAkSEQoJcm9sbF9rZXlzGAIgASgIIi8KDkludGVncml0eVN0YXJ0EgoKAmlkGAEgASgJEhEKCWlzX2ZpeGluZxgCIAEoCCIwCg5JbnRlZ3JpdHlDbGFpbRIOCgZydW5faWQYASABKAkSDgoGcnVubmVyGAIgASgJIsIBCgxJbnRlZ3JpdHlFbmQSDgoGcnVuX2lkGAEgASgJEg4KBnJ1bm5lchgCIAEoCRINCgVlcnJvchgDIAEoCRI7CghmaW5kaW5ncxgEIAMoCzIpLmZsb3RpbGxhLmNvbW1hbmQudjEuSW50ZWdyaXR5RW5kLkZpbmRpbmcSFwoPdG9vX21hbnlfZXJyb3JzGAUgASgIGi0KB0ZpbmRpbmcSEwoLZGVzY3JpcHRpb24YASABKAkSDQoFZml4ZWQYAiABKAgiIgoQSW50ZWdyaXR5UmVidWlsZBIOCgZlbnRpdHkYASABKAkiUAoPSW50ZWdyaXR5RGV0YWNoEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRINCgVmaWVsZBgDIAEoCRISCgptaXNzaW5nX2lkGAQgASgJKsUHCgtDb21tYW5kS2luZBIcChhDT01NQU5EX0tJTkRfVU5TUEVDSUZJRUQQABIVChFDT01NQU5EX0tJTkRfRk9STRABEh4KGkNPTU1BTkRfS0lORF9FTlRJVFlfQ1JFQVRFEAISHwobQ09NTUFORF9LSU5EX0VOVElUWV9SRVBMQUNFEAMSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9QQVRDSBAEEh4KGkNPTU1BTkRfS0lORF9FTlRJVFlfREVMRVRFEAUSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fQ1JFQVRFEAYSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fREVMRVRFEAcSHgoaQ09NTUFORF9LSU5EX1NFU1NJT05fVE9VQ0gQCBIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9FWFBJUkUQCRIeChpDT01NQU5EX0tJTkRfVElDS0VUX0NSRUFURRAKEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfUkVERUVNEAsSIQodQ09NTUFORF9LSU5EX0FETUlTU0lPTl9ERUxFVEUQDBIeChpDT01NQU5EX0tJTkRfU0VDUkVUX1JPVEFURRANEh0KGUNPTU1BTkRfS0lORF9TRUNSRVRfU0hBUkUQDhIhCh1DT01NQU5EX0tJTkRfSURFTlRJVFlfRElTQUJMRRAUEiAKHENPTU1BTkRfS0lORF9JREVOVElUWV9FTkFCTEUQFRIqCiZDT01NQU5EX0tJTkRfU0VSVklDRV9DT05GSUdTX0FTU09DSUFURRAWEi0KKUNPTU1BTkRfS0lORF9TRVJWSUNFX0NPTkZJR1NfRElTQVNTT0NJQVRFEBcSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9CQVRDSBAYEicKI0NPTU1BTkRfS0lORF9TRVJWSUNFX1NFU1NJT05fQ1JFQVRFEB4SGgoWQ09NTUFORF9LSU5EX0NBX1ZFUklGWRAyEi0KKUNPTU1BTkRfS0lORF9BVVRIRU5USUNBVE9SX1JFUVVFU1RfRVhURU5EEDMSIAocQ09NTUFORF9LSU5EX0lOVEVHUklUWV9TVEFSVBA8EiAKHENPTU1BTkRfS0lORF9JTlRFR1JJVFlfQ0xBSU0QPRIeChpDT01NQU5EX0tJTkRfSU5URUdSSVRZX0VORBA+EiIKHkNPTU1BTkRfS0lORF9JTlRFR1JJVFlfUkVCVUlMRBA/EiEKHUNPTU1BTkRfS0lORF9JTlRFR1JJVFlfREVUQUNIEEBiBnByb3RvMw");
 
 /**
  * One log entry of type `command`.
@@ -168,6 +168,14 @@ export type Actor = Message<"flotilla.command.v1.Actor"> & {
    * @generated from field: string address = 3;
    */
   address: string;
+
+  /**
+   * What it was admitted by: "session", "admin" or "<kind>.<action>"; judged again at apply, for session and permission may
+   * have gone meanwhile. Empty: a write of a controller itself, or one that needs no session.
+   *
+   * @generated from field: string permission = 4;
+   */
+  permission: string;
 };
 
 /**
@@ -934,6 +942,178 @@ export const AuthenticatorRequestExtendSchema: GenMessage<AuthenticatorRequestEx
   messageDesc(file_command, 25);
 
 /**
+ * Asks for a look through everything that is derived from the records; refused while one is under way.
+ *
+ * @generated from message flotilla.command.v1.IntegrityStart
+ */
+export type IntegrityStart = Message<"flotilla.command.v1.IntegrityStart"> & {
+  /**
+   * of the run
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * what can be put right is put right
+   *
+   * @generated from field: bool is_fixing = 2;
+   */
+  isFixing: boolean;
+};
+
+/**
+ * Describes the message flotilla.command.v1.IntegrityStart.
+ * Use `create(IntegrityStartSchema)` to create a new message.
+ */
+export const IntegrityStartSchema: GenMessage<IntegrityStart> = /*@__PURE__*/
+  messageDesc(file_command, 26);
+
+/**
+ * Taken up by the controller that leads; refused when another has it.
+ *
+ * @generated from message flotilla.command.v1.IntegrityClaim
+ */
+export type IntegrityClaim = Message<"flotilla.command.v1.IntegrityClaim"> & {
+  /**
+   * @generated from field: string run_id = 1;
+   */
+  runId: string;
+
+  /**
+   * controller id and instance
+   *
+   * @generated from field: string runner = 2;
+   */
+  runner: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.IntegrityClaim.
+ * Use `create(IntegrityClaimSchema)` to create a new message.
+ */
+export const IntegrityClaimSchema: GenMessage<IntegrityClaim> = /*@__PURE__*/
+  messageDesc(file_command, 27);
+
+/**
+ * @generated from message flotilla.command.v1.IntegrityEnd
+ */
+export type IntegrityEnd = Message<"flotilla.command.v1.IntegrityEnd"> & {
+  /**
+   * @generated from field: string run_id = 1;
+   */
+  runId: string;
+
+  /**
+   * whose run it ends; refused when it is another's by now
+   *
+   * @generated from field: string runner = 2;
+   */
+  runner: string;
+
+  /**
+   * empty: it went through
+   *
+   * @generated from field: string error = 3;
+   */
+  error: string;
+
+  /**
+   * @generated from field: repeated flotilla.command.v1.IntegrityEnd.Finding findings = 4;
+   */
+  findings: IntegrityEnd_Finding[];
+
+  /**
+   * there were more
+   *
+   * @generated from field: bool too_many_errors = 5;
+   */
+  tooManyErrors: boolean;
+};
+
+/**
+ * Describes the message flotilla.command.v1.IntegrityEnd.
+ * Use `create(IntegrityEndSchema)` to create a new message.
+ */
+export const IntegrityEndSchema: GenMessage<IntegrityEnd> = /*@__PURE__*/
+  messageDesc(file_command, 28);
+
+/**
+ * @generated from message flotilla.command.v1.IntegrityEnd.Finding
+ */
+export type IntegrityEnd_Finding = Message<"flotilla.command.v1.IntegrityEnd.Finding"> & {
+  /**
+   * @generated from field: string description = 1;
+   */
+  description: string;
+
+  /**
+   * @generated from field: bool fixed = 2;
+   */
+  fixed: boolean;
+};
+
+/**
+ * Describes the message flotilla.command.v1.IntegrityEnd.Finding.
+ * Use `create(IntegrityEnd_FindingSchema)` to create a new message.
+ */
+export const IntegrityEnd_FindingSchema: GenMessage<IntegrityEnd_Finding> = /*@__PURE__*/
+  messageDesc(file_command, 28, 0);
+
+/**
+ * Derives the indexes and digests of one table anew from its records, on every controller.
+ *
+ * @generated from message flotilla.command.v1.IntegrityRebuild
+ */
+export type IntegrityRebuild = Message<"flotilla.command.v1.IntegrityRebuild"> & {
+  /**
+   * @generated from field: string entity = 1;
+   */
+  entity: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.IntegrityRebuild.
+ * Use `create(IntegrityRebuildSchema)` to create a new message.
+ */
+export const IntegrityRebuildSchema: GenMessage<IntegrityRebuild> = /*@__PURE__*/
+  messageDesc(file_command, 29);
+
+/**
+ * Takes a reference to a record that does not exist out of its holder; refused when the record exists.
+ *
+ * @generated from message flotilla.command.v1.IntegrityDetach
+ */
+export type IntegrityDetach = Message<"flotilla.command.v1.IntegrityDetach"> & {
+  /**
+   * @generated from field: string entity = 1;
+   */
+  entity: string;
+
+  /**
+   * @generated from field: string id = 2;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string field = 3;
+   */
+  field: string;
+
+  /**
+   * @generated from field: string missing_id = 4;
+   */
+  missingId: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.IntegrityDetach.
+ * Use `create(IntegrityDetachSchema)` to create a new message.
+ */
+export const IntegrityDetachSchema: GenMessage<IntegrityDetach> = /*@__PURE__*/
+  messageDesc(file_command, 30);
+
+/**
  * @generated from enum flotilla.command.v1.CommandKind
  */
 export const CommandKind = {
@@ -1095,6 +1275,41 @@ export const CommandKind = {
    * @generated from enum value: COMMAND_KIND_AUTHENTICATOR_REQUEST_EXTEND = 51;
    */
   AUTHENTICATOR_REQUEST_EXTEND: 51,
+
+  /**
+   * IntegrityStart
+   *
+   * @generated from enum value: COMMAND_KIND_INTEGRITY_START = 60;
+   */
+  INTEGRITY_START: 60,
+
+  /**
+   * IntegrityClaim
+   *
+   * @generated from enum value: COMMAND_KIND_INTEGRITY_CLAIM = 61;
+   */
+  INTEGRITY_CLAIM: 61,
+
+  /**
+   * IntegrityEnd
+   *
+   * @generated from enum value: COMMAND_KIND_INTEGRITY_END = 62;
+   */
+  INTEGRITY_END: 62,
+
+  /**
+   * IntegrityRebuild
+   *
+   * @generated from enum value: COMMAND_KIND_INTEGRITY_REBUILD = 63;
+   */
+  INTEGRITY_REBUILD: 63,
+
+  /**
+   * IntegrityDetach
+   *
+   * @generated from enum value: COMMAND_KIND_INTEGRITY_DETACH = 64;
+   */
+  INTEGRITY_DETACH: 64,
 } as const;
 
 /**

@@ -95,7 +95,8 @@ export class Answerer {
     const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
     metrics.record(status, this.#parts.clock.monotonicMs() - startedAtMs)
     const length = Buffer.byteLength(body)
-    headers['content-length'] = length
+    if (status === 304) delete headers['content-type']
+    else headers['content-length'] = length
     reply.hijack()
     reply.raw.writeHead(status, headers)
     // Plain ASCII, as nearly every answer is, goes out as it lies in memory.

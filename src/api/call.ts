@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { ApiName, Operation } from './operation.ts'
+import type { Precondition } from './revisions.ts'
 
 /** Who calls, proven by its session. Records as they stood when the request was judged. */
 export interface Caller {
@@ -40,6 +41,10 @@ export class Call {
   /** The least index that the answer must reflect. */
   minIndex = 0
   isLinearizable = false
+  /** If-Match. */
+  precondition: Precondition | null = null
+  /** The header as it was sent. */
+  ifNoneMatch: string | null = null
   caller: Caller | null = null
   challenge: Challenge | null = null
   /** Log index that the answer reflects; 0: not read yet. */

@@ -12,6 +12,8 @@ const HEADERS = new Set([
   'authorization',
   'content-language',
   'content-type',
+  'if-match',
+  'if-none-match',
   'net-min-index',
   'net-request-id',
   'net-session',

@@ -60,6 +60,11 @@ export function emptyAnswer(ignoredFields: readonly string[] = []): Answer {
   return answer(200, {}, ignoredMeta(ignoredFields))
 }
 
+/** What was asked for has begun. */
+export function begunAnswer(): Answer {
+  return answer(202, {})
+}
+
 /** For the few operations of the API family whose answer has no envelope. */
 export function bareAnswer(body: string, contentType: string = JSON_TYPE): Answer {
   return { status: 200, body, contentType }

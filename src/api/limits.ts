@@ -21,7 +21,10 @@ export interface ApiLimits {
   readonly pathParameterCharactersMax: number
   /** Open connections of one listener; more are closed at once. */
   readonly connectionsMax: number
-  /** Requests that wait for something (a write, an index, a hash); beyond: 429 SERVER_TOO_MANY_REQUESTS. */
+  /**
+   * Requests that wait for something (a write, an index, a hash), shared by identities and, without one, by sources;
+   * beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS.
+   */
   readonly waitingRequestsMax: number
   /** From the end of the headers to the answer; beyond: 503 TIMEOUT, or OUTCOME_UNKNOWN when a write was handed over. */
   readonly handlerTimeoutMs: number
@@ -48,6 +51,8 @@ export interface ApiLimits {
   readonly judgementsMax: number
   /** Pairs in one request for configs of services; beyond: 400 COULD_NOT_VALIDATE. */
   readonly serviceConfigsMax: number
+  /** Log-ins under way, shared by sources; beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS. */
+  readonly logInsMax: number
   /** Consecutive failures of one (user name, source) before it must pause. */
   readonly logInFailuresMax: number
   readonly logInPauseMsMin: number
@@ -75,6 +80,10 @@ export interface ApiLimits {
   /** The leader looks for expired sessions this often and removes at most `sweepBatchMax` a time. */
   readonly sweepMs: number
   readonly sweepBatchMax: number
+  /** The leader looks for an integrity run that nobody works on this often. */
+  readonly integrityLookMs: number
+  /** What a run does between two turns of the event loop. */
+  readonly integritySliceMs: number
   /** Values of one repeated query parameter. */
   readonly queryValuesMax: number
   /** `configTypes` at log-in. */
@@ -108,6 +117,7 @@ export const defaultLimits: ApiLimits = {
   schemasWaitingMax: 16,
   judgementsMax: 4,
   serviceConfigsMax: 1000,
+  logInsMax: 64,
   logInFailuresMax: 10,
   logInPauseMsMin: SECOND,
   logInPauseMsMax: MINUTE,
@@ -123,6 +133,8 @@ export const defaultLimits: ApiLimits = {
   activitySessionsMax: 200_000,
   sweepMs: 5 * SECOND,
   sweepBatchMax: 500,
+  integrityLookMs: 1500,
+  integritySliceMs: 5,
   queryValuesMax: 100,
   configTypesMax: 100,
 }

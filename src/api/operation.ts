@@ -6,8 +6,9 @@ import type { Answer } from './envelope.ts'
 export type ApiName = 'client' | 'management' | 'fabric' | 'host'
 
 /**
- * Who may call. `public`: anybody, no session is looked at. `session`: any identity with a session. `admin`, or
- * `<kind>.<action>`: an identity with isAdmin; others get 401 UNAUTHORIZED, as in the whole API family.
+ * Who may call. `public`: anybody, no session is looked at. `session`: any identity with a session. `admin`: an identity
+ * with isAdmin. `<kind>.<action>`: also one that was given it (auth/permissions.ts). Others get 401 UNAUTHORIZED, as in the
+ * whole API family.
  */
 export type Permission = 'public' | 'session' | 'admin' | `${string}.${string}`
 
@@ -58,12 +59,15 @@ export interface Operation {
   }
   /** Where less than the listener's limit is enough; beyond: 413. */
   readonly bodyBytesMax?: number
-  readonly success: 200 | 201
+  /** 202: begun, and told of elsewhere. */
+  readonly success: 200 | 201 | 202
   readonly response: ResponseShape
   /** Another status that comes with the shape of a success. */
   readonly alsoAnswers?: number
   /** Statuses of refusals beside those that every operation has; each comes in the error envelope. */
   readonly refusals: readonly number[]
+  /** Of one record: a read has an ETag, and a write is held to If-Match; elsewhere that header is refused. */
+  readonly isTagged?: boolean
   /** True for the liveness answer, which must come even when nothing else does. */
   readonly isAlwaysServed?: boolean
   /** A synchronous answer costs no promise and no timer: reads should give one. */

@@ -1,6 +1,8 @@
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
+import { FairShare } from '../lib/fair-share.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import type { Answerer } from './answerer.ts'
+import { sourceOf } from './auth/source.ts'
 import { Call } from './call.ts'
 import type { Query } from './call.ts'
 import { parseMinIndex, parseNetRequestId, reachIndex, reachLatest } from './consistency.ts'
@@ -9,6 +11,7 @@ import type { Answer } from './envelope.ts'
 import type { Operation, Permission } from './operation.ts'
 import type { ApiParts } from './parts.ts'
 import { checkQuery } from './query-parameters.ts'
+import { parseIfMatch } from './revisions.ts'
 import type { ApiServices } from './services.ts'
 import { Validator } from './validation.ts'
 import { outcomeUnknown } from './writes.ts'
@@ -25,12 +28,13 @@ export class Pipeline {
   readonly #services: ApiServices
   readonly #answerer: Answerer
   readonly #validator = new Validator()
-  #waiting = 0
+  readonly #waiting: FairShare
 
   constructor(parts: ApiParts, services: ApiServices, answerer: Answerer) {
     this.#parts = parts
     this.#services = services
     this.#answerer = answerer
+    this.#waiting = new FairShare(parts.limits.waitingRequestsMax)
   }
 
   /** The first hook: everything that needs no body. A path that does not exist goes on to its own handler. */
@@ -81,7 +85,7 @@ export class Pipeline {
       try {
         this.#takeInput(request, call, operation, check)
         // Before a write is handed over: from then on its caller is owed the outcome.
-        if (operation.method !== 'GET') this.#checkCrowd()
+        if (operation.method !== 'GET') this.#checkCrowd(call)
         if (call.minIndex > this.#parts.state.appliedIndex || call.isLinearizable) {
           this.#wait(reply, call, this.#handleLater(call, operation, tokenOf(request)))
           return
@@ -99,9 +103,8 @@ export class Pipeline {
     }
   }
 
-  #checkCrowd(): void {
-    if (this.#waiting < this.#parts.limits.waitingRequestsMax) return
-    throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
+  #checkCrowd(call: Call): void {
+    if (!this.#waiting.hasRoomFor(sharerOf(call))) throw new Problem('SERVER_TOO_MANY_REQUESTS')
   }
 
   /** The call of a request: made by the first hook, or here when it failed before. */
@@ -184,6 +187,15 @@ export class Pipeline {
     if (typeof requestId === 'string') {
       call.netRequestId = { text: requestId, bytes: parseNetRequestId(requestId) }
     }
+    const ifMatch = headers['if-match']
+    if (ifMatch !== undefined && operation.method !== 'GET') {
+      // Passed over, it would let a write through that its caller wanted held back.
+      if (operation.isTagged !== true) {
+        throw fieldProblem('If-Match', 'this operation changes nothing that has an ETag')
+      }
+      call.precondition = parseIfMatch(ifMatch)
+    }
+    call.ifNoneMatch = headers['if-none-match'] ?? null
   }
 
   #takeInput(request: FastifyRequest, call: Call, operation: Operation, check: Check | null): void {
@@ -243,7 +255,7 @@ export class Pipeline {
 
   async #handleLater(call: Call, operation: Operation, token: string | undefined): Promise<Answer> {
     const { state, cluster, limits } = this.#parts
-    this.#checkCrowd()
+    this.#checkCrowd(call)
     await reachIndex(state, call.minIndex, limits.indexWaitMs)
     if (call.isLinearizable) await reachLatest(cluster, state, limits.indexWaitMs)
     this.#services.gate.admitAgain(call, token, operation.permission)
@@ -252,7 +264,8 @@ export class Pipeline {
 
   /** Bounds how long and how many; the answer that comes first is the answer. */
   #wait(reply: FastifyReply, call: Call, result: Promise<Answer>): void {
-    this.#waiting += 1
+    const sharer = sharerOf(call)
+    this.#waiting.take(sharer)
     const timer = setTimeout(() => {
       call.isAbandoned = !call.hasProposed
       this.#answerer.fail(
@@ -275,11 +288,16 @@ export class Pipeline {
       })
       .finally(() => {
         clearTimeout(timer)
-        this.#waiting -= 1
+        this.#waiting.giveBack(sharer)
         call.releaseBody()
       })
       .catch(() => undefined)
   }
+}
+
+/** Who the room for waiting requests is shared by: identities, and sources where nobody has said who it is. */
+function sharerOf({ caller, address }: Call): string {
+  return caller === null ? `from ${sourceOf(address)}` : caller.identity.id
 }
 
 /** RFC 9110 section 12.5.1, as far as clients use it: names, wildcards, and q=0. */

@@ -11,6 +11,8 @@ export interface ProblemAnswer {
 
 /** Values longer than this are left out of an answer: it is about the reason, not an echo of the request. */
 const VALUE_CHARACTERS_MAX = 256
+/** Queues empty, leaders are found and followers catch up within about as long. */
+const RETRY_AFTER_SECONDS = 1
 /** Fields whose value is never repeated to anybody. */
 const SECRET_FIELD = /password|token|secret|code|key|csr|jwt|session|authorization/i
 
@@ -28,8 +30,14 @@ export function answerOf(problem: Problem): ProblemAnswer {
   return {
     status: http,
     body: `{"error":${JSON.stringify(error)},"meta":${versionMetaText}}`,
-    retryAfterSeconds: problem.retryAfterSeconds,
+    retryAfterSeconds: problem.retryAfterSeconds ?? pauseOf(problem),
   }
+}
+
+/** What passes says when to ask again, wherever it was thrown; null for what does not. */
+function pauseOf({ code }: Problem): number | null {
+  const { http, retry } = problems[code]
+  return retry !== 'never' && (http === 429 || http === 503) ? RETRY_AFTER_SECONDS : null
 }
 
 function causeOf(problem: Problem): Record<string, unknown> | null {

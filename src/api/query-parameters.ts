@@ -84,5 +84,6 @@ export function listQueryOf(call: Call): ListQuery {
     ...(roleFilter.length === 0 ? {} : { roleFilter }),
     ...(roleSemantic === undefined ? {} : { roleSemantic }),
     ...(policyType === undefined ? {} : { policyType }),
+    ...(call.caller?.isAdmin === true ? {} : { isForNonAdmin: true }),
   }
 }

@@ -2,8 +2,10 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { Entity } from '../entities/define.ts'
 import type { Operation as EntityOperation } from '../entities/operations.ts'
 import type { RequestMode } from '../entities/schema.ts'
+import { tellsAdminSecret } from '../fsm/admin-secrets.ts'
 import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
+import { Problem } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
 import { noConfigTypes } from '../ports/state-view.ts'
 import type { ConfigTypesShown, ListResult } from '../ports/state-view.ts'
@@ -15,6 +17,7 @@ import { foundOrConfirmed } from './not-found.ts'
 import type { ApiParts } from './parts.ts'
 import { listQueryOf } from './query-parameters.ts'
 import { Preparers } from './preparers/preparer.ts'
+import { taggedAnswer, writeIfMatches } from './revisions.ts'
 import type { ApiServices } from './services.ts'
 import { judged } from './writes.ts'
 import type { Writer } from './writes.ts'
@@ -119,7 +122,11 @@ export class ResourceHandlers {
       const record = state.get(entity.name, id)
       if (record === undefined) return null
       if (isScoped && state.permissions(callerId, id).length === 0) return null
-      return detailAnswer(state.detail(entity.name, record, callerId, types))
+      if (!caller.isAdmin && tellsAdminSecret(state, entity.name, record)) {
+        throw new Problem('UNAUTHORIZED', { detail: 'it belongs to an administrator' })
+      }
+      const detail = detailAnswer(state.detail(entity.name, record, callerId, types))
+      return taggedAnswer(call, record, detail)
     })
   }
 
@@ -143,20 +150,33 @@ export class ResourceHandlers {
     const prepare = this.#preparers.of(entity)
     const body = bodyOf(call)
     return await judged(call, this.#parts.limits, async () => {
-      const { ignoredFields, judgedOn, ...prepared } = await prepare(call, mode, body, id)
+      const { ignoredFields, judgedOn = [], ...prepared } = await prepare(call, mode, body, id)
       const { fields, also = [] } = prepared
       const kind = kinds[mode]
       const step = { kind, entity: entity.name, id: prepared.id ?? id, fields }
-      const written =
-        also.length === 0
-          ? await this.#writer.entity(call, kind, step.entity, step.id, fields, judgedOn)
-          : await this.#writer.batch(call, [step, ...also], 0, judgedOn)
+      const written = await this.#ifMatches(call, { entity: entity.name, id }, (matched) => {
+        const judged = [...matched, ...judgedOn]
+        return also.length === 0
+          ? this.#writer.entity(call, kind, step.entity, step.id, fields, judged)
+          : this.#writer.batch(call, [step, ...also], 0, judged)
+      })
       return { id: written, ignoredFields }
     })
   }
 
+  #ifMatches(
+    call: Call,
+    record: { readonly entity: string; readonly id: string },
+    write: Parameters<typeof writeIfMatches<string>>[3],
+  ): Promise<string> {
+    return writeIfMatches(call, this.#parts.state, record, write)
+  }
+
   async #delete(call: Call, entity: Entity): Promise<Answer> {
-    await this.#writer.deleteEntity(call, entity.name, call.param('id'))
+    const record = { entity: entity.name, id: call.param('id') }
+    await this.#ifMatches(call, record, (matched) =>
+      this.#writer.deleteEntity(call, record.entity, record.id, matched),
+    )
     return emptyAnswer()
   }
 }

@@ -37,9 +37,17 @@ function operationFrom(from: EntityOperation, handlers: ResourceHandlers): Opera
     success: from.success,
     response,
     refusals: from.refusals,
+    isTagged: taggedShapes.has(from.shape),
     handle: handlers.of(from),
   }
 }
+
+const taggedShapes: ReadonlySet<EntityOperation['shape']> = new Set([
+  'detail',
+  'replace',
+  'patch',
+  'delete',
+])
 
 function summaryOf({ shape, entity, list }: EntityOperation): string {
   switch (shape) {

@@ -57,9 +57,11 @@ export function createApi(parts: ApiParts): Api {
     listener: (options) => buildListener(parts, services, operations, options),
     start: () => {
       services.sessions.start()
+      services.integrity.start()
     },
     stop: () => {
       services.sessions.stop()
+      services.integrity.stop()
       return Promise.resolve()
     },
   }

@@ -3,6 +3,7 @@ import { Gate } from './auth/gate.ts'
 import { PasswordVerifier } from './auth/password.ts'
 import { SessionKeeper } from './auth/session-keeper.ts'
 import { TokenSigner } from './auth/token.ts'
+import { IntegrityKeeper } from './integrity-keeper.ts'
 import { LargeBodies } from './large-bodies.ts'
 import { ApiMetrics } from './metrics.ts'
 import type { ApiParts } from './parts.ts'
@@ -19,6 +20,7 @@ export interface ApiServices {
   readonly metrics: ApiMetrics
   /** Of all listeners. */
   readonly largeBodies: LargeBodies
+  readonly integrity: IntegrityKeeper
 }
 
 export function createServices(parts: ApiParts): ApiServices {
@@ -39,11 +41,13 @@ export function createServices(parts: ApiParts): ApiServices {
         pauseMsMin: limits.logInPauseMsMin,
         pauseMsMax: limits.logInPauseMsMax,
         sourcesMax: limits.logInSourcesMax,
+        attemptsMax: limits.logInsMax,
       },
       parts.clock,
     ),
     writer: new Writer(parts.proposer),
     largeBodies: new LargeBodies(limits),
+    integrity: new IntegrityKeeper(parts),
     metrics: new ApiMetrics(
       parts.cluster,
       parts.state,

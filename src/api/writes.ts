@@ -10,6 +10,7 @@ import { releaseBuffer } from '../lib/release-buffer.ts'
 import { Problem } from '../lib/problems.ts'
 import { formatUuid } from '../lib/uuid.ts'
 import type { ProposalInput, Proposer } from '../ports/proposer.ts'
+import { neededOn } from './auth/permissions.ts'
 import type { Call } from './call.ts'
 import type { ApiLimits } from './limits.ts'
 
@@ -53,7 +54,12 @@ export class Writer {
       kind,
       payload,
       ...(judgedOn.length === 0 ? {} : { judgedOn }),
-      actor: { identityId, sessionId: caller?.session.id ?? '', address: call.address },
+      actor: {
+        identityId,
+        sessionId: caller?.session.id ?? '',
+        address: call.address,
+        permission: admittedBy(call),
+      },
       ...(netRequestId === null || !call.isRepeatable
         ? {}
         : { request: { caller: identityId, id: netRequestId.bytes, bodyHash: call.bodyHash() } }),
@@ -111,10 +117,22 @@ export class Writer {
     return this.write(call, CommandKind.ENTITY_BATCH, payload, judgedOn)
   }
 
-  deleteEntity(call: Call, entity: string, id: string): Promise<string> {
+  deleteEntity(
+    call: Call,
+    entity: string,
+    id: string,
+    judgedOn?: NonNullable<ProposalInput['judgedOn']>,
+  ): Promise<string> {
     const message = create(EntityDeleteSchema, { entity, id })
-    return this.write(call, CommandKind.ENTITY_DELETE, toBinary(EntityDeleteSchema, message))
+    const payload = toBinary(EntityDeleteSchema, message)
+    return this.write(call, CommandKind.ENTITY_DELETE, payload, judgedOn)
   }
+}
+
+/** '' where no session was asked for. */
+function admittedBy({ caller, operation, api }: Call): string {
+  if (caller === null || operation === null || operation.permission === 'public') return ''
+  return neededOn(api, operation.permission)
 }
 
 /**

@@ -61,6 +61,9 @@ export function apiLimitsOf({ api, enrollment, limits }: ControllerConfig): ApiL
     connectionsMax: limits.connectionsMax,
     identityEnrollmentMs: enrollment.identityMinutes * MINUTE_MS,
     routerEnrollmentMs: enrollment.routerMinutes * MINUTE_MS,
+    waitingRequestsMax: limits.waitingRequestsMax,
+    logInsMax: limits.logInsMax,
+    passwordHashesWaitingMax: limits.logInsMax,
   })
 }
 

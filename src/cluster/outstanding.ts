@@ -1,4 +1,5 @@
 import { assert, present } from '../lib/assert.ts'
+import { FairShare } from '../lib/fair-share.ts'
 import { releaseBuffer } from '../lib/release-buffer.ts'
 import { Problem } from '../lib/problems.ts'
 import type { Applied } from '../ports/proposer.ts'
@@ -13,6 +14,8 @@ type Stage = 'queued' | 'sent' | 'parked'
 export interface OutstandingProposal {
   readonly sequence: number
   readonly command: Uint8Array
+  /** Who shares the room with others; '': a controller itself, which is never held to a part. */
+  readonly caller: string
   readonly deadlineMs: number
   readonly resolve: (applied: Applied) => void
   readonly reject: (problem: Problem) => void
@@ -31,6 +34,8 @@ export class OutstandingProposals {
   readonly #countMax: number
   readonly #spanMax: number
   readonly #bytesMax: number
+  readonly #counts: FairShare
+  readonly #byteShares: FairShare
   #bytes = 0
   #next = 1
   #lowest = 1
@@ -48,6 +53,8 @@ export class OutstandingProposals {
     this.#countMax = limits.countMax
     this.#bytesMax = limits.bytesMax
     this.#spanMax = limits.spanMax
+    this.#counts = new FairShare(limits.countMax)
+    this.#byteShares = new FairShare(limits.bytesMax)
   }
 
   get count(): number {
@@ -60,6 +67,13 @@ export class OutstandingProposals {
       this.#next - this.#lowest >= this.#spanMax ||
       this.#bytes >= this.#bytesMax
     )
+  }
+
+  /** Whether the next proposal may be that caller's: nobody takes the room of all. */
+  hasRoomFor(caller: string): boolean {
+    if (this.isFull) return false
+    if (caller === '') return true
+    return this.#counts.hasRoomFor(caller) && this.#byteShares.hasRoomFor(caller)
   }
 
   /** The sequence that the next proposal gets. */
@@ -78,6 +92,8 @@ export class OutstandingProposals {
     this.#bySequence.set(proposal.sequence, proposal)
     this.#next += 1
     this.#bytes += proposal.command.length
+    this.#counts.take(proposal.caller)
+    this.#byteShares.take(proposal.caller, proposal.command.length)
   }
 
   get(sequence: number): OutstandingProposal | undefined {
@@ -85,10 +101,15 @@ export class OutstandingProposals {
   }
 
   remove(sequence: number): void {
-    const command = this.#bySequence.get(sequence)?.command
-    this.#bytes -= command?.length ?? 0
-    this.#bySequence.delete(sequence)
-    if (command !== undefined) releaseBuffer(command)
+    const proposal = this.#bySequence.get(sequence)
+    if (proposal !== undefined) {
+      const { command, caller } = proposal
+      this.#bySequence.delete(sequence)
+      this.#bytes -= command.length
+      this.#counts.giveBack(caller)
+      this.#byteShares.giveBack(caller, command.length)
+      releaseBuffer(command)
+    }
     while (this.#lowest < this.#next && !this.#bySequence.has(this.#lowest)) this.#lowest += 1
   }
 

@@ -60,13 +60,15 @@ export class ProposalDesk {
 
   /** @throws {Problem} as {@link Proposer.propose}. */
   async propose(input: ProposalInput): Promise<Applied> {
-    if (this.#outstanding.isFull) throw new Problem('SERVER_TOO_MANY_REQUESTS')
+    const caller = input.actor.identityId
+    if (!this.#outstanding.hasRoomFor(caller)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
     const sequence = this.#outstanding.nextSequence
     const command = this.#encode(input, sequence)
     return await new Promise<Applied>((resolve, reject) => {
       this.#outstanding.add({
         sequence,
         command,
+        caller,
         deadlineMs: this.#parts.clock.monotonicMs() + this.#options.proposeTimeoutMs,
         resolve,
         reject,

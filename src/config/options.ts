@@ -226,7 +226,17 @@ export const controllerOptions = {
     outstandingWritesMax: option(integer(1, 65_536), {
       default: 4096,
       scope: node,
-      why: 'Writes under way through this controller; more are answered 429.',
+      why: 'Writes under way through this controller; more are answered 429, and so is a caller that has its part of them.',
+    }),
+    waitingRequestsMax: option(integer(16, 65_536), {
+      default: 4096,
+      scope: node,
+      why: 'Requests that wait for a write, an index or a password hash; shared by callers in the same way.',
+    }),
+    logInsMax: option(integer(2, 4096), {
+      default: 64,
+      scope: node,
+      why: 'Log-ins under way at a time, shared by where they come from; more are answered 429.',
     }),
     writeTimeoutMs: option(integer(500, 5 * MINUTE_MS), {
       default: 8000,

@@ -19,6 +19,7 @@ import { fabricTerminator } from './fabric-terminator.ts'
 import { clientExternalJwtSigner, externalJwtSigner } from './external-jwt-signer.ts'
 import { identity } from './identity.ts'
 import { identityType } from './identity-type.ts'
+import { integrityRun } from './integrity-run.ts'
 import { serviceConfig } from './service-config.ts'
 import { joinTicket } from './join-ticket.ts'
 import { postureCheckType } from './posture-check-type.ts'
@@ -55,6 +56,7 @@ export const entities: readonly Entity[] = [
   fabricTerminator,
   identity,
   identityType,
+  integrityRun,
   joinTicket,
   postureCheck,
   postureCheckType,

@@ -7,6 +7,7 @@ import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
 import { settleAccess } from './access/settle.ts'
+import { authorityOf } from './commands/authority.ts'
 import { createTicket, deleteAdmission, redeemTicket } from './commands/cluster.ts'
 import type { CommandContext } from './commands/context.ts'
 import {
@@ -18,6 +19,13 @@ import {
 } from './commands/entity.ts'
 import { form } from './commands/form.ts'
 import { disableIdentity, enableIdentity } from './commands/identity.ts'
+import {
+  claimIntegrityRun,
+  detachMissing,
+  endIntegrityRun,
+  rebuildTable,
+  startIntegrityRun,
+} from './commands/integrity.ts'
 import { refused } from './commands/outcome.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './commands/service-configs.ts'
 import { rotateSecret, shareSecrets } from './commands/secret.ts'
@@ -29,6 +37,8 @@ import type { State } from './state.ts'
 /** The newest feature level whose commands this program knows. */
 export const featureLevel = 1
 
+/** Where an entry stands and when. */
+type Place = Omit<CommandContext, 'authority'>
 type Handler = (state: State, payload: Uint8Array, context: CommandContext) => Outcome
 
 const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
@@ -54,6 +64,11 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.SECRET_ROTATE, rotateSecret],
   [CommandKind.SECRET_SHARE, shareSecrets],
   [CommandKind.SERVICE_SESSION_CREATE, createServiceSession],
+  [CommandKind.INTEGRITY_START, startIntegrityRun],
+  [CommandKind.INTEGRITY_CLAIM, claimIntegrityRun],
+  [CommandKind.INTEGRITY_END, endIntegrityRun],
+  [CommandKind.INTEGRITY_REBUILD, rebuildTable],
+  [CommandKind.INTEGRITY_DETACH, detachMissing],
 ])
 
 function hex(bytes: Uint8Array): string {
@@ -67,52 +82,45 @@ function hasMoved(state: State, command: Command): boolean {
   return false
 }
 
-function perform(state: State, command: Command, context: CommandContext): Outcome {
+function perform(state: State, command: Command, place: Place): Outcome {
   const handler = handlers.get(command.kind)
   if (handler === undefined) throw new Error(`command kind ${command.kind} is unknown here`)
+  const authority = authorityOf(state, command.actor)
+  if (authority === null) return refused('UNAUTHORIZED')
   if (hasMoved(state, command)) return refused('REVISION_MOVED')
-  return handler(state, command.payload, context)
+  return handler(state, command.payload, { ...place, authority })
 }
 
 /** A caller's retry is answered with what its first try came to, through whichever controller either arrived. */
-function performOnce(
-  state: State,
-  command: Command,
-  request: RequestId,
-  context: CommandContext,
-): Outcome {
+function performOnce(state: State, command: Command, request: RequestId, place: Place): Outcome {
   const { caller, id } = request
   const bodyHash = hex(request.bodyHash)
-  const judgement = state.requests.judge(caller, id, bodyHash, context.logTimeMs)
+  const judgement = state.requests.judge(caller, id, bodyHash, place.logTimeMs)
   if (judgement !== 'new') return judgement
-  const outcome = perform(state, command, context)
+  const outcome = perform(state, command, place)
   // A refusal that passes is no answer for good: the caller may ask again under the same id.
   if (outcome.ok || problems[outcome.code].retry === 'never') {
-    const { index, logTimeMs: atMs } = context
+    const { index, logTimeMs: atMs } = place
     state.rememberRequest(caller, id, { atMs, bodyHash, index, outcome })
   }
   return outcome
 }
 
-function applyCommand(
-  state: State,
-  command: Command,
-  context: CommandContext,
-): Omit<AppliedEntry, 'index'> {
+function applyCommand(state: State, command: Command, place: Place): Omit<AppliedEntry, 'index'> {
   if (command.level > featureLevel) {
     throw new Error(`a command of feature level ${command.level} is unknown here`)
   }
   const { request } = command
   const run = (): Outcome =>
     request === undefined
-      ? perform(state, command, context)
-      : performOnce(state, command, request, context)
+      ? perform(state, command, place)
+      : performOnce(state, command, request, place)
   if (command.origin === undefined) return { origin: null, outcome: run() }
   const storeId = hex(command.origin.storeId)
   const boot = Number(command.origin.boot)
   const sequence = Number(command.origin.sequence)
   const lowest = Number(command.origin.lowestOutstanding)
-  const isNew = state.origins.take(storeId, boot, sequence, lowest, context.index)
+  const isNew = state.origins.take(storeId, boot, sequence, lowest, place.index)
   return { origin: { storeId, boot, sequence }, outcome: isNew ? run() : null }
 }
 
@@ -125,7 +133,7 @@ function applyCommand(
 export function apply(state: State, entry: Entry): AppliedEntry {
   assert(entry.index === state.position.index + 1, 'entries are applied in order, without gaps')
   const logTimeMs = Math.max(state.logTimeMs, entry.timeMs)
-  const context = { index: entry.index, logTimeMs }
+  const place = { index: entry.index, logTimeMs }
   state.logTimeMs = logTimeMs
   state.forgetRequests()
   let applied: Omit<AppliedEntry, 'index'> = { origin: null, outcome: null }
@@ -137,8 +145,8 @@ export function apply(state: State, entry: Entry): AppliedEntry {
       state.configuration = Uint8Array.from(entry.data)
       break
     case 'command':
-      applied = applyCommand(state, fromBinary(CommandSchema, entry.data), context)
-      settleAccess(state, context)
+      applied = applyCommand(state, fromBinary(CommandSchema, entry.data), place)
+      settleAccess(state, { ...place, authority: 'full' })
       break
   }
   state.position = { term: entry.term, index: entry.index }

@@ -229,6 +229,10 @@ export class RequestTable {
     this.#digest.add(lanes)
   }
 
+  digestInto(digest: SetDigest): void {
+    for (const lanes of this.#records.allLanes()) digest.add(lanes)
+  }
+
   /** All is loaded: what is forgotten first stands first from now on. */
   loaded(): void {
     this.#records.sortByIndex()

@@ -49,6 +49,13 @@ export class SetDigest {
     this.#d = (this.#d - lanes.d) | 0
   }
 
+  clear(): void {
+    this.#a = 0
+    this.#b = 0
+    this.#c = 0
+    this.#d = 0
+  }
+
   hex(): string {
     return [this.#a, this.#b, this.#c, this.#d]
       .map((lane) => (lane >>> 0).toString(16).padStart(8, '0'))

@@ -11,6 +11,14 @@ export function elementsOf(value: Json | undefined): readonly string[] {
   return Array.isArray(value) ? (value as readonly string[]) : Object.keys(value)
 }
 
+/** One id that a value of a field leads to. */
+export interface IndexEntry {
+  readonly field: string
+  readonly element: string
+  readonly id: string
+  readonly isUnique: boolean
+}
+
 const textKinds: ReadonlySet<string> = new Set(['text', 'choice', 'reference'])
 
 /** Fields of one text each by which records can be filtered: a range of them is worth an order. */
@@ -70,6 +78,38 @@ export class Indexes {
   /** The distinct values of a text in byte order, without the empty one; null where they are not kept. Must not be changed. */
   values(field: string): SortedIds | null {
     return this.#ordered.get(field) ?? null
+  }
+
+  /** The fields by whose values the record is not found, though it should be. */
+  lacking(id: string, record: EntityRecord): string[] {
+    const lacking = new Set<string>()
+    for (const [field, owners] of this.#unique) {
+      const value = record[field]
+      if (typeof value === 'string' && value !== '' && owners.get(value) !== id) lacking.add(field)
+    }
+    for (const [field, postings] of this.#postings) {
+      const isFound = elementsOf(record[field]).every((element) => postings.get(element)?.has(id))
+      if (!isFound) lacking.add(field)
+    }
+    return [...lacking]
+  }
+
+  /** All that is held; what comes or goes on the way may be among it or not. */
+  *entries(): Generator<IndexEntry> {
+    for (const [field, owners] of this.#unique) {
+      for (const [element, id] of owners) yield { field, element, id, isUnique: true }
+    }
+    for (const [field, postings] of this.#postings) {
+      for (const [element, ids] of postings) {
+        for (const id of [...ids]) yield { field, element, id, isUnique: false }
+      }
+    }
+  }
+
+  /** Whether an entry is still held and leads to a record that does not have that value. */
+  isStray({ field, element, id, isUnique }: IndexEntry, record: EntityRecord | undefined): boolean {
+    const isHeld = isUnique ? this.owner(field, element) === id : this.ids(field, element).has(id)
+    return isHeld && !elementsOf(record?.[field]).includes(element)
   }
 
   /** Either side undefined: the record comes, or goes. */

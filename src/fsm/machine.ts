@@ -6,6 +6,7 @@ import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
+import type { IntegrityScan } from '../ports/integrity.ts'
 import type { AppliedEntry, Digests, Machine } from '../ports/machine.ts'
 import type {
   ApplyProgress,
@@ -26,6 +27,7 @@ import type {
 } from '../ports/state-view.ts'
 import type { Entry, Index, Position } from '../raft/types.ts'
 import { apply } from './apply.ts'
+import { StateScan } from './integrity-scan.ts'
 import { loadState } from './load.ts'
 import { Reader } from './reader.ts'
 import type { State } from './state.ts'
@@ -40,6 +42,8 @@ export interface MachineParts {
   readonly clock: Clock
   readonly schedule?: Schedule
   readonly limits?: WriteBehindLimits
+  /** For tests that harm what is in memory: called with each state that takes the place of another. */
+  readonly onState?: (state: State) => void
 }
 
 /**
@@ -62,6 +66,7 @@ export class StateMachine implements Machine, StateView {
     this.#parts = parts
     this.#waiters = new IndexWaiters(parts.schedule ?? systemSchedule)
     this.#state = state
+    parts.onState?.(state)
     this.#reader = new Reader(state, parts.clock)
     this.#writeBehind = this.#newWriteBehind()
   }
@@ -161,6 +166,7 @@ export class StateMachine implements Machine, StateView {
     }
     this.#isRestoring = false
     this.#failure = null
+    this.#parts.onState?.(this.#state)
     this.#reader = new Reader(this.#state, this.#parts.clock)
     this.#writeBehind = this.#newWriteBehind()
     this.#waiters.reached(this.#state.position.index)
@@ -286,5 +292,9 @@ export class StateMachine implements Machine, StateView {
     max: number,
   ): readonly { readonly id: string; readonly lastActivityMs: number }[] {
     return this.#reader.idleSessions(beforeMs, max)
+  }
+
+  scanIntegrity(): IntegrityScan {
+    return new StateScan(this.#state)
   }
 }

@@ -26,6 +26,7 @@ import {
   routersOfService,
 } from './access/routers.ts'
 import { listRoleAttributeUsage, listRoleAttributes } from './access/role-attributes.ts'
+import { shownToNonAdmin, withoutAdminSecrets } from './admin-secrets.ts'
 import { detailOf, entityRef, permissionsOf } from './detail.ts'
 import { Lister } from './query/list.ts'
 import type { Links } from './query/evaluate.ts'
@@ -109,7 +110,11 @@ export class Reader {
   list(entity: string, query: ListQuery): ListResult {
     const table = this.#table(entity)
     const kind = entityNamed(entity)
-    return this.#lister.list(this.#records(entity), query, scopeOf(table, kind))
+    return this.#lister.list(
+      this.#records(entity),
+      query,
+      this.#shown(kind, scopeOf(table, kind), query),
+    )
   }
 
   subList(entity: Entity, id: string, key: string, query: ListQuery): ListResult | null {
@@ -117,7 +122,13 @@ export class Reader {
     const parent = this.#state.get(entity.name, id)
     if (parent === undefined && rule.unknownParent === 'notFound') return null
     const linked = parent === undefined ? noIds : this.#linked(entity, rule, parent, query)
-    return this.#lister.list(this.#records(rule.of), query, linked)
+    const of = entityNamed(rule.of)
+    return this.#lister.list(this.#records(rule.of), query, this.#shown(of, linked, query))
+  }
+
+  #shown({ name }: Entity, scope: IdScope | null, query: ListQuery): IdScope | null {
+    if (query.isForNonAdmin !== true) return scope
+    return withoutAdminSecrets(this.#state, this.#table(name), name, scope)
   }
 
   #linked(entity: Entity, rule: SubList, parent: EntityRecord, query: ListQuery): IdScope {
@@ -238,12 +249,14 @@ export class Reader {
     configTypes: ConfigTypesShown = noConfigTypes,
   ): JsonObject {
     assert(entitiesByName.has(entity), `there is a descriptor named ${entity}`)
-    return detailOf(entity, record, {
+    const detail = detailOf(entity, record, {
       state: this.#state,
       callerId,
       configTypes,
       nowMs: this.#clock.nowMs(),
     })
+    const isForAdmin = this.#state.get('identity', callerId)?.['isAdmin'] === true
+    return isForAdmin ? detail : shownToNonAdmin(entity, record, detail)
   }
 
   idleSessions(

@@ -184,6 +184,21 @@ export class RequestRecords {
     return reference
   }
 
+  /** Of all that are remembered; nothing may be added or forgotten on the way. */
+  *allLanes(): Generator<Lanes> {
+    for (let at = 0; at < this.#count; at += 1) yield this.#lanesAt(this.#referenceAt(at))
+  }
+
+  #lanesAt(reference: number): Lanes {
+    const { bytes, at } = this.#place(reference)
+    return {
+      a: bytes.readInt32LE(at + LANES_AT),
+      b: bytes.readInt32LE(at + LANES_AT + 4),
+      c: bytes.readInt32LE(at + LANES_AT + 8),
+      d: bytes.readInt32LE(at + LANES_AT + 12),
+    }
+  }
+
   #read(reference: number): RequestRecord {
     const { bytes, at } = this.#place(reference)
     const callerAt = at + HEAD_BYTES
@@ -195,12 +210,7 @@ export class RequestRecords {
       atMs: bytes.readUIntLE(at + TIME_AT, NUMBER_BYTES),
       index: bytes.readUIntLE(at + INDEX_AT, NUMBER_BYTES),
       outcome: bytes.toString('utf8', outcomeAt, end),
-      lanes: {
-        a: bytes.readInt32LE(at + LANES_AT),
-        b: bytes.readInt32LE(at + LANES_AT + 4),
-        c: bytes.readInt32LE(at + LANES_AT + 8),
-        d: bytes.readInt32LE(at + LANES_AT + 12),
-      },
+      lanes: this.#lanesAt(reference),
     }
   }
 

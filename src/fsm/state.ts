@@ -23,8 +23,8 @@ interface Row {
 /** The records of one kind with their indexes. Changed by `State` alone. */
 export class Table {
   readonly entity: Entity
-  readonly ids = new SortedIds()
-  readonly indexes: Indexes
+  ids = new SortedIds()
+  indexes: Indexes
   readonly rows = new Map<string, Row>()
   /** Moves with each change. */
   version = 0
@@ -44,6 +44,20 @@ export class Table {
 
   get(id: string): EntityRecord | undefined {
     return this.rows.get(id)?.record
+  }
+
+  /** Derives everything from the records anew. */
+  rebuild(): void {
+    this.ids = new SortedIds()
+    this.indexes = new Indexes(this.entity)
+    for (const [id, { record }] of this.rows) {
+      const lanes = lanesOf(recordKey(this.entity.name, id), JSON.stringify(record))
+      this.rows.set(id, { record, lanes })
+      this.ids.add(id)
+      this.indexes.move(id, undefined, record)
+    }
+    this.version += 1
+    this.matchVersion += 1
   }
 
   /** One order of members for all records, so that equal records have equal JSON; fields not given are zero. */
@@ -78,11 +92,21 @@ export type Records = Pick<Table, 'entity' | 'ids' | 'indexes' | 'rows' | 'get'>
 
 function recordsAs(entity: Entity, table: Table): Records {
   if (entity === table.entity) return table
-  const { ids, indexes, rows } = table
-  return { entity, ids, indexes, rows, get: (id) => table.get(id) }
+  return {
+    entity,
+    rows: table.rows,
+    get: (id) => table.get(id),
+    get ids() {
+      return table.ids
+    },
+    get indexes() {
+      return table.indexes
+    },
+  }
 }
 
-function recordKey(entity: string, id: string): string {
+/** Of a record in the store, and in the digests. */
+export function recordKey(entity: string, id: string): string {
   return `e/${entity}/${id}`
 }
 function originKey(storeId: string): string {
@@ -201,7 +225,7 @@ export class State {
 
   #place(table: Table, id: string, row: Row | undefined): Row | undefined {
     const before = table.change(id, row)
-    const digest = table.entity.digest === 'entities' ? this.#entitiesDigest : this.#otherDigest
+    const digest = this.#digestOf(table.entity.digest)
     if (before !== undefined) digest.remove(before.lanes)
     if (row !== undefined) digest.add(row.lanes)
     return before
@@ -258,6 +282,34 @@ export class State {
   loaded(): void {
     this.requests.loaded()
     this.access.rebuild()
+  }
+
+  /** Derives indexes and digests from the records of a table anew; the digest that it is in, from all of its records. */
+  rebuild(entity: string): void {
+    const table = this.table(entity)
+    table.rebuild()
+    const { digest } = table.entity
+    this.#sumInto(this.#digestOf(digest), digest)
+  }
+
+  /** Whether a digest is the sum of what it is over; one walk over all of it. */
+  isDigestRight(digest: Entity['digest']): boolean {
+    const sum = new SetDigest()
+    this.#sumInto(sum, digest)
+    return sum.hex() === this.#digestOf(digest).hex()
+  }
+
+  #digestOf(digest: Entity['digest']): SetDigest {
+    return digest === 'entities' ? this.#entitiesDigest : this.#otherDigest
+  }
+
+  #sumInto(sum: SetDigest, digest: Entity['digest']): void {
+    sum.clear()
+    for (const [name, { entity, rows }] of this.tables) {
+      if (entity.name !== name || entity.digest !== digest) continue
+      for (const { lanes } of rows.values()) sum.add(lanes)
+    }
+    if (digest === 'state') this.requests.digestInto(sum)
   }
 
   /** Hex; over the records that clients can see. */

@@ -169,6 +169,11 @@ export const problems = {
     retry: 'later',
     message: 'What this write was judged on has changed meanwhile; read again and retry',
   },
+  PRECONDITION_FAILED: {
+    http: 412,
+    retry: 'never',
+    message: 'The entity is not as If-Match wants it; nothing was changed',
+  },
   RATE_LIMITED: {
     http: 429,
     retry: 'later',

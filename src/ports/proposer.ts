@@ -19,6 +19,8 @@ export interface ProposalInput {
     readonly identityId: string
     readonly sessionId: string
     readonly address: string
+    /** What it was admitted by, to be judged again at apply; absent: not to be. */
+    readonly permission?: string
   }
   /** The caller's own request id, when it sent one. */
   readonly request?: {

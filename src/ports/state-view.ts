@@ -1,6 +1,7 @@
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
+import type { IntegrityScan } from './integrity.ts'
 
 /** The parameters of a list request, already of their JSON types. */
 export interface ListQuery {
@@ -15,6 +16,8 @@ export interface ListQuery {
   readonly roleSemantic?: string
   /** Of access lists: `dial`, `bind`, or both when absent. */
   readonly policyType?: string
+  /** Leaves out what would let its reader act as an administrator. */
+  readonly isForNonAdmin?: boolean
 }
 
 export interface ListResult<R extends EntityRecord = EntityRecord> {
@@ -152,4 +155,7 @@ export interface StateView {
     beforeMs: number,
     max: number,
   ): readonly { readonly id: string; readonly lastActivityMs: number }[]
+
+  /** Begins a look through all that is derived from the records. */
+  scanIntegrity(): IntegrityScan
 }

@@ -36,7 +36,13 @@ test('log-ins beyond the waiting list are sent away, and the list empties again'
   expect(await verifier.verify(null, 'whatever')).toBe(false)
 })
 
-const limits = { failuresMax: 10, pauseMsMin: 1000, pauseMsMax: 60_000, sourcesMax: 3 }
+const limits = {
+  failuresMax: 10,
+  pauseMsMin: 1000,
+  pauseMsMax: 60_000,
+  sourcesMax: 3,
+  attemptsMax: 64,
+}
 const fails = (): Promise<null> => Promise.resolve(null)
 
 async function codeOf(attempt: Promise<unknown>): Promise<string> {
@@ -100,4 +106,18 @@ test('an attempt that was never judged counts as no failure', async () => {
   for (let attempt = 0; attempt < 20; attempt += 1) {
     expect(await codeOf(throttle.attempt('eve', '10.0.0.1', busy))).toBe('CLUSTER_NO_LEADER')
   }
+})
+
+test('one source does not take the room of all that log in', async () => {
+  const throttle = new LogInThrottle({ ...limits, attemptsMax: 8 }, new ManualClock())
+  const release: (() => void)[] = []
+  const slow = (): Promise<string> => new Promise((resolve) => release.push(() => resolve('in')))
+  const eager = Array.from({ length: 8 }, (_, i) =>
+    codeOf(throttle.attempt(`name ${i}`, '10.0.0.1', slow)),
+  )
+  const other = codeOf(throttle.attempt('bob', '10.0.0.2', slow))
+  for (const free of release) free()
+  const codes = await Promise.all(eager)
+  expect(codes.filter((code) => code === 'let through')).toHaveLength(6)
+  expect(await other).toBe('let through')
 })

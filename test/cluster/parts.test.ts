@@ -130,6 +130,7 @@ function outstanding(countMax = 100, spanMax = 100, bytesMax = 1000) {
     const proposal: OutstandingProposal = {
       sequence,
       command: new Uint8Array(0),
+      caller: '',
       deadlineMs: sequence * 10,
       resolve: () => ended.push([sequence, 'resolved']),
       reject: (problem: Problem) => ended.push([sequence, problem.code]),
@@ -184,6 +185,24 @@ test('the lowest outstanding sequence stays until it is done, and the span is bo
   window.remove(1)
   expect(window.lowest).toBe(6)
   expect(window.isFull).toBe(false)
+})
+
+test('one caller does not take the room of all, by count or by bytes, and the controller itself is not held to a part', () => {
+  for (const [window, add] of [
+    [outstanding(8, 100, 1000), { caller: 'eager' }],
+    [outstanding(100, 100, 80), { caller: 'eager', command: new Uint8Array(10) }],
+  ].map(([made, changes]) => {
+    const { window, add } = made as ReturnType<typeof outstanding>
+    return [window, () => add(changes as Partial<OutstandingProposal>)] as const
+  })) {
+    while (window.hasRoomFor('eager')) add()
+    expect(window.count).toBe(6)
+    expect(window.hasRoomFor('other')).toBe(true)
+    expect(window.hasRoomFor('')).toBe(true)
+    window.remove(1)
+    window.remove(2)
+    expect(window.hasRoomFor('eager')).toBe(true)
+  }
 })
 
 test('the bytes of outstanding commands are bounded, and what is done makes room', () => {

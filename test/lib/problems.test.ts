@@ -21,8 +21,8 @@ function table(): string {
 Every refusal is \`{error: {code, message, requestId, cause?}, meta}\`. Codes are stable, messages are for people.
 \`cause\` names the field and the reason, or tells in a sentence what stood in the way.
 
-What asking again can do: *never* – the same request gets the same answer; *later* – after a pause (\`Retry-After\`
-where it is known); *after-election* – nothing was changed, another leader is being elected; *same-request-id* – only
+What asking again can do: *never* – the same request gets the same answer; *later* – after a pause, which
+\`Retry-After\` tells; *after-election* – nothing was changed, another leader is being elected; *same-request-id* – only
 with the \`net-request-id\` of the first try, as the write may have happened.
 
 | code | status | ask again | message |

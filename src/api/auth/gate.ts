@@ -1,8 +1,9 @@
 import { Problem } from '../../lib/problems.ts'
-import type { Call, Caller } from '../call.ts'
+import type { Call } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
 import type { Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
+import { mayCall } from './permissions.ts'
 import type { SessionFinding, SessionKeeper } from './session-keeper.ts'
 import type { GoodToken, TokenSigner } from './token.ts'
 
@@ -86,7 +87,7 @@ export class Gate {
     }
     call.caller = { ...found, keyVersion: token.version }
     this.#sessions.use(found.session.id)
-    if (!mayCall(found, permission)) throw new Problem('UNAUTHORIZED')
+    if (!mayCall(found, permission, call)) throw new Problem('UNAUTHORIZED')
   }
 }
 
@@ -105,11 +106,6 @@ function plainAddress(address: string): string {
 function refuse(call: Call, challenge: NonNullable<Call['challenge']>): never {
   call.challenge = challenge
   throw new Problem('UNAUTHORIZED')
-}
-
-/** An administrator may do everything, everybody else what asks for a session only. */
-function mayCall(caller: Caller, permission: Permission): boolean {
-  return caller.isAdmin || permission === 'session' || permission === 'public'
 }
 
 const descriptions = {

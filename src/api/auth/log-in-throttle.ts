@@ -1,6 +1,7 @@
-import { isIPv6 } from 'node:net'
 import type { Clock } from '../../lib/clock.ts'
+import { FairShare } from '../../lib/fair-share.ts'
 import { Problem } from '../../lib/problems.ts'
+import { sourceOf } from './source.ts'
 
 interface Attempts {
   failures: number
@@ -13,6 +14,8 @@ export interface ThrottleLimits {
   readonly pauseMsMin: number
   readonly pauseMsMax: number
   readonly sourcesMax: number
+  /** Attempts at a time; one source does not take the room of all. */
+  readonly attemptsMax: number
 }
 
 /**
@@ -22,35 +25,41 @@ export interface ThrottleLimits {
 export class LogInThrottle {
   readonly #limits: ThrottleLimits
   readonly #clock: Clock
+  readonly #atWork: FairShare
   /** In order of last use. */
   readonly #sources = new Map<string, Attempts>()
 
   constructor(limits: ThrottleLimits, clock: Clock) {
     this.#limits = limits
     this.#clock = clock
+    this.#atWork = new FairShare(limits.attemptsMax)
   }
 
   /**
    * One attempt. Attempts under way count as failed until they turn out well, so that a burst is no way around the
    * limit once it has begun to fail.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS during a pause.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS during a pause, and when too many are under way, from there or in all.
    */
   async attempt<T>(
     username: string,
     address: string,
     run: () => Promise<T | null>,
   ): Promise<T | null> {
-    const key = `${sourceOf(address)} ${username}`
+    const source = sourceOf(address)
+    const key = `${source} ${username}`
     const attempts = this.#sources.get(key) ?? { failures: 0, atWork: 0, pausedUntilMs: 0 }
     this.#check(attempts)
+    if (!this.#atWork.hasRoomFor(source)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
     this.#remember(key, attempts)
     attempts.atWork += 1
+    this.#atWork.take(source)
     try {
       const result = await run()
       if (result === null) this.#fail(attempts)
       else attempts.failures = 0
       return result
     } finally {
+      this.#atWork.giveBack(source)
       attempts.atWork -= 1
       if (attempts.failures === 0 && attempts.atWork === 0 && this.#sources.get(key) === attempts) {
         this.#sources.delete(key)
@@ -89,14 +98,4 @@ export class LogInThrottle {
       return
     }
   }
-}
-
-/** One customer holds a /64 of IPv6 (RFC 6177), so that is one source. */
-function sourceOf(address: string): string {
-  if (!isIPv6(address) || address.startsWith('::ffff:')) return address
-  const [head = '', tail = ''] = address.split('::')
-  const first = head === '' ? [] : head.split(':')
-  const last = tail === '' ? [] : tail.split(':')
-  const zeros = address.includes('::') ? Math.max(0, 8 - first.length - last.length) : 0
-  return [...first, ...Array<string>(zeros).fill('0'), ...last].slice(0, 4).join(':')
 }

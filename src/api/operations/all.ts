@@ -12,6 +12,7 @@ import { controllerSettingOperations } from './controller-settings.ts'
 import { controllerOperations } from './controllers.ts'
 import { currentOperations } from './current.ts'
 import { clientJwtSignerOperations } from './external-jwt-signers.ts'
+import { databaseOperations } from './database.ts'
 import { ownAuthenticatorOperations } from './own-authenticators.ts'
 import { hostOperations } from './host.ts'
 import { enrollmentOperations } from './enrollments.ts'
@@ -46,6 +47,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...wellKnownOperations(parts),
     ...apiSessionOperations(parts, services),
     ...controllerOperations(parts),
+    ...databaseOperations(parts, services),
     ...clusterOperations(parts),
     ...memberOperations(parts),
     ...joinOperations(parts),

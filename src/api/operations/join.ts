@@ -21,6 +21,7 @@ export function joinOperations(parts: ApiParts): Operation[] {
       pauseMsMin: limits.logInPauseMsMin,
       pauseMsMax: limits.logInPauseMsMax,
       sourcesMax: limits.logInSourcesMax,
+      attemptsMax: limits.logInsMax,
     },
     clock,
   )

@@ -15,6 +15,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { ProblemCode } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
+import { writeGuard } from './authority.ts'
 import type { CommandContext } from './context.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'
 import { rulesOf } from '../rules/all.ts'
@@ -111,6 +112,9 @@ export function createEntity(state: State, payload: Uint8Array, context: Command
 function insert(state: State, message: EntityWrite, context: CommandContext): Outcome {
   const { entity, write, fields } = decode(message, true)
   const rules = rulesOf(entity.name)
+  const { name: kind } = entity
+  const denial = writeGuard(state, { kind, mode: 'create', before: undefined, fields }, context)
+  if (denial !== null) return denial
   if (write.id === '' || write.id.length > idCharactersMax) {
     return faulty({ field: 'id', reason: 'id is not usable' })
   }
@@ -172,6 +176,9 @@ function update(
   const { entity, write, fields } = decoded
   const record = state.get(entity.name, write.id)
   if (record === undefined) return notFound(entity.name, write.id)
+  const mode = isPatch ? 'patch' : 'replace'
+  const denial = writeGuard(state, { kind: entity.name, mode, before: record, fields }, context)
+  if (denial !== null) return denial
   const cleared: Record<string, Json> = {}
   for (const [name, field] of Object.entries(entity.fields)) {
     if (!isPatch && field.settable === 'always') cleared[name] = field.zero
@@ -208,7 +215,9 @@ export function deleteEntity(state: State, payload: Uint8Array, context: Command
 function remove(state: State, entity: Entity, id: string, context: CommandContext): Outcome {
   const record = state.get(entity.name, id)
   if (record === undefined) return notFound(entity.name, id)
+  const guarded = { kind: entity.name, mode: 'delete', before: record, fields: {} } as const
   const refusal =
+    writeGuard(state, guarded, context) ??
     guard(entity.refuse.delete, record) ??
     rulesOf(entity.name).judgeDelete?.(state, record, context) ??
     blockingReference(state, entity, record.id)

@@ -5,6 +5,7 @@ import type { Identity } from '../../entities/identity.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
 import { hasOtherAdmin, lastAdminReason } from './admins.ts'
+import { identityGuard } from './authority.ts'
 import type { CommandContext } from './context.ts'
 import { done, notFound, refused } from './outcome.ts'
 import { removeWithReferences } from './references.ts'
@@ -21,6 +22,8 @@ export function disableIdentity(
   const { id, durationMinutes } = fromBinary(IdentityDisableSchema, payload)
   const identity = state.get<Identity>('identity', id)
   if (identity === undefined) return notFound('identity', id)
+  const denial = identityGuard(state, id, context)
+  if (denial !== null) return denial
   const { logTimeMs, index } = context
   if (identity.isAdmin && !hasOtherAdmin(state, id, logTimeMs)) {
     return refused('ENTITY_CAN_NOT_BE_UPDATED', lastAdminReason)
@@ -45,6 +48,8 @@ export function enableIdentity(
   const { id } = fromBinary(IdentityEnableSchema, payload)
   const identity = state.get<Identity>('identity', id)
   if (identity === undefined) return notFound('identity', id)
+  const denial = identityGuard(state, id, context)
+  if (denial !== null) return denial
   const { logTimeMs: updatedAt, index: revision } = context
   state.put('identity', {
     ...identity,

@@ -1,7 +1,7 @@
 import type { FieldFault, ProblemCode } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 
-type Refusal = Extract<Outcome, { ok: false }>
+export type Refusal = Extract<Outcome, { ok: false }>
 
 export function done(id: string): Outcome {
   return { ok: true, id }

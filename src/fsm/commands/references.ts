@@ -9,7 +9,7 @@ import type { State } from '../state.ts'
 import { rulesOf } from '../rules/all.ts'
 import type { Consequences } from '../rules/kind-rules.ts'
 import type { CommandContext } from './context.ts'
-import { faulty, notFound } from './outcome.ts'
+import { done, faulty, notFound, refused } from './outcome.ts'
 
 /** Ids named in a refusal. */
 const shownIdsMax = 20
@@ -163,4 +163,38 @@ export function consequencesIn(state: State, context: CommandContext): Consequen
       if (record !== undefined) removeWithReferences(state, entityNamed(kind), record, context)
     },
   }
+}
+
+/** A record that names one which does not exist. */
+interface Dangling {
+  readonly entity: Entity
+  readonly record: EntityRecord
+  readonly name: string
+  readonly missingId: string
+}
+
+/** What would have become of the reference when the record it names was deleted, if it was let go. */
+export function detachReference(
+  state: State,
+  { entity, record, name, missingId }: Dangling,
+  context: CommandContext,
+): Outcome {
+  const field = entity.fields[name]
+  const reference = field?.reference
+  if (field === undefined || reference === null || reference === undefined) {
+    return refused('UNHANDLED', `${name} is no reference`)
+  }
+  if (reference.onDelete === 'cascade') {
+    removeWithReferences(state, entity, record, context)
+    return done(record.id)
+  }
+  const value = without(field, record[name], missingId)
+  const isLost =
+    field.kind === 'reference' &&
+    (value === '' || value === null
+      ? field.isRequired
+      : state.get(reference.to, String(value)) === undefined)
+  if (isLost) return refused('UNHANDLED', `${name} can name nothing else`)
+  state.put(entity.name, { ...record, [name]: value, revision: context.index })
+  return done(record.id)
 }

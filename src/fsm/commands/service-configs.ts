@@ -5,6 +5,7 @@ import type { Config } from '../../entities/config.ts'
 import { serviceConfigHolder } from '../../entities/service-config.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
+import { identityGuard } from './authority.ts'
 import type { CommandContext } from './context.ts'
 import { done, faulty, notFound } from './outcome.ts'
 
@@ -23,9 +24,11 @@ type Judged =
   | { readonly identityId: string; readonly associations: readonly Association[] }
   | Extract<Outcome, { readonly ok: false }>
 
-function decode(state: State, payload: Uint8Array): Judged {
+function decode(state: State, payload: Uint8Array, context: CommandContext): Judged {
   const { identityId, pairs } = fromBinary(ServiceConfigsSchema, payload)
   if (state.get('identity', identityId) === undefined) return notFound('identity', identityId)
+  const denial = identityGuard(state, identityId, context)
+  if (denial !== null) return denial
   const associations: Association[] = []
   for (const { serviceId, configId } of pairs) {
     const config = state.get<Config>('config', configId)
@@ -43,7 +46,7 @@ export function associateServiceConfigs(
   payload: Uint8Array,
   context: CommandContext,
 ): Outcome {
-  const judged = decode(state, payload)
+  const judged = decode(state, payload, context)
   if ('ok' in judged) return judged
   const { identityId, associations } = judged
   for (const { serviceId, configId, type } of associations) {
@@ -84,8 +87,12 @@ function put(
 }
 
 /** What a service gives by the type of each config named; where nothing is given, nothing happens. */
-export function disassociateServiceConfigs(state: State, payload: Uint8Array): Outcome {
-  const judged = decode(state, payload)
+export function disassociateServiceConfigs(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const judged = decode(state, payload, context)
   if ('ok' in judged) return judged
   for (const { id } of judged.associations) {
     if (state.get('serviceConfig', id) !== undefined) state.remove('serviceConfig', id)

@@ -12,6 +12,7 @@ import { limitsWith } from '../../../src/api/limits.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
 import type { ApiParts } from '../../../src/api/parts.ts'
 import { buildApi } from '../../../src/api/server.ts'
+import type { State } from '../../../src/fsm/state.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
 import { formingRecords } from '../../../src/fsm/seed.ts'
 import { canonicalJson } from '../../../src/lib/canonical-json.ts'
@@ -59,6 +60,8 @@ export class LocalCluster implements Proposer, ClusterView {
   readonly #machine: StateMachine
   readonly #clock: ManualClock
   hasLeader = true
+  /** Who leads; null: this one. */
+  leader: string | null = null
   /** The command takes effect, but the one who proposed it never hears of it. */
   losesAnswers = false
   contactMs = 0
@@ -141,7 +144,7 @@ export class LocalCluster implements Proposer, ClusterView {
   }
 
   leaderId(): string | null {
-    return this.hasLeader ? 'ctrl1' : null
+    return this.hasLeader ? (this.leader ?? this.selfId) : null
   }
 
   leaderContactMs(): number {
@@ -221,6 +224,8 @@ export interface TestController {
   readonly app: FastifyInstance
   readonly parts: ApiParts
   readonly machine: StateMachine
+  /** What the machine works on, to be harmed. */
+  readonly state: State
   readonly cluster: LocalCluster
   readonly activity: LocalTopic<number>
   readonly clock: ManualClock
@@ -244,7 +249,14 @@ export interface TestController {
 export async function startController(limits: Partial<ApiLimits> = {}): Promise<TestController> {
   const clock = new ManualClock()
   const scheduler = new ManualScheduler()
-  const machine = await StateMachine.open({ store: new MemoryStateStore(), clock })
+  let state: State | null = null
+  const machine = await StateMachine.open({
+    store: new MemoryStateStore(),
+    clock,
+    onState: (made) => {
+      state = made
+    },
+  })
   const cluster = new LocalCluster(machine, clock)
   await form(cluster)
   const keys = new TestTokenKeys()
@@ -307,6 +319,10 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     app,
     parts,
     machine,
+    get state(): State {
+      if (state === null) throw new Error('a machine has a state')
+      return state
+    },
     cluster,
     activity,
     clock,

@@ -28,7 +28,7 @@ import type { Entry, EntryType } from '../../../src/raft/types.ts'
 
 export const startMs = 1_700_000_000_000
 
-type CommandInput = Partial<Pick<Command, 'origin' | 'request' | 'judgedOn' | 'level'>>
+type CommandInput = Partial<Pick<Command, 'actor' | 'origin' | 'request' | 'judgedOn' | 'level'>>
 
 const utf8 = new TextEncoder()
 

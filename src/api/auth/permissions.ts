@@ -1,0 +1,34 @@
+import { isGranted } from '../../entities/permissions.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Call, Caller } from '../call.ts'
+import type { ApiName, Permission } from '../operation.ts'
+
+/**
+ * What an operation asks of its caller on that API. What identities are given holds on the management API alone, but
+ * for `ops`, whose circuits and links are on the fabric API; everything else there and elsewhere is for administrators.
+ */
+export function neededOn(api: ApiName, permission: Permission): Permission {
+  if (permission === 'public' || permission === 'session' || permission === 'admin') {
+    return permission
+  }
+  if (api === 'management' || (api === 'fabric' && permission.startsWith('ops.'))) return permission
+  return 'admin'
+}
+
+/** Whether a caller with a full session may do it; by its record as it stands now. */
+export function mayCall(
+  caller: Pick<Caller, 'identity' | 'isAdmin'>,
+  permission: Permission,
+  { api, method }: Pick<Call, 'api' | 'method'>,
+): boolean {
+  if (caller.isAdmin) return true
+  const needed = neededOn(api, permission)
+  if (needed === 'admin') return false
+  if (needed === 'public' || needed === 'session') return true
+  return isGranted(heldBy(caller.identity), needed, method === 'GET')
+}
+
+function heldBy(identity: EntityRecord): readonly string[] {
+  const held = identity['permissions']
+  return Array.isArray(held) ? (held as readonly string[]) : []
+}

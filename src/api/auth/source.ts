@@ -1,0 +1,11 @@
+import { isIPv6 } from 'node:net'
+
+/** One customer holds a /64 of IPv6 (RFC 6177), so that is one source. */
+export function sourceOf(address: string): string {
+  if (!isIPv6(address) || address.startsWith('::ffff:')) return address
+  const [head = '', tail = ''] = address.split('::')
+  const first = head === '' ? [] : head.split(':')
+  const last = tail === '' ? [] : tail.split(':')
+  const zeros = address.includes('::') ? Math.max(0, 8 - first.length - last.length) : 0
+  return [...first, ...Array<string>(zeros).fill('0'), ...last].slice(0, 4).join(':')
+}

@@ -1,0 +1,79 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, IntegrityStartSchema } from '../../../proto/gen/command_pb.ts'
+import { integrityRunId } from '../../entities/integrity-run.ts'
+import type { IntegrityRun } from '../../entities/integrity-run.ts'
+import { newShortId } from '../../lib/random.ts'
+import { begunAnswer, detailAnswer, timeText } from '../envelope.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import { nothing } from '../schemas.ts'
+import { integrityResult } from '../schemas-database.ts'
+import type { ApiServices } from '../services.ts'
+
+const common = {
+  tag: 'database',
+  apis: ['management', 'fabric'],
+  permission: 'admin',
+} as const
+
+/** What is done to the stored state as a whole. */
+export function databaseOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  return [
+    startOperation('checkDataIntegrity', false, services),
+    startOperation('fixDataIntegrity', true, services),
+    {
+      ...common,
+      operationId: 'dataIntegrityResults',
+      summary: 'Shows how the last check or fix of the data integrity went, or that it goes on',
+      method: 'GET',
+      path: '/database/data-integrity-results',
+      success: 200,
+      response: { kind: 'detail', schema: integrityResult },
+      refusals: [401, 429, 503],
+      handle: () => detailAnswer(resultOf(parts)),
+    },
+  ]
+}
+
+function startOperation(
+  operationId: 'checkDataIntegrity' | 'fixDataIntegrity',
+  isFixing: boolean,
+  { writer, integrity }: ApiServices,
+): Operation {
+  return {
+    ...common,
+    operationId,
+    summary: isFixing
+      ? 'Starts to hold everything derived to the records, and to put right what can be'
+      : 'Starts to hold indexes, references and digests to the records',
+    method: 'POST',
+    path: isFixing ? '/database/fix-data-integrity' : '/database/check-data-integrity',
+    success: 202,
+    response: { kind: 'detail', schema: nothing },
+    refusals: [401, 429, 503],
+    handle: async (call) => {
+      const message = create(IntegrityStartSchema, { id: newShortId(), isFixing })
+      const payload = toBinary(IntegrityStartSchema, message)
+      await writer.write(call, CommandKind.INTEGRITY_START, payload)
+      integrity.nudge()
+      return begunAnswer()
+    },
+  }
+}
+
+function resultOf({ state }: ApiParts): Readonly<Record<string, unknown>> {
+  const run = state.get<IntegrityRun>('integrityRun', integrityRunId)
+  return {
+    startTime: timeOrNull(run?.startedAt),
+    endTime: timeOrNull(run?.endedAt),
+    inProgress: run?.isInProgress ?? false,
+    fixingErrors: run?.isFixing ?? false,
+    error: run?.error ?? '',
+    tooManyErrors: run?.hasMore ?? false,
+    results: run?.findings ?? [],
+  }
+}
+
+function timeOrNull(ms: number | null | undefined): string | null {
+  return typeof ms === 'number' ? timeText(ms) : null
+}

@@ -1,0 +1,44 @@
+import type { JsonObject } from '../lib/canonical-json.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import { isOfAdmin } from './commands/authority.ts'
+import { SetScope } from './sorted-ids.ts'
+import type { IdScope } from './sorted-ids.ts'
+import type { State, Table } from './state.ts'
+
+/** Kinds whose details hold what an identity is enrolled by. */
+const tellingKinds: ReadonlySet<string> = new Set(['enrollment'])
+
+/** Whether a detail would let its reader become an administrator. */
+export function tellsAdminSecret(
+  records: Pick<State, 'get'>,
+  kind: string,
+  record: EntityRecord,
+): boolean {
+  return tellingKinds.has(kind) && isOfAdmin(records, kind, record)
+}
+
+/** The ids of a list without those that only administrators are shown; null: all of the table. */
+export function withoutAdminSecrets(
+  state: State,
+  table: Table,
+  kind: string,
+  scope: IdScope | null,
+): IdScope | null {
+  if (!tellingKinds.has(kind)) return scope
+  const shown = new Set<string>()
+  for (const id of scope ?? table.ids) {
+    const record = state.get(kind, id)
+    if (record !== undefined && !tellsAdminSecret(state, kind, record)) shown.add(id)
+  }
+  return new SetScope(shown)
+}
+
+/** The detail of an identity as it is shown to whoever is no administrator. */
+export function shownToNonAdmin(
+  kind: string,
+  record: EntityRecord,
+  detail: JsonObject,
+): JsonObject {
+  const isAdmin = kind === 'identity' && record['isAdmin'] === true
+  return isAdmin ? { ...detail, enrollment: {} } : detail
+}

@@ -1,0 +1,41 @@
+/** Of all the room, at most: the rest is for whoever comes while one caller takes what it can get. */
+const OWN_PART_MAX = 0.75
+/** Above it room is scarce, and each caller is held to its part. */
+const SCARCE_PART = 0.5
+
+/**
+ * Room of a fixed size that callers share. While there is plenty each takes what it needs; when it gets scarce nobody gets
+ * more who has an equal part of it already; and nobody alone can ever fill it.
+ */
+export class FairShare {
+  readonly #max: number
+  readonly #taken = new Map<string, number>()
+  #total = 0
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  /** Whether the caller may take some more: it is asked before, so the last one may go beyond. */
+  hasRoomFor(caller: string): boolean {
+    if (this.#total >= this.#max) return false
+    const own = this.#taken.get(caller) ?? 0
+    if (own >= Math.max(1, this.#max * OWN_PART_MAX)) return false
+    if (this.#total < this.#max * SCARCE_PART) return true
+    const callers = this.#taken.size + (own === 0 ? 1 : 0)
+    return own < Math.max(1, this.#max / callers)
+  }
+
+  take(caller: string, amount = 1): void {
+    this.#taken.set(caller, (this.#taken.get(caller) ?? 0) + amount)
+    this.#total += amount
+  }
+
+  /** What `take` took. */
+  giveBack(caller: string, amount = 1): void {
+    const left = (this.#taken.get(caller) ?? 0) - amount
+    if (left > 0) this.#taken.set(caller, left)
+    else this.#taken.delete(caller)
+    this.#total -= amount
+  }
+}

@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, IntegrityClaimSchema } from '../../proto/gen/command_pb.ts'
+import type { IntegrityRun } from '../../src/entities/integrity-run.ts'
+import { CallerOf, fabric, management } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let root: CallerOf
+
+beforeAll(async () => {
+  controller = await startController()
+  root = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+const database = `${management}/database`
+const self = { identityId: '', sessionId: '', address: '' }
+
+interface Result {
+  readonly inProgress: boolean
+  readonly fixingErrors: boolean
+  readonly startTime: string | null
+  readonly endTime: string | null
+  readonly error: string
+  readonly tooManyErrors: boolean
+  readonly results: readonly { readonly description: string; readonly fixed: boolean }[]
+}
+
+async function result(base = database): Promise<Result> {
+  const reply = await root.get(`${base}/data-integrity-results`)
+  expect(reply.status, reply.text).toBe(200)
+  return reply.body.data as Result
+}
+
+async function ended(): Promise<Result> {
+  return await vi.waitUntil(async () => {
+    const found = await result()
+    return found.inProgress ? null : found
+  })
+}
+
+describe('the data integrity', () => {
+  test('has no results before it is first looked at', async () => {
+    expect(await result()).toEqual({
+      inProgress: false,
+      fixingErrors: false,
+      startTime: null,
+      endTime: null,
+      error: '',
+      tooManyErrors: false,
+      results: [],
+    })
+  })
+
+  test('is checked and found whole', async () => {
+    expect((await root.call('POST', `${database}/check-data-integrity`)).status).toBe(202)
+    const found = await ended()
+    expect(found).toMatchObject({ error: '', results: [], fixingErrors: false })
+    expect(Date.parse(String(found.startTime))).toBeLessThanOrEqual(
+      Date.parse(String(found.endTime)),
+    )
+    expect(await result(`${fabric}/database`)).toEqual(found)
+  })
+
+  test('is harmed, found harmed, put right, and then found whole', async () => {
+    const { state } = controller
+    const alice = state.get('identity', 'alice-id')
+    state.table('identity').indexes.move('alice-id', alice, undefined)
+    expect((await root.call('POST', `${database}/check-data-integrity`)).status).toBe(202)
+    const found = await ended()
+    expect(found.results.length).toBeGreaterThan(0)
+    expect(found.results.every(({ fixed }) => !fixed)).toBe(true)
+    const fix = `${fabric}/database/fix-data-integrity`
+    expect((await root.call('POST', fix)).status).toBe(202)
+    const fixed = await ended()
+    expect(fixed.fixingErrors).toBe(true)
+    expect(fixed.results).toEqual(found.results.map((one) => ({ ...one, fixed: true })))
+    expect((await root.call('POST', `${database}/check-data-integrity`)).status).toBe(202)
+    expect((await ended()).results).toEqual([])
+  })
+
+  test('is looked at by one run at a time, and a run that its controller left is ended by the next', async () => {
+    const { cluster } = controller
+    // Nobody leads here, so nobody takes it up.
+    cluster.leader = 'ctrl2'
+    expect((await root.call('POST', `${database}/check-data-integrity`)).status).toBe(202)
+    for (const what of ['check', 'fix']) {
+      const reply = await root.call('POST', `${database}/${what}-data-integrity`)
+      expect(reply.status).toBe(429)
+      expect(reply.body.error?.code).toBe('RATE_LIMITED')
+    }
+    const { runId = '' } = controller.machine.get<IntegrityRun>('integrityRun', 'run') ?? {}
+    const claim = create(IntegrityClaimSchema, { runId, runner: 'ctrl2 gone' })
+    const payload = toBinary(IntegrityClaimSchema, claim)
+    await cluster.propose({ kind: CommandKind.INTEGRITY_CLAIM, payload, actor: self })
+    expect((await result()).inProgress).toBe(true)
+    cluster.leader = null
+    controller.scheduler.runs.get(controller.parts.limits.integrityLookMs)?.()
+    expect((await ended()).error).toMatch(/ctrl2 gone/)
+  })
+
+  test('is for administrators', async () => {
+    const alice = new CallerOf(controller)
+    alice.token = controller.openSession('alice-id')
+    expect((await alice.call('POST', `${database}/fix-data-integrity`)).status).toBe(401)
+    expect((await alice.get(`${database}/data-integrity-results`)).status).toBe(401)
+  })
+})

@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Problem, problems } from '../../src/lib/problems.ts'
+import type { ProblemCode } from '../../src/lib/problems.ts'
+import { answerOf } from '../../src/api/problem.ts'
+import { CallerOf, management } from './support/caller.ts'
+import type { Reply } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+
+beforeAll(async () => {
+  controller = await startController({ waitingRequestsMax: 16 })
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+test('a caller whose writes do not end leaves room for others, and is told when to come again', async () => {
+  const { cluster } = controller
+  const propose = cluster.propose.bind(cluster)
+  const release: (() => void)[] = []
+  cluster.propose = (input) =>
+    new Promise((resolve, reject) => {
+      release.push(() => {
+        propose(input).then(resolve, reject)
+      })
+    })
+  const eager = new CallerOf(controller)
+  const other = new CallerOf(controller)
+  // The document that answers are held against is read once, before there are several at a time.
+  for (const caller of [eager, other]) await caller.get(`${management}/version`)
+  eager.token = controller.openSession('admin-id')
+  const body = { name: 'second admin', type: 'User', isAdmin: true }
+  const making = eager.call('POST', `${management}/identities`, body)
+  await expect.poll(() => release.length).toBe(1)
+  release.shift()?.()
+  other.token = controller.openSession(((await making).body.data as { id: string }).id)
+  const write = (caller: CallerOf, i: number): Promise<Reply> => {
+    const service = {
+      name: `service ${caller === eager ? 'e' : 'o'}${i}`,
+      encryptionRequired: true,
+    }
+    return caller.call('POST', `${management}/services`, service)
+  }
+  const first = Array.from({ length: 16 }, (_, i) => write(eager, i))
+  await expect.poll(() => release.length).toBe(12)
+  const others = Array.from({ length: 4 }, (_, i) => write(other, i))
+  await expect.poll(() => release.length).toBe(16)
+  for (const free of release) free()
+  const replies = await Promise.all(first)
+  expect(replies.filter(({ status }) => status === 201)).toHaveLength(12)
+  for (const reply of replies.filter(({ status }) => status !== 201)) {
+    expect(reply.status).toBe(429)
+    expect(reply.body.error?.code).toBe('SERVER_TOO_MANY_REQUESTS')
+    expect(reply.headers['retry-after']).toBe('1')
+  }
+  for (const reply of await Promise.all(others)) expect(reply.status).toBe(201)
+  cluster.propose = propose
+})
+
+test('every refusal that passes says when to ask again, and no other does', () => {
+  for (const code of Object.keys(problems) as ProblemCode[]) {
+    const { http, retry } = problems[code]
+    const passes = retry !== 'never' && (http === 429 || http === 503)
+    expect(answerOf(new Problem(code)).retryAfterSeconds, code).toBe(passes ? 1 : null)
+    const said = new Problem(code, { retryAfterSeconds: 30 })
+    expect(answerOf(said).retryAfterSeconds, code).toBe(30)
+  }
+})

@@ -1,0 +1,266 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { client, fabric, management } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+let controller: TestController
+
+beforeAll(async () => {
+  controller = await startController()
+})
+
+afterAll(async () => {
+  await controller.close()
+})
+
+async function documentAt(base: string): Promise<Json> {
+  const answer = await controller.app.inject(`${base}/openapi.json`)
+  return JSON.parse(answer.payload) as Json
+}
+
+const text = { type: 'string', minLength: 1 } as const
+const reference = {
+  type: 'object',
+  properties: { $ref: { type: 'string', pattern: '^#/' } },
+  required: ['$ref'],
+} as const
+
+/** The objects of OpenAPI 3.1.0 section 4.8 that the documents use, closed but for `x-` members. */
+const metaSchema = {
+  $id: 'openapi',
+  type: 'object',
+  properties: {
+    openapi: { const: '3.1.0' },
+    info: {
+      type: 'object',
+      properties: { title: text, version: text, summary: text, description: text },
+      required: ['title', 'version'],
+      additionalProperties: false,
+    },
+    servers: {
+      type: 'array',
+      items: { type: 'object', properties: { url: text }, required: ['url'] },
+    },
+    paths: {
+      type: 'object',
+      propertyNames: { pattern: '^/' },
+      additionalProperties: {
+        type: 'object',
+        propertyNames: { enum: ['get', 'post', 'put', 'patch', 'delete'] },
+        additionalProperties: { $ref: '#/$defs/operation' },
+      },
+    },
+    components: {
+      type: 'object',
+      properties: {
+        schemas: { type: 'object', additionalProperties: { type: 'object' } },
+        headers: { type: 'object', additionalProperties: { $ref: '#/$defs/header' } },
+        securitySchemes: {
+          type: 'object',
+          additionalProperties: {
+            type: 'object',
+            properties: { type: { const: 'apiKey' }, in: { const: 'header' }, name: text },
+            required: ['type', 'in', 'name'],
+            additionalProperties: false,
+          },
+        },
+      },
+      propertyNames: { pattern: '^(schemas|headers|securitySchemes)$' },
+    },
+  },
+  required: ['openapi', 'info', 'paths', 'components'],
+  propertyNames: { enum: ['openapi', 'info', 'servers', 'paths', 'components'] },
+  $defs: {
+    operation: {
+      type: 'object',
+      properties: {
+        operationId: text,
+        summary: text,
+        tags: { type: 'array', items: text, minItems: 1 },
+        security: {
+          type: 'array',
+          items: { type: 'object', additionalProperties: { type: 'array', maxItems: 0 } },
+        },
+        parameters: { type: 'array', items: { $ref: '#/$defs/parameter' } },
+        requestBody: {
+          type: 'object',
+          properties: {
+            required: { type: 'boolean' },
+            content: { $ref: '#/$defs/content' },
+          },
+          required: ['content'],
+          additionalProperties: false,
+        },
+        responses: {
+          type: 'object',
+          minProperties: 2,
+          propertyNames: { pattern: '^([1-5][0-9]{2}|default)$' },
+          additionalProperties: {
+            type: 'object',
+            properties: {
+              description: text,
+              headers: {
+                type: 'object',
+                additionalProperties: { anyOf: [reference, { $ref: '#/$defs/header' }] },
+              },
+              content: { $ref: '#/$defs/content' },
+            },
+            required: ['description'],
+            additionalProperties: false,
+          },
+        },
+      },
+      required: ['operationId', 'summary', 'tags', 'security', 'parameters', 'responses'],
+      patternProperties: { '^x-': true },
+      additionalProperties: false,
+    },
+    parameter: {
+      type: 'object',
+      properties: {
+        name: text,
+        in: { enum: ['path', 'query', 'header'] },
+        required: { type: 'boolean' },
+        description: text,
+        schema: { type: 'object' },
+        style: { enum: ['form', 'simple'] },
+        explode: { type: 'boolean' },
+      },
+      required: ['name', 'in', 'schema'],
+      if: { properties: { in: { const: 'path' } } },
+      then: { properties: { required: { const: true } }, required: ['required'] },
+      additionalProperties: false,
+    },
+    header: {
+      type: 'object',
+      properties: { description: text, schema: { type: 'object' } },
+      required: ['schema'],
+      additionalProperties: false,
+    },
+    content: {
+      type: 'object',
+      minProperties: 1,
+      propertyNames: { pattern: '^[a-z]+/[a-z0-9.+-]+$' },
+      additionalProperties: {
+        type: 'object',
+        properties: { schema: { type: 'object' } },
+        required: ['schema'],
+        additionalProperties: false,
+      },
+    },
+  },
+} as const
+
+interface Parameter {
+  readonly name: string
+  readonly in: string
+}
+interface Operation {
+  readonly operationId: string
+  readonly security: readonly Json[]
+  readonly parameters: readonly Parameter[]
+  readonly responses: Readonly<Record<string, { readonly headers?: Json; readonly content?: Json }>>
+}
+
+function operationsOf(document: Json): [string, string, Operation][] {
+  const paths = document['paths'] as Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]): [string, string, Operation] => [
+      path,
+      method,
+      operation,
+    ]),
+  )
+}
+
+/** Every `$ref` and every `schema` of the document. */
+function* walk(value: unknown): Generator<{ readonly key: string; readonly value: unknown }> {
+  if (value === null || typeof value !== 'object') return
+  for (const [key, member] of Object.entries(value)) {
+    yield { key, value: member }
+    yield* walk(member)
+  }
+}
+
+function resolve(document: Json, ref: string): unknown {
+  return ref
+    .slice(2)
+    .split('/')
+    .reduce<unknown>((at, step) => (at as Json | undefined)?.[step.replaceAll('~1', '/')], document)
+}
+
+describe.each([
+  ['client', client],
+  ['management', management],
+  ['fabric', fabric],
+])('the document of the %s API', (_name, base) => {
+  test('is OpenAPI 3.1', async () => {
+    const ajv = new Ajv2020({ strict: false, allErrors: true })
+    const check = ajv.compile(metaSchema)
+    const isValid = check(await documentAt(base))
+    expect(isValid ? [] : check.errors).toEqual([])
+  })
+
+  test('holds schemas that are JSON Schema 2020-12, and no reference that leads nowhere', async () => {
+    const document = await documentAt(base)
+    const ajv = new Ajv2020({ strict: false, allErrors: true })
+    addFormats.default(ajv)
+    for (const { key, value } of walk(document)) {
+      if (key === '$ref' && typeof value === 'string') {
+        expect(resolve(document, value), value).toBeDefined()
+      }
+    }
+    const { schemas } = document['components'] as { readonly schemas: Json }
+    for (const [name, schema] of Object.entries(schemas)) {
+      expect(ajv.validateSchema(schema as Json), `${name}: ${ajv.errorsText()}`).toBe(true)
+    }
+    for (const { key, value } of walk(document['paths'])) {
+      if (key === 'schema') expect(ajv.validateSchema(value as Json), ajv.errorsText()).toBe(true)
+    }
+  })
+
+  test('names each operation once, and its path parameters', async () => {
+    const operations = operationsOf(await documentAt(base))
+    const ids = operations.map(([, , { operationId }]) => operationId)
+    expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([])
+    for (const [path, , { parameters, operationId }] of operations) {
+      const named = parameters.map(({ name, in: place }) => `${place} ${name}`)
+      expect(
+        named.filter((name, i) => named.indexOf(name) !== i),
+        operationId,
+      ).toEqual([])
+      const inPath = parameters.filter((one) => one.in === 'path').map(({ name }) => name)
+      const wanted = [...path.matchAll(/\{([A-Za-z]+)\}/g)].map((match) => match[1])
+      expect(inPath, operationId).toEqual(wanted)
+    }
+  })
+
+  test('says of every refusal how it looks, why a session is needed and when to ask again', async () => {
+    for (const [, method, { responses, security, operationId }] of operationsOf(
+      await documentAt(base),
+    )) {
+      for (const [status, { headers = {}, content = {} }] of Object.entries(responses)) {
+        if (status === 'default' || Number(status) < 400) continue
+        // A health answer with bad news is no refusal.
+        if (operationId === 'healthCheck') continue
+        const { schema } = content['application/json'] as { readonly schema: Json }
+        expect(schema['$ref'], `${operationId} ${status}`).toBe(
+          '#/components/schemas/apiErrorEnvelope',
+        )
+        expect(Object.keys(headers), operationId).toContain('net-index')
+        if (status === '401') expect(Object.keys(headers)).toContain('www-authenticate')
+        if (status === '429' || status === '503') {
+          expect(Object.keys(headers), operationId).toContain('retry-after')
+        }
+      }
+      expect(responses, operationId).toHaveProperty('400')
+      if (security.length > 0 && !security.some((one) => Object.keys(one).length === 0)) {
+        expect(responses, operationId).toHaveProperty('401')
+      }
+      if (method !== 'get') expect(responses, operationId).toHaveProperty('429')
+    }
+  })
+})

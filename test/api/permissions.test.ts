@@ -1,0 +1,233 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, CommandSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
+import { grantablePermissions } from '../../src/entities/identity.ts'
+import { canonicalJson } from '../../src/lib/canonical-json.ts'
+import { CallerOf, client, fabric, management } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+import { neededFor } from './support/matrix.ts'
+
+let controller: TestController
+let root: CallerOf
+let other: CallerOf
+
+beforeAll(async () => {
+  controller = await startController()
+  root = new CallerOf(controller)
+  other = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+const identities = `${management}/identities`
+const utf8 = new TextEncoder()
+let serial = 0
+
+/** An entry as another controller would have proposed it, for no caller. */
+function patched(
+  entity: string,
+  id: string,
+  fields: Readonly<Record<string, unknown>>,
+): Uint8Array {
+  const json = utf8.encode(canonicalJson(fields))
+  const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
+  const kind = CommandKind.ENTITY_PATCH
+  return toBinary(CommandSchema, create(CommandSchema, { kind, level: 1, payload }))
+}
+
+/** Alice with these and no other permissions, in a session of her own. */
+function given(...permissions: readonly string[]): CallerOf {
+  controller.cluster.apply(patched('identity', 'alice-id', { permissions }))
+  other.token = controller.openSession('alice-id')
+  return other
+}
+
+async function newIdentity(fields: object = {}): Promise<string> {
+  serial += 1
+  const body = { name: `subject ${serial}`, type: 'User', isAdmin: false, ...fields }
+  const reply = await root.call('POST', identities, body)
+  expect(reply.status, reply.text).toBe(201)
+  return (reply.body.data as { id: string }).id
+}
+
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>
+}
+interface Described {
+  readonly operationId: string
+  readonly 'x-permission': string
+}
+
+async function operationsOf(
+  base: string,
+): Promise<(Described & { method: string; path: string })[]> {
+  const answer = await controller.app.inject(`${base}/openapi.json`)
+  const { paths } = JSON.parse(answer.payload) as Document
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, described]) => ({ ...described, method, path })),
+  )
+}
+
+function urlOf(base: string, path: string): string {
+  return base + path.replace(/\{[A-Za-z]+\}/g, 'nobody')
+}
+
+/** No operation gets a body or a record that is there: whoever is admitted meets another refusal, or reads a list. */
+async function isAdmitted(caller: CallerOf, base: string, method: string, path: string) {
+  const reply = await caller.call(method.toUpperCase(), urlOf(base, path))
+  return reply.status !== 401
+}
+
+describe('every operation of the management API', () => {
+  test('asks for what the API family asks', async () => {
+    const found = await operationsOf(management)
+    expect(found.length).toBeGreaterThan(60)
+    for (const { method, path, ...described } of found) {
+      expect(described['x-permission'], `${method} ${path}`).toBe(neededFor(method, path))
+    }
+  })
+
+  test('admits who has its kind or its action, reads of everything by admin_readonly, and nobody else', async () => {
+    const all = grantablePermissions.filter((one) => one !== 'admin_readonly')
+    for (const { method, path, ...described } of await operationsOf(management)) {
+      const needed = described['x-permission']
+      const isOpen = needed === 'public' || needed === 'session'
+      const kind = needed.split('.')[0] ?? ''
+      const isGrantable = grantablePermissions.includes(needed)
+      const cases: readonly (readonly [string, readonly string[], boolean])[] = [
+        ['nothing', [], isOpen],
+        ['admin_readonly', ['admin_readonly'], isOpen || needed.endsWith('.read')],
+        ['the kind', [kind], isOpen || isGrantable],
+        ['the action', [needed], isOpen || isGrantable],
+        [
+          'another action',
+          all.filter((one) => one.startsWith(`${kind}.`) && one !== needed),
+          isOpen,
+        ],
+        ['every other kind', all.filter((one) => one.split('.')[0] !== kind), isOpen],
+      ]
+      for (const [name, permissions, expected] of cases) {
+        const caller = given(...permissions.filter((one) => grantablePermissions.includes(one)))
+        const admitted = await isAdmitted(caller, management, method, path)
+        expect(admitted, `${method} ${path} with ${name}`).toBe(expected)
+      }
+    }
+  })
+
+  test('admits an administrator', async () => {
+    for (const { method, path } of await operationsOf(management)) {
+      root.token = controller.openSession('admin-id')
+      expect(await isAdmitted(root, management, method, path), `${method} ${path}`).toBe(true)
+    }
+    root.token = controller.openSession('admin-id')
+  })
+})
+
+describe('the other APIs', () => {
+  test('honour nothing that was given but ops on the fabric API', async () => {
+    for (const base of [client, fabric]) {
+      for (const { method, path, ...described } of await operationsOf(base)) {
+        const needed = described['x-permission']
+        const isOpen = needed === 'public' || needed === 'session'
+        const admitted = await isAdmitted(given(...grantablePermissions), base, method, path)
+        const isOps = base === fabric && needed.startsWith('ops.')
+        expect(admitted, `${method} ${base}${path}`).toBe(isOpen || isOps)
+      }
+    }
+  })
+})
+
+describe('a holder of identity permissions who is no administrator', () => {
+  const isDenied = async (method: string, url: string, body?: object): Promise<void> => {
+    const reply = await other.call(method, url, body)
+    expect(reply.status, `${method} ${url} ${reply.text}`).toBe(401)
+    expect(reply.body.error?.cause?.['message']).toMatch(/only an administrator/)
+    expect(reply.headers['www-authenticate']).toBeUndefined()
+  }
+
+  test('makes no administrators, and gives no permissions', async () => {
+    given('identity')
+    const body = { name: 'of alice', type: 'User', isAdmin: false }
+    await isDenied('POST', identities, { ...body, isAdmin: true })
+    await isDenied('POST', identities, { ...body, permissions: ['identity'] })
+    expect((await other.call('POST', identities, { ...body, permissions: [] })).status).toBe(201)
+    const id = await newIdentity()
+    await isDenied('PUT', `${identities}/${id}`, body)
+    await isDenied('PATCH', `${identities}/${id}`, { isAdmin: false })
+    await isDenied('PATCH', `${identities}/${id}`, { permissions: [] })
+    expect((await other.call('PATCH', `${identities}/${id}`, { isAdmin: null })).status).toBe(200)
+    expect((await other.call('PATCH', `${identities}/${id}`, { name: 'renamed' })).status).toBe(200)
+    expect((await other.call('DELETE', `${identities}/${id}`)).status).toBe(200)
+  })
+
+  test('reads an administrator, and touches none', async () => {
+    given('identity')
+    const id = await newIdentity({ isAdmin: true })
+    const url = `${identities}/${id}`
+    expect((await other.get(url)).status).toBe(200)
+    await isDenied('PATCH', url, { name: 'mine' })
+    await isDenied('DELETE', url)
+    await isDenied('POST', `${url}/disable`, { durationMinutes: 5 })
+    await isDenied('POST', `${url}/enable`)
+    await isDenied('POST', `${url}/service-configs`, [])
+    await isDenied('DELETE', `${url}/service-configs`, [])
+  })
+
+  test('is judged by the log: an identity made an administrator meanwhile is not touched', async () => {
+    given('identity')
+    const id = await newIdentity()
+    const { cluster } = controller
+    const propose = cluster.propose.bind(cluster)
+    cluster.propose = (input) => {
+      cluster.propose = propose
+      cluster.apply(patched('identity', id, { isAdmin: true }))
+      return propose(input)
+    }
+    await isDenied('DELETE', `${identities}/${id}`)
+    expect((await root.get(`${identities}/${id}`)).status).toBe(200)
+  })
+})
+
+describe('what has moved between gate and log', () => {
+  /** Lets something come first in the log. */
+  function before(data: () => void): void {
+    const { cluster } = controller
+    const propose = cluster.propose.bind(cluster)
+    cluster.propose = (input) => {
+      cluster.propose = propose
+      data()
+      return propose(input)
+    }
+  }
+
+  test('a permission taken away counts', async () => {
+    const id = await newIdentity()
+    given('identity.update')
+    before(() => controller.cluster.apply(patched('identity', 'alice-id', { permissions: [] })))
+    const reply = await other.call('PATCH', `${identities}/${id}`, { name: 'too late' })
+    expect(reply.status).toBe(401)
+    expect((await root.get(`${identities}/${id}`)).text).not.toContain('too late')
+  })
+
+  test('an administrator who is none any more is refused, and so is a session that has ended', async () => {
+    const adminId = await newIdentity({ isAdmin: true })
+    const caller = new CallerOf(controller)
+    const id = await newIdentity()
+    caller.token = controller.openSession(adminId)
+    before(() => controller.cluster.apply(patched('identity', adminId, { isAdmin: false })))
+    const url = `${identities}/${id}`
+    expect((await caller.call('PATCH', url, { name: 'too late' })).status).toBe(401)
+    controller.cluster.apply(patched('identity', adminId, { isAdmin: true }))
+    const disable = { durationMinutes: 0 }
+    const pending: Promise<unknown>[] = []
+    before(() => pending.push(root.call('POST', `${identities}/${adminId}/disable`, disable)))
+    expect((await caller.call('PATCH', url, { name: 'in time' })).status).toBe(200)
+    await Promise.all(pending)
+    expect((await caller.call('PATCH', url, { name: 'too late' })).status).toBe(401)
+  })
+})

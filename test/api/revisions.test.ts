@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parseIfMatch } from '../../src/api/revisions.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import { CallerOf, management } from './support/caller.ts'
+import type { Reply } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let root: CallerOf
+
+beforeAll(async () => {
+  controller = await startController()
+  root = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+const services = `${management}/services`
+let serial = 0
+
+async function newService(): Promise<string> {
+  serial += 1
+  const body = { name: `service ${serial}`, encryptionRequired: true }
+  const reply = await root.call('POST', services, body)
+  expect(reply.status, reply.text).toBe(201)
+  return `${services}/${(reply.body.data as { id: string }).id}`
+}
+
+async function tagOf(url: string): Promise<string> {
+  const { headers } = await root.get(url)
+  expect(headers['etag']).toMatch(/^"[0-9]+\.[A-Za-z0-9_-]+"$/)
+  return String(headers['etag'])
+}
+
+function patched(url: string, ifMatch: string, name = `renamed ${(serial += 1)}`): Promise<Reply> {
+  return root.call('PATCH', url, { name }, { 'if-match': ifMatch })
+}
+
+describe('a write with If-Match', () => {
+  test('takes effect on the record that its caller has seen, and on no later one', async () => {
+    const url = await newService()
+    const tag = await tagOf(url)
+    expect((await patched(url, tag)).status).toBe(200)
+    const reply = await patched(url, tag, 'lost')
+    expect(reply.status).toBe(412)
+    expect(reply.body.error?.code).toBe('PRECONDITION_FAILED')
+    expect((await root.get(url)).text).not.toContain('lost')
+    const put = { name: 'put', encryptionRequired: true }
+    expect((await root.call('PUT', url, put, { 'if-match': tag })).status).toBe(412)
+    expect((await root.call('DELETE', url, undefined, { 'if-match': tag })).status).toBe(412)
+    const now = await tagOf(url)
+    expect((await root.call('DELETE', url, undefined, { 'if-match': now })).status).toBe(200)
+    expect((await patched(url, now)).status).toBe(412)
+  })
+
+  test('may name several, and * for any that is there', async () => {
+    const url = await newService()
+    expect((await patched(url, `"1.old", ${await tagOf(url)}`)).status).toBe(200)
+    expect((await patched(url, '*')).status).toBe(200)
+    expect((await patched(`${services}/nobody`, '*')).status).toBe(412)
+  })
+
+  test('is held by no record when its tag is weak or of somebody else', async () => {
+    const url = await newService()
+    for (const tag of [`W/${await tagOf(url)}`, '"x"', '"0"', '""', '"99999999999999999999"']) {
+      expect((await patched(url, tag)).status, tag).toBe(412)
+    }
+    for (const text of ['x', '"', '"a" "b"', '5', ',']) {
+      expect((await patched(url, text)).status, text).toBe(400)
+    }
+    expect(() => parseIfMatch(Array(40).fill('"1"').join(','))).toThrow(Problem)
+  })
+
+  test('is judged by the log, not by how far this controller has got', async () => {
+    const url = await newService()
+    const tag = await tagOf(url)
+    const { cluster } = controller
+    const propose = cluster.propose.bind(cluster)
+    cluster.propose = async (input) => {
+      cluster.propose = propose
+      expect((await root.call('PATCH', url, { name: 'first' })).status).toBe(200)
+      return propose(input)
+    }
+    expect((await patched(url, tag, 'second')).status).toBe(412)
+    expect((await root.get(url)).text).toContain('first')
+  })
+
+  test('takes effect once when its request id comes again, though the tag has moved by itself', async () => {
+    const url = await newService()
+    const headers = {
+      'if-match': await tagOf(url),
+      'net-request-id': requestId(controller.clock.nowMs()),
+    }
+    const body = { name: 'once' }
+    expect((await root.call('PATCH', url, body, headers)).status).toBe(200)
+    expect((await root.call('PATCH', url, body, headers)).status).toBe(200)
+  })
+
+  test('is refused where nothing has a tag', async () => {
+    const reply = await root.call('POST', services, {}, { 'if-match': '*' })
+    expect(reply.status).toBe(400)
+    expect(reply.body.error?.cause?.['field']).toBe('If-Match')
+  })
+})
+
+describe('a detail', () => {
+  test('that its caller has already comes without a body', async () => {
+    const url = await newService()
+    const tag = await tagOf(url)
+    for (const known of [tag, `"x", W/${tag}`, '*']) {
+      const reply = await root.get(url, { 'if-none-match': known })
+      expect(reply.status, known).toBe(304)
+      expect(reply.text).toBe('')
+      expect(reply.headers['etag']).toBe(tag)
+    }
+    expect((await root.get(url, { 'if-none-match': '"x"' })).status).toBe(200)
+  })
+
+  test('has another tag when only what it tells of other records has changed, and can still be written', async () => {
+    const url = `${management}/identities/alice-id`
+    const before = await tagOf(url)
+    controller.openSession('alice-id')
+    expect(await tagOf(url)).not.toBe(before)
+    expect((await root.get(url, { 'if-none-match': before })).status).toBe(200)
+    const reply = await root.call('PATCH', url, { appData: { a: 'b' } }, { 'if-match': before })
+    expect(reply.status).toBe(200)
+  })
+})
+
+function requestId(ms: number): string {
+  const time = ms.toString(16).padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000001`
+}

@@ -1,0 +1,50 @@
+/** Kind that the permissions of a collection are called by, where it is not the singular of the collection's name. */
+const kinds: Readonly<Record<string, string>> = {
+  'api-sessions': 'ops',
+  sessions: 'ops',
+  'auth-policies': 'auth-policy',
+  cas: 'ca',
+  controllers: 'controllers',
+  'edge-router-policies': 'edge-router-policy',
+  'edge-routers': 'router',
+  identities: 'identity',
+  'service-edge-router-policies': 'service-edge-router-policy',
+  'service-policies': 'service-policy',
+  'transit-routers': 'router',
+}
+
+const actions: Readonly<Record<string, string>> = {
+  get: 'read',
+  post: 'create',
+  put: 'update',
+  patch: 'update',
+  delete: 'delete',
+}
+
+function kindOf(collection: string): string {
+  return kinds[collection] ?? collection.replace(/s$/, '')
+}
+
+const publicPaths =
+  /^\/(|version|enumerated-capabilities|specs.*|network-jwts|openapi\.json|swagger\.json|protocols|\.well-known\/.*|authenticate|enroll.*)$/
+const ownPaths = /^\/(authenticate\/mfa|current-.*|identity-types.*|posture-check-types.*)$/
+const adminPaths = /^\/(summary|database\/.*|controller-settings.*)$/
+/** Below one record: what they list decides, not whose they are. */
+const ofListedKind: Readonly<Record<string, string>> = { 'policy-advice': 'service' }
+/** Below one record, and about it. */
+const ofRecord = /^(service-configs|posture-data|failed-service-requests|jwt|route-path)$/
+
+/** What the API family asks for an operation of the management API, told from its path alone. */
+export function neededFor(method: string, path: string): string {
+  if (publicPaths.test(path)) return 'public'
+  if (ownPaths.test(path)) return 'session'
+  if (adminPaths.test(path)) return 'admin'
+  const [collection = '', , below] = path.slice(1).split('/')
+  const attributes = /^(.*)-role-attribute(s|-usage)$/.exec(collection)
+  if (attributes !== null) return `${kindOf(`${attributes[1] ?? ''}s`)}.read`
+  if (below === undefined) return `${kindOf(collection)}.${actions[method] ?? ''}`
+  const listed = ofListedKind[below]
+  if (listed !== undefined) return `${listed}.read`
+  if (method !== 'get') return `${kindOf(collection)}.update`
+  return `${kindOf(ofRecord.test(below) ? collection : below)}.read`
+}

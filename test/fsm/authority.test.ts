@@ -1,0 +1,98 @@
+import { create } from '@bufbuild/protobuf'
+import { describe, expect, test } from 'vitest'
+import { ActorSchema, CommandKind } from '../../proto/gen/command_pb.ts'
+import { tellsAdminSecret } from '../../src/fsm/admin-secrets.ts'
+import { authorityOf, writeGuard } from '../../src/fsm/commands/authority.ts'
+import { isGranted } from '../../src/entities/permissions.ts'
+import { LogWriter, formedState, identity, service } from './support/log.ts'
+
+const denial = { ok: false, code: 'UNAUTHORIZED' } as const
+
+function actor(permission: string, identityId = 'alice', sessionId = 'of-alice') {
+  return create(ActorSchema, { identityId, sessionId, permission })
+}
+
+/** Alice with the permissions given, in a session. */
+function withAlice(...permissions: readonly string[]) {
+  const { state, log } = formedState()
+  log.create('identity', 'alice', { ...identity('Alice'), permissions })
+  log.logIn('of-alice', 'alice', '')
+  return { state, log }
+}
+
+describe('what a caller may do as the log stands', () => {
+  test('is all of it for a controller itself, and for the holder of a session in its own matters', () => {
+    const { state } = withAlice()
+    expect(authorityOf(state, undefined)).toBe('full')
+    expect(authorityOf(state, actor(''))).toBe('full')
+    expect(authorityOf(state, actor('session'))).toBe('full')
+  })
+
+  test('is nothing once the session or the identity is gone', () => {
+    const { state, log } = withAlice('service')
+    expect(authorityOf(state, actor('service.create'))).toBe('limited')
+    log.logOut('of-alice')
+    expect(authorityOf(state, actor('service.create'))).toBe(null)
+    expect(authorityOf(state, actor('session'))).toBe(null)
+    expect(authorityOf(state, actor('service.create', 'nobody', ''))).toBe(null)
+  })
+
+  test('follows the identity as it stands', () => {
+    const { state, log } = withAlice('service.create')
+    expect(authorityOf(state, actor('service.create'))).toBe('limited')
+    expect(authorityOf(state, actor('service.delete'))).toBe(null)
+    expect(authorityOf(state, actor('admin'))).toBe(null)
+    log.patch('identity', 'alice', { isAdmin: true })
+    expect(authorityOf(state, actor('admin'))).toBe('full')
+  })
+
+  test('refuses the entry of who may nothing, and changes nothing', () => {
+    const { state, log } = withAlice()
+    const payload = LogWriter.write('service', 'one', service('one'))
+    const input = { actor: actor('service.create') }
+    const { outcome } = log.command(CommandKind.ENTITY_CREATE, payload, input)
+    expect(outcome).toMatchObject(denial)
+    expect(state.get('service', 'one')).toBeUndefined()
+  })
+})
+
+describe('what belongs to an administrator', () => {
+  const context = { index: 1, logTimeMs: 1, authority: 'limited' } as const
+
+  test('is not written under a permission: its enrollments, second factors and credentials', () => {
+    const { state } = withAlice('enrollment')
+    for (const kind of ['enrollment', 'mfa', 'authenticator', 'serviceConfig']) {
+      const write = (identityId: string) =>
+        writeGuard(
+          state,
+          { kind, mode: 'create', before: undefined, fields: { identityId } },
+          context,
+        )
+      expect(write('admin'), kind).toMatchObject(denial)
+      expect(write('alice'), kind).toBe(null)
+      const before = { id: 'x', createdAt: 1, updatedAt: 1, revision: 1, identityId: 'admin' }
+      const gone = { kind, mode: 'delete', before, fields: {} } as const
+      expect(writeGuard(state, gone, context), kind).toMatchObject(denial)
+      expect(writeGuard(state, gone, { ...context, authority: 'full' }), kind).toBe(null)
+    }
+  })
+
+  test('its enrollments are shown to administrators alone', () => {
+    const { state } = withAlice()
+    const record = { id: 'x', createdAt: 1, updatedAt: 1, revision: 1, identityId: 'admin' }
+    expect(tellsAdminSecret(state, 'enrollment', record)).toBe(true)
+    expect(tellsAdminSecret(state, 'enrollment', { ...record, identityId: 'alice' })).toBe(false)
+  })
+})
+
+test('a permission covers its own action alone, a kind all of them, and nothing that can not be granted', () => {
+  expect(isGranted(['service.read'], 'service.read', true)).toBe(true)
+  expect(isGranted(['service.delete'], 'service.read', true)).toBe(false)
+  expect(isGranted(['service'], 'service.delete', false)).toBe(true)
+  expect(isGranted(['service'], 'service-policy.read', true)).toBe(false)
+  expect(isGranted(['authenticator', 'authenticator.read'], 'authenticator.read', true)).toBe(false)
+  expect(isGranted(['admin_readonly'], 'authenticator.read', true)).toBe(true)
+  expect(isGranted(['admin_readonly'], 'ops.read', false)).toBe(false)
+  expect(isGranted(['ops', 'ops.create'], 'ops.create', false)).toBe(false)
+  expect(isGranted(['controllers'], 'controllers.delete', false)).toBe(false)
+})
