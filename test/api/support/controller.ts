@@ -30,6 +30,9 @@ import type {
   JoinRequest,
 } from '../../../src/ports/membership.ts'
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
+import type { Entry } from '../../../src/raft/types.ts'
+import { appliedLogs } from '../../support/applied-logs.ts'
+import { expectSameState } from '../../support/replayed.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { LocalTopic } from './local-topic.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
@@ -61,6 +64,8 @@ export class LocalCluster implements Proposer, ClusterView {
   proposals: ProposalInput[] = []
   /** Commands that other controllers proposed: applied here when somebody asks for the latest. */
   readonly arriving: Uint8Array[] = []
+  /** The log so far. */
+  readonly entries: Entry[] = []
 
   constructor(machine: StateMachine, clock: ManualClock) {
     this.#machine = machine
@@ -88,7 +93,9 @@ export class LocalCluster implements Proposer, ClusterView {
   apply(data: Uint8Array): Applied {
     const index = this.#machine.appliedIndex + 1
     const timeMs = this.#clock.nowMs()
-    const { outcome } = this.#machine.apply({ index, term: 1, timeMs, type: 'command', data })
+    const entry: Entry = { index, term: 1, timeMs, type: 'command', data }
+    this.entries.push(entry)
+    const { outcome } = this.#machine.apply(entry)
     if (outcome === null) throw new Error('a command has an outcome')
     return { index, outcome }
   }
@@ -294,6 +301,12 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     new TokenSigner(() => keys.clusterKeys()).tokenOf(sessionId)
   const app = buildApi(parts)
   await app.ready()
+  let isClosed = false
+  appliedLogs.add({
+    length: () => cluster.entries.length,
+    judge: () => expectSameState(cluster.entries, machine.digests()),
+    isEnded: () => isClosed,
+  })
   return Object.assign(controller, {
     app,
     parts,
@@ -314,6 +327,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
       return tokenOf(id)
     },
     close: async () => {
+      isClosed = true
       await app.close()
       await schemas.close()
       await machine.close()
