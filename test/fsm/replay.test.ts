@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { apply } from '../../src/fsm/apply.ts'
 import { State } from '../../src/fsm/state.ts'
 import { appliedLogs } from '../support/applied-logs.ts'
-import { expectSameState } from '../support/replayed.ts'
+import { Replay } from '../support/replayed.ts'
 import { LogWriter, formedState, service } from './support/log.ts'
 
 // What is asked of every test that writes a log (test/support/after-each.ts), and that it can fail.
@@ -11,9 +11,11 @@ test('a state that its log does not lead to is noticed', async () => {
   const { state, log } = formedState()
   log.create('service', 's1', service('one'))
   const made = { state: state.stateDigest(), entities: state.entitiesDigest() }
-  await expectSameState(log.entries, made)
+  await new Replay().judge(log.entries, made)
   const shorter = log.entries.slice(0, -1)
-  await expect(expectSameState(shorter, made)).rejects.toThrow('applied again, gives another state')
+  await expect(new Replay().judge(shorter, made)).rejects.toThrow(
+    'applied again, gives another state',
+  )
 })
 
 test('apply that looks at more than state and entry is noticed after the test', async () => {

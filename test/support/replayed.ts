@@ -12,34 +12,38 @@ export interface StateDigests {
 /** So that a batch holds several entries, and a record is written in more than one batch. */
 const ENTRIES_A_BATCH = 7
 
-/**
- * Applies the log anew, and loads what a store was given of that batch by batch.
- * @throws when either state is another one than was made of it at first.
- */
-export async function expectSameState(
-  entries: readonly Entry[],
-  made: StateDigests,
-): Promise<void> {
-  const again = new State()
-  const store = new MemoryStateStore()
-  for (const [at, entry] of entries.entries()) {
-    apply(again, entry)
-    if (at % ENTRIES_A_BATCH === 0) await write(store, again)
-  }
-  await write(store, again)
-  differ('applied again', again, made)
-  differ('loaded from its records', await loadState(store), made)
-}
+/** A log applied anew beside the state that was made of it first, and what a store is given of that batch by batch. */
+export class Replay {
+  readonly #state = new State()
+  readonly #store = new MemoryStateStore()
+  #loadedAt = 0
 
-async function write(store: MemoryStateStore, state: State): Promise<void> {
-  const { position, logTimeMs, configuration } = state
-  await store.write(state.takeDirty(), {
-    position,
-    timeMs: logTimeMs,
-    configuration: Buffer.from(configuration).toString('base64'),
-    digest: state.stateDigest(),
-    entitiesDigest: state.entitiesDigest(),
-  })
+  /**
+   * Applies what the log has more than at the last call. A log of twice that length is loaded from the store too.
+   * @throws when either state is another one than was made of the log.
+   */
+  async judge(entries: readonly Entry[], made: StateDigests, isLast = false): Promise<void> {
+    for (const entry of entries.slice(this.#state.position.index)) {
+      apply(this.#state, entry)
+      if (entry.index % ENTRIES_A_BATCH === 0) await this.#write()
+    }
+    differ('applied again', this.#state, made)
+    if (entries.length < 2 * this.#loadedAt && !isLast) return
+    this.#loadedAt = entries.length
+    await this.#write()
+    differ('loaded from its records', await loadState(this.#store), made)
+  }
+
+  async #write(): Promise<void> {
+    const { position, logTimeMs, configuration } = this.#state
+    await this.#store.write(this.#state.takeDirty(), {
+      position,
+      timeMs: logTimeMs,
+      configuration: Buffer.from(configuration).toString('base64'),
+      digest: this.#state.stateDigest(),
+      entitiesDigest: this.#state.entitiesDigest(),
+    })
+  }
 }
 
 function differ(how: string, state: State, made: StateDigests): void {

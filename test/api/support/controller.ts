@@ -32,7 +32,7 @@ import type {
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
 import type { Entry } from '../../../src/raft/types.ts'
 import { appliedLogs } from '../../support/applied-logs.ts'
-import { expectSameState } from '../../support/replayed.ts'
+import { Replay } from '../../support/replayed.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { LocalTopic } from './local-topic.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
@@ -302,9 +302,12 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
   const app = buildApi(parts)
   await app.ready()
   let isClosed = false
+  const replay = new Replay()
+  const replayed = (isLast: boolean): Promise<void> =>
+    replay.judge(cluster.entries, machine.digests(), isLast)
   appliedLogs.add({
     length: () => cluster.entries.length,
-    judge: () => expectSameState(cluster.entries, machine.digests()),
+    judge: () => replayed(false),
     isEnded: () => isClosed,
   })
   return Object.assign(controller, {
@@ -330,7 +333,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
       isClosed = true
       await app.close()
       await schemas.close()
-      await machine.close()
+      const judging = replayed(true)
+      await judging.finally(() => machine.close())
     },
   })
 }

@@ -26,7 +26,7 @@ import type { AppliedEntry } from '../../../src/ports/machine.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import type { Entry, EntryType } from '../../../src/raft/types.ts'
 import { appliedLogs } from '../../support/applied-logs.ts'
-import { expectSameState } from '../../support/replayed.ts'
+import { Replay } from '../../support/replayed.ts'
 import type { StateDigests } from '../../support/replayed.ts'
 
 export const startMs = 1_700_000_000_000
@@ -51,10 +51,11 @@ export class LogWriter {
     this.#digests = digests ?? null
     if (digests === undefined) return
     this.#made = digests()
+    const replay = new Replay()
     appliedLogs.add({
       length: () => this.entries.length,
       judge: async () => {
-        if (this.#made !== null) await expectSameState(this.entries, this.#made)
+        if (this.#made !== null) await replay.judge(this.entries, this.#made, true)
       },
       isEnded: null,
     })
