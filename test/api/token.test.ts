@@ -48,19 +48,6 @@ test('a token of another cluster, a changed one and any other text are refused',
   expect(signer.judge(`2.${sessionId}.${mac}`, nowMs)).toBe('unknown-version')
 })
 
-test('a token is written in one way: other last characters that stand for the same bytes are refused', () => {
-  const { signer } = newSigner()
-  const token = signer.tokenOf(sessionId)
-  const mac = token.split('.')[2] ?? ''
-  const bytes = Buffer.from(mac, 'base64url')
-  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
-  const same = [...alphabet]
-    .map((last) => mac.slice(0, -1) + last)
-    .filter((text) => text !== mac && Buffer.from(text, 'base64url').equals(bytes))
-  expect(same).toHaveLength(3)
-  for (const text of same) expect(signer.judge(`1.${sessionId}.${text}`, nowMs)).toBe('invalid')
-})
-
 test('after a rotation new tokens are signed by the new version and old ones are told apart until their end', () => {
   const { keys, signer } = newSigner()
   const before = signer.tokenOf(sessionId)
