@@ -11,6 +11,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
+          setupFiles: ['./test/support/after-each.ts'],
           exclude: ['test/process/**'],
           pool: 'forks',
           maxWorkers: 2,

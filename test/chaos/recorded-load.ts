@@ -8,7 +8,7 @@ import type { Model } from '../linearizability/models.ts'
 import { Recorder } from '../linearizability/recorder.ts'
 import { print } from '../linearizability/verdict.ts'
 import type { Verdict } from '../linearizability/verdict.ts'
-import { pause } from '../process/support/client.ts'
+import { UndeclaredAnswer, pause } from '../process/support/client.ts'
 import type { Answer, Client } from '../process/support/client.ts'
 
 const SERVICES = '/edge/management/v1/services'
@@ -267,11 +267,10 @@ export class RecordedLoad {
   ): Promise<Answer | 'refused' | null> {
     const asked = this.#clients[client % this.#clients.length]
     if (asked === undefined) throw new Error('no clients')
-    return asked
-      .request(method, path, options)
-      .catch((error: unknown) =>
-        (error as NodeJS.ErrnoException).code === 'ECONNREFUSED' ? 'refused' : null,
-      )
+    return asked.request(method, path, options).catch((error: unknown) => {
+      if (error instanceof UndeclaredAnswer) throw error
+      return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED' ? 'refused' : null
+    })
   }
 }
 

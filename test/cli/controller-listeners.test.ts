@@ -62,7 +62,7 @@ test('New connections get the renewed certificate; a standing one, and what is a
   }
   const before = await credentials()
   const controller = await startController()
-  stops.push(() => controller.app.close())
+  stops.push(() => controller.close())
   const listeners = await Listeners.open(createApi(controller.parts), loaded.config, before)
   stops.push(() => listeners.close())
   const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')

@@ -29,7 +29,11 @@ async function open(
   const machine = await StateMachine.open({ store, clock, schedule: time.schedule, limits })
   const persisted: Position[] = []
   machine.onPersisted = (position) => persisted.push(position)
-  return { machine, store, time, persisted, log: new LogWriter((entry) => machine.apply(entry)) }
+  const log = new LogWriter(
+    (entry) => machine.apply(entry),
+    () => machine.digests(),
+  )
+  return { machine, store, time, persisted, log }
 }
 
 test('one log applied twice gives equal digests at every index, and another log does not', () => {

@@ -1,7 +1,6 @@
-import { Ajv2020 } from 'ajv/dist/2020.js'
-import addFormats from 'ajv-formats'
-import type { ValidateFunction } from 'ajv'
 import { expect } from 'vitest'
+import { ServedAnswers, bases, placeOf } from '../../support/served-answers.ts'
+import type { ApiName } from '../../support/served-answers.ts'
 import type { TestController } from './controller.ts'
 
 export interface Body {
@@ -33,21 +32,6 @@ export interface Reply {
   readonly body: Body
 }
 
-type Item = Readonly<Record<string, unknown>>
-interface Document {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>>
-}
-interface DescribedOperation {
-  readonly responses: Readonly<Record<string, { readonly content?: Item }>>
-}
-
-const bases = {
-  client: '/edge/client/v1',
-  management: '/edge/management/v1',
-  fabric: '/fabric/v1',
-} as const
-type ApiName = keyof typeof bases
-
 export const management = bases.management
 export const client = bases.client
 export const fabric = bases.fabric
@@ -58,16 +42,13 @@ export const fabric = bases.fabric
  */
 export class CallerOf {
   readonly #controller: TestController
-  readonly #ajv = new Ajv2020({ strict: false, allErrors: true })
-  readonly #documents = new Map<ApiName, Document>()
-  readonly #checks = new Map<string, ValidateFunction>()
+  readonly #served = new Map<ApiName, ServedAnswers>()
   token: string | null = null
   /** Where its requests come from. */
   address = '127.0.0.1'
 
   constructor(controller: TestController) {
     this.#controller = controller
-    addFormats.default(this.#ajv)
   }
 
   async call(
@@ -112,88 +93,23 @@ export class CallerOf {
     return reply
   }
 
-  async #hold(method: string, url: string, reply: Reply): Promise<void> {
-    const path = (url.split('?')[0] ?? '').replace(/\/$/, '')
-    for (const api of Object.keys(bases) as ApiName[]) {
-      if (path !== bases[api] && !path.startsWith(`${bases[api]}/`)) continue
-      const template = await this.#templateOf(api, path.slice(bases[api].length) || '/')
-      const described =
-        template === null
-          ? undefined
-          : this.#documents.get(api)?.paths[template]?.[method.toLowerCase()]
-      if (template !== null && described !== undefined) {
-        this.#holdAgainst(api, template, method.toLowerCase(), described, reply)
-      }
-    }
-  }
-
-  #holdAgainst(
-    api: ApiName,
-    template: string,
-    method: string,
-    described: DescribedOperation,
-    reply: Reply,
-  ): void {
-    const where = `${method} ${api} ${template} ${reply.status}`
-    const response = described.responses[reply.status]
-    expect(response, `${where} is declared; it said ${reply.text}`).toBeDefined()
-    const content = response?.content
-    if (content === undefined) {
-      expect(reply.text, where).toBe('')
-      return
-    }
-    const type = String(reply.headers['content-type']).split(';')[0] ?? ''
-    expect(Object.keys(content), where).toContain(type)
-    if (type !== 'application/json') return
-    const steps = [
-      'paths',
-      template,
-      method,
-      'responses',
-      String(reply.status),
-      'content',
-      type,
-      'schema',
-    ]
-    const pointer = steps.map((step) =>
-      encodeURIComponent(step.replaceAll('~', '~0').replaceAll('/', '~1')),
-    )
-    const ref = `${api}#/${pointer.join('/')}`
-    let check = this.#checks.get(ref)
-    if (check === undefined) {
-      check = this.#ajv.compile({ $ref: ref })
-      this.#checks.set(ref, check)
-    }
-    const isValid = check(JSON.parse(reply.text))
-    expect(isValid ? [] : check.errors, `${where}: ${reply.text.slice(0, 500)}`).toEqual([])
-  }
-
-  async #templateOf(api: ApiName, path: string): Promise<string | null> {
-    let document = this.#documents.get(api)
-    if (document === undefined) {
+  /** What the controller says of one of its APIs. */
+  async served(api: ApiName): Promise<ServedAnswers> {
+    let served = this.#served.get(api)
+    if (served === undefined) {
       const answer = await this.#controller.app.inject(`${bases[api]}/openapi.json`)
-      document = JSON.parse(answer.payload) as Document
-      this.#documents.set(api, document)
-      this.#ajv.addSchema(closed(document) as Item, api)
+      served = ServedAnswers.of(answer.payload)
+      this.#served.set(api, served)
     }
-    if (document.paths[path] !== undefined) return path
-    const matches = Object.keys(document.paths).filter((template) =>
-      new RegExp(`^${template.replace(/\{[A-Za-z]+\}/g, '[^/]+')}$`).test(path),
-    )
-    return matches[0] ?? null
+    return served
   }
-}
 
-/** Details with their members closed: a member that the document does not name is a fault too. */
-function closed(document: Document): unknown {
-  const { components, ...rest } = document as unknown as {
-    components: { schemas: Record<string, Item> }
+  async #hold(method: string, url: string, reply: Reply): Promise<void> {
+    const place = placeOf(url)
+    if (place === null) return
+    const served = await this.served(place.api)
+    const contentType = String(reply.headers['content-type'])
+    const faults = served.faultsOf(method, place.path, { ...reply, contentType })
+    expect(faults, `${method} ${url} answers as the document says`).toEqual([])
   }
-  const schemas = Object.fromEntries(
-    Object.entries(components.schemas).map(([name, schema]) => {
-      const isDetail = name.endsWith('Detail') || name.endsWith('Result')
-      return [name, isDetail ? { ...schema, additionalProperties: false } : schema]
-    }),
-  )
-  return { ...rest, components: { schemas } }
 }

@@ -34,6 +34,9 @@ import type { Applied, ProposalInput, Proposer } from '../../../src/ports/propos
 import { networkAuthorities } from '../../support/authorities.ts'
 import type { TestAuthorities } from '../../support/authorities.ts'
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
+import type { Entry } from '../../../src/raft/types.ts'
+import { appliedLogs } from '../../support/applied-logs.ts'
+import { Replay } from '../../support/replayed.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { LocalTopic } from './local-topic.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
@@ -69,6 +72,8 @@ export class LocalCluster implements Proposer, ClusterView {
   proposals: ProposalInput[] = []
   /** Commands that other controllers proposed: applied here when somebody asks for the latest. */
   readonly arriving: Uint8Array[] = []
+  /** The log so far. */
+  readonly entries: Entry[] = []
 
   constructor(machine: StateMachine, clock: ManualClock) {
     this.#machine = machine
@@ -96,7 +101,9 @@ export class LocalCluster implements Proposer, ClusterView {
   apply(data: Uint8Array): Applied {
     const index = this.#machine.appliedIndex + 1
     const timeMs = this.#clock.nowMs()
-    const { outcome } = this.#machine.apply({ index, term: 1, timeMs, type: 'command', data })
+    const entry: Entry = { index, term: 1, timeMs, type: 'command', data }
+    this.entries.push(entry)
+    const { outcome } = this.#machine.apply(entry)
     if (outcome === null) throw new Error('a command has an outcome')
     return { index, outcome }
   }
@@ -315,6 +322,15 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     new TokenSigner(() => keys.clusterKeys()).tokenOf(sessionId)
   const app = buildApi(parts)
   await app.ready()
+  let isClosed = false
+  const replay = new Replay()
+  const replayed = (isLast: boolean): Promise<void> =>
+    replay.judge(cluster.entries, machine.digests(), isLast)
+  appliedLogs.add({
+    length: () => cluster.entries.length,
+    judge: () => replayed(false),
+    isEnded: () => isClosed,
+  })
   return Object.assign(controller, {
     app,
     parts,
@@ -340,9 +356,11 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
       return tokenOf(id)
     },
     close: async () => {
+      isClosed = true
       await app.close()
       await schemas.close()
-      await machine.close()
+      const judging = replayed(true)
+      await judging.finally(() => machine.close())
     },
   })
 }

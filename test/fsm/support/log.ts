@@ -25,6 +25,9 @@ import type { JsonObject } from '../../../src/lib/canonical-json.ts'
 import type { AppliedEntry } from '../../../src/ports/machine.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import type { Entry, EntryType } from '../../../src/raft/types.ts'
+import { appliedLogs } from '../../support/applied-logs.ts'
+import { Replay } from '../../support/replayed.ts'
+import type { StateDigests } from '../../support/replayed.ts'
 
 export const startMs = 1_700_000_000_000
 
@@ -38,14 +41,36 @@ export class LogWriter {
   timeMs = startMs
   readonly #apply: (entry: Entry) => AppliedEntry
 
-  constructor(applyEntry: (entry: Entry) => AppliedEntry) {
+  readonly #digests: (() => StateDigests) | null
+  /** After the last entry; null when the log does not tell all that became of the state. */
+  #made: StateDigests | null = null
+
+  /** @param digests of what the log has made: after the test, replaying it must come to the same. */
+  constructor(applyEntry: (entry: Entry) => AppliedEntry, digests?: () => StateDigests) {
     this.#apply = applyEntry
+    this.#digests = digests ?? null
+    if (digests === undefined) return
+    this.#made = digests()
+    const replay = new Replay()
+    appliedLogs.add({
+      length: () => this.entries.length,
+      judge: async () => {
+        if (this.#made !== null) await replay.judge(this.entries, this.#made, true)
+      },
+      isEnded: null,
+    })
   }
 
   append(type: EntryType, data: Uint8Array): AppliedEntry {
     const entry = { index: this.entries.length + 1, term: 1, timeMs: this.timeMs, type, data }
     this.entries.push(entry)
-    return this.#apply(entry)
+    const before = this.#made
+    // Where a test has put records into the state by hand, or an entry can not be applied, there is nothing to replay.
+    this.#made = null
+    const isByLog = before !== null && before.state === this.#digests?.().state
+    const applied = this.#apply(entry)
+    if (isByLog) this.#made = this.#digests?.() ?? null
+    return applied
   }
 
   command(kind: number, payload: Uint8Array, input: CommandInput = {}): AppliedEntry {
@@ -173,7 +198,10 @@ export class LogWriter {
 /** A formed cluster's state and the log that made it. */
 export function formedState(): { readonly state: State; readonly log: LogWriter } {
   const state = new State()
-  const log = new LogWriter((entry) => apply(state, entry))
+  const log = new LogWriter(
+    (entry) => apply(state, entry),
+    () => ({ state: state.stateDigest(), entities: state.entitiesDigest() }),
+  )
   log.form()
   return { state, log }
 }

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import https from 'node:https'
 import { formatUuid, newUuidv7 } from '../../../src/lib/uuid.ts'
+import { ServedAnswers, bases, placeOf } from '../../support/served-answers.ts'
+import type { ApiName } from '../../support/served-answers.ts'
 
 export interface Answer {
   readonly status: number
@@ -23,7 +25,16 @@ export interface AdminFile {
   readonly ca: string
 }
 
-/** A person or script talking to one controller over HTTPS. */
+interface RequestOptions {
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+  readonly timeoutMs?: number
+}
+
+/** What the controllers say of their APIs: one release serves the same everywhere, so it is asked for once a process. */
+const served = new Map<ApiName, ServedAnswers>()
+
+/** A person or script talking to one controller over HTTPS. Every answer is held to the document that is served. */
 export class Client {
   readonly baseUrl: string
   readonly #agent: https.Agent
@@ -38,12 +49,35 @@ export class Client {
     this.#agent.destroy()
   }
 
-  /** @throws when the connection fails or `timeoutMs` passes: the caller can not know what happened. */
-  request(
-    method: string,
-    path: string,
-    options: { body?: unknown; headers?: Record<string, string>; timeoutMs?: number } = {},
-  ): Promise<Answer> {
+  /**
+   * @throws when the connection fails or `timeoutMs` passes: the caller can not know what happened. And when the answer is
+   * not what the document says.
+   */
+  async request(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
+    const answer = await this.#ask(method, path, options)
+    await this.#hold(method, path, answer)
+    return answer
+  }
+
+  async #hold(method: string, url: string, answer: Answer): Promise<void> {
+    const place = placeOf(url)
+    if (place === null) return
+    const document = served.get(place.api) ?? (await this.#documentOf(place.api))
+    const contentType = String(answer.headers['content-type'])
+    const faults = document?.faultsOf(method, place.path, { ...answer, contentType }) ?? []
+    if (faults.length > 0) throw new UndeclaredAnswer(method, url, faults)
+  }
+
+  /** null while this controller does not tell: the next answer asks again. */
+  async #documentOf(api: ApiName): Promise<ServedAnswers | null> {
+    const answer = await this.#ask('GET', `${bases[api]}/openapi.json`, {}).catch(() => null)
+    if (answer?.status !== 200) return null
+    const made = ServedAnswers.of(answer.text)
+    served.set(api, made)
+    return made
+  }
+
+  #ask(method: string, path: string, options: RequestOptions): Promise<Answer> {
     const payload =
       options.body === undefined
         ? null
@@ -91,6 +125,15 @@ export class Client {
   }
 }
 
+/** An answer that the document of its API does not describe. Nothing that goes by itself: it is not to be tried again. */
+export class UndeclaredAnswer extends Error {
+  override readonly name = 'UndeclaredAnswer'
+
+  constructor(method: string, url: string, faults: readonly string[]) {
+    super(`${method} ${url} is not answered as its document says:\n${faults.join('\n')}`)
+  }
+}
+
 /** All services of one controller, id to name, page by page. */
 export async function allServices(client: Client): Promise<Map<string, string>> {
   const found = new Map<string, string>()
@@ -131,7 +174,10 @@ export async function createService(
         body: { name, encryptionRequired: true },
         headers,
       })
-      .catch((error: unknown) => error as NodeJS.ErrnoException)
+      .catch((error: unknown) => {
+        if (error instanceof UndeclaredAnswer) throw error
+        return error as NodeJS.ErrnoException
+      })
     if (!(answer instanceof Error)) {
       if (answer.status === 201) return 'acknowledged'
       const code = answer.body.error?.code
@@ -168,6 +214,7 @@ export async function until<T>(
       if (answer !== null && answer !== undefined && answer !== false) return answer
       last = answer
     } catch (error) {
+      if (error instanceof UndeclaredAnswer) throw error
       last = error
     }
     if (performance.now() > deadline)

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import type { MemberStatus } from '../../../src/cli/cluster-status.ts'
-import { type AdminFile, Client, until } from './client.ts'
+import { type AdminFile, Client, isRunning, until } from './client.ts'
+import { compareDigests } from './digests.ts'
 import { formedSecret } from '../../support/formed-secret.ts'
 import { freePortBlock } from '../../support/ports.ts'
 
@@ -203,8 +204,30 @@ export class TestCluster {
     return text
   }
 
-  /** Ends every process and removes the folder. */
+  /** @throws {StatesDiffer} when the controllers that run hold different states. */
+  async compareDigests(): Promise<void> {
+    const running = Array.from({ length: this.nodes }, (_, at) => at + 1).filter((k) =>
+      isRunning(this.pid(k)),
+    )
+    const [first] = running
+    if (first === undefined || running.length < 2) return
+    const ids = new Set(running.map((k) => this.id(k)))
+    await compareDigests(
+      () => this.status(first),
+      (id) => ids.has(id),
+    )
+  }
+
+  /** Ends every process and removes the folder. @throws {StatesDiffer} when their states were not the same. */
   async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.compareDigests()
+    } finally {
+      await this.#end()
+    }
+  }
+
+  async #end(): Promise<void> {
     for (const client of this.#clients) client.close()
     await this.interrupt('SIGTERM')
     for (let k = 1; k <= this.nodes; k += 1) {

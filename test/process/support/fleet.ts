@@ -15,6 +15,7 @@ import type { MemberStatus } from '../../../src/cli/cluster-status.ts'
 import { freePortBlock } from '../../support/ports.ts'
 import { Client, until } from './client.ts'
 import { flotilla } from './cluster.ts'
+import { compareDigests } from './digests.ts'
 
 /** Elections take five times as long as in production, so that a busy machine does not cause one. */
 const calmElections = {
@@ -285,7 +286,24 @@ export class Fleet {
     return text
   }
 
+  /** @throws {StatesDiffer} when the controllers that run held different states. */
   async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      const running = [...this.#children.keys()].filter((k) => this.isRunning(k))
+      const ids = new Set(running.map((k) => `ctrl${k}`))
+      const [first] = running
+      if (first !== undefined) {
+        await compareDigests(
+          () => this.status(first),
+          (id) => ids.has(id),
+        )
+      }
+    } finally {
+      await this.#end()
+    }
+  }
+
+  async #end(): Promise<void> {
     for (const client of this.#clients) client.close()
     await Promise.all([...this.#children.keys()].map((k) => this.stop(k, 'SIGKILL')))
     if (process.env['FLOTILLA_KEEP'] === undefined)

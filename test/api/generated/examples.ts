@@ -1,0 +1,79 @@
+import type { Json } from '../../../src/lib/canonical-json.ts'
+import { certificatePem, authorityPem } from './certificates.ts'
+import { uniqueText } from './schemas.ts'
+
+/** The id of a record at a collection of the management API, made if need be. */
+export type IdAt = (collection: string) => Promise<string>
+
+/** Members that take the place of the sampled ones; undefined leaves one out. Another value takes the place of it all. */
+export type Example = (id: IdAt) => Promise<Json | Readonly<Record<string, Json | undefined>>>
+
+export const adminPassword = 'correct horse battery'
+
+/**
+ * What a schema can not say of a valid body: a line a kind, by its collection, and a line an operation that is none of
+ * create, replace and patch. Everything else is sampled: references are made, lists are empty, texts are unique.
+ */
+export const examples: Readonly<Record<string, Example>> = {
+  '/authenticators': async (id) => ({
+    method: 'updb',
+    identityId: await id('/identities fresh'),
+    username: uniqueText('user'),
+    password: 'a password as any',
+    certPem: undefined,
+  }),
+  '/cas': async () => ({
+    certPem: await authorityPem(),
+    identityRoles: [],
+    externalIdClaim: undefined,
+  }),
+  '/config-types': async () => ({ schema: { type: 'object' } }),
+  '/configs': async (id) => ({ configTypeId: await id('/config-types'), data: { any: 'thing' } }),
+  '/enrollments': async (id) => ({
+    method: 'ott',
+    identityId: await id('/identities fresh'),
+    caId: undefined,
+    username: undefined,
+  }),
+  '/external-jwt-signers': async () => ({
+    certPem: await certificatePem(),
+    jwksEndpoint: undefined,
+    enrollAuthPolicyId: undefined,
+    enabled: true,
+  }),
+  '/identities': async () => ({ type: 'User', enrollment: undefined, permissions: [] }),
+  '/posture-checks': async () => ({ typeId: 'MFA' }),
+  '/terminators': async (id) => ({
+    service: await id('/services'),
+    router: await id('/edge-routers'),
+    binding: 'transport',
+    address: 'tls:host.internal:443',
+    identity: undefined,
+    identitySecret: undefined,
+  }),
+
+  'POST /authenticate': async () => ({
+    username: 'admin',
+    password: adminPassword,
+    configTypes: [],
+  }),
+  'POST /identities/{id}/service-configs': pairs,
+  'DELETE /identities/{id}/service-configs': pairs,
+  'POST /cluster/plan': async () => ({ verb: 'promote', id: 'ctrl2' }),
+  'POST /cluster/add-member': async () => ({ address: 'ctrl2' }),
+  'POST /cluster/transfer-leadership': async () => ({ newLeaderId: '' }),
+}
+
+async function pairs(id: IdAt): Promise<Json> {
+  return [{ serviceId: await id('/services'), configId: await id('/configs') }]
+}
+
+/** Ids for paths whose records are not made at their collection. */
+export const knownIds: Readonly<Record<string, string>> = {
+  '/specs': 'edge-client',
+}
+
+/** What a path must be asked with. */
+export const knownQueries: Readonly<Record<string, string>> = {
+  '/authenticate': '?method=password',
+}

@@ -1,0 +1,158 @@
+import type { Json } from '../../../src/lib/canonical-json.ts'
+import type { Field } from '../../../src/entities/fields.ts'
+import { entitiesByName } from '../../../src/entities/registry.ts'
+import { bases } from '../../support/served-answers.ts'
+import { examples, knownIds } from './examples.ts'
+import { collectionOf, entityAt, pathParameters, urlOf } from './operations.ts'
+import type { ServedOperation } from './operations.ts'
+import { propertiesOf, requiredOf, sample, sampleObject, typesOf, uniqueText } from './schemas.ts'
+
+export interface Told {
+  readonly status: number
+  readonly text: string
+  readonly body: { readonly data?: unknown }
+}
+/** As an administrator. */
+export type Ask = (method: string, url: string, body?: unknown) => Promise<Told>
+
+/** Makes valid bodies for operations, and the records that these and their paths speak of. */
+export class Maker {
+  readonly #operations: readonly ServedOperation[]
+  readonly #ask: Ask
+  readonly #ids = new Map<string, Promise<string>>()
+
+  constructor(operations: readonly ServedOperation[], ask: Ask) {
+    this.#operations = operations
+    this.#ask = ask
+  }
+
+  /**
+   * Of a record at a collection of the management API: the same one each time, or one of its own for `<collection> fresh`.
+   * @throws where none can be made: the collection lacks its line in examples.ts.
+   */
+  readonly id = (collection: string): Promise<string> => {
+    const [path = '', fresh] = collection.split(' ')
+    if (fresh !== undefined) return this.fresh(path)
+    let made = this.#ids.get(path)
+    if (made === undefined) {
+      made = this.#known(path)
+      this.#ids.set(path, made)
+    }
+    return made
+  }
+
+  async fresh(collection: string): Promise<string> {
+    const operation = this.#creation(collection)
+    if (operation === undefined) throw new Error(`nothing is made at ${collection}`)
+    const { id } = await this.create(operation, await this.body(operation, 'minimal'))
+    return id
+  }
+
+  /** @throws with what the body lacks, as far as the answer says it. */
+  async create(
+    operation: ServedOperation,
+    body: Json,
+  ): Promise<{ readonly id: string; readonly told: Told }> {
+    const told = await this.#ask('POST', urlOf(operation, await this.ids(operation)), body)
+    if (told.status !== 201) {
+      throw new Error(
+        `${operation.operationId}: ${JSON.stringify(body)} was answered ${told.status} ${told.text}; ` +
+          `say in test/api/generated/examples.ts what the schema of '${operation.path}' does not`,
+      )
+    }
+    return { id: (told.body.data as { id: string }).id, told }
+  }
+
+  /** Values for the parameters in its path. */
+  async ids(operation: ServedOperation): Promise<Record<string, string>> {
+    const ids: Record<string, string> = {}
+    for (const name of pathParameters(operation)) {
+      const collection =
+        name === 'id' ? collectionAbove(operation.path) : `/${name.replace(/Id$/, 's')}`
+      ids[name] = await this.id(collection)
+    }
+    return ids
+  }
+
+  #creation(collection: string): ServedOperation | undefined {
+    return this.#operations.find(
+      ({ api, method, path }) => api === 'management' && method === 'POST' && path === collection,
+    )
+  }
+
+  async #known(collection: string): Promise<string> {
+    const known = knownIds[collection]
+    if (known !== undefined) return known
+    if (this.#creation(collection) !== undefined) return this.fresh(collection)
+    const told = await this.#ask('GET', `${bases.management}${collection}`)
+    const [first] = Array.isArray(told.body.data) ? (told.body.data as { id: string }[]) : []
+    if (first === undefined) throw new Error(`there is nothing at ${collection}: ${told.text}`)
+    return first.id
+  }
+
+  /** `minimal`: what is required alone; `full`: a value for each member. */
+  async body(operation: ServedOperation, extent: 'minimal' | 'full'): Promise<Json> {
+    const { schema } = operation.body ?? { schema: {} }
+    const example = await (
+      examples[`${operation.method} ${operation.path}`] ?? this.#exampleOfKind(operation)
+    )?.(this.id)
+    if (!typesOf(schema).has('object')) return (example as Json | undefined) ?? sample(schema, true)
+    const isFull = extent === 'full'
+    const known = propertiesOf(schema)
+    const body: Record<string, Json> = {
+      ...sampleObject(schema, isFull),
+      ...(await this.#described(operation.path, isFull ? Object.keys(known) : requiredOf(schema))),
+    }
+    for (const [name, value] of Object.entries(example ?? {})) {
+      if (known[name] === undefined) continue
+      if (value === undefined) delete body[name]
+      else body[name] = value as Json
+    }
+    return body
+  }
+
+  #exampleOfKind({ api, method, path }: ServedOperation): (typeof examples)[string] | undefined {
+    const collection = collectionOf(path)
+    const isOfKind = path === collection || path === `${collection}/{id}`
+    return api === 'fabric' || !isOfKind || method === 'DELETE' ? undefined : examples[collection]
+  }
+
+  /** What the descriptor of the kind knows of the members: above all, which ones name other records. */
+  async #described(path: string, names: readonly string[]): Promise<Record<string, Json>> {
+    const entity = entityAt(collectionOf(path))
+    const members: Record<string, Json> = {}
+    for (const name of names) {
+      const field = entity?.fields[name]
+      const value = field === undefined ? undefined : await this.#valueOf(field)
+      if (value !== undefined) members[name] = value
+    }
+    return members
+  }
+
+  async #valueOf(field: Field): Promise<Json | undefined> {
+    const target = entitiesByName.get(field.reference?.to ?? '')
+    const at = `/${target?.collection ?? ''}`
+    const isMade = this.#creation(at) !== undefined
+    switch (field.kind) {
+      case 'attributes':
+        return [uniqueText('attribute'), uniqueText('attribute')].sort()
+      case 'roleList':
+        return ['#all']
+      case 'reference':
+        return isMade ? this.id(at) : field.zero
+      case 'references':
+        return isMade ? [await this.id(at)] : []
+      case 'texts':
+        return field.values?.slice(0, 1) ?? [uniqueText('text')]
+      case 'map':
+        return field.reference === null ? { probe: uniqueText('tag') } : {}
+      default:
+        return undefined
+    }
+  }
+}
+
+/** Of `/identities/{id}/disable`: `/identities`; of `/current-identity/authenticators/{id}`: all before the id. */
+function collectionAbove(path: string): string {
+  return path.slice(0, path.indexOf('/{id}'))
+}

@@ -1,0 +1,86 @@
+import { entities } from '../../../src/entities/registry.ts'
+import type { Entity } from '../../../src/entities/define.ts'
+import { bases } from '../../support/served-answers.ts'
+import type { ApiDocument, ApiName, Item, Parameter } from '../../support/served-answers.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** An operation as its document describes it. */
+export interface ServedOperation {
+  readonly api: ApiName
+  readonly method: Method
+  /** Below the base, with `{name}` parameters. */
+  readonly path: string
+  readonly operationId: string
+  readonly query: readonly Parameter[]
+  /** Its schema with every reference resolved; null where it takes none. */
+  readonly body: { readonly schema: Item; readonly isRequired: boolean } | null
+  readonly isPublic: boolean
+  /** Statuses that it declares. */
+  readonly statuses: readonly number[]
+  /** It answers with rows and their pagination. */
+  readonly isList: boolean
+}
+
+const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+
+export function operationsIn(api: ApiName, document: ApiDocument): ServedOperation[] {
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    METHODS.flatMap((method) => {
+      const described = item[method.toLowerCase()]
+      if (described === undefined) return []
+      const { operationId, security, parameters, requestBody, responses } = described
+      const content = requestBody?.content['application/json']
+      const query = parameters.filter((parameter) => parameter.in === 'query')
+      return [
+        {
+          api,
+          method,
+          path,
+          operationId,
+          query,
+          body:
+            content === undefined || requestBody === undefined
+              ? null
+              : { schema: resolved(document, content.schema), isRequired: requestBody.required },
+          isPublic: security.length === 0,
+          statuses: Object.keys(responses).map(Number),
+          isList: method === 'GET' && query.some(({ name }) => name === 'filter'),
+        },
+      ]
+    }),
+  )
+}
+
+/** With its references followed; request bodies do not refer to themselves. */
+function resolved(document: ApiDocument, schema: Item): Item {
+  const ref = schema['$ref']
+  if (typeof ref !== 'string') return schema
+  const name = ref.replace('#/components/schemas/', '')
+  return document.components.schemas[name] ?? {}
+}
+
+/** `/services/{id}/configs` → `/services`. */
+export function collectionOf(path: string): string {
+  return `/${path.split('/')[1] ?? ''}`
+}
+
+/** The kind whose records are made at that collection. */
+export function entityAt(collection: string): Entity | undefined {
+  return entities.find((entity) => `/${entity.collection}` === collection)
+}
+
+export function urlOf(
+  { api, path }: ServedOperation,
+  ids: Readonly<Record<string, string>>,
+): string {
+  return (
+    bases[api] +
+    path.replace(/\{([A-Za-z]+)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? ''))
+  )
+}
+
+/** Names of the parameters in its path. */
+export function pathParameters({ path }: ServedOperation): string[] {
+  return [...path.matchAll(/\{([A-Za-z]+)\}/g)].map((match) => match[1] ?? '')
+}

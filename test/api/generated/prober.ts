@@ -1,0 +1,64 @@
+import { expect } from 'vitest'
+import { problems, wireCode } from '../../../src/lib/problems.ts'
+import type { ProblemCode } from '../../../src/lib/problems.ts'
+import { CallerOf } from '../support/caller.ts'
+import type { Reply } from '../support/caller.ts'
+import type { TestController } from '../support/controller.ts'
+
+/** Status and code of every problem, as they go over the wire. */
+const wire = new Set(
+  Object.entries(problems).map(
+    ([code, { http }]) => `${http} ${wireCode[code as ProblemCode] ?? code}`,
+  ),
+)
+
+/** Asks for what must be refused and looks whether it was, and whether anything changed all the same. */
+export class Prober {
+  readonly root: CallerOf
+  readonly #controller: TestController
+  requests = 0
+
+  constructor(controller: TestController) {
+    this.#controller = controller
+    this.root = new CallerOf(controller)
+    this.root.token = controller.openSession('admin-id')
+  }
+
+  newCaller(token: string | null): CallerOf {
+    const caller = new CallerOf(this.#controller)
+    caller.token = token
+    return caller
+  }
+
+  ask(
+    method: string,
+    url: string,
+    body?: unknown,
+    headers: Readonly<Record<string, string>> = {},
+    caller: CallerOf = this.root,
+  ): Promise<Reply> {
+    this.requests += 1
+    return caller.call(method, url, body, headers)
+  }
+
+  /** @param statuses one of which it must be, 4xx for none. */
+  async refused(
+    why: string,
+    statuses: readonly number[],
+    asking: () => Promise<Reply>,
+  ): Promise<Reply> {
+    const before = this.#controller.machine.digests().entities
+    const reply = await asking()
+    const said = `${why}: ${reply.status} ${reply.text.slice(0, 300)}`
+    if (statuses.length > 0) expect(statuses, said).toContain(reply.status)
+    expect(reply.status, said).toBeGreaterThanOrEqual(400)
+    expect(reply.status, said).toBeLessThan(500)
+    const code = reply.body.error?.code ?? ''
+    expect(wire, `${said}: the code is that of a problem, with its status`).toContain(
+      `${reply.status} ${code}`,
+    )
+    expect(this.#controller.machine.digests().entities, `${said}: nothing is changed`).toBe(before)
+    expect(this.#controller.errors, said).toEqual([])
+    return reply
+  }
+}

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { apply } from '../../src/fsm/apply.ts'
+import { State } from '../../src/fsm/state.ts'
+import { appliedLogs } from '../support/applied-logs.ts'
+import { Replay } from '../support/replayed.ts'
+import { LogWriter, formedState, service } from './support/log.ts'
+
+// What is asked of every test that writes a log (test/support/after-each.ts), and that it can fail.
+
+test('a state that its log does not lead to is noticed', async () => {
+  const { state, log } = formedState()
+  log.create('service', 's1', service('one'))
+  const made = { state: state.stateDigest(), entities: state.entitiesDigest() }
+  await new Replay().judge(log.entries, made)
+  const shorter = log.entries.slice(0, -1)
+  await expect(new Replay().judge(shorter, made)).rejects.toThrow(
+    'applied again, gives another state',
+  )
+})
+
+test('apply that looks at more than state and entry is noticed after the test', async () => {
+  const state = new State()
+  let calls = 0
+  const log = new LogWriter(
+    (entry) => {
+      calls += 1
+      return apply(state, calls === 2 ? { ...entry, timeMs: entry.timeMs + 1 } : entry)
+    },
+    () => ({ state: state.stateDigest(), entities: state.entitiesDigest() }),
+  )
+  log.form()
+  log.create('service', 's1', service('one'))
+  await expect(appliedLogs.judge()).rejects.toThrow('gives another state')
+})

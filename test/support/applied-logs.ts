@@ -1,0 +1,44 @@
+/** A log that a test wrote, and the way to judge what was made of it. */
+export interface AppliedLog {
+  /** Entries written so far. */
+  readonly length: () => number
+  /** @throws when replaying the log does not lead to the same state. */
+  readonly judge: () => void | Promise<void>
+  /** Who made it must end it; null where nothing is to be ended. */
+  readonly isEnded: (() => boolean) | null
+}
+
+interface Kept {
+  readonly log: AppliedLog
+  judgedLength: number
+}
+
+/** The logs that the tests of a file write. Outside of a test runner none is kept. */
+class AppliedLogs {
+  isKept = false
+  #logs: Kept[] = []
+
+  add(log: AppliedLog): void {
+    if (this.isKept) this.#logs.push({ log, judgedLength: 0 })
+  }
+
+  /** Judges each that has grown since it was last judged. */
+  async judge(): Promise<void> {
+    for (const kept of this.#logs) {
+      const length = kept.log.length()
+      if (length === kept.judgedLength) continue
+      kept.judgedLength = length
+      await kept.log.judge()
+    }
+    this.#logs = this.#logs.filter(({ log }) => log.isEnded?.() !== true)
+  }
+
+  /** @throws when something is left that was never ended. */
+  endFile(): void {
+    const left = this.#logs.filter(({ log }) => log.isEnded?.() === false).length
+    this.#logs = []
+    if (left > 0) throw new Error(`${left} controllers were started and not closed`)
+  }
+}
+
+export const appliedLogs = new AppliedLogs()

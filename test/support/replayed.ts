@@ -1,0 +1,55 @@
+import { apply } from '../../src/fsm/apply.ts'
+import { loadState } from '../../src/fsm/load.ts'
+import { State } from '../../src/fsm/state.ts'
+import type { Entry } from '../../src/raft/types.ts'
+import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+
+export interface StateDigests {
+  readonly state: string
+  readonly entities: string
+}
+
+/** So that a batch holds several entries, and a record is written in more than one batch. */
+const ENTRIES_A_BATCH = 7
+
+/** A log applied anew beside the state that was made of it first, and what a store is given of that batch by batch. */
+export class Replay {
+  readonly #state = new State()
+  readonly #store = new MemoryStateStore()
+  #loadedAt = 0
+
+  /**
+   * Applies what the log has more than at the last call. A log of twice that length is loaded from the store too.
+   * @throws when either state is another one than was made of the log.
+   */
+  async judge(entries: readonly Entry[], made: StateDigests, isLast = false): Promise<void> {
+    for (const entry of entries.slice(this.#state.position.index)) {
+      apply(this.#state, entry)
+      if (entry.index % ENTRIES_A_BATCH === 0) await this.#write()
+    }
+    differ('applied again', this.#state, made)
+    if (entries.length < 2 * this.#loadedAt && !isLast) return
+    this.#loadedAt = entries.length
+    await this.#write()
+    differ('loaded from its records', await loadState(this.#store), made)
+  }
+
+  async #write(): Promise<void> {
+    const { position, logTimeMs, configuration } = this.#state
+    await this.#store.write(this.#state.takeDirty(), {
+      position,
+      timeMs: logTimeMs,
+      configuration: Buffer.from(configuration).toString('base64'),
+      digest: this.#state.stateDigest(),
+      entitiesDigest: this.#state.entitiesDigest(),
+    })
+  }
+}
+
+function differ(how: string, state: State, made: StateDigests): void {
+  const found = { state: state.stateDigest(), entities: state.entitiesDigest() }
+  if (found.state === made.state && found.entities === made.entities) return
+  throw new Error(
+    `the log, ${how}, gives another state: ${JSON.stringify(found)}, not ${JSON.stringify(made)}`,
+  )
+}

@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import type { ValidateFunction } from 'ajv'
+
+export const bases = {
+  client: '/edge/client/v1',
+  management: '/edge/management/v1',
+  fabric: '/fabric/v1',
+} as const
+export type ApiName = keyof typeof bases
+export const apiNames = Object.keys(bases) as readonly ApiName[]
+
+export type Item = Readonly<Record<string, unknown>>
+export interface Parameter {
+  readonly name: string
+  readonly in: 'path' | 'query' | 'header'
+  readonly required: boolean
+  readonly schema: Item
+}
+export interface DescribedOperation {
+  readonly operationId: string
+  readonly security: readonly unknown[]
+  readonly parameters: readonly Parameter[]
+  readonly requestBody?: {
+    readonly required: boolean
+    readonly content: Readonly<Record<string, { readonly schema: Item }>>
+  }
+  /** One without a body has no content. */
+  readonly responses: Readonly<Record<string, { readonly content?: Item }>>
+}
+/** As a controller serves it at `/openapi.json`. */
+export interface ApiDocument {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>>
+  readonly components: { readonly schemas: Readonly<Record<string, Item>> }
+}
+
+export interface HeldAnswer {
+  readonly status: number
+  readonly contentType: string
+  readonly text: string
+}
+
+/** The API that a URL belongs to, and what follows its base; null beside all of them. */
+export function placeOf(url: string): { readonly api: ApiName; readonly path: string } | null {
+  const path = (url.split('?')[0] ?? '').replace(/\/$/, '')
+  for (const api of apiNames) {
+    if (path === bases[api]) return { api, path: '/' }
+    if (path.startsWith(`${bases[api]}/`)) return { api, path: path.slice(bases[api].length) }
+  }
+  return null
+}
+
+/**
+ * Holds answers against the document that the controller serves: the status must be declared, the body must satisfy its
+ * schema and show nothing that the schema does not name. Each check is compiled once.
+ */
+export class ServedAnswers {
+  readonly #ajv = new Ajv2020({ strict: false, allErrors: true })
+  readonly #checks = new Map<string, ValidateFunction>()
+  readonly #templates: ReadonlyMap<string, RegExp>
+  readonly document: ApiDocument
+
+  /** One for each document: those of the controllers of a cluster differ in their addresses alone. */
+  static of(text: string): ServedAnswers {
+    const document = JSON.parse(text) as ApiDocument
+    const key = createHash('sha256').update(JSON.stringify([document.paths, document.components]))
+    const digest = key.digest('hex')
+    let made = known.get(digest)
+    if (made === undefined) {
+      made = new ServedAnswers(document)
+      known.set(digest, made)
+    }
+    return made
+  }
+
+  private constructor(document: ApiDocument) {
+    this.document = document
+    addFormats.default(this.#ajv)
+    this.#ajv.addSchema(closed(document), DOCUMENT)
+    this.#templates = new Map(
+      Object.keys(document.paths).map((template) => [
+        template,
+        new RegExp(`^${template.replace(/\{[A-Za-z]+\}/g, '[^/]+')}$`),
+      ]),
+    )
+  }
+
+  /** The path as the document writes it; null when it serves none of that shape. */
+  templateOf(path: string): string | null {
+    if (this.document.paths[path] !== undefined) return path
+    for (const [template, pattern] of this.#templates) if (pattern.test(path)) return template
+    return null
+  }
+
+  /** What of the answer the document does not say; empty for an operation that it does not describe. */
+  faultsOf(method: string, path: string, answer: HeldAnswer): readonly string[] {
+    const template = this.templateOf(path)
+    const verb = method.toLowerCase()
+    const described = template === null ? undefined : this.document.paths[template]?.[verb]
+    if (template === null || described === undefined) return []
+    const where = `${verb} ${template} ${answer.status}`
+    const response = described.responses[answer.status]
+    if (response === undefined) return [`${where} is not declared; it said ${answer.text}`]
+    const { content } = response
+    if (content === undefined) return answer.text === '' ? [] : [`${where} declares no body`]
+    const type = answer.contentType.split(';')[0] ?? ''
+    if (content[type] === undefined) return [`${where} does not declare ${type}`]
+    if (type !== 'application/json') return []
+    const check = this.#checkOf([template, verb, 'responses', `${answer.status}`, 'content', type])
+    if (check(JSON.parse(answer.text))) return []
+    const said = answer.text.slice(0, 500)
+    return (check.errors ?? []).map(
+      ({ instancePath, message, params }) =>
+        `${where}: ${instancePath} ${message ?? ''} ${JSON.stringify(params)} in ${said}`,
+    )
+  }
+
+  #checkOf(steps: readonly string[]): ValidateFunction {
+    const pointer = ['paths', ...steps, 'schema'].map((step) =>
+      encodeURIComponent(step.replaceAll('~', '~0').replaceAll('/', '~1')),
+    )
+    const ref = `${DOCUMENT}#/${pointer.join('/')}`
+    let check = this.#checks.get(ref)
+    if (check === undefined) {
+      check = this.#ajv.compile({ $ref: ref })
+      this.#checks.set(ref, check)
+    }
+    return check
+  }
+}
+
+const DOCUMENT = 'document'
+const known = new Map<string, ServedAnswers>()
+
+/** Details with their members closed: a member that the document does not name is a fault too. */
+function closed(document: ApiDocument): Record<string, unknown> {
+  const { components, ...rest } = document
+  const schemas = Object.fromEntries(
+    Object.entries(components.schemas).map(([name, schema]) => {
+      const isAnswer = /(Detail|Result|Envelope|Session)$/.test(name)
+      return [name, isAnswer ? { ...schema, additionalProperties: false } : schema]
+    }),
+  )
+  return { ...rest, components: { schemas } }
+}
