@@ -95,7 +95,7 @@ function refusalsOf({ refusals, permission, body, method, isAlwaysServed }: Oper
   return [...statuses].sort((a, b) => a - b)
 }
 
-function parametersOf({ path, query = [], method, permission }: Operation): Json[] {
+function parametersOf({ path, query = [], headers = [], method, permission }: Operation): Json[] {
   const inPath = [...path.matchAll(/\{([A-Za-z]+)\}/g)].map((match) => ({
     name: match[1],
     in: 'path',
@@ -116,10 +116,11 @@ function parametersOf({ path, query = [], method, permission }: Operation): Json
     description,
     schema: { type: 'string' },
   })
-  if (permission === 'public') return [...inPath, ...inQuery]
+  const read = headers.map(({ name, description }) => header(name, description))
+  if (permission === 'public') return [...inPath, ...inQuery, ...read]
   const minIndex = header('net-min-index', '<generation>:<index> that the answer must reflect')
   const requestId = header('net-request-id', 'UUIDv7: the same one takes effect once')
-  return [...inPath, ...inQuery, minIndex, ...(method === 'GET' ? [] : [requestId])]
+  return [...inPath, ...inQuery, ...read, minIndex, ...(method === 'GET' ? [] : [requestId])]
 }
 
 function contentOf(response: ResponseShape, refer: Refer): Json {

@@ -184,6 +184,13 @@ export class Pipeline {
     if (typeof requestId === 'string') {
       call.netRequestId = { text: requestId, bytes: parseNetRequestId(requestId) }
     }
+    if (operation.headers === undefined) return
+    call.headers = Object.fromEntries(
+      operation.headers.map(({ name }) => {
+        const value = headers[name]
+        return [name, typeof value === 'string' ? value : undefined]
+      }),
+    )
   }
 
   #takeInput(request: FastifyRequest, call: Call, operation: Operation, check: Check | null): void {

@@ -19,7 +19,12 @@ import type {
 } from '../ports/state-view.ts'
 import { lastChangeAt } from './access/marks.ts'
 import { postureFailures } from './access/posture.ts'
-import { commonRouters, linkedThrough, routersOfIdentity, routersOfService } from './access/routers.ts'
+import {
+  commonRouters,
+  linkedThrough,
+  routersOfIdentity,
+  routersOfService,
+} from './access/routers.ts'
 import { listRoleAttributeUsage, listRoleAttributes } from './access/role-attributes.ts'
 import { detailOf, entityRef, permissionsOf } from './detail.ts'
 import { Lister } from './query/list.ts'

@@ -13,6 +13,9 @@ import { hostOperations } from './host.ts'
 import { identityOperations } from './identities.ts'
 import { joinOperations } from './join.ts'
 import { metaOperations } from './meta.ts'
+import { roleAttributeOperations } from './role-attributes.ts'
+import { serviceAccessOperations } from './service-access.ts'
+import { sessionOperations } from './sessions.ts'
 import { specOperations } from './specs.ts'
 import { summaryOperations } from './summary.ts'
 
@@ -27,6 +30,9 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...ownAuthenticatorOperations(parts, services),
     ...identityOperations(parts, services),
     ...apiSessionOperations(parts, services),
+    ...sessionOperations(parts, services),
+    ...serviceAccessOperations(parts),
+    ...roleAttributeOperations(parts),
     ...controllerOperations(parts),
     ...clusterOperations(parts),
     ...memberOperations(parts),

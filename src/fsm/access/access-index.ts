@@ -84,7 +84,8 @@ export class AccessIndex {
     for (const { from, key, policies } of moves) {
       const to = this.#classes.withKey(key)
       if (to === undefined || this.#views.peek(to) === undefined) continue
-      for (const id of from.policies.symmetricDifference(policies)) this.#followPolicy(sides, id, [to])
+      for (const id of from.policies.symmetricDifference(policies))
+        this.#followPolicy(sides, id, [to])
     }
     for (const [id, { before, after }] of sides.policies) {
       if (!saysElse(before as ServicePolicy | undefined, after as ServicePolicy | undefined)) {

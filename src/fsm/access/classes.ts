@@ -212,7 +212,8 @@ export class AccessClasses {
     onBecame: (from: AccessClass, to: AccessClass) => void,
   ): void {
     for (const { id, after } of changes.of('identity')) {
-      if (after !== undefined && this.#classOf.has(id)) this.#indexAttributes(id, attributesOf(after))
+      if (after !== undefined && this.#classOf.has(id))
+        this.#indexAttributes(id, attributesOf(after))
     }
     for (const id of left) this.#leave(id)
     const whole = moves.filter(({ from, members }) => from.members.size === members.size)

@@ -352,9 +352,6 @@ export function saysElse(a: ServicePolicy | undefined, b: ServicePolicy | undefi
   if (a === undefined || b === undefined) return a !== b
   if (a === b) return false
   return (
-    a.type !== b.type ||
-    !sameServices(a, b) ||
-    !sameTexts(a.postureCheckRoles, b.postureCheckRoles)
+    a.type !== b.type || !sameServices(a, b) || !sameTexts(a.postureCheckRoles, b.postureCheckRoles)
   )
 }
-
