@@ -34,6 +34,8 @@ export class Call {
   releaseBody: () => void = () => undefined
   params: Readonly<Record<string, string>> = {}
   query: Query = {}
+  /** Those that the operation reads. */
+  headers: Readonly<Record<string, string | undefined>> = {}
   body: unknown = undefined
   /** The body as it was sent; kept only for requests with an id. */
   bodyText = ''

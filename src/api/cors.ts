@@ -18,6 +18,7 @@ const HEADERS = new Set([
   'net-request-id',
   'net-session',
   'origin',
+  'session-token',
   'zt-session',
 ])
 const REQUESTED_HEADERS_MAX = 32

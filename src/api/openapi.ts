@@ -121,7 +121,7 @@ function refusalsOf(operation: Operation): number[] {
 }
 
 function parametersOf(operation: Operation): Json[] {
-  const { path, query = [], method, permission, isTagged } = operation
+  const { path, query = [], headers = [], method, permission, isTagged } = operation
   const inPath = [...path.matchAll(/\{([A-Za-z]+)\}/g)].map((match) => ({
     name: match[1],
     in: 'path',
@@ -142,7 +142,8 @@ function parametersOf(operation: Operation): Json[] {
     description,
     schema: { type: 'string' },
   })
-  if (permission === 'public') return [...inPath, ...inQuery]
+  const read = headers.map(({ name, description }) => header(name, description))
+  if (permission === 'public') return [...inPath, ...inQuery, ...read]
   const minIndex = header('net-min-index', '<generation>:<index> that the answer must reflect')
   const requestId = header('net-request-id', 'UUIDv7: the same one takes effect once')
   const tag =
@@ -152,6 +153,7 @@ function parametersOf(operation: Operation): Json[] {
   return [
     ...inPath,
     ...inQuery,
+    ...read,
     consistency,
     minIndex,
     ...(method === 'GET' ? [] : [requestId]),

@@ -51,6 +51,8 @@ export interface Operation {
   /** Of a public operation: who may do this too is told more, and is the caller of the call. */
   readonly moreFor?: Permission
   readonly query?: readonly QueryParameter[]
+  /** Lower-case names of request headers that it reads. */
+  readonly headers?: readonly { readonly name: string; readonly description: string }[]
   readonly body?: {
     readonly schema: NamedSchema
     readonly isRequired: boolean

@@ -196,6 +196,13 @@ export class Pipeline {
       call.precondition = parseIfMatch(ifMatch)
     }
     call.ifNoneMatch = headers['if-none-match'] ?? null
+    if (operation.headers === undefined) return
+    call.headers = Object.fromEntries(
+      operation.headers.map(({ name }) => {
+        const value = headers[name]
+        return [name, typeof value === 'string' ? value : undefined]
+      }),
+    )
   }
 
   #takeInput(request: FastifyRequest, call: Call, operation: Operation, check: Check | null): void {

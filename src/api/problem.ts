@@ -41,7 +41,8 @@ function pauseOf({ code }: Problem): number | null {
 }
 
 function causeOf(problem: Problem): Record<string, unknown> | null {
-  const { fault, detail } = problem
+  const { fault, detail, causeData } = problem
+  if (causeData !== null) return { code: problem.code, message: problem.message, data: causeData }
   if (fault !== null) {
     const value = shownValue(fault.field, fault.value)
     return {

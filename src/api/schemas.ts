@@ -48,7 +48,14 @@ export const errorEnvelope: NamedSchema = {
           requestId: text,
           cause: {
             type: 'object',
-            properties: { field: text, reason: text, value: {}, code: text, message: text },
+            properties: {
+              field: text,
+              reason: text,
+              value: {},
+              code: text,
+              message: text,
+              data: { type: 'object' },
+            },
           },
           data: { type: 'object' },
         },

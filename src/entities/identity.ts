@@ -185,6 +185,7 @@ export const identity = defineEntity({
       of: 'edgeRouterPolicy',
       through: 'policies',
       by: 'identityRoles',
+      operationId: 'listIdentitysEdgeRouterPolicies',
       unknownParent: 'notFound',
     },
     'edge-routers': {

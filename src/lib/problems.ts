@@ -276,6 +276,8 @@ export class Problem extends Error {
   readonly retryAfterSeconds: number | null
   /** Structured extras for the caller; never a secret. */
   readonly data: Readonly<Record<string, unknown>> | null
+  /** The same, where the API family has it inside the cause. */
+  readonly causeData: Readonly<Record<string, unknown>> | null
 
   constructor(
     code: ProblemCode,
@@ -285,6 +287,7 @@ export class Problem extends Error {
       cause?: unknown
       retryAfterSeconds?: number
       data?: Readonly<Record<string, unknown>>
+      causeData?: Readonly<Record<string, unknown>>
     } = {},
   ) {
     super(options.detail ?? problems[code].message, { cause: options.cause })
@@ -293,6 +296,7 @@ export class Problem extends Error {
     this.detail = options.detail ?? null
     this.retryAfterSeconds = options.retryAfterSeconds ?? null
     this.data = options.data ?? null
+    this.causeData = options.causeData ?? null
   }
 }
 

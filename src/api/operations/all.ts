@@ -22,6 +22,9 @@ import { identityPostureOperations } from './identity-posture.ts'
 import { identityTraceOperations } from './identity-trace.ts'
 import { joinOperations } from './join.ts'
 import { metaOperations } from './meta.ts'
+import { roleAttributeOperations } from './role-attributes.ts'
+import { serviceAccessOperations } from './service-access.ts'
+import { sessionOperations } from './sessions.ts'
 import { specOperations } from './specs.ts'
 import { summaryOperations } from './summary.ts'
 import { wellKnownOperations } from './well-known.ts'
@@ -46,6 +49,9 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...controllerSettingOperations(parts, services),
     ...wellKnownOperations(parts),
     ...apiSessionOperations(parts, services),
+    ...sessionOperations(parts, services),
+    ...serviceAccessOperations(parts),
+    ...roleAttributeOperations(parts),
     ...controllerOperations(parts),
     ...databaseOperations(parts, services),
     ...clusterOperations(parts),

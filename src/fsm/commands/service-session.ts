@@ -2,7 +2,10 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { ServiceSessionCreateSchema } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/api-session.ts'
 import type { Identity } from '../../entities/identity.ts'
+import { checkFields } from '../../entities/check.ts'
+import { session } from '../../entities/session.ts'
 import type { Session } from '../../entities/session.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { Service } from '../../entities/service.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { postureFailures } from '../access/posture.ts'
@@ -10,6 +13,7 @@ import { commonRouters } from '../access/routers.ts'
 import { linkingPolicies } from '../roles.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
+import { parseFields } from './entity.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'
 
 export const serviceSessionLimits = {
@@ -28,11 +32,13 @@ export function createServiceSession(
   payload: Uint8Array,
   context: CommandContext,
 ): Outcome {
-  const { id, apiSessionId, serviceId, type, passingPolicies } = fromBinary(
-    ServiceSessionCreateSchema,
-    payload,
-  )
-  if (type !== 'Dial' && type !== 'Bind') {
+  const message = fromBinary(ServiceSessionCreateSchema, payload)
+  const { id, apiSessionId, serviceId, passingPolicies, tagsJson } = message
+  const tags = tagsJson.length === 0 ? {} : parseFields(tagsJson)
+  const fault = checkFields(session, { tags })
+  if (fault !== null) return faulty(fault)
+  const type = (['Dial', 'Bind'] as const).find((known) => known === message.type)
+  if (type === undefined) {
     return faulty({ field: 'type', reason: 'type in body should be one of [Dial Bind]' })
   }
   const apiSession = state.get<ApiSession>('apiSession', apiSessionId)
@@ -53,10 +59,16 @@ export function createServiceSession(
   }
   const known = sessionOf(state, apiSessionId, serviceId, type)
   if (known !== undefined) return done(known.id)
-  return insert(state, { id, apiSessionId, identityId: identity.id, serviceId, type }, context)
+  const wanted = { id, apiSessionId, identityId: identity.id, serviceId, type, tags }
+  return insert(state, wanted, context)
 }
 
-type Wanted = Pick<Session, 'id' | 'apiSessionId' | 'identityId' | 'serviceId' | 'type'>
+interface Wanted extends Pick<
+  Session,
+  'id' | 'apiSessionId' | 'identityId' | 'serviceId' | 'type'
+> {
+  readonly tags: JsonObject
+}
 
 function insert(state: State, wanted: Wanted, context: CommandContext): Outcome {
   const { id, apiSessionId } = wanted
@@ -86,8 +98,8 @@ function sessionOf(
   const [few, many] =
     ofApiSession.size < ofService.size ? [ofApiSession, ofService] : [ofService, ofApiSession]
   for (const id of few) {
-    const session = many.has(id) ? state.get<Session>('session', id) : undefined
-    if (session?.type === type) return session
+    const known = many.has(id) ? state.get<Session>('session', id) : undefined
+    if (known?.type === type) return known
   }
   return undefined
 }

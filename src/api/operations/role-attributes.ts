@@ -1,0 +1,86 @@
+import { roleAttributeFields } from '../../fsm/access/role-attributes.ts'
+import type { Call } from '../call.ts'
+import { listAnswer } from '../envelope.ts'
+import type { Operation, Permission } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import { listParameters, listQueryOf } from '../query-parameters.ts'
+import { roleAttribute, roleAttributeUsage } from '../schemas-access.ts'
+
+interface Subject {
+  readonly entity: string
+  /** Of paths and operation ids. */
+  readonly path: string
+  readonly name: string
+  readonly permission: Permission
+}
+
+const subjects: readonly Subject[] = [
+  {
+    entity: 'edgeRouter',
+    path: 'edge-router',
+    name: 'EdgeRouter',
+    permission: 'router.read',
+  },
+  { entity: 'identity', path: 'identity', name: 'Identity', permission: 'identity.read' },
+  {
+    entity: 'postureCheck',
+    path: 'posture-check',
+    name: 'PostureCheck',
+    permission: 'posture-check.read',
+  },
+  { entity: 'service', path: 'service', name: 'Service', permission: 'service.read' },
+]
+
+/** Attributes in use, for those who write policies. */
+export function roleAttributeOperations({ state }: ApiParts): Operation[] {
+  return subjects.flatMap(({ entity, path, name, permission }) => {
+    const common = {
+      tag: 'roleAttributes',
+      apis: ['management'],
+      permission,
+      method: 'GET',
+      success: 200,
+      refusals: [400, 401, 429, 503],
+    } as const
+    const words = path.replace('-', ' ')
+    return [
+      {
+        ...common,
+        operationId: `list${name}RoleAttributes`,
+        summary: `Lists the role attributes that records of the kind ${words} have`,
+        path: `/${path}-role-attributes`,
+        query: listParameters,
+        response: { kind: 'list', schema: roleAttribute },
+        handle: (call: Call) => {
+          const { attributes, ...page } = state.roleAttributes(entity, listQueryOf(call))
+          return listAnswer(attributes, page, roleAttributeFields)
+        },
+      },
+      {
+        ...common,
+        operationId: `list${name}RoleAttributeUsage`,
+        summary: `Lists the role attributes of the kind ${words} with who has and which policies name them`,
+        path: `/${path}-role-attribute-usage`,
+        query: [
+          ...listParameters,
+          { name: 'withIds', schema: { type: 'boolean' }, isRequired: false },
+        ],
+        response: { kind: 'list', schema: roleAttributeUsage },
+        handle: (call: Call) => {
+          const withIds = call.first('withIds') === 'true'
+          const { rows, ...page } = state.roleAttributeUsage(entity, listQueryOf(call))
+          const shown = rows.map(({ roleAttribute: name, usage }) => ({
+            roleAttribute: name,
+            usage: Object.fromEntries(
+              Object.entries(usage).map(([source, ids]) => [
+                source,
+                { count: ids.length, ids: withIds ? ids : null },
+              ]),
+            ),
+          }))
+          return listAnswer(shown, page, roleAttributeFields)
+        },
+      },
+    ] satisfies Operation[]
+  })
+}

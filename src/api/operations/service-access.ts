@@ -1,0 +1,165 @@
+import { Problem } from '../../lib/problems.ts'
+import type { Call } from '../call.ts'
+import { reachLatest } from '../consistency.ts'
+import { detailAnswer, listAnswer, timeText } from '../envelope.ts'
+import type { Answer } from '../envelope.ts'
+import { foundOrConfirmed } from '../not-found.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import { listParameters } from '../query-parameters.ts'
+import { routerView, routersFirst } from '../router-view.ts'
+import {
+  currentIdentityEdgeRouter,
+  policyAdvice,
+  serviceEdgeRouters,
+  serviceUpdates,
+} from '../schemas-access.ts'
+import { verifiedSessionId } from '../session-token.ts'
+import { callerOf } from './current.ts'
+
+const SESSION_TOKEN = 'session-token'
+
+/** What policies let a caller use, as clients ask for it, and why an identity can or can not. */
+export function serviceAccessOperations(parts: ApiParts): Operation[] {
+  const { state } = parts
+  return [
+    {
+      operationId: 'listServiceUpdates',
+      summary: 'Shows when the services of the caller changed last, so that it need not list them',
+      tag: 'currentApiSession',
+      apis: ['client', 'management'],
+      permission: 'session',
+      method: 'GET',
+      path: '/current-api-session/service-updates',
+      success: 200,
+      response: { kind: 'detail', schema: serviceUpdates },
+      refusals: [401, 429, 503],
+      handle: (call) => {
+        const { session } = callerOf(call)
+        const lastChangeAt = state.lastChangeAt(session.id) ?? session.createdAt
+        // Clients compare the text: one instant has one.
+        return detailAnswer({ lastChangeAt: timeText(lastChangeAt) })
+      },
+    },
+    {
+      operationId: 'getCurrentIdentityEdgeRouters',
+      summary: 'Lists the enrolled edge routers that the caller may use; all for an administrator',
+      tag: 'currentIdentity',
+      apis: ['client'],
+      permission: 'session',
+      method: 'GET',
+      path: '/current-identity/edge-routers',
+      success: 200,
+      response: { kind: 'list', schema: currentIdentityEdgeRouter },
+      refusals: [401, 429, 503],
+      handle: (call) => ownEdgeRouters(parts, call),
+    },
+    {
+      operationId: 'listServiceEdgeRouters',
+      summary: 'Lists the edge routers that the caller may reach the service through',
+      tag: 'services',
+      apis: ['client'],
+      permission: 'session',
+      method: 'GET',
+      path: '/services/{id}/edge-routers',
+      query: listParameters,
+      headers: [
+        {
+          name: SESSION_TOKEN,
+          description: 'of a service session of the caller, for this service',
+        },
+      ],
+      success: 200,
+      response: { kind: 'detail', schema: serviceEdgeRouters },
+      refusals: [400, 401, 404, 429, 503],
+      handle: (call) => edgeRoutersOfService(parts, call),
+    },
+    {
+      operationId: 'getIdentityPolicyAdvice',
+      summary: 'Tells what policies let an identity do with a service, and through which routers',
+      tag: 'identities',
+      apis: ['management'],
+      permission: 'service.read',
+      method: 'GET',
+      path: '/identities/{id}/policy-advice/{serviceId}',
+      success: 200,
+      response: { kind: 'detail', schema: policyAdvice },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => advice(parts, call),
+    },
+  ]
+}
+
+function ownEdgeRouters({ state }: ApiParts, call: Call): Answer {
+  const { identity, isAdmin } = callerOf(call)
+  const query = { filter: 'isVerified = true', limit: -1 } as const
+  const found = isAdmin
+    ? state.list('edgeRouter', query)
+    : state.subList('identity', identity.id, 'edge-routers', query)
+  const records = found?.records ?? []
+  const rows = records.map((record) =>
+    routerView(state.detail('edgeRouter', record, identity.id), [
+      ...['_links', 'appData', 'createdAt', 'id', 'tags', 'updatedAt'],
+    ]),
+  )
+  return listAnswer(rows, { limit: rows.length, offset: 0, totalCount: rows.length }, [])
+}
+
+async function edgeRoutersOfService(parts: ApiParts, call: Call): Promise<Answer> {
+  const { state } = parts
+  const { identity, session } = callerOf(call)
+  const id = call.param('id')
+  const found = await foundOrConfirmed(parts, call, `service with id ${id}`, () => {
+    const between = state.accessBetween(identity.id, id)
+    if (between === null || between.permissions.length === 0) return null
+    const routers = routersFirst(state, between.commonRouters, identity.id)
+    return detailAnswer({ edgeRouters: routers.map((detail) => routerView(detail, ['appData'])) })
+  })
+  const token = call.headers[SESSION_TOKEN]
+  if (token !== undefined) await checkSessionToken(parts, call, token, session.id)
+  return found
+}
+
+/** @throws {Problem} UNAUTHORIZED. */
+async function checkSessionToken(
+  parts: ApiParts,
+  call: Call,
+  token: string,
+  apiSessionId: string,
+): Promise<void> {
+  const { cluster, state, limits } = parts
+  const expected = { apiSessionId, serviceId: call.param('id') }
+  const sessionId = await verifiedSessionId(parts, token, expected)
+  if (sessionId === null) throw new Problem('UNAUTHORIZED')
+  if (state.get('session', sessionId) !== undefined) return
+  // Another controller may have opened it a moment ago.
+  await reachLatest(cluster, state, limits.indexWaitMs)
+  if (state.get('session', sessionId) === undefined) throw new Problem('UNAUTHORIZED')
+}
+
+/** Whatever the posture of clients. */
+function advice(parts: ApiParts, call: Call): Answer | Promise<Answer> {
+  const { state } = parts
+  const identityId = call.param('id')
+  const serviceId = call.param('serviceId')
+  const callerId = callerOf(call).identity.id
+  const what = `identity ${identityId.slice(0, 128)} or service ${serviceId.slice(0, 128)}`
+  return foundOrConfirmed(parts, call, what, () => {
+    const between = state.accessBetween(identityId, serviceId)
+    if (between === null) return null
+    return detailAnswer({
+      identity: state.ref('identity', identityId),
+      identityId,
+      service: state.ref('service', serviceId),
+      serviceId,
+      isBindAllowed: between.permissions.includes('Bind'),
+      isDialAllowed: between.permissions.includes('Dial'),
+      identityRouterCount: between.identityRouterCount,
+      serviceRouterCount: between.serviceRouterCount,
+      commonRouters: between.commonRouters.map((router) => ({
+        ...state.ref('edgeRouter', router.id),
+        isOnline: state.detail('edgeRouter', router, callerId)['isOnline'] ?? false,
+      })),
+    })
+  })
+}

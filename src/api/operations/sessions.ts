@@ -1,0 +1,252 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, ServiceSessionCreateSchema } from '../../../proto/gen/command_pb.ts'
+import { canonicalJson } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { Problem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import type { DialBind, ListResult } from '../../ports/state-view.ts'
+import type { Call } from '../call.ts'
+import { answer, detailAnswer, emptyAnswer, listAnswer } from '../envelope.ts'
+import type { Answer } from '../envelope.ts'
+import { foundOrConfirmed } from '../not-found.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import { listParameters, listQueryOf } from '../query-parameters.ts'
+import { routerView, routersFirst } from '../router-view.ts'
+import { nothing } from '../schemas.ts'
+import {
+  sessionCreate,
+  sessionDetail,
+  sessionManagementDetail,
+  sessionRoutePath,
+} from '../schemas-access.ts'
+import { signSessionToken } from '../session-token.ts'
+import type { ApiServices } from '../services.ts'
+import { callerOf } from './current.ts'
+
+const tag = 'sessions'
+const ofId = { tag, path: '/sessions/{id}', success: 200 } as const
+
+/** Service sessions: what API sessions have been let to dial or host. */
+export function sessionOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  return [...ownSessions(parts, services), ...allSessions(parts, services)]
+}
+
+interface Asked {
+  readonly serviceId: string
+  readonly type?: string | null
+  readonly tags?: JsonObject | null
+}
+
+function ownSessions(parts: ApiParts, services: ApiServices): Operation[] {
+  const { state } = parts
+  const common = { tag, apis: ['client'], permission: 'session' } as const
+  const own = (call: Call): EntityRecord | null => {
+    const record = state.get('session', call.param('id'))
+    return record?.['identityId'] === callerOf(call).identity.id ? record : null
+  }
+  return [
+    {
+      ...common,
+      operationId: 'listSessions',
+      summary: 'Lists the service sessions of the caller; of everybody for an administrator',
+      method: 'GET',
+      path: '/sessions',
+      query: listParameters,
+      success: 200,
+      response: { kind: 'list', schema: sessionDetail },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => {
+        const { identity, isAdmin } = callerOf(call)
+        const query = listQueryOf(call)
+        const found = isAdmin
+          ? state.list('session', query)
+          : state.listNaming('session', 'identityId', identity.id, query)
+        return listed(parts, call, found, viewOf)
+      },
+    },
+    {
+      ...common,
+      operationId: 'createSession',
+      summary: 'Lets the caller dial or host a service, with a token for the edge routers',
+      method: 'POST',
+      path: '/sessions',
+      body: { schema: sessionCreate, isRequired: true },
+      success: 201,
+      response: { kind: 'detail', schema: sessionDetail },
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: (call) => createSession(parts, services, call),
+    },
+    {
+      ...common,
+      ...ofId,
+      operationId: 'detailSession',
+      summary: 'Shows a service session of the caller',
+      method: 'GET',
+      response: { kind: 'detail', schema: sessionDetail },
+      refusals: [401, 404, 429, 503],
+      handle: (call) =>
+        foundOrConfirmed(parts, call, `session with id ${call.param('id')}`, () => {
+          const record = own(call)
+          return record === null ? null : detailAnswer(viewOf(parts, call, record))
+        }),
+    },
+    {
+      ...common,
+      ...ofId,
+      operationId: 'deleteSession',
+      summary: 'Ends a service session of the caller',
+      method: 'DELETE',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: async (call) => {
+        const id = call.param('id')
+        await foundOrConfirmed(parts, call, `session with id ${id}`, () =>
+          own(call) === null ? null : emptyAnswer(),
+        )
+        await services.writer.deleteEntity(call, 'session', id)
+        return emptyAnswer()
+      },
+    },
+  ]
+}
+
+function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
+  const { state } = parts
+  const common = { tag, apis: ['management'], permission: 'ops.read', success: 200 } as const
+  const shown = (call: Call, view: (record: EntityRecord) => JsonObject) => {
+    const id = call.param('id')
+    return foundOrConfirmed(parts, call, `session with id ${id}`, () => {
+      const record = state.get('session', id)
+      return record === undefined ? null : detailAnswer(view(record))
+    })
+  }
+  return [
+    {
+      ...common,
+      operationId: 'listSessions',
+      summary: 'Lists the service sessions of all identities',
+      method: 'GET',
+      path: '/sessions',
+      query: listParameters,
+      response: { kind: 'list', schema: sessionManagementDetail },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => {
+        const found = state.list('session', listQueryOf(call))
+        return listed(parts, call, found, managementView)
+      },
+    },
+    {
+      ...common,
+      ...ofId,
+      operationId: 'detailSession',
+      summary: 'Shows one service session',
+      method: 'GET',
+      response: { kind: 'detail', schema: sessionManagementDetail },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => shown(call, (record) => managementView(parts, call, record)),
+    },
+    {
+      ...common,
+      ...ofId,
+      operationId: 'deleteSession',
+      summary: 'Ends one service session',
+      permission: 'ops.delete',
+      method: 'DELETE',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: async (call) => {
+        await services.writer.deleteEntity(call, 'session', call.param('id'))
+        return emptyAnswer()
+      },
+    },
+    {
+      ...common,
+      operationId: 'detailSessionRoutePath',
+      summary: 'Shows the routers on the way of a service session; none where no circuit is known',
+      method: 'GET',
+      path: '/sessions/{id}/route-path',
+      response: { kind: 'detail', schema: sessionRoutePath },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => shown(call, () => ({ routePath: [] })),
+    },
+  ]
+}
+
+type View = (parts: ApiParts, call: Call, record: EntityRecord) => JsonObject
+
+function listed(parts: ApiParts, call: Call, found: ListResult, view: View): Answer {
+  const { records, limit, offset, totalCount } = found
+  return listAnswer(
+    records.map((record) => view(parts, call, record)),
+    { limit, offset, totalCount },
+    parts.state.filterableFields('session'),
+  )
+}
+
+/** The token is shown once, to whoever creates the session; later its id stands there. */
+function viewOf({ state }: ApiParts, call: Call, record: EntityRecord): JsonObject {
+  const callerId = callerOf(call).identity.id
+  const between = state.accessBetween(String(record['identityId']), String(record['serviceId']))
+  const routers = routersFirst(state, between?.commonRouters ?? [], callerId)
+  return {
+    ...state.detail('session', record, callerId),
+    edgeRouters: routers.map((detail) => ({
+      ...routerView(detail),
+      urls: detail['supportedProtocols'] ?? {},
+    })),
+  }
+}
+
+function managementView(parts: ApiParts, call: Call, record: EntityRecord): JsonObject {
+  const { state } = parts
+  const between = state.accessBetween(String(record['identityId']), String(record['serviceId']))
+  const policies = (between?.policies ?? []).filter(({ type }) => type === record['type'])
+  return {
+    ...viewOf(parts, call, record),
+    servicePolicies: policies.flatMap(({ id }) => state.ref('servicePolicy', id) ?? []),
+  }
+}
+
+async function createSession(parts: ApiParts, services: ApiServices, call: Call): Promise<Answer> {
+  const asked = call.body as Asked
+  const { session, identity } = callerOf(call)
+  const type = asked.type === null || asked.type === undefined ? '' : asked.type
+  const message = create(ServiceSessionCreateSchema, {
+    id: newShortId(),
+    apiSessionId: session.id,
+    serviceId: asked.serviceId,
+    type: type === '' ? 'Dial' : type,
+    tagsJson: new TextEncoder().encode(canonicalJson(asked.tags ?? {})),
+  })
+  const payload = toBinary(ServiceSessionCreateSchema, message)
+  const id = await services.writer
+    .write(call, CommandKind.SERVICE_SESSION_CREATE, payload)
+    .catch((error: unknown) => {
+      throw withFailures(parts, error, identity.id, asked.serviceId, message.type as DialBind)
+    })
+  const record = parts.state.get('session', id)
+  if (record === undefined) throw new Problem('NOT_FOUND', { detail: `session with id ${id}` })
+  const token = await signSessionToken(parts, record)
+  return answer(201, { ...viewOf(parts, call, record), token })
+}
+
+/** Which checks of which policies failed, for the client to show. */
+function withFailures(
+  { state }: ApiParts,
+  error: unknown,
+  identityId: string,
+  serviceId: string,
+  type: DialBind,
+): unknown {
+  if (!(error instanceof Problem) || error.code !== 'INVALID_POSTURE') return error
+  const failures = state.postureFailures(identityId, serviceId, type, new Set())
+  const causeData = Object.fromEntries(
+    failures.map(({ policyId, checks }) => [
+      policyId,
+      checks.map((check) => ({ ...check, isPassing: false })),
+    ]),
+  )
+  return new Problem('INVALID_POSTURE', { causeData, cause: error })
+}

@@ -1,0 +1,54 @@
+import type { JsonObject } from '../lib/canonical-json.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import type { ApiParts } from './parts.ts'
+
+/** Bound to its API session, so it does not outlive that one by this. */
+const LIFETIME_SECONDS = 365 * 24 * 60 * 60
+const AUDIENCE = 'openziti'
+/** Of the service sessions among the tokens of the API family. */
+const SESSION_TOKEN_TYPE = 's'
+
+/** The token that a client shows to edge routers for a service session. */
+export async function signSessionToken(
+  { jwt, clock, bindings }: Pick<ApiParts, 'jwt' | 'clock' | 'bindings'>,
+  session: EntityRecord,
+): Promise<string> {
+  const nowSeconds = Math.floor(clock.nowMs() / 1000)
+  return await jwt.sign({
+    iss: bindings['edge-client']?.[0] ?? bindings['edge-management']?.[0] ?? '',
+    sub: session['serviceId'] ?? '',
+    aud: [AUDIENCE],
+    iat: nowSeconds,
+    exp: nowSeconds + LIFETIME_SECONDS,
+    jti: session.id,
+    z_asid: session['apiSessionId'] ?? '',
+    z_iid: session['identityId'] ?? '',
+    z_st: session['type'] ?? '',
+    z_t: SESSION_TOKEN_TYPE,
+    z_leg: true,
+  })
+}
+
+/**
+ * The service session that a token of a member speaks of, as long as it is one of this API session for this service. Whether
+ * the session is still there is another question.
+ * @returns its id; null for any other token.
+ */
+export async function verifiedSessionId(
+  { jwt }: Pick<ApiParts, 'jwt'>,
+  token: string,
+  expected: { readonly apiSessionId: string; readonly serviceId: string },
+): Promise<string | null> {
+  const claims = await jwt.verify(token)
+  if (claims === null || !isFor(claims, AUDIENCE)) return null
+  const { jti, sub } = claims
+  const isRight =
+    claims['z_t'] === SESSION_TOKEN_TYPE &&
+    claims['z_asid'] === expected.apiSessionId &&
+    sub === expected.serviceId
+  return isRight && typeof jti === 'string' ? jti : null
+}
+
+function isFor({ aud }: JsonObject, audience: string): boolean {
+  return aud === audience || (Array.isArray(aud) && aud.includes(audience))
+}

@@ -1,0 +1,425 @@
+import { decodeJwt, decodeProtectedHeader } from 'jose'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { LogWriter } from '../fsm/support/log.ts'
+import { CallerOf, client, management } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let root: CallerOf
+let alice: CallerOf
+
+beforeAll(async () => {
+  controller = await startController()
+  root = new CallerOf(controller)
+  alice = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+  alice.token = controller.openSession('alice-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+interface Row {
+  readonly id: string
+  readonly name: string
+  readonly [key: string]: unknown
+}
+
+async function created(collection: string, body: unknown): Promise<string> {
+  controller.clock.advance(10)
+  const reply = await root.call('POST', `${management}/${collection}`, body)
+  expect(reply.status, reply.text).toBe(201)
+  return (reply.body.data as Row).id
+}
+
+async function removed(collection: string, id: string): Promise<void> {
+  controller.clock.advance(10)
+  const reply = await root.call('DELETE', `${management}/${collection}/${id}`)
+  expect(reply.status, reply.text).toBe(200)
+}
+
+const service = (name: string, roleAttributes: readonly string[] = []) =>
+  created('services', { name, encryptionRequired: true, roleAttributes })
+const router = (name: string, roleAttributes: readonly string[] = []) =>
+  created('edge-routers', { name, roleAttributes })
+const grant = (name: string, type: string, serviceRoles: readonly string[], rest: object = {}) =>
+  created('service-policies', {
+    ...{ name, type, semantic: 'AnyOf', identityRoles: ['#staff'], serviceRoles },
+    ...rest,
+  })
+
+async function names(caller: CallerOf, url: string): Promise<string[]> {
+  const reply = await caller.get(url)
+  expect(reply.status, reply.text).toBe(200)
+  return (reply.body.data as Row[]).map(({ name }) => name).sort()
+}
+
+async function lastChangeAt(caller: CallerOf = alice): Promise<string> {
+  const reply = await caller.get(`${client}/current-api-session/service-updates`)
+  expect(reply.status, reply.text).toBe(200)
+  return (reply.body.data as { lastChangeAt: string }).lastChangeAt
+}
+
+test('sub-lists through policies of routers say the same from every side', async () => {
+  const printer = await service('printer', ['office'])
+  const east = await router('east', ['east'])
+  const west = await router('west', ['west'])
+  const policies = [
+    await created('edge-router-policies', {
+      ...{ name: 'staff east', semantic: 'AnyOf' },
+      ...{ identityRoles: ['#staff'], edgeRouterRoles: ['#east', `@${west}`] },
+    }),
+    await created('service-edge-router-policies', {
+      ...{ name: 'office west', semantic: 'AnyOf' },
+      ...{ serviceRoles: ['#office'], edgeRouterRoles: ['#west'] },
+    }),
+  ]
+  expect(await names(root, `${management}/identities/alice-id/edge-routers`)).toEqual([
+    'east',
+    'west',
+  ])
+  expect(await names(root, `${management}/services/${printer}/edge-routers`)).toEqual(['west'])
+  expect(await names(root, `${management}/edge-routers/${east}/identities`)).toEqual(['Alice'])
+  expect(await names(root, `${management}/edge-routers/${east}/services`)).toEqual([])
+  expect(await names(root, `${management}/edge-routers/${west}/services`)).toEqual(['printer'])
+  const filtered = encodeURIComponent('name = "east"')
+  const list = `${management}/identities/alice-id/edge-routers?filter=${filtered}`
+  expect(await names(root, list)).toEqual(['east'])
+
+  for (const [path, status] of [
+    ['identities/none/edge-routers', 404],
+    ['edge-routers/none/identities', 404],
+    ['edge-routers/none/services', 404],
+    ['services/none/edge-routers', 200],
+  ] as const) {
+    expect((await root.get(`${management}/${path}`)).status, path).toBe(status)
+  }
+
+  const advice = await root.get(`${management}/identities/alice-id/policy-advice/${printer}`)
+  expect(advice.body.data).toMatchObject({
+    identityId: 'alice-id',
+    identity: { name: 'Alice', entity: 'identities' },
+    serviceId: printer,
+    isBindAllowed: false,
+    isDialAllowed: false,
+    identityRouterCount: 2,
+    serviceRouterCount: 1,
+    commonRouters: [{ id: west, name: 'west', entity: 'edge-routers', isOnline: false }],
+  })
+  for (const pair of ['none/policy-advice/' + printer, 'alice-id/policy-advice/none']) {
+    expect((await root.get(`${management}/identities/${pair}`)).status).toBe(404)
+  }
+  await removed('edge-router-policies', policies[0] ?? '')
+  await removed('service-edge-router-policies', policies[1] ?? '')
+  for (const id of [east, west]) await removed('edge-routers', id)
+  await removed('services', printer)
+})
+
+test('a session is refused in the order of the checks, and told its routers once they all pass', async () => {
+  const wiki = await service('wiki', ['wiki'])
+  const open = (type?: string, serviceId = wiki) =>
+    alice.call('POST', `${client}/sessions`, { serviceId, ...(type === undefined ? {} : { type }) })
+  const refusal = async (type?: string, serviceId = wiki) => {
+    const { status, body } = await open(type, serviceId)
+    return [status, body.error?.code]
+  }
+  expect(await refusal()).toEqual([404, 'NOT_FOUND'])
+  expect(await refusal('Dial', 'none')).toEqual([404, 'NOT_FOUND'])
+
+  const check = await created('posture-checks', { name: 'mfa', typeId: 'MFA' })
+  const dial = await grant('dial wiki', 'Dial', ['#wiki'], { postureCheckRoles: [`@${check}`] })
+  const wrongType = await open('Bind')
+  expect(wrongType.status).toBe(400)
+  expect(wrongType.body.error).toMatchObject({
+    code: 'COULD_NOT_VALIDATE',
+    cause: { field: 'ServiceId', reason: 'service not found' },
+  })
+  expect((await open('Invalid')).status).toBe(400)
+
+  const posture = await open('Dial')
+  expect(posture.status).toBe(409)
+  expect(posture.body.error).toMatchObject({
+    code: 'INVALID_POSTURE',
+    cause: { data: { [dial]: [{ id: check, typeId: 'MFA', isPassing: false }] } },
+  })
+  const other = await grant('dial wiki anyway', 'Dial', ['#wiki'])
+  expect(await refusal('Dial')).toEqual([400, 'NO_EDGE_ROUTERS_AVAILABLE'])
+
+  const edge = await router('edge', ['edge'])
+  await created('edge-router-policies', {
+    ...{ name: 'all edge', semantic: 'AnyOf', identityRoles: ['#all'], edgeRouterRoles: ['#all'] },
+  })
+  await created('service-edge-router-policies', {
+    ...{ name: 'every service', semantic: 'AnyOf' },
+    ...{ serviceRoles: ['#all'], edgeRouterRoles: ['#all'] },
+  })
+  const made = await open()
+  expect(made.status, made.text).toBe(201)
+  const session = made.body.data as Row & { readonly token: string }
+  expect(session).toMatchObject({
+    type: 'Dial',
+    serviceId: wiki,
+    identityId: 'alice-id',
+    service: { id: wiki, name: 'wiki' },
+    edgeRouters: [{ name: 'edge', urls: {}, isOnline: false }],
+  })
+  expect(decodeProtectedHeader(session.token).alg).toBe('ES256')
+  expect(decodeJwt(session.token)).toMatchObject({
+    iss: 'https://localhost:1280',
+    sub: wiki,
+    aud: ['openziti'],
+    jti: session.id,
+    z_iid: 'alice-id',
+    z_asid: session['apiSessionId'],
+    z_st: 'Dial',
+    z_t: 's',
+    z_leg: true,
+  })
+  const again = await open('Dial')
+  expect(again.status).toBe(201)
+  expect((again.body.data as Row).id).toBe(session.id)
+
+  const shown = await alice.get(`${client}/sessions/${session.id}`)
+  expect(shown.body.data).toMatchObject({ id: session.id, token: session.id })
+  expect((await root.get(`${client}/sessions/${session.id}`)).status).toBe(404)
+  expect((await root.call('DELETE', `${client}/sessions/${session.id}`)).status).toBe(404)
+  const managed = await root.get(`${management}/sessions/${session.id}`)
+  expect(managed.body.data).toMatchObject({
+    servicePolicies: [{ id: dial }, { id: other }].sort(byId),
+  })
+  const path = await root.get(`${management}/sessions/${session.id}/route-path`)
+  expect(path.body.data).toEqual({ routePath: [] })
+  expect((await root.get(`${management}/sessions/none/route-path`)).status).toBe(404)
+  const filter = encodeURIComponent(`service = "${wiki}" and type = "Dial"`)
+  for (const [caller, api, total] of [
+    [alice, client, 1],
+    [root, client, 1],
+    [root, management, 1],
+  ] as const) {
+    const list = await caller.get(`${api}/sessions?filter=${filter}`)
+    expect(list.body.meta?.pagination?.totalCount).toBe(total)
+  }
+  expect((await alice.get(`${management}/sessions`)).status).toBe(401)
+
+  const routersUrl = `${client}/services/${wiki}/edge-routers`
+  const routers = await alice.call('GET', routersUrl, undefined, { 'session-token': session.token })
+  expect(routers.status, routers.text).toBe(200)
+  expect(routers.body.data).toMatchObject({ edgeRouters: [{ name: 'edge', appData: {} }] })
+  expect((await alice.get(routersUrl)).status).toBe(200)
+  expect((await root.get(routersUrl)).status).toBe(404)
+  expect((await alice.get(`${client}/services/none/edge-routers`)).status).toBe(404)
+  for (const bad of ['nonsense', `${session.token}x`, alice.token ?? '']) {
+    const reply = await alice.call('GET', routersUrl, undefined, { 'session-token': bad })
+    expect(reply.status).toBe(401)
+  }
+
+  // What one policy gives up while another still grants it ends nothing; the last one does.
+  await removed('service-policies', dial)
+  expect((await alice.get(`${client}/sessions/${session.id}`)).status).toBe(200)
+  await removed('service-policies', other)
+  expect((await alice.get(`${client}/sessions/${session.id}`)).status).toBe(404)
+  const stale = await alice.call('GET', routersUrl, undefined, { 'session-token': session.token })
+  expect(stale.status).toBe(404)
+  await removed('edge-routers', edge)
+  await removed('posture-checks', check)
+})
+
+function byId(a: { readonly id: string }, b: { readonly id: string }): number {
+  return a.id < b.id ? -1 : 1
+}
+
+test('a session token is good for its own session and service alone, and as long as the session is there', async () => {
+  const [mail, chat] = [await service('mail'), await service('chat')]
+  await grant('mail and chat', 'Dial', [`@${mail}`, `@${chat}`])
+  await router('any')
+  const open = async (caller: CallerOf, serviceId: string) => {
+    const reply = await caller.call('POST', `${client}/sessions`, { serviceId })
+    expect(reply.status, reply.text).toBe(201)
+    return reply.body.data as Row & { readonly token: string }
+  }
+  const ask = async (caller: CallerOf, serviceId: string, token: string) => {
+    const url = `${client}/services/${serviceId}/edge-routers`
+    return (await caller.call('GET', url, undefined, { 'session-token': token })).status
+  }
+  const session = await open(alice, mail)
+  expect(await ask(alice, mail, session.token)).toBe(200)
+  expect(await ask(alice, chat, session.token)).toBe(401)
+  const elsewhere = new CallerOf(controller)
+  elsewhere.token = controller.openSession('alice-id')
+  expect(await ask(elsewhere, mail, session.token)).toBe(401)
+  expect((await alice.call('DELETE', `${client}/sessions/${session.id}`)).status).toBe(200)
+  expect(await ask(alice, mail, session.token)).toBe(401)
+  expect((await alice.call('DELETE', `${client}/sessions/${session.id}`)).status).toBe(404)
+
+  // The API session takes its service sessions along.
+  const last = await open(elsewhere, chat)
+  expect((await elsewhere.call('DELETE', `${client}/current-api-session`)).status).toBe(200)
+  expect((await root.get(`${management}/sessions/${last.id}`)).status).toBe(404)
+})
+
+test('the marker moves when what a client sees moves, and then alone', async () => {
+  const start = await lastChangeAt()
+  expect(start).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  expect(await lastChangeAt()).toBe(start)
+  const onManagement = await alice.get(`${management}/current-api-session/service-updates`)
+  expect(onManagement.body.data).toEqual({ lastChangeAt: start })
+
+  const seen = await service('seen', ['shared'])
+  expect(await lastChangeAt()).toBe(start)
+  await grant('see it', 'Dial', ['#shared'])
+  const granted = await lastChangeAt()
+  expect(granted > start).toBe(true)
+
+  const second = await grant('see it twice', 'Dial', ['#shared'])
+  await service('unseen', ['hidden'])
+  await removed('service-policies', second)
+  expect(await lastChangeAt()).toBe(granted)
+
+  controller.clock.advance(1)
+  await root.call('PATCH', `${management}/services/${seen}`, { tags: { floor: 3 } })
+  const written = await lastChangeAt()
+  expect(written > granted).toBe(true)
+
+  const hosted = await grant('host it', 'Bind', ['#shared'])
+  const hosting = await lastChangeAt()
+  expect(hosting > written).toBe(true)
+  await removed('service-policies', hosted)
+  expect((await lastChangeAt()) > hosting).toBe(true)
+
+  // A session that begins now has seen all of it.
+  controller.clock.advance(5)
+  const late = new CallerOf(controller)
+  late.token = controller.openSession('alice-id')
+  const session = await late.get(`${client}/current-api-session`)
+  expect(await lastChangeAt(late)).toBe((session.body.data as Row)['createdAt'])
+})
+
+test('a config moves the marker of those who see it, not of those who have one of their own', async () => {
+  const seen = await service('configured', ['shared'])
+  const type = await created('config-types', { name: 'test.v1' })
+  const [theirs, own] = await Promise.all(
+    ['theirs', 'own'].map((name) =>
+      created('configs', { name, configTypeId: type, data: { name } }),
+    ),
+  )
+  const change = async (id: string | undefined, data: object) => {
+    controller.clock.advance(1)
+    const before = await lastChangeAt()
+    const reply = await root.call('PATCH', `${management}/configs/${id ?? ''}`, data)
+    expect(reply.status, reply.text).toBe(200)
+    return (await lastChangeAt()) > before
+  }
+  expect(await change(theirs, { data: { port: 1 } })).toBe(false)
+  await root.call('PATCH', `${management}/services/${seen}`, { configs: [theirs] })
+  expect(await change(theirs, { data: { port: 2 } })).toBe(true)
+  expect(await change(theirs, { name: 'called otherwise' })).toBe(false)
+  const renamed = await root.call('PATCH', `${management}/config-types/${type}`, {
+    name: 'test.v2',
+  })
+  expect(renamed.status).toBe(200)
+  const overrides = `${management}/identities/alice-id/service-configs`
+  controller.clock.advance(1)
+  const before = await lastChangeAt()
+  await root.call('POST', overrides, [{ serviceId: seen, configId: own }])
+  expect((await lastChangeAt()) > before).toBe(true)
+  expect(await change(theirs, { data: { port: 3 } })).toBe(false)
+  expect(await change(own, { data: { port: 4 } })).toBe(true)
+})
+
+test('a change that is refused marks nobody', async () => {
+  const before = await lastChangeAt()
+  controller.clock.advance(10)
+  const body = { name: 'seen', encryptionRequired: true, roleAttributes: ['shared'] }
+  expect((await root.call('POST', `${management}/services`, body)).status).toBe(400)
+  expect(await lastChangeAt()).toBe(before)
+})
+
+test('the routers of a caller are those that are enrolled; an administrator sees all of these', async () => {
+  const url = `${client}/current-identity/edge-routers`
+  const own = await router('own', ['own'])
+  const other = await router('other')
+  const listed = await root.get(`${management}/edge-router-policies?filter=limit%20none`)
+  for (const { id } of listed.body.data as Row[]) await removed('edge-router-policies', id)
+  await created('edge-router-policies', {
+    ...{ name: 'own', semantic: 'AnyOf', identityRoles: ['#staff'], edgeRouterRoles: ['#own'] },
+  })
+  expect(await names(alice, url)).toEqual([])
+  expect(await names(root, url)).toEqual([])
+  for (const id of [own, other]) {
+    const { outcome } = await controller.cluster.propose({
+      kind: CommandKind.ENTITY_PATCH,
+      payload: LogWriter.write('edgeRouter', id, { isVerified: true }),
+      actor: { identityId: '', sessionId: '', address: '' },
+    })
+    expect(outcome.ok).toBe(true)
+  }
+  expect(await names(alice, url)).toEqual(['own'])
+  expect(await names(root, url)).toEqual(['other', 'own'])
+})
+
+interface Usage {
+  readonly roleAttribute: string
+  readonly usage: Readonly<Record<string, { readonly count: number; readonly ids: unknown }>>
+}
+
+test('role attributes are listed with filter, sort and paging, and with who uses them', async () => {
+  const id = await service('with attributes', ['zeta', 'eta', 'theta'])
+  const policy = await grant('names another', 'Dial', ['#theta', '#unheld'])
+  const list = async (query: string) => {
+    const reply = await root.get(`${management}/service-role-attributes${query}`)
+    expect(reply.status, reply.text).toBe(200)
+    return reply.body
+  }
+  const whole = await list('')
+  const all = whole.data as string[]
+  expect(all).toEqual([...all].sort())
+  expect(all).toEqual(expect.arrayContaining(['eta', 'theta', 'zeta']))
+  expect(all).not.toContain('unheld')
+  expect(whole.meta?.pagination).toEqual({
+    limit: Number.MAX_SAFE_INTEGER,
+    offset: 0,
+    totalCount: all.length,
+  })
+  const filter = encodeURIComponent('id contains "eta" sort by id desc')
+  expect((await list(`?filter=${filter}`)).data).toEqual(['zeta', 'theta', 'eta'])
+  const paged = await list(`?filter=${filter}&limit=1&offset=1`)
+  expect(paged.data).toEqual(['theta'])
+  expect(paged.meta?.pagination).toEqual({ limit: 1, offset: 1, totalCount: 3 })
+  for (const bad of ['name = "x"', 'id = ']) {
+    const reply = await root.get(
+      `${management}/service-role-attributes?filter=${encodeURIComponent(bad)}`,
+    )
+    expect(reply.body.error?.code).toBe('INVALID_FILTER')
+  }
+  for (const kind of ['identity', 'edge-router', 'posture-check']) {
+    expect((await root.get(`${management}/${kind}-role-attributes`)).status).toBe(200)
+    expect((await alice.get(`${management}/${kind}-role-attributes`)).status).toBe(401)
+  }
+
+  const usage = async (query: string) => {
+    const reply = await root.get(`${management}/service-role-attribute-usage${query}`)
+    expect(reply.status, reply.text).toBe(200)
+    return new Map((reply.body.data as Usage[]).map((row) => [row.roleAttribute, row.usage]))
+  }
+  const counts = await usage('')
+  expect(counts.get('unheld')).toEqual({
+    services: { count: 0, ids: null },
+    serviceEdgeRouterPolicies: { count: 0, ids: null },
+    servicePolicies: { count: 1, ids: null },
+  })
+  expect(counts.has('all')).toBe(false)
+  const named = await usage('?withIds=true')
+  expect(named.get('theta')).toMatchObject({
+    services: { count: 1, ids: [id] },
+    servicePolicies: { count: 1, ids: [policy] },
+  })
+  const identities = await root.get(`${management}/identity-role-attribute-usage`)
+  expect(identities.body.data).toContainEqual({
+    roleAttribute: 'staff',
+    usage: expect.objectContaining({ identities: { count: 1, ids: null } }) as unknown,
+  })
+})

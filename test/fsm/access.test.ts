@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest'
+import { Reader } from '../../src/fsm/reader.ts'
+import { runCampaign } from './access-campaign.ts'
+import { formedState, identity, policy, service, startMs } from './support/log.ts'
+
+test('on random networks, indexes and all records say the same of access after each entry', () => {
+  const figures = runCampaign(12, 900_001)
+  // A campaign in which little happens would hold little.
+  expect(figures.moved).toBeGreaterThan(100)
+  expect(figures.unmoved).toBeGreaterThan(1000)
+  expect(figures.refused).toBeGreaterThan(100)
+  expect(figures.sessionsOpened).toBeGreaterThan(2)
+  expect(figures.sessionsEnded).toBeGreaterThan(0)
+})
+
+const clock = { nowMs: () => startMs, monotonicMs: () => 0 }
+
+/** Ten identities that are logged in and may all dial every service, by one policy. */
+function crowd() {
+  const { state, log } = formedState()
+  log.create('servicePolicy', 'p', policy('p', ['#crowd'], ['#all']))
+  for (let n = 0; n < 10; n += 1) {
+    log.create('identity', `i${n}`, identity(`i${n}`, ['crowd']))
+    log.logIn(`as${n}`, `i${n}`, '')
+  }
+  const reader = new Reader(state, clock)
+  const marks = (): string[] => [...state.table('accessMark').ids]
+  return { state, log, reader, marks }
+}
+
+describe('Marks', () => {
+  test('one record says that the view of a whole class has moved', () => {
+    const { log, reader, marks } = crowd()
+    log.timeMs += 1000
+    log.create('service', 's', service('s'))
+    expect(marks()).toHaveLength(1)
+    for (let n = 0; n < 10; n += 1) expect(reader.lastChangeAt(`as${n}`)).toBe(log.timeMs)
+  })
+
+  test('whoever leaves a class keeps what it was at, and takes no part in what comes after', () => {
+    const { log, reader } = crowd()
+    log.timeMs += 1000
+    log.create('service', 's', service('s'))
+    const moved = log.timeMs
+    log.create('servicePolicy', 'same', policy('same', ['@i3'], ['#all']))
+    expect(reader.lastChangeAt('as3')).toBe(moved)
+    log.timeMs += 1000
+    log.create('servicePolicy', 'more', policy('more', ['@i4'], ['#all'], { type: 'Bind' }))
+    expect([3, 4, 5].map((n) => reader.lastChangeAt(`as${n}`))).toEqual([moved, log.timeMs, moved])
+  })
+
+  test('coming to a class whose mark is later moves nobody who saw the same before', () => {
+    const { log, reader } = crowd()
+    log.create('servicePolicy', 'other', policy('other', ['#other'], ['#all']))
+    log.create('identity', 'x', identity('x', ['crowd', 'other']))
+    log.logIn('asx', 'x', '')
+    log.timeMs += 1000
+    log.create('service', 's', service('s'))
+    const moved = log.timeMs
+    log.timeMs += 1000
+    // The rest of the crowd alone has a mark of now.
+    log.create('configType', 'type', { name: 'type' })
+    log.create('config', 'c', { name: 'c', configTypeId: 'type', data: {} })
+    log.serviceConfigs('associate', 'i0', [['s', 'c']])
+    log.patch('identity', 'x', { roleAttributes: ['crowd'] })
+    expect(reader.lastChangeAt('as0')).toBe(log.timeMs)
+    expect([1, 9].map((n) => reader.lastChangeAt(`as${n}`))).toEqual([moved, moved])
+    expect(reader.lastChangeAt('asx')).toBe(moved)
+  })
+
+  test('marks go with the last session', () => {
+    const { log, marks } = crowd()
+    log.timeMs += 1
+    log.create('service', 's', service('s'))
+    log.create('servicePolicy', 'b', policy('b', ['@i3'], ['#all'], { type: 'Bind' }))
+    expect(marks().length).toBeGreaterThan(0)
+    for (let n = 0; n < 10; n += 1) log.logOut(`as${n}`)
+    expect(marks()).toEqual([])
+  })
+})
+
+describe('Views of classes', () => {
+  test('are shared, built when asked for, and kept by changes', () => {
+    const { state, log, reader } = crowd()
+    expect(state.access.size).toMatchObject({ classes: 1, views: 0 })
+    const seen = (n: number): string[] =>
+      reader.accessibleServices(`i${n}`, { limit: -1 }).records.map(({ id }) => id)
+    expect(seen(1)).toEqual([])
+    log.create('service', 'b', service('b'))
+    log.create('service', 'a', service('a'))
+    expect(state.access.size).toMatchObject({ classes: 1, views: 1, viewIds: 4 })
+    expect(seen(2)).toEqual(['a', 'b'])
+    log.delete('service', 'b')
+    expect(seen(3)).toEqual(['a'])
+    // All of them come to another class, and their view with them.
+    log.create('servicePolicy', 'host', policy('host', ['#crowd'], ['@a'], { type: 'Bind' }))
+    expect(state.access.size).toMatchObject({ classes: 1, views: 1, viewIds: 3 })
+    expect(reader.permissions('i4', 'a')).toEqual(['Bind', 'Dial'])
+  })
+
+  test('nothing is kept of identities without a session', () => {
+    const { state, log, reader } = crowd()
+    log.create('service', 'a', service('a'))
+    log.create('identity', 'absent', identity('absent', ['crowd']))
+    expect(reader.permissions('absent', 'a')).toEqual(['Dial'])
+    expect(reader.accessibleServices('absent', {}).totalCount).toBe(1)
+    log.delete('service', 'a')
+    expect(reader.accessibleServices('absent', {}).totalCount).toBe(0)
+    expect(state.access.classes.activeCount).toBe(10)
+  })
+})

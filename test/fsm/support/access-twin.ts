@@ -1,0 +1,134 @@
+import type { State } from '../../../src/fsm/state.ts'
+import type { EntityRecord } from '../../../src/lib/entity-record.ts'
+
+// What policies say, recomputed from all records each time: every policy against every record, by the words of the rules and
+// none of the indexes.
+
+const rowsOf = (state: State, kind: string): EntityRecord[] =>
+  [...state.table(kind).rows.values()].map(({ record }) => record)
+const textsOf = (record: EntityRecord, field: string): readonly string[] =>
+  record[field] as readonly string[]
+
+export const identitiesOf = (state: State): EntityRecord[] => rowsOf(state, 'identity')
+export const servicesOf = (state: State): EntityRecord[] =>
+  rowsOf(state, 'service').filter((service) => service['isFabricOnly'] !== true)
+export const edgeRoutersOf = (state: State): EntityRecord[] =>
+  rowsOf(state, 'router').filter((router) => router['isEdge'] === true)
+export const sessionsOf = (state: State): EntityRecord[] => rowsOf(state, 'session')
+
+/** Rules (a) to (d) of what a role list means, each for itself. */
+function means(policy: EntityRecord, field: string, record: EntityRecord): boolean {
+  const roles = textsOf(policy, field)
+  const own = textsOf(record, 'roleAttributes').map((attribute) => `#${attribute}`)
+  const named = roles.filter((role) => role.startsWith('#'))
+  if (roles.some((role) => role === `@${record.id}`)) return true
+  if (roles.some((role) => role === '#all')) return true
+  if (policy['semantic'] === 'AnyOf') return named.some((role) => own.includes(role))
+  return named.length > 0 && named.every((role) => own.includes(role))
+}
+
+/** Pairs that policies of one kind link. */
+export function slowLinked(
+  state: State,
+  kind: string,
+  fields: readonly [string, string],
+  pair: readonly [EntityRecord, EntityRecord],
+): EntityRecord[] {
+  return rowsOf(state, kind)
+    .filter((policy) => means(policy, fields[0], pair[0]) && means(policy, fields[1], pair[1]))
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+export function slowServicePolicies(
+  state: State,
+  identity: EntityRecord,
+  service: EntityRecord,
+): EntityRecord[] {
+  return slowLinked(state, 'servicePolicy', ['identityRoles', 'serviceRoles'], [identity, service])
+}
+
+export function slowTypes(state: State, identity: EntityRecord, service: EntityRecord): string[] {
+  const types = slowServicePolicies(state, identity, service).map((policy) =>
+    String(policy['type']),
+  )
+  return ['Bind', 'Dial'].filter((type) => types.includes(type))
+}
+
+export function slowRouters(
+  state: State,
+  of: { readonly identity?: EntityRecord; readonly service?: EntityRecord },
+): string[] {
+  return edgeRoutersOf(state)
+    .filter((router) => {
+      const { identity, service } = of
+      const byIdentity =
+        identity === undefined ||
+        slowLinked(
+          state,
+          'edgeRouterPolicy',
+          ['identityRoles', 'edgeRouterRoles'],
+          [identity, router],
+        ).length > 0
+      const byService =
+        service === undefined ||
+        slowLinked(
+          state,
+          'serviceEdgeRouterPolicy',
+          ['serviceRoles', 'edgeRouterRoles'],
+          [service, router],
+        ).length > 0
+      return byIdentity && byService
+    })
+    .map(({ id }) => id)
+    .sort()
+}
+
+/** By type name: the identity's own before the service's. */
+function slowConfigs(state: State, identity: EntityRecord, service: EntityRecord) {
+  const shown: Record<string, unknown> = {}
+  for (const type of rowsOf(state, 'configType')) {
+    const ofType = (id: string): EntityRecord | undefined =>
+      rowsOf(state, 'config').find(
+        (config) => config.id === id && config['configTypeId'] === type.id,
+      )
+    const own = rowsOf(state, 'serviceConfig')
+      .filter((given) => given['identityId'] === identity.id && given['serviceId'] === service.id)
+      .map((given) => ofType(String(given['configId'])))
+    const theirs = textsOf(service, 'configs').map(ofType)
+    const config = [...own, ...theirs].find((one) => one !== undefined)
+    if (config !== undefined) shown[String(type['name'])] = config['data']
+  }
+  return shown
+}
+
+function slowQueries(state: State, identity: EntityRecord, service: EntityRecord): unknown {
+  const checks = rowsOf(state, 'postureCheck').sort((a, b) => (a.id < b.id ? -1 : 1))
+  if (checks.length === 0) return 'no posture checks defined'
+  return slowServicePolicies(state, identity, service).map((policy) => [
+    policy.id,
+    policy['type'],
+    checks.filter((check) => means(policy, 'postureCheckRoles', check)),
+  ])
+}
+
+/** All that a client sees of the services it may use, as one text. */
+export function slowClientView(state: State, identity: EntityRecord): string {
+  const seen = servicesOf(state)
+    .map((service) => ({ service, types: slowTypes(state, identity, service) }))
+    .filter(({ types }) => types.length > 0)
+    .sort((a, b) => (a.service.id < b.service.id ? -1 : 1))
+  return JSON.stringify(
+    seen.map(({ service, types }) => [
+      service,
+      types,
+      Object.entries(slowConfigs(state, identity, service)).sort(([a], [b]) => (a < b ? -1 : 1)),
+      slowQueries(state, identity, service),
+    ]),
+  )
+}
+
+/** Identities with an API session, sorted. */
+export function slowActive(state: State): string[] {
+  const ids = rowsOf(state, 'apiSession').map((session) => String(session['identityId']))
+  return [...new Set(ids)].sort()
+}
