@@ -10,7 +10,7 @@ import {
   routerSymbols,
   uniqueFingerprint,
   unknownVersion,
-} from './router.ts'
+} from './router-fields.ts'
 import { text } from './shapes.ts'
 
 /** A router that clients connect to, as policies let them. */

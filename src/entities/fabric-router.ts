@@ -8,7 +8,7 @@ import {
   routerSymbols,
   uniqueFingerprint,
   unknownVersion,
-} from './router.ts'
+} from './router-fields.ts'
 import { flag } from './shapes.ts'
 
 const bodies = ['create', 'replace', 'patch'] as const

@@ -9,7 +9,7 @@ import {
   terminatorBounds,
   terminatorFields,
   terminatorSymbols,
-} from './terminator.ts'
+} from './terminator-fields.ts'
 
 /** Any terminator, as the fabric API shows it: those of services that exist for the fabric alone among them. */
 export const fabricTerminator = defineEntity({

@@ -1,104 +1,10 @@
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import {
-  attributes,
-  boolean,
-  computed,
-  empty,
-  integer,
-  map,
-  nameText,
-  object,
-  optionalText,
-  references,
-} from './fields.ts'
-import { dateTime, flag, interfaceList, text } from './shapes.ts'
+import { attributes, boolean, map } from './fields.ts'
+import { connectedSymbol, routerSymbols, transitFields } from './router-fields.ts'
 
 const hidden = { shown: 'never' } as const
-const nullableText = { type: ['string', 'null'] } as const
-export const routerCostMax = 65_535
-
-/** Control channel address to the groups it belongs to. */
-const listeners = {
-  type: 'object',
-  maxProperties: 64,
-  additionalProperties: { type: 'array', maxItems: 64, items: { type: 'string', maxLength: 512 } },
-} as const
-
-/** What every router has, whatever kind it is. */
-export const routerFields = {
-  name: nameText(),
-  cost: integer({ maximum: routerCostMax }),
-  noTraversal: boolean(),
-  disabled: boolean(),
-  ctrlChanListeners: object(listeners, {}, { shown: 'whenSet' }),
-  configs: references('config', 'strip'),
-  interfaces: empty([], interfaceList),
-} as const
-
-/** What a router has that is enrolled by a one-time token. */
-export const enrolledFields = {
-  isOnline: empty(false, flag),
-  unverifiedCertPem: empty(null, nullableText),
-  unverifiedFingerprint: empty(null, nullableText),
-} as const
-
-/** The token that the router is still to be enrolled by: of the enrollment that names it by `by`. */
-export function outstandingEnrollment(by: 'edgeRouterId' | 'transitRouterId') {
-  const from = (field: string) => ({ from: 'fieldOfNaming', of: 'enrollment', by, field }) as const
-  const whenSet = { shown: 'whenSet' } as const
-  return {
-    enrollmentToken: computed(from('token'), text, whenSet),
-    enrollmentJwt: computed(from('jwt'), text, whenSet),
-    enrollmentCreatedAt: computed(from('createdAt'), dateTime, whenSet),
-    enrollmentExpiresAt: computed(from('expiresAt'), dateTime, whenSet),
-  }
-}
-
-/** Nothing is known of its program until it connects. */
-export const unknownVersion = computed(
-  { from: 'constant', value: null },
-  { type: 'object', additionalProperties: text },
-  { shown: 'whenSet' },
-)
-
-/** Of the certificate that it enrolled with; null before. */
-export const uniqueFingerprint = {
-  settable: 'proposer',
-  charactersMax: 128,
-  unique: 'fingerprint must be unique',
-} as const
-
-/** Any router, as `/routers` and `/transit-routers` show it; those made elsewhere count as enrolled. */
-export const transitFields = {
-  ...routerFields,
-  ...enrolledFields,
-  ...outstandingEnrollment('transitRouterId'),
-  fingerprint: optionalText({
-    ...uniqueFingerprint,
-    shownAs: { from: 'field', field: 'fingerprint', otherwise: '' },
-  }),
-  isVerified: boolean({
-    settable: 'proposer',
-    shownAs: { from: 'anyFlag', of: { isVerified: true, isTransit: false } },
-  }),
-  certPem: optionalText({ settable: 'proposer', charactersMax: 65_536, ...hidden }),
-  /** It was made by `/routers` or `/transit-routers`, and can be changed there. */
-  isTransit: boolean({ settable: 'proposer', ...hidden }),
-} as const
-
-export const routerSymbols = [
-  'name',
-  'fingerprint',
-  'cost',
-  'noTraversal',
-  'disabled',
-  'ctrlChanListeners',
-  'configs',
-] as const
-
-export const connectedSymbol = { name: 'connected', path: ['isOnline'], type: 'boolean' } as const
 
 /** A router of the fabric, edge or transit: the table of all of them. */
 export const router = defineEntity({

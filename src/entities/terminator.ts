@@ -1,56 +1,16 @@
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { boolean, choice, computed, empty, integer, reference, text } from './fields.ts'
-import { entityRef, text as textShape } from './shapes.ts'
-
-const costMax = 65_535
-const bodies = ['create', 'replace', 'patch'] as const
-const idSchema = { type: 'string', maxLength: 128 } as const
-export const terminatorBounds = { addressCharactersMax: 1024, secretCharactersMax: 4096 } as const
-
-/** What the fabric can say of a terminator, on every API. */
-export const terminatorFields = {
-  /** Made by the preparer of `service` and `router` in the body; the service stays. */
-  serviceId: reference('service', 'cascade', { settable: 'proposer' }),
-  routerId: reference('transitRouter', 'cascade', { settable: 'proposer' }),
-  binding: text({ charactersMax: 128 }),
-  address: text({ required: true, charactersMax: terminatorBounds.addressCharactersMax }),
-  cost: integer({ maximum: costMax }),
-  precedence: choice(['default', 'required', 'failed'], { otherwise: 'default' }),
-  dynamicCost: empty(0, { type: 'integer' }),
-  service: computed({ from: 'entityRef', to: 'service', by: 'serviceId' }, entityRef),
-  router: computed({ from: 'entityRef', to: 'transitRouter', by: 'routerId' }, entityRef),
-} as const
-
-export const terminatorBody = {
-  service: { schema: idSchema, in: bodies, requiredIn: ['create', 'replace'] },
-  router: { schema: idSchema, in: bodies, requiredIn: ['create', 'replace'] },
-  // An empty one stands for the one that its address calls for.
-  binding: {
-    schema: { type: 'string', maxLength: 128 },
-    in: bodies,
-    requiredIn: ['create', 'replace'],
-  },
-} as const
-
-export const instanceName = { type: 'string', maxLength: 512 } as const
-export const instanceSecret = {
-  type: 'string',
-  format: 'byte',
-  pattern: '^[A-Za-z0-9+/]*={0,2}$',
-  maxLength: terminatorBounds.secretCharactersMax,
-} as const
-
-export const terminatorSymbols = [
-  'binding',
-  'address',
-  'instanceId',
-  'hostId',
-  'sourceCtrl',
-  { name: 'service', field: 'serviceId' },
-  { name: 'router', field: 'routerId' },
-] as const
+import { boolean, computed, text } from './fields.ts'
+import { text as textShape } from './shapes.ts'
+import {
+  instanceName,
+  instanceSecret,
+  terminatorBody,
+  terminatorBounds,
+  terminatorFields,
+  terminatorSymbols,
+} from './terminator-fields.ts'
 
 /** Where a service is hosted: an address that a router dials, or a host behind it. */
 export const terminator = defineEntity({

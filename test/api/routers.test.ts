@@ -145,6 +145,28 @@ describe('a new edge router', () => {
   })
 })
 
+describe.each(['edge-routers', 'routers', 'transit-routers'])('configs below /%s', (collection) => {
+  const url = `${management}/${collection}`
+  const newConfig = (name: string, configTypeId: string, data: object): Promise<string> =>
+    made(root, `${management}/configs`, { name: `${collection} ${name}`, configTypeId, data })
+
+  test('are for routers, one of each type, and go by an empty list', async () => {
+    const link = await newConfig('link', 'router.link.v1', {})
+    const again = await newConfig('again', 'router.link.v1', {})
+    const host = await newConfig('host', 'proxy.v1', { port: 1, protocols: ['tcp'] })
+    const name = `${collection} configured`
+    const id = await made(root, url, { name, configs: [link] })
+    expect(await shown(root, `${url}/${id}`)).toMatchObject({ configs: [link] })
+    for (const configs of [[host], [link, again]]) {
+      const reply = await root.call('PATCH', `${url}/${id}`, { configs })
+      expect(reply.status).toBe(400)
+      expect(reply.body.error?.cause).toMatchObject({ field: 'configs' })
+    }
+    expect((await root.call('PUT', `${url}/${id}`, { name, configs: [] })).status).toBe(200)
+    expect(await shown(root, `${url}/${id}`)).toMatchObject({ configs: [] })
+  })
+})
+
 test('the list of edge routers takes a role filter and knows no other routers', async () => {
   const id = await newRouter('filtered', { roleAttributes: ['north'] })
   await made(root, `${management}/routers`, { name: 'not edge' })
@@ -171,6 +193,8 @@ describe('an edge router that tunnels', () => {
       name: `edge-router-${id}-system`,
       isSystem: true,
     })
+    const policies = await listed(root, `${edgeRouters}/${id}/edge-router-policies`)
+    expect(policies.map((policy) => policy['id'])).toEqual([id])
     const body = { name: 'tunneler', isAdmin: false }
     const put = (type: string) => root.call('PUT', identityUrl(id), { ...body, type })
     expect((await put('Router')).status).toBe(200)
