@@ -76,8 +76,13 @@ export const ca = defineEntity({
   },
   indexes: ['isVerified'],
   symbols: [
-    ...(['name', 'fingerprint', 'isVerified', 'verificationToken'] as const),
-    ...(['isAutoCaEnrollmentEnabled', 'isOttCaEnrollmentEnabled', 'isAuthEnabled'] as const),
+    'name',
+    'fingerprint',
+    'isVerified',
+    'verificationToken',
+    'isAutoCaEnrollmentEnabled',
+    'isOttCaEnrollmentEnabled',
+    'isAuthEnabled',
   ],
   links: [
     { key: 'verify', when: { field: 'isVerified', is: [false] } },

@@ -17,7 +17,7 @@ const audienceMember = { type: ['string', 'null'], maxLength: 4096 } as const
 const urlCharactersMax = 2048
 
 /** What a client may know before it has logged in. */
-const publicFields = {
+export const publicSignerFields = {
   name: nameText(),
   audience: text(),
   clientId: text(),
@@ -34,7 +34,7 @@ export const externalJwtSigner = defineEntity({
   plural: 'externalJwtSigners',
   operations: { management: crud('external-jwt-signer') },
   fields: {
-    ...publicFields,
+    ...publicSignerFields,
     enabled: boolean({ required: true }),
     issuer: text({ required: true, unique: 'issuer must be unique' }),
     certPem: optionalText({ charactersMax: 65_536 }),
@@ -59,26 +59,26 @@ export const externalJwtSigner = defineEntity({
   },
   indexes: ['enabled'],
   symbols: [
-    ...(['name', 'fingerprint', 'kid', 'issuer', 'certPem', 'commonName'] as const),
-    ...(['notAfter', 'notBefore', 'enabled', 'claimsProperty', 'useExternalId'] as const),
-    ...(['audience', 'clientId', 'scopes', 'targetToken', 'enrollToCertEnabled'] as const),
-    ...(['enrollToTokenEnabled', 'enrollAttributeClaimsSelector'] as const),
-    ...(['enrollNameClaimsSelector', 'enrollAuthPolicyId'] as const),
-  ],
-})
-
-/** Those in force, as clients find them before they log in. Filters reach no further than what is shown. */
-export const clientExternalJwtSigner = defineEntity({
-  name: 'clientExternalJwtSigner',
-  plural: 'clientExternalJwtSigners',
-  collection: 'external-jwt-signers',
-  table: 'externalJwtSigner',
-  scope: { field: 'enabled', value: true },
-  operations: {},
-  fields: publicFields,
-  symbols: [
-    ...(['name', 'audience', 'clientId', 'externalAuthUrl', 'scopes', 'targetToken'] as const),
-    ...(['enrollToCertEnabled', 'enrollToTokenEnabled'] as const),
+    'name',
+    'fingerprint',
+    'kid',
+    'issuer',
+    'certPem',
+    'commonName',
+    'notAfter',
+    'notBefore',
+    'enabled',
+    'claimsProperty',
+    'useExternalId',
+    'audience',
+    'clientId',
+    'scopes',
+    'targetToken',
+    'enrollToCertEnabled',
+    'enrollToTokenEnabled',
+    'enrollAttributeClaimsSelector',
+    'enrollNameClaimsSelector',
+    'enrollAuthPolicyId',
   ],
 })
 

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync } from 'node:fs'
@@ -66,18 +66,28 @@ const leads = async (): Promise<void> => {
 const until = (check: () => unknown): Promise<unknown> =>
   vi.waitFor(check, { timeout: 20_000, interval: 50 })
 
-function versionStatus(): Promise<number | undefined> {
+interface Fetched {
+  readonly status: number | undefined
+  readonly text: string
+}
+
+function fetched(path: string, ca: string): Promise<Fetched> {
   const { webPort: port } = controller
-  const ca = readFileSync(join(plan.dir, 'ca.pem'))
   return new Promise((resolve, reject) => {
-    const path = '/edge/client/v1/version'
     request({ host: '127.0.0.1', port, path, ca, agent: false }, (answer) => {
-      answer.resume()
-      resolve(answer.statusCode)
+      let text = ''
+      answer.setEncoding('utf8')
+      answer.on('data', (chunk: string) => (text += chunk))
+      answer.on('end', () => resolve({ status: answer.statusCode, text }))
     })
       .on('error', reject)
       .end()
   })
+}
+
+async function versionStatus(): Promise<number | undefined> {
+  const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
+  return (await fetched('/edge/client/v1/version', ca)).status
 }
 
 const lastLine = ({ output }: Running): string => output.trimEnd().split('\n').at(-1) ?? ''
@@ -97,6 +107,18 @@ test.each(['true', 'false'])(
     expect(lastLine(running)).toContain('controller has stopped')
   },
 )
+
+test('The CAs that a controller tells anybody of are those that its own certificate leads to', async () => {
+  start()
+  await until(leads)
+  const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
+  const { text } = await fetched('/.well-known/est/cacerts', ca)
+  const input = Buffer.from(text, 'base64')
+  const told = execFileSync('openssl', ['pkcs7', '-inform', 'DER', '-print_certs'], { input })
+  // The root and the authority below it, which alone signs.
+  expect(parseCertificates(told.toString())).toHaveLength(2)
+  expect((await fetched('/version', told.toString())).status).toBe(200)
+})
 
 test('A second one on the same folder is refused, and after a kill -9 the next one starts without clean-up', async () => {
   const first = start()

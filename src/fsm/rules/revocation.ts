@@ -1,5 +1,6 @@
 import type { Revocation } from '../../entities/revocation.ts'
 import type { Outcome } from '../../ports/proposer.ts'
+import type { CommandContext } from '../commands/context.ts'
 import { refused } from '../commands/outcome.ts'
 import type { State } from '../state.ts'
 import type { Consequences, KindRules, Write, Written } from './kind-rules.ts'
@@ -12,7 +13,11 @@ export const revocationLimits = {
 
 export const revocationRules: KindRules = { judgeWrite: judgeRevocation, afterWrite: settle }
 
-function judgeRevocation(state: State, _write: Write, { logTimeMs }: { logTimeMs: number }) {
+function judgeRevocation(
+  state: State,
+  _write: Write,
+  { logTimeMs }: CommandContext,
+): Outcome | null {
   const { revocationsMax } = revocationLimits
   if (state.table('revocation').rows.size < revocationsMax) return null
   const inForce = revocations(state).filter((one) => (one.expiresAt ?? 0) > logTimeMs)
