@@ -16,6 +16,8 @@ import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshot-receiver
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
 import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
+import { auditLimits } from '../src/fsm/audit-log.ts'
+import { auditQueryLimits } from '../src/fsm/audit-query.ts'
 import { integrityLimits } from '../src/fsm/commands/integrity.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
@@ -47,6 +49,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/commands/cluster.ts': joiningLimits,
   'src/fsm/commands/secret.ts': secretLimits,
   'src/fsm/commands/integrity.ts': integrityLimits,
+  'src/fsm/audit-log.ts': auditLimits,
+  'src/fsm/audit-query.ts': auditQueryLimits,
   'src/fsm/write-behind.ts': writeBehindDefaults,
   'src/cluster/gateway.ts': {
     ...gateway,
