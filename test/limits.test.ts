@@ -20,6 +20,8 @@ import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { casMax } from '../src/fsm/rules/ca.ts'
 import { revocationLimits } from '../src/fsm/rules/revocation.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
+import { auditLimits } from '../src/fsm/audit-log.ts'
+import { auditQueryLimits } from '../src/fsm/audit-query.ts'
 import { integrityLimits } from '../src/fsm/commands/integrity.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
@@ -55,6 +57,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/commands/cluster.ts': joiningLimits,
   'src/fsm/commands/secret.ts': secretLimits,
   'src/fsm/commands/integrity.ts': integrityLimits,
+  'src/fsm/audit-log.ts': auditLimits,
+  'src/fsm/audit-query.ts': auditQueryLimits,
   'src/fsm/write-behind.ts': writeBehindDefaults,
   'src/cluster/gateway.ts': {
     ...gateway,

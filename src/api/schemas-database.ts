@@ -35,3 +35,45 @@ export const integrityResult: NamedSchema = {
     additionalProperties: false,
   },
 }
+
+const string = { type: 'string' } as const
+const strings = { type: 'array', items: string } as const
+
+export const auditDetail: NamedSchema = {
+  name: 'auditDetail',
+  schema: {
+    type: 'object',
+    properties: {
+      index: { type: 'integer', description: 'of the log' },
+      at: { type: 'string', format: 'date-time', description: 'log time' },
+      actor: {
+        type: 'object',
+        properties: { id: string, name: { ...string, description: 'as it was called then' } },
+        required: ['id', 'name'],
+        additionalProperties: false,
+      },
+      session: string,
+      address: string,
+      action: string,
+      entity: string,
+      entityId: string,
+      fields: { ...strings, description: 'names of the fields that an update changed' },
+      also: { ...strings, description: 'what else the same entry wrote' },
+      outcome: { ...string, description: 'done, or the code of the refusal' },
+    },
+    required: [
+      'action',
+      'actor',
+      'address',
+      'also',
+      'at',
+      'entity',
+      'entityId',
+      'fields',
+      'index',
+      'outcome',
+      'session',
+    ],
+    additionalProperties: false,
+  },
+}

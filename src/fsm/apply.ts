@@ -7,6 +7,8 @@ import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
 import { settleAccess } from './access/settle.ts'
+import { auditOf } from './commands/audit.ts'
+import type { Touched } from './commands/audit.ts'
 import { authorityOf } from './commands/authority.ts'
 import { createTicket, deleteAdmission, redeemTicket } from './commands/cluster.ts'
 import type { CommandContext } from './commands/context.ts'
@@ -38,7 +40,7 @@ import type { State } from './state.ts'
 export const featureLevel = 1
 
 /** Where an entry stands and when. */
-type Place = Omit<CommandContext, 'authority'>
+type Place = Omit<CommandContext, 'authority' | 'touched'>
 type Handler = (state: State, payload: Uint8Array, context: CommandContext) => Outcome
 
 const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
@@ -83,12 +85,25 @@ function hasMoved(state: State, command: Command): boolean {
 }
 
 function perform(state: State, command: Command, place: Place): Outcome {
+  const touched: Touched[] = []
+  const outcome = performUnaudited(state, command, place, touched)
+  const record = auditOf(state, command, place, { outcome, touched })
+  if (record !== null) state.remember(record)
+  return outcome
+}
+
+function performUnaudited(
+  state: State,
+  command: Command,
+  place: Place,
+  touched: Touched[],
+): Outcome {
   const handler = handlers.get(command.kind)
   if (handler === undefined) throw new Error(`command kind ${command.kind} is unknown here`)
   const authority = authorityOf(state, command.actor)
   if (authority === null) return refused('UNAUTHORIZED')
   if (hasMoved(state, command)) return refused('REVISION_MOVED')
-  return handler(state, command.payload, { ...place, authority })
+  return handler(state, command.payload, { ...place, authority, touched })
 }
 
 /** A caller's retry is answered with what its first try came to, through whichever controller either arrived. */
@@ -135,7 +150,7 @@ export function apply(state: State, entry: Entry): AppliedEntry {
   const logTimeMs = Math.max(state.logTimeMs, entry.timeMs)
   const place = { index: entry.index, logTimeMs }
   state.logTimeMs = logTimeMs
-  state.forgetRequests()
+  state.forget()
   let applied: Omit<AppliedEntry, 'index'> = { origin: null, outcome: null }
   switch (entry.type) {
     case 'noop':
@@ -146,7 +161,7 @@ export function apply(state: State, entry: Entry): AppliedEntry {
       break
     case 'command':
       applied = applyCommand(state, fromBinary(CommandSchema, entry.data), place)
-      settleAccess(state, { ...place, authority: 'full' })
+      settleAccess(state, { ...place, authority: 'full', touched: [] })
       break
   }
   state.position = { term: entry.term, index: entry.index }

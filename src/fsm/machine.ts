@@ -27,6 +27,7 @@ import type {
 } from '../ports/state-view.ts'
 import type { Entry, Index, Position } from '../raft/types.ts'
 import { apply } from './apply.ts'
+import { listAudit } from './audit-query.ts'
 import { StateScan } from './integrity-scan.ts'
 import { loadState } from './load.ts'
 import { Reader } from './reader.ts'
@@ -292,6 +293,10 @@ export class StateMachine implements Machine, StateView {
     max: number,
   ): readonly { readonly id: string; readonly lastActivityMs: number }[] {
     return this.#reader.idleSessions(beforeMs, max)
+  }
+
+  listAudit(query: ListQuery): Promise<ListResult> {
+    return listAudit(this.#state.audit, query, () => new Promise((go) => setImmediate(go)))
   }
 
   scanIntegrity(): IntegrityScan {

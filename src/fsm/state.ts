@@ -8,6 +8,8 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Position } from '../raft/types.ts'
 import { AccessIndex } from './access/access-index.ts'
+import { AuditLog } from './audit-log.ts'
+import type { AuditRecord } from './audit-log.ts'
 import { OriginWindows, RequestTable } from './dedupe.ts'
 import type { StoredOrigin, StoredRequest } from './dedupe.ts'
 import { SetDigest, lanesOf } from './digest.ts'
@@ -127,6 +129,7 @@ export class State {
   readonly requests: RequestTable
   /** What identities may use; follows each change of the records. */
   readonly access: AccessIndex
+  readonly audit: AuditLog
   position: Position = { term: 0, index: 0 }
   /** Log time at `position`, UTC ms. */
   logTimeMs = 0
@@ -156,6 +159,7 @@ export class State {
     )
     this.requests = new RequestTable(this.#otherDigest)
     this.access = new AccessIndex(this)
+    this.audit = new AuditLog(this.#otherDigest)
   }
 
   get clusterId(): string {
@@ -236,10 +240,16 @@ export class State {
     this.#note(key, value)
   }
 
-  forgetRequests(): void {
+  remember(record: AuditRecord): void {
+    this.#dirtyCharacters += this.audit.add(record)
+  }
+
+  /** What is too old by log time. */
+  forget(): void {
     this.requests.forget(this.logTimeMs, (key) => {
       this.#note(key, null)
     })
+    this.audit.forget(this.logTimeMs)
   }
 
   #note(key: string, value: string | null): void {
@@ -258,6 +268,7 @@ export class State {
       const stored = this.origins.stored(storeId)
       this.#note(originKey(storeId), stored === null ? null : JSON.stringify(stored))
     }
+    for (const [key, value] of this.audit.takeChanged()) this.#note(key, value)
     const records = Array.from(this.#dirty, ([key, value]) => ({ key, value }))
     this.#dirty = new Map()
     this.#dirtyCharacters = 0
@@ -275,6 +286,8 @@ export class State {
       this.origins.load(name, JSON.parse(value) as StoredOrigin)
     } else if (kind === 'r') {
       this.requests.load(key, value)
+    } else if (kind === 'a') {
+      this.audit.load(key, value)
     } else throw new Error(`the store holds a record of no known kind: ${key.slice(0, 80)}`)
   }
 
@@ -309,7 +322,9 @@ export class State {
       if (entity.name !== name || entity.digest !== digest) continue
       for (const { lanes } of rows.values()) sum.add(lanes)
     }
-    if (digest === 'state') this.requests.digestInto(sum)
+    if (digest !== 'state') return
+    this.requests.digestInto(sum)
+    for (const lanes of this.audit.lanes()) sum.add(lanes)
   }
 
   /** Hex; over the records that clients can see. */
@@ -321,6 +336,7 @@ export class State {
   stateDigest(): string {
     const origins = new SetDigest()
     this.origins.digestInto(origins, originKey)
+    this.audit.openInto(origins)
     const whole = [
       this.#entitiesDigest.hex(),
       this.#otherDigest.hex(),

@@ -156,6 +156,12 @@ export interface StateView {
     max: number,
   ): readonly { readonly id: string; readonly lastActivityMs: number }[]
 
+  /**
+   * What is remembered of writes, the newest first unless the query says otherwise; done in slices.
+   * @throws {Problem} as `list`.
+   */
+  listAudit(query: ListQuery): Promise<ListResult>
+
   /** Begins a look through all that is derived from the records. */
   scanIntegrity(): IntegrityScan
 }

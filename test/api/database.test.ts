@@ -113,3 +113,24 @@ describe('the data integrity', () => {
     expect((await alice.get(`${database}/data-integrity-results`)).status).toBe(401)
   })
 })
+
+describe('the audit', () => {
+  test('tells administrators who wrote what, by operation of the fabric API', async () => {
+    const body = { name: 'audited', type: 'User', isAdmin: false }
+    const made = await root.call('POST', `${management}/identities`, body)
+    const { id } = made.body.data as { id: string }
+    await root.call('PATCH', `${management}/identities/${id}`, { name: 'renamed' })
+    const filter = encodeURIComponent(`entityId = "${id}" and outcome = "done"`)
+    const reply = await root.get(`${fabric}/audit?filter=${filter}`)
+    expect(reply.status, reply.text).toBe(200)
+    expect(reply.body.data).toMatchObject([
+      { action: 'patch', fields: ['name'], actor: { id: 'admin-id', name: 'admin' } },
+      { action: 'create', entity: 'identity', address: '127.0.0.1' },
+    ])
+    expect(reply.body.meta?.pagination?.totalCount).toBe(2)
+    expect(reply.text).not.toContain('renamed')
+    const alice = new CallerOf(controller)
+    alice.token = controller.openSession('alice-id')
+    expect((await alice.get(`${fabric}/audit`)).status).toBe(401)
+  })
+})

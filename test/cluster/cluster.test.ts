@@ -160,11 +160,19 @@ test('a write that a leader took and could not commit has an unknown outcome, an
 test('a full window of outstanding writes refuses more, and opens again', async () => {
   const formed = await runningCluster(3, { gateway: { outstandingMax: 10 } })
   const { gateway } = await formed.leader()
-  const writes = Array.from({ length: 11 }, (_, i) => problemOf(gateway.propose(command(`${i}`))))
-  const results = await Promise.all(writes)
+  const write = (i: number) => {
+    const made = command(`${i}`)
+    const actor = { ...made.actor, identityId: `caller ${i}` }
+    return problemOf(gateway.propose({ ...made, actor }))
+  }
+  const results = await Promise.all(Array.from({ length: 11 }, (_, i) => write(i)))
   expect(results.filter((result) => result === 'none').length).toBe(10)
   expect(results.at(-1)).toBe('SERVER_TOO_MANY_REQUESTS')
   expect(await problemOf(gateway.propose(command('after')))).toBe('none')
+  const ofOne = await Promise.all(
+    Array.from({ length: 10 }, (_, i) => problemOf(gateway.propose(command(`of one ${i}`)))),
+  )
+  expect(ofOne.filter((result) => result === 'none').length).toBe(8)
 })
 
 test('a linearizable read on any controller covers every write completed before it', async () => {

@@ -3,6 +3,7 @@ import type { ApiParts } from '../parts.ts'
 import { resourceOperations } from '../resource-routes.ts'
 import type { ApiServices } from '../services.ts'
 import { apiSessionOperations } from './api-sessions.ts'
+import { auditOperations } from './audit.ts'
 import { authenticateOperations } from './authenticate.ts'
 import { authenticatorOperations } from './authenticators.ts'
 import { caOperations } from './cas.ts'
@@ -54,6 +55,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...roleAttributeOperations(parts),
     ...controllerOperations(parts),
     ...databaseOperations(parts, services),
+    ...auditOperations(parts),
     ...clusterOperations(parts),
     ...memberOperations(parts),
     ...joinOperations(parts),

@@ -1,4 +1,5 @@
 import type { Index } from '../../raft/types.ts'
+import type { Touched } from './audit.ts'
 import type { Authority } from './authority.ts'
 
 /** What a command may know beside the state: where it stands, when and by whom, all out of the log. */
@@ -8,4 +9,6 @@ export interface CommandContext {
   readonly logTimeMs: number
   /** How far the rights of its caller reach. */
   readonly authority: Authority
+  /** Grows with each record that the entry writes for its caller, for what is remembered of it. */
+  readonly touched: Touched[]
 }

@@ -15,6 +15,8 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { ProblemCode } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
+import { changedFields } from './audit.ts'
+import type { Touched } from './audit.ts'
 import { writeGuard } from './authority.ts'
 import type { CommandContext } from './context.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'
@@ -113,6 +115,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
   const { entity, write, fields } = decode(message, true)
   const rules = rulesOf(entity.name)
   const { name: kind } = entity
+  context.touched.push({ action: 'create', entity: kind, id: write.id, fields: [] })
   const denial = writeGuard(state, { kind, mode: 'create', before: undefined, fields }, context)
   if (denial !== null) return denial
   if (write.id === '' || write.id.length > idCharactersMax) {
@@ -174,9 +177,16 @@ function update(
   isPatch: boolean,
 ): Outcome {
   const { entity, write, fields } = decoded
+  const mode = isPatch ? 'patch' : 'replace'
+  const touched: Touched = {
+    action: mode,
+    entity: entity.name,
+    id: write.id,
+    fields: Object.keys(fields),
+  }
+  context.touched.push(touched)
   const record = state.get(entity.name, write.id)
   if (record === undefined) return notFound(entity.name, write.id)
-  const mode = isPatch ? 'patch' : 'replace'
   const denial = writeGuard(state, { kind: entity.name, mode, before: record, fields }, context)
   if (denial !== null) return denial
   const cleared: Record<string, Json> = {}
@@ -191,6 +201,7 @@ function update(
     rulesOf(entity.name).judgeWrite?.(state, { id: write.id, before: record, after }, context) ??
     null
   if (refusal !== null) return refusal
+  touched.fields = changedFields(record, after)
   const base = { id: record.id, updatedAt: context.logTimeMs, revision: context.index }
   state.put(entity.name, { ...after, ...base })
   follow(state, entity, record.id, record, context)
@@ -213,6 +224,7 @@ export function deleteEntity(state: State, payload: Uint8Array, context: Command
 }
 
 function remove(state: State, entity: Entity, id: string, context: CommandContext): Outcome {
+  context.touched.push({ action: 'delete', entity: entity.name, id, fields: [] })
   const record = state.get(entity.name, id)
   if (record === undefined) return notFound(entity.name, id)
   const guarded = { kind: entity.name, mode: 'delete', before: record, fields: {} } as const

@@ -1,0 +1,210 @@
+import type { Json } from '../lib/canonical-json.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import { lanesOf } from './digest.ts'
+import type { Lanes, SetDigest } from './digest.ts'
+
+/** Parts of the replicated state, so not for a configuration to differ in: every controller forgets at the same entry. */
+export const auditLimits = {
+  recordsMax: 100_000,
+  /** Log time. */
+  ageMsMax: 30 * 24 * 60 * 60_000,
+  /** Records that are stored, summed and forgotten as one. */
+  blockRecords: 64,
+  /** Names of fields, and of other writes of the same entry. */
+  namesMax: 64,
+  textCharactersMax: 256,
+} as const
+
+export interface AuditRecord {
+  readonly index: number
+  readonly atMs: number
+  readonly actor: string
+  readonly actorName: string
+  readonly session: string
+  readonly address: string
+  readonly action: string
+  readonly entity: string
+  readonly entityId: string
+  readonly fields: readonly string[]
+  readonly also: readonly string[]
+  readonly outcome: string
+}
+
+/** A full block is one text: a line takes about 150 bytes, a tenth of what an object of it would. */
+interface Block {
+  readonly key: string
+  readonly text: string
+  readonly lastAtMs: number
+  readonly lanes: Lanes
+}
+
+const PREFIX = 'a/'
+const KEY_CHARACTERS = 11
+
+function keyOf(index: number): string {
+  return PREFIX + index.toString(36).padStart(KEY_CHARACTERS, '0')
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.slice(0, auditLimits.textCharactersMax))
+}
+
+function quotedNames(names: readonly string[]): string {
+  if (names.length === 0) return '[]'
+  return `[${names.slice(0, auditLimits.namesMax).map(quoted).join(',')}]`
+}
+
+/** JSON holds no line break, so lines can be told apart again. */
+function lineOf(record: AuditRecord, who: string): string {
+  const { index, atMs, action, entity, entityId, fields, also, outcome } = record
+  // Names of the program's own need no escaping.
+  const what = `"${action}","${entity}",${quoted(entityId)},"${outcome}"`
+  return `[${index},${atMs},${who},${what},${quotedNames(fields)},${quotedNames(also)}]`
+}
+
+function recordOf(line: string): EntityRecord {
+  const [index, at, actor, actorName, session, address, action, entity, entityId, ...rest] =
+    JSON.parse(line) as Json[]
+  const [outcome, fields, also] = rest
+  const atMs = Number(at)
+  const base = { id: String(index), createdAt: atMs, updatedAt: atMs, revision: Number(index) }
+  const who = { actor, actorName, session, address } as Record<string, Json>
+  const what = { action, entity, entityId, outcome, fields, also } as Record<string, Json>
+  return { ...base, index: Number(index), at: atMs, ...who, ...what }
+}
+
+function timeOf(line: string): number {
+  return Number(line.slice(line.indexOf(',') + 1, line.indexOf(',', line.indexOf(',') + 1)))
+}
+
+/**
+ * The last writes that the log brought, whoever asked for them and whatever came of them, in its order. Most of what an
+ * entry costs here is saved up for a whole block: its digest, its key and its place in the store.
+ */
+export class AuditLog {
+  readonly #digest: SetDigest
+  #blocks: Block[] = []
+  /** Of the block that is not full. */
+  #lines: string[] = []
+  #openKey = ''
+  /** Keys of blocks that the store does not have as they are. */
+  readonly #changed = new Map<string, string | null>()
+  /** How the last caller is written; most write more than once. */
+  #who = { actor: '', actorName: '', session: '', address: '', text: '"","","",""' }
+
+  /** @param digest the sum that full blocks are in. */
+  constructor(digest: SetDigest) {
+    this.#digest = digest
+  }
+
+  get size(): number {
+    return this.#blocks.length * auditLimits.blockRecords + this.#lines.length
+  }
+
+  /** @returns the characters that it takes in the store. */
+  add(record: AuditRecord): number {
+    if (this.#lines.length === 0) this.#openKey = keyOf(record.index)
+    const line = lineOf(record, this.#whoOf(record))
+    this.#lines.push(line)
+    if (this.#lines.length === auditLimits.blockRecords) this.#close(record.atMs)
+    return line.length
+  }
+
+  #whoOf({ actor, actorName, session, address }: AuditRecord): string {
+    const last = this.#who
+    const isSame =
+      last.session === session &&
+      last.actor === actor &&
+      last.address === address &&
+      last.actorName === actorName
+    if (!isSame) {
+      const text = [actor, actorName, session, address].map(quoted).join(',')
+      this.#who = { actor, actorName, session, address, text }
+    }
+    return this.#who.text
+  }
+
+  #close(lastAtMs: number): void {
+    const [key, text] = [this.#openKey, this.#lines.join('\n')]
+    const lanes = lanesOf(key, text)
+    this.#blocks.push({ key, text, lastAtMs, lanes })
+    this.#digest.add(lanes)
+    this.#changed.set(key, text)
+    this.#lines = []
+  }
+
+  /** Takes back what `takeChanged` gave, in the order of the keys. @throws on what it never gave. */
+  load(key: string, text: string): void {
+    const lines = text.split('\n')
+    const { index } = recordOf(lines[0] ?? '')
+    const isWhole = lines.length <= auditLimits.blockRecords && keyOf(Number(index)) === key
+    if (!isWhole || this.#lines.length > 0) {
+      throw new Error(`the store holds a malformed block of the audit: ${key.slice(0, 80)}`)
+    }
+    this.#openKey = key
+    this.#lines = lines
+    if (lines.length < auditLimits.blockRecords) return
+    this.#close(timeOf(lines.at(-1) ?? ''))
+    this.#changed.delete(key)
+  }
+
+  /** Forgets the oldest block when it is too old, or more than is kept stands without it. */
+  forget(logTimeMs: number): void {
+    const oldest = this.#blocks[0]
+    if (oldest === undefined) return
+    const isTooOld = oldest.lastAtMs < logTimeMs - auditLimits.ageMsMax
+    if (!isTooOld && this.size - auditLimits.blockRecords < auditLimits.recordsMax) return
+    this.#blocks.shift()
+    this.#digest.remove(oldest.lanes)
+    this.#changed.set(oldest.key, null)
+  }
+
+  /** What the store lacks: each block as it stands, null for one that is forgotten. */
+  takeChanged(): (readonly [string, string | null])[] {
+    const changed = [...this.#changed]
+    this.#changed.clear()
+    if (this.#lines.length > 0) changed.push([this.#openKey, this.#lines.join('\n')])
+    return changed
+  }
+
+  /** Those that the sum of full blocks is over. */
+  *lanes(): Generator<Lanes> {
+    for (const { lanes } of this.#blocks) yield lanes
+  }
+
+  /** What is in no full block yet. */
+  openInto(digest: SetDigest): void {
+    if (this.#lines.length > 0) digest.add(lanesOf(this.#openKey, this.#lines.join('\n')))
+  }
+
+  /** A page of all, the newest first; only its blocks are read. */
+  page(offset: number, limit: number): EntityRecord[] {
+    const page: EntityRecord[] = []
+    let skip = offset
+    for (const { count, lines } of this.#newestBlocks()) {
+      if (page.length === limit) break
+      if (skip < count)
+        page.push(
+          ...lines()
+            .slice(skip, skip + limit - page.length)
+            .map(recordOf),
+        )
+      skip = Math.max(0, skip - count)
+    }
+    return page
+  }
+
+  /** All as they are now, the newest first; what is written on the way is not among them. */
+  *newestFirst(): Generator<EntityRecord> {
+    for (const { lines } of this.#newestBlocks()) for (const line of lines()) yield recordOf(line)
+  }
+
+  #newestBlocks(): { readonly count: number; readonly lines: () => string[] }[] {
+    const open = [...this.#lines].reverse()
+    const full = this.#blocks.map(({ text }) => ({
+      count: auditLimits.blockRecords,
+      lines: () => text.split('\n').reverse(),
+    }))
+    return [{ count: open.length, lines: () => open }, ...full.reverse()]
+  }
+}

@@ -1,0 +1,75 @@
+import { auditEntry } from '../entities/audit-entry.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import { fieldProblem } from '../lib/problems.ts'
+import type { ListQuery, ListResult } from '../ports/state-view.ts'
+import type { AuditLog } from './audit-log.ts'
+import { pageLimits } from './query/list.ts'
+import { Compiler, noLinks } from './query/evaluate.ts'
+import type { Predicate } from './query/evaluate.ts'
+import { parseQuery, parseSort } from './query/parser.ts'
+import { comparator } from './query/symbols.ts'
+import { Work } from './query/work.ts'
+
+export const auditQueryLimits = {
+  /** Looked at between two turns of the event loop. */
+  sliceRecords: 1000,
+  /** Found records that are brought into another order than that of the log; beyond: 400. */
+  sortedMax: 10_000,
+} as const
+
+/**
+ * Lists what is remembered of writes, the newest first unless it is said otherwise; a look through all of it, in slices.
+ * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE.
+ */
+export async function listAudit(
+  log: AuditLog,
+  query: ListQuery,
+  pause: () => Promise<void>,
+): Promise<ListResult> {
+  const text = query.filter?.trim() ?? ''
+  const parsed = text === '' ? null : parseQuery(text)
+  const sort =
+    parsed?.sort ?? ((query.sort ?? '').trim() === '' ? null : parseSort(query.sort ?? ''))
+  const order = sort === null ? null : comparator(auditEntry, sort)
+  const asked = typeof parsed?.limit === 'number' ? parsed.limit : query.limit
+  const limit = asked === undefined || asked < 1 ? pageLimits.limitDefault : asked
+  const page = {
+    limit: Math.min(limit, pageLimits.limitMax),
+    offset: Math.min(Math.max(0, parsed?.skip ?? query.offset ?? 0), pageLimits.offsetMax),
+  }
+  const where = parsed?.where ?? null
+  if (where === null && order === null) {
+    return { records: log.page(page.offset, page.limit), ...page, totalCount: log.size }
+  }
+  const test: Predicate =
+    where === null ? () => true : new Compiler(noLinks, new Work()).predicate(auditEntry, where)
+  return await collect(log, { test, order, page }, pause)
+}
+
+interface Wanted {
+  readonly test: Predicate
+  readonly order: ((a: EntityRecord, b: EntityRecord) => number) | null
+  readonly page: { readonly limit: number; readonly offset: number }
+}
+
+async function collect(
+  log: AuditLog,
+  { test, order, page }: Wanted,
+  pause: () => Promise<void>,
+): Promise<ListResult> {
+  const end = page.offset + page.limit
+  const kept: EntityRecord[] = []
+  let [seen, totalCount] = [0, 0]
+  for (const record of log.newestFirst()) {
+    seen += 1
+    if (seen % auditQueryLimits.sliceRecords === 0) await pause()
+    if (!test(record)) continue
+    totalCount += 1
+    if (order !== null || (totalCount > page.offset && totalCount <= end)) kept.push(record)
+    if (order !== null && totalCount > auditQueryLimits.sortedMax) {
+      throw fieldProblem('sort', `at most ${auditQueryLimits.sortedMax} writes are sorted; filter`)
+    }
+  }
+  if (order === null) return { records: kept, ...page, totalCount }
+  return { records: kept.sort(order).slice(page.offset, end), ...page, totalCount }
+}

@@ -1,0 +1,90 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import {
+  CommandKind,
+  CommandKindSchema,
+  SessionCreateSchema,
+} from '../../../proto/gen/command_pb.ts'
+import type { Command } from '../../../proto/gen/command_pb.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { AuditRecord } from '../audit-log.ts'
+import type { State } from '../state.ts'
+
+/** One record that an entry writes, or would have written. */
+export interface Touched {
+  readonly action: 'create' | 'replace' | 'patch' | 'delete'
+  readonly entity: string
+  readonly id: string
+  /** Names of the fields that changed; none at a creation, where all are new. */
+  fields: readonly string[]
+}
+
+/** What a controller tells of itself, again and again. */
+const unaudited: ReadonlySet<number> = new Set([
+  CommandKind.SESSION_TOUCH,
+  CommandKind.INTEGRITY_CLAIM,
+])
+
+const actions: ReadonlyMap<number, string> = new Map(
+  CommandKindSchema.values.map(({ name, number }) => [
+    number,
+    name.replace('COMMAND_KIND_', '').toLowerCase().replaceAll('_', '-'),
+  ]),
+)
+const none: readonly string[] = []
+
+/** The record of an entry; null when none is kept. */
+export function auditOf(
+  state: State,
+  command: Command,
+  place: { readonly index: number; readonly logTimeMs: number },
+  result: { readonly outcome: Outcome; readonly touched: readonly Touched[] },
+): AuditRecord | null {
+  if (unaudited.has(command.kind)) return null
+  const { outcome, touched } = result
+  const actor = command.actor?.identityId ?? ''
+  const who = actor === '' ? loggedIn(command) : actor
+  const named = touched.find(({ id }) => outcome.ok && id === outcome.id) ?? touched[0]
+  return {
+    index: place.index,
+    atMs: place.logTimeMs,
+    actor: who,
+    actorName: who === '' ? '' : nameOf(state.get('identity', who)),
+    session: command.actor?.sessionId ?? '',
+    address: command.actor?.address ?? '',
+    action: named?.action ?? actions.get(command.kind) ?? String(command.kind),
+    entity: named?.entity ?? '',
+    entityId: named?.id ?? (outcome.ok ? outcome.id : ''),
+    fields: named?.fields ?? none,
+    also: touched.length < 2 ? none : others(touched, named),
+    outcome: outcome.ok ? 'done' : outcome.code,
+  }
+}
+
+/** Whoever logs in has no session yet to be known by. */
+function loggedIn({ kind, payload }: Command): string {
+  if (kind !== CommandKind.SESSION_CREATE) return ''
+  return fromBinary(SessionCreateSchema, payload).identityId
+}
+
+function nameOf(identity: EntityRecord | undefined): string {
+  const name = identity?.['name']
+  return typeof name === 'string' ? name : ''
+}
+
+function others(touched: readonly Touched[], named: Touched | undefined): string[] {
+  return touched
+    .filter((one) => one !== named)
+    .map(({ action, entity, id }) => `${action} ${entity} ${id}`)
+}
+
+/** The names of the fields that differ, but for those that every write moves. */
+export function changedFields(before: EntityRecord, after: JsonObject): string[] {
+  return Object.keys(after).filter((name) => {
+    const [old, value] = [before[name], after[name]]
+    if (old === value) return false
+    const isPlain = old === null || typeof old !== 'object' || typeof value !== 'object'
+    return isPlain || JSON.stringify(old) !== JSON.stringify(value)
+  })
+}

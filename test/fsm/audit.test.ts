@@ -1,0 +1,143 @@
+import { create } from '@bufbuild/protobuf'
+import { describe, expect, test } from 'vitest'
+import { ActorSchema, CommandKind } from '../../proto/gen/command_pb.ts'
+import { auditLimits } from '../../src/fsm/audit-log.ts'
+import { listAudit } from '../../src/fsm/audit-query.ts'
+import { loadState } from '../../src/fsm/load.ts'
+import { State } from '../../src/fsm/state.ts'
+import { markOf } from '../../src/fsm/write-behind.ts'
+import type { ListQuery } from '../../src/ports/state-view.ts'
+import { formedState, identity, service } from './support/log.ts'
+import { TestStore } from './support/store.ts'
+
+const actor = create(ActorSchema, { identityId: 'admin', sessionId: 's1', address: '10.0.0.1' })
+
+function list(state: State, query: ListQuery = {}) {
+  return listAudit(state.audit, query, () => Promise.resolve())
+}
+
+async function newest(state: State): Promise<Readonly<Record<string, unknown>>> {
+  return (await list(state, { limit: 1 })).records[0] ?? {}
+}
+
+describe('what is remembered of a write', () => {
+  test('is who asked, from where, what it touched, when and what came of it', async () => {
+    const { state, log } = formedState()
+    log.create('service', 'mail', service('mail'), { actor })
+    expect(await newest(state)).toMatchObject({
+      index: log.entries.length,
+      at: log.timeMs,
+      actor: 'admin',
+      actorName: 'Default Admin',
+      session: 's1',
+      address: '10.0.0.1',
+      action: 'create',
+      entity: 'service',
+      entityId: 'mail',
+      fields: [],
+      also: [],
+      outcome: 'done',
+    })
+    log.patch('service', 'mail', { name: 'post', roleAttributes: [] }, { actor })
+    expect(await newest(state)).toMatchObject({ action: 'patch', fields: ['name'] })
+    log.patch('service', 'none', { name: 'x' }, { actor })
+    expect(await newest(state)).toMatchObject({ entityId: 'none', outcome: 'NOT_FOUND' })
+    log.delete('service', 'mail')
+    expect(await newest(state)).toMatchObject({ action: 'delete', actor: '', entityId: 'mail' })
+    log.disable('admin', 0)
+    expect(await newest(state)).toMatchObject({ action: 'identity-disable' })
+    log.logIn('session')
+    expect(await newest(state)).toMatchObject({ action: 'session-create', actor: 'admin' })
+  })
+
+  test('names all that one entry wrote, and no value of any field', async () => {
+    const { state, log } = formedState()
+    log.batch(
+      [
+        [CommandKind.ENTITY_CREATE, 'service', 'a', service('secret name')],
+        [CommandKind.ENTITY_CREATE, 'identity', 'b', identity('B')],
+      ],
+      1,
+    )
+    const record = await newest(state)
+    expect(record).toMatchObject({ entity: 'identity', entityId: 'b', also: ['create service a'] })
+    expect(JSON.stringify(record)).not.toContain('secret name')
+  })
+
+  test('leaves out the marks of activity', async () => {
+    const { state, log } = formedState()
+    log.logIn('session')
+    const { size } = state.audit
+    log.touch('session', log.timeMs + 1)
+    expect(state.audit.size).toBe(size)
+  })
+})
+
+describe('the list', () => {
+  test('is filtered, sorted and paged over all of it', async () => {
+    const { state, log } = formedState()
+    const { size } = state.audit
+    for (let i = 0; i < 200; i += 1) log.create('service', `s${i}`, service(`s${i}`), { actor })
+    for (let i = 0; i < 50; i += 1) log.delete('service', `s${i}`)
+    const all = await list(state, { limit: 7, offset: 13 })
+    expect(all.totalCount).toBe(size + 250)
+    expect(all.records.map(({ revision }) => revision)).toEqual(
+      Array.from({ length: 7 }, (_, i) => log.entries.length - 13 - i),
+    )
+    const deleted = await list(state, { filter: 'action = "delete"', limit: 500 })
+    expect(deleted.records).toHaveLength(50)
+    const one = await list(state, { filter: 'entityId = "s7" and actor = "admin"' })
+    expect(one.records.map(({ id }) => id)).toEqual([String(log.entries.length - 242)])
+    const first = await list(state, { filter: 'entity = "service"', sort: 'index asc', limit: 1 })
+    expect(first.records[0]).toMatchObject({ entityId: 's0', action: 'create' })
+    expect(first.totalCount).toBe(250)
+    await expect(list(state, { filter: 'nothing = 1' })).rejects.toMatchObject({
+      code: 'INVALID_FILTER',
+    })
+  })
+})
+
+describe('what is remembered', () => {
+  test('is the same after a restart, with the digests of the state, and goes on equally', async () => {
+    const store = new TestStore()
+    const { state, log } = formedState()
+    for (let i = 0; i < 150; i += 1) {
+      log.create('service', `s${i}`, service(`s${i}`), { actor })
+      if (i % 40 === 0) await store.write(state.takeDirty(), markOf(state))
+    }
+    await store.write(state.takeDirty(), markOf(state))
+    const loaded = await loadState(store)
+    expect((await list(loaded, { limit: 500 })).records).toEqual(
+      (await list(state, { limit: 500 })).records,
+    )
+    expect(loaded.stateDigest()).toBe(state.stateDigest())
+    expect(loaded.isDigestRight('state')).toBe(true)
+  })
+
+  test('is forgotten by age, and goes from the store as well', async () => {
+    const store = new TestStore()
+    const { state, log } = formedState()
+    for (let i = 0; i < 200; i += 1) log.create('service', `s${i}`, service(`s${i}`))
+    await store.write(state.takeDirty(), markOf(state))
+    log.timeMs += auditLimits.ageMsMax + 1
+    for (let i = 0; i < 10; i += 1) log.create('service', `t${i}`, service(`t${i}`))
+    expect(state.audit.size).toBeLessThan(64 + 20)
+    await store.write(state.takeDirty(), markOf(state))
+    const loaded = await loadState(store)
+    expect(loaded.audit.size).toBe(state.audit.size)
+    expect(loaded.stateDigest()).toBe(state.stateDigest())
+  })
+
+  test('is bounded in number', () => {
+    const state = new State()
+    for (let index = 1; index <= auditLimits.recordsMax + 1000; index += 1) {
+      const who = { actor: 'a', actorName: 'A', session: 's', address: '' }
+      const what = { action: 'create', entity: 'service', entityId: `s${index}`, outcome: 'done' }
+      state.remember({ index, atMs: index, ...who, ...what, fields: [], also: [] })
+      state.forget()
+    }
+    expect(state.audit.size).toBeGreaterThanOrEqual(auditLimits.recordsMax)
+    expect(state.audit.size).toBeLessThan(auditLimits.recordsMax + 2 * auditLimits.blockRecords)
+    expect(state.isDigestRight('state')).toBe(true)
+  })
+})
