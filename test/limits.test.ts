@@ -14,8 +14,10 @@ import { quarantineLimits } from '../src/cluster/quarantine.ts'
 import { ROSTER_LIMITS } from '../src/cluster/roster.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
+import { classViewLimits } from '../src/fsm/access/class-views.ts'
 import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
+import { serviceSessionLimits } from '../src/fsm/commands/service-session.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
 import { stateDeskLimits } from '../src/cluster/state-desk.ts'
@@ -43,6 +45,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/commands/session.ts': { apiSessionsMax },
   'src/fsm/commands/identity.ts': { disableMinutesMax },
   'src/fsm/commands/service-configs.ts': { serviceConfigsPerIdentityMax },
+  'src/fsm/commands/service-session.ts': serviceSessionLimits,
+  'src/fsm/access/class-views.ts': classViewLimits,
   'src/fsm/commands/cluster.ts': joiningLimits,
   'src/fsm/commands/secret.ts': secretLimits,
   'src/fsm/write-behind.ts': writeBehindDefaults,

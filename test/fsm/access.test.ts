@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { runCampaign } from './access-campaign.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
@@ -66,6 +67,22 @@ describe('Marks', () => {
     expect(reader.lastChangeAt('as0')).toBe(log.timeMs)
     expect([1, 9].map((n) => reader.lastChangeAt(`as${n}`))).toEqual([moved, moved])
     expect(reader.lastChangeAt('asx')).toBe(moved)
+  })
+
+  test('a service that was written goes out of a view with it, and so moves it', () => {
+    const { log, reader } = crowd()
+    log.create('service', 's', service('s', ['x']))
+    log.create('servicePolicy', 'x', policy('x', ['#gone'], ['#x'], { type: 'Bind' }))
+    log.delete('servicePolicy', 'p')
+    log.create('identity', 'y', identity('y', ['gone']))
+    log.logIn('asy', 'y', '')
+    log.timeMs += 1000
+    const outcome = log.batch([
+      [CommandKind.ENTITY_PATCH, 'service', 's', { tags: { written: true } }],
+      [CommandKind.ENTITY_PATCH, 'identity', 'y', { roleAttributes: [] }],
+    ])
+    expect(outcome.ok).toBe(true)
+    expect(reader.lastChangeAt('asy')).toBe(log.timeMs)
   })
 
   test('marks go with the last session', () => {
