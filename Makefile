@@ -72,6 +72,7 @@ bench: $(INSTALLED)
 	node bench/failover.ts
 	node bench/log-in-storm.ts
 	node bench/apply.ts
+	node --expose-gc bench/access.ts
 	node bench/recovery.ts
 	node bench/snapshot.ts
 	node bench/linearizability.ts

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { benchAccess } from '../../bench/access.ts'
 import { benchApply } from '../../bench/apply.ts'
 
 test('the apply bench runs, and applies the same state each time', () => {
@@ -6,4 +7,12 @@ test('the apply bench runs, and applies the same state each time', () => {
   expect(entries).toBe(200)
   expect(benchApply(200).entitiesDigest).toBe(entitiesDigest)
   expect(benchApply(201).entitiesDigest).not.toBe(entitiesDigest)
+})
+
+test('the bench of access runs at a small size', () => {
+  const size = { identities: 200, active: 50, services: 100, policies: 40, edgeRouters: 5 }
+  const figures = benchAccess(size, 20)
+  expect(figures.classes).toBeGreaterThan(10)
+  expect(figures.viewIds).toBeGreaterThan(0)
+  expect(figures.serviceChangeP50Ms).toBeGreaterThan(0)
 })
