@@ -16,6 +16,7 @@ import { quarantineLimits } from '../src/cluster/quarantine.ts'
 import { ROSTER_LIMITS } from '../src/cluster/roster.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
+import { classViewLimits } from '../src/fsm/access/class-views.ts'
 import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { casMax } from '../src/fsm/rules/ca.ts'
 import { revocationLimits } from '../src/fsm/rules/revocation.ts'
@@ -23,6 +24,7 @@ import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-config
 import { auditLimits } from '../src/fsm/audit-log.ts'
 import { auditQueryLimits } from '../src/fsm/audit-query.ts'
 import { integrityLimits } from '../src/fsm/commands/integrity.ts'
+import { serviceSessionLimits } from '../src/fsm/commands/service-session.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
 import { stateDeskLimits } from '../src/cluster/state-desk.ts'
@@ -54,6 +56,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/commands/service-configs.ts': { serviceConfigsPerIdentityMax },
   'src/fsm/rules/ca.ts': { casMax },
   'src/fsm/rules/revocation.ts': revocationLimits,
+  'src/fsm/commands/service-session.ts': serviceSessionLimits,
+  'src/fsm/access/class-views.ts': classViewLimits,
   'src/fsm/commands/cluster.ts': joiningLimits,
   'src/fsm/commands/secret.ts': secretLimits,
   'src/fsm/commands/integrity.ts': integrityLimits,

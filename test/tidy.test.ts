@@ -40,7 +40,7 @@ const pure = [
   /^src\/raft\/(?!node\.ts$)/,
   /^src\/entities\//,
   /^src\/fsm\/(apply|state|roles|dedupe|digest|indexes)\.ts$/,
-  /^src\/fsm\/(commands|query|rules)\//,
+  /^src\/fsm\/(access|commands|query|rules)\//,
 ]
 const impurities: readonly (readonly [RegExp, string])[] = [
   [/\bDate\.now\(|\bnew Date\(\)/, 'take the time from the entry or the tick'],

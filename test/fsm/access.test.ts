@@ -1,4 +1,6 @@
+import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
+import { CommandKind, ServiceSessionCreateSchema } from '../../proto/gen/command_pb.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { runCampaign } from './access-campaign.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
@@ -68,6 +70,44 @@ describe('Marks', () => {
     expect(reader.lastChangeAt('asx')).toBe(moved)
   })
 
+  test('a service that was written goes out of a view with it, and so moves it', () => {
+    const { log, reader } = crowd()
+    log.create('service', 's', service('s', ['x']))
+    log.create('servicePolicy', 'x', policy('x', ['#gone'], ['#x'], { type: 'Bind' }))
+    log.delete('servicePolicy', 'p')
+    log.create('identity', 'y', identity('y', ['gone']))
+    log.logIn('asy', 'y', '')
+    log.timeMs += 1000
+    const outcome = log.batch([
+      [CommandKind.ENTITY_PATCH, 'service', 's', { tags: { written: true } }],
+      [CommandKind.ENTITY_PATCH, 'identity', 'y', { roleAttributes: [] }],
+    ])
+    expect(outcome.ok).toBe(true)
+    expect(reader.lastChangeAt('asy')).toBe(log.timeMs)
+  })
+
+  test('those who come to a new class from several old ones keep what each of them was at', () => {
+    const { log, reader } = crowd()
+    log.create('service', 's', service('s'))
+    log.create('servicePolicy', 'next', policy('next', ['#next'], ['#all']))
+    log.create('servicePolicy', 'alone', policy('alone', ['@i0'], ['#all']))
+    log.create('servicePolicy', 'x', policy('x', ['@i0'], ['#all'], { type: 'Bind' }))
+    log.timeMs += 1000
+    log.delete('servicePolicy', 'x')
+    const moved = log.timeMs
+    const before = reader.lastChangeAt('as1')
+    expect(before).toBeLessThan(moved)
+    log.timeMs += 1000
+    const next = { roleAttributes: ['next'] }
+    const outcome = log.batch([
+      [CommandKind.ENTITY_PATCH, 'servicePolicy', 'alone', { identityRoles: [] }],
+      [CommandKind.ENTITY_PATCH, 'identity', 'i0', next],
+      [CommandKind.ENTITY_PATCH, 'identity', 'i1', next],
+    ])
+    expect(outcome.ok).toBe(true)
+    expect([0, 1].map((n) => reader.lastChangeAt(`as${n}`))).toEqual([moved, before])
+  })
+
   test('marks go with the last session', () => {
     const { log, marks } = crowd()
     log.timeMs += 1
@@ -108,4 +148,26 @@ describe('Views of classes', () => {
     expect(reader.accessibleServices('absent', {}).totalCount).toBe(0)
     expect(state.access.classes.activeCount).toBe(10)
   })
+})
+
+test('an administrator keeps a session that nothing grants any more, until it is none', () => {
+  const { state, log } = crowd()
+  log.create('service', 's', service('s'))
+  log.create('edgeRouter', 'r', { name: 'r' })
+  const roles = { name: 'all', semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
+  log.create('edgeRouterPolicy', 'e', { ...roles, identityRoles: ['#all'] })
+  log.create('serviceEdgeRouterPolicy', 'f', { ...roles, serviceRoles: ['#all'] })
+  log.patch('identity', 'i1', { isAdmin: true })
+  for (const n of [0, 1]) {
+    const init = { id: `ss${n}`, apiSessionId: `as${n}`, serviceId: 's', type: 'Dial' }
+    const message = create(ServiceSessionCreateSchema, init)
+    const payload = toBinary(ServiceSessionCreateSchema, message)
+    const { outcome } = log.command(CommandKind.SERVICE_SESSION_CREATE, payload)
+    expect(outcome).toEqual({ ok: true, id: `ss${n}` })
+  }
+  const sessions = (): string[] => [...state.table('session').ids]
+  log.delete('servicePolicy', 'p')
+  expect(sessions()).toEqual(['ss1'])
+  log.patch('identity', 'i1', { isAdmin: false })
+  expect(sessions()).toEqual([])
 })

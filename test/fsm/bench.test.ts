@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { benchAccess } from '../../bench/access.ts'
 import { benchApply } from '../../bench/apply.ts'
 import { benchQuery } from '../../bench/query.ts'
 
@@ -14,4 +15,12 @@ test('the query bench runs, and each of its filters finds some but not all', () 
     expect(totalCount, title).toBeGreaterThan(0)
     if (!title.includes('no filter')) expect(totalCount, title).toBeLessThan(10_000)
   }
+})
+
+test('the bench of access runs at a small size', () => {
+  const size = { identities: 200, active: 50, services: 100, policies: 40, edgeRouters: 5 }
+  const figures = benchAccess(size, 20)
+  expect(figures.classes).toBeGreaterThan(10)
+  expect(figures.viewIds).toBeGreaterThan(0)
+  expect(figures.serviceChangeP50Ms).toBeGreaterThan(0)
 })

@@ -7,7 +7,7 @@ import { EntryChanges } from './changes.ts'
 import { ClassViews, viewOf } from './class-views.ts'
 import type { ClassView } from './class-views.ts'
 import { AccessClasses } from './classes.ts'
-import type { AccessClass, Move, Moves } from './classes.ts'
+import type { AccessClass, Moves } from './classes.ts'
 import { Movement, saysElse } from './movement.ts'
 import type { Group } from './movement.ts'
 import { Sides } from './sides.ts'
@@ -66,26 +66,27 @@ export class AccessIndex {
     const moves = this.#classes.plan(this.#changes)
     const groups = new Movement(this.#state, this.#classes, sides, moves).judge()
     const onFollowed = onJudged({ groups, moves, sides, classes: this.#classes })
+    const became: (readonly [AccessClass, AccessClass])[] = []
     this.#classes.commit(moves, this.#changes, (from, to) => {
       this.#views.transfer(from, to)
+      became.push([from, to])
     })
-    this.#follow(sides, moves.moves)
+    this.#follow(sides, became)
     this.#changes.clear()
     onFollowed?.()
   }
 
   /** Views of classes that are gone go; what others show is brought up to date. */
-  #follow(sides: Sides, moves: readonly Move[]): void {
+  #follow(sides: Sides, became: readonly (readonly [AccessClass, AccessClass])[]): void {
     this.#visitors.clear()
     if (this.#views.size === 0) return
     for (const of of this.#views.classes()) {
       if (this.#classes.withKey(of.key) !== of) this.#views.drop(of)
     }
-    for (const { from, key, policies } of moves) {
-      const to = this.#classes.withKey(key)
-      if (to === undefined || this.#views.peek(to) === undefined) continue
-      for (const id of from.policies.symmetricDifference(policies))
+    for (const [from, to] of became) {
+      for (const id of from.policies.symmetricDifference(to.policies)) {
         this.#followPolicy(sides, id, [to])
+      }
     }
     for (const [id, { before, after }] of sides.policies) {
       if (!saysElse(before as ServicePolicy | undefined, after as ServicePolicy | undefined)) {
@@ -97,7 +98,7 @@ export class AccessIndex {
       const policies = [...sides.policiesOf(id, 'before'), ...sides.policiesOf(id, 'after')]
       const touched = new Set(policies.flatMap((policy) => [...this.#classes.having(policy.id)]))
       for (const of of touched) this.#followService(sides, of, id)
-      if (sides.policies.size + moves.length === 0) continue
+      if (sides.policies.size + became.length === 0) continue
       for (const of of this.#views.classes()) this.#followService(sides, of, id)
     }
   }

@@ -48,6 +48,16 @@ export class RandomNetwork {
     this.#hasChecks = this.#random.next() < 0.5
     this.log = new LogWriter((entry) => apply(this.state, entry))
     this.#form()
+    if (this.#chance(0.7)) this.#open()
+  }
+
+  /** Routers for everybody, so that what decides is the rest. */
+  #open(): void {
+    const all = ['#all']
+    this.log.create('edgeRouter', 'r1', { name: 'r1', roleAttributes: [] })
+    const roles = { semantic: 'AnyOf', edgeRouterRoles: all }
+    this.log.create('edgeRouterPolicy', 'e1', { name: 'e1', identityRoles: all, ...roles })
+    this.log.create('serviceEdgeRouterPolicy', 'f1', { name: 'f1', serviceRoles: all, ...roles })
   }
 
   /** With services of the fabric, which no operation makes. */
@@ -276,7 +286,7 @@ export class RandomNetwork {
       apiSessionId,
       serviceId: this.#serviceOf(apiSessionId),
       type: this.#pick(['Dial', 'Bind']),
-      passingPolicies: this.#chance(0.5) ? [...this.state.table('servicePolicy').ids] : [],
+      passingPolicies: this.#chance(0.7) ? [...this.state.table('servicePolicy').ids] : [],
     }
     const payload = toBinary(ServiceSessionCreateSchema, create(ServiceSessionCreateSchema, asked))
     const { outcome } = this.log.command(CommandKind.SERVICE_SESSION_CREATE, payload)
