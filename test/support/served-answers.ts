@@ -26,7 +26,7 @@ export interface DescribedOperation {
     readonly required: boolean
     readonly content: Readonly<Record<string, { readonly schema: Item }>>
   }
-  readonly responses: Readonly<Record<string, { readonly content: Item }>>
+  readonly responses: Readonly<Record<string, { readonly content?: Item }>>
 }
 /** As a controller serves it at `/openapi.json`. */
 export interface ApiDocument {
@@ -99,8 +99,12 @@ export class ServedAnswers {
     const described = template === null ? undefined : this.document.paths[template]?.[verb]
     if (template === null || described === undefined) return []
     const where = `${verb} ${template} ${answer.status}`
-    const content = described.responses[answer.status]?.content
-    if (content === undefined) return [`${where} is not declared; it said ${answer.text}`]
+    const response = described.responses[answer.status]
+    if (response === undefined) return [`${where} is not declared; it said ${answer.text}`]
+    const { content } = response
+    if (content === undefined) {
+      return answer.text === '' ? [] : [`${where} declares no body; it said ${answer.text}`]
+    }
     const type = answer.contentType.split(';')[0] ?? ''
     if (content[type] === undefined) return [`${where} does not declare ${type}`]
     if (type !== 'application/json') return []

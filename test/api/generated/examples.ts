@@ -77,3 +77,12 @@ export const knownIds: Readonly<Record<string, string>> = {
 export const knownQueries: Readonly<Record<string, string>> = {
   '/authenticate': '?method=password',
 }
+
+/** Operations that a probe of a whole cluster calls in a way that must be refused: done, they would take it apart. */
+export const refusedOnPurpose: readonly string[] = [
+  'fabric POST /cluster/demote-member',
+  'fabric POST /cluster/join',
+  'fabric POST /cluster/promote-member',
+  'fabric POST /cluster/remove-member',
+  'fabric POST /cluster/replace-member',
+]
