@@ -201,7 +201,7 @@ test('a record of every kind lives through its operations, and is the same on al
 })
 
 /** Somebody with a password, and a session of its own on some controller. */
-async function newUser(): Promise<{
+async function newUser(api: ApiName): Promise<{
   readonly client: Client
   readonly username: string
   readonly password: string
@@ -217,7 +217,7 @@ async function newUser(): Promise<{
   turn += 1
   const client = cluster.client((turn % 3) + 1)
   const sessionId = await until('log in', async () => {
-    const url = `${bases.client}/authenticate?method=password`
+    const url = `${bases[api]}/authenticate?method=password`
     const answer = await client.request('POST', url, {
       body: { username, password },
       headers: { 'net-min-index': index },
@@ -234,7 +234,7 @@ async function newUser(): Promise<{
 
 test('who has a session changes its own password and logs out, by either API; an administrator ends the session of another', async () => {
   for (const api of ['client', 'management'] as const) {
-    const { client, username, password, authenticatorId } = await newUser()
+    const { client, username, password, authenticatorId } = await newUser(api)
     const own = `${bases[api]}/current-identity/authenticators/${authenticatorId}`
     const next = 'another one of its own'
     const replaced = { currentPassword: password, username, password: next }
@@ -246,7 +246,7 @@ test('who has a session changes its own password and logs out, by either API; an
     expect(gone.status, gone.text).toBe(200)
     expect((await askOf(client, 'GET', `${bases[api]}/current-api-session`)).status).toBe(401)
   }
-  const { client, sessionId } = await newUser()
+  const { client, sessionId } = await newUser('client')
   await done('DELETE', `${bases.management}/api-sessions/${sessionId}`)
   expect((await askOf(client, 'GET', `${bases.client}/current-api-session`)).status).toBe(401)
 })

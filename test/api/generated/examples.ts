@@ -83,6 +83,5 @@ export const refusedOnPurpose: readonly string[] = [
   'fabric POST /cluster/demote-member',
   'fabric POST /cluster/join',
   'fabric POST /cluster/promote-member',
-  'fabric POST /cluster/remove-member',
   'fabric POST /cluster/replace-member',
 ]
