@@ -15,6 +15,7 @@ export const adminPassword = 'correct horse battery'
  * create, replace and patch. Everything else is sampled: references are made, lists are empty, texts are unique.
  */
 export const examples: Readonly<Record<string, Example>> = {
+  '/auth-policies': async () => ({ secondary: { requireTotp: false, requireExtJwtSigner: null } }),
   '/authenticators': async (id) => ({
     method: 'updb',
     identityId: await id('/identities fresh'),
@@ -37,6 +38,7 @@ export const examples: Readonly<Record<string, Example>> = {
   }),
   '/external-jwt-signers': async () => ({
     certPem: await certificatePem(),
+    externalAuthUrl: 'https://identity.internal/authorize',
     jwksEndpoint: undefined,
     enrollAuthPolicyId: undefined,
     enabled: true,
