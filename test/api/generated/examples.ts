@@ -30,6 +30,7 @@ export const examples: Readonly<Record<string, Example>> = {
   }),
   '/config-types': async () => ({ schema: { type: 'object' } }),
   '/configs': async (id) => ({ configTypeId: await id('/config-types'), data: { any: 'thing' } }),
+  '/edge-routers': noConfigs,
   '/enrollments': async (id) => ({
     method: 'ott',
     identityId: await id('/identities fresh'),
@@ -45,6 +46,8 @@ export const examples: Readonly<Record<string, Example>> = {
   }),
   '/identities': async () => ({ type: 'User', enrollment: undefined, permissions: [] }),
   '/posture-checks': async () => ({ typeId: 'MFA' }),
+  '/routers': noConfigs,
+  '/sessions': async (id) => ({ serviceId: await id('/services'), type: 'Dial' }),
   '/terminators': async (id) => ({
     service: await id('/services'),
     router: await id('/edge-routers'),
@@ -53,6 +56,7 @@ export const examples: Readonly<Record<string, Example>> = {
     identity: undefined,
     identitySecret: undefined,
   }),
+  '/transit-routers': noConfigs,
 
   'POST /authenticate': async () => ({
     username: 'admin',
@@ -64,6 +68,11 @@ export const examples: Readonly<Record<string, Example>> = {
   'POST /cluster/plan': async () => ({ verb: 'promote', id: 'ctrl2' }),
   'POST /cluster/add-member': async () => ({ address: 'ctrl2' }),
   'POST /cluster/transfer-leadership': async () => ({ newLeaderId: '' }),
+}
+
+/** Those that are made on the way are for services. */
+async function noConfigs(): Promise<Json> {
+  return { configs: [] }
 }
 
 async function pairs(id: IdAt): Promise<Json> {
