@@ -271,7 +271,7 @@ test('every operation that is served has been called, and done', async () => {
     const statuses = [...(seen.get(keyOf(api, method, path)) ?? [])]
     return !statuses.some((status) => status < 300)
   })
-  await maker.openServices()
+  await maker.openAll()
   // What takes something away comes last.
   left.sort((a, b) => Number(a.method === 'DELETE') - Number(b.method === 'DELETE'))
   for (const operation of left) {

@@ -30,7 +30,7 @@ for (const api of apiNames) {
   operations.push(...operationsIn(api, (await prober.root.served(api)).document))
 }
 const maker = new Maker(operations, (method, url, body) => prober.ask(method, url, body))
-await maker.openServices()
+await maker.openAll()
 const permissions = new Map(
   allOperations(controller.parts, createServices(controller.parts)).flatMap((operation) =>
     operation.apis.map((api) => [`${api} ${operation.operationId}`, operation.permission]),

@@ -106,6 +106,6 @@ export const goodListQueries: readonly string[] = [
   'filter=false',
   'filter=not%20id%20%3D%20%22x%22',
   'filter=tags.x%20!%3D%20null',
-  'sort=id%20desc%2CcreatedAt',
+  'sort=id%20desc',
   'nonsense=1',
 ]

@@ -46,7 +46,10 @@ export const examples: Readonly<Record<string, Example>> = {
   }),
   '/identities': async () => ({ type: 'User', enrollment: undefined, permissions: [] }),
   '/posture-checks': async () => ({ typeId: 'MFA' }),
-  '/routers': noConfigs,
+  '/routers': async () => ({
+    configs: [],
+    fingerprint: Buffer.from(uniqueText('f')).toString('hex'),
+  }),
   '/sessions': async (id) => ({ serviceId: await id('/services'), type: 'Dial' }),
   '/terminators': async (id) => ({
     service: await id('/services'),
@@ -55,6 +58,7 @@ export const examples: Readonly<Record<string, Example>> = {
     address: 'tls:host.internal:443',
     identity: undefined,
     identitySecret: undefined,
+    instanceSecret: 'c2VjcmV0',
   }),
   '/transit-routers': noConfigs,
 

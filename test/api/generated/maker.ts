@@ -50,11 +50,17 @@ export class Maker {
     return made
   }
 
-  /** Every service is for everybody then: on the client API even an administrator sees only what a policy opens. */
-  async openServices(): Promise<void> {
-    const policies = this.#creation('/service-policies')
-    if (policies === undefined) throw new Error('service policies are served')
-    await this.create(policies, await this.body(policies, 'full'))
+  /**
+   * Every service and edge router is for everybody then: on the client API even an administrator sees only what policies
+   * open, and a session of a service needs an edge router.
+   */
+  async openAll(): Promise<void> {
+    await this.id('/edge-routers')
+    for (const kind of ['service', 'edge-router', 'service-edge-router']) {
+      const policies = this.#creation(`/${kind}-policies`)
+      if (policies === undefined) throw new Error(`${kind} policies are served`)
+      await this.create(policies, await this.body(policies, 'full'))
+    }
   }
 
   async fresh(collection: string, api: ApiName = 'management'): Promise<string> {
