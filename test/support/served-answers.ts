@@ -26,7 +26,6 @@ export interface DescribedOperation {
     readonly required: boolean
     readonly content: Readonly<Record<string, { readonly schema: Item }>>
   }
-  /** One without a body has no content. */
   readonly responses: Readonly<Record<string, { readonly content?: Item }>>
 }
 /** As a controller serves it at `/openapi.json`. */
@@ -103,7 +102,9 @@ export class ServedAnswers {
     const response = described.responses[answer.status]
     if (response === undefined) return [`${where} is not declared; it said ${answer.text}`]
     const { content } = response
-    if (content === undefined) return answer.text === '' ? [] : [`${where} declares no body`]
+    if (content === undefined) {
+      return answer.text === '' ? [] : [`${where} declares no body; it said ${answer.text}`]
+    }
     const type = answer.contentType.split(';')[0] ?? ''
     if (content[type] === undefined) return [`${where} does not declare ${type}`]
     if (type !== 'application/json') return []

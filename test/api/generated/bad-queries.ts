@@ -104,8 +104,8 @@ export const goodListQueries: readonly string[] = [
   'filter=sort%20by%20id%20desc%20skip%201%20limit%202',
   'filter=true',
   'filter=false',
-  'filter=not%20isSystem',
+  'filter=not%20id%20%3D%20%22x%22',
   'filter=tags.x%20!%3D%20null',
-  'sort=id%20desc%2CcreatedAt',
+  'sort=id%20desc',
   'nonsense=1',
 ]

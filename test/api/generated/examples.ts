@@ -15,6 +15,7 @@ export const adminPassword = 'correct horse battery'
  * create, replace and patch. Everything else is sampled: references are made, lists are empty, texts are unique.
  */
 export const examples: Readonly<Record<string, Example>> = {
+  '/auth-policies': async () => ({ secondary: { requireTotp: false, requireExtJwtSigner: null } }),
   '/authenticators': async (id) => ({
     method: 'updb',
     identityId: await id('/identities fresh'),
@@ -29,6 +30,7 @@ export const examples: Readonly<Record<string, Example>> = {
   }),
   '/config-types': async () => ({ schema: { type: 'object' } }),
   '/configs': async (id) => ({ configTypeId: await id('/config-types'), data: { any: 'thing' } }),
+  '/edge-routers': noConfigs,
   '/enrollments': async (id) => ({
     method: 'ott',
     identityId: await id('/identities fresh'),
@@ -37,12 +39,18 @@ export const examples: Readonly<Record<string, Example>> = {
   }),
   '/external-jwt-signers': async () => ({
     certPem: await certificatePem(),
+    externalAuthUrl: 'https://identity.internal/authorize',
     jwksEndpoint: undefined,
     enrollAuthPolicyId: undefined,
     enabled: true,
   }),
   '/identities': async () => ({ type: 'User', enrollment: undefined, permissions: [] }),
   '/posture-checks': async () => ({ typeId: 'MFA' }),
+  '/routers': async () => ({
+    configs: [],
+    fingerprint: Buffer.from(uniqueText('f')).toString('hex'),
+  }),
+  '/sessions': async (id) => ({ serviceId: await id('/services'), type: 'Dial' }),
   '/terminators': async (id) => ({
     service: await id('/services'),
     router: await id('/edge-routers'),
@@ -50,7 +58,9 @@ export const examples: Readonly<Record<string, Example>> = {
     address: 'tls:host.internal:443',
     identity: undefined,
     identitySecret: undefined,
+    instanceSecret: 'c2VjcmV0',
   }),
+  '/transit-routers': noConfigs,
 
   'POST /authenticate': async () => ({
     username: 'admin',
@@ -62,6 +72,11 @@ export const examples: Readonly<Record<string, Example>> = {
   'POST /cluster/plan': async () => ({ verb: 'promote', id: 'ctrl2' }),
   'POST /cluster/add-member': async () => ({ address: 'ctrl2' }),
   'POST /cluster/transfer-leadership': async () => ({ newLeaderId: '' }),
+}
+
+/** Those that are made on the way are for services. */
+async function noConfigs(): Promise<Json> {
+  return { configs: [] }
 }
 
 async function pairs(id: IdAt): Promise<Json> {
@@ -77,3 +92,11 @@ export const knownIds: Readonly<Record<string, string>> = {
 export const knownQueries: Readonly<Record<string, string>> = {
   '/authenticate': '?method=password',
 }
+
+/** Operations that a probe of a whole cluster calls in a way that must be refused: done, they would take it apart. */
+export const refusedOnPurpose: readonly string[] = [
+  'fabric POST /cluster/demote-member',
+  'fabric POST /cluster/join',
+  'fabric POST /cluster/promote-member',
+  'fabric POST /cluster/replace-member',
+]

@@ -2,10 +2,14 @@ import type { Json } from '../../../src/lib/canonical-json.ts'
 import type { Field } from '../../../src/entities/fields.ts'
 import { entitiesByName } from '../../../src/entities/registry.ts'
 import { bases } from '../../support/served-answers.ts'
+import type { ApiName } from '../../support/served-answers.ts'
 import { examples, knownIds } from './examples.ts'
 import { collectionOf, entityAt, pathParameters, urlOf } from './operations.ts'
 import type { ServedOperation } from './operations.ts'
 import { propertiesOf, requiredOf, sample, sampleObject, typesOf, uniqueText } from './schemas.ts'
+
+/** The id of nothing. */
+export const NOWHERE = 'no-such-id'
 
 export interface Told {
   readonly status: number
@@ -28,21 +32,39 @@ export class Maker {
 
   /**
    * Of a record at a collection of the management API: the same one each time, or one of its own for `<collection> fresh`.
+   * `NOWHERE` where nothing is and nothing is made.
    * @throws where none can be made: the collection lacks its line in examples.ts.
    */
   readonly id = (collection: string): Promise<string> => {
     const [path = '', fresh] = collection.split(' ')
-    if (fresh !== undefined) return this.fresh(path)
-    let made = this.#ids.get(path)
+    return fresh === undefined ? this.#shared('management', path) : this.fresh(path)
+  }
+
+  #shared(api: ApiName, path: string): Promise<string> {
+    const key = `${api} ${path}`
+    let made = this.#ids.get(key)
     if (made === undefined) {
-      made = this.#known(path)
-      this.#ids.set(path, made)
+      made = this.#known(api, path)
+      this.#ids.set(key, made)
     }
     return made
   }
 
-  async fresh(collection: string): Promise<string> {
-    const operation = this.#creation(collection)
+  /**
+   * Every service and edge router is for everybody then: on the client API even an administrator sees only what policies
+   * open, and a session of a service needs an edge router.
+   */
+  async openAll(): Promise<void> {
+    await this.id('/edge-routers')
+    for (const kind of ['service', 'edge-router', 'service-edge-router']) {
+      const policies = this.#creation(`/${kind}-policies`)
+      if (policies === undefined) throw new Error(`${kind} policies are served`)
+      await this.create(policies, await this.body(policies, 'full'))
+    }
+  }
+
+  async fresh(collection: string, api: ApiName = 'management'): Promise<string> {
+    const operation = this.#creation(collection, api)
     if (operation === undefined) throw new Error(`nothing is made at ${collection}`)
     const { id } = await this.create(operation, await this.body(operation, 'minimal'))
     return id
@@ -69,25 +91,27 @@ export class Maker {
     for (const name of pathParameters(operation)) {
       const collection =
         name === 'id' ? collectionAbove(operation.path) : `/${name.replace(/Id$/, 's')}`
-      ids[name] = await this.id(collection)
+      ids[name] = await this.#shared(
+        operation.api === 'fabric' ? 'fabric' : 'management',
+        collection,
+      )
     }
     return ids
   }
 
-  #creation(collection: string): ServedOperation | undefined {
+  #creation(collection: string, among: ApiName = 'management'): ServedOperation | undefined {
     return this.#operations.find(
-      ({ api, method, path }) => api === 'management' && method === 'POST' && path === collection,
+      ({ api, method, path }) => api === among && method === 'POST' && path === collection,
     )
   }
 
-  async #known(collection: string): Promise<string> {
+  async #known(api: ApiName, collection: string): Promise<string> {
     const known = knownIds[collection]
     if (known !== undefined) return known
-    if (this.#creation(collection) !== undefined) return this.fresh(collection)
-    const told = await this.#ask('GET', `${bases.management}${collection}`)
+    if (this.#creation(collection, api) !== undefined) return this.fresh(collection, api)
+    const told = await this.#ask('GET', `${bases[api]}${collection}`)
     const [first] = Array.isArray(told.body.data) ? (told.body.data as { id: string }[]) : []
-    if (first === undefined) throw new Error(`there is nothing at ${collection}: ${told.text}`)
-    return first.id
+    return first?.id ?? NOWHERE
   }
 
   /** `minimal`: what is required alone; `full`: a value for each member. */
@@ -111,10 +135,10 @@ export class Maker {
     return body
   }
 
-  #exampleOfKind({ api, method, path }: ServedOperation): (typeof examples)[string] | undefined {
+  #exampleOfKind({ method, path }: ServedOperation): (typeof examples)[string] | undefined {
     const collection = collectionOf(path)
     const isOfKind = path === collection || path === `${collection}/{id}`
-    return api === 'fabric' || !isOfKind || method === 'DELETE' ? undefined : examples[collection]
+    return !isOfKind || method === 'DELETE' ? undefined : examples[collection]
   }
 
   /** What the descriptor of the kind knows of the members: above all, which ones name other records. */

@@ -16,7 +16,7 @@ export interface ServedOperation {
   /** Its schema with every reference resolved; null where it takes none. */
   readonly body: { readonly schema: Item; readonly isRequired: boolean } | null
   readonly isPublic: boolean
-  /** Statuses that it declares. */
+  /** Statuses that it declares, `default` left aside. */
   readonly statuses: readonly number[]
   /** It answers with rows and their pagination. */
   readonly isList: boolean
@@ -44,7 +44,7 @@ export function operationsIn(api: ApiName, document: ApiDocument): ServedOperati
               ? null
               : { schema: resolved(document, content.schema), isRequired: requestBody.required },
           isPublic: security.length === 0,
-          statuses: Object.keys(responses).map(Number),
+          statuses: Object.keys(responses).map(Number).filter(Number.isInteger),
           isList: method === 'GET' && query.some(({ name }) => name === 'filter'),
         },
       ]

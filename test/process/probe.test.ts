@@ -1,0 +1,288 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Json, JsonObject } from '../../src/lib/canonical-json.ts'
+import { knownQueries, refusedOnPurpose } from '../api/generated/examples.ts'
+import { Maker, NOWHERE } from '../api/generated/maker.ts'
+import {
+  collectionOf,
+  entityAt,
+  operationsIn,
+  pathParameters,
+  urlOf,
+} from '../api/generated/operations.ts'
+import type { ServedOperation } from '../api/generated/operations.ts'
+import { propertiesOf, uniqueText } from '../api/generated/schemas.ts'
+import { ServedAnswers, apiNames, bases, placeOf } from '../support/served-answers.ts'
+import type { ApiName } from '../support/served-answers.ts'
+import type { Answer, Client } from './support/client.ts'
+import { until } from './support/client.ts'
+import { TestCluster } from './support/cluster.ts'
+
+// Goal: every operation that is served works on a real cluster, and what was written through one controller is what the
+// others show, field by field.
+// Method: operations, bodies and expectations are made from the served documents and the descriptors. The client holds
+// every answer to its document; in the end no operation may be left that was never called, or never done.
+
+let cluster: TestCluster
+let admins: Client[]
+const documents = new Map<ApiName, ServedAnswers>()
+const operations: ServedOperation[] = []
+/** Statuses by operation. */
+const seen = new Map<string, Set<number>>()
+let maker: Maker
+let turn = 0
+let index = ''
+
+beforeAll(async () => {
+  cluster = await TestCluster.start()
+  admins = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
+  for (const api of apiNames) {
+    const texts = await Promise.all(
+      admins.map((admin) => admin.request('GET', `${bases[api]}/openapi.json`)),
+    )
+    const [first, ...others] = texts.map(({ text }) => ServedAnswers.of(text))
+    if (first === undefined) throw new Error('there are three')
+    // One object for equal documents: they may differ in addresses alone.
+    for (const other of others) expect(other).toBe(first)
+    documents.set(api, first)
+    operations.push(...operationsIn(api, first.document))
+  }
+  maker = new Maker(operations, (method, url, body) => ask(method, url, body))
+})
+afterAll(async () => {
+  await cluster[Symbol.asyncDispose]()
+})
+
+function keyOf(api: string, method: string, path: string): string {
+  return `${api} ${method} ${path}`
+}
+
+/** Through the next controller, which must reflect all that was asked before. */
+function ask(method: string, url: string, body?: unknown): Promise<Answer> {
+  turn += 1
+  return askOf(admins[turn % admins.length], method, url, body)
+}
+
+async function askOf(
+  client: Client | undefined,
+  method: string,
+  url: string,
+  body?: unknown,
+): Promise<Answer> {
+  if (client === undefined) throw new Error('there are three')
+  const answer = await client.request(method, url, {
+    ...(body === undefined ? {} : { body }),
+    headers: index === '' ? {} : { 'net-min-index': index },
+  })
+  note(method, url, answer)
+  index = String(answer.headers['net-index'])
+  return answer
+}
+
+function note(method: string, url: string, { status }: Answer): void {
+  const place = placeOf(url)
+  const template = place === null ? null : documents.get(place.api)?.templateOf(place.path)
+  if (place === null || template === null || template === undefined) return
+  const key = keyOf(place.api, method, template)
+  seen.set(key, (seen.get(key) ?? new Set()).add(status))
+}
+
+async function done(method: string, url: string, body?: unknown): Promise<Answer> {
+  const answer = await ask(method, url, body)
+  expect([200, 201, 202], `${method} ${url}: ${answer.text}`).toContain(answer.status)
+  return answer
+}
+
+/** The operation of that method beside another one of its collection; null when it is not served. */
+function served(method: string, path: string, api: ApiName = 'management'): ServedOperation | null {
+  return (
+    operations.find((one) => one.api === api && one.method === method && one.path === path) ?? null
+  )
+}
+
+/** The record as all three controllers show it, which must be the same. */
+async function shown(url: string): Promise<JsonObject> {
+  const details: JsonObject[] = []
+  for (const admin of admins) {
+    const answer = await askOf(admin, 'GET', url)
+    expect(answer.status, `${url}: ${answer.text}`).toBe(200)
+    details.push(answer.body.data as JsonObject)
+  }
+  const [first = {}, ...others] = details
+  for (const other of others) expect(other, url).toEqual(first)
+  return first
+}
+
+/** What was sent stands there, member by member, as far as the kind stores it under that name. */
+function expectShown(
+  path: string,
+  sent: JsonObject,
+  detail: JsonObject,
+  mode: 'create' | 'change',
+): void {
+  const fields = entityAt(collectionOf(path))?.fields ?? {}
+  for (const [name, value] of Object.entries(sent)) {
+    const field = fields[name]
+    const isTaken =
+      field?.settable === 'always' || (field?.settable === 'create' && mode === 'create')
+    if (!isTaken || !Object.hasOwn(detail, name)) continue
+    const isSet = ['references', 'attributes', 'roleList'].includes(field?.kind ?? '')
+    const expected = isSet ? [...(value as string[])].sort() : value
+    expect(plain(detail[name] ?? null), `${path}: ${name}`).toEqual(plain(expected))
+  }
+}
+
+/** Times are compared as times. */
+function plain(value: Json): Json {
+  const isTime = typeof value === 'string' && /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$/.test(value)
+  return isTime ? Date.parse(value) : value
+}
+
+/** One record of a kind from its creation to its end. */
+async function liveThrough(create: ServedOperation): Promise<void> {
+  const { path } = create
+  const byId = `${path}/{id}`
+  const sent = (await maker.body(create, 'full')) as JsonObject
+  const { id } = await maker.create(create, sent)
+  const url = `${bases.management}${path}/${id}`
+  expectShown(path, sent, await shown(url), 'create')
+
+  const replace = served('PUT', byId)
+  if (replace !== null) {
+    const body = (await maker.body(replace, 'full')) as JsonObject
+    await done('PUT', url, body)
+    expectShown(path, body, await shown(url), 'change')
+  }
+  const patch = served('PATCH', byId)
+  if (patch !== null) {
+    const before = await shown(url)
+    const known = propertiesOf(patch.body?.schema ?? {})
+    const body: JsonObject = {
+      ...((await maker.body(patch, 'minimal')) as JsonObject),
+      ...(known['name'] === undefined ? {} : { name: uniqueText('renamed') }),
+      tags: { patched: uniqueText('tag') },
+    }
+    await done('PATCH', url, body)
+    const after = await shown(url)
+    expectShown(path, body, after, 'change')
+    const moved = ['updatedAt', '_links', ...Object.keys(body)]
+    for (const name of Object.keys(before).filter((one) => !moved.includes(one))) {
+      expect(after[name], `${path}: ${name} stays as it was`).toEqual(before[name])
+    }
+  }
+  if (served('GET', path)?.isList === true) {
+    for (const admin of admins) {
+      const filter = encodeURIComponent(`id = "${id}"`)
+      const list = await askOf(admin, 'GET', `${bases.management}${path}?filter=${filter}`)
+      expect(list.body.data, list.text).toMatchObject([{ id }])
+      expect(list.body.meta?.['pagination']).toMatchObject({ totalCount: 1 })
+    }
+  }
+  for (const one of operations) {
+    const isBelow = one.api === 'management' && one.path.startsWith(`${byId}/`)
+    if (isBelow && one.isList && pathParameters(one).length === 1) {
+      await done('GET', urlOf(one, { id }))
+    }
+  }
+  if (served('DELETE', byId) === null) return
+  await done('DELETE', url)
+  for (const admin of admins) {
+    expect((await askOf(admin, 'GET', url)).status, `${url} is gone`).toBe(404)
+  }
+}
+
+test('a record of every kind lives through its operations, and is the same on all controllers', async () => {
+  const creations = operations.filter(
+    ({ api, method, path }) =>
+      api === 'management' && method === 'POST' && served('GET', `${path}/{id}`) !== null,
+  )
+  expect(creations.length).toBeGreaterThan(5)
+  for (const create of creations) await liveThrough(create)
+  console.log(`${creations.length} kinds: ${creations.map(({ path }) => path).join(' ')}`)
+})
+
+/** Somebody with a password, and a session of its own on some controller. */
+async function newUser(api: ApiName): Promise<{
+  readonly client: Client
+  readonly username: string
+  readonly password: string
+  readonly authenticatorId: string
+  readonly sessionId: string
+}> {
+  const username = uniqueText('user')
+  const password = 'a password of its own'
+  const create = served('POST', '/authenticators')
+  if (create === null) throw new Error('authenticators are served')
+  const body = { ...((await maker.body(create, 'minimal')) as JsonObject), username, password }
+  const { id } = await maker.create(create, body)
+  turn += 1
+  const client = cluster.client((turn % 3) + 1)
+  const sessionId = await until('log in', async () => {
+    const url = `${bases[api]}/authenticate?method=password`
+    const answer = await client.request('POST', url, {
+      body: { username, password },
+      headers: { 'net-min-index': index },
+    })
+    note('POST', url, answer)
+    if (answer.status !== 200) return null
+    const data = answer.body.data as { id: string; token: string }
+    client.token = data.token
+    index = String(answer.headers['net-index'])
+    return data.id
+  })
+  return { client, username, password, authenticatorId: id, sessionId }
+}
+
+test('who has a session changes its own password and logs out, by either API; an administrator ends the session of another', async () => {
+  for (const api of ['client', 'management'] as const) {
+    const { client, username, password, authenticatorId } = await newUser(api)
+    const own = `${bases[api]}/current-identity/authenticators/${authenticatorId}`
+    const next = 'another one of its own'
+    const replaced = { currentPassword: password, username, password: next }
+    expect((await askOf(client, 'PUT', own, replaced)).status).toBe(200)
+    expect((await askOf(client, 'PATCH', own, { currentPassword: next, password })).status).toBe(
+      200,
+    )
+    const gone = await askOf(client, 'DELETE', `${bases[api]}/current-api-session`)
+    expect(gone.status, gone.text).toBe(200)
+    expect((await askOf(client, 'GET', `${bases[api]}/current-api-session`)).status).toBe(401)
+  }
+  const { client, sessionId } = await newUser('client')
+  await done('DELETE', `${bases.management}/api-sessions/${sessionId}`)
+  expect((await askOf(client, 'GET', `${bases.client}/current-api-session`)).status).toBe(401)
+})
+
+/** With ids that are there where they can be had; a deletion takes a record of its own. */
+async function urlFor(operation: ServedOperation): Promise<string> {
+  const query = knownQueries[operation.path] ?? ''
+  const collection = collectionOf(operation.path)
+  const isEnd = operation.method === 'DELETE' && operation.path === `${collection}/{id}`
+  const fresh = isEnd ? await maker.fresh(collection).catch(() => NOWHERE) : null
+  const ids =
+    fresh === null ? await maker.ids(operation).catch(() => nowhere(operation)) : { id: fresh }
+  return urlOf(operation, ids) + query
+}
+
+function nowhere(operation: ServedOperation): Record<string, string> {
+  return Object.fromEntries(pathParameters(operation).map((name) => [name, NOWHERE]))
+}
+
+test('every operation that is served has been called, and done', async () => {
+  const left = operations.filter(({ api, method, path }) => {
+    const statuses = [...(seen.get(keyOf(api, method, path)) ?? [])]
+    return !statuses.some((status) => status < 300)
+  })
+  await maker.openAll()
+  // What takes something away comes last.
+  left.sort((a, b) => Number(a.method === 'DELETE') - Number(b.method === 'DELETE'))
+  for (const operation of left) {
+    const body = operation.body === null ? undefined : await maker.body(operation, 'minimal')
+    await ask(operation.method, await urlFor(operation), body)
+  }
+  const keys = operations.map(({ api, method, path }) => keyOf(api, method, path))
+  expect(keys.filter((key) => !seen.has(key))).toEqual([])
+  const refused = keys.filter((key) => [...(seen.get(key) ?? [])].every((status) => status >= 300))
+  const told = refused.map((key) => `${key} ${[...(seen.get(key) ?? [])].join()}`)
+  console.log(`${seen.size} of ${keys.length} operations called; refused: ${told.join('; ')}`)
+  const extra = refused.filter((key) => !refusedOnPurpose.includes(key))
+  expect(extra, `say in examples.ts what makes them valid: ${told.join('; ')}`).toEqual([])
+})
