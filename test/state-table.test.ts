@@ -141,7 +141,7 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'unverified',
     effects: 'verificationToken generated; of no use yet',
-    proofs: ['CA created unverified token'],
+    proofs: ['create unverified verificationToken generated'],
   },
   {
     name: 'CA verified',
@@ -201,7 +201,7 @@ const table: readonly Transition[] = [
     condition: 'none outstanding of the same type for the identity',
     next: 'outstanding',
     effects: 'otherwise 409',
-    proofs: ['enrollment second same 409'],
+    proofs: ['no outstanding same type 409'],
   },
   {
     name: 'enrollment refreshed',
@@ -299,19 +299,9 @@ const unproven: readonly string[] = [
   'MFA disabled by its holder',
   'MFA removed by an administrator',
   'recovery codes made anew',
-  'CA created',
-  'CA verified',
-  'CA deleted',
   'client certificate extended',
   'client certificate confirmed',
   'router certificates extended',
-  'enrollment created',
-  'enrollment refreshed',
-  'enrollment deleted',
-  'authenticator re-enrolled',
-  'edge router re-enrolled',
-  'integrity run begun',
-  'integrity run ended',
 ]
 
 interface Title {

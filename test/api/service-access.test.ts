@@ -208,7 +208,7 @@ test('a session is refused in the order of the checks, and told its routers once
   const routersUrl = `${client}/services/${wiki}/edge-routers`
   const routers = await alice.call('GET', routersUrl, undefined, { 'session-token': session.token })
   expect(routers.status, routers.text).toBe(200)
-  expect(routers.body.data).toMatchObject({ edgeRouters: [{ name: 'edge', appData: {} }] })
+  expect(routers.body.data).toMatchObject({ edgeRouters: [{ name: 'edge' }] })
   expect((await alice.get(routersUrl)).status).toBe(200)
   expect((await root.get(routersUrl)).status).toBe(404)
   expect((await alice.get(`${client}/services/none/edge-routers`)).status).toBe(404)

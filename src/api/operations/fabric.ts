@@ -1,4 +1,8 @@
-import { pageLimits } from '../../fsm/query/list.ts'
+import { defineEntity } from '../../entities/define.ts'
+import { noLinks } from '../../fsm/query/evaluate.ts'
+import { Lister } from '../../fsm/query/list.ts'
+import { symbolNames } from '../../fsm/query/symbols.ts'
+import { Table } from '../../fsm/state.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Call } from '../call.ts'
 import { listAnswer } from '../envelope.ts'
@@ -9,6 +13,15 @@ import { listParameters, listQueryOf } from '../query-parameters.ts'
 import { circuit, circuitDelete, link, linkPatch, nothing } from '../schemas.ts'
 
 const common = { apis: ['fabric'], success: 200 } as const
+const rows = defineEntity({
+  name: 'reported',
+  plural: 'reported',
+  operations: {},
+  fields: {},
+  symbols: [],
+})
+const noRows = new Table(rows)
+const lister = new Lister(noLinks)
 
 /** Links and circuits are reported by routers that are connected; until one is, there are none. */
 export function fabricOperations(): Operation[] {
@@ -81,14 +94,10 @@ function readers(name: 'link' | 'circuit', noun: string, schema: NamedSchema): O
   ]
 }
 
+/** A query that is wrong is refused, although there is nothing to find. */
 function none(call: Call): Answer {
-  const { limit = 0, offset = 0 } = listQueryOf(call)
-  const { limitDefault, limitMax, offsetMax } = pageLimits
-  const page = {
-    limit: limit < 1 ? limitDefault : Math.min(limit, limitMax),
-    offset: Math.min(Math.max(0, offset), offsetMax),
-  }
-  return listAnswer([], { ...page, totalCount: 0 }, [])
+  const { limit, offset, totalCount } = lister.list(noRows, listQueryOf(call), null)
+  return listAnswer([], { limit, offset, totalCount }, symbolNames(rows))
 }
 
 function missing(kind: 'link' | 'circuit', call: Call): Answer {

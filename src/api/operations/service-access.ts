@@ -1,3 +1,4 @@
+import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Call } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
@@ -6,7 +7,7 @@ import type { Answer } from '../envelope.ts'
 import { foundOrConfirmed } from '../not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { listParameters } from '../query-parameters.ts'
+import { listParameters, listQueryOf } from '../query-parameters.ts'
 import { routerView, routersFirst } from '../router-view.ts'
 import {
   currentIdentityEdgeRouter,
@@ -112,12 +113,30 @@ async function edgeRoutersOfService(parts: ApiParts, call: Call): Promise<Answer
   const found = await foundOrConfirmed(parts, call, `service with id ${id}`, () => {
     const between = state.accessBetween(identity.id, id)
     if (between === null || between.permissions.length === 0) return null
-    const routers = routersFirst(state, between.commonRouters, identity.id)
+    const routers = routersFirst(state, asked(parts, call, between.commonRouters), identity.id)
     return detailAnswer({ edgeRouters: routers.map((detail) => routerView(detail, ['appData'])) })
   })
   const token = call.headers[SESSION_TOKEN]
   if (token !== undefined) await checkSessionToken(parts, call, token, session.id)
   return found
+}
+
+/** Those of the routers that the list query of a call asks for. @throws {Problem} as `StateView.list`. */
+function asked(
+  { state }: ApiParts,
+  call: Call,
+  routers: readonly EntityRecord[],
+): readonly EntityRecord[] {
+  const query = listQueryOf(call)
+  const { filter, sort } = query
+  const isAmong = new Set(routers.map(({ id }) => id))
+  const found =
+    filter === undefined && sort === undefined
+      ? routers
+      : state.list('edgeRouter', { ...query, limit: -1, offset: 0 }).records
+  const start = Math.max(0, query.offset ?? 0)
+  const count = query.limit === undefined || query.limit < 1 ? Infinity : query.limit
+  return found.filter(({ id }) => isAmong.has(id)).slice(start, start + count)
 }
 
 /** @throws {Problem} UNAUTHORIZED. */

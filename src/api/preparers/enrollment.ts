@@ -3,7 +3,9 @@ import { enrollment } from '../../entities/enrollment.ts'
 import type { EnrollmentMethod } from '../../entities/enrollment.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import { fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
+import { latest } from '../consistency.ts'
 import { newEnrollmentToken } from '../enrollment-tokens.ts'
 import type { ApiParts } from '../parts.ts'
 import type { WriteStep } from '../writes.ts'
@@ -48,10 +50,17 @@ export function timeOf(text: Json | undefined): number {
   return Date.parse(String(text))
 }
 
+/** Also where the method asks for none: whoever names one expects it to count. */
+async function mustHaveCa(parts: ApiParts, caId: string): Promise<void> {
+  const found = await latest(parts, () => parts.state.get('ca', caId))
+  if (found === undefined) throw fieldProblem('caId', 'ca not found', caId.slice(0, 128))
+}
+
 export function enrollmentPreparer(parts: ApiParts): Preparer {
   return async (_call, mode, body) => {
     const { fields, ignoredFields } = normalise(enrollment, mode, body)
     const { caId, username } = body
+    if (typeof caId === 'string' && caId !== '') await mustHaveCa(parts, caId)
     const made = await enrollmentFields(parts, {
       method: body['method'] as EnrollmentMethod,
       of: 'identityId',

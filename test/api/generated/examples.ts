@@ -15,7 +15,23 @@ export const adminPassword = 'correct horse battery'
  * create, replace and patch. Everything else is sampled: references are made, lists are empty, texts are unique.
  */
 export const examples: Readonly<Record<string, Example>> = {
-  '/auth-policies': async () => ({ secondary: { requireTotp: false, requireExtJwtSigner: null } }),
+  '/auth-policies': async () => ({
+    // A shorter least length is raised.
+    primary: {
+      cert: { allowed: true, allowExpiredCerts: false },
+      extJwt: { allowed: true, allowedSigners: [] },
+      updb: {
+        allowed: true,
+        lockoutDurationMinutes: 1,
+        maxAttempts: 3,
+        minPasswordLength: 8,
+        requireMixedCase: true,
+        requireNumberChar: false,
+        requireSpecialChar: true,
+      },
+    },
+    secondary: { requireTotp: false, requireExtJwtSigner: null },
+  }),
   '/authenticators': async (id) => ({
     method: 'updb',
     identityId: await id('/identities fresh'),
@@ -95,6 +111,22 @@ export const knownQueries: Readonly<Record<string, string>> = {
 
 /** Operations that a probe of a whole cluster calls in a way that must be refused: done, they would take it apart. */
 export const refusedOnPurpose: readonly string[] = [
+  // There are none before routers connect.
+  'fabric GET /links/{id}',
+  'fabric PATCH /links/{id}',
+  'fabric DELETE /links/{id}',
+  'fabric GET /circuits/{id}',
+  'fabric DELETE /circuits/{id}',
+  // One run at a time, in the whole cluster and by whichever API.
+  'management POST /database/fix-data-integrity',
+  'fabric POST /database/check-data-integrity',
+  'fabric POST /database/fix-data-integrity',
+  // Gone with what it was opened for.
+  'client DELETE /sessions/{id}',
+  'management DELETE /sessions/{id}',
+  // For an authenticator with a certificate, and a certificate that the CA signed over its token.
+  'management POST /authenticators/{id}/request-extend',
+  'management POST /cas/{id}/verify',
   'fabric POST /cluster/demote-member',
   'fabric POST /cluster/join',
   'fabric POST /cluster/promote-member',

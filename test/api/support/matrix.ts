@@ -26,13 +26,13 @@ function kindOf(collection: string): string {
 }
 
 const publicPaths =
-  /^\/(|version|enumerated-capabilities|specs.*|network-jwts|openapi\.json|swagger\.json|protocols|\.well-known\/.*|authenticate|enroll.*)$/
+  /^\/(|version|enumerated-capabilities|specs.*|network-jwts|openapi\.json|swagger\.json|protocols|\.well-known\/.*|authenticate|enroll(\/.*)?)$/
 const ownPaths = /^\/(authenticate\/mfa|current-.*|identity-types.*|posture-check-types.*)$/
-const adminPaths = /^\/(summary|database\/.*|controller-settings.*)$/
+const adminPaths = /^\/(summary|database\/.*)$/
 /** Below one record: what they list decides, not whose they are. */
 const ofListedKind: Readonly<Record<string, string>> = { 'policy-advice': 'service' }
 /** Below one record, and about it. */
-const ofRecord = /^(service-configs|posture-data|failed-service-requests|jwt|route-path)$/
+const ofRecord = /^(service-configs|posture-data|failed-service-requests|jwt|route-path|effective)$/
 
 /** What the API family asks for an operation of the management API, told from its path alone. */
 export function neededFor(method: string, path: string): string {
