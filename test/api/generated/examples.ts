@@ -61,7 +61,7 @@ export const examples: Readonly<Record<string, Example>> = {
     enabled: true,
   }),
   '/identities': async () => ({ type: 'User', enrollment: undefined, permissions: [] }),
-  '/posture-checks': async () => ({ typeId: 'MFA' }),
+  '/posture-checks': async () => ({ typeId: 'MFA', timeoutSeconds: 600 }),
   '/routers': async () => ({
     configs: [],
     fingerprint: Buffer.from(uniqueText('f')).toString('hex'),
