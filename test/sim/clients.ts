@@ -19,6 +19,7 @@ export interface ClientWorld {
   readonly tally: Tally
   readonly load: Load
   readonly isServing: boolean
+  readonly isAskedToWriteLess: boolean
   running(): readonly Controller[]
 }
 
@@ -187,7 +188,7 @@ export class Clients {
       this.#open += 1
       try {
         if (chance.next() < load.readShare) await this.#read(controller)
-        else await this.#write(controller)
+        else if (!this.#world.isAskedToWriteLess) await this.#write(controller)
       } finally {
         this.#open -= 1
       }

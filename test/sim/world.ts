@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
+import type { Alarm } from '../../src/cluster/alarms.ts'
 import type { HostEvent, SelfRefusal } from '../../src/cluster/link.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
@@ -182,6 +183,20 @@ export class World implements ControllerWorld {
       term = status.term
     }
     return found
+  }
+
+  /**
+   * Once the faults are over its operators do what the alarm says: nobody writes while it is on. Where the log grows past
+   * what is kept of it before a snapshot is taken in, as small limits and slow disks make it, snapshots go on without end.
+   */
+  get isAskedToWriteLess(): boolean {
+    return this.isHealed && this.#outrun !== null
+  }
+
+  /** Of the leader, the alarm of a member that is sent snapshot after snapshot. */
+  get #outrun(): Alarm | null {
+    const alarms = this.leader()?.life?.gateway.alarms.list() ?? []
+    return alarms.find(({ code }) => code === 'SNAPSHOT_OUTRUN') ?? null
   }
 
   random(): number {
@@ -576,7 +591,7 @@ export class World implements ControllerWorld {
         const isLinked = controller === other || controller.life?.mesh.hasLinkTo(other.id) === true
         if (this.isListed(other) && !isLinked) return `${id} has no link to ${other.id}`
       }
-      // Clients go on writing meanwhile: it must catch up all the same.
+      // Clients go on writing meanwhile, unless an alarm asks them not to: it must catch up all the same.
       const { applied } = controller
       if (applied < commit - CLOSE_ENTRIES) return `${id} applied ${applied} of ${commit}`
       const peer = status.peers.find((one) => one.id === id)
@@ -597,6 +612,7 @@ export class World implements ControllerWorld {
     )
     if (waiting !== undefined) return `${waiting.id} was not promoted`
     if (this.#clients.openOperations > 0) return 'requests are not answered'
-    return null
+    // Everybody follows: an alarm that stays on would keep writes away for ever.
+    return this.#outrun?.text ?? null
   }
 }
