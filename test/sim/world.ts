@@ -596,6 +596,8 @@ export class World implements ControllerWorld {
       if (applied < commit - CLOSE_ENTRIES) return `${id} applied ${applied} of ${commit}`
       const peer = status.peers.find((one) => one.id === id)
       if (peer?.state === 'snapshot') return `${id} is sent a snapshot`
+      // Where it stands is not known yet: it may be that the log no longer holds what it lacks.
+      if (peer?.state === 'probe') return `${id} is not known to follow`
     }
     if (this.#operator.hasWishes) return 'members are being changed'
     if (transferTarget !== null) return 'leadership is being handed over'
