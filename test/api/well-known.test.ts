@@ -1,6 +1,6 @@
-import { execFileSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseCertificates } from '../../src/pki/certificate.ts'
+import { readCertsOnly } from '../support/read-certs-only.ts'
 import { CallerOf, client, management } from './support/caller.ts'
 import { startController } from './support/controller.ts'
 import type { TestController } from './support/controller.ts'
@@ -20,13 +20,6 @@ afterAll(async () => {
 
 const path = '/.well-known/est/cacerts'
 
-function readByOpenssl(base64: string): string[] {
-  const pkcs7 = Buffer.from(base64, 'base64')
-  const args = ['pkcs7', '-inform', 'DER', '-print_certs']
-  const pem = execFileSync('openssl', args, { input: pkcs7, encoding: 'utf8' })
-  return parseCertificates(pem).map(({ sha256 }) => sha256)
-}
-
 test.each([`${client}${path}`, `${management}${path}`, path, `/edge/v1${path}`])(
   'the CA certificates of the network are told to anybody at %s, each once',
   async (url) => {
@@ -42,7 +35,7 @@ test.each([`${client}${path}`, `${management}${path}`, path, `/edge/v1${path}`])
         parseCertificates(pem).map(({ sha256 }) => sha256),
       ),
     )
-    const read = readByOpenssl(reply.text)
+    const read = parseCertificates(readCertsOnly(reply.text)).map(({ sha256 }) => sha256)
     expect(new Set(read)).toEqual(expected)
     expect(read).toHaveLength(expected.size)
   },

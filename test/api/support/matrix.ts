@@ -45,6 +45,8 @@ export function neededFor(method: string, path: string): string {
   if (below === undefined) return `${kindOf(collection)}.${actions[method] ?? ''}`
   const listed = ofListedKind[below]
   if (listed !== undefined) return `${listed}.read`
+  // What holds for a controller in the place of what holds for all: taken away, it is deleted.
+  if (below === 'effective' && method === 'delete') return `${kindOf(collection)}.delete`
   if (method !== 'get') return `${kindOf(collection)}.update`
   return `${kindOf(ofRecord.test(below) ? collection : below)}.read`
 }
