@@ -73,6 +73,7 @@ bench: $(INSTALLED)
 	node bench/log-in-storm.ts
 	node bench/apply.ts
 	node bench/query.ts
+	node bench/network.ts
 	node --expose-gc bench/access.ts
 	node bench/recovery.ts
 	node bench/snapshot.ts
