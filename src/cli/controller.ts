@@ -303,13 +303,14 @@ export class Controller {
 
   async #startHost(host: HostOptions, machine: StateMachine): Promise<StartedHost> {
     const { config } = this.#parts
-    const { position, configuration } = machine.persistedMark()
+    const { position, configuration, cameBySnapshot } = machine.persistedMark()
     const ofState = { configuration, index: position.index }
     const known = [ofState, membersOfRoster(this.#roster)]
     const log = {
       segmentBytes: config.log.segmentBytes,
       freeBytesMin: config.log.lowSpaceBytes,
       statePosition: position.index === 0 ? null : position,
+      stateCameBySnapshot: cameBySnapshot,
       hasOtherVoters: hasOtherVoters(config.id, known),
     }
     const start = { dir: config.data, log, host }

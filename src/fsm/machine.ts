@@ -100,15 +100,17 @@ export class StateMachine implements Machine, StateView {
     readonly position: Position
     readonly configuration: Configuration
     readonly timeMs: number
+    readonly cameBySnapshot: boolean
   } {
     const mark = this.#parts.store.mark()
     if (mark === null) {
       const configuration = create(ConfigurationSchema)
-      return { position: { term: 0, index: 0 }, configuration, timeMs: 0 }
+      return { position: { term: 0, index: 0 }, configuration, timeMs: 0, cameBySnapshot: false }
     }
     const bytes = Uint8Array.from(Buffer.from(mark.configuration, 'base64'))
     const configuration = fromBinary(ConfigurationSchema, bytes)
-    return { position: mark.position, configuration, timeMs: mark.timeMs }
+    const cameBySnapshot = this.#parts.store.cameBySnapshot()
+    return { position: mark.position, configuration, timeMs: mark.timeMs, cameBySnapshot }
   }
 
   apply(entry: Entry): AppliedEntry {

@@ -26,6 +26,8 @@ export interface StoreMark {
 export interface StateStore {
   /** null: nothing was ever written. */
   mark(): StoreMark | null
+  /** Whether the state is as a snapshot brought it: nothing was written past the mark of the last `swap`. */
+  cameBySnapshot(): boolean
   /** In key order. */
   records(): AsyncIterable<StoreRecord & { readonly value: string }>
   /** One at a time; resolves when synced. */

@@ -8,6 +8,7 @@ import type {
   StoreRecord,
   StoreSnapshot,
 } from '../ports/state-store.ts'
+import type { Index } from '../raft/types.ts'
 import { asStoreError, corrupt, newerFormat, StoreError } from './errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from './file-system.ts'
 import { asLevelError, openDatabase, type LevelDatabase } from './level-database.ts'
@@ -43,14 +44,22 @@ const DEFAULTS: Settings = {
 export const STATE_NAME = 'state'
 const CURRENT_NAME = 'CURRENT'
 
-/** In the database: the mark under one key, records under a prefix after it. */
+/** In the database: the mark, the index that a snapshot brought the state to, and after them, under a prefix, the records. */
 const MARK_KEY = 'm'
+const RECEIVED_KEY = 'o'
 const RECORD_PREFIX = 'r'
 const AFTER_RECORDS = 's'
 const CHECK_CHARS = 8
 const READ_RECORDS = 1000
 
 type Half = 'A' | 'B'
+interface Live {
+  readonly half: Half
+  readonly database: LevelDatabase
+  readonly mark: StoreMark | null
+  /** Where the last snapshot that was received took the state to. */
+  readonly receivedIndex: Index | null
+}
 const otherHalf = (half: Half): Half => (half === 'A' ? 'B' : 'A')
 
 /** LevelDB does not verify its blocks on reads, so each value carries its own CRC-32, of key and value. */
@@ -76,20 +85,18 @@ export class LevelStateStore implements StateStore {
   #half: Half
   #database: LevelDatabase
   #mark: StoreMark | null
+  #receivedIndex: Index | null
   #isWriting = false
   #failure: Error | null = null
   #receiver: LevelReceiver | null = null
 
-  private constructor(
-    folder: string,
-    settings: Settings,
-    live: { half: Half; database: LevelDatabase; mark: StoreMark | null },
-  ) {
+  private constructor(folder: string, settings: Settings, live: Live) {
     this.#folder = folder
     this.#settings = settings
     this.#half = live.half
     this.#database = live.database
     this.#mark = live.mark
+    this.#receivedIndex = live.receivedIndex
   }
 
   /**
@@ -109,11 +116,12 @@ export class LevelStateStore implements StateStore {
     const database = await openDatabase(path)
     try {
       const mark = await readMark(database, path)
+      const receivedIndex = await readReceivedIndex(database, path)
       // Only now: with the live half damaged, nothing may be changed.
       files.remove(`${folder}/${otherHalf(half)}`)
       files.remove(`${folder}/${CURRENT_NAME}.new`)
       files.syncFolder(folder)
-      return new LevelStateStore(folder, settings, { half, database, mark })
+      return new LevelStateStore(folder, settings, { half, database, mark, receivedIndex })
     } catch (error) {
       await database.close()
       throw asLevelError(error, 'read', path)
@@ -122,6 +130,10 @@ export class LevelStateStore implements StateStore {
 
   mark(): StoreMark | null {
     return this.#mark
+  }
+
+  cameBySnapshot(): boolean {
+    return this.#mark !== null && this.#mark.position.index === this.#receivedIndex
   }
 
   async *records(): AsyncGenerator<FullRecord> {
@@ -135,7 +147,7 @@ export class LevelStateStore implements StateStore {
     try {
       for (const record of records) assertRecord(record)
       requireSpace(this.#settings, this.#folder)
-      await writeBatch(this.#database, records, mark)
+      await writeBatch(this.#database, records, markOperations(mark))
       this.#mark = mark
     } catch (error) {
       this.#failure = asLevelError(error, 'write', this.#path)
@@ -211,6 +223,7 @@ export class LevelStateStore implements StateStore {
     this.#half = half
     this.#database = database
     this.#mark = mark
+    this.#receivedIndex = mark.position.index
     this.#failure = null
     await old.close()
     await removeFolder(oldPath)
@@ -257,6 +270,14 @@ async function readMark(
   return mark
 }
 
+async function readReceivedIndex(database: LevelDatabase, path: string): Promise<Index | null> {
+  const stored = await database.get(RECEIVED_KEY)
+  if (stored === undefined) return null
+  const index = Number(unseal(RECEIVED_KEY, stored, path))
+  if (!Number.isSafeInteger(index)) throw corrupt(path, 'the index of its snapshot is malformed')
+  return index
+}
+
 /** By ascending key bytes, from a view that later writes do not change. */
 async function* readBatches(
   database: LevelDatabase,
@@ -287,24 +308,30 @@ async function* readBatches(
   }
 }
 
+type Operation =
+  | { readonly type: 'put'; readonly key: string; readonly value: string }
+  | { readonly type: 'del'; readonly key: string }
+
 /** Atomic and synced. */
 async function writeBatch(
   database: LevelDatabase,
   records: readonly StoreRecord[],
-  mark: StoreMark | null,
+  further: readonly Operation[],
 ): Promise<void> {
-  type Operation =
-    | { readonly type: 'put'; readonly key: string; readonly value: string }
-    | { readonly type: 'del'; readonly key: string }
-  const operations: Operation[] = records.map(({ key, value }) =>
+  const operations = records.map(({ key, value }): Operation =>
     value === null
       ? { type: 'del', key: RECORD_PREFIX + key }
       : { type: 'put', key: RECORD_PREFIX + key, value: seal(key, value) },
   )
-  if (mark !== null) {
-    operations.push({ type: 'put', key: MARK_KEY, value: seal(MARK_KEY, encodeMark(mark)) })
-  }
-  await database.batch(operations, { sync: true })
+  await database.batch([...operations, ...further], { sync: true })
+}
+
+function putSealed(key: string, value: string): Operation {
+  return { type: 'put', key, value: seal(key, value) }
+}
+
+function markOperations(mark: StoreMark): Operation[] {
+  return [putSealed(MARK_KEY, encodeMark(mark))]
 }
 
 /** What is left of it is removed at the next start, so a failure here costs space only. */
@@ -417,6 +444,10 @@ class LevelReceiver implements StoreReceiver {
     const records = this.#records
     this.#records = []
     this.#recordChars = 0
-    await writeBatch(this.#database, records, mark)
+    const received = (mark: StoreMark): Operation[] => [
+      ...markOperations(mark),
+      putSealed(RECEIVED_KEY, String(mark.position.index)),
+    ]
+    await writeBatch(this.#database, records, mark === null ? [] : received(mark))
   }
 }

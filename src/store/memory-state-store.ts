@@ -6,6 +6,7 @@ import type {
   StoreRecord,
   StoreSnapshot,
 } from '../ports/state-store.ts'
+import type { Index } from '../raft/types.ts'
 import { StoreError } from './errors.ts'
 import {
   assertRecord,
@@ -19,6 +20,12 @@ import {
 export interface MemoryState {
   records: Map<string, string>
   mark: StoreMark | null
+  /** Where the last snapshot that was received took the state to. */
+  receivedIndex: Index | null
+}
+
+export function emptyMemoryState(): MemoryState {
+  return { records: new Map(), mark: null, receivedIndex: null }
 }
 
 /** The state store in memory, for tests and the simulator. A write is durable at once, in the {@link MemoryState}. */
@@ -31,7 +38,7 @@ export class MemoryStateStore implements StateStore {
   #isShared = false
 
   constructor(
-    state: MemoryState = { records: new Map(), mark: null },
+    state: MemoryState = emptyMemoryState(),
     options: { readonly chunkBytes?: number } = {},
   ) {
     this.#state = state
@@ -40,6 +47,11 @@ export class MemoryStateStore implements StateStore {
 
   mark(): StoreMark | null {
     return this.#state.mark
+  }
+
+  cameBySnapshot(): boolean {
+    const { mark, receivedIndex } = this.#state
+    return mark !== null && mark.position.index === receivedIndex
   }
 
   async *records(): AsyncGenerator<FullRecord> {
@@ -135,6 +147,7 @@ class MemoryReceiver implements StoreReceiver {
     this.#state = 'over'
     this.#target.records = this.#records
     this.#target.mark = this.#mark
+    this.#target.receivedIndex = this.#mark?.position.index ?? null
     this.#ended()
   }
 

@@ -18,6 +18,11 @@ export interface LogOptions extends Partial<FileDiskOptions> {
    */
   readonly statePosition?: Position | null
   /**
+   * Whether the state at `statePosition` is as a snapshot brought it (`StateStore.cameBySnapshot`). Then a log that does not
+   * reach it was only not reset yet; else it has lost what was applied.
+   */
+  readonly stateCameBySnapshot?: boolean
+  /**
    * Whether there are voters beside this member, who can send it what it has lost. Without them a damaged log is refused, as
    * it is when this is not known.
    */
@@ -155,17 +160,18 @@ function openWhole(
 }
 
 /**
- * What is still owed from an earlier repair. And a state that is past the log is one that a snapshot brought, or the log has
- * lost its end without a trace: as the two look alike, all of the term is owed until a leader says how far it went.
+ * What is still owed from an earlier repair. And where apply got past the log, which it never does before the log is durable,
+ * the log has lost its end without a trace: all of the term is owed until a leader says how far it went. Owed after a
+ * snapshot too, a power cut before the reset of the log could cost a vote that the leader-to-be needs.
  */
 function owedBy(
   meta: Meta,
   last: Position,
   mustReset: Position | null,
-  { hasOtherVoters }: LogOptions,
+  { hasOtherVoters, stateCameBySnapshot }: LogOptions,
 ): Position | null {
   const owed = meta.owed === null || laterOf(last, meta.owed) === last ? null : meta.owed
-  if (mustReset === null || hasOtherVoters !== true) return owed
+  if (mustReset === null || hasOtherVoters !== true || stateCameBySnapshot === true) return owed
   const unknown = { term: meta.hardState.term, index: UNKNOWN_INDEX }
   return owed === null ? unknown : laterOf(owed, unknown)
 }

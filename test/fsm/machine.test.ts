@@ -151,6 +151,7 @@ test('an entry without records moves the mark all the same, so that the log can 
     position: { term: 1, index: 1 },
     configuration,
     timeMs: startMs,
+    cameBySnapshot: false,
   })
 })
 

@@ -14,7 +14,7 @@ import type { Core } from '../../src/raft/core.ts'
 import { decodeEntries } from '../../src/raft/entry-codec.ts'
 import type { DiskWrite, Entry, Index, NodeId } from '../../src/raft/types.ts'
 import { formDataFolder } from '../../src/store/form-data-folder.ts'
-import type { MemoryState } from '../../src/store/memory-state-store.ts'
+import { emptyMemoryState, type MemoryState } from '../../src/store/memory-state-store.ts'
 import { openLog } from '../../src/store/open-log.ts'
 import { FaultyMemoryFiles, PowerCut } from '../store/support/faulty-memory-files.ts'
 import type { Keyring } from './keyring.ts'
@@ -77,7 +77,7 @@ export class Controller {
   /** Names its disk: another one under the same name is another store. */
   readonly store: number
   files = new FaultyMemoryFiles()
-  stateDisk: MemoryState = { records: new Map(), mark: null }
+  stateDisk: MemoryState = emptyMemoryState()
   roster: RosterRecord | null = null
   platter = new Platter()
   life: Life | null = null
@@ -218,6 +218,7 @@ export class Controller {
         bufferBytes: 8 * 1024,
         freeBytesMin: FREE_BYTES_MIN,
         statePosition: mark.position.index === 0 ? null : mark.position,
+        stateCameBySnapshot: mark.cameBySnapshot,
         hasOtherVoters: hasOtherVoters(this.id, known),
       }),
     )
@@ -330,8 +331,7 @@ export class Controller {
         this.platter.isDamaged,
         `I16: ${this.id} finds its state damaged, and nothing but crashes befell it`,
       )
-      this.stateDisk.records = new Map()
-      this.stateDisk.mark = null
+      Object.assign(this.stateDisk, emptyMemoryState())
       return await open()
     }
   }

@@ -382,12 +382,12 @@ export class Misfortunes {
       for (const controller of this.#world.running()) {
         const before = this.#backups.get(controller)
         if (before !== undefined && loop.nowMs - before.atMs < 2 * OLD_MS) continue
-        const { records, mark } = controller.stateDisk
+        const { records } = controller.stateDisk
         this.#backups.set(controller, {
           atMs: loop.nowMs,
           lastIndex: controller.platter.lastIndex,
           files: controller.files.copy(),
-          stateDisk: { records: new Map(records), mark },
+          stateDisk: { ...controller.stateDisk, records: new Map(records) },
         })
       }
     })

@@ -33,6 +33,10 @@ export class SlowStore implements StateStore {
     return this.#inner.mark()
   }
 
+  cameBySnapshot(): boolean {
+    return this.#inner.cameBySnapshot()
+  }
+
   records(): AsyncIterable<StoreRecord & { readonly value: string }> {
     return this.#inner.records()
   }

@@ -1,4 +1,8 @@
-import { MemoryStateStore, type MemoryState } from '../../src/store/memory-state-store.ts'
+import {
+  emptyMemoryState,
+  MemoryStateStore,
+  type MemoryState,
+} from '../../src/store/memory-state-store.ts'
 import { stateStoreSuite, type OpenedStore } from './state-store-suite.ts'
 
 const chunkBytes = 4096
@@ -14,4 +18,4 @@ function harness(state: MemoryState): OpenedStore {
   }
 }
 
-stateStoreSuite('memory store', chunkBytes, async () => harness({ records: new Map(), mark: null }))
+stateStoreSuite('memory store', chunkBytes, async () => harness(emptyMemoryState()))

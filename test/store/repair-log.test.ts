@@ -252,7 +252,18 @@ test('a log that begins after the state goes on after the state and owes what it
   expect(repair?.finding).toContain('what lies between is lost')
 })
 
-test('a state beyond the end of the log owes the whole term, as the log may have lost its end', () => {
+test('a state that a snapshot took past the log owes nothing: its log was only not reset yet', () => {
+  const before = written(seededRandom(9))
+  const state = { term: before.last.term, index: before.last.index + 3 }
+  const options = { ...smallLog, files: before.files, statePosition: state, hasOtherVoters: true }
+  for (const start of ['the first start', 'the next']) {
+    const { restored, disk } = openLog(DIR, { ...options, stateCameBySnapshot: true })
+    disk.closeNow()
+    expect(restored, start).toMatchObject({ base: state, entries: [], owed: null })
+  }
+})
+
+test('a state that apply took past the log owes the whole term: the log has lost its end', () => {
   const before = written(seededRandom(9))
   const state = { term: before.last.term, index: before.last.index + 3 }
   const { restored } = reopen({ files: before.files, state })

@@ -142,6 +142,27 @@ export function stateStoreSuite(
     await source.store.close()
   })
 
+  test(`${name}: it says that a snapshot brought it until something is written past that, over restarts too`, async () => {
+    const source = await filled(20)
+    const target = await open()
+    await target.store.write(records(['old', '1']), markAt(3))
+    expect(target.store.cameBySnapshot()).toBe(false)
+    const receiver = await target.store.receive()
+    await writeAll(receiver, await chunksOf(source.store))
+    await receiver.finish()
+    expect(target.store.cameBySnapshot()).toBe(false)
+    await receiver.swap()
+    expect(target.store.cameBySnapshot()).toBe(true)
+    const again = await target.reopen()
+    expect(again.store.cameBySnapshot()).toBe(true)
+    await again.store.write(records(['zz', 'later']), markAt(21, 2))
+    expect(again.store.cameBySnapshot()).toBe(false)
+    const { store } = await again.reopen()
+    expect(store.cameBySnapshot()).toBe(false)
+    await store.close()
+    await source.store.close()
+  })
+
   test(`${name}: a snapshot that was finished and never swapped in is forgotten at the next start`, async () => {
     const source = await filled(20)
     const target = await open()

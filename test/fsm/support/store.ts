@@ -10,11 +10,12 @@ import type { Schedule } from '../../../src/fsm/waiters.ts'
 interface Contents {
   records: Map<string, string>
   mark: StoreMark | null
+  receivedIndex: number | null
 }
 
 /** A store in memory whose writes can be held back or made to fail. */
 export class TestStore implements StateStore {
-  contents: Contents = { records: new Map(), mark: null }
+  contents: Contents = { records: new Map(), mark: null, receivedIndex: null }
   writes = 0
   failure: Error | null = null
   /** Writes wait for it. */
@@ -24,6 +25,11 @@ export class TestStore implements StateStore {
 
   mark(): StoreMark | null {
     return this.contents.mark
+  }
+
+  cameBySnapshot(): boolean {
+    const { mark, receivedIndex } = this.contents
+    return mark !== null && mark.position.index === receivedIndex
   }
 
   async *records(): AsyncIterable<{ readonly key: string; readonly value: string }> {
@@ -68,7 +74,7 @@ export class TestStore implements StateStore {
         mark: StoreMark
         records: [string, string][]
       }
-      return { mark, records: new Map(records) }
+      return { mark, records: new Map(records), receivedIndex: mark.position.index }
     }
     return Promise.resolve({
       write: (chunk) => {

@@ -6,7 +6,7 @@ import { LevelStateStore, type StateStoreOptions } from '../../../src/store/leve
 import { openLog, type LogOptions } from '../../../src/store/open-log.ts'
 
 export interface DataFolderOptions {
-  readonly log?: Omit<LogOptions, 'statePosition'>
+  readonly log?: Omit<LogOptions, 'statePosition' | 'stateCameBySnapshot'>
   readonly state?: StateStoreOptions
 }
 
@@ -32,7 +32,9 @@ export async function openDataFolder(
     const stateStore = await LevelStateStore.open(dir, options.state)
     try {
       const statePosition = stateStore.mark()?.position ?? null
-      const { identity, restored, disk, cutBytes } = openLog(dir, { ...options.log, statePosition })
+      const stateCameBySnapshot = stateStore.cameBySnapshot()
+      const ofState = { statePosition, stateCameBySnapshot }
+      const { identity, restored, disk, cutBytes } = openLog(dir, { ...options.log, ...ofState })
       const close = async (): Promise<void> => {
         disk.closeNow()
         await stateStore.close()
