@@ -44,6 +44,12 @@ class VirtualTimer {
   }
 }
 
+/**
+ * Whose event runs. One for all loops: a storage stays in the context that goes on after it, so with one a loop each event
+ * would carry those of all seeds before it.
+ */
+const OWNER = new AsyncLocalStorage<Context | null>()
+
 type Task = (...values: unknown[]) => void
 
 // Kept from before time becomes virtual.
@@ -71,7 +77,6 @@ export class VirtualLoop {
     throw error
   }
   /** Goes along with promises: what continues after a wait still belongs to the process that waited. */
-  readonly #storage = new AsyncLocalStorage<Context | null>()
   #steps = 0
 
   get nowMs(): number {
@@ -112,7 +117,7 @@ export class VirtualLoop {
 
   /** Runs `task` as part of that process now. */
   within<T>(context: Context, task: () => T): T {
-    return this.#storage.run(context, task)
+    return OWNER.run(context, task)
   }
 
   /** An event of that process; dropped when it is over by then, late when it is paused. */
@@ -138,7 +143,7 @@ export class VirtualLoop {
   }
 
   #owner(): Context {
-    const context = this.#storage.getStore()
+    const context = OWNER.getStore()
     assert(context !== null && context !== undefined, 'a timer is set by a process')
     return context
   }
@@ -184,7 +189,7 @@ export class VirtualLoop {
 
   #run(context: Context | null, task: () => void): void {
     try {
-      this.#storage.run(context, task)
+      OWNER.run(context, task)
     } catch (error) {
       this.onError(error, context)
     }
