@@ -408,7 +408,7 @@ export class Misfortunes {
     this.#backups.delete(controller)
     controller.files = backup.files
     controller.stateDisk = backup.stateDisk
-    controller.forgetPromises()
+    this.#world.losePromises(controller)
     this.#old.add(controller.platter)
   }
 

@@ -285,6 +285,12 @@ export class World implements ControllerWorld {
     return again
   }
 
+  /** Its disk is not the one any more that promised: what was acknowledged by then may still be counted. */
+  losePromises(controller: Controller): void {
+    this.#bury(controller)
+    controller.forgetPromises()
+  }
+
   start(controller: Controller): void {
     if (this.controllers.get(controller.id) !== controller) return
     if (controller.isRunning || controller.isStarting) return
