@@ -249,6 +249,8 @@ export class Operator {
           timeoutMs: WISH_MS,
           isDone: ({ record }) => isListed(record),
           target: ({ record }) => {
+            // Removed meanwhile, it asks no more: let in now, it would be a member without a machine.
+            if (this.#entering.get(id) !== controller) throw new Problem('MEMBERSHIP_REFUSED')
             const caller = { id, publicKeySha256 }
             const request = {
               clusterId: CLUSTER_ID,

@@ -24,7 +24,6 @@ export class Stability {
     readonly life: Life | null
     sinceMs: number
   } | null = null
-  #leaderlessTerm: Term = 0
 
   constructor(world: World) {
     this.#world = world
@@ -46,22 +45,23 @@ export class Stability {
     const nowMs = this.#world.loop.nowMs
     if (status.role === 'leader') {
       if (this.#leader?.id !== controller.id || this.#leader.term !== status.term) {
-        this.#assertNotUnseated(status.term, nowMs)
+        if (status.term > (this.#leader?.term ?? 0)) this.#assertNotUnseated(nowMs)
         const { id, life } = controller
         this.#leader = { id, term: status.term, life, sinceMs: nowMs }
-        this.#leaderlessTerm = status.term
       }
       const isConnected = isQuorum(status.configuration, (id) => this.#isHeard(controller.id, id))
       if (!isConnected || status.configuration.outgoingVoters.length > 0)
         this.#leader.sinceMs = nowMs
-    } else if (this.#leader?.id === controller.id && status.term > this.#leaderlessTerm) {
-      this.#assertNotUnseated(status.term, nowMs)
+    } else if (this.#leader?.id === controller.id) {
+      // By a later term, or by itself because it hears no majority: what becomes of its term after that unseats nobody.
+      this.#assertNotUnseated(nowMs)
+      this.#leader = null
     }
   }
 
-  #assertNotUnseated(term: Term, nowMs: number): void {
+  #assertNotUnseated(nowMs: number): void {
     const leader = this.#leader
-    if (leader === null || term <= leader.term) return
+    if (leader === null) return
     if (this.#world.controllers.get(leader.id)?.life !== leader.life) return
     assert(
       nowMs - leader.sinceMs < STEADY_MS,
