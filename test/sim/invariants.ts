@@ -53,6 +53,8 @@ export function fingerprint({ type, timeMs, data }: Entry): number {
 export class Invariants {
   /** index → term of the entry committed there. */
   readonly history: Term[] = []
+  /** Term → the newest index that its leader committed. */
+  readonly #committedIn = new Map<Term, Index>()
   /** Those whose log may lack what they acknowledged: they tell their leader to forget it. */
   readonly forgetful = new Set<NodeId>()
   readonly #tally: Tally
@@ -88,6 +90,7 @@ export class Invariants {
   seedHistory(entries: readonly Entry[]): void {
     for (const entry of entries) {
       this.history[entry.index] = entry.term
+      this.#committedIn.set(entry.term, entry.index)
       this.#appliedAs[entry.index] = fingerprint(entry)
       if (entry.type === 'configuration') this.#configurations.set(entry.index, entry.data)
     }
@@ -147,8 +150,10 @@ export class Invariants {
     assert(isVoter || !now.isConfigurationCommitted, `I13: ${node.id} leads and is no voter`)
     if (before?.role === 'leader' && before.term === now.term) return
     this.#tally.note('election won')
-    assert(now.last.index >= this.committedIndex, `I4: leader ${node.id} lacks committed entries`)
-    for (let index = now.base.index + 1; index < this.history.length; index += 1) {
+    // One that is late, paused with the votes on their way, say, answers for the terms before its own alone.
+    const committed = this.#committedBefore(now.term)
+    assert(now.last.index >= committed, `I4: leader ${node.id} lacks committed entries`)
+    for (let index = now.base.index + 1; index <= committed; index += 1) {
       const isSame = node.core.termAt(index) === this.history[index]
       assert(isSame, `I4: leader ${node.id} has another entry at committed index ${index}`)
     }
@@ -173,7 +178,16 @@ export class Invariants {
       const configuration = this.#written.get(`${index}:${term}`)
       if (configuration !== undefined) this.#configurations.set(index, configuration)
     }
-    if (newest !== null) this.#assertDurableQuorum(node, before, now, newest)
+    if (newest === null) return
+    this.#committedIn.set(node.core.termAt(newest) ?? now.term, newest)
+    this.#assertDurableQuorum(node, before, now, newest)
+  }
+
+  #committedBefore(term: Term): Index {
+    let newest = 0
+    for (const [earlier, index] of this.#committedIn)
+      if (earlier < term) newest = Math.max(newest, index)
+    return newest
   }
 
   /**

@@ -60,6 +60,8 @@ export class Operator {
   #wishes: Wish[] = []
   /** Members whose disk is another than the one listed, and that have to be let in (again). */
   readonly #entering = new Map<NodeId, Controller>()
+  /** Whose machine was taken away once it was told that it is removed, and until when its removal is asked for again, ms. */
+  readonly #gone = new Map<NodeId, number>()
 
   constructor(world: OperatorWorld) {
     this.#world = world
@@ -90,6 +92,7 @@ export class Operator {
   onRemoved(controller: Controller): void {
     const { id } = controller
     this.#entering.delete(id)
+    this.#gone.set(id, 0)
     this.#world.retire(controller)
     if (!this.#spares.includes(id)) this.#spares.push(id)
   }
@@ -147,6 +150,7 @@ export class Operator {
     const id = this.#spares.shift()
     if (id === undefined) return
     const controller = this.#world.install(id)
+    this.#gone.delete(id)
     this.#world.tally.note('member added')
     const { configurationRecord, configurationIndex } = leader.core?.status ?? {}
     if (configurationRecord === undefined || configurationIndex === undefined) return
@@ -212,8 +216,10 @@ export class Operator {
       this.#wishes = this.#wishes.filter(({ isOver, untilMs }) => !isOver && untilMs > loop.nowMs)
       if (leader === null || leader.life === null) return
       for (const wish of this.#wishes) this.#ask(leader, wish)
-      this.#letIn(leader)
+      // First, or those who ask in vain would keep it from the changer for ever.
       this.#steward(leader)
+      this.#letIn(leader)
+      this.#takeOutTheGone(leader)
     })
   }
 
@@ -273,6 +279,17 @@ export class Operator {
           },
         })
       })
+    }
+  }
+
+  /** A change that lets it in may have been on its way when it was removed: then it is a member without a machine. */
+  #takeOutTheGone(leader: Controller): void {
+    for (const { id } of leader.core?.status.configurationRecord.members ?? []) {
+      const askedUntilMs = this.#gone.get(id) ?? Infinity
+      const { nowMs } = this.#world.loop
+      if (askedUntilMs > nowMs || this.#world.controllers.has(id)) continue
+      this.#gone.set(id, nowMs + WISH_MS)
+      this.#wish({ verb: 'remove', id, isCompromised: false })
     }
   }
 
