@@ -4,7 +4,7 @@ import type { Configuration as ConfigurationRecord } from '../../proto/gen/membe
 import { MemberChanger } from '../../src/cluster/membership/changer.ts'
 import type { WantedChange } from '../../src/cluster/membership/changer.ts'
 import { candidates } from '../../src/cluster/membership/duties.ts'
-import { judgeEntry } from '../../src/cluster/membership/entry.ts'
+import { judgeEntry, type EntryVerdict } from '../../src/cluster/membership/entry.ts'
 import { isReadyToVote, makeVoter, planChange } from '../../src/cluster/membership/plan.ts'
 import type { MembersNow } from '../../src/cluster/membership/plan.ts'
 import { sameBytes } from '../../src/cluster/membership/record.ts'
@@ -44,6 +44,8 @@ interface Wish {
   isOver: boolean
   wanted(leader: Controller): WantedChange | null
 }
+
+type Admission = Extract<EntryVerdict, { readonly target: ConfigurationRecord }>
 
 const LOOK_MS = 150
 const WISH_MS = 4_000
@@ -216,9 +218,8 @@ export class Operator {
       this.#wishes = this.#wishes.filter(({ isOver, untilMs }) => !isOver && untilMs > loop.nowMs)
       if (leader === null || leader.life === null) return
       for (const wish of this.#wishes) this.#ask(leader, wish)
-      // First, or those who ask in vain would keep it from the changer for ever.
-      this.#steward(leader)
       this.#letIn(leader)
+      this.#steward(leader)
       this.#takeOutTheGone(leader)
     })
   }
@@ -235,9 +236,32 @@ export class Operator {
     })
   }
 
+  /** @returns null: nothing to ask a leader for. */
+  #judge(controller: Controller, record: ConfigurationRecord): Admission | null {
+    const { id } = controller
+    // Removed meanwhile, it asks no more: let in now, it would be a member without a machine.
+    if (this.#entering.get(id) !== controller) return null
+    const { publicKeySha256 } = this.#world.keyring.of(id)
+    const request = {
+      clusterId: CLUSTER_ID,
+      storeId: storeIdOf(controller.store),
+      address: `${id}:1`,
+      version: 'v1',
+      featureLevel: 1,
+      startedAtMs: 0,
+    }
+    const verdict = judgeEntry({ id, publicKeySha256 }, request, {
+      record,
+      configurationIndex: 0,
+      clusterId: CLUSTER_ID,
+      admitted: { keySha256: publicKeySha256, isVoter: true },
+      liveStartedAtMs: null,
+    })
+    return 'target' in verdict ? verdict : null
+  }
+
   #letIn(leader: Controller): void {
     for (const [id, controller] of this.#entering) {
-      const { publicKeySha256 } = this.#world.keyring.of(id)
       const storeId = storeIdOf(controller.store)
       const isListed = ({ members }: ConfigurationRecord): boolean =>
         members.some((member) => member.id === id && sameBytes(member.storeId, storeId))
@@ -247,7 +271,9 @@ export class Operator {
         continue
       }
       const changer = this.#changerOf(leader)
-      if (changer.isBusy || leader.life === null) continue
+      if (changer.isBusy || leader.life === null || status === undefined) continue
+      // Whoever asks in vain must not keep the duties of a leader from the changer.
+      if (this.#judge(controller, status.configurationRecord) === null) continue
       this.#within(leader.life, async () => {
         await changer.run({
           what: `let ${id} in`,
@@ -255,25 +281,8 @@ export class Operator {
           timeoutMs: WISH_MS,
           isDone: ({ record }) => isListed(record),
           target: ({ record }) => {
-            // Removed meanwhile, it asks no more: let in now, it would be a member without a machine.
-            if (this.#entering.get(id) !== controller) throw new Problem('MEMBERSHIP_REFUSED')
-            const caller = { id, publicKeySha256 }
-            const request = {
-              clusterId: CLUSTER_ID,
-              storeId,
-              address: `${id}:1`,
-              version: 'v1',
-              featureLevel: 1,
-              startedAtMs: 0,
-            }
-            const verdict = judgeEntry(caller, request, {
-              record,
-              configurationIndex: 0,
-              clusterId: CLUSTER_ID,
-              admitted: { keySha256: publicKeySha256, isVoter: true },
-              liveStartedAtMs: null,
-            })
-            if (!('target' in verdict)) throw new Problem('MEMBERSHIP_REFUSED')
+            const verdict = this.#judge(controller, record)
+            if (verdict === null) throw new Problem('MEMBERSHIP_REFUSED')
             if (verdict.verdict === 'returning') this.#world.tally.note('re-admission')
             return verdict.target
           },
