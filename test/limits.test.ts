@@ -23,6 +23,7 @@ import { revocationLimits } from '../src/fsm/rules/revocation.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
 import { auditLimits } from '../src/fsm/audit-log.ts'
 import { auditQueryLimits } from '../src/fsm/audit-query.ts'
+import { batchLimits } from '../src/fsm/commands/entity.ts'
 import { integrityLimits } from '../src/fsm/commands/integrity.ts'
 import { serviceSessionLimits } from '../src/fsm/commands/service-session.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
@@ -60,6 +61,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/access/class-views.ts': classViewLimits,
   'src/fsm/commands/cluster.ts': joiningLimits,
   'src/fsm/commands/secret.ts': secretLimits,
+  'src/fsm/commands/entity.ts': batchLimits,
   'src/fsm/commands/integrity.ts': integrityLimits,
   'src/fsm/audit-log.ts': auditLimits,
   'src/fsm/audit-query.ts': auditQueryLimits,

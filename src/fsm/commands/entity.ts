@@ -238,14 +238,19 @@ function remove(state: State, entity: Entity, id: string, context: CommandContex
   return done(record.id)
 }
 
-/** More than any operation needs; a longer one would keep the log waiting. */
-export const batchStepsMax = 64
+export const batchLimits = {
+  /** More than any operation needs; a longer one would keep the log waiting. */
+  stepsMax: 64,
+} as const
 
 /** All of the steps, each on what those before it made, or none. @throws on a step that is no write of an entity. */
 export function writeBatch(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { steps, answer } = fromBinary(EntityBatchSchema, payload)
-  if (steps.length > batchStepsMax) {
-    return faulty({ field: 'steps', reason: `there are at most ${batchStepsMax} writes in one` })
+  if (steps.length > batchLimits.stepsMax) {
+    return faulty({
+      field: 'steps',
+      reason: `there are at most ${batchLimits.stepsMax} writes in one`,
+    })
   }
   return state.transact(() => {
     for (const { kind, write } of steps) {
