@@ -20,3 +20,20 @@ export function canonicalJson(value: unknown): string {
   }
   return JSON.stringify(value)
 }
+
+/** Whether two values say the same; the order of an object's members says nothing. Makes no text of them, however large they are. */
+export function isSameJson(a: Json | undefined, b: Json | undefined): boolean {
+  if (a === b) return true
+  if (a === null || b === null || typeof a !== 'object' || typeof b !== 'object') return false
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false
+    const [own, other] = [a as readonly Json[], b as readonly Json[]]
+    return own.every((value, at) => isSameJson(value, other[at]))
+  }
+  const [own, other] = [a as JsonObject, b as JsonObject]
+  const names = Object.keys(own)
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && isSameJson(own[name], other[name]))
+  )
+}

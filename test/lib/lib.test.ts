@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { BoundedQueue } from '../../src/lib/bounded-queue.ts'
-import { canonicalJson } from '../../src/lib/canonical-json.ts'
+import { canonicalJson, isSameJson } from '../../src/lib/canonical-json.ts'
 import { newShortId, seededRandom } from '../../src/lib/random.ts'
 import { formatUuid, newUuidv7, parseUuid, uuidv7TimeMs } from '../../src/lib/uuid.ts'
 
@@ -73,4 +73,29 @@ describe('UUIDs', () => {
     expect(parseUuid('9f6f8cde4d3c4e0f9b1a0123456789ab')).toBe(null)
     expect(parseUuid('9f6f8cde-4d3c-4e0f-9b1a-0123456789ag')).toBe(null)
   })
+})
+
+test('two values of JSON say the same whatever the order of their members, and else never', () => {
+  const value = { a: [1, { b: null, c: 'x' }], d: true, e: {} }
+  expect(isSameJson(value, { e: {}, d: true, a: [1, { c: 'x', b: null }] })).toBe(true)
+  const others = [
+    { ...value, d: false },
+    { ...value, a: [1] },
+    { ...value, a: [1, { b: null }] },
+    { ...value, a: [1, { b: null, c: 'x', f: 1 }] },
+    { ...value, a: { 0: 1, 1: { b: null, c: 'x' } } },
+    { ...value, e: [] },
+    { ...value, e: null },
+    { a: value.a, d: true },
+    { ...value, f: null },
+    [value],
+    null,
+    'x',
+    undefined,
+  ]
+  for (const other of others) {
+    expect(isSameJson(value, other), JSON.stringify(other)).toBe(false)
+    expect(isSameJson(other, value), JSON.stringify(other)).toBe(false)
+  }
+  expect(isSameJson({ toString: 1 }, { valueOf: 1 })).toBe(false)
 })

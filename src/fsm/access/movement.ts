@@ -2,7 +2,7 @@ import type { Config } from '../../entities/config.ts'
 import type { ServiceConfig } from '../../entities/service-config.ts'
 import type { Service } from '../../entities/service.ts'
 import type { ServicePolicy } from '../../entities/service-policy.ts'
-
+import { isSameJson } from '../../lib/canonical-json.ts'
 import type { State } from '../state.ts'
 import { sameTexts } from './changes.ts'
 import { sameRoles } from './classes.ts'
@@ -258,10 +258,7 @@ export class Movement {
     const touched = new Set<string>()
     for (const [id, { before, after }] of sides.configs) {
       const [old, now] = [before as Config | undefined, after as Config | undefined]
-      const isSame =
-        old !== undefined &&
-        now !== undefined &&
-        (old.data === now.data || JSON.stringify(old.data) === JSON.stringify(now.data))
+      const isSame = old !== undefined && now !== undefined && isSameJson(old.data, now.data)
       if (!isSame) touched.add(id)
     }
     for (const [id, { before, after }] of sides.configTypes) {

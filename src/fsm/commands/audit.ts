@@ -5,6 +5,7 @@ import {
   SessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { Command } from '../../../proto/gen/command_pb.ts'
+import { isSameJson } from '../../lib/canonical-json.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -81,10 +82,5 @@ function others(touched: readonly Touched[], named: Touched | undefined): string
 
 /** The names of the fields that differ, but for those that every write moves. */
 export function changedFields(before: EntityRecord, after: JsonObject): string[] {
-  return Object.keys(after).filter((name) => {
-    const [old, value] = [before[name], after[name]]
-    if (old === value) return false
-    const isPlain = old === null || typeof old !== 'object' || typeof value !== 'object'
-    return isPlain || JSON.stringify(old) !== JSON.stringify(value)
-  })
+  return Object.keys(after).filter((name) => !isSameJson(before[name], after[name]))
 }
