@@ -38,6 +38,7 @@ import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../src/raft/node.ts'
 import { defaultCoreOptions } from '../src/raft/options.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/repair-log.ts'
+import { snapshotFileLimits } from '../src/store/snapshot-files.ts'
 
 // docs/limits.md says what each limit is for; this holds its figures to those of the code.
 
@@ -84,6 +85,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/soft-state.ts': defaultSoftStateOptions,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/store/repair-log.ts': { DAMAGED_BYTES_MAX },
+  'src/store/snapshot-files.ts': snapshotFileLimits,
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,
 }
