@@ -10,6 +10,7 @@ import type { ApiParts } from '../parts.ts'
 import { nothing } from '../schemas.ts'
 import { integrityResult, snapshotDetail, snapshotRequest } from '../schemas-database.ts'
 import type { ApiServices } from '../services.ts'
+import { ignoredFieldsOf } from '../validation.ts'
 
 const common = {
   tag: 'database',
@@ -53,7 +54,8 @@ function snapshotOperations(parts: ApiParts): Operation[] {
     response: { kind: 'detail', schema: snapshotDetail },
     handle: async (call: Call) => {
       const { path = null } = call.body as { readonly path?: string | null }
-      return detailAnswer({ path: await takeSnapshot(parts, call, path === '' ? null : path) })
+      const data = { path: await takeSnapshot(parts, call, path === '' ? null : path) }
+      return detailAnswer(data, ignoredFieldsOf(snapshotRequest.schema, call.body))
     },
   } as const
   return [

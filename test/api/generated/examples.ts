@@ -121,6 +121,10 @@ export const refusedOnPurpose: readonly string[] = [
   'management POST /database/fix-data-integrity',
   'fabric POST /database/check-data-integrity',
   'fabric POST /database/fix-data-integrity',
+  // One in a minute on each controller.
+  'management POST /database/snapshot',
+  'fabric POST /database',
+  'fabric POST /database/snapshot',
   // Gone with what it was opened for.
   'client DELETE /sessions/{id}',
   'management DELETE /sessions/{id}',
