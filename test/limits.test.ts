@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 
 import { defaultLimits } from '../src/api/limits.ts'
 import { traceMsMax } from '../src/api/operations/identity-trace.ts'
+import { inspectionLimits } from '../src/api/schemas-inspections.ts'
 import { tracesMax } from '../src/api/traces.ts'
 import { admissionLimits } from '../src/cluster/admission.ts'
 import { SEED_LIMITS } from '../src/cluster/addresses-seeds.ts'
@@ -47,6 +48,7 @@ const page = join(import.meta.dirname, '../docs/limits.md')
 const { retention, ...gateway } = defaultGatewayOptions
 const tables: Readonly<Record<string, object>> = {
   'src/api/limits.ts': defaultLimits,
+  'src/api/schemas-inspections.ts': inspectionLimits,
   'src/api/traces.ts': { tracesMax },
   'src/api/operations/identity-trace.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
