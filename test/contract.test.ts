@@ -10,13 +10,16 @@ import type { TestController } from './api/support/controller.ts'
 import { bases } from './support/served-answers.ts'
 
 // Goal: the served documents offer what clients of the API family call, and nothing that is offered gets lost.
-// Method: each is held to the contract. What is not offered stands in contract-missing.txt, line by line, exactly; what
-// will not be judged here at all in contract-except.txt, each group with its reason.
+// Method: each is held to its contract. What is not offered stands in contract-missing.txt, line by line, exactly; what
+// will not be judged here at all in contract-except/, a file a contract, each group with its reason.
 
 const shared = resolve(process.env['FLOTILLA_SHARED'] ?? '../shared')
 const checker = join(shared, 'tools/contract-check.mjs')
 const behaviour = join(shared, 'reference/api-behaviour.md')
-const except = resolve(import.meta.dirname, 'contract-except.txt')
+const apis = ['client', 'management'] as const
+type Contracted = (typeof apis)[number]
+const exceptFor = (api: Contracted): string =>
+  resolve(import.meta.dirname, `contract-except/${api}.txt`)
 const missing = resolve(import.meta.dirname, 'contract-missing.txt')
 
 describe.skipIf(!existsSync(checker))('the contract of the API family', () => {
@@ -32,12 +35,12 @@ describe.skipIf(!existsSync(checker))('the contract of the API family', () => {
   })
 
   /** Lines of what a document lacks, as `<api> <method> <path> <operation>: <what>`. */
-  async function faultsOf(api: 'client' | 'management'): Promise<string[]> {
+  async function faultsOf(api: Contracted): Promise<string[]> {
     const document = join(folder, `${api}.json`)
     const answer = await controller.app.inject(`${bases[api]}/openapi.json`)
     writeFileSync(document, answer.payload)
     const contract = join(shared, `contract/${api}.json`)
-    const args = [checker, contract, document, '--except', except, '--verbose']
+    const args = [checker, contract, document, '--except', exceptFor(api), '--verbose']
     const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' })
     const lines = stdout.trim().split('\n')
     const last = lines.pop() ?? ''
@@ -56,15 +59,15 @@ describe.skipIf(!existsSync(checker))('the contract of the API family', () => {
     expect(kept, 'what is offered now goes out of contract-missing.txt').toEqual([])
   })
 
-  test('leaves out nothing that the contract does not have', () => {
-    const paths = ['client', 'management'].flatMap((api) => {
-      const text = readFileSync(join(shared, `contract/${api}.json`), 'utf8')
-      return (JSON.parse(text) as { operations: { path: string }[] }).operations
-    })
-    const prefixes = readFileSync(except, 'utf8')
+  test.each(apis)('leaves out nothing that the %s contract does not have', (api) => {
+    const text = readFileSync(join(shared, `contract/${api}.json`), 'utf8')
+    const { operations } = JSON.parse(text) as { operations: { path: string }[] }
+    const prefixes = readFileSync(exceptFor(api), 'utf8')
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'))
-    const idle = prefixes.filter((prefix) => !paths.some(({ path }) => path.startsWith(prefix)))
+    const idle = prefixes.filter(
+      (prefix) => !operations.some(({ path }) => path.startsWith(prefix)),
+    )
     expect(idle).toEqual([])
   })
 })

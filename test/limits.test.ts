@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 
 import { defaultLimits } from '../src/api/limits.ts'
 import { traceMsMax } from '../src/api/operations/identity-trace.ts'
+import { inspectionLimits } from '../src/api/schemas-inspections.ts'
 import { tracesMax } from '../src/api/traces.ts'
 import { admissionLimits } from '../src/cluster/admission.ts'
 import { SEED_LIMITS } from '../src/cluster/addresses-seeds.ts'
@@ -39,6 +40,7 @@ import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../src/raft/node.ts'
 import { defaultCoreOptions } from '../src/raft/options.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/repair-log.ts'
+import { snapshotFileLimits } from '../src/store/snapshot-files.ts'
 
 // docs/limits.md says what each limit is for; this holds its figures to those of the code.
 
@@ -47,6 +49,7 @@ const page = join(import.meta.dirname, '../docs/limits.md')
 const { retention, ...gateway } = defaultGatewayOptions
 const tables: Readonly<Record<string, object>> = {
   'src/api/limits.ts': defaultLimits,
+  'src/api/schemas-inspections.ts': inspectionLimits,
   'src/api/traces.ts': { tracesMax },
   'src/api/operations/identity-trace.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
@@ -86,6 +89,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/soft-state.ts': defaultSoftStateOptions,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/store/repair-log.ts': { DAMAGED_BYTES_MAX },
+  'src/store/snapshot-files.ts': snapshotFileLimits,
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,
 }

@@ -31,8 +31,8 @@ export function answer(
   }
 }
 
-export function detailAnswer(data: unknown): Answer {
-  return answer(200, data)
+export function detailAnswer(data: unknown, ignoredFields: readonly string[] = []): Answer {
+  return answer(200, data, ignoredMeta(ignoredFields))
 }
 
 export function listAnswer(

@@ -242,4 +242,5 @@ const reasons: Readonly<Record<number, string>> = {
   429: 'Too many requests; see Retry-After',
   500: 'A fault of this controller',
   503: 'No leader, an outcome not known, or an index not reached',
+  507: 'Too little room on the disk of this controller',
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
+import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
 import type { Admission, MembershipControl } from '../ports/membership.ts'
 import type { JwtSigner } from '../ports/jwt-signer.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
@@ -91,4 +92,6 @@ export interface ApiParts {
   readonly refusal: () => ProblemCode | null
   /** Any controller can: what only the leader does is handed to it. */
   readonly membership: MembershipControl
+  /** On the disk of this controller. */
+  readonly snapshots: DatabaseSnapshots
 }

@@ -36,6 +36,31 @@ export const integrityResult: NamedSchema = {
   },
 }
 
+export const snapshotRequest: NamedSchema = {
+  name: 'databaseSnapshotCreate',
+  schema: {
+    type: 'object',
+    properties: {
+      path: {
+        type: ['string', 'null'],
+        maxLength: 1024,
+        description:
+          'of a new file in the folder of the snapshots; __DB_DIR__, __DB_FILE__, __DATE__, __TIME__ and __RAFT_INDEX__ stand for what they say',
+      },
+    },
+  },
+}
+
+export const snapshotDetail: NamedSchema = {
+  name: 'databaseSnapshotCreateResult',
+  schema: {
+    type: 'object',
+    properties: { path: { type: 'string', description: 'on the controller that was asked' } },
+    required: ['path'],
+    additionalProperties: false,
+  },
+}
+
 const string = { type: 'string' } as const
 const strings = { type: 'array', items: string } as const
 

@@ -34,6 +34,7 @@ import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
+import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
 import type { MembershipControl } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
@@ -56,6 +57,7 @@ import type { Credentials } from './controller-check.ts'
 import { keepCertificates } from './controller-certificates.ts'
 import { healthOf } from './controller-health.ts'
 import { Listeners } from './controller-listeners.ts'
+import { openSnapshots } from './controller-snapshots.ts'
 import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './controller-settings.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
 import { hasOtherVoters, membersOfRoster } from './known-voters.ts'
@@ -366,13 +368,19 @@ export class Controller {
   async #serve(gateway: Gateway, machine: StateMachine, inputs: ApiInputs): Promise<void> {
     const { config, credentials, log } = this.#parts
     const { admission, membership } = inputs
-    const api = this.#createApi(gateway, machine, inputs)
+    const snapshots = await openSnapshots(config, log, {
+      machine,
+      refusal: () => (this.#isOut ? 'NODE_QUARANTINED' : null),
+    })
+    const api = this.#createApi(gateway, machine, inputs, snapshots)
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
     this.#releases.push(async () => {
       await listeners.close()
       await api.stop()
     })
+    // Before the listeners, which wait for what is under way.
+    this.#releases.push(() => snapshots.close())
     const admin = new AdminServer(
       {
         ...adminVerbs({
@@ -487,7 +495,12 @@ export class Controller {
     return peer?.isConnected === true ? peer.address : null
   }
 
-  #createApi(gateway: Gateway, machine: StateMachine, inputs: ApiInputs): Api {
+  #createApi(
+    gateway: Gateway,
+    machine: StateMachine,
+    inputs: ApiInputs,
+    snapshots: DatabaseSnapshots,
+  ): Api {
     const { keeper, admission, membership } = inputs
     const { config, log } = this.#parts
     const settled = new Settled({
@@ -529,6 +542,7 @@ export class Controller {
       vitals: () => gateway.vitals,
       refusal: () => this.#refusal(settled),
       membership,
+      snapshots,
     })
   }
 
@@ -547,9 +561,13 @@ export class Controller {
     })
   }
 
+  get #isOut(): boolean {
+    return this.#hasFailed || this.#gateway?.isQuarantined === true
+  }
+
   /** What every request is answered with, but for those about this controller itself. */
   #refusal(settled: Settled): ProblemCode | null {
-    if (this.#hasFailed || this.#gateway?.isQuarantined === true) return 'NODE_QUARANTINED'
+    if (this.#isOut) return 'NODE_QUARANTINED'
     return settled.is ? null : 'CLUSTER_NO_LEADER'
   }
 

@@ -44,6 +44,8 @@ export interface SubList {
   readonly operationId: string | null
   /** What a parent that does not exist gives. */
   readonly unknownParent: 'notFound' | 'empty'
+  /** The kind that the contract takes its rows for: members of that one alone are declared, and never sent. */
+  readonly declaredAs: string | null
 }
 
 /**
@@ -175,6 +177,7 @@ export interface Definition<F extends Fields> {
         readonly by?: string
         readonly operationId?: string
         readonly unknownParent?: SubList['unknownParent']
+        readonly declaredAs?: string
       }
     >
   >
@@ -265,6 +268,7 @@ export function defineEntity<const F extends Fields>(
       by: list.by ?? null,
       operationId: list.operationId ?? null,
       unknownParent: list.unknownParent ?? 'empty',
+      declaredAs: list.declaredAs ?? null,
     }
   }
   return {

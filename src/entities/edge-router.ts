@@ -58,6 +58,7 @@ export const edgeRouter = defineEntity({
       through: 'policies',
       by: 'edgeRouterRoles',
       unknownParent: 'notFound',
+      declaredAs: 'servicePolicy',
     },
     identities: {
       of: 'identity',

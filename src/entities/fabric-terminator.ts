@@ -49,6 +49,6 @@ export const fabricTerminator = defineEntity({
     instanceSecret: { schema: instanceSecret, in: ['create'], requiredIn: [] },
     hostId: { schema: { type: 'string', maxLength: 128 }, in: ['create'], requiredIn: [] },
   },
-  symbols: terminatorSymbols,
+  symbols: terminatorSymbols('fabricService', 'fabricRouter'),
   refuse: { update: { isSystem: 'ENTITY_CAN_NOT_BE_UPDATED' } },
 })

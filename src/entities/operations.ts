@@ -2,7 +2,7 @@ import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { Api, Entity, OperationShape, SubList } from './define.ts'
 import { entityNamed } from './registry.ts'
-import { createdSchema, detailSchema, emptySchema, requestSchema } from './schema.ts'
+import { createdSchema, declaringAlso, detailSchema, emptySchema, requestSchema } from './schema.ts'
 
 export interface NamedSchema {
   /** Unique among all kinds: `serviceCreate`, `serviceUpdate`, `servicePatch`, `serviceDetail`. */
@@ -156,6 +156,14 @@ function crudOperation(
   }
 }
 
+/** Of each row of a sub-list. */
+function rowOf(entity: Entity, of: Entity, { declaredAs }: SubList): NamedSchema {
+  const detail = detailOf(of)
+  if (declaredAs === null) return detail
+  const name = `${entity.name}${pascal(of.name)}Detail`
+  return { name, schema: declaringAlso(detail.schema, detailOf(entityNamed(declaredAs)).schema) }
+}
+
 function subListOperation(entity: Entity, key: string, rule: SubList): Operation {
   const of = entityNamed(rule.of)
   // Read of the listed kind is enough; the parent's is not asked for.
@@ -171,7 +179,7 @@ function subListOperation(entity: Entity, key: string, rule: SubList): Operation
     list: { key, rule, of },
     permission,
     request: null,
-    response: detailOf(of),
+    response: rowOf(entity, of, rule),
     success: 200,
     refusals: [400, 401, 404, 429, 503],
     query: rule.through === 'access' ? [...listQuery, 'policyType'] : listQuery,

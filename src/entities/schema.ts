@@ -80,6 +80,19 @@ export function detailSchema(entity: Entity): JsonObject {
   return { type: 'object', properties, required: required.sort() }
 }
 
+const neverSent = 'Declared for the sake of the API contract, and never sent.'
+
+/** The schema of a detail with the members that only another one has, optional, for documents that must name them. */
+export function declaringAlso(detail: JsonObject, other: JsonObject): JsonObject {
+  const own = detail['properties'] as Readonly<Record<string, JsonObject>>
+  const declared: Record<string, JsonObject> = {}
+  const others = other['properties'] as Readonly<Record<string, JsonObject>>
+  for (const [name, schema] of Object.entries(others)) {
+    if (!Object.hasOwn(own, name)) declared[name] = { ...schema, description: neverSent }
+  }
+  return { ...detail, properties: { ...own, ...declared } }
+}
+
 /** JSON Schema of `data` of a create response. */
 export const createdSchema: JsonObject = {
   type: 'object',

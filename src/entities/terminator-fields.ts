@@ -39,12 +39,17 @@ export const instanceSecret = {
   maxLength: terminatorBounds.secretCharactersMax,
 } as const
 
-export const terminatorSymbols = [
-  'binding',
-  'address',
-  'instanceId',
-  'hostId',
-  'sourceCtrl',
-  { name: 'service', field: 'serviceId' },
-  { name: 'router', field: 'routerId' },
-] as const
+/** @param service the kind that `serviceId` names there. @param router likewise. */
+export function terminatorSymbols<S extends string, R extends string>(service: S, router: R) {
+  return [
+    'binding',
+    'address',
+    'instanceId',
+    'hostId',
+    'sourceCtrl',
+    { name: 'service', field: 'serviceId' },
+    { name: 'router', field: 'routerId' },
+    { name: 'service.name', through: { field: 'serviceId', of: service, symbol: 'name' } },
+    { name: 'router.name', through: { field: 'routerId', of: router, symbol: 'name' } },
+  ] as const
+}

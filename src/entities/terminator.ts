@@ -42,7 +42,7 @@ export const terminator = defineEntity({
     identitySecret: { schema: instanceSecret, in: ['create'], requiredIn: [] },
   },
   indexes: ['isFabricOnly'],
-  symbols: terminatorSymbols,
+  symbols: terminatorSymbols('service', 'transitRouter'),
   refuse: { update: { isSystem: 'ENTITY_CAN_NOT_BE_UPDATED' } },
 })
 

@@ -243,6 +243,11 @@ export const problems = {
     retry: 'later',
     message: 'Another controller that this needs could not be reached',
   },
+  INSUFFICIENT_STORAGE: {
+    http: 507,
+    retry: 'later',
+    message: 'The disk of this controller has too little room left for this; nothing was written',
+  },
   UNHANDLED: { http: 500, retry: 'later', message: 'An unhandled error occurred' },
 } as const satisfies Record<string, ProblemSpec>
 

@@ -1,7 +1,13 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, IntegrityClaimSchema } from '../../proto/gen/command_pb.ts'
 import type { IntegrityRun } from '../../src/entities/integrity-run.ts'
+import { StateMachine } from '../../src/fsm/machine.ts'
+import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { snapshotFileLimits } from '../../src/store/snapshot-files.ts'
+import { SnapshotDecoder } from '../../src/store/snapshot-stream.ts'
 import { CallerOf, fabric, management } from './support/caller.ts'
 import { startController } from './support/controller.ts'
 import type { TestController } from './support/controller.ts'
@@ -111,6 +117,115 @@ describe('the data integrity', () => {
     alice.token = controller.openSession('alice-id')
     expect((await alice.call('POST', `${database}/fix-data-integrity`)).status).toBe(401)
     expect((await alice.get(`${database}/data-integrity-results`)).status).toBe(401)
+  })
+})
+
+describe('a snapshot', () => {
+  const snapshots = (): string => join(controller.dir, 'snapshots')
+  const names = (): string[] => (existsSync(snapshots()) ? readdirSync(snapshots()) : [])
+  const next = (): void => controller.clock.advance(snapshotFileLimits.pauseMsMin)
+
+  test('is written to a file that the very state comes back from', async () => {
+    next()
+    const before = names()
+    const reply = await root.call('POST', `${database}/snapshot`)
+    expect(reply.status, reply.text).toBe(200)
+    expect(reply.body.data).toEqual({})
+    const [name = '', ...others] = names().filter((one) => !before.includes(one))
+    expect(others).toEqual([])
+    const bytes = readFileSync(join(snapshots(), name))
+
+    const decoder = new SnapshotDecoder()
+    const records = decoder.push(bytes)
+    expect(decoder.finish().position.index).toBe(controller.machine.appliedIndex)
+    const alice = records.find(({ key }) => key === 'e/identity/alice-id')
+    expect(JSON.parse(alice?.value ?? '')).toEqual(controller.machine.get('identity', 'alice-id'))
+
+    const store = new MemoryStateStore()
+    const receiver = await store.receive()
+    await receiver.write(bytes)
+    await receiver.finish()
+    await receiver.swap()
+    // Records whose digests are not those of the mark would be refused.
+    const machine = await StateMachine.open({ store, clock: controller.clock })
+    expect(machine.digests()).toEqual(controller.machine.digests())
+    expect(machine.get('identity', 'admin-id')).toEqual(
+      controller.machine.get('identity', 'admin-id'),
+    )
+    await machine.close()
+  })
+
+  test('is told where it is by the fabric API, which may name it', async () => {
+    next()
+    const body = { path: '__DB_DIR__/before-upgrade-__RAFT_INDEX__', other: 1 }
+    const named = await root.call('POST', `${fabric}/database/snapshot`, body)
+    expect(named.status, named.text).toBe(200)
+    const { appliedIndex } = controller.machine
+    const path = join(snapshots(), `before-upgrade-${appliedIndex}`)
+    expect(named.body.data).toEqual({ path })
+    expect(named.body.meta?.ignoredFields).toEqual(['other'])
+    for (const [url, sent] of [
+      ['database', undefined],
+      ['database/snapshot', undefined],
+      ['database/snapshot', { path: '' }],
+      ['database/snapshot', { path: null }],
+    ] as const) {
+      next()
+      const reply = await root.call('POST', `${fabric}/${url}`, sent)
+      expect(reply.status, reply.text).toBe(200)
+      const { path: told } = reply.body.data as { readonly path: string }
+      expect(told).toMatch(/\/snapshots\/state-2026[0-9]{4}-[0-9]{6}$/)
+      expect(names()).toContain(basename(told))
+    }
+  })
+
+  test('is refused within a minute of another one, by whichever API', async () => {
+    next()
+    const before = names()
+    expect((await root.call('POST', `${fabric}/database`)).status).toBe(200)
+    const after = names()
+    expect(after).toHaveLength(before.length + 1)
+    for (const url of [database, `${fabric}/database`]) {
+      const reply = await root.call('POST', `${url}/snapshot`)
+      expect(reply.status).toBe(429)
+      expect(reply.body.error?.code).toBe('RATE_LIMITED')
+      expect(reply.headers['retry-after']).toBe('60')
+    }
+    expect(names()).toEqual(after)
+  })
+
+  test('goes nowhere else', async () => {
+    next()
+    const before = names()
+    for (const path of [
+      '../state/x',
+      '/tmp/x',
+      'a/b',
+      '.x',
+      '__DB_DIR__/..',
+      7,
+      'x'.repeat(1025),
+    ]) {
+      const reply = await root.call('POST', `${fabric}/database/snapshot`, { path })
+      expect(reply.status, String(path)).toBe(400)
+      expect(reply.body.error?.cause).toMatchObject({ field: 'path' })
+    }
+    expect(names()).toEqual(before)
+    const all = existsSync(controller.dir) ? readdirSync(controller.dir) : []
+    expect(all.filter((name) => name !== 'snapshots')).toEqual([])
+  })
+
+  test('is for administrators', async () => {
+    next()
+    const alice = new CallerOf(controller)
+    alice.token = controller.openSession('alice-id')
+    for (const url of [
+      `${database}/snapshot`,
+      `${fabric}/database`,
+      `${fabric}/database/snapshot`,
+    ]) {
+      expect((await alice.call('POST', url)).status).toBe(401)
+    }
   })
 })
 

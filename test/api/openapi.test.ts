@@ -264,3 +264,30 @@ describe.each([
     }
   })
 })
+
+test('one list declares members that no row of it has, optional, as its contract takes them for another kind', async () => {
+  const document = await documentAt(management)
+  const { schemas } = document['components'] as {
+    readonly schemas: Readonly<Record<string, { properties: Json; required: readonly string[] }>>
+  }
+  const rows = schemas['edgeRouterServiceEdgeRouterPolicyDetail']
+  const detail = schemas['serviceEdgeRouterPolicyDetail']
+  const added = Object.keys(rows?.properties ?? {}).filter((name) => !detail?.properties[name])
+  expect(added.sort()).toEqual([
+    'identityRoles',
+    'identityRolesDisplay',
+    'postureCheckRoles',
+    'postureCheckRolesDisplay',
+    'type',
+  ])
+  for (const name of added) {
+    expect(rows?.properties[name]).toMatchObject({
+      description: expect.stringMatching(/never sent/),
+    })
+  }
+  expect(rows?.required).toEqual(detail?.required)
+  const users = operationsOf(document).filter(([, , { responses }]) =>
+    JSON.stringify(responses).includes('edgeRouterServiceEdgeRouterPolicyDetail'),
+  )
+  expect(users.map(([path]) => path)).toEqual(['/edge-routers/{id}/service-edge-router-policies'])
+})

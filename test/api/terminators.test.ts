@@ -150,6 +150,32 @@ describe('a terminator', () => {
       ])
     }
   })
+
+  test('is found by the names of its service and its router, as they are now', async () => {
+    const id = await hosted()
+    const found = async (filter: string): Promise<unknown[]> => {
+      const url = `${terminators}?limit=500&filter=${encodeURIComponent(filter)}`
+      return (await listed(root, url)).map((row) => row['id'])
+    }
+    expect(await found(`service.name = "service ${serial}"`)).toEqual([id])
+    expect(await found(`router.name = "router ${serial}" and service.name != null`)).toEqual([id])
+    expect(await found(`router.name contains "er ${serial}" and id = "${id}"`)).toEqual([id])
+    expect(await found('router.name = "nowhere"')).toEqual([])
+    await root.call('PATCH', `${management}/services/${service}`, { name: `renamed ${serial}` })
+    expect(await found(`service.name = "service ${serial}"`)).toEqual([])
+    expect(await found(`service.name = "renamed ${serial}"`)).toEqual([id])
+    const ofFabric = `${fabric}/terminators?filter=${encodeURIComponent(`router.name = "router ${serial}"`)}`
+    expect(await listed(root, ofFabric)).toMatchObject([{ id }])
+  })
+
+  test.each(['service.name', 'router.name desc'])(
+    'can not be sorted by %s: that leads to another record',
+    async (sort) => {
+      const reply = await root.get(`${terminators}?sort=${encodeURIComponent(sort)}`)
+      expect(reply.status).toBe(400)
+      expect(reply.body.error?.code).toBe('INVALID_SORT_IDENTIFIER')
+    },
+  )
 })
 
 describe('the terminators of a service on the client API', () => {

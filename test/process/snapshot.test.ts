@@ -1,4 +1,7 @@
+import { createReadStream, readdirSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { SnapshotDecoder } from '../../src/store/snapshot-stream.ts'
 import { allServices, createService, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
@@ -51,4 +54,38 @@ test(`a follower stopped through ${writes} writes and a compaction catches up wi
   })
   expect(cluster.pid(sleeper)).toBe(pid)
   expect(cluster.logs()).toMatch(/snapshot/i)
+})
+
+test('a snapshot that any controller is asked for holds the state as it stood, and can be read back', async () => {
+  const admins = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
+  const [first] = admins
+  const body = { name: 'the last one', encryptionRequired: true }
+  const made = await first?.request('POST', '/edge/management/v1/services', { body })
+  expect(made?.status, made?.text).toBe(201)
+  const headers = { 'net-min-index': String(made?.headers['net-index']) }
+  for (const [at, admin] of admins.entries()) {
+    const data = join(cluster.dir, `net/ctrl${at + 1}/data`)
+    const answer = await admin.request('POST', '/fabric/v1/database/snapshot', {
+      body: { path: '__DB_DIR__/kept-at-__RAFT_INDEX__' },
+      headers,
+    })
+    expect(answer.status, answer.text).toBe(200)
+    const { path } = answer.body.data as { readonly path: string }
+    expect(dirname(path)).toBe(join(data, 'snapshots'))
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+
+    const decoder = new SnapshotDecoder()
+    const records = []
+    for await (const chunk of createReadStream(path)) records.push(...decoder.push(chunk as Buffer))
+    const { position } = decoder.finish()
+    expect(path.endsWith(`/kept-at-${position.index}`)).toBe(true)
+    const services = records.filter(({ key }) => key.startsWith('e/service/'))
+    const names = services.map(({ value }) => (JSON.parse(value) as { name: string }).name)
+    expect(names).toContain('the last one')
+    expect(names.sort()).toEqual([...(await allServices(admin)).values()].sort())
+
+    const again = await admin.request('POST', '/edge/management/v1/database/snapshot')
+    expect(again.status).toBe(429)
+    expect(readdirSync(join(data, 'snapshots'))).toEqual([basename(path)])
+  }
 })

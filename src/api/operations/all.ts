@@ -21,6 +21,7 @@ import { fabricOperations } from './fabric.ts'
 import { identityOperations } from './identities.ts'
 import { identityPostureOperations } from './identity-posture.ts'
 import { identityTraceOperations } from './identity-trace.ts'
+import { inspectionOperations } from './inspections.ts'
 import { joinOperations } from './join.ts'
 import { metaOperations } from './meta.ts'
 import { roleAttributeOperations } from './role-attributes.ts'
@@ -59,6 +60,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...clusterOperations(parts),
     ...memberOperations(parts),
     ...joinOperations(parts),
+    ...inspectionOperations(parts, services),
     ...hostOperations(parts, services),
   ]
   return [...operations, ...specOperations(parts, operations)]

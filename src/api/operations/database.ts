@@ -3,12 +3,14 @@ import { CommandKind, IntegrityStartSchema } from '../../../proto/gen/command_pb
 import { integrityRunId } from '../../entities/integrity-run.ts'
 import type { IntegrityRun } from '../../entities/integrity-run.ts'
 import { newShortId } from '../../lib/random.ts'
-import { begunAnswer, detailAnswer, timeText } from '../envelope.ts'
+import type { Call } from '../call.ts'
+import { begunAnswer, detailAnswer, emptyAnswer, timeText } from '../envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { nothing } from '../schemas.ts'
-import { integrityResult } from '../schemas-database.ts'
+import { integrityResult, snapshotDetail, snapshotRequest } from '../schemas-database.ts'
 import type { ApiServices } from '../services.ts'
+import { ignoredFieldsOf } from '../validation.ts'
 
 const common = {
   tag: 'database',
@@ -32,7 +34,56 @@ export function databaseOperations(parts: ApiParts, services: ApiServices): Oper
       refusals: [401, 429, 503],
       handle: () => detailAnswer(resultOf(parts)),
     },
+    ...snapshotOperations(parts),
   ]
+}
+
+/** Each of them writes a file on the controller that is asked. */
+function snapshotOperations(parts: ApiParts): Operation[] {
+  const about = {
+    ...common,
+    summary: 'Writes all that this controller stores to a new file on its disk',
+    method: 'POST',
+    success: 200,
+    refusals: [400, 401, 429, 503, 507],
+  } as const
+  const toPath = {
+    ...about,
+    apis: ['fabric'],
+    body: { schema: snapshotRequest, isRequired: false },
+    response: { kind: 'detail', schema: snapshotDetail },
+    handle: async (call: Call) => {
+      const { path = null } = call.body as { readonly path?: string | null }
+      const data = { path: await takeSnapshot(parts, call, path === '' ? null : path) }
+      return detailAnswer(data, ignoredFieldsOf(snapshotRequest.schema, call.body))
+    },
+  } as const
+  return [
+    {
+      ...about,
+      apis: ['management'],
+      operationId: 'createDatabaseSnapshot',
+      path: '/database/snapshot',
+      response: { kind: 'detail', schema: nothing },
+      handle: async (call) => {
+        await takeSnapshot(parts, call, null)
+        return emptyAnswer()
+      },
+    },
+    { ...toPath, operationId: 'createDatabaseSnapshot', path: '/database' },
+    { ...toPath, operationId: 'createDatabaseSnapshotWithPath', path: '/database/snapshot' },
+  ]
+}
+
+/** Told to the log: no entry says that password hashes and wrapped secrets were written to a file. */
+async function takeSnapshot(
+  { snapshots, logger }: ApiParts,
+  { caller }: Call,
+  wanted: string | null,
+): Promise<string> {
+  const path = await snapshots.take(wanted)
+  logger.warn({ path, identityId: caller?.identity.id }, 'a snapshot of the state was written')
+  return path
 }
 
 function startOperation(

@@ -85,6 +85,7 @@ export const examples: Readonly<Record<string, Example>> = {
   }),
   'POST /identities/{id}/service-configs': pairs,
   'DELETE /identities/{id}/service-configs': pairs,
+  'POST /inspections': async () => ({ appRegex: '.*', requestedValues: ['runtime'] }),
   'POST /cluster/plan': async () => ({ verb: 'promote', id: 'ctrl2' }),
   'POST /cluster/add-member': async () => ({ address: 'ctrl2' }),
   'POST /cluster/transfer-leadership': async () => ({ newLeaderId: '' }),
@@ -121,6 +122,10 @@ export const refusedOnPurpose: readonly string[] = [
   'management POST /database/fix-data-integrity',
   'fabric POST /database/check-data-integrity',
   'fabric POST /database/fix-data-integrity',
+  // One in a minute on each controller.
+  'management POST /database/snapshot',
+  'fabric POST /database',
+  'fabric POST /database/snapshot',
   // Gone with what it was opened for.
   'client DELETE /sessions/{id}',
   'management DELETE /sessions/{id}',

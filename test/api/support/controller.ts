@@ -1,3 +1,6 @@
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { create, toBinary } from '@bufbuild/protobuf'
 import type { FastifyInstance } from 'fastify'
 import {
@@ -43,6 +46,7 @@ import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { nodeHealthExample, vitalsExample } from './node-examples.ts'
 import { SchemaWorker } from '../../../src/threads/schema-worker.ts'
 import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
+import { SnapshotFiles } from '../../../src/store/snapshot-files.ts'
 
 export const admin = { username: 'admin', password: 'correct horse battery' }
 export const user = { username: 'alice', password: 'a staple of alice' }
@@ -229,6 +233,8 @@ export class TestAdmission implements Admission {
 
 export interface TestController {
   readonly app: FastifyInstance
+  /** What stands for its data folder. */
+  readonly dir: string
   readonly parts: ApiParts
   readonly machine: StateMachine
   /** What the machine works on, to be harmed. */
@@ -277,6 +283,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
   const baseUrl = 'https://localhost:1280'
   const all = limitsWith(limits)
   const schemas = new SchemaWorker(all, systemClock)
+  // Made when something is written there.
+  const dir = join(tmpdir(), `flotilla-api-${newShortId()}`)
   const parts: ApiParts = {
     proposer: cluster,
     cluster,
@@ -317,6 +325,9 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     vitals: () => vitalsExample,
     refusal: () => controller.refusal,
     membership: members,
+    snapshots: new SnapshotFiles({
+      ...{ dir, machine, clock, freeBytesMin: 0, refusal: () => controller.refusal },
+    }),
   }
   const tokenOf = (sessionId: string): string =>
     new TokenSigner(() => keys.clusterKeys()).tokenOf(sessionId)
@@ -333,6 +344,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
   })
   return Object.assign(controller, {
     app,
+    dir,
     parts,
     machine,
     get state(): State {
@@ -359,6 +371,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
       isClosed = true
       await app.close()
       await schemas.close()
+      await rm(dir, { recursive: true, force: true })
       const judging = replayed(true)
       await judging.finally(() => machine.close())
     },

@@ -127,6 +127,16 @@ export const kinds: Readonly<Record<string, Readonly<Record<string, Meaning>>>> 
     'secondary.requireTotp': at('bool', 'secondary', 'requireTotp'),
     'secondary.requireExtJwtSigner': at('text', 'secondary', 'requireExtJwtSigner'),
   },
+  terminator: {
+    ...common,
+    binding: at('text', 'binding'),
+    address: at('text', 'address'),
+    instanceId: at('text', 'instanceId'),
+    service: at('text', 'serviceId'),
+    router: at('text', 'routerId'),
+    'service.name': named('service', 'serviceId', name),
+    'router.name': named('router', 'routerId', name),
+  },
   /** A kind of the tests alone, whose symbols lead through a reference. */
   hosting: {
     ...common,
@@ -140,5 +150,5 @@ export const kinds: Readonly<Record<string, Readonly<Record<string, Meaning>>>> 
 
 /** Symbols that lead through a reference can not be sorted by. */
 export function isSortable(symbol: string, { type }: Meaning): boolean {
-  return type !== 'any' && type !== 'set' && !symbol.startsWith('service.')
+  return type !== 'any' && type !== 'set' && !/^(service|router)\./.test(symbol)
 }

@@ -76,7 +76,10 @@ export class Network implements World {
   constructor(random: Random, size = pick(random, [0, 3, 12, 40, 40, 120, 400])) {
     this.#random = random
     for (let i = 0; i < size; i += 1) this.#make(pick(random, ['identity', 'service', 'identity']))
-    for (const kind of ['config', 'authenticator', 'authPolicy', 'servicePolicy', 'hosting']) {
+    for (const kind of [
+      ...['config', 'authenticator', 'authPolicy', 'servicePolicy', 'router'],
+      ...['terminator', 'hosting'],
+    ]) {
       for (let i = random.integer(0, Math.min(size, 25)); i > 0; i -= 1) this.#make(kind)
     }
   }
@@ -96,7 +99,10 @@ export class Network implements World {
 
   /** A record comes, goes, or becomes another: the indexes have to follow. */
   change(): void {
-    const kind = pick(this.#random, ['identity', 'service', 'authenticator', 'hosting', 'config'])
+    const kind = pick(this.#random, [
+      ...['identity', 'service', 'authenticator', 'hosting', 'config'],
+      ...['router', 'terminator'],
+    ])
     const known = this.records(kind)
     const chance = this.#random.next()
     if (known.length === 0 || chance < 0.3) this.#make(kind)
@@ -214,6 +220,17 @@ export class Network implements World {
           semantic: pick(random, ['AllOf', 'AnyOf']),
           identityRoles: this.#roles('identity'),
           serviceRoles: this.#roles('service'),
+        }
+      case 'router':
+        return { name: this.#unique(kind, 'name', id) }
+      case 'terminator':
+        return {
+          binding: word(random),
+          address: word(random, 8),
+          instanceId: flag() ? word(random) : '',
+          serviceId: this.#idOf('service'),
+          routerId: this.#idOf('router'),
+          isFabricOnly: random.next() < 0.1,
         }
       default:
         return { binding: word(random), serviceId: this.#idOf('service') }

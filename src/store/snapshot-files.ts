@@ -1,0 +1,275 @@
+import { link, lstat, mkdir, open, readdir, rm, statfs } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import type { Clock } from '../lib/clock.ts'
+import { Problem, fieldProblem } from '../lib/problems.ts'
+import type { ProblemCode } from '../lib/problems.ts'
+import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
+import type { StoreSnapshot } from '../ports/state-store.ts'
+import { asStoreError, StoreError } from './errors.ts'
+import { STATE_NAME } from './level-state-store.ts'
+import {
+  DEFAULT_PATH,
+  isName,
+  isPartial,
+  isUnnamed,
+  nameOf,
+  partialNameOf,
+  SNAPSHOTS_NAME,
+} from './snapshot-name.ts'
+
+export const snapshotFileLimits = {
+  /** Between the end of one and the begin of the next. */
+  pauseMsMin: 60_000,
+  /** Of those whose name tells the time alone; beyond, the oldest of them goes. */
+  unnamedMax: 8,
+  /** Of the others, which are nobody's to remove but the operator's; beyond, another one is refused. */
+  namedMax: 8,
+  /** Written between two syncs: a large one at the end would hold up those of the log. */
+  unsyncedBytesMax: 8 * 1024 * 1024,
+} as const
+
+export interface SnapshotFilesParts {
+  /** The data folder. */
+  readonly dir: string
+  readonly machine: { snapshot(): Promise<StoreSnapshot> }
+  readonly clock: Clock
+  /** The reserve that the store and the log keep free; a snapshot leaves twice as much. */
+  readonly freeBytesMin: number
+  /** A code while the state is not to be answered from, else null. */
+  readonly refusal: () => ProblemCode | null
+  /** Bytes free on the file system of a folder. */
+  readonly freeBytes?: (folder: string) => Promise<number>
+}
+
+/**
+ * Snapshots of the state as files: the stream of snapshot-stream.ts, which checks itself, and nothing else. A file has its
+ * name once it is whole and durable, and no file is ever written over. The caller holds the lock of the data folder.
+ */
+export class SnapshotFiles implements DatabaseSnapshots {
+  readonly #parts: SnapshotFilesParts
+  readonly #folder: string
+  readonly #freeBytes: (folder: string) => Promise<number>
+  #running: Promise<string> | null = null
+  /** Monotonic ms at which the last one was done. */
+  #doneMs: number | null = null
+  #isClosed = false
+
+  constructor(parts: SnapshotFilesParts) {
+    this.#parts = parts
+    this.#folder = join(resolve(parts.dir), SNAPSHOTS_NAME)
+    this.#freeBytes = parts.freeBytes ?? freeBytesOf
+  }
+
+  /** Takes away what a process that ended in between has left. */
+  async removePartial(): Promise<void> {
+    for (const name of await this.#list()) {
+      if (isPartial(name)) await rm(join(this.#folder, name), { force: true })
+    }
+  }
+
+  async take(path: string | null): Promise<string> {
+    const { clock } = this.#parts
+    const wanted = path ?? DEFAULT_PATH
+    // What is wrong with it is told first, by the longest index that there may be.
+    const index = Number.MAX_SAFE_INTEGER
+    nameOf(wanted, { folder: this.#folder, timeMs: clock.nowMs(), index })
+    this.#checkPause()
+    this.#running = this.#take(wanted)
+    try {
+      const written = await this.#running
+      this.#doneMs = clock.monotonicMs()
+      return written
+    } catch (error) {
+      throw problemOf(error, this.#folder)
+    } finally {
+      this.#running = null
+    }
+  }
+
+  /** Gives up the one that is being written, and takes no other. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#running?.catch(() => undefined)
+  }
+
+  #checkPause(): void {
+    if (this.#running !== null) {
+      throw new Problem('RATE_LIMITED', { detail: 'a snapshot is being written' })
+    }
+    if (this.#doneMs === null) return
+    const { pauseMsMin } = snapshotFileLimits
+    const leftMs = this.#doneMs + pauseMsMin - this.#parts.clock.monotonicMs()
+    if (leftMs <= 0) return
+    throw new Problem('RATE_LIMITED', {
+      detail: `a controller takes one snapshot in ${pauseMsMin / 1000} seconds`,
+      retryAfterSeconds: Math.ceil(leftMs / 1000),
+    })
+  }
+
+  async #take(path: string): Promise<string> {
+    this.#checkGoesOn()
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
+    await this.removePartial()
+    await this.#requireSpace(await folderBytes(join(this.#parts.dir, STATE_NAME)))
+    const snapshot = await this.#parts.machine.snapshot()
+    try {
+      const { index } = snapshot.mark.position
+      const facts = { folder: this.#folder, timeMs: this.#parts.clock.nowMs(), index }
+      const name = nameOf(path, facts)
+      await this.#requireRoom(name)
+      await this.#write(name, snapshot)
+      await this.#removeOldest(name)
+      return join(this.#folder, name)
+    } finally {
+      // A view of a store that was replaced meanwhile is gone already.
+      await snapshot.close().catch(() => undefined)
+    }
+  }
+
+  async #write(name: string, snapshot: StoreSnapshot): Promise<void> {
+    const partial = join(this.#folder, partialNameOf(name))
+    try {
+      const file = await open(partial, 'wx', 0o600)
+      try {
+        await this.#fill(file, snapshot)
+      } finally {
+        await file.close()
+      }
+      // A state that was found wrong meanwhile is not to be kept.
+      this.#checkGoesOn()
+      // A rename would write over a file that came in between.
+      await link(partial, join(this.#folder, name)).catch((error: unknown) => {
+        throw isExisting(error) ? taken(name) : error
+      })
+    } finally {
+      await rm(partial, { force: true })
+    }
+    await syncFolder(this.#folder)
+    await syncFolder(this.#parts.dir)
+  }
+
+  async #fill(file: FileHandle, snapshot: StoreSnapshot): Promise<void> {
+    let unsyncedBytes = 0
+    for await (const chunk of snapshot.chunks()) {
+      await file.appendFile(chunk)
+      unsyncedBytes += chunk.length
+      if (unsyncedBytes < snapshotFileLimits.unsyncedBytesMax) continue
+      await file.datasync()
+      unsyncedBytes = 0
+      this.#checkGoesOn()
+      await this.#requireSpace(0)
+    }
+    await file.sync()
+  }
+
+  /** @throws {Problem} */
+  #checkGoesOn(): void {
+    if (this.#isClosed) throw new Problem('TIMEOUT', { detail: 'this controller is stopping' })
+    const code = this.#parts.refusal()
+    if (code !== null) throw new Problem(code)
+  }
+
+  /** Before anything is written: the state has at least as many bytes in a snapshot as on the disk, as a rule. */
+  async #requireSpace(neededBytes: number): Promise<void> {
+    const wantedBytes = 2 * this.#parts.freeBytesMin + neededBytes
+    const freeBytes = await this.#freeBytes(this.#folder)
+    if (freeBytes >= wantedBytes) return
+    const detail = `the disk of ${this.#folder} has ${freeBytes} bytes free, and ${wantedBytes} are needed`
+    throw new Problem('INSUFFICIENT_STORAGE', { detail })
+  }
+
+  /** @throws {Problem} when there is a file of that name, or too many that only an operator may remove. */
+  async #requireRoom(name: string): Promise<void> {
+    const names = await this.#list()
+    if (names.includes(name)) throw taken(name)
+    if (isUnnamed(name)) return
+    const { namedMax } = snapshotFileLimits
+    const named = names.filter((one) => isName(one) && !isUnnamed(one))
+    if (named.length < namedMax) return
+    throw fieldProblem(
+      'path',
+      `would be one more than the ${namedMax} snapshots that are kept under names of their own: remove some`,
+    )
+  }
+
+  /** Once there is a newer one. */
+  async #removeOldest(written: string): Promise<void> {
+    const names = (await this.#list()).filter((name) => isUnnamed(name) && name !== written)
+    const dated = await Promise.all(
+      names.map(async (name) => {
+        const stats = await lstat(join(this.#folder, name)).catch(() => null)
+        return { name, ms: stats?.mtimeMs ?? 0 }
+      }),
+    )
+    dated.sort((a, b) => b.ms - a.ms)
+    const kept = snapshotFileLimits.unnamedMax - Number(isUnnamed(written))
+    for (const { name } of dated.slice(kept)) await rm(join(this.#folder, name), { force: true })
+  }
+
+  async #list(): Promise<string[]> {
+    try {
+      return await readdir(this.#folder)
+    } catch (error) {
+      if (isMissing(error)) return []
+      throw error
+    }
+  }
+}
+
+function taken(name: string): Problem {
+  return fieldProblem('path', 'names a file that exists already', name)
+}
+
+/** What went wrong in files or store; problems stay as they are. */
+function problemOf(error: unknown, folder: string): unknown {
+  if (error instanceof Problem) return error
+  const cause = asStoreError(error, 'write', folder)
+  if (!(cause instanceof StoreError)) return cause
+  if (cause.code === 'NO_SPACE') {
+    return new Problem('INSUFFICIENT_STORAGE', { detail: cause.message, cause })
+  }
+  if (cause.code !== 'CLOSED') return cause
+  const detail = 'another state has taken the place of the one that was being written'
+  return new Problem('INDEX_NOT_REACHED', { detail, cause })
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : null
+}
+
+function isMissing(error: unknown): boolean {
+  return codeOf(error) === 'ENOENT'
+}
+
+function isExisting(error: unknown): boolean {
+  return codeOf(error) === 'EEXIST'
+}
+
+async function freeBytesOf(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder)
+  return bavail * bsize
+}
+
+/** Of its files; those that come and go meanwhile count or not. */
+async function folderBytes(folder: string): Promise<number> {
+  let bytes = 0
+  try {
+    for (const name of await readdir(folder, { recursive: true })) {
+      const stats = await lstat(join(folder, name)).catch(() => null)
+      bytes += stats?.isFile() === true ? stats.size : 0
+    }
+  } catch (error) {
+    if (!isMissing(error)) throw error
+  }
+  return bytes
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

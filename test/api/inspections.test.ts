@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { CallerOf, fabric, management } from './support/caller.ts'
+import { startController } from './support/controller.ts'
+import type { TestController } from './support/controller.ts'
+
+let controller: TestController
+let root: CallerOf
+
+beforeAll(async () => {
+  controller = await startController({ schemaMsMax: 300 })
+  root = new CallerOf(controller)
+  root.token = controller.openSession('admin-id')
+})
+
+afterAll(async () => {
+  await controller.close()
+  expect(controller.errors).toEqual([])
+})
+
+interface Told {
+  readonly errors: readonly string[]
+  readonly success: boolean
+  readonly values: readonly { appId: string; name: string; value: unknown }[]
+}
+
+function ask(appRegex: unknown, requestedValues: unknown, caller = root) {
+  return caller.call('POST', `${fabric}/inspections`, { appRegex, requestedValues })
+}
+
+async function told(appRegex: string, ...names: readonly string[]): Promise<Told> {
+  const reply = await ask(appRegex, names)
+  expect(reply.status, reply.text).toBe(200)
+  return reply.body as unknown as Told
+}
+
+describe('an inspection', () => {
+  test('tells the values asked for, in that order and each once', async () => {
+    const names = ['runtime', 'cluster-status', 'config', 'metrics', 'runtime']
+    const { errors, success, values } = await told('.*', ...names)
+    expect([errors, success]).toEqual([[], true])
+    expect(values.map(({ name }) => name)).toEqual(names.slice(0, 4))
+    expect(new Set(values.map(({ appId }) => appId))).toEqual(new Set(['ctrl1']))
+    const [runtime, status, config, metrics] = values.map(({ value }) => value)
+    expect(runtime).toMatchObject({
+      version: controller.parts.version,
+      clusterId: 'cluster-1',
+      memoryBytes: { rss: expect.any(Number) },
+    })
+    expect(status).toEqual(JSON.parse(JSON.stringify(controller.parts.health().node)))
+    expect(config).toMatchObject({ limits: { bodyBytesMax: 1_048_576 } })
+    expect(metrics).toMatch(/^flotilla_alarms /m)
+  })
+
+  test.each([
+    ['ctrl1', 1],
+    ['^ctrl[0-9]$', 1],
+    ['trl', 1],
+    ['', 1],
+    ['^(router|ctrl)1', 1],
+    ['ctrl2', 0],
+    ['^trl', 0],
+    ['CTRL1', 0],
+  ])('by %j tells %i values', async (regex, count) => {
+    const { errors, success, values } = await told(regex, 'runtime')
+    expect([errors, success, values.length]).toEqual([[], true, count])
+  })
+
+  test('says which names it does not know, beside what it does', async () => {
+    const { errors, success, values } = await told('ctrl1', 'constructor', 'runtime', 'stackdump')
+    expect(success).toBe(false)
+    expect(errors).toEqual(['ctrl1 has no value "constructor"', 'ctrl1 has no value "stackdump"'])
+    expect(values).toHaveLength(1)
+    expect(await told('ctrl2', 'stackdump')).toEqual({ errors: [], success: true, values: [] })
+  })
+
+  test.each([
+    ['(', ['runtime'], 'appRegex'],
+    ['[z-a]', ['runtime'], 'appRegex'],
+    ['a'.repeat(257), ['runtime'], 'appRegex'],
+    [7, ['runtime'], 'appRegex'],
+    ['x', 'runtime', 'requestedValues'],
+    ['x', Array.from({ length: 17 }, () => 'a'), 'requestedValues'],
+    ['x', ['a'.repeat(129)], 'requestedValues.0'],
+  ])('by %j of %j is refused with the field', async (regex, names, field) => {
+    const reply = await ask(regex, names)
+    expect(reply.status, reply.text).toBe(400)
+    expect(reply.body.error?.cause).toMatchObject({ field })
+  })
+
+  test('ends an expression that does not end, while others are served; a second one waits its turn', async () => {
+    const endless = `${'(.*)*'.repeat(40)}!`
+    const [first, second, other] = await Promise.all([
+      ask(endless, ['runtime']),
+      ask('.*', ['runtime']),
+      root.get(`${management}/identities`),
+    ])
+    expect(first.status, first.text).toBe(400)
+    const reason = expect.stringMatching(/in time/) as unknown
+    expect(first.body.error?.cause).toMatchObject({ field: 'appRegex', reason })
+    expect(second.status).toBe(429)
+    expect(other.status).toBe(200)
+    expect((await told('.*', 'runtime')).values).toHaveLength(1)
+  })
+
+  test('shows no secret and no record', async () => {
+    const text = JSON.stringify(await told('.*', 'runtime', 'cluster-status', 'config', 'metrics'))
+    expect(text).not.toContain(String(root.token))
+    expect(text).not.toMatch(/BEGIN|alice|password(?!Hashes)/)
+  })
+})
+
+describe('who may inspect', () => {
+  test('administrators and who was given ops.read; to read everything is not enough', async () => {
+    for (const [permission, status] of [
+      ['ops.read', 200],
+      ['ops', 200],
+      ['ops.update', 401],
+      ['admin_readonly', 401],
+    ] as const) {
+      const caller = new CallerOf(controller)
+      const body = {
+        name: `with ${permission}`,
+        type: 'User',
+        isAdmin: false,
+        permissions: [permission],
+      }
+      const made = await root.call('POST', `${management}/identities`, body)
+      expect(made.status, made.text).toBe(201)
+      caller.token = controller.openSession((made.body.data as { id: string }).id)
+      expect((await ask('.*', ['runtime'], caller)).status, permission).toBe(status)
+    }
+    expect((await ask('.*', ['runtime'], new CallerOf(controller))).status).toBe(401)
+  })
+})

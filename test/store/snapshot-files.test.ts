@@ -1,0 +1,328 @@
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Clock } from '../../src/lib/clock.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import type { ProblemCode } from '../../src/lib/problems.ts'
+import type { StoreSnapshot } from '../../src/ports/state-store.ts'
+import { LevelStateStore } from '../../src/store/level-state-store.ts'
+import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { SnapshotFiles, snapshotFileLimits } from '../../src/store/snapshot-files.ts'
+import type { SnapshotFilesParts } from '../../src/store/snapshot-files.ts'
+import { SnapshotDecoder } from '../../src/store/snapshot-stream.ts'
+import { markAt } from './state-store-suite.ts'
+import { temporaryFolder } from './support/folders.ts'
+
+// Goal: a snapshot is whole, durable and where it may be, or it is not there at all.
+
+const { pauseMsMin, namedMax, unnamedMax, unsyncedBytesMax } = snapshotFileLimits
+const startMs = Date.UTC(2026, 10, 22, 7, 8, 9)
+
+class SteppedClock implements Clock {
+  ms = 0
+  nowMs(): number {
+    return startMs + this.ms
+  }
+  monotonicMs(): number {
+    return this.ms
+  }
+}
+
+const records = Array.from({ length: 200 }, (_, number) => ({
+  key: `k${String(number).padStart(4, '0')}`,
+  value: `value ${number} ${'é😀'.repeat(number)}`,
+}))
+
+async function filled(): Promise<MemoryStateStore> {
+  const store = new MemoryStateStore(undefined, { chunkBytes: 1024 })
+  await store.write(records, markAt(42))
+  return store
+}
+
+async function setUp(changes: Partial<SnapshotFilesParts> = {}) {
+  const dir = temporaryFolder()
+  const clock = new SteppedClock()
+  const machine = await filled()
+  const parts = { dir, machine, clock, freeBytesMin: 0, refusal: () => null, ...changes }
+  const files = new SnapshotFiles(parts)
+  const folder = join(dir, 'snapshots')
+  return {
+    ...{ dir, clock, machine, files, folder },
+    names: () => (existsSync(folder) ? readdirSync(folder).sort() : []),
+    /** Past the pause. */
+    takeNext: (path: string | null = null) => {
+      clock.ms += pauseMsMin
+      return files.take(path)
+    },
+  }
+}
+
+async function problemOf(taking: Promise<string>): Promise<Problem> {
+  const error = await taking.then(
+    (path) => new Error(`it was written to ${path}`),
+    (reason: unknown) => reason,
+  )
+  if (error instanceof Problem) return error
+  throw error
+}
+
+function decoded(path: string) {
+  const decoder = new SnapshotDecoder()
+  const found = decoder.push(readFileSync(path))
+  return { found, mark: decoder.finish() }
+}
+
+/** Chunks that something is done in between. */
+function between(inner: StoreSnapshot, run: (chunk: number) => void): StoreSnapshot {
+  return {
+    ...inner,
+    async *chunks() {
+      let number = 0
+      for await (const chunk of inner.chunks()) {
+        run(number)
+        number += 1
+        yield chunk
+      }
+    },
+  }
+}
+
+/** One large value: several syncs are needed on the way. */
+async function large(): Promise<MemoryStateStore> {
+  const store = new MemoryStateStore()
+  const value = 'x'.repeat(unsyncedBytesMax)
+  await store.write([{ key: 'a', value }, ...['b', 'c'].map((key) => ({ key, value }))], markAt(7))
+  return store
+}
+
+test('a snapshot holds the very records and their mark, for its owner alone', async () => {
+  const { files, folder, names } = await setUp()
+  const path = await files.take(null)
+  expect(path).toBe(join(folder, 'state-20261122-070809'))
+  expect(names()).toEqual(['state-20261122-070809'])
+  const { found, mark } = decoded(path)
+  expect(found).toEqual(records)
+  expect(mark).toEqual(markAt(42))
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  expect(statSync(folder).mode & 0o777).toBe(0o700)
+})
+
+test('what is written while a snapshot is taken is not in it', async () => {
+  const dir = temporaryFolder()
+  const store = await LevelStateStore.open(dir, { chunkBytes: 1024, freeBytesMin: 0 })
+  await store.write(records, markAt(1))
+  const writes: Promise<void>[] = []
+  const snapshot = async () =>
+    between(await store.snapshot(), (chunk) => {
+      if (chunk === 0) writes.push(store.write([{ key: 'k0001', value: 'later' }], markAt(2)))
+    })
+  const { files } = await setUp({ dir, machine: { snapshot } })
+  const { found, mark } = decoded(await files.take(null))
+  await Promise.all(writes)
+  expect(writes).toHaveLength(1)
+  expect(found).toEqual(records)
+  expect(mark).toEqual(markAt(1))
+  await store.close()
+})
+
+test.each([
+  ['named', 'named'],
+  ['__DB_DIR__/before.upgrade_2-x', 'before.upgrade_2-x'],
+  ['__DB_FILE__.__RAFT_INDEX__.__DATE__.__TIME__', 'state.42.20261122.070809'],
+  ['a'.repeat(128), 'a'.repeat(128)],
+])('the path %s means a file of the folder', async (path, name) => {
+  const { files, names, folder } = await setUp()
+  expect(await files.take(path)).toBe(join(folder, name))
+  expect(names()).toEqual([name])
+})
+
+test('a path may be whole, as it is told', async () => {
+  const { files, folder } = await setUp()
+  expect(await files.take(join(folder, 'whole'))).toBe(join(folder, 'whole'))
+})
+
+test.each([
+  '',
+  '.',
+  '..',
+  '.hidden',
+  '-x',
+  '../outside',
+  'a/b',
+  '/etc/passwd',
+  '__DB_DIR__',
+  '__DB_DIR__/',
+  '__DB_DIR__/../state',
+  '__DB_DIR__/__DB_DIR__/x',
+  '__DB_DIR__x',
+  'a\\b',
+  'a b',
+  'a\n',
+  'a\u0000b',
+  'é',
+  'a'.repeat(129),
+  '__RAFT_INDEX__'.repeat(9),
+])('the path %j is refused, and nothing is written', async (path) => {
+  const { files, dir } = await setUp()
+  const problem = await problemOf(files.take(path))
+  expect(problem.code).toBe('COULD_NOT_VALIDATE')
+  expect(problem.fault?.field).toBe('path')
+  expect(readdirSync(dir)).toEqual([])
+})
+
+test('a second one is refused for a minute, and says when to ask again', async () => {
+  const { files, clock } = await setUp()
+  await problemOf(files.take('../no'))
+  await files.take('first')
+  clock.ms += 20_500
+  const problem = await problemOf(files.take('second'))
+  expect(problem).toMatchObject({ code: 'RATE_LIMITED', retryAfterSeconds: 40 })
+  clock.ms += 39_500
+  await files.take('second')
+})
+
+test('of two at the same time one is refused', async () => {
+  const { files, names } = await setUp()
+  const [first, second] = await Promise.allSettled([files.take('first'), files.take('second')])
+  expect(first.status).toBe('fulfilled')
+  expect(second).toMatchObject({ status: 'rejected', reason: { code: 'RATE_LIMITED' } })
+  expect(names()).toEqual(['first'])
+})
+
+test('a file that is there is never written over, also when it comes meanwhile', async () => {
+  const inner = await filled()
+  let put = (): void => undefined
+  const snapshot = async () => between(await inner.snapshot(), () => put())
+  const { files, folder, names } = await setUp({ machine: { snapshot } })
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'mine'), 'mine')
+  expect((await problemOf(files.take('mine'))).fault).toMatchObject({ field: 'path' })
+  put = () => writeFileSync(join(folder, 'late'), 'mine')
+  expect((await problemOf(files.take('late'))).fault).toMatchObject({ field: 'path' })
+  expect(names()).toEqual(['late', 'mine'])
+  for (const name of names()) expect(readFileSync(join(folder, name), 'utf8')).toBe('mine')
+})
+
+test('of those without a name of their own the newest are kept, and no other file is touched', async () => {
+  const { folder, names, takeNext } = await setUp()
+  mkdirSync(folder)
+  const others = ['README', 'state-2020', 'state-20200101-000000x']
+  for (const name of others) writeFileSync(join(folder, name), '')
+  const written: string[] = []
+  for (let n = 0; n < unnamedMax + 3; n += 1) {
+    const path = await takeNext()
+    // As far apart as the clock of the test says.
+    utimesSync(path, n, n)
+    written.push(path.slice(folder.length + 1))
+  }
+  expect(names()).toEqual([...others, ...written.slice(-unnamedMax)].sort())
+})
+
+test('named ones are kept, and refused beyond the bound', async () => {
+  const { files, names, takeNext } = await setUp()
+  for (let n = 0; n < namedMax; n += 1) await takeNext(`named-${n}`)
+  const problem = await problemOf(takeNext('one-more'))
+  expect(problem.fault).toMatchObject({ field: 'path', reason: expect.stringMatching(/remove/) })
+  expect(names()).toHaveLength(namedMax)
+  await files.take(null)
+  expect(names()).toHaveLength(namedMax + 1)
+})
+
+test('a disk with too little room refuses before anything is written', async () => {
+  const wanted: string[] = []
+  const freeBytes = (folder: string): Promise<number> => {
+    wanted.push(folder)
+    return Promise.resolve(2 * 1000 + 299)
+  }
+  const { files, dir, folder, names } = await setUp({ freeBytesMin: 1000, freeBytes })
+  mkdirSync(join(dir, 'state/A'), { recursive: true })
+  writeFileSync(join(dir, 'state/A/file'), 'x'.repeat(300))
+  const problem = await problemOf(files.take(null))
+  expect(problem.code).toBe('INSUFFICIENT_STORAGE')
+  expect(problem.detail).toMatch(/2299 bytes free, and 2300 are needed/)
+  expect(wanted).toEqual([folder])
+  expect(names()).toEqual([])
+  writeFileSync(join(dir, 'state/A/file'), 'x'.repeat(299))
+  await files.take(null)
+})
+
+test('a disk that fills on the way keeps nothing of it', async () => {
+  let free = 10_000
+  const { files, names, takeNext } = await setUp({
+    machine: await large(),
+    freeBytesMin: 1000,
+    freeBytes: () => {
+      const now = free
+      free = 1999
+      return Promise.resolve(now)
+    },
+  })
+  expect((await problemOf(files.take(null))).code).toBe('INSUFFICIENT_STORAGE')
+  expect(names()).toEqual([])
+  free = Infinity
+  expect((await problemOf(takeNext())).code).toBe('INSUFFICIENT_STORAGE')
+})
+
+test('what a killed process left of one goes at the start, and before the next one', async () => {
+  const { files, folder, names } = await setUp()
+  mkdirSync(folder)
+  const leave = (): void => writeFileSync(join(folder, '.left.partial'), 'x')
+  leave()
+  writeFileSync(join(folder, 'left.partial'), 'a name like any other')
+  await files.removePartial()
+  expect(names()).toEqual(['left.partial'])
+  leave()
+  await files.take('next')
+  expect(names()).toEqual(['left.partial', 'next'])
+})
+
+test('a state that is found wrong on the way is not kept', async () => {
+  let code: ProblemCode | null = null
+  const inner = await filled()
+  const snapshot = async () =>
+    between(await inner.snapshot(), () => {
+      code = 'NODE_QUARANTINED'
+    })
+  const { files, names } = await setUp({ machine: { snapshot }, refusal: () => code })
+  expect((await problemOf(files.take(null))).code).toBe('NODE_QUARANTINED')
+  expect(names()).toEqual([])
+})
+
+test('a controller that stops gives the one under way up, waits for it, and takes no other', async () => {
+  const inner = await large()
+  const closing: Promise<void>[] = []
+  const snapshot = async () =>
+    between(await inner.snapshot(), (chunk) => {
+      if (chunk === 0) closing.push(made.files.close())
+    })
+  const made = await setUp({ machine: { snapshot } })
+  expect((await problemOf(made.files.take(null))).code).toBe('TIMEOUT')
+  await Promise.all(closing)
+  expect(closing).toHaveLength(1)
+  expect(made.names()).toEqual([])
+  expect((await problemOf(made.takeNext())).code).toBe('TIMEOUT')
+})
+
+test('a store that is closed under its reader is no fault of ours, and nothing is kept', async () => {
+  const dir = temporaryFolder()
+  const store = await LevelStateStore.open(dir, { chunkBytes: 1024, freeBytesMin: 0 })
+  const many = Array.from({ length: 5000 }, (_, n) => ({ key: `k${n}`, value: 'x'.repeat(500) }))
+  await store.write(many, markAt(1))
+  const closing: Promise<void>[] = []
+  const snapshot = async () =>
+    between(await store.snapshot(), (chunk) => {
+      if (chunk === 0) closing.push(store.close())
+    })
+  const { files, names } = await setUp({ dir, machine: { snapshot } })
+  expect((await problemOf(files.take(null))).code).toBe('INDEX_NOT_REACHED')
+  await Promise.all(closing)
+  expect(names()).toEqual([])
+})
