@@ -6,7 +6,7 @@ import type { Schedule } from './waiters.ts'
 export const writeBehindDefaults = {
   flushPeriodMs: 200,
   flushBytes: 1024 * 1024,
-  dirtyCharactersMax: 4 * 1024 * 1024,
+  dirtyCharactersMax: 2 * 1024 * 1024,
 } as const
 
 export interface WriteBehindLimits {
