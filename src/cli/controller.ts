@@ -34,6 +34,7 @@ import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
+import type { AuditTrail } from '../ports/audit.ts'
 import type { MembershipControl } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
@@ -76,6 +77,8 @@ export interface ControllerParts {
   readonly config: ControllerConfig
   readonly credentials: Credentials
   readonly log: Logger
+  /** null: nothing is told of writes. */
+  readonly audit?: AuditTrail | null
   /** Called at most once, at any time: nothing works any more and the process must end. */
   readonly onFatal: (error: Error) => void
   /** Of the process, UTC ms. */
@@ -283,7 +286,7 @@ export class Controller {
         },
       },
       {
-        ...{ link: consensus.link, machine, clock: systemClock, log, onFatal },
+        ...{ link: consensus.link, machine, clock: systemClock, log, onFatal, ...this.#auditing() },
         memory: new KnownMembersFile(config.data),
         quarantineMark: new QuarantineFile(config.data),
         onStateReplaced: async () => await this.#secrets?.refresh(),
@@ -524,12 +527,18 @@ export class Controller {
       },
       instanceId: newShortId(),
       logger: log,
+      ...this.#auditing(),
       bindings: bindingsOf(config),
       health: () => healthOf(gateway.health()),
       vitals: () => gateway.vitals,
       refusal: () => this.#refusal(settled),
       membership,
     })
+  }
+
+  #auditing(): { readonly audit?: AuditTrail } {
+    const { audit = null } = this.#parts
+    return audit === null ? {} : { audit }
   }
 
   #jwtSigner(gateway: Gateway): LeafJwtSigner {
