@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, CommandSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
-import { grantablePermissions } from '../../src/entities/identity.ts'
+import { grantablePermissions } from '../../src/entities/permissions.ts'
 import { canonicalJson } from '../../src/lib/canonical-json.ts'
 import { CallerOf, client, fabric, management } from './support/caller.ts'
 import { startController } from './support/controller.ts'
