@@ -1,4 +1,7 @@
-/** What an identity that is no administrator may be given; `controllers` can only be read, `ops` not created. */
+/**
+ * What an identity that is no administrator may be given; `controllers` can only be read, `ops` not created. To write a `ca` or an
+ * `external-jwt-signer` is as good as to be one: SECURITY.md.
+ */
 const kinds = [
   'auth-policy',
   'ca',
