@@ -6,7 +6,8 @@ export const lineLimits = {
   crowdedCharacters: 1024 * 1024,
   /** ... and with so many every line does. */
   waitingCharactersMax: 4 * 1024 * 1024,
-  chunkCharactersMax: 16 * 1024,
+  /** What one turn of the event loop can hand over. */
+  chunkCharactersMax: 64 * 1024,
   /** A pipe that is full is tried again after so long. */
   retryMs: 50,
   /** How long the end of a process waits for somebody to read. */
