@@ -6,6 +6,7 @@ import { defaultLimits } from '../src/api/limits.ts'
 import { traceMsMax } from '../src/api/operations/identity-trace.ts'
 import { inspectionLimits } from '../src/api/schemas-inspections.ts'
 import { tracesMax } from '../src/api/traces.ts'
+import { lineLimits } from '../src/cli/line-writer.ts'
 import { admissionLimits } from '../src/cluster/admission.ts'
 import { SEED_LIMITS } from '../src/cluster/addresses-seeds.ts'
 import { CLAIM_LIMITS } from '../src/cluster/addresses.ts'
@@ -69,6 +70,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/audit-log.ts': auditLimits,
   'src/fsm/audit-query.ts': auditQueryLimits,
   'src/fsm/write-behind.ts': writeBehindDefaults,
+  'src/cli/line-writer.ts': lineLimits,
   'src/cluster/gateway.ts': {
     ...gateway,
     retainEntries: retention.entries,

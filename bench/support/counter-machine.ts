@@ -83,7 +83,7 @@ export class CounterMachine implements Machine {
   apply(entry: Entry): AppliedEntry {
     const live = this.#live
     const { index, term, timeMs, type, data } = entry
-    if (index <= live.position.index) return { index, origin: null, outcome: null }
+    if (index <= live.position.index) return NOTHING(index)
     if (index !== live.position.index + 1) throw new Error(`gap before entry ${index}`)
     if (timeMs < live.timeMs) throw new Error(`log time runs back at entry ${index}`)
     live.position = { term, index }
@@ -107,7 +107,7 @@ export class CounterMachine implements Machine {
     const lowest = Number(origin.lowestOutstanding)
     const isNew = this.#windows.take(storeId, boot, sequence, lowest, index)
     const from = { storeId, boot, sequence }
-    if (!isNew) return { index, origin: from, outcome: null }
+    if (!isNew) return { ...NOTHING(index), origin: from }
     this.#live.count += 1
     if (this.#isChained) {
       this.#live.digest = createHash('sha256')
@@ -117,7 +117,8 @@ export class CounterMachine implements Machine {
         .slice(0, 32)
     }
     this.onCommand(payload)
-    return { index, origin: from, outcome: { ok: true, id: String(this.#live.count) } }
+    const id = String(this.#live.count)
+    return { index, origin: from, outcome: { ok: true, id }, audit: { ...counted, index } }
   }
 
   /** Takes the copy that stands for the store on disk, and tells of it a little later, as a store would. */
@@ -191,7 +192,12 @@ export class CounterMachine implements Machine {
   }
 }
 
-const NOTHING = (index: Index): AppliedEntry => ({ index, origin: null, outcome: null })
+const NOTHING = (index: Index): AppliedEntry => ({
+  index,
+  origin: null,
+  outcome: null,
+  audit: null,
+})
 
 function markOf(kept: Counted): StoreMark {
   const { position, timeMs, configuration, digest } = kept
@@ -228,4 +234,9 @@ class CounterReceiver implements StoreReceiver {
     this.#chunks = []
     await Promise.resolve()
   }
+}
+
+const counted = {
+  ...{ atMs: 0, actor: '', actorName: '', session: '', address: '' },
+  ...{ action: 'count', entity: '', entityId: '', fields: [], also: [], outcome: 'done' },
 }

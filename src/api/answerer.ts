@@ -39,6 +39,7 @@ export class Answerer {
   fail(reply: FastifyReply, call: Call, error: unknown): void {
     if (reply.raw.headersSent) return
     const problem = this.#problemOf(call, error)
+    if (isRefusedWrite(call, problem)) this.#tellRefused(call, problem)
     const { status, body, retryAfterSeconds } = answerOf(problem)
     const headers = this.#headers(reply, call, 'application/json')
     if (retryAfterSeconds !== null) headers['retry-after'] = retryAfterSeconds
@@ -103,6 +104,18 @@ export class Answerer {
     reply.raw.end(call.method === 'HEAD' ? '' : body, length === body.length ? 'latin1' : 'utf8')
   }
 
+  #tellRefused({ caller, operation, address }: Call, { code }: Problem): void {
+    const name = caller?.identity['name']
+    this.#parts.audit?.refused({
+      actor: caller?.identity.id ?? '',
+      actorName: typeof name === 'string' ? name : '',
+      session: caller?.session.id ?? '',
+      address,
+      operation: operation?.operationId ?? '',
+      outcome: code,
+    })
+  }
+
   #problemOf(call: Call, error: unknown): Problem {
     if (error instanceof Problem) return error
     const known = problemOfFramework(error)
@@ -114,6 +127,15 @@ export class Answerer {
     )
     return new Problem('UNHANDLED', { cause: error })
   }
+}
+
+/**
+ * For who asked, not for what was asked: a caller that is known and may not, or somebody who could not prove who it is.
+ * Whoever shows no good token at all could fill the log, and what was proposed is audited where it is applied.
+ */
+function isRefusedWrite(call: Call, { code }: Problem): boolean {
+  if (call.operation === null || call.method === 'GET' || call.hasProposed) return false
+  return code === 'INVALID_AUTH' || (code === 'UNAUTHORIZED' && call.caller !== null)
 }
 
 function problemOfFramework(error: unknown): Problem | null {

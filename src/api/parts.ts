@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
+import type { AuditTrail } from '../ports/audit.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
 import type { Admission, MembershipControl } from '../ports/membership.ts'
@@ -82,6 +83,8 @@ export interface ApiParts {
   /** Fresh in each process: clients notice a restart by it. */
   readonly instanceId: string
   readonly logger: ApiLogger
+  /** Absent: nothing is told of refused writes. */
+  readonly audit?: Pick<AuditTrail, 'refused'>
   /** What is served, on whichever listener: binding to base URLs (`https://host:port`), the first one preferred. */
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
   /** A cheap look at this process; called for each health request. */

@@ -10,6 +10,7 @@ import { Controller } from './controller.ts'
 import { preflight } from './controller-check.ts'
 import type { Credentials } from './controller-check.ts'
 import { createLog } from './controller-log.ts'
+import type { ControllerLog } from './controller-log.ts'
 import { CommandFailure, EXIT_DONE, EXIT_FAILED, operatorFailure, sentenceOf } from './failure.ts'
 import { hasOtherVoters, membersOfRoster, meshesOf } from './known-voters.ts'
 import type { KnownMembers } from './known-voters.ts'
@@ -48,6 +49,7 @@ class ControllerRun {
   readonly #stop = new StopRequest()
   readonly #startedAtMs = systemClock.nowMs()
   #log: Logger | null = null
+  #audit: ControllerLog['audit'] = null
   /** Why the data folder is not to be run on again; null: it may be. */
   #doubt: string | null = null
   /** Meshes of the members that were known last. */
@@ -100,6 +102,7 @@ class ControllerRun {
         config,
         credentials,
         log,
+        audit: this.#audit,
         startedAtMs: this.#startedAtMs,
         onFatal: this.#die,
         onOusted: (fate, addresses) => ousted.resolve({ ...fate, addresses }),
@@ -181,8 +184,9 @@ class ControllerRun {
   /** Opened with the first life, so that a configuration that can not work writes nothing to the log. */
   #openLog(): Logger {
     if (this.#log !== null) return this.#log
-    const log = createLog(this.#config)
+    const { log, audit } = createLog(this.#config)
     this.#log = log
+    this.#audit = audit
     // A mistake anywhere must end the process with a word, not leave half of it running.
     process.on('uncaughtException', this.#die)
     process.on('unhandledRejection', this.#die)

@@ -34,6 +34,7 @@ import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
+import type { AuditTrail } from '../ports/audit.ts'
 import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
 import type { MembershipControl } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
@@ -60,6 +61,7 @@ import { Listeners } from './controller-listeners.ts'
 import { openSnapshots } from './controller-snapshots.ts'
 import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './controller-settings.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
+import { handOverLeadership } from './hand-over.ts'
 import { hasOtherVoters, membersOfRoster } from './known-voters.ts'
 import { fateOfAnswer, fateOfRefusal } from './member-fate.ts'
 import type { Fate } from './member-fate.ts'
@@ -67,9 +69,6 @@ import { openState } from './open-state.ts'
 import { Settled } from './settled.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from './version.ts'
 
-/** How long a leader that goes away waits for its successor before it stops serving. */
-const HANDOVER_MS_MAX = 2_000
-const POLL_MS = 10
 /** For each member that is asked to let this controller in; it takes a commit or two. */
 const ENTER_TIMEOUT_MS = 10_000
 const MEMBER_POLL_MS = 200
@@ -78,6 +77,8 @@ export interface ControllerParts {
   readonly config: ControllerConfig
   readonly credentials: Credentials
   readonly log: Logger
+  /** null: nothing is told of writes. */
+  readonly audit?: AuditTrail | null
   /** Called at most once, at any time: nothing works any more and the process must end. */
   readonly onFatal: (error: Error) => void
   /** Of the process, UTC ms. */
@@ -285,7 +286,7 @@ export class Controller {
         },
       },
       {
-        ...{ link: consensus.link, machine, clock: systemClock, log, onFatal },
+        ...{ link: consensus.link, machine, clock: systemClock, log, onFatal, ...this.#auditing() },
         memory: new KnownMembersFile(config.data),
         quarantineMark: new QuarantineFile(config.data),
         onStateReplaced: async () => await this.#secrets?.refresh(),
@@ -537,6 +538,7 @@ export class Controller {
       },
       instanceId: newShortId(),
       logger: log,
+      ...this.#auditing(),
       bindings: bindingsOf(config),
       health: () => healthOf(gateway.health()),
       vitals: () => gateway.vitals,
@@ -544,6 +546,11 @@ export class Controller {
       membership,
       snapshots,
     })
+  }
+
+  #auditing(): { readonly audit?: AuditTrail } {
+    const { audit = null } = this.#parts
+    return audit === null ? {} : { audit }
   }
 
   #jwtSigner(gateway: Gateway): LeafJwtSigner {
@@ -645,22 +652,8 @@ export class Controller {
   }
 
   async #handOver(): Promise<void> {
-    const gateway = this.#gateway
-    if (gateway === null || this.#hasFailed || gateway.leaderId() !== gateway.selfId) return
-    if (!hasSuccessor(gateway)) return
-    try {
-      await gateway.transferLeadership(null)
-    } catch (error) {
-      this.#parts.log.warn({ err: error }, 'leadership could not be handed over before the stop')
-      return
-    }
-    const deadlineMs = systemClock.monotonicMs() + HANDOVER_MS_MAX
-    while (systemClock.monotonicMs() < deadlineMs) {
-      const leader = gateway.leaderId()
-      // Where all are stopped at once, those that could follow go away meanwhile.
-      if ((leader !== null && leader !== gateway.selfId) || !hasSuccessor(gateway)) return
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
-    }
+    if (this.#gateway === null || this.#hasFailed) return
+    await handOverLeadership(this.#gateway, this.#parts.log)
   }
 
   async #releaseAll(): Promise<void> {
@@ -685,10 +678,4 @@ function authoritiesHeld(keeper: SecretKeeper): string {
     .filter(({ name }) => name === 'issuingAuthority')
     .map(({ certificatePem }) => certificatePem)
     .join('\n')
-}
-
-function hasSuccessor(gateway: Gateway): boolean {
-  return gateway
-    .members()
-    .some(({ id, voter, connected }) => voter && connected && id !== gateway.selfId)
 }

@@ -7,6 +7,7 @@ import { LoopDelay } from '../lib/loop-delay.ts'
 import type { LoopDelayGauge } from '../lib/loop-delay.ts'
 import { Problem } from '../lib/problems.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
+import type { AuditTrail } from '../ports/audit.ts'
 import type { AppliedEntry, Machine } from '../ports/machine.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { PeerChannel } from '../ports/peer-channel.ts'
@@ -94,6 +95,8 @@ export interface GatewayParts {
   /** Absent: a state that was found wrong is compared anew after a restart, and answers until then. */
   readonly quarantineMark?: QuarantineMark
   readonly loopDelay?: LoopDelayGauge
+  /** Absent: nothing is told of writes. */
+  readonly audit?: AuditTrail
 }
 
 /** From the moment it is appended (Raft paper 6). */
@@ -173,6 +176,8 @@ export class Gateway implements Proposer, ClusterView {
       clock,
       send: (proposals) => link.post({ type: 'propose', proposals }, [proposals.buffer]),
       hasLeader: () => this.#status.leader !== null,
+      // A wrong state knows nothing of what came of a write.
+      onAudited: (record) => (this.#guard.isOut ? undefined : parts.audit?.applied(record)),
     })
     this.#requests = new HostRequests((command) => link.post(command))
     this.#reads = new ReadRounds({

@@ -3,6 +3,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandSchema } from '../../proto/gen/command_pb.ts'
 import type { Clock } from '../lib/clock.ts'
 import { Problem } from '../lib/problems.ts'
+import type { AuditRecord } from '../ports/audit.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
 import type { Applied, ProposalInput } from '../ports/proposer.ts'
 import type { RefusalCode } from './link.ts'
@@ -31,6 +32,8 @@ export interface ProposalDeskParts {
   /** Packed by proposal-codec.ts; the buffer is given away. */
   readonly send: (proposals: Uint8Array<ArrayBuffer>) => void
   readonly hasLeader: () => boolean
+  /** Told of each write that was proposed here, also of one whose caller has given up waiting. */
+  readonly onAudited?: (record: AuditRecord) => void
 }
 
 /** This controller's own writes, from the request to the outcome that its own apply gives. */
@@ -83,9 +86,10 @@ export class ProposalDesk {
   }
 
   /** An entry was applied here: it may be the outcome of one of ours. */
-  settle({ index, origin, outcome }: AppliedEntry): void {
+  settle({ index, origin, outcome, audit }: AppliedEntry): void {
     if (origin === null) return
     if (origin.storeId !== this.#storeIdHex || origin.boot !== this.#options.boot) return
+    if (audit !== null) this.#parts.onAudited?.(audit)
     const proposal = this.#outstanding.get(origin.sequence)
     if (proposal === undefined) return
     this.#outstanding.remove(origin.sequence)

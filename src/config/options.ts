@@ -188,6 +188,13 @@ export const controllerOptions = {
       why: 'Free space below which writes are refused, while there is still room to recover in.',
     }),
   }),
+  audit: section('Who wrote what.', {
+    log: option(boolean(), {
+      default: true,
+      scope: node,
+      why: 'A line in the log of this controller for each write that it received, whatever `logLevel` says.',
+    }),
+  }),
   api: section('HTTP APIs.', {
     sessionTimeoutMs: option(integer(MINUTE_MS, 7 * 24 * HOUR_MS), {
       default: 30 * MINUTE_MS,

@@ -1,7 +1,8 @@
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import { computed, empty, reference, text, texts, timestamp } from './fields.ts'
-import { authQueryList, dateTime, entityRef, flag, text as textShape } from './shapes.ts'
+import { refOf } from './refs.ts'
+import { authQueryList, dateTime, flag, text as textShape } from './shapes.ts'
 
 const whenSet = { shown: 'whenSet' } as const
 const ofAuthenticator = (field: string) =>
@@ -22,7 +23,7 @@ export const apiSession = defineEntity({
     configTypes: texts({ settable: 'never' }),
     /** Only moves forward. */
     lastActivityAt: timestamp({ settable: 'never', shown: 'whenSet' }),
-    identity: computed({ from: 'entityRef', to: 'identity', by: 'identityId' }, entityRef),
+    identity: refOf('identity', 'identityId'),
     token: computed({ from: 'field', field: 'id' }, textShape),
     cachedLastActivityAt: computed({ from: 'field', field: 'lastActivityAt' }, dateTime),
     authQueries: empty([], authQueryList),

@@ -1,99 +1,16 @@
+import {
+  openPrimary,
+  openSecondary,
+  primarySchema,
+  secondarySchema,
+} from './auth-policy-factors.ts'
+import type { PrimaryRules, SecondaryRules } from './auth-policy-factors.ts'
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { boolean, fieldLimits, nameText, object, references } from './fields.ts'
-import { flag } from './shapes.ts'
-
-/** Attempts and minutes; what is negative in a body means no end. */
-const count = { type: 'integer', maximum: 52_560_000 } as const
-const signerId = { type: 'string', maxLength: 128 } as const
-
-const primarySchema = {
-  type: 'object',
-  properties: {
-    cert: {
-      type: 'object',
-      properties: { allowed: flag, allowExpiredCerts: flag },
-      required: ['allowed', 'allowExpiredCerts'],
-    },
-    extJwt: {
-      type: 'object',
-      properties: {
-        allowed: flag,
-        allowedSigners: { type: 'array', maxItems: fieldLimits.referencesMax, items: signerId },
-      },
-      required: ['allowed', 'allowedSigners'],
-    },
-    updb: {
-      type: 'object',
-      properties: {
-        allowed: flag,
-        lockoutDurationMinutes: count,
-        maxAttempts: count,
-        // No password is longer than that.
-        minPasswordLength: { type: 'integer', maximum: 100 },
-        requireMixedCase: flag,
-        requireNumberChar: flag,
-        requireSpecialChar: flag,
-      },
-      required: [
-        'allowed',
-        'minPasswordLength',
-        'requireSpecialChar',
-        'requireNumberChar',
-        'requireMixedCase',
-        'maxAttempts',
-        'lockoutDurationMinutes',
-      ],
-    },
-  },
-  required: ['cert', 'extJwt', 'updb'],
-} as const
-
-const secondarySchema = {
-  type: 'object',
-  properties: {
-    requireExtJwtSigner: { type: ['string', 'null'], maxLength: 128 },
-    requireTotp: flag,
-  },
-  required: ['requireTotp'],
-} as const
-
-export interface PrimaryRules {
-  readonly cert: { readonly allowed: boolean; readonly allowExpiredCerts: boolean }
-  readonly extJwt: { readonly allowed: boolean; readonly allowedSigners: readonly string[] }
-  readonly updb: {
-    readonly allowed: boolean
-    readonly lockoutDurationMinutes: number
-    readonly maxAttempts: number
-    readonly minPasswordLength: number
-    readonly requireMixedCase: boolean
-    readonly requireNumberChar: boolean
-    readonly requireSpecialChar: boolean
-  }
-}
-export interface SecondaryRules {
-  readonly requireExtJwtSigner: string | null
-  readonly requireTotp: boolean
-}
+import { boolean, nameText, object, references } from './fields.ts'
 
 type JsonOf<T> = T & Readonly<Record<string, never>>
-
-/** What the seeded policy allows, and what a policy says where it says nothing. */
-export const openPrimary: PrimaryRules = {
-  cert: { allowExpiredCerts: true, allowed: true },
-  extJwt: { allowed: true, allowedSigners: [] },
-  updb: {
-    allowed: true,
-    lockoutDurationMinutes: 0,
-    maxAttempts: 0,
-    minPasswordLength: 5,
-    requireMixedCase: false,
-    requireNumberChar: false,
-    requireSpecialChar: false,
-  },
-}
-export const openSecondary: SecondaryRules = { requireExtJwtSigner: null, requireTotp: false }
 
 const flags = [
   'primary.cert.allowed',

@@ -1,8 +1,9 @@
+import { atCreate, inEveryBody } from './body-members.ts'
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { boolean, choice, computed, optionalText, reference, timestamp } from './fields.ts'
-import { entityRef } from './shapes.ts'
+import { boolean, choice, optionalText, reference, timestamp } from './fields.ts'
+import { refOf } from './refs.ts'
 
 /** Bounds of user names and passwords, in characters, at log-in and wherever they are set. */
 export const usernameSchema = { type: 'string', minLength: 4, maxLength: 100 } as const
@@ -37,20 +38,12 @@ export const authenticator = defineEntity({
     isKeyRollRequested: boolean(hint),
     lastAuthResolvedToRoot: boolean(hint),
     lastExtendRolledKeys: boolean(hint),
-    identity: computed({ from: 'entityRef', to: 'identity', by: 'identityId' }, entityRef),
+    identity: refOf('identity', 'identityId'),
   },
   body: {
-    certPem: { schema: { type: 'string', maxLength: 65_536 }, in: ['create'], requiredIn: [] },
-    password: {
-      schema: passwordSchema,
-      in: ['create', 'replace', 'patch'],
-      requiredIn: ['replace'],
-    },
-    username: {
-      schema: usernameSchema,
-      in: ['create', 'replace', 'patch'],
-      requiredIn: ['replace'],
-    },
+    certPem: atCreate({ type: 'string', maxLength: 65_536 }, 'optional'),
+    password: inEveryBody(passwordSchema, 'replace'),
+    username: inEveryBody(usernameSchema, 'replace'),
   },
   symbols: [
     'method',

@@ -1,7 +1,20 @@
 import { defineEntity } from './define.ts'
-import { publicSignerFields } from './external-jwt-signer.ts'
-import { computed } from './fields.ts'
-import { text } from './shapes.ts'
+import { boolean, choice, computed, nameText, text, texts } from './fields.ts'
+import * as shapes from './shapes.ts'
+
+export const urlCharactersMax = 2048
+
+/** Of a signer: what a client may know before it has logged in. */
+export const publicSignerFields = {
+  name: nameText(),
+  audience: text(),
+  clientId: text(),
+  externalAuthUrl: text({ charactersMax: urlCharactersMax }),
+  scopes: texts(),
+  targetToken: choice(['ACCESS', 'ID'], { otherwise: 'ACCESS' }),
+  enrollToCertEnabled: boolean({ shown: 'whenSet' }),
+  enrollToTokenEnabled: boolean({ shown: 'whenSet' }),
+} as const
 
 /** Those in force, as clients find them before they log in. Filters reach no further than what is shown. */
 export const clientExternalJwtSigner = defineEntity({
@@ -14,7 +27,7 @@ export const clientExternalJwtSigner = defineEntity({
   fields: {
     ...publicSignerFields,
     /** Not kept: clients find it below `externalAuthUrl`. */
-    openIdConfigurationUrl: computed({ from: 'constant', value: '' }, text, {
+    openIdConfigurationUrl: computed({ from: 'constant', value: '' }, shapes.text, {
       shown: 'whenSet',
     }),
   },

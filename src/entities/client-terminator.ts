@@ -1,6 +1,7 @@
 import { defineEntity } from './define.ts'
 import { boolean, computed, reference, text } from './fields.ts'
-import { entityRef, text as textShape } from './shapes.ts'
+import { refOf } from './refs.ts'
+import { text as textShape } from './shapes.ts'
 
 /** What a client may know of a terminator: neither where it leads nor what it costs. */
 export const clientTerminator = defineEntity({
@@ -15,7 +16,7 @@ export const clientTerminator = defineEntity({
     routerId: reference('transitRouter', 'cascade', { settable: 'never' }),
     instanceId: text({ settable: 'never', shown: 'never' }),
     isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
-    service: computed({ from: 'entityRef', to: 'service', by: 'serviceId' }, entityRef),
+    service: refOf('service', 'serviceId'),
     identity: computed({ from: 'field', field: 'instanceId' }, textShape),
   },
   symbols: [

@@ -1,8 +1,8 @@
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { computed, nameText, object, reference } from './fields.ts'
-import { entityRef } from './shapes.ts'
+import { nameText, object, reference } from './fields.ts'
+import { refOf } from './refs.ts'
 
 /** Data of one config type, for the services (or routers) that name it. */
 export const config = defineEntity({
@@ -16,7 +16,7 @@ export const config = defineEntity({
     configTypeId: reference('configType', 'refuse', { required: true, settable: 'create' }),
     /** Fits the schema that the type had when it was written. */
     data: object({ type: 'object', additionalProperties: true }, {}, { required: true }),
-    configType: computed({ from: 'entityRef', to: 'configType', by: 'configTypeId' }, entityRef),
+    configType: refOf('configType', 'configTypeId'),
   },
   symbols: ['name', { name: 'type', field: 'configTypeId' }],
   lists: { services: { of: 'service', through: 'naming', by: 'configs' } },

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../lib/canonical-json.ts'
+import { atCreate } from './body-members.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import { object } from './fields.ts'
@@ -31,11 +32,10 @@ export const controllerSetting = defineEntity({
   idFrom: 'controllerId',
   fields: { oidc: object<JsonObject>(oidcSettings, {}, { mergedOnto: {} }) },
   body: {
-    controllerId: {
-      schema: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' },
-      in: ['create'],
-      requiredIn: ['create'],
-    },
+    controllerId: atCreate(
+      { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' },
+      'required',
+    ),
   },
   symbols: [],
 })

@@ -3,6 +3,7 @@ import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import { boolean, choice, computed, nameText, roleList } from './fields.ts'
 import { namedRoles } from './shapes.ts'
+import { listOfKnown } from './sub-lists.ts'
 
 /** Lets identities use edge routers; the semantic applies to each of its role lists by itself. */
 export const edgeRouterPolicy = defineEntity({
@@ -28,18 +29,8 @@ export const edgeRouterPolicy = defineEntity({
   symbols: ['name', 'semantic', 'identityRoles', 'edgeRouterRoles'],
   links: ['edge-routers', 'identities'],
   lists: {
-    'edge-routers': {
-      of: 'edgeRouter',
-      through: 'roles',
-      by: 'edgeRouterRoles',
-      unknownParent: 'notFound',
-    },
-    identities: {
-      of: 'identity',
-      through: 'roles',
-      by: 'identityRoles',
-      unknownParent: 'notFound',
-    },
+    'edge-routers': listOfKnown('edgeRouter', 'roles', 'edgeRouterRoles'),
+    identities: listOfKnown('identity', 'roles', 'identityRoles'),
   },
   refuse: {
     update: { isSystem: 'ENTITY_CAN_NOT_BE_UPDATED' },

@@ -12,6 +12,7 @@ import {
   unknownVersion,
 } from './router-fields.ts'
 import { text } from './shapes.ts'
+import { listOfKnown } from './sub-lists.ts'
 
 /** A router that clients connect to, as policies let them. */
 export const edgeRouter = defineEntity({
@@ -47,31 +48,13 @@ export const edgeRouter = defineEntity({
   ],
   links: ['edge-router-policies'],
   lists: {
-    'edge-router-policies': {
-      of: 'edgeRouterPolicy',
-      through: 'policies',
-      by: 'edgeRouterRoles',
-      unknownParent: 'notFound',
-    },
+    'edge-router-policies': listOfKnown('edgeRouterPolicy', 'policies', 'edgeRouterRoles'),
     'service-edge-router-policies': {
-      of: 'serviceEdgeRouterPolicy',
-      through: 'policies',
-      by: 'edgeRouterRoles',
-      unknownParent: 'notFound',
+      ...listOfKnown('serviceEdgeRouterPolicy', 'policies', 'edgeRouterRoles'),
       declaredAs: 'servicePolicy',
     },
-    identities: {
-      of: 'identity',
-      through: 'policyLinks',
-      by: 'edgeRouterPolicy',
-      unknownParent: 'notFound',
-    },
-    services: {
-      of: 'service',
-      through: 'policyLinks',
-      by: 'serviceEdgeRouterPolicy',
-      unknownParent: 'notFound',
-    },
+    identities: listOfKnown('identity', 'policyLinks', 'edgeRouterPolicy'),
+    services: listOfKnown('service', 'policyLinks', 'serviceEdgeRouterPolicy'),
   },
   hasRoleFilter: true,
 })

@@ -1,8 +1,9 @@
 import { usernameSchema } from './authenticator.ts'
+import { atCreate } from './body-members.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { choice, computed, optionalText, reference, text, timestamp } from './fields.ts'
-import { entityRef, entityRefWithUrlName, nullableEntityRef } from './shapes.ts'
+import { choice, optionalText, reference, text, timestamp } from './fields.ts'
+import { nullableRefOf, refOf, refWithUrlNameOf } from './refs.ts'
 
 export const enrollmentMethods = ['ott', 'ottca', 'updb', 'erott', 'trott'] as const
 export type EnrollmentMethod = (typeof enrollmentMethods)[number]
@@ -42,33 +43,17 @@ export const enrollment = defineEntity({
     caId: reference('ca', 'cascade', subject),
     /** That an `updb` enrollment is for. */
     username: optionalText({ ...made, ...whenSet, charactersMax: usernameSchema.maxLength }),
-    identity: computed(
-      { from: 'entityRef', to: 'identity', by: 'identityId', hasUrlName: true },
-      entityRefWithUrlName,
-      whenSet,
-    ),
-    edgeRouter: computed(
-      { from: 'entityRef', to: 'edgeRouter', by: 'edgeRouterId' },
-      entityRef,
-      whenSet,
-    ),
-    transitRouter: computed(
-      { from: 'entityRef', to: 'transitRouter', by: 'transitRouterId' },
-      entityRef,
-      whenSet,
-    ),
-    ca: computed({ from: 'entityRef', to: 'ca', by: 'caId' }, nullableEntityRef),
+    identity: refWithUrlNameOf('identity', 'identityId', whenSet),
+    edgeRouter: refOf('edgeRouter', 'edgeRouterId', whenSet),
+    transitRouter: refOf('transitRouter', 'transitRouterId', whenSet),
+    ca: nullableRefOf('ca', 'caId'),
   },
   body: {
-    caId: { schema: idSchema, in: ['create'], requiredIn: [] },
-    expiresAt: { schema: expirySchema, in: ['create'], requiredIn: ['create'] },
-    identityId: { schema: idSchema, in: ['create'], requiredIn: ['create'] },
-    method: {
-      schema: { type: 'string', enum: ['ott', 'ottca', 'updb'] },
-      in: ['create'],
-      requiredIn: ['create'],
-    },
-    username: { schema: usernameSchema, in: ['create'], requiredIn: [] },
+    caId: atCreate(idSchema, 'optional'),
+    expiresAt: atCreate(expirySchema, 'required'),
+    identityId: atCreate(idSchema, 'required'),
+    method: atCreate({ type: 'string', enum: ['ott', 'ottca', 'updb'] }, 'required'),
+    username: atCreate(usernameSchema, 'optional'),
   },
   symbols: [
     'token',

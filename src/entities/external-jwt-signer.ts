@@ -1,32 +1,12 @@
+import { inEveryBody } from './body-members.ts'
+import { publicSignerFields, urlCharactersMax } from './client-external-jwt-signer.ts'
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import {
-  boolean,
-  choice,
-  nameText,
-  optionalText,
-  reference,
-  text,
-  texts,
-  timestamp,
-} from './fields.ts'
+import { boolean, optionalText, reference, text, timestamp } from './fields.ts'
 
 const derived = { settable: 'proposer' } as const
 const audienceMember = { type: ['string', 'null'], maxLength: 4096 } as const
-const urlCharactersMax = 2048
-
-/** What a client may know before it has logged in. */
-export const publicSignerFields = {
-  name: nameText(),
-  audience: text(),
-  clientId: text(),
-  externalAuthUrl: text({ charactersMax: urlCharactersMax }),
-  scopes: texts(),
-  targetToken: choice(['ACCESS', 'ID'], { otherwise: 'ACCESS' }),
-  enrollToCertEnabled: boolean({ shown: 'whenSet' }),
-  enrollToTokenEnabled: boolean({ shown: 'whenSet' }),
-} as const
 
 /** Somebody else whose tokens are taken for a log-in: by one certificate, or by the keys that an address serves. */
 export const externalJwtSigner = defineEntity({
@@ -51,11 +31,7 @@ export const externalJwtSigner = defineEntity({
     notAfter: timestamp(derived),
   },
   body: {
-    audience: {
-      schema: audienceMember,
-      in: ['create', 'replace', 'patch'],
-      requiredIn: ['create', 'replace'],
-    },
+    audience: inEveryBody(audienceMember, 'create', 'replace'),
   },
   indexes: ['enabled'],
   symbols: [

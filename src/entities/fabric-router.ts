@@ -1,3 +1,4 @@
+import { atCreate, inEveryBody } from './body-members.ts'
 import { crudOf } from './crud.ts'
 import { defineEntity } from './define.ts'
 import { boolean, empty, integer, optionalText } from './fields.ts'
@@ -10,8 +11,6 @@ import {
   unknownVersion,
 } from './router-fields.ts'
 import { flag } from './shapes.ts'
-
-const bodies = ['create', 'replace', 'patch'] as const
 
 /** Any router, as the fabric API shows it. One that is made there has an id of its maker's choice and needs no enrollment. */
 export const fabricRouter = defineEntity({
@@ -41,17 +40,13 @@ export const fabricRouter = defineEntity({
     versionInfo: unknownVersion,
   },
   body: {
-    id: {
-      // It stands in paths, filters and the common name of its certificate.
-      schema: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' },
-      in: ['create'],
-      requiredIn: ['create'],
-    },
-    fingerprint: {
-      schema: { type: 'string', pattern: '^([0-9a-fA-F]{2}:?){0,64}$', maxLength: 191 },
-      in: bodies,
-      requiredIn: [],
-    },
+    // It stands in paths, filters and the common name of its certificate.
+    id: atCreate({ type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' }, 'required'),
+    fingerprint: inEveryBody({
+      type: 'string',
+      pattern: '^([0-9a-fA-F]{2}:?){0,64}$',
+      maxLength: 191,
+    }),
   },
   symbols: [...routerSymbols, connectedSymbol],
   links: ['terminators'],

@@ -1,7 +1,8 @@
+import { atCreate } from './body-members.ts'
 import { crudOf } from './crud.ts'
 import { defineEntity } from './define.ts'
-import { boolean, computed, reference, text } from './fields.ts'
-import { entityRef } from './shapes.ts'
+import { boolean, reference, text } from './fields.ts'
+import { refOf } from './refs.ts'
 import {
   instanceName,
   instanceSecret,
@@ -30,8 +31,8 @@ export const fabricTerminator = defineEntity({
     ...terminatorFields,
     serviceId: reference('fabricService', 'cascade', { settable: 'proposer' }),
     routerId: reference('fabricRouter', 'cascade', { settable: 'proposer' }),
-    service: computed({ from: 'entityRef', to: 'fabricService', by: 'serviceId' }, entityRef),
-    router: computed({ from: 'entityRef', to: 'fabricRouter', by: 'routerId' }, entityRef),
+    service: refOf('fabricService', 'serviceId'),
+    router: refOf('fabricRouter', 'routerId'),
     instanceId: text({ settable: 'proposer', charactersMax: 512 }),
     instanceSecret: text({
       settable: 'proposer',
@@ -45,9 +46,9 @@ export const fabricTerminator = defineEntity({
   },
   body: {
     ...terminatorBody,
-    instanceId: { schema: instanceName, in: ['create'], requiredIn: [] },
-    instanceSecret: { schema: instanceSecret, in: ['create'], requiredIn: [] },
-    hostId: { schema: { type: 'string', maxLength: 128 }, in: ['create'], requiredIn: [] },
+    instanceId: atCreate(instanceName, 'optional'),
+    instanceSecret: atCreate(instanceSecret, 'optional'),
+    hostId: atCreate({ type: 'string', maxLength: 128 }, 'optional'),
   },
   symbols: terminatorSymbols('fabricService', 'fabricRouter'),
   refuse: { update: { isSystem: 'ENTITY_CAN_NOT_BE_UPDATED' } },

@@ -1,3 +1,4 @@
+import { atCreate, inEveryBody } from './body-members.ts'
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
@@ -16,49 +17,23 @@ import {
   texts,
   timestamp,
 } from './fields.ts'
-import * as shapes from './shapes.ts'
+import { ownAuthenticators, ownEnrollments, wantedEnrollments } from './identity-credentials.ts'
+import { grantablePermissions } from './permissions.ts'
+import { nullableRefOf, refOf } from './refs.ts'
+import { envInfo, flag, interfaceList, sdkInfo } from './shapes.ts'
+import { listOfKnown } from './sub-lists.ts'
+import { costMax, precedences } from './terminator-fields.ts'
 
-/** What an identity that is no administrator may be given; `controllers` can only be read, `ops` not created. */
-const kinds = [
-  'auth-policy',
-  'ca',
-  'config',
-  'config-type',
-  'edge-router-policy',
-  'enrollment',
-  'external-jwt-signer',
-  'identity',
-  'posture-check',
-  'router',
-  'service',
-  'service-edge-router-policy',
-  'service-policy',
-  'terminator',
-] as const
-export const grantablePermissions: readonly string[] = [
-  'admin_readonly',
-  'controllers',
-  'controllers.read',
-  'ops',
-  'ops.read',
-  'ops.update',
-  'ops.delete',
-  ...kinds.flatMap((kind) => [
-    kind,
-    ...['read', 'create', 'update', 'delete'].map((action) => `${kind}.${action}`),
-  ]),
-].sort()
-
-const cost = { type: 'integer', minimum: 0, maximum: 65_535 } as const
-const precedences = ['default', 'required', 'failed'] as const
+const cost = { type: 'integer', minimum: 0, maximum: costMax } as const
+const precedence = { type: 'string', enum: precedences } as const
+const connection = { type: 'string', enum: ['online', 'offline', 'unknown'] } as const
+const kind = { type: 'string', enum: ['User', 'Device', 'Service', 'Router', 'Default'] } as const
 
 /** A person, a device or a program that may hold a session. */
 export const identity = defineEntity({
   name: 'identity',
   plural: 'identities',
-  operations: {
-    management: crud('identity'),
-  },
+  operations: { management: crud('identity') },
   fields: {
     name: nameText({ unique: `duplicate value '{value}' in unique index on identities store` }),
     typeId: reference('identityType', 'refuse', { settable: 'never', otherwise: 'Default' }),
@@ -68,81 +43,29 @@ export const identity = defineEntity({
     externalId: optionalText({ unique: 'externalId must be unique' }),
     roleAttributes: attributes(),
     appData: map(),
-    defaultHostingCost: integer({ maximum: cost.maximum }),
+    defaultHostingCost: integer({ maximum: costMax }),
     defaultHostingPrecedence: choice(precedences, { otherwise: 'default' }),
     serviceHostingCosts: map<number>({ values: cost, keysOf: 'service' }),
-    serviceHostingPrecedences: map<string>({
-      values: { type: 'string', enum: precedences },
-      keysOf: 'service',
-    }),
+    serviceHostingPrecedences: map<string>({ values: precedence, keysOf: 'service' }),
     permissions: texts({ values: grantablePermissions }),
     disabledAt: timestamp({ settable: 'never', shown: 'whenSet' }),
     disabledUntil: timestamp({ settable: 'never', shown: 'whenSet' }),
-    envInfo: object(shapes.envInfo, {}, { settable: 'never' }),
-    sdkInfo: object(shapes.sdkInfo, {}, { settable: 'never' }),
-    type: computed({ from: 'entityRef', to: 'identityType', by: 'typeId' }, shapes.entityRef),
-    authPolicy: computed(
-      { from: 'entityRef', to: 'authPolicy', by: 'authPolicyId' },
-      shapes.nullableEntityRef,
-    ),
-    authenticators: computed(
-      {
-        from: 'byKey',
-        of: 'authenticator',
-        by: 'identityId',
-        key: 'method',
-        shows: { cert: ['fingerprint'], updb: ['username'] },
-      },
-      shapes.identityAuthenticators,
-    ),
-    disabled: computed(
-      { from: 'isWithin', since: 'disabledAt', until: 'disabledUntil' },
-      shapes.flag,
-    ),
-    hasApiSession: computed(
-      { from: 'isReferenced', of: 'apiSession', by: 'identityId' },
-      shapes.flag,
-    ),
-    enrollment: computed(
-      {
-        from: 'byKey',
-        of: 'enrollment',
-        by: 'identityId',
-        key: 'method',
-        shows: {
-          ott: ['expiresAt', 'jwt', 'token'],
-          ottca: ['ca', 'caId', 'expiresAt', 'jwt', 'token'],
-          updb: ['expiresAt', 'jwt', 'token'],
-        },
-      },
-      shapes.identityEnrollments,
-    ),
-    isMfaEnabled: empty(false, shapes.flag),
-    hasEdgeRouterConnection: empty(false, shapes.flag),
-    edgeRouterConnectionStatus: empty('unknown', {
-      type: 'string',
-      enum: ['online', 'offline', 'unknown'],
-    }),
-    interfaces: empty([], { type: 'array', items: { type: 'object' } }),
+    envInfo: object(envInfo, {}, { settable: 'never' }),
+    sdkInfo: object(sdkInfo, {}, { settable: 'never' }),
+    type: refOf('identityType', 'typeId'),
+    authPolicy: nullableRefOf('authPolicy', 'authPolicyId'),
+    authenticators: ownAuthenticators,
+    disabled: computed({ from: 'isWithin', since: 'disabledAt', until: 'disabledUntil' }, flag),
+    hasApiSession: computed({ from: 'isReferenced', of: 'apiSession', by: 'identityId' }, flag),
+    enrollment: ownEnrollments,
+    isMfaEnabled: empty(false, flag),
+    hasEdgeRouterConnection: empty(false, flag),
+    edgeRouterConnectionStatus: empty('unknown', connection),
+    interfaces: empty([], interfaceList),
   },
   body: {
-    type: {
-      schema: { type: 'string', enum: ['User', 'Device', 'Service', 'Router', 'Default'] },
-      in: ['create', 'replace', 'patch'],
-      requiredIn: ['create', 'replace'],
-    },
-    enrollment: {
-      schema: {
-        type: 'object',
-        properties: {
-          ott: { type: ['boolean', 'null'] },
-          ottca: { type: ['string', 'null'], maxLength: 128 },
-          updb: { type: ['string', 'null'], maxLength: 100 },
-        },
-      },
-      in: ['create'],
-      requiredIn: [],
-    },
+    type: inEveryBody(kind, 'create', 'replace'),
+    enrollment: atCreate(wantedEnrollments, 'optional'),
   },
   indexes: ['roleAttributes', 'isAdmin'],
   symbols: [
@@ -167,40 +90,22 @@ export const identity = defineEntity({
     { key: 'auth-policies', field: 'authPolicyId', collection: 'auth-policies' },
   ],
   lists: {
-    authenticators: {
-      of: 'authenticator',
-      through: 'naming',
-      by: 'identityId',
-      operationId: 'getIdentityAuthenticators',
-      unknownParent: 'notFound',
-    },
-    enrollments: {
-      of: 'enrollment',
-      through: 'naming',
-      by: 'identityId',
-      operationId: 'getIdentityEnrollments',
-      unknownParent: 'notFound',
-    },
-    'edge-router-policies': {
-      of: 'edgeRouterPolicy',
-      through: 'policies',
-      by: 'identityRoles',
-      operationId: 'listIdentitysEdgeRouterPolicies',
-      unknownParent: 'notFound',
-    },
-    'edge-routers': {
-      of: 'edgeRouter',
-      through: 'policyLinks',
-      by: 'edgeRouterPolicy',
-      unknownParent: 'notFound',
-    },
-    services: { of: 'service', through: 'access', unknownParent: 'notFound' },
-    'service-policies': {
-      of: 'servicePolicy',
-      through: 'policies',
-      by: 'identityRoles',
-      unknownParent: 'notFound',
-    },
+    authenticators: listOfKnown(
+      'authenticator',
+      'naming',
+      'identityId',
+      'getIdentityAuthenticators',
+    ),
+    enrollments: listOfKnown('enrollment', 'naming', 'identityId', 'getIdentityEnrollments'),
+    'edge-router-policies': listOfKnown(
+      'edgeRouterPolicy',
+      'policies',
+      'identityRoles',
+      'listIdentitysEdgeRouterPolicies',
+    ),
+    'edge-routers': listOfKnown('edgeRouter', 'policyLinks', 'edgeRouterPolicy'),
+    services: listOfKnown('service', 'access'),
+    'service-policies': listOfKnown('servicePolicy', 'policies', 'identityRoles'),
   },
   refuse: { delete: { isDefaultAdmin: 'ENTITY_CAN_NOT_BE_DELETED' } },
   hasRoleFilter: true,

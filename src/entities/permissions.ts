@@ -1,4 +1,36 @@
-import { grantablePermissions } from './identity.ts'
+/**
+ * What an identity that is no administrator may be given; `controllers` can only be read, `ops` not created. To write a `ca` or an
+ * `external-jwt-signer` is as good as to be one: SECURITY.md.
+ */
+const kinds = [
+  'auth-policy',
+  'ca',
+  'config',
+  'config-type',
+  'edge-router-policy',
+  'enrollment',
+  'external-jwt-signer',
+  'identity',
+  'posture-check',
+  'router',
+  'service',
+  'service-edge-router-policy',
+  'service-policy',
+  'terminator',
+] as const
+export const grantablePermissions: readonly string[] = [
+  'admin_readonly',
+  'controllers',
+  'controllers.read',
+  'ops',
+  'ops.read',
+  'ops.update',
+  'ops.delete',
+  ...kinds.flatMap((kind) => [
+    kind,
+    ...['read', 'create', 'update', 'delete'].map((action) => `${kind}.${action}`),
+  ]),
+].sort()
 
 const grantable: ReadonlySet<string> = new Set(grantablePermissions)
 const READ_EVERYTHING = 'admin_readonly'

@@ -1,7 +1,7 @@
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import { nameText, objects, text } from './fields.ts'
-import { operatingSystem } from './posture-check.ts'
+import { operatingSystem } from './posture-check-subjects.ts'
 
 /** Seeded and read only: the types of posture checks that speak of operating systems. `MFA` is a type without an entry. */
 export const postureCheckType = defineEntity({

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import { inEveryBody } from './body-members.ts'
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
@@ -13,6 +14,7 @@ import {
   objects,
   texts,
 } from './fields.ts'
+import { oneOfProcesses, operatingSystem, runningProcess } from './posture-check-subjects.ts'
 
 export const postureTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA'] as const
 export type PostureType = (typeof postureTypes)[number]
@@ -35,28 +37,6 @@ export const postureFields: Readonly<
   },
 }
 
-const osTypes = ['Windows', 'WindowsServer', 'Android', 'iOS', 'Linux', 'macOS'] as const
-const osType = { type: 'string', enum: osTypes } as const
-const bounded = { type: 'string', maxLength: 512 } as const
-const manyBounded = { type: 'array', maxItems: 1024, items: bounded } as const
-const path = { type: 'string', maxLength: 4096 } as const
-
-export const operatingSystem = {
-  type: 'object',
-  properties: { type: osType, versions: { type: 'array', maxItems: 256, items: bounded } },
-  required: ['type', 'versions'],
-} as const
-const process = {
-  type: 'object',
-  properties: { hashes: manyBounded, osType, path, signerFingerprint: bounded },
-  required: ['osType', 'path'],
-} as const
-const oneOfProcesses = {
-  type: 'object',
-  properties: { hashes: manyBounded, osType, path, signerFingerprints: manyBounded },
-  required: ['osType', 'path'],
-} as const
-
 const of = (...types: readonly PostureType[]) => ({ shown: { field: 'typeId', is: types } })
 
 /** What a client's machine must satisfy before a service policy grants anything. Its type never changes. */
@@ -74,7 +54,7 @@ export const postureCheck = defineEntity({
     domains: texts({ ...of('DOMAIN'), itemsMin: 1 }),
     /** Lower-case hex, nothing between the digits. */
     macAddresses: texts({ ...of('MAC'), itemsMin: 1 }),
-    process: object<Json & (JsonObject | null)>(process, null, of('PROCESS')),
+    process: object<Json & (JsonObject | null)>(runningProcess, null, of('PROCESS')),
     processes: objects(oneOfProcesses, { ...of('PROCESS_MULTI'), itemsMin: 1, itemsMax: 256 }),
     semantic: choice(['AllOf', 'AnyOf'], of('PROCESS_MULTI')),
     /** -1: a code that was given once does. */
@@ -84,16 +64,8 @@ export const postureCheck = defineEntity({
     ignoreLegacyEndpoints: boolean(of('MFA')),
   },
   body: {
-    typeId: {
-      schema: { type: 'string', enum: postureTypes },
-      in: ['create', 'replace', 'patch'],
-      requiredIn: ['create', 'patch'],
-    },
-    timeoutSeconds: {
-      schema: { type: 'integer', maximum: Number.MAX_SAFE_INTEGER },
-      in: ['create', 'replace', 'patch'],
-      requiredIn: [],
-    },
+    typeId: inEveryBody({ type: 'string', enum: postureTypes }, 'create', 'patch'),
+    timeoutSeconds: inEveryBody({ type: 'integer', maximum: Number.MAX_SAFE_INTEGER }),
   },
   indexes: ['roleAttributes'],
   symbols: ['name', 'typeId', 'roleAttributes', 'promptOnWake', 'promptOnUnlock'],

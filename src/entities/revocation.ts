@@ -1,3 +1,4 @@
+import { atCreate } from './body-members.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import { choice, timestamp } from './fields.ts'
@@ -22,11 +23,7 @@ export const revocation = defineEntity({
     expiresAt: timestamp({ settable: 'never' }),
   },
   body: {
-    id: {
-      schema: { type: 'string', minLength: 1, maxLength: 128 },
-      in: ['create'],
-      requiredIn: ['create'],
-    },
+    id: atCreate({ type: 'string', minLength: 1, maxLength: 128 }, 'required'),
   },
   symbols: ['expiresAt', 'type', { name: 'issuedBefore', path: ['createdAt'], type: 'datetime' }],
 })

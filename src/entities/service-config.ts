@@ -1,7 +1,7 @@
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { computed, reference, text } from './fields.ts'
-import { entityRef } from './shapes.ts'
+import { reference, text } from './fields.ts'
+import { refOf } from './refs.ts'
 
 /**
  * A config that an identity gets of a service in place of the service's own of that type. Its id is made of identity,
@@ -17,8 +17,8 @@ export const serviceConfig = defineEntity({
     configId: reference('config', 'refuse', { required: true }),
     /** `<identity id>:<service id>`: leads from the two to what the one gets of the other. */
     holder: text({ settable: 'never', shown: 'never' }),
-    config: computed({ from: 'entityRef', to: 'config', by: 'configId' }, entityRef),
-    service: computed({ from: 'entityRef', to: 'service', by: 'serviceId' }, entityRef),
+    config: refOf('config', 'configId'),
+    service: refOf('service', 'serviceId'),
   },
   indexes: ['holder'],
   symbols: [],

@@ -1,7 +1,8 @@
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import { choice, computed, reference } from './fields.ts'
-import { entityRef, text } from './shapes.ts'
+import { refOf } from './refs.ts'
+import { text } from './shapes.ts'
 
 /**
  * What an API session has been let to dial or host: one for each service and type. Its token for routers is signed anew each
@@ -16,8 +17,8 @@ export const session = defineEntity({
     identityId: reference('identity', 'cascade', { settable: 'never' }),
     serviceId: reference('service', 'cascade', { settable: 'never' }),
     type: choice(['Dial', 'Bind'], { settable: 'never' }),
-    apiSession: computed({ from: 'entityRef', to: 'apiSession', by: 'apiSessionId' }, entityRef),
-    service: computed({ from: 'entityRef', to: 'service', by: 'serviceId' }, entityRef),
+    apiSession: refOf('apiSession', 'apiSessionId'),
+    service: refOf('service', 'serviceId'),
     token: computed({ from: 'field', field: 'id' }, text),
   },
   symbols: [

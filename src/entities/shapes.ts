@@ -67,38 +67,6 @@ export const sdkInfo = textsOf(
   255,
 )
 
-const enrollment: JsonObject = {
-  type: 'object',
-  properties: { expiresAt: dateTime, id: text, jwt: text, token: text },
-}
-
-export const identityEnrollments: JsonObject = {
-  type: 'object',
-  properties: {
-    ott: enrollment,
-    ottca: {
-      type: 'object',
-      properties: {
-        ca: entityRef,
-        caId: text,
-        expiresAt: dateTime,
-        id: text,
-        jwt: text,
-        token: text,
-      },
-    },
-    updb: enrollment,
-  },
-}
-
-export const identityAuthenticators: JsonObject = {
-  type: 'object',
-  properties: {
-    cert: { type: 'object', properties: { fingerprint: text, id: text } },
-    updb: { type: 'object', properties: { id: text, username: text } },
-  },
-}
-
 export const authQueryList: JsonObject = {
   type: 'array',
   items: {

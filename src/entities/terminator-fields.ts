@@ -1,8 +1,9 @@
-import { choice, computed, empty, integer, reference, text } from './fields.ts'
-import { entityRef } from './shapes.ts'
+import { inEveryBody } from './body-members.ts'
+import { choice, empty, integer, reference, text } from './fields.ts'
+import { refOf } from './refs.ts'
 
-const costMax = 65_535
-const bodies = ['create', 'replace', 'patch'] as const
+export const costMax = 65_535
+export const precedences = ['default', 'required', 'failed'] as const
 const idSchema = { type: 'string', maxLength: 128 } as const
 export const terminatorBounds = { addressCharactersMax: 1024, secretCharactersMax: 4096 } as const
 
@@ -14,21 +15,17 @@ export const terminatorFields = {
   binding: text({ charactersMax: 128 }),
   address: text({ required: true, charactersMax: terminatorBounds.addressCharactersMax }),
   cost: integer({ maximum: costMax }),
-  precedence: choice(['default', 'required', 'failed'], { otherwise: 'default' }),
+  precedence: choice(precedences, { otherwise: 'default' }),
   dynamicCost: empty(0, { type: 'integer' }),
-  service: computed({ from: 'entityRef', to: 'service', by: 'serviceId' }, entityRef),
-  router: computed({ from: 'entityRef', to: 'transitRouter', by: 'routerId' }, entityRef),
+  service: refOf('service', 'serviceId'),
+  router: refOf('transitRouter', 'routerId'),
 } as const
 
 export const terminatorBody = {
-  service: { schema: idSchema, in: bodies, requiredIn: ['create', 'replace'] },
-  router: { schema: idSchema, in: bodies, requiredIn: ['create', 'replace'] },
+  service: inEveryBody(idSchema, 'create', 'replace'),
+  router: inEveryBody(idSchema, 'create', 'replace'),
   // An empty one stands for the one that its address calls for.
-  binding: {
-    schema: { type: 'string', maxLength: 128 },
-    in: bodies,
-    requiredIn: ['create', 'replace'],
-  },
+  binding: inEveryBody({ type: 'string', maxLength: 128 }, 'create', 'replace'),
 } as const
 
 export const instanceName = { type: 'string', maxLength: 512 } as const

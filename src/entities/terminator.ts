@@ -1,3 +1,4 @@
+import { atCreate } from './body-members.ts'
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
@@ -38,8 +39,8 @@ export const terminator = defineEntity({
   },
   body: {
     ...terminatorBody,
-    identity: { schema: instanceName, in: ['create'], requiredIn: [] },
-    identitySecret: { schema: instanceSecret, in: ['create'], requiredIn: [] },
+    identity: atCreate(instanceName, 'optional'),
+    identitySecret: atCreate(instanceSecret, 'optional'),
   },
   indexes: ['isFabricOnly'],
   symbols: terminatorSymbols('service', 'transitRouter'),

@@ -73,6 +73,8 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.INTEGRITY_DETACH, detachMissing],
 ])
 
+const nothingDone = { outcome: null, audit: null } as const
+
 function hex(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }
@@ -84,12 +86,14 @@ function hasMoved(state: State, command: Command): boolean {
   return false
 }
 
-function perform(state: State, command: Command, place: Place): Outcome {
+type Performed = Pick<AppliedEntry, 'audit'> & { readonly outcome: Outcome }
+
+function perform(state: State, command: Command, place: Place): Performed {
   const touched: Touched[] = []
   const outcome = performUnaudited(state, command, place, touched)
-  const record = auditOf(state, command, place, { outcome, touched })
-  if (record !== null) state.remember(record)
-  return outcome
+  const audit = auditOf(state, command, place, { outcome, touched })
+  if (audit !== null) state.remember(audit)
+  return { outcome, audit }
 }
 
 function performUnaudited(
@@ -107,18 +111,19 @@ function performUnaudited(
 }
 
 /** A caller's retry is answered with what its first try came to, through whichever controller either arrived. */
-function performOnce(state: State, command: Command, request: RequestId, place: Place): Outcome {
+function performOnce(state: State, command: Command, request: RequestId, place: Place): Performed {
   const { caller, id } = request
   const bodyHash = hex(request.bodyHash)
   const judgement = state.requests.judge(caller, id, bodyHash, place.logTimeMs)
-  if (judgement !== 'new') return judgement
-  const outcome = perform(state, command, place)
+  if (judgement !== 'new') return { outcome: judgement, audit: null }
+  const performed = perform(state, command, place)
+  const { outcome } = performed
   // A refusal that passes is no answer for good: the caller may ask again under the same id.
   if (outcome.ok || problems[outcome.code].retry === 'never') {
     const { index, logTimeMs: atMs } = place
     state.rememberRequest(caller, id, { atMs, bodyHash, index, outcome })
   }
-  return outcome
+  return performed
 }
 
 function applyCommand(state: State, command: Command, place: Place): Omit<AppliedEntry, 'index'> {
@@ -126,17 +131,17 @@ function applyCommand(state: State, command: Command, place: Place): Omit<Applie
     throw new Error(`a command of feature level ${command.level} is unknown here`)
   }
   const { request } = command
-  const run = (): Outcome =>
+  const run = (): Performed =>
     request === undefined
       ? perform(state, command, place)
       : performOnce(state, command, request, place)
-  if (command.origin === undefined) return { origin: null, outcome: run() }
+  if (command.origin === undefined) return { origin: null, ...run() }
   const storeId = hex(command.origin.storeId)
   const boot = Number(command.origin.boot)
   const sequence = Number(command.origin.sequence)
   const lowest = Number(command.origin.lowestOutstanding)
   const isNew = state.origins.take(storeId, boot, sequence, lowest, place.index)
-  return { origin: { storeId, boot, sequence }, outcome: isNew ? run() : null }
+  return { origin: { storeId, boot, sequence }, ...(isNew ? run() : nothingDone) }
 }
 
 /**
@@ -151,7 +156,7 @@ export function apply(state: State, entry: Entry): AppliedEntry {
   const place = { index: entry.index, logTimeMs }
   state.logTimeMs = logTimeMs
   state.forget()
-  let applied: Omit<AppliedEntry, 'index'> = { origin: null, outcome: null }
+  let applied: Omit<AppliedEntry, 'index'> = { origin: null, ...nothingDone }
   switch (entry.type) {
     case 'noop':
       break

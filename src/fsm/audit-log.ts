@@ -1,6 +1,7 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { Json } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
+import type { AuditRecord } from '../ports/audit.ts'
 import { lanesOf } from './digest.ts'
 import type { Lanes, SetDigest } from './digest.ts'
 
@@ -15,21 +16,6 @@ export const auditLimits = {
   namesMax: 64,
   textCharactersMax: 256,
 } as const
-
-export interface AuditRecord {
-  readonly index: number
-  readonly atMs: number
-  readonly actor: string
-  readonly actorName: string
-  readonly session: string
-  readonly address: string
-  readonly action: string
-  readonly entity: string
-  readonly entityId: string
-  readonly fields: readonly string[]
-  readonly also: readonly string[]
-  readonly outcome: string
-}
 
 /** A full block is one text, and that packed: a line takes about 150 bytes of it and some 40 of memory, where an object takes 1,500. */
 interface Block {

@@ -117,7 +117,7 @@ export class StateMachine implements Machine, StateView {
     if (this.#failure !== null) throw this.#failure
     assert(!this.#isRestoring, 'nothing is applied while a snapshot takes the place of the state')
     if (entry.index <= this.#state.position.index) {
-      return { index: entry.index, origin: null, outcome: null }
+      return { index: entry.index, origin: null, outcome: null, audit: null }
     }
     try {
       const applied = apply(this.#state, entry)

@@ -1,5 +1,6 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Entry, Index, Position } from '../raft/types.ts'
+import type { AuditRecord } from './audit.ts'
 import type { Outcome } from './proposer.ts'
 import type { ApplyProgress, StoreReceiver, StoreSnapshot } from './state-store.ts'
 
@@ -13,6 +14,8 @@ export interface AppliedEntry {
   } | null
   /** null for a noop or configuration entry. */
   readonly outcome: Outcome | null
+  /** null where nothing was done, and for what is not audited. */
+  readonly audit: AuditRecord | null
 }
 
 export interface Digests {

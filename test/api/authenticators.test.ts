@@ -1,23 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { newUuidv7, formatUuid } from '../../src/lib/uuid.ts'
 import { CallerOf, client, management } from './support/caller.ts'
 import type { Reply } from './support/caller.ts'
 import { admin, startController } from './support/controller.ts'
 import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
-let controller: TestController
-let root: CallerOf
+const { controller, root } = await controllerForFile()
 const replies: Reply[] = []
 
-beforeAll(async () => {
-  controller = await startController()
-  root = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
+afterAll(() => {
   // In no answer of this whole file, whatever was asked.
   expect(replies.length).toBeGreaterThan(20)
   for (const { text } of replies) expect(text).not.toMatch(/argon2/i)

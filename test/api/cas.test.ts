@@ -1,27 +1,14 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { formatUuid, newUuidv7, parseUuid } from '../../src/lib/uuid.ts'
 import { clientCertificate, newCa } from '../support/authorities.ts'
 import { CallerOf, management } from './support/caller.ts'
 import type { Reply } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
-let controller: TestController
-let root: CallerOf
-
-beforeAll(async () => {
-  controller = await startController()
-  root = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+const { controller, root } = await controllerForFile()
 
 const cas = `${management}/cas`
 const hour = 60 * 60_000

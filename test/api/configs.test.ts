@@ -1,22 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { CallerOf, client, management } from './support/caller.ts'
 import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 
-let controller: TestController
-let root: CallerOf
-
-beforeAll(async () => {
-  controller = await startController({ schemaMsMax: 700 })
-  root = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+const { controller, root } = await controllerForFile({ schemaMsMax: 700 })
 
 type Detail = Readonly<Record<string, unknown>>
 const types = `${management}/config-types`

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, IntegrityClaimSchema } from '../../proto/gen/command_pb.ts'
 import type { IntegrityRun } from '../../src/entities/integrity-run.ts'
@@ -9,22 +9,9 @@ import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
 import { snapshotFileLimits } from '../../src/store/snapshot-files.ts'
 import { SnapshotDecoder } from '../../src/store/snapshot-stream.ts'
 import { CallerOf, fabric, management } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
-let controller: TestController
-let root: CallerOf
-
-beforeAll(async () => {
-  controller = await startController()
-  root = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+const { controller, root } = await controllerForFile()
 
 const database = `${management}/database`
 const self = { identityId: '', sessionId: '', address: '' }

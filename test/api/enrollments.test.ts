@@ -1,27 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { newUuidv7, formatUuid } from '../../src/lib/uuid.ts'
 import { CallerOf, client, management } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 import { claimsOf, listed, made, newIdentity, shown } from './support/network.ts'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const hour = 3_600_000
 
-let controller: TestController
-let root: CallerOf
+const { controller, root } = await controllerForFile({ identityEnrollmentMs: 2 * hour })
 let serial = 0
-
-beforeAll(async () => {
-  controller = await startController({ identityEnrollmentMs: 2 * hour })
-  root = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
 
 const enrollments = `${management}/enrollments`
 const later = (ms = hour): string => new Date(controller.clock.nowMs() + ms).toISOString()

@@ -1,22 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { Problem, problems } from '../../src/lib/problems.ts'
 import type { ProblemCode } from '../../src/lib/problems.ts'
 import { answerOf } from '../../src/api/problem.ts'
 import { CallerOf, management } from './support/caller.ts'
 import type { Reply } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
-let controller: TestController
-
-beforeAll(async () => {
-  controller = await startController({ waitingRequestsMax: 16 })
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+const { controller } = await controllerForFile({ waitingRequestsMax: 16 })
 
 test('a caller whose writes do not end leaves room for others, and is told when to come again', async () => {
   const { cluster } = controller

@@ -2,29 +2,17 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { connect } from 'node:net'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createApi } from '../../src/api/server.ts'
 import { CallerOf, management } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
 // What can only be seen on a real connection.
 
-let controller: TestController
-let port: number
-let token: string
-
-beforeAll(async () => {
-  controller = await startController({ bodyBytesMax: 10_000, handlerTimeoutMs: 100 })
-  await controller.app.listen({ host: '127.0.0.1', port: 0 })
-  port = (controller.app.server.address() as AddressInfo).port
-  token = controller.openSession('admin-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+const { controller } = await controllerForFile({ bodyBytesMax: 10_000, handlerTimeoutMs: 100 })
+await controller.app.listen({ host: '127.0.0.1', port: 0 })
+const { port } = controller.app.server.address() as AddressInfo
+const token = controller.openSession('admin-id')
 
 interface Seen {
   readonly status: number

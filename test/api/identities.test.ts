@@ -1,26 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, CommandSchema, IdentityDisableSchema } from '../../proto/gen/command_pb.ts'
 import { CallerOf, client, management } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
-let controller: TestController
-let root: CallerOf
-let alice: CallerOf
-
-beforeAll(async () => {
-  controller = await startController()
-  root = new CallerOf(controller)
-  alice = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-  alice.token = controller.openSession('alice-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+const { controller, root, sessionOf } = await controllerForFile()
+const alice = sessionOf('alice-id')
 
 type Detail = Readonly<Record<string, unknown>>
 const identities = `${management}/identities`

@@ -1,23 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { traceMsMax } from '../../src/api/operations/identity-trace.ts'
-import { CallerOf, management } from './support/caller.ts'
+import { management } from './support/caller.ts'
 import type { Reply } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
-let controller: TestController
-let root: CallerOf
-
-beforeAll(async () => {
-  controller = await startController()
-  root = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+const { controller, root } = await controllerForFile()
 
 const of = (id: string): string => `${management}/identities/${id}`
 

@@ -1,32 +1,20 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { management } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
 // Room for large bodies on real connections: whoever goes away, or is refused, gives it back.
 
-let controller: TestController
-let port: number
-let token: string
-
-beforeAll(async () => {
-  controller = await startController({
-    largeBodyBytes: 1000,
-    largeBodiesBytesMax: 6000,
-    largeBodyWaitMs: 300,
-  })
-  await controller.app.listen({ host: '127.0.0.1', port: 0 })
-  port = (controller.app.server.address() as AddressInfo).port
-  token = controller.openSession('admin-id')
+const { controller } = await controllerForFile({
+  largeBodyBytes: 1000,
+  largeBodiesBytesMax: 6000,
+  largeBodyWaitMs: 300,
 })
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+await controller.app.listen({ host: '127.0.0.1', port: 0 })
+const { port } = controller.app.server.address() as AddressInfo
+const token = controller.openSession('admin-id')
 
 async function create(name: string, characters: number): Promise<number> {
   const answer = await fetch(`http://127.0.0.1:${port}${management}/services`, {

@@ -1,25 +1,14 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 
 import { Problem } from '../../src/lib/problems.ts'
-import { CallerOf, fabric } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { fabric } from './support/caller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
-let controller: TestController
-let root: CallerOf
+const { controller, root } = await controllerForFile()
 
-beforeAll(async () => {
-  controller = await startController()
-  root = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-})
 beforeEach(() => {
   controller.members.changes.length = 0
   controller.members.refusal = null
-})
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
 })
 
 const at = (name: string): string => `${fabric}/cluster/${name}`

@@ -1,28 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { operationsOf } from '../../src/entities/operations.ts'
 import { entities } from '../../src/entities/registry.ts'
 import { CallerOf, client, fabric, management } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
-let controller: TestController
-let root: CallerOf
-let alice: CallerOf
-let anonymous: CallerOf
-
-beforeAll(async () => {
-  controller = await startController()
-  root = new CallerOf(controller)
-  alice = new CallerOf(controller)
-  anonymous = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-  alice.token = controller.openSession('alice-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+const { controller, root, sessionOf } = await controllerForFile()
+const alice = sessionOf('alice-id')
+const anonymous = new CallerOf(controller)
 
 test('the version is told to anybody, at every base and alias, with the addresses clients look for', async () => {
   const paths = [client, management, fabric].flatMap((base) => [

@@ -1,21 +1,12 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { client, fabric, management } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-let controller: TestController
-
-beforeAll(async () => {
-  controller = await startController()
-})
-
-afterAll(async () => {
-  await controller.close()
-})
+const { controller } = await controllerForFile()
 
 async function documentAt(base: string): Promise<Json> {
   const answer = await controller.app.inject(`${base}/openapi.json`)

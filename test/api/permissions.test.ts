@@ -1,28 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, CommandSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
-import { grantablePermissions } from '../../src/entities/identity.ts'
+import { grantablePermissions } from '../../src/entities/permissions.ts'
 import { canonicalJson } from '../../src/lib/canonical-json.ts'
 import { CallerOf, client, fabric, management } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 import { neededFor } from './support/matrix.ts'
 
-let controller: TestController
-let root: CallerOf
-let other: CallerOf
-
-beforeAll(async () => {
-  controller = await startController()
-  root = new CallerOf(controller)
-  other = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+const { controller, root } = await controllerForFile()
+const other = new CallerOf(controller)
 
 const identities = `${management}/identities`
 const utf8 = new TextEncoder()

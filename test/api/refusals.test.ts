@@ -1,28 +1,13 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { TokenSigner } from '../../src/api/auth/token.ts'
 import { TestTokenKeys } from '../support/token-keys.ts'
 import { CallerOf, client, fabric, management } from './support/caller.ts'
-import { admin, startController, user } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { admin, user } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
-let controller: TestController
-let root: CallerOf
-let alice: CallerOf
-let anonymous: CallerOf
-
-beforeAll(async () => {
-  controller = await startController()
-  root = new CallerOf(controller)
-  alice = new CallerOf(controller)
-  anonymous = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-  alice.token = controller.openSession('alice-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+const { controller, root, sessionOf } = await controllerForFile()
+const alice = sessionOf('alice-id')
+const anonymous = new CallerOf(controller)
 
 const services = `${management}/services`
 const good = { name: 'anything', encryptionRequired: true }

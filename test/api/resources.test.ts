@@ -1,24 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { CallerOf, client, management } from './support/caller.ts'
-import { startController, user } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { expect, test } from 'vitest'
+import { client, management } from './support/caller.ts'
+import { user } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
-let controller: TestController
-let root: CallerOf
-let alice: CallerOf
-
-beforeAll(async () => {
-  controller = await startController()
-  root = new CallerOf(controller)
-  alice = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-  alice.token = controller.openSession('alice-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+const { controller, root, sessionOf } = await controllerForFile()
+const alice = sessionOf('alice-id')
 
 const services = `${management}/services`
 const policies = `${management}/service-policies`

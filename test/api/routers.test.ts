@@ -1,25 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { CallerOf, fabric, management } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 import { claimsOf, listed, made, newIdentity, newService, shown } from './support/network.ts'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const minute = 60_000
 
-let controller: TestController
-let root: CallerOf
-
-beforeAll(async () => {
-  controller = await startController({ routerEnrollmentMs: 90 * minute })
-  root = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+const { controller, root } = await controllerForFile({ routerEnrollmentMs: 90 * minute })
 
 const edgeRouters = `${management}/edge-routers`
 const newRouter = (name: string, rest: object = {}): Promise<string> =>

@@ -1,27 +1,12 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { LogWriter } from '../fsm/support/log.ts'
 import { CallerOf, client, management } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
-let controller: TestController
-let root: CallerOf
-let alice: CallerOf
-
-beforeAll(async () => {
-  controller = await startController()
-  root = new CallerOf(controller)
-  alice = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-  alice.token = controller.openSession('alice-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+const { controller, root, sessionOf } = await controllerForFile()
+const alice = sessionOf('alice-id')
 
 interface Row {
   readonly id: string

@@ -1,28 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { CallerOf, client, fabric, management } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 import { listed, made, newService, shown } from './support/network.ts'
 
-let controller: TestController
-let root: CallerOf
-let alice: CallerOf
+const { controller, root, sessionOf } = await controllerForFile()
+const alice = sessionOf('alice-id')
 let serial = 0
 let service = ''
 let router = ''
-
-beforeAll(async () => {
-  controller = await startController()
-  root = new CallerOf(controller)
-  root.token = controller.openSession('admin-id')
-  alice = new CallerOf(controller)
-  alice.token = controller.openSession('alice-id')
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
 
 beforeEach(async () => {
   serial += 1

@@ -1,22 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { readCertsOnly } from '../support/read-certs-only.ts'
 import { CallerOf, client, management } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
 
-let controller: TestController
-let anybody: CallerOf
-
-beforeAll(async () => {
-  controller = await startController()
-  anybody = new CallerOf(controller)
-})
-
-afterAll(async () => {
-  await controller.close()
-  expect(controller.errors).toEqual([])
-})
+const { controller } = await controllerForFile()
+const anybody = new CallerOf(controller)
 
 const path = '/.well-known/est/cacerts'
 

@@ -15,6 +15,7 @@ import { inlineLink } from '../../src/cluster/link.ts'
 import type { SelfRefusal } from '../../src/cluster/link.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import type { AuditRecord } from '../../src/ports/audit.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type { RosterRecord } from '../../src/ports/roster.ts'
 import type { Entry, RestoredLog } from '../../src/raft/types.ts'
@@ -38,6 +39,8 @@ export interface TestNode {
   readonly machine: CounterMachine
   readonly log: RecordedLog
   readonly disk: MemoryDisk
+  /** The writes that it told of. */
+  readonly audited: readonly AuditRecord[]
   readonly fatal: Error[]
   /** Payloads that took effect here, in order. */
   readonly effects: string[]
@@ -190,6 +193,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
   machine.onCommand = (payload) => effects.push(new TextDecoder().decode(payload))
   const log = new RecordedLog()
   const fatal: Error[] = []
+  const audited: AuditRecord[] = []
   const selfRefusals: SelfRefusal[] = []
   const rosters: RosterRecord[] = []
   const storeId = changes.storeId ?? storeIdOf(id)
@@ -218,6 +222,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       clock: systemClock,
       log: log.log,
       onFatal: (error) => fatal.push(error),
+      audit: { applied: (record) => audited.push(record), refused: () => undefined },
       onSelfRefused: (refusal) => selfRefusals.push(refusal),
       onRoster: (roster) => rosters.push(roster),
       ...(changes.memory === undefined ? {} : { memory: changes.memory }),
@@ -261,6 +266,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
     log,
     disk,
     fatal,
+    audited,
     effects,
     selfRefusals,
     rosters,

@@ -41,6 +41,10 @@ test('three controllers elect a leader, and each takes writes and has them all',
     formed.ids.every((id) => formed.node(id).effects.length === 150),
   )
   for (const other of others) expect(other.effects).toEqual(first?.effects)
+  // Each write is told of by the controller that received it, and by no other.
+  const told = formed.ids.flatMap((id) => formed.node(id).audited.map(({ index }) => index))
+  for (const id of formed.ids) expect(formed.node(id).audited).toHaveLength(50)
+  expect(new Set(told)).toEqual(new Set(results.map(({ index }) => index)))
 })
 
 test('a cluster of one acknowledges what it alone has written', async () => {

@@ -184,7 +184,12 @@ test('an entry already applied is passed over, and a gap is refused', async () =
   log.form()
   const [entry] = log.entries
   if (entry === undefined) throw new Error('no entry')
-  expect(machine.apply(entry)).toEqual({ index: 1, origin: null, outcome: null })
+  expect(machine.apply(entry)).toEqual({
+    index: 1,
+    origin: null,
+    outcome: null,
+    audit: null,
+  })
   expect(() => machine.apply({ ...entry, index: 3 })).toThrow('without gaps')
 })
 

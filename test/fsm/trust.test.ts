@@ -5,7 +5,7 @@ import {
   CaVerifySchema,
   CommandKind,
 } from '../../proto/gen/command_pb.ts'
-import { openPrimary, openSecondary } from '../../src/entities/auth-policy.ts'
+import { openPrimary, openSecondary } from '../../src/entities/auth-policy-factors.ts'
 import { casMax } from '../../src/fsm/rules/ca.ts'
 import { revocationLimits } from '../../src/fsm/rules/revocation.ts'
 import { State } from '../../src/fsm/state.ts'

@@ -1,4 +1,4 @@
-import type { PrimaryRules } from '../../entities/auth-policy.ts'
+import type { PrimaryRules } from '../../entities/auth-policy-factors.ts'
 
 type Rules = PrimaryRules['updb']
 

@@ -8,8 +8,8 @@ import type { Command } from '../../../proto/gen/command_pb.ts'
 import { isSameJson } from '../../lib/canonical-json.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { AuditRecord } from '../../ports/audit.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { AuditRecord } from '../audit-log.ts'
 import type { State } from '../state.ts'
 
 /** One record that an entry writes, or would have written. */

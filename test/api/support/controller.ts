@@ -23,6 +23,7 @@ import { systemClock } from '../../../src/lib/clock.ts'
 import { Problem } from '../../../src/lib/problems.ts'
 import type { ProblemCode } from '../../../src/lib/problems.ts'
 import { newShortId } from '../../../src/lib/random.ts'
+import type { AuditTrail } from '../../../src/ports/audit.ts'
 import type { ClusterView, MemberView } from '../../../src/ports/cluster-view.ts'
 import type {
   ChangePlan,
@@ -74,6 +75,8 @@ export class LocalCluster implements Proposer, ClusterView {
   contactMs = 0
   readRounds = 0
   proposals: ProposalInput[] = []
+  /** Told of what is proposed here, and of what is refused before. */
+  audit: AuditTrail | null = null
   /** Commands that other controllers proposed: applied here when somebody asks for the latest. */
   readonly arriving: Uint8Array[] = []
   /** The log so far. */
@@ -96,18 +99,24 @@ export class LocalCluster implements Proposer, ClusterView {
       ...(request === undefined ? {} : { request }),
       judgedOn: judgedOn.map((one) => ({ ...one, revision: BigInt(one.revision) })),
     })
-    const applied = this.apply(toBinary(CommandSchema, command))
+    const applied = this.#apply(toBinary(CommandSchema, command), this.audit)
     return this.losesAnswers
       ? Promise.reject(new Problem('OUTCOME_UNKNOWN'))
       : Promise.resolve(applied)
   }
 
+  /** An entry of another controller. */
   apply(data: Uint8Array): Applied {
+    return this.#apply(data, null)
+  }
+
+  #apply(data: Uint8Array, trail: AuditTrail | null): Applied {
     const index = this.#machine.appliedIndex + 1
     const timeMs = this.#clock.nowMs()
     const entry: Entry = { index, term: 1, timeMs, type: 'command', data }
     this.entries.push(entry)
-    const { outcome } = this.#machine.apply(entry)
+    const { outcome, audit } = this.#machine.apply(entry)
+    if (audit !== null) trail?.applied(audit)
     if (outcome === null) throw new Error('a command has an outcome')
     return { index, outcome }
   }
@@ -311,6 +320,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
         errors.push(`${message}: ${String(fields['err'])}`)
       },
     },
+    audit: { refused: (write) => cluster.audit?.refused(write) },
     bindings: {
       'edge-client': [baseUrl],
       'edge-management': [baseUrl],

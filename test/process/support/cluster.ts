@@ -199,7 +199,7 @@ export class TestCluster {
     for (let k = 1; k <= this.nodes; k += 1) {
       const file = join(this.folder, this.id(k), 'controller.log')
       if (existsSync(file))
-        text += `--- ${this.id(k)}\n${readFileSync(file, 'utf8').slice(-3000)}\n`
+        text += `--- ${this.id(k)}\n${withoutAudit(readFileSync(file, 'utf8')).slice(-3000)}\n`
     }
     return text
   }
@@ -254,4 +254,12 @@ export class TestCluster {
     if (process.env['FLOTILLA_KEEP'] === undefined)
       rmSync(this.dir, { recursive: true, force: true })
   }
+}
+
+/** What a controller tells of itself, without a line for each write. */
+export function withoutAudit(log: string): string {
+  return log
+    .split('\n')
+    .filter((line) => !line.endsWith('"msg":"audit"}'))
+    .join('\n')
 }

@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import type { MemberStatus } from '../../../src/cli/cluster-status.ts'
 import { freePortBlock } from '../../support/ports.ts'
 import { Client, until } from './client.ts'
-import { flotilla } from './cluster.ts'
+import { flotilla, withoutAudit } from './cluster.ts'
 import { compareDigests } from './digests.ts'
 
 /** Elections take five times as long as in production, so that a busy machine does not cause one. */
@@ -281,7 +281,8 @@ export class Fleet {
   logs(): string {
     let text = ''
     for (let k = 1; k <= this.size; k += 1) {
-      if (existsSync(this.folder(k))) text += `--- ctrl${k}\n${this.log(k).slice(-3000)}\n`
+      if (existsSync(this.folder(k)))
+        text += `--- ctrl${k}\n${withoutAudit(this.log(k)).slice(-3000)}\n`
     }
     return text
   }

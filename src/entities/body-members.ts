@@ -1,0 +1,13 @@
+import type { JsonObject } from '../lib/canonical-json.ts'
+import type { BodyMember } from './define.ts'
+import type { RequestMode } from './schema.ts'
+
+/** Taken when a record is made, and then only. */
+export function atCreate(schema: JsonObject, rule: 'required' | 'optional'): BodyMember {
+  return { schema, in: ['create'], requiredIn: rule === 'required' ? ['create'] : [] }
+}
+
+/** Taken whenever a record is written. */
+export function inEveryBody(schema: JsonObject, ...requiredIn: readonly RequestMode[]): BodyMember {
+  return { schema, in: ['create', 'replace', 'patch'], requiredIn }
+}

@@ -1,0 +1,36 @@
+const locations = ['COMMON_NAME', 'SAN_URI', 'SAN_EMAIL'] as const
+const matchers = ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'] as const
+const parsers = ['NONE', 'SPLIT'] as const
+
+/** Where in a client certificate the external id of its holder stands. */
+export interface ExternalIdClaim {
+  readonly index: number
+  readonly location: (typeof locations)[number]
+  readonly matcher: (typeof matchers)[number]
+  readonly matcherCriteria: string
+  readonly parser: (typeof parsers)[number]
+  readonly parserCriteria: string
+}
+
+export const claimSchema = {
+  type: 'object',
+  properties: {
+    index: { type: 'integer', maximum: 1_000_000 },
+    location: { type: 'string', enum: locations },
+    matcher: { type: 'string', enum: matchers },
+    matcherCriteria: { type: 'string', maxLength: 4096 },
+    parser: { type: 'string', enum: parsers },
+    parserCriteria: { type: 'string', maxLength: 4096 },
+  },
+  required: ['index', 'location', 'matcher', 'matcherCriteria', 'parser', 'parserCriteria'],
+} as const
+
+/** What a patch begins with where no claim is stored; it says nothing yet about the location. */
+export const noClaim = {
+  index: 0,
+  location: '',
+  matcher: 'ALL',
+  matcherCriteria: '',
+  parser: 'NONE',
+  parserCriteria: '',
+} as const

@@ -1,0 +1,71 @@
+import type { JsonObject } from '../lib/canonical-json.ts'
+import { computed } from './fields.ts'
+import { dateTime, entityRef, text } from './shapes.ts'
+
+const enrollment: JsonObject = {
+  type: 'object',
+  properties: { expiresAt: dateTime, id: text, jwt: text, token: text },
+}
+
+const enrollments: JsonObject = {
+  type: 'object',
+  properties: {
+    ott: enrollment,
+    ottca: {
+      type: 'object',
+      properties: {
+        ca: entityRef,
+        caId: text,
+        expiresAt: dateTime,
+        id: text,
+        jwt: text,
+        token: text,
+      },
+    },
+    updb: enrollment,
+  },
+}
+
+const authenticators: JsonObject = {
+  type: 'object',
+  properties: {
+    cert: { type: 'object', properties: { fingerprint: text, id: text } },
+    updb: { type: 'object', properties: { id: text, username: text } },
+  },
+}
+
+/** What the detail of an identity tells of those that are its own, by their methods. */
+export const ownAuthenticators = computed(
+  {
+    from: 'byKey',
+    of: 'authenticator',
+    by: 'identityId',
+    key: 'method',
+    shows: { cert: ['fingerprint'], updb: ['username'] },
+  },
+  authenticators,
+)
+export const ownEnrollments = computed(
+  {
+    from: 'byKey',
+    of: 'enrollment',
+    by: 'identityId',
+    key: 'method',
+    shows: {
+      ott: ['expiresAt', 'jwt', 'token'],
+      ottca: ['ca', 'caId', 'expiresAt', 'jwt', 'token'],
+      updb: ['expiresAt', 'jwt', 'token'],
+    },
+  },
+  enrollments,
+)
+
+/** Which ones an identity is made with: a user name, the id of a CA, or just one. */
+export const wantedEnrollments = {
+  type: 'object',
+  properties: {
+    ott: { type: ['boolean', 'null'] },
+    ottca: { type: ['string', 'null'], maxLength: 128 },
+    updb: { type: ['string', 'null'], maxLength: 100 },
+  },
+} as const

@@ -1,0 +1,23 @@
+import { computed } from './fields.ts'
+import type { ComputedField, Shown } from './fields.ts'
+import * as shapes from './shapes.ts'
+
+interface RefRules {
+  readonly shown?: Shown
+}
+
+/** The record of the kind `to` that the field `by` names, as every detail shows others. */
+export function refOf(to: string, by: string, rules: RefRules = {}): ComputedField {
+  return computed({ from: 'entityRef', to, by }, shapes.entityRef, rules)
+}
+
+/** Where the field may name none: null then. */
+export function nullableRefOf(to: string, by: string): ComputedField {
+  return computed({ from: 'entityRef', to, by }, shapes.nullableEntityRef)
+}
+
+/** With the name that the record has in URLs. */
+export function refWithUrlNameOf(to: string, by: string, rules: RefRules = {}): ComputedField {
+  const source = { from: 'entityRef', to, by, hasUrlName: true } as const
+  return computed(source, shapes.entityRefWithUrlName, rules)
+}

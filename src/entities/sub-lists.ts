@@ -1,0 +1,22 @@
+import type { SubList } from './define.ts'
+
+type SubListInput = Pick<SubList, 'of' | 'through' | 'unknownParent'> & {
+  readonly by?: string
+  readonly operationId?: string
+}
+
+/** A sub-list whose parent must exist. `by` as {@link SubList} has it; none for what is reached through `access`. */
+export function listOfKnown(
+  of: string,
+  through: SubList['through'],
+  by?: string,
+  operationId?: string,
+): SubListInput {
+  return {
+    of,
+    through,
+    ...(by === undefined ? {} : { by }),
+    ...(operationId === undefined ? {} : { operationId }),
+    unknownParent: 'notFound',
+  }
+}

@@ -1,0 +1,40 @@
+import type { ProblemCode } from '../lib/problems.ts'
+
+/** What is remembered of one entry: who wrote what, and what came of it. Names of fields, never their values. */
+export interface AuditRecord {
+  readonly index: number
+  /** Log time, UTC ms. */
+  readonly atMs: number
+  /** Id of the identity; '' for a controller itself. */
+  readonly actor: string
+  readonly actorName: string
+  /** Id of the API session, which is no token; '' without one. */
+  readonly session: string
+  readonly address: string
+  readonly action: string
+  readonly entity: string
+  readonly entityId: string
+  readonly fields: readonly string[]
+  readonly also: readonly string[]
+  /** `done`, or the code of the refusal. */
+  readonly outcome: string
+}
+
+/** A write that was refused before it was proposed, for who asked rather than for what was asked. */
+export interface RefusedWrite {
+  /** '' where nobody has proven who it is. */
+  readonly actor: string
+  readonly actorName: string
+  readonly session: string
+  readonly address: string
+  /** The operation's id, as the OpenAPI documents have it. */
+  readonly operation: string
+  readonly outcome: ProblemCode
+}
+
+/** Told of each write on the controller that received it, and on no other. Never throws and never waits. */
+export interface AuditTrail {
+  /** After this controller's own apply, in the order of the log. */
+  applied(record: AuditRecord): void
+  refused(write: RefusedWrite): void
+}

@@ -1,0 +1,207 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { logOver } from '../../src/cli/controller-log.ts'
+import { LineWriter } from '../../src/cli/line-writer.ts'
+import { formatUuid, newUuidv7 } from '../../src/lib/uuid.ts'
+import { newCa } from '../support/authorities.ts'
+import { CallerOf, client, management } from './support/caller.ts'
+import { admin, sessionCommand, user } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
+import { made, newIdentity, newService, shown } from './support/network.ts'
+
+const { controller, root, sessionOf } = await controllerForFile()
+const alice = sessionOf('alice-id')
+const folder = mkdtempSync(join(tmpdir(), 'flotilla-audit-'))
+const path = join(folder, 'log')
+const fd = openSync(path, 'a')
+const config = { id: 'ctrl1', logLevel: 'silent', audit: { log: true } } as const
+controller.cluster.audit = logOver(new LineWriter(fd), config).audit
+
+afterAll(() => {
+  closeSync(fd)
+  rmSync(folder, { recursive: true, force: true })
+})
+
+type Line = Readonly<Record<string, unknown>>
+const allLines = (): Line[] =>
+  readFileSync(path, 'utf8')
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Line)
+
+let before = 0
+beforeEach(() => {
+  before = allLines().length
+})
+
+/** Those of this test, once there are so many. */
+async function lines(count: number): Promise<Line[]> {
+  await vi.waitFor(() => expect(allLines().length).toBeGreaterThanOrEqual(before + count))
+  const found = allLines().slice(before)
+  expect(found).toHaveLength(count)
+  return found
+}
+
+const sessionOfToken = (caller: CallerOf): string => (caller.token ?? '').split('.')[1] ?? ''
+const byRoot = {
+  id: 'ctrl1',
+  audit: 'write',
+  actor: 'admin-id',
+  actorName: 'admin',
+  session: sessionOfToken(root),
+  address: '127.0.0.1',
+  outcome: 'done',
+}
+
+describe('each write has a line on the controller that received it', () => {
+  test('of a create, an update with the names of what changed, and a delete', async () => {
+    const id = await newService(root, 'mail')
+    const url = `${management}/services/${id}`
+    const patch = { name: 'post', roleAttributes: ['new'], encryptionRequired: true }
+    expect((await root.call('PATCH', url, patch)).status).toBe(200)
+    expect((await root.call('DELETE', url)).status).toBe(200)
+    const [created, updated, deleted] = await lines(3)
+    expect(created).toMatchObject({ ...byRoot, action: 'create', entity: 'service', entityId: id })
+    expect(updated).toMatchObject({ ...byRoot, action: 'patch', entityId: id })
+    expect(updated?.['fields']).toEqual(expect.arrayContaining(['name', 'roleAttributes']))
+    expect(updated?.['fields']).toHaveLength(2)
+    expect(deleted).toMatchObject({ ...byRoot, action: 'delete', entityId: id, fields: [] })
+    const index = Number(created?.['index'])
+    expect([updated?.['index'], deleted?.['index']]).toEqual([index + 1, index + 2])
+    expect(index + 2).toBe(controller.machine.appliedIndex)
+    expect(JSON.stringify([created, updated, deleted])).not.toContain('post')
+  })
+
+  test('of a log-in', async () => {
+    const caller = new CallerOf(controller)
+    caller.address = '10.1.2.3'
+    expect((await caller.logIn(user)).status).toBe(200)
+    const [line] = await lines(1)
+    expect(line).toMatchObject({
+      ...{ audit: 'write', action: 'session-create', actor: 'alice-id', actorName: 'Alice' },
+      ...{ address: '10.1.2.3', outcome: 'done', entityId: sessionOfToken(caller) },
+    })
+  })
+
+  test('of one that was refused where the log stands, with the code', async () => {
+    await newService(root, 'twice')
+    const body = { name: 'twice', encryptionRequired: true }
+    expect((await root.call('POST', `${management}/services`, body)).status).toBe(400)
+    const [, refused] = await lines(2)
+    expect(refused).toMatchObject({
+      audit: 'write',
+      actor: 'admin-id',
+      outcome: expect.any(String),
+    })
+    expect(refused?.['outcome']).not.toBe('done')
+  })
+
+  test('once, when it is asked for twice under one id', async () => {
+    const headers = { 'net-request-id': formatUuid(newUuidv7(controller.clock.nowMs())) }
+    const body = { name: 'once', encryptionRequired: true }
+    for (let i = 0; i < 2; i += 1) {
+      const reply = await root.call('POST', `${management}/services`, body, headers)
+      expect(reply.status, reply.text).toBe(201)
+    }
+    await newService(root, 'after')
+    expect(await lines(2)).toMatchObject([{ action: 'create' }, { action: 'create' }])
+  })
+
+  test('and none for what another controller received', async () => {
+    controller.cluster.apply(sessionCommand('elsewhere', 'alice-id'))
+    await newService(root, 'here')
+    expect(await lines(1)).toMatchObject([{ action: 'create', entity: 'service' }])
+  })
+})
+
+describe('a write that was refused before the log', () => {
+  test('has a line when its caller is known and may not', async () => {
+    const body = { name: 'not hers', encryptionRequired: true }
+    expect((await alice.call('POST', `${management}/services`, body)).status).toBe(401)
+    expect(await lines(1)).toMatchObject([
+      {
+        ...{ audit: 'refusal', actor: 'alice-id', actorName: 'Alice', address: '127.0.0.1' },
+        ...{ session: sessionOfToken(alice), operation: 'createService', outcome: 'UNAUTHORIZED' },
+      },
+    ])
+  })
+
+  test('has one when somebody logs in by a wrong password, without the name that was typed', async () => {
+    const guess = { username: 'a password by mistake', password: 'guess' }
+    expect((await new CallerOf(controller).logIn(guess)).status).toBe(401)
+    const [line] = await lines(1)
+    expect(line).toMatchObject({
+      ...{ audit: 'refusal', actor: '', session: '', operation: 'authenticate' },
+      outcome: 'INVALID_AUTH',
+    })
+    expect(JSON.stringify(line)).not.toMatch(/mistake|guess/)
+  })
+
+  test('has none for a fault of the body, for a read, and for who shows no token', async () => {
+    const services = `${management}/services`
+    expect((await root.call('POST', services, { name: 7 })).status).toBe(400)
+    expect((await alice.get(services)).status).toBe(401)
+    expect((await new CallerOf(controller).call('POST', services, {})).status).toBe(401)
+    await newService(root, 'the next')
+    expect(await lines(1)).toMatchObject([{ audit: 'write' }])
+  })
+})
+
+test('no password, token, key or certificate stands in any line', async () => {
+  const secrets: string[] = [admin.password, user.password, String(root.token), String(alice.token)]
+  const secret = (text: string): string => {
+    secrets.push(text)
+    return text
+  }
+  const identityId = await newIdentity(root, 'holder')
+  const password = secret('the first of many')
+  const credentials = { method: 'updb', username: 'holder', password }
+  await made(root, `${management}/authenticators`, { identityId, ...credentials })
+  const holder = new CallerOf(controller)
+  expect((await holder.logIn({ username: 'holder', password }, client)).status).toBe(200)
+  secrets.push(String(holder.token))
+  const own = `${client}/current-identity/authenticators`
+  const [authenticator] = (await holder.get(own)).body.data as { id: string }[]
+  const ownUrl = `${own}/${authenticator?.id ?? ''}`
+  const next = secret('the second of many')
+  const wrong = { currentPassword: secret('not it at all'), password: next }
+  expect((await holder.call('PATCH', ownUrl, wrong)).status).toBe(401)
+  const right = { currentPassword: password, password: next }
+  expect((await holder.call('PATCH', ownUrl, right)).status).toBe(200)
+  const third = secret('the third of many')
+  const byAdmin = { username: 'holder', password: third }
+  const url = `${management}/authenticators/${authenticator?.id ?? ''}`
+  expect((await root.call('PATCH', url, byAdmin)).status).toBe(200)
+  expect((await alice.call('PATCH', url, byAdmin)).status).toBe(401)
+  const expiresAt = new Date(controller.clock.nowMs() + 3_600_000).toISOString()
+  const another = await newIdentity(root, 'another', { enrollment: { ott: true } })
+  const ott = { identityId, method: 'ott', expiresAt }
+  const enrollmentId = await made(root, `${management}/enrollments`, ott)
+  const enrollment = await shown(root, `${management}/enrollments/${enrollmentId}`)
+  secrets.push(String(enrollment['token']), String(enrollment['jwt']))
+  const owned = (await shown(root, `${management}/identities/${another}`))['enrollment'] as {
+    ott: { token: string; jwt: string }
+  }
+  secrets.push(owned.ott.token, owned.ott.jwt)
+  const { certificatePem } = await newCa('signer', controller.clock.nowMs())
+  const signer = { name: 's', issuer: 'https://i.test', audience: 'secret audience', enabled: true }
+  await made(root, `${management}/external-jwt-signers`, { ...signer, certPem: certificatePem })
+  secrets.push('secret audience', certificatePem.split('\n')[1] ?? '', 'https://i.test')
+  const ca = await newCa('ca', controller.clock.nowMs())
+  const caId = await made(root, `${management}/cas`, {
+    ...{ name: 'c', certPem: ca.certificatePem, identityRoles: [], isAuthEnabled: true },
+    ...{ isAutoCaEnrollmentEnabled: false, isOttCaEnrollmentEnabled: false },
+  })
+  const { verificationToken } = await shown(root, `${management}/cas/${caId}`)
+  secrets.push(String(verificationToken), ca.certificatePem.split('\n')[1] ?? '')
+  expect((await holder.call('DELETE', `${client}/current-api-session`)).status).toBe(200)
+  await lines(12)
+  const text = readFileSync(path, 'utf8')
+  for (const one of secrets) {
+    expect(one.length).toBeGreaterThan(5)
+    expect(text, 'a secret in the log').not.toContain(one)
+  }
+  expect(text).not.toMatch(/argon2|PRIVATE|BEGIN|eyJ/)
+})

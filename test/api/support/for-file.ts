@@ -1,0 +1,28 @@
+import { afterAll, expect } from 'vitest'
+import type { ApiLimits } from '../../../src/api/limits.ts'
+import { CallerOf } from './caller.ts'
+import { startController } from './controller.ts'
+import type { TestController } from './controller.ts'
+
+export interface ForFile {
+  readonly controller: TestController
+  /** The administrator, in a session. */
+  readonly root: CallerOf
+  /** Somebody in a session of their own. */
+  sessionOf(identityId: string): CallerOf
+}
+
+/** One controller for all tests of a file, closed after the last; none of them may have failed by its fault. */
+export async function controllerForFile(limits: Partial<ApiLimits> = {}): Promise<ForFile> {
+  const controller = await startController(limits)
+  afterAll(async () => {
+    await controller.close()
+    expect(controller.errors).toEqual([])
+  })
+  const sessionOf = (identityId: string): CallerOf => {
+    const caller = new CallerOf(controller)
+    caller.token = controller.openSession(identityId)
+    return caller
+  }
+  return { controller, root: sessionOf('admin-id'), sessionOf }
+}

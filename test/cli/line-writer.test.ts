@@ -1,0 +1,146 @@
+import { execFileSync } from 'node:child_process'
+import {
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+
+import { logOver } from '../../src/cli/controller-log.ts'
+import type { ControllerLog } from '../../src/cli/controller-log.ts'
+import { LineWriter, lineLimits } from '../../src/cli/line-writer.ts'
+import { present } from '../../src/lib/assert.ts'
+import type { AuditTrail } from '../../src/ports/audit.ts'
+
+let folder: string
+let opened: number[]
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-lines-'))
+  opened = []
+})
+afterEach(() => {
+  for (const fd of opened) closeSync(fd)
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function open(path: string, flags: string | number): number {
+  const fd = openSync(path, flags)
+  opened.push(fd)
+  return fd
+}
+
+const config = { id: 'ctrl1', logLevel: 'warn', audit: { log: true } } as const
+const record = {
+  ...{ index: 7, atMs: 0, actor: 'root', actorName: 'Root', session: 's', address: '10.0.0.1' },
+  ...{ action: 'create', entity: 'service', entityId: 'mail', fields: [], also: [] },
+  outcome: 'done',
+}
+
+type Line = Readonly<Record<string, unknown>>
+const linesOf = (text: string): Line[] =>
+  text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Line)
+
+interface Pipe {
+  readonly writer: LineWriter
+  readonly log: ControllerLog['log']
+  readonly audit: AuditTrail
+  /** What has come through since. */
+  read(): string
+}
+
+function pipe(): Pipe {
+  const path = join(folder, 'pipe')
+  execFileSync('mkfifo', [path])
+  const from = open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  const writer = new LineWriter(open(path, constants.O_WRONLY | constants.O_NONBLOCK))
+  const { log, audit } = logOver(writer, config)
+  const bytes = Buffer.alloc(1024 * 1024)
+  const read = (): string => {
+    try {
+      return bytes.toString('utf8', 0, readSync(from, bytes))
+    } catch {
+      return ''
+    }
+  }
+  return { writer, log, audit: present(audit, 'lines are wanted'), read }
+}
+
+test('a reader that does not read costs lines of the audit, not the lines of the log, and is told how many', async () => {
+  const { writer, log, audit, read } = pipe()
+  let written = 0
+  while (!writer.isCrowded) {
+    written += 1
+    audit.applied({ ...record, index: written })
+    // The pipe takes what it can meanwhile.
+    if (written % 100 === 0) await new Promise((resolve) => setImmediate(resolve))
+  }
+  for (let i = 0; i < 500; i += 1) audit.applied(record)
+  log.warn('this one is kept')
+  let text = ''
+  await vi.waitFor(
+    () => {
+      text += read()
+      expect(text).toContain('lines were dropped')
+      expect(text.endsWith('\n')).toBe(true)
+    },
+    { timeout: 20_000, interval: 5 },
+  )
+  const lines = linesOf(text)
+  expect(lines.filter(({ audit: kind }) => kind === 'write').map(({ index }) => index)).toEqual(
+    Array.from({ length: written }, (_, i) => i + 1),
+  )
+  expect(lines.filter(({ dropped }) => dropped !== undefined)).toMatchObject([
+    { level: 40, id: 'ctrl1', dropped: 500 },
+  ])
+  expect(lines.at(-2)).toMatchObject({ msg: 'this one is kept' })
+})
+
+test('what waits is bounded for every line', () => {
+  const { writer } = pipe()
+  const line = `${'x'.repeat(1023)}\n`
+  const spy = vi.spyOn(writer, 'drop')
+  for (let i = 0; i < lineLimits.waitingCharactersMax / 1024 + 200; i += 1) writer.write(line)
+  expect(spy.mock.calls.length).toBeGreaterThan(100)
+  // Nobody reads: the end of the process waits no longer than it says.
+  writer.flushSync()
+  expect(writer.isCrowded).toBe(false)
+})
+
+test('the end of the process writes what waits, in order and whole', async () => {
+  const path = join(folder, 'log')
+  const writer = new LineWriter(open(path, 'a'))
+  const { log } = logOver(writer, config)
+  for (let i = 0; i < 1000; i += 1) log.warn({ i }, 'ü')
+  writer.flushSync()
+  await vi.waitFor(() => expect(linesOf(readFileSync(path, 'utf8'))).toHaveLength(1000))
+  const numbers = linesOf(readFileSync(path, 'utf8')).map(({ i }) => Number(i))
+  expect(numbers.sort((a, b) => a - b)).toEqual(Array.from({ length: 1000 }, (_, i) => i))
+})
+
+test('a disk that is full costs the lines alone', async () => {
+  const writer = new LineWriter(open('/dev/full', 'w'))
+  const { log } = logOver(writer, config)
+  const spy = vi.spyOn(log, 'warn')
+  for (let i = 0; i < 5000; i += 1) log.warn({ i }, 'lost')
+  await vi.waitFor(() => {
+    writer.write('x\n')
+    expect(writer.isCrowded).toBe(false)
+  })
+  // Not told of while nothing can be written: that would go on for ever.
+  expect(spy).toHaveBeenCalledTimes(5000)
+})
+
+test('no line of the audit is written where the configuration wants none', () => {
+  const writer = new LineWriter(open(join(folder, 'log'), 'a'))
+  expect(logOver(writer, { ...config, audit: { log: false } }).audit).toBeNull()
+})
