@@ -292,7 +292,6 @@ const table: readonly Transition[] = [
 const unproven: readonly string[] = [
   'log-in with a second factor pending',
   'second factor',
-  'end of a session',
   'MFA begun',
   'MFA begun twice',
   'MFA verified',
