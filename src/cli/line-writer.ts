@@ -8,6 +8,8 @@ export const lineLimits = {
   waitingCharactersMax: 4 * 1024 * 1024,
   /** What one turn of the event loop can hand over. */
   chunkCharactersMax: 64 * 1024,
+  /** Lines are gathered for so long: to hand one over costs several times what it takes to make it. */
+  gatherMs: 5,
   /** A pipe that is full is tried again after so long. */
   retryMs: 50,
   /** How long the end of a process waits for somebody to read. */
@@ -35,6 +37,7 @@ export class LineWriter {
   /** The rest is in the system's hands; else it waits for room in a pipe. */
   #isTaken = false
   #retry: NodeJS.Timeout | undefined
+  #gathering: NodeJS.Timeout | undefined
   #characters = 0
   #dropped = 0
 
@@ -65,7 +68,16 @@ export class LineWriter {
       last.text += line
       last.lines += 1
     }
-    if (this.#rest === null) this.#next()
+    this.#gather()
+  }
+
+  #gather(): void {
+    if (this.#rest !== null || this.#gathering !== undefined || this.#chunks.length === 0) return
+    this.#gathering = setTimeout(() => {
+      this.#gathering = undefined
+      this.#next()
+    }, lineLimits.gatherMs)
+    this.#gathering.unref()
   }
 
   #next(): void {
@@ -101,12 +113,14 @@ export class LineWriter {
       this.#dropped = 0
       this.onDropped(count)
     }
-    if (this.#rest === null) this.#next()
+    this.#gather()
   }
 
   /** Writes what waits, within `endMsMax`; for the end of a process, which may be near. */
   flushSync(): void {
     clearTimeout(this.#retry)
+    clearTimeout(this.#gathering)
+    this.#gathering = undefined
     const endMs = performance.now() + lineLimits.endMsMax
     const waiting = this.#chunks.map(({ text }) => Buffer.from(text))
     if (this.#rest !== null && !this.#isTaken) {

@@ -168,7 +168,7 @@ export const controllerOptions = {
       why: 'Entries kept for controllers that lag behind; further behind, they are sent a snapshot.',
     }),
     retainBytes: option(integer(64 * 1024, 64 * 1024 * MIB), {
-      default: 16 * MIB,
+      default: 8 * MIB,
       scope: node,
       why: 'Most bytes of such entries, also kept in memory.',
     }),

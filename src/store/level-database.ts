@@ -11,6 +11,8 @@ const CACHE_BYTES = 1024 * 1024
  */
 const OPEN_FILES_MAX = 64
 const FILE_BYTES_MAX = 1024 * 1024
+/** Of each of the two tables in memory, and of the files that they become. */
+const WRITE_BUFFER_BYTES = 1024 * 1024
 
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
@@ -59,6 +61,7 @@ export async function openDatabase(path: string): Promise<LevelDatabase> {
     cacheSize: CACHE_BYTES,
     maxOpenFiles: OPEN_FILES_MAX,
     maxFileSize: FILE_BYTES_MAX,
+    writeBufferSize: WRITE_BUFFER_BYTES,
   })
   try {
     await database.open()

@@ -62,6 +62,10 @@ export class AccessIndex {
    */
   settle(onJudged: (judgement: Judgement) => (() => void) | null = () => null): void {
     if (this.#changes.isEmpty) return
+    if (this.#concernsNobody()) {
+      this.#changes.clear()
+      return
+    }
     const sides = new Sides(this.#state, this.#changes)
     const moves = this.#classes.plan(this.#changes)
     const groups = new Movement(this.#state, this.#classes, sides, moves).judge()
@@ -74,6 +78,19 @@ export class AccessIndex {
     this.#follow(sides, became)
     this.#changes.clear()
     onFollowed?.()
+  }
+
+  /** Services alone, and none that any policy means or has meant: in nobody's view, and nothing was granted on them. */
+  #concernsNobody(): boolean {
+    if (!this.#changes.isOnlyOf('service')) return false
+    const policies = this.#state.table('servicePolicy')
+    if (policies.rows.size === 0) return true
+    const isMeant = (service: EntityRecord | undefined): boolean =>
+      service !== undefined &&
+      policiesMatching<ServicePolicy>(policies, 'serviceRoles', service).length > 0
+    return !this.#changes
+      .of('service')
+      .some(({ before, after }) => isMeant(before) || isMeant(after))
   }
 
   /** Views of classes that are gone go; what others show is brought up to date. */

@@ -31,6 +31,7 @@ export type WatchedKind = (typeof watched)[number]
  */
 export class EntryChanges {
   readonly #state: State
+  #count = 0
   readonly #before = new Map<string, Map<string, EntityRecord | undefined>>(
     watched.map((kind) => [kind, new Map()]),
   )
@@ -42,12 +43,18 @@ export class EntryChanges {
   /** Each write, in the order in which they are done. */
   note(kind: string, id: string, before: EntityRecord | undefined): void {
     const known = this.#before.get(kind)
-    if (known !== undefined && !known.has(id)) known.set(id, before)
+    if (known === undefined || known.has(id)) return
+    known.set(id, before)
+    this.#count += 1
   }
 
   get isEmpty(): boolean {
-    for (const known of this.#before.values()) if (known.size > 0) return false
-    return true
+    return this.#count === 0
+  }
+
+  /** Whether records of that kind were written, and of no other. */
+  isOnlyOf(kind: WatchedKind): boolean {
+    return this.#count > 0 && this.#before.get(kind)?.size === this.#count
   }
 
   /** A record out of the scope of its kind counts as not there. */
@@ -66,7 +73,9 @@ export class EntryChanges {
   }
 
   clear(): void {
-    for (const known of this.#before.values()) known.clear()
+    this.#count = 0
+    // To clear an empty map costs as much as to make one.
+    for (const known of this.#before.values()) if (known.size > 0) known.clear()
   }
 }
 
