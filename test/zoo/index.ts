@@ -65,7 +65,7 @@ export const bugs: readonly Bug[] = [
     plants: 'an entry of an earlier term is committed by counting',
     from: 'logcabin #44, Raft paper figure 8',
     caughtBy: 'campaign',
-    seed: 12,
+    seed: 23,
   },
   {
     number: 7,
@@ -73,7 +73,7 @@ export const bugs: readonly Bug[] = [
     plants: 'leaders tell their whole commit index, followers commit up to their last entry',
     from: 'Scylla #9965, rabbitmq/ra #508',
     caughtBy: 'campaign',
-    seed: 2,
+    seed: 15,
   },
   {
     number: 8,
@@ -89,7 +89,7 @@ export const bugs: readonly Bug[] = [
     plants: 'logs are compared by index first, then by term',
     from: 'async-raft a48a3282',
     caughtBy: 'campaign',
-    seed: 144,
+    seed: 302,
   },
   {
     number: 10,
@@ -137,7 +137,7 @@ export const bugs: readonly Bug[] = [
     plants: 'one voter comes or goes without a joint step and before the leader has committed',
     from: 'Ongaro, raft-dev, 2015-07-10',
     caughtBy: 'campaign',
-    seed: 28,
+    seed: 26,
   },
   {
     number: 16,
@@ -193,7 +193,7 @@ export const bugs: readonly Bug[] = [
     plants: 'the answers to the pre-vote are counted in the election that follows',
     from: 'raft-rs 0.3.1',
     caughtBy: 'campaign',
-    seed: 27,
+    seed: 6,
   },
   {
     number: 23,
@@ -233,7 +233,7 @@ export const bugs: readonly Bug[] = [
     plants: 'a transfer that was under way when the leader lost its office never ends',
     from: 'hashicorp/raft #696',
     caughtBy: 'campaign',
-    seed: 11,
+    seed: 118,
   },
   {
     number: 28,
@@ -278,7 +278,7 @@ export const bugs: readonly Bug[] = [
     plants: 'the applied index is saved first, the records in a second write',
     from: 'etcd #13766',
     caughtBy: 'campaign',
-    seed: 2,
+    seed: 7,
   },
   {
     number: 34,

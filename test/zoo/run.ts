@@ -13,7 +13,7 @@ Plants each of ${bugs.length} bugs of other systems in a copy of the source. The
 scenario of that bug must fail on the copy, and must pass on the source as it stands.
 
   --only N[,N]       these bugs alone
-  --seeds N          of a campaign, at most (200)
+  --seeds N          of a campaign, at most (500)
   --minutes N        of one bug, at most (10)
   --jobs N           at once (one a core)
   --fresh            begin each campaign at seed 1, not at the seed that is known to find it
@@ -38,7 +38,7 @@ function options(): {
   const { values } = parseArgs({
     options: {
       only: { type: 'string', default: '' },
-      seeds: { type: 'string', default: '200' },
+      seeds: { type: 'string', default: '500' },
       minutes: { type: 'string', default: '10' },
       jobs: { type: 'string', default: `${availableParallelism()}` },
       fresh: { type: 'boolean', default: false },
