@@ -26,7 +26,7 @@ import { programVersion } from './version.ts'
 const STOP_MS_MAX = 9_500
 
 /** What large bodies leave behind is collected before it has become as much again. */
-const YOUNG_BUFFERS_BYTES_MAX = 16 * 1024 * 1024
+const YOUNG_BUFFERS_BYTES_MAX = 8 * 1024 * 1024
 
 /**
  * `controller run CONFIG`: a controller in the foreground, until SIGTERM or ^C. A disk that was lost or rolled back is

@@ -74,6 +74,7 @@ class Run {
   #change(isEarly: boolean): void {
     const { state } = this.#network
     const before = new Map(sessionsOf(state).map((session) => [session.id, session]))
+    const livedBy = this.#livedBy(before.values())
     const entitiesBefore = state.entitiesDigest()
     const marksBefore = this.#marks(state)
     const outcome = this.#network.change(isEarly)
@@ -83,7 +84,7 @@ class Run {
       this.#figures.refused += 1
       deepStrictEqual([state.entitiesDigest(), this.#marks(state)], [entitiesBefore, marksBefore])
     }
-    this.#holdSessions(before, after)
+    this.#holdSessions(before, after, livedBy)
   }
 
   #marks(state: State): string {
@@ -91,17 +92,37 @@ class Run {
     return JSON.stringify(rows.sort((a, b) => (a.id < b.id ? -1 : 1)))
   }
 
+  /** What each session lives by, as something that may go and come anew under its id within one entry. */
+  #livedBy(sessions: Iterable<EntityRecord>): ReadonlyMap<string, string> {
+    const { state } = this.#network
+    const made = (kind: string, id: unknown): number | undefined =>
+      state.get(kind, String(id))?.createdAt
+    return new Map(
+      [...sessions].map(({ id, ...session }) => [
+        id,
+        [
+          made('identity', session['identityId']),
+          made('service', session['serviceId']),
+          made('apiSession', session['apiSessionId']),
+        ].join(),
+      ]),
+    )
+  }
+
   /** Those stay that have what they live by and a grant, or an administrator; nothing else ends them. */
   #holdSessions(
     before: ReadonlyMap<string, EntityRecord>,
     after: ReadonlyMap<string, EntityRecord>,
+    livedBy: ReadonlyMap<string, string>,
   ): void {
     const { state } = this.#network
+    const livingBy = this.#livedBy(before.values())
     const staying = [...before.values()].filter((session) => {
       const identity = state.get('identity', String(session['identityId']))
       const service = state.get('service', String(session['serviceId']))
       if (state.get('apiSession', String(session['apiSessionId'])) === undefined) return false
       if (identity === undefined || service === undefined) return false
+      if (livingBy.get(session.id) !== livedBy.get(session.id)) return false
       const types = slowTypes(state, identity, service)
       return identity['isAdmin'] === true || types.includes(String(session['type']))
     })

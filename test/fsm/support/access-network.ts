@@ -296,7 +296,8 @@ export class RandomNetwork {
 
   /** One entry, other than the opening of a service session. */
   change(isEarly: boolean): Outcome {
-    this.log.timeMs += this.#random.integer(0, 4)
+    // Of two records under one id, the time of creation tells which it is.
+    this.log.timeMs += this.#random.integer(1, 4)
     const create = (): Outcome => this.log.batch([this.#createStep(this.#someKind())])
     if (isEarly) return this.#chance(0.2) ? this.#logIn() : create()
     const roll = this.#random.next()
