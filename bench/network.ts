@@ -53,7 +53,9 @@ const { admin } = cluster
 const session = await cluster.loggedIn(1)
 const token = session.token ?? ''
 const follower = ((await cluster.followers())[0] ?? 1) - 1
-const client = await LeanClient.connect(admin.controllers[follower] ?? '', admin.ca)
+const connect = (): Promise<LeanClient> =>
+  LeanClient.connect(admin.controllers[follower] ?? '', admin.ca)
+let client = await connect()
 const load = new NetworkLoad(admin.controllers, admin.ca, token)
 
 async function timed(times: number, run: (turn: number) => Promise<unknown>): Promise<number[]> {
@@ -96,6 +98,9 @@ const filters: readonly (readonly [string, string])[] = [
 ]
 
 async function measure(figures: Figures): Promise<void> {
+  // Idle while the identities were loaded, the one before may have been closed.
+  client.close()
+  client = await connect()
   for (const [name, filter] of filters) {
     const path = `${MANAGEMENT}/identities?limit=100&filter=${encodeURIComponent(filter)}`
     note(figures, name, await timed(100, () => get(path)))

@@ -62,6 +62,7 @@ export class LeanClient {
         ? ''
         : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`
     return new Promise((resolve, reject) => {
+      if (!this.isOpen) throw new Error('connection closed')
       this.#waiting = { resolve, reject }
       this.#socket.write(
         `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\n${session}${content}${extra}\r\n${body}`,
