@@ -13,7 +13,9 @@ import { CLAIM_LIMITS } from '../src/cluster/addresses.ts'
 import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
+import { failedRequestLimits } from '../src/cluster/failed-requests.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/mesh-service.ts'
+import { postureLimits } from '../src/cluster/posture-board.ts'
 import { quarantineLimits } from '../src/cluster/quarantine.ts'
 import { ROSTER_LIMITS } from '../src/cluster/roster.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshot-receiver.ts'
@@ -89,6 +91,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/quarantine.ts': quarantineLimits,
   'src/cluster/state-desk.ts': stateDeskLimits,
   'src/cluster/soft-state.ts': defaultSoftStateOptions,
+  'src/cluster/posture-board.ts': postureLimits,
+  'src/cluster/failed-requests.ts': failedRequestLimits,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/store/repair-log.ts': { DAMAGED_BYTES_MAX },
   'src/store/snapshot-files.ts': snapshotFileLimits,

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file soft.proto.
  */
 export const file_soft: GenFile = /*@__PURE__*/
-  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQi+gIKCFByZXNlbmNlEgwKBHJvbGUYASABKAkSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAQSDgoGY29tbWl0GAQgASgEEgwKBGxhc3QYBSABKAQSDwoHYXBwbGllZBgGIAEoBBIRCglwZXJzaXN0ZWQYByABKAQSFAoMZGlnZXN0X2luZGV4GAggASgEEg4KBmRpZ2VzdBgJIAEoDBIXCg9lbnRpdGllc19kaWdlc3QYCiABKAwSFAoMZnN5bmNfcDk5X21zGAsgASgBEhkKEWxvb3BfZGVsYXlfcDk5X21zGAwgASgBEhAKCHByaW9yaXR5GA0gASgNEhAKCGNsb2NrX21zGA4gASgEEg8KB3ZlcnNpb24YDyABKAkSFQoNc3RhcnRlZF9hdF9tcxgQIAEoBBIzCg1hcGlfYWRkcmVzc2VzGBEgAygLMhwuZmxvdGlsbGEuc29mdC52MS5BcGlBZGRyZXNzEg8KB2ZhaWxpbmcYEiABKAgiNwoKQXBpQWRkcmVzcxILCgNhcGkYASABKAkSCwoDdXJsGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiNgoOTGVhZGVyc2hpcEhvbGQSDgoGcmVhc29uGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoDSIbCgpTZXNzaW9uVXNlEg0KBWF0X21zGAEgASgEYgZwcm90bzM");
+  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQi+gIKCFByZXNlbmNlEgwKBHJvbGUYASABKAkSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAQSDgoGY29tbWl0GAQgASgEEgwKBGxhc3QYBSABKAQSDwoHYXBwbGllZBgGIAEoBBIRCglwZXJzaXN0ZWQYByABKAQSFAoMZGlnZXN0X2luZGV4GAggASgEEg4KBmRpZ2VzdBgJIAEoDBIXCg9lbnRpdGllc19kaWdlc3QYCiABKAwSFAoMZnN5bmNfcDk5X21zGAsgASgBEhkKEWxvb3BfZGVsYXlfcDk5X21zGAwgASgBEhAKCHByaW9yaXR5GA0gASgNEhAKCGNsb2NrX21zGA4gASgEEg8KB3ZlcnNpb24YDyABKAkSFQoNc3RhcnRlZF9hdF9tcxgQIAEoBBIzCg1hcGlfYWRkcmVzc2VzGBEgAygLMhwuZmxvdGlsbGEuc29mdC52MS5BcGlBZGRyZXNzEg8KB2ZhaWxpbmcYEiABKAgiNwoKQXBpQWRkcmVzcxILCgNhcGkYASABKAkSCwoDdXJsGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiNgoOTGVhZGVyc2hpcEhvbGQSDgoGcmVhc29uGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoDSIbCgpTZXNzaW9uVXNlEg0KBWF0X21zGAEgASgEIkcKC1RvbGRQb3N0dXJlEg0KBW1vdmVzGAEgASgEEikKBWZhY3RzGAIgAygLMhouZmxvdGlsbGEuc29mdC52MS5Ub2xkRmFjdCKsAgoIVG9sZEZhY3QSDwoHdmVyc2lvbhgBIAEoBBINCgVhdF9tcxgCIAEoBBIQCghjaGVja19pZBgDIAEoCRImCgJvcxgEIAEoCzIYLmZsb3RpbGxhLnNvZnQudjEuVG9sZE9zSAASLgoGZG9tYWluGAUgASgLMhwuZmxvdGlsbGEuc29mdC52MS5Ub2xkRG9tYWluSAASKAoDbWFjGAYgASgLMhkuZmxvdGlsbGEuc29mdC52MS5Ub2xkTWFjSAASMAoHcHJvY2VzcxgHIAEoCzIdLmZsb3RpbGxhLnNvZnQudjEuVG9sZFByb2Nlc3NIABIyCghlbmRwb2ludBgIIAEoCzIeLmZsb3RpbGxhLnNvZnQudjEuVG9sZEVuZHBvaW50SABCBgoEd2hhdCI2CgZUb2xkT3MSDAoEdHlwZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg0KBWJ1aWxkGAMgASgJIhwKClRvbGREb21haW4SDgoGZG9tYWluGAEgASgJIhwKB1RvbGRNYWMSEQoJYWRkcmVzc2VzGAEgAygJIlcKC1RvbGRQcm9jZXNzEgwKBHBhdGgYASABKAkSDwoHcnVubmluZxgCIAEoCBIMCgRoYXNoGAMgASgJEhsKE3NpZ25lcl9maW5nZXJwcmludHMYBCADKAkiUwoMVG9sZEVuZHBvaW50EhYKDmFwaV9zZXNzaW9uX2lkGAEgASgJEhMKC3dva2VuX2F0X21zGAIgASgEEhYKDnVubG9ja2VkX2F0X21zGAMgASgEIkMKDkZhaWxlZFJlcXVlc3RzEjEKCHJlcXVlc3RzGAEgAygLMh8uZmxvdGlsbGEuc29mdC52MS5GYWlsZWRSZXF1ZXN0IpQBCg1GYWlsZWRSZXF1ZXN0Eg0KBWF0X21zGAEgASgEEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSFAoMc2VydmljZV9uYW1lGAQgASgJEhQKDHNlc3Npb25fdHlwZRgFIAEoCRIcChRwb2xpY3lfZmFpbHVyZXNfanNvbhgGIAEoDGIGcHJvdG8z");
 
 /**
  * What a member says of its own values on one stream of batches to one peer.
@@ -311,4 +311,289 @@ export type SessionUse = Message<"flotilla.soft.v1.SessionUse"> & {
  */
 export const SessionUseSchema: GenMessage<SessionUse> = /*@__PURE__*/
   messageDesc(file_soft, 6);
+
+/**
+ * Topic `posture`: what the owner was told of the machines of an identity; the key is its id.
+ *
+ * @generated from message flotilla.soft.v1.ToldPosture
+ */
+export type ToldPosture = Message<"flotilla.soft.v1.ToldPosture"> & {
+  /**
+   * how often what the identity passes has changed by it
+   *
+   * @generated from field: uint64 moves = 1;
+   */
+  moves: bigint;
+
+  /**
+   * @generated from field: repeated flotilla.soft.v1.ToldFact facts = 2;
+   */
+  facts: ToldFact[];
+};
+
+/**
+ * Describes the message flotilla.soft.v1.ToldPosture.
+ * Use `create(ToldPostureSchema)` to create a new message.
+ */
+export const ToldPostureSchema: GenMessage<ToldPosture> = /*@__PURE__*/
+  messageDesc(file_soft, 7);
+
+/**
+ * @generated from message flotilla.soft.v1.ToldFact
+ */
+export type ToldFact = Message<"flotilla.soft.v1.ToldFact"> & {
+  /**
+   * above that of all facts of the identity that the owner knew: of two on one thing, the higher counts
+   *
+   * @generated from field: uint64 version = 1;
+   */
+  version: bigint;
+
+  /**
+   * the owner's wall clock, to be shown alone
+   *
+   * @generated from field: uint64 at_ms = 2;
+   */
+  atMs: bigint;
+
+  /**
+   * the posture check that it answers, as the client said
+   *
+   * @generated from field: string check_id = 3;
+   */
+  checkId: string;
+
+  /**
+   * @generated from oneof flotilla.soft.v1.ToldFact.what
+   */
+  what: {
+    /**
+     * @generated from field: flotilla.soft.v1.ToldOs os = 4;
+     */
+    value: ToldOs;
+    case: "os";
+  } | {
+    /**
+     * @generated from field: flotilla.soft.v1.ToldDomain domain = 5;
+     */
+    value: ToldDomain;
+    case: "domain";
+  } | {
+    /**
+     * @generated from field: flotilla.soft.v1.ToldMac mac = 6;
+     */
+    value: ToldMac;
+    case: "mac";
+  } | {
+    /**
+     * @generated from field: flotilla.soft.v1.ToldProcess process = 7;
+     */
+    value: ToldProcess;
+    case: "process";
+  } | {
+    /**
+     * @generated from field: flotilla.soft.v1.ToldEndpoint endpoint = 8;
+     */
+    value: ToldEndpoint;
+    case: "endpoint";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message flotilla.soft.v1.ToldFact.
+ * Use `create(ToldFactSchema)` to create a new message.
+ */
+export const ToldFactSchema: GenMessage<ToldFact> = /*@__PURE__*/
+  messageDesc(file_soft, 8);
+
+/**
+ * @generated from message flotilla.soft.v1.ToldOs
+ */
+export type ToldOs = Message<"flotilla.soft.v1.ToldOs"> & {
+  /**
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * @generated from field: string build = 3;
+   */
+  build: string;
+};
+
+/**
+ * Describes the message flotilla.soft.v1.ToldOs.
+ * Use `create(ToldOsSchema)` to create a new message.
+ */
+export const ToldOsSchema: GenMessage<ToldOs> = /*@__PURE__*/
+  messageDesc(file_soft, 9);
+
+/**
+ * @generated from message flotilla.soft.v1.ToldDomain
+ */
+export type ToldDomain = Message<"flotilla.soft.v1.ToldDomain"> & {
+  /**
+   * @generated from field: string domain = 1;
+   */
+  domain: string;
+};
+
+/**
+ * Describes the message flotilla.soft.v1.ToldDomain.
+ * Use `create(ToldDomainSchema)` to create a new message.
+ */
+export const ToldDomainSchema: GenMessage<ToldDomain> = /*@__PURE__*/
+  messageDesc(file_soft, 10);
+
+/**
+ * @generated from message flotilla.soft.v1.ToldMac
+ */
+export type ToldMac = Message<"flotilla.soft.v1.ToldMac"> & {
+  /**
+   * hex digits
+   *
+   * @generated from field: repeated string addresses = 1;
+   */
+  addresses: string[];
+};
+
+/**
+ * Describes the message flotilla.soft.v1.ToldMac.
+ * Use `create(ToldMacSchema)` to create a new message.
+ */
+export const ToldMacSchema: GenMessage<ToldMac> = /*@__PURE__*/
+  messageDesc(file_soft, 11);
+
+/**
+ * @generated from message flotilla.soft.v1.ToldProcess
+ */
+export type ToldProcess = Message<"flotilla.soft.v1.ToldProcess"> & {
+  /**
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * @generated from field: bool running = 2;
+   */
+  running: boolean;
+
+  /**
+   * hex digits
+   *
+   * @generated from field: string hash = 3;
+   */
+  hash: string;
+
+  /**
+   * hex digits
+   *
+   * @generated from field: repeated string signer_fingerprints = 4;
+   */
+  signerFingerprints: string[];
+};
+
+/**
+ * Describes the message flotilla.soft.v1.ToldProcess.
+ * Use `create(ToldProcessSchema)` to create a new message.
+ */
+export const ToldProcessSchema: GenMessage<ToldProcess> = /*@__PURE__*/
+  messageDesc(file_soft, 12);
+
+/**
+ * @generated from message flotilla.soft.v1.ToldEndpoint
+ */
+export type ToldEndpoint = Message<"flotilla.soft.v1.ToldEndpoint"> & {
+  /**
+   * @generated from field: string api_session_id = 1;
+   */
+  apiSessionId: string;
+
+  /**
+   * 0: it has not
+   *
+   * @generated from field: uint64 woken_at_ms = 2;
+   */
+  wokenAtMs: bigint;
+
+  /**
+   * 0: it was not
+   *
+   * @generated from field: uint64 unlocked_at_ms = 3;
+   */
+  unlockedAtMs: bigint;
+};
+
+/**
+ * Describes the message flotilla.soft.v1.ToldEndpoint.
+ * Use `create(ToldEndpointSchema)` to create a new message.
+ */
+export const ToldEndpointSchema: GenMessage<ToldEndpoint> = /*@__PURE__*/
+  messageDesc(file_soft, 13);
+
+/**
+ * Topic `failed-requests`: service sessions that the owner lately refused an identity, the newest last; the key is its id.
+ *
+ * @generated from message flotilla.soft.v1.FailedRequests
+ */
+export type FailedRequests = Message<"flotilla.soft.v1.FailedRequests"> & {
+  /**
+   * @generated from field: repeated flotilla.soft.v1.FailedRequest requests = 1;
+   */
+  requests: FailedRequest[];
+};
+
+/**
+ * Describes the message flotilla.soft.v1.FailedRequests.
+ * Use `create(FailedRequestsSchema)` to create a new message.
+ */
+export const FailedRequestsSchema: GenMessage<FailedRequests> = /*@__PURE__*/
+  messageDesc(file_soft, 14);
+
+/**
+ * @generated from message flotilla.soft.v1.FailedRequest
+ */
+export type FailedRequest = Message<"flotilla.soft.v1.FailedRequest"> & {
+  /**
+   * @generated from field: uint64 at_ms = 1;
+   */
+  atMs: bigint;
+
+  /**
+   * @generated from field: string api_session_id = 2;
+   */
+  apiSessionId: string;
+
+  /**
+   * @generated from field: string service_id = 3;
+   */
+  serviceId: string;
+
+  /**
+   * @generated from field: string service_name = 4;
+   */
+  serviceName: string;
+
+  /**
+   * @generated from field: string session_type = 5;
+   */
+  sessionType: string;
+
+  /**
+   * @generated from field: bytes policy_failures_json = 6;
+   */
+  policyFailuresJson: Uint8Array;
+};
+
+/**
+ * Describes the message flotilla.soft.v1.FailedRequest.
+ * Use `create(FailedRequestSchema)` to create a new message.
+ */
+export const FailedRequestSchema: GenMessage<FailedRequest> = /*@__PURE__*/
+  messageDesc(file_soft, 15);
 

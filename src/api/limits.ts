@@ -80,6 +80,16 @@ export interface ApiLimits {
   /** The leader looks for expired sessions this often and removes at most `sweepBatchMax` a time. */
   readonly sweepMs: number
   readonly sweepBatchMax: number
+  /** Of the service sessions, the leader looks at so many each `sweepMs` for those whose client no longer passes ... */
+  readonly postureLooksMax: number
+  /** ... ends at most so many in one command ... */
+  readonly postureEndsMax: number
+  /** ... and leaves this long after it began to lead, or after what a client told went, to tell it again. */
+  readonly postureGraceMs: number
+  /** What machines told is looked at for so many identities each `sweepMs`, and dropped where it is about nobody. */
+  readonly posturePrunesMax: number
+  /** Answers in one bulk posture response; beyond: 400 COULD_NOT_VALIDATE. */
+  readonly postureResponsesMax: number
   /** The leader looks for an integrity run that nobody works on this often. */
   readonly integrityLookMs: number
   /** What a run does between two turns of the event loop. */
@@ -133,6 +143,11 @@ export const defaultLimits: ApiLimits = {
   activitySessionsMax: 200_000,
   sweepMs: 5 * SECOND,
   sweepBatchMax: 500,
+  postureLooksMax: 10_000,
+  postureEndsMax: 100,
+  postureGraceMs: MINUTE,
+  posturePrunesMax: 1000,
+  postureResponsesMax: 256,
   integrityLookMs: 1500,
   integritySliceMs: 5,
   queryValuesMax: 100,

@@ -9,6 +9,7 @@ import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { Proposer } from '../ports/proposer.ts'
+import type { FailedRequests, PostureReports } from '../ports/posture.ts'
 import type { SoftTopic } from '../ports/soft-state.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
@@ -68,6 +69,9 @@ export interface ApiParts {
   readonly schemas: SchemaJudge
   /** Last uses of sessions, UTC ms by session id, shared with the other controllers. */
   readonly activity: SoftTopic<number>
+  /** What machines tell of themselves, on any controller. */
+  readonly posture: PostureReports
+  readonly failedRequests: FailedRequests
   /** Asked at each use: a rotated key is in force at once. */
   readonly keys: TokenKeys
   /** Tokens that others than the controllers read. */

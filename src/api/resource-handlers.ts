@@ -8,7 +8,7 @@ import type { JsonObject } from '../lib/canonical-json.ts'
 import { Problem } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
 import { noConfigTypes } from '../ports/state-view.ts'
-import type { ConfigTypesShown, ListResult } from '../ports/state-view.ts'
+import type { ConfigTypesShown, ListResult, ShownFor } from '../ports/state-view.ts'
 import type { Call, Caller } from './call.ts'
 import { configTypesOfList, configTypesOfSession } from './config-types.ts'
 import { createdAnswer, detailAnswer, emptyAnswer, listAnswer } from './envelope.ts'
@@ -104,8 +104,9 @@ export class ResourceHandlers {
     types: ConfigTypesShown = noConfigTypes,
   ): Answer {
     const { state } = this.#parts
+    const shownFor = this.#shownFor(entity, callerId, types)
     return listAnswer(
-      found.records.map((record) => state.detail(entity.name, record, callerId, types)),
+      found.records.map((record) => state.detail(entity.name, record, callerId, shownFor)),
       { limit: found.limit, offset: found.offset, totalCount: found.totalCount },
       state.filterableFields(entity.name),
     )
@@ -125,9 +126,20 @@ export class ResourceHandlers {
       if (!caller.isAdmin && tellsAdminSecret(state, entity.name, record)) {
         throw new Problem('UNAUTHORIZED', { detail: 'it belongs to an administrator' })
       }
-      const detail = detailAnswer(state.detail(entity.name, record, callerId, types))
+      const shownFor = this.#shownFor(entity, callerId, types)
+      const detail = detailAnswer(state.detail(entity.name, record, callerId, shownFor))
       return taggedAnswer(call, record, detail)
     })
+  }
+
+  /** Of all kinds, services alone are shown by what their reader told of itself. */
+  #shownFor(
+    { name }: Entity,
+    callerId: string,
+    configTypes: ConfigTypesShown,
+  ): ShownFor | undefined {
+    if (name !== 'service') return undefined
+    return { configTypes, posture: this.#parts.posture.of(callerId) }
   }
 
   async #create(call: Call, entity: Entity): Promise<Answer> {

@@ -285,44 +285,6 @@ export const effectiveSettings: NamedSchema = {
   },
 }
 
-const reported = { postureCheckId: text, timedOut: flag, lastUpdatedAt: dateTime } as const
-function reportOf(properties: JsonObject): JsonObject {
-  const all = { ...reported, ...properties }
-  return { type: 'object', properties: all, required: Object.keys(all) }
-}
-export const postureData: NamedSchema = {
-  name: 'postureDataDetail',
-  schema: {
-    type: 'object',
-    properties: {
-      apiSessionPostureData: { type: 'object' },
-      domain: reportOf({ domain: text }),
-      mac: reportOf({ addresses: texts }),
-      os: reportOf({ type: text, version: text, build: text }),
-      processes: {
-        type: 'array',
-        items: reportOf({ binaryHash: text, isRunning: flag, signerFingerprints: texts }),
-      },
-    },
-    required: ['apiSessionPostureData', 'domain', 'mac', 'os', 'processes'],
-  },
-}
-
-export const failedServiceRequest: NamedSchema = {
-  name: 'failedServiceRequestDetail',
-  schema: {
-    type: 'object',
-    properties: {
-      apiSessionId: text,
-      policyFailures: { type: 'array', items: { type: 'object' } },
-      serviceId: text,
-      serviceName: text,
-      sessionType: text,
-      when: dateTime,
-    },
-  },
-}
-
 export const traceSpec: NamedSchema = {
   name: 'traceSpec',
   schema: {

@@ -58,10 +58,12 @@ export function createApi(parts: ApiParts): Api {
     start: () => {
       services.sessions.start()
       services.integrity.start()
+      services.posture.start()
     },
     stop: () => {
       services.sessions.stop()
       services.integrity.stop()
+      services.posture.stop()
       return Promise.resolve()
     },
   }

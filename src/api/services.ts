@@ -7,6 +7,7 @@ import { IntegrityKeeper } from './integrity-keeper.ts'
 import { LargeBodies } from './large-bodies.ts'
 import { ApiMetrics } from './metrics.ts'
 import type { ApiParts } from './parts.ts'
+import { PostureKeeper } from './posture-keeper.ts'
 import { Writer } from './writes.ts'
 
 /** What the operations of all listeners share. */
@@ -21,6 +22,7 @@ export interface ApiServices {
   /** Of all listeners. */
   readonly largeBodies: LargeBodies
   readonly integrity: IntegrityKeeper
+  readonly posture: PostureKeeper
 }
 
 export function createServices(parts: ApiParts): ApiServices {
@@ -48,6 +50,7 @@ export function createServices(parts: ApiParts): ApiServices {
     writer: new Writer(parts.proposer),
     largeBodies: new LargeBodies(limits),
     integrity: new IntegrityKeeper(parts),
+    posture: new PostureKeeper(parts),
     metrics: new ApiMetrics(
       parts.cluster,
       parts.state,

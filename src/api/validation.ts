@@ -95,4 +95,4 @@ export function ignoredFieldsOf(schema: JsonSchema, body: unknown): string[] {
     .slice(0, IGNORED_FIELDS_MAX)
 }
 
-const IGNORED_FIELDS_MAX = 100
+export const IGNORED_FIELDS_MAX = 100

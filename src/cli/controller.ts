@@ -9,6 +9,8 @@ import type { CertificateKeeper } from '../cluster/certificate-keeper.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
 import { defaultLeadershipTiming } from '../cluster/leadership.ts'
 import { LeadershipSteward } from '../cluster/leadership-steward.ts'
+import { FailedRequestBoard, failedRequestsTopic } from '../cluster/failed-requests.ts'
+import { PostureBoard, postureTopic } from '../cluster/posture-board.ts'
 import { sessionActivity } from '../cluster/session-activity.ts'
 import type { HostOptions } from '../cluster/host.ts'
 import { AdmissionDesk } from '../cluster/admission.ts'
@@ -527,6 +529,8 @@ export class Controller {
       },
       admission,
       activity: sessionActivity(gateway.soft),
+      posture: new PostureBoard(config.id, postureTopic(gateway.soft), systemClock),
+      failedRequests: new FailedRequestBoard(config.id, failedRequestsTopic(gateway.soft)),
       clock: systemClock,
       scheduler: systemScheduler,
       limits,

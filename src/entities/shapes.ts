@@ -37,6 +37,29 @@ export const configsByType: JsonObject = {
   additionalProperties: { type: 'object', additionalProperties: true },
 }
 
+const queriedProcess: JsonObject = { type: 'object', properties: { osType: text, path: text } }
+
+/** What a posture check asks of a client; the members after `updatedAt` belong to types of their own. */
+const postureQuery: JsonObject = {
+  type: 'object',
+  properties: {
+    _links: links,
+    createdAt: dateTime,
+    id: text,
+    isPassing: flag,
+    queryType: text,
+    tags: { type: 'object', additionalProperties: true },
+    timeout: { type: 'integer' },
+    timeoutRemaining: { type: 'integer' },
+    updatedAt: dateTime,
+    process: queriedProcess,
+    processes: { type: 'array', items: queriedProcess },
+    promptOnUnlock: flag,
+    promptOnWake: flag,
+  },
+  required: ['id', 'isPassing', 'queryType', 'timeout', 'timeoutRemaining'],
+}
+
 export const policyQueryList: JsonObject = {
   type: 'array',
   items: {
@@ -45,7 +68,7 @@ export const policyQueryList: JsonObject = {
       policyId: text,
       policyType: dialBind,
       isPassing: flag,
-      postureQueries: { type: 'array', items: { type: 'object' } },
+      postureQueries: { type: 'array', items: postureQuery },
     },
     required: ['policyId', 'policyType', 'isPassing', 'postureQueries'],
   },

@@ -31,7 +31,7 @@ import {
 import { refused } from './commands/outcome.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './commands/service-configs.ts'
 import { rotateSecret, shareSecrets } from './commands/secret.ts'
-import { createServiceSession } from './commands/service-session.ts'
+import { createServiceSession, endServiceSessions } from './commands/service-session.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './commands/session.ts'
 import { requestExtend, verifyCa } from './commands/trust.ts'
 import type { State } from './state.ts'
@@ -66,6 +66,7 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.SECRET_ROTATE, rotateSecret],
   [CommandKind.SECRET_SHARE, shareSecrets],
   [CommandKind.SERVICE_SESSION_CREATE, createServiceSession],
+  [CommandKind.SERVICE_SESSION_END, endServiceSessions],
   [CommandKind.INTEGRITY_START, startIntegrityRun],
   [CommandKind.INTEGRITY_CLAIM, claimIntegrityRun],
   [CommandKind.INTEGRITY_END, endIntegrityRun],

@@ -8,6 +8,7 @@ import { serviceConfigHolder } from '../entities/service-config.ts'
 import type { ServiceConfig } from '../entities/service-config.ts'
 import type { Json, JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
+import type { Posture } from '../ports/posture.ts'
 import type { ConfigTypesShown, DialBind } from '../ports/state-view.ts'
 import { postureQueries } from './access/posture-queries.ts'
 import { BIND, DIAL, linkingPolicies, rolesDisplay } from './roles.ts'
@@ -19,6 +20,8 @@ export interface DetailContext {
   /** The identity whose permissions a service shows. */
   readonly callerId: string
   readonly configTypes: ConfigTypesShown
+  /** What the caller told of itself. */
+  readonly posture: Posture
   readonly nowMs: number
 }
 
@@ -128,19 +131,18 @@ function withoutChecks(permissions: readonly string[]): JsonObject[] {
 }
 
 function policyQueries(record: EntityRecord, context: DetailContext): Json {
-  const { state } = context
+  const { state, posture } = context
   const permissions = shownPermissions(record, context)
   const caller = state.get<Identity>('identity', context.callerId)
   const hasChecks = (state.tables.get('postureCheck')?.rows.size ?? 0) > 0
   const policies = caller === undefined || !hasChecks ? [] : linkingPolicies(state, caller, record)
   if (policies.length === 0) return withoutChecks(permissions)
   return policies.map((policy) => {
-    const queries = postureQueries(state, policy)
+    const queries = postureQueries(state, policy, posture)
     return {
       policyId: policy.id,
       policyType: policy.type,
-      // No posture is known of any client.
-      isPassing: queries.length === 0,
+      isPassing: queries.every(({ isPassing }) => isPassing),
       postureQueries: queries,
     }
   })

@@ -14,15 +14,17 @@ import type {
   StoreReceiver,
   StoreSnapshot,
 } from '../ports/state-store.ts'
+import type { Posture } from '../ports/posture.ts'
 import type {
   AccessBetween,
-  ConfigTypesShown,
   DialBind,
+  JudgedCheck,
   ListQuery,
   ListResult,
   PostureFailureView,
   RoleAttributeUsage,
   RoleAttributes,
+  ShownFor,
   StateView,
 } from '../ports/state-view.ts'
 import type { Entry, Index, Position } from '../raft/types.ts'
@@ -272,22 +274,38 @@ export class StateMachine implements Machine, StateView {
     identityId: string,
     serviceId: string,
     type: DialBind,
-    passing: ReadonlySet<string>,
+    posture: Posture,
   ): readonly PostureFailureView[] {
-    return this.#reader.postureFailures(identityId, serviceId, type, passing)
+    return this.#reader.postureFailures(identityId, serviceId, type, posture)
+  }
+
+  grantingChecks(
+    identityId: string,
+    serviceId: string,
+    type: DialBind,
+    posture: Posture,
+  ): readonly JudgedCheck[] {
+    return this.#reader.grantingChecks(identityId, serviceId, type, posture)
+  }
+
+  passingChecks(identityId: string, posture: Posture): readonly string[] {
+    return this.#reader.passingChecks(identityId, posture)
+  }
+
+  isPromptedOnWake(identityId: string): boolean {
+    return this.#reader.isPromptedOnWake(identityId)
+  }
+
+  serviceSessionsAfter(afterId: string, max: number): readonly EntityRecord[] {
+    return this.#reader.serviceSessionsAfter(afterId, max)
   }
 
   lastChangeAt(apiSessionId: string): number | null {
     return this.#reader.lastChangeAt(apiSessionId)
   }
 
-  detail(
-    entity: string,
-    record: EntityRecord,
-    callerId: string,
-    configTypes?: ConfigTypesShown,
-  ): JsonObject {
-    return this.#reader.detail(entity, record, callerId, configTypes)
+  detail(entity: string, record: EntityRecord, callerId: string, shownFor?: ShownFor): JsonObject {
+    return this.#reader.detail(entity, record, callerId, shownFor)
   }
 
   idleSessions(

@@ -1,24 +1,29 @@
 import type { ApiSession } from '../entities/api-session.ts'
 import type { Entity, SubList } from '../entities/define.ts'
+import type { PostureCheck } from '../entities/posture-check.ts'
 import { entitiesByName, entityNamed } from '../entities/registry.ts'
+import type { ServicePolicy } from '../entities/service-policy.ts'
 import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
-import { noConfigTypes } from '../ports/state-view.ts'
+import type { Posture } from '../ports/posture.ts'
+import { shownForNobody } from '../ports/state-view.ts'
 import type {
   AccessBetween,
-  ConfigTypesShown,
   DialBind,
+  JudgedCheck,
   ListQuery,
   ListResult,
   PostureFailureView,
   RoleAttributeUsage,
   RoleAttributes,
+  ShownFor,
 } from '../ports/state-view.ts'
 import { lastChangeAt } from './access/marks.ts'
-import { postureFailures } from './access/posture.ts'
+import { judgedValues, passes } from './access/posture-judge.ts'
+import { checksConcerning, checksOf, isPassingIn, postureFailures } from './access/posture.ts'
 import {
   commonRouters,
   linkedThrough,
@@ -228,31 +233,75 @@ export class Reader {
     identityId: string,
     serviceId: string,
     type: DialBind,
-    passing: ReadonlySet<string>,
+    posture: Posture,
   ): readonly PostureFailureView[] {
-    const state = this.#state
-    const identity = state.get('identity', identityId)
-    const service = state.get('service', serviceId)
-    if (identity === undefined || service === undefined) return []
-    const policies = linkingPolicies(state, identity, service)
-    const granting = policies.filter((policy) => policy.type === type)
-    return postureFailures(state, granting, passing).map(({ policyId, checks }) => ({
-      policyId,
-      checks: checks.map(({ id, typeId }) => ({ id, typeId })),
+    const granting = this.#grantingPolicies(identityId, serviceId, type)
+    const failures = postureFailures(this.#state, granting, isPassingIn(posture))
+    return failures.map(({ policy, checks }) => ({
+      policyId: policy.id,
+      policyName: policy.name,
+      checks: checks.map((check) => {
+        const { id, name, typeId } = check
+        return { id, name, typeId, values: judgedValues(check, posture) }
+      }),
     }))
+  }
+
+  grantingChecks(
+    identityId: string,
+    serviceId: string,
+    type: DialBind,
+    posture: Posture,
+  ): readonly JudgedCheck[] {
+    for (const policy of this.#grantingPolicies(identityId, serviceId, type)) {
+      const checks = checksOf(this.#state, policy)
+      if (!checks.every((check) => passes(check, posture))) continue
+      return checks.map(({ id, revision }) => ({ id, revision }))
+    }
+    return []
+  }
+
+  #grantingPolicies(identityId: string, serviceId: string, type: DialBind): ServicePolicy[] {
+    const identity = this.#state.get('identity', identityId)
+    const service = this.#state.get('service', serviceId)
+    if (identity === undefined || service === undefined) return []
+    return linkingPolicies(this.#state, identity, service).filter((policy) => policy.type === type)
+  }
+
+  passingChecks(identityId: string, posture: Posture): readonly string[] {
+    return this.#checksConcerning(identityId).flatMap((check) =>
+      passes(check, posture) ? [check.id] : [],
+    )
+  }
+
+  isPromptedOnWake(identityId: string): boolean {
+    return this.#checksConcerning(identityId).some(
+      ({ promptOnWake, promptOnUnlock }) => promptOnWake || promptOnUnlock,
+    )
+  }
+
+  #checksConcerning(identityId: string): PostureCheck[] {
+    const identity = this.#state.get('identity', identityId)
+    return identity === undefined ? [] : checksConcerning(this.#state, identity)
+  }
+
+  serviceSessionsAfter(afterId: string, max: number): readonly EntityRecord[] {
+    const table = this.#table('session')
+    const start = table.ids.rank(afterId) + (table.ids.has(afterId) ? 1 : 0)
+    return table.ids.slice(start, max).flatMap((id) => table.get(id) ?? [])
   }
 
   detail(
     entity: string,
     record: EntityRecord,
     callerId: string,
-    configTypes: ConfigTypesShown = noConfigTypes,
+    shownFor: ShownFor = shownForNobody,
   ): JsonObject {
     assert(entitiesByName.has(entity), `there is a descriptor named ${entity}`)
     const detail = detailOf(entity, record, {
       state: this.#state,
       callerId,
-      configTypes,
+      ...shownFor,
       nowMs: this.#clock.nowMs(),
     })
     const isForAdmin = this.#state.get('identity', callerId)?.['isAdmin'] === true

@@ -2,6 +2,8 @@ import type { JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
 import type { IntegrityScan } from './integrity.ts'
+import { nothingTold } from './posture.ts'
+import type { Posture } from './posture.ts'
 
 /** The parameters of a list request, already of their JSON types. */
 export interface ListQuery {
@@ -43,10 +45,30 @@ export interface AccessBetween {
   readonly commonRouters: readonly EntityRecord[]
 }
 
-/** Posture checks of a policy that do not pass. */
+/** A policy with those of its posture checks that do not pass. */
 export interface PostureFailureView {
   readonly policyId: string
-  readonly checks: readonly { readonly id: string; readonly typeId: string }[]
+  readonly policyName: string
+  readonly checks: readonly {
+    readonly id: string
+    readonly name: string
+    readonly typeId: string
+    /** What it asked for and what it got, by its type. */
+    readonly values: JsonObject
+  }[]
+}
+
+/** A posture check as it was when it was judged. */
+export interface JudgedCheck {
+  readonly id: string
+  readonly revision: number
+}
+
+/** For whom a service is shown, beside the identity. */
+export interface ShownFor {
+  readonly configTypes: ConfigTypesShown
+  /** What the caller told of itself. */
+  readonly posture: Posture
 }
 
 type Page = Pick<ListResult, 'limit' | 'offset' | 'totalCount'>
@@ -67,6 +89,7 @@ export interface RoleAttributeUsage extends Page {
 /** Ids of the config types whose data the detail of a service holds. */
 export type ConfigTypesShown = ReadonlySet<string> | 'all'
 export const noConfigTypes: ConfigTypesShown = new Set()
+export const shownForNobody: ShownFor = { configTypes: noConfigTypes, posture: nothingTold }
 
 /**
  * The replicated state as this controller has applied it, for readers. Everything is synchronous and consistent within
@@ -123,16 +146,24 @@ export interface StateView {
 
   /** Null when one of them is not there. */
   accessBetween(identityId: string, serviceId: string): AccessBetween | null
-  /**
-   * The policies of the type that grant nothing for the posture of the client; [] when one of them grants, or there is none.
-   * `passing`: policies that are known to pass.
-   */
+  /** The policies of the type that grant nothing for what the client told; [] when one of them grants, or there is none. */
   postureFailures(
     identityId: string,
     serviceId: string,
     type: DialBind,
-    passing: ReadonlySet<string>,
+    posture: Posture,
   ): readonly PostureFailureView[]
+  /** The checks of the first policy of the type whose checks all pass: what a service session is let in by. */
+  grantingChecks(
+    identityId: string,
+    serviceId: string,
+    type: DialBind,
+    posture: Posture,
+  ): readonly JudgedCheck[]
+  /** Of the posture checks that decide what an identity may use, the ids of those that it passes; in id order. */
+  passingChecks(identityId: string, posture: Posture): readonly string[]
+  /** Whether a second factor decides what an identity may use, which is asked for again once its machine has woken. */
+  isPromptedOnWake(identityId: string): boolean
   /**
    * Log time at which the services that an API session is shown changed last: they themselves, what it may do with them, their
    * configs or posture checks; its creation when they have not. Null when it is not there.
@@ -141,14 +172,12 @@ export interface StateView {
 
   /**
    * The detail of a record as responses show it; `callerId` is the identity whose permissions and configs a service shows.
-   * No config data where nothing is said of `configTypes`.
+   * Where nothing is said of `shownFor`, there is no config data, and no posture check passes.
    */
-  detail(
-    entity: string,
-    record: EntityRecord,
-    callerId: string,
-    configTypes?: ConfigTypesShown,
-  ): JsonObject
+  detail(entity: string, record: EntityRecord, callerId: string, shownFor?: ShownFor): JsonObject
+
+  /** Service sessions in id order: at most `max`, from the first one after `afterId` on. */
+  serviceSessionsAfter(afterId: string, max: number): readonly EntityRecord[]
 
   /** Sessions whose last stored activity is before `beforeMs`: at most `max`, in no order. */
   idleSessions(

@@ -95,7 +95,7 @@ describe('the data integrity', () => {
     await cluster.propose({ kind: CommandKind.INTEGRITY_CLAIM, payload, actor: self })
     expect((await result()).inProgress).toBe(true)
     cluster.leader = null
-    controller.scheduler.runs.get(controller.parts.limits.integrityLookMs)?.()
+    controller.scheduler.run(controller.parts.limits.integrityLookMs)
     expect((await ended()).error).toMatch(/ctrl2 gone/)
   })
 

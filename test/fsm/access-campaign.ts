@@ -146,9 +146,8 @@ class Run {
       if (policies.length === 0) return 'NOT_FOUND'
       const ofType = policies.filter((policy) => policy['type'] === type)
       if (ofType.length === 0) return 'COULD_NOT_VALIDATE'
-      const passing = ofType.filter(
-        (policy) =>
-          asked.passingPolicies.includes(policy.id) || slowChecks(state, policy).length === 0,
+      const passing = ofType.filter((policy) =>
+        slowChecks(state, policy).every((id) => asked.passingChecks.includes(id)),
       )
       if (passing.length === 0) return 'INVALID_POSTURE'
       return slowRouters(state, { identity, service }).length === 0

@@ -3,6 +3,7 @@ import { CommandKind, EntityDeleteSchema, RevisionSchema } from '../../proto/gen
 import { create, toBinary } from '@bufbuild/protobuf'
 import type { Identity } from '../../src/entities/identity.ts'
 import { Reader } from '../../src/fsm/reader.ts'
+import { shownForNobody } from '../../src/ports/state-view.ts'
 import type { State } from '../../src/fsm/state.ts'
 import type { JsonObject } from '../../src/lib/canonical-json.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
@@ -239,9 +240,8 @@ describe('configs that an identity gets in place of a service’s own', () => {
     const reader = new Reader(state, { nowMs: () => startMs, monotonicMs: () => 0 })
     const record = state.get('service', serviceId)
     if (record === undefined) throw new Error('no record')
-    return reader.detail('service', record, caller, types === 'all' ? 'all' : new Set(types))[
-      'config'
-    ]
+    const configTypes = types === 'all' ? types : new Set(types)
+    return reader.detail('service', record, caller, { ...shownForNobody, configTypes })['config']
   }
 
   test('come before the service’s of that type, also where it has none, for that identity alone', () => {

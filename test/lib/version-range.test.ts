@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isVersionRange } from '../../src/lib/version-range.ts'
+import { isInVersionRange, isVersionRange } from '../../src/lib/version-range.ts'
 
 test.each([
   '1.2.3',
@@ -30,4 +30,54 @@ test.each([
   `${'9'.repeat(16)}.0.0`,
 ])('%j is none', (text) => {
   expect(isVersionRange(text)).toBe(false)
+})
+
+test.each([
+  ['10.0.19045', '>=10.0.0 <11.0.0', true],
+  ['11.0.0', '>=10.0.0 <11.0.0', false],
+  ['9.9.9', '<5.0.0 || >=9.0.0', true],
+  ['6.0.0', '<5.0.0 || >=9.0.0', false],
+  ['1.2.3', '1.2.3', true],
+  ['1.2.3', '=1.2.3', true],
+  ['1.2.3', '==1.2.4', false],
+  ['1.2.3', '!1.2.3', false],
+  ['1.2.4', '!=1.2.3', true],
+  ['12.9.9', '12.x', true],
+  ['13.0.0', '12.x', false],
+  ['12.4.7', '12.4.x', true],
+  ['12.5.0', '12.4.x', false],
+  ['12.5.0', '12.x.x', true],
+  ['12.5.0', '>12.x', false],
+  ['13.0.0', '>12.x', true],
+  ['12.0.0', '>=12.x', true],
+  ['11.9.9', '<12.x', true],
+  ['12.0.0', '<12.x', false],
+  ['12.9.9', '<=12.x', true],
+  ['13.0.0', '<=12.x', false],
+  ['12.3.0', '!=12.x', false],
+  ['13.0.0', '!=12.x', true],
+  ['10.0.10', '> 10.0.9', true],
+  ['1.0.0-rc.1', '<1.0.0', true],
+  ['1.0.0-rc.1', '>=1.0.0', false],
+  ['1.0.0-rc.2', '>1.0.0-rc.1', true],
+  ['1.0.0-rc.10', '>1.0.0-rc.9', true],
+  ['1.0.0-1', '<1.0.0-alpha', true],
+  ['1.0.0-alpha', '<1.0.0-alpha.1', true],
+  ['1.0.0-x', '1.0.0-x', true],
+  ['1.0.0+build', '1.0.0', true],
+  ['5.15.0-91-generic', '>=5.4.0', true],
+])('%s in %s is %s', (version, range, isIn) => {
+  expect(isInVersionRange(version, range)).toBe(isIn)
+})
+
+test.each(['', '10', '10.0', '10.0.19045.3930', 'v10.0.0', '01.0.0', '10.0.0 '])(
+  'the version %j is not whole and in no range',
+  (version) => {
+    expect(isInVersionRange(version, '>=0.0.0')).toBe(false)
+  },
+)
+
+test('what is no range holds no version', () => {
+  expect(isInVersionRange('1.0.0', '1')).toBe(false)
+  expect(isInVersionRange('1.0.0', '')).toBe(false)
 })

@@ -24,6 +24,7 @@ import { identityTraceOperations } from './identity-trace.ts'
 import { inspectionOperations } from './inspections.ts'
 import { joinOperations } from './join.ts'
 import { metaOperations } from './meta.ts'
+import { postureResponseOperations } from './posture-responses.ts'
 import { roleAttributeOperations } from './role-attributes.ts'
 import { serviceAccessOperations } from './service-access.ts'
 import { sessionOperations } from './sessions.ts'
@@ -44,6 +45,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...enrollmentOperations(parts, services),
     ...fabricOperations(),
     ...identityPostureOperations(parts),
+    ...postureResponseOperations(parts, services),
     ...identityTraceOperations(parts),
     ...authenticatorOperations(services),
     ...caOperations(parts, services),

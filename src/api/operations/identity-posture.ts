@@ -1,23 +1,17 @@
+import { never } from '../../fsm/access/posture-judge.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { EndpointState } from '../../ports/posture.ts'
 import type { Call } from '../call.ts'
-import { detailAnswer, emptyAnswer, listAnswer } from '../envelope.ts'
+import { detailAnswer, emptyAnswer, listAnswer, timeText } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
 import { foundOrConfirmed } from '../not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { failedServiceRequest, nothing, postureData } from '../schemas.ts'
+import { failedServiceRequest, postureData } from '../schemas-posture.ts'
+import { nothing } from '../schemas.ts'
 
-/** As the API family writes a time that there is none of. */
-const never = '0001-01-01T00:00:00.000Z'
-const unreported = { postureCheckId: '', timedOut: false, lastUpdatedAt: never } as const
-
-/** What is known of an identity that has reported nothing, as none can here. */
-const noPostureData = {
-  apiSessionPostureData: {},
-  domain: { ...unreported, domain: '' },
-  mac: { ...unreported, addresses: [] },
-  os: { ...unreported, type: '', version: '', build: '' },
-  processes: [],
-} as const
+/** API sessions of an identity that its posture data shows, in id order. */
+const SESSIONS_SHOWN_MAX = 500
 
 /** What is known of the machines of an identity, and its second factor. */
 export function identityPostureOperations(parts: ApiParts): Operation[] {
@@ -38,7 +32,8 @@ export function identityPostureOperations(parts: ApiParts): Operation[] {
       path: '/identities/{id}/posture-data',
       response: { kind: 'detail', schema: postureData },
       refusals: [401, 404, 429, 503],
-      handle: (call) => ofIdentity(call, () => detailAnswer(noPostureData)),
+      handle: (call) =>
+        ofIdentity(call, () => detailAnswer(postureDataOf(parts, call.param('id')))),
     },
     {
       ...common,
@@ -50,7 +45,11 @@ export function identityPostureOperations(parts: ApiParts): Operation[] {
       response: { kind: 'list', schema: failedServiceRequest },
       refusals: [401, 404, 429, 503],
       handle: (call) =>
-        ofIdentity(call, () => listAnswer([], { limit: 0, offset: 0, totalCount: 0 }, [])),
+        ofIdentity(call, () => {
+          const rows = failedRequestsOf(parts, call.param('id'))
+          const { length } = rows
+          return listAnswer(rows, { limit: length, offset: 0, totalCount: length }, [])
+        }),
     },
     {
       ...common,
@@ -64,4 +63,57 @@ export function identityPostureOperations(parts: ApiParts): Operation[] {
       handle: (call) => ofIdentity(call, () => emptyAnswer()),
     },
   ]
+}
+
+/** Parts that were not told of are there, empty. */
+function postureDataOf({ state, posture }: ApiParts, identityId: string): JsonObject {
+  const { os, domain, mac, processes } = posture.of(identityId)
+  const sdkInfo = state.get('identity', identityId)?.['sdkInfo'] ?? {}
+  const sessions = state.findAll('apiSession', 'identityId', identityId)
+  const ofSessions = sessions.slice(0, SESSIONS_SHOWN_MAX).map(({ id }) => {
+    const endpoint = posture.endpointOf(identityId, id)
+    return [id, { mfa: noSecondFactor(id), sdkInfo, ...shownEndpoint(endpoint) }] as const
+  })
+  return {
+    apiSessionPostureData: Object.fromEntries(ofSessions),
+    domain: { ...told(domain), domain: domain?.domain ?? '' },
+    mac: { ...told(mac), addresses: mac?.addresses ?? [] },
+    os: {
+      ...told(os),
+      type: os?.type ?? '',
+      version: os?.version ?? '',
+      build: os?.build ?? '',
+    },
+    processes: processes.map((process) => ({
+      ...told(process),
+      binaryHash: process.hash,
+      isRunning: process.isRunning,
+      signerFingerprints: process.signerFingerprints,
+    })),
+  }
+}
+
+function told(report: { readonly checkId: string; readonly atMs: number } | null): JsonObject {
+  const lastUpdatedAt = report === null ? never : timeText(report.atMs)
+  return { postureCheckId: report?.checkId ?? '', timedOut: false, lastUpdatedAt }
+}
+
+function noSecondFactor(apiSessionId: string): JsonObject {
+  const passed = { passedMfa: false, passedOnUnlock: false, passedOnWake: false }
+  return { apiSessionId, passedAt: never, ...passed }
+}
+
+function shownEndpoint(endpoint: EndpointState | null): JsonObject {
+  if (endpoint === null) return {}
+  const { wokenAtMs, unlockedAtMs } = endpoint
+  const at = (ms: number | null): string => (ms === null ? never : timeText(ms))
+  return { endpointState: { unlockedAt: at(unlockedAtMs), wokenAt: at(wokenAtMs) } }
+}
+
+function failedRequestsOf({ failedRequests }: ApiParts, identityId: string): JsonObject[] {
+  return failedRequests.of(identityId).map(({ atMs, policyFailures, ...request }) => ({
+    ...request,
+    policyFailures: policyFailures as readonly JsonObject[],
+    when: timeText(atMs),
+  }))
 }

@@ -213,40 +213,59 @@ async function createSession(parts: ApiParts, services: ApiServices, call: Call)
   const asked = call.body as Asked
   const { session, identity } = callerOf(call)
   const type = asked.type === null || asked.type === undefined ? '' : asked.type
-  const message = create(ServiceSessionCreateSchema, {
+  const wanted: WantedSession = {
     id: newShortId(),
     apiSessionId: session.id,
+    identityId: identity.id,
     serviceId: asked.serviceId,
-    type: type === '' ? 'Dial' : type,
-    tagsJson: new TextEncoder().encode(canonicalJson(asked.tags ?? {})),
-  })
-  const payload = toBinary(ServiceSessionCreateSchema, message)
-  const id = await services.writer
-    .write(call, CommandKind.SERVICE_SESSION_CREATE, payload)
-    .catch((error: unknown) => {
-      throw withFailures(parts, error, identity.id, asked.serviceId, message.type as DialBind)
-    })
+    type: (type === '' ? 'Dial' : type) as DialBind,
+    tags: asked.tags ?? {},
+  }
+  const id = await judgedSession(parts, services, call, wanted)
   const record = parts.state.get('session', id)
   if (record === undefined) throw new Problem('NOT_FOUND', { detail: `session with id ${id}` })
   const token = await signSessionToken(parts, record)
   return answer(201, { ...viewOf(parts, call, record), token })
 }
 
-/** Which checks of which policies failed, for the client to show. */
-function withFailures(
-  { state }: ApiParts,
-  error: unknown,
-  identityId: string,
-  serviceId: string,
-  type: DialBind,
-): unknown {
-  if (!(error instanceof Problem) || error.code !== 'INVALID_POSTURE') return error
-  const failures = state.postureFailures(identityId, serviceId, type, new Set())
-  const causeData = Object.fromEntries(
-    failures.map(({ policyId, checks }) => [
-      policyId,
-      checks.map((check) => ({ ...check, isPassing: false })),
-    ]),
-  )
-  return new Problem('INVALID_POSTURE', { causeData, cause: error })
+interface WantedSession {
+  readonly id: string
+  readonly apiSessionId: string
+  readonly identityId: string
+  readonly serviceId: string
+  readonly type: DialBind
+  readonly tags: JsonObject
+}
+
+/**
+ * Judges what the client told of itself and asks for the session; again where a check changed in between, so that it was
+ * refused for what would pass now. @returns its id.
+ */
+async function judgedSession(
+  parts: ApiParts,
+  services: ApiServices,
+  call: Call,
+  wanted: WantedSession,
+): Promise<string> {
+  const { state, limits, posture } = parts
+  const { identityId, serviceId, type, tags, ...named } = wanted
+  for (let judgements = 1; ; judgements += 1) {
+    const passingChecks = state
+      .grantingChecks(identityId, serviceId, type, posture.of(identityId))
+      .map(({ id, revision }) => ({ id, revision: BigInt(revision) }))
+    const tagsJson = new TextEncoder().encode(canonicalJson(tags))
+    const fields = { ...named, serviceId, type, tagsJson, passingChecks }
+    const message = create(ServiceSessionCreateSchema, fields)
+    const payload = toBinary(ServiceSessionCreateSchema, message)
+    try {
+      return await services.writer.write(call, CommandKind.SERVICE_SESSION_CREATE, payload)
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'INVALID_POSTURE') throw error
+      const failures = state.postureFailures(identityId, serviceId, type, posture.of(identityId))
+      if (failures.length > 0 || judgements >= limits.judgementsMax) {
+        throw services.posture.refused(wanted, failures, error)
+      }
+      call.hasProposed = false
+    }
+  }
 }

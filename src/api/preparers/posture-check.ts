@@ -4,6 +4,7 @@ import { postureCheck, postureFields } from '../../entities/posture-check.ts'
 import type { PostureCheck, PostureType } from '../../entities/posture-check.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import { hexDigits } from '../../lib/hex-digits.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { isVersionRange } from '../../lib/version-range.ts'
 import type { Call } from '../call.ts'
@@ -89,11 +90,9 @@ function operatingSystems(items: readonly JsonObject[]): Json {
   return [...new Map(items.map((item) => [item['type'], item])).values()]
 }
 
-const hexOf = (text: string): string => text.toLowerCase().replace(/[^0-9a-f]/g, '')
-
 /** 48 or 64 bits, in whatever way they are written. */
 function macAddress(text: string): string {
-  const hex = hexOf(text)
+  const hex = hexDigits(text)
   if (hex.length === 12 || hex.length === 16) return hex
   throw fieldProblem('macAddresses', 'must be hardware addresses, like 00:1b:44:11:3a:b7', text)
 }
@@ -103,7 +102,7 @@ function singleProcess(process: JsonObject): JsonObject {
   const { hashes, signerFingerprint } = process
   return {
     ...process,
-    hashes: Array.isArray(hashes) ? (hashes as readonly string[]).map(hexOf) : [],
-    signerFingerprint: typeof signerFingerprint === 'string' ? hexOf(signerFingerprint) : '',
+    hashes: Array.isArray(hashes) ? (hashes as readonly string[]).map(hexDigits) : [],
+    signerFingerprint: typeof signerFingerprint === 'string' ? hexDigits(signerFingerprint) : '',
   }
 }

@@ -1,23 +1,48 @@
+import type { PostureCheck } from '../../entities/posture-check.ts'
 import type { ServicePolicy } from '../../entities/service-policy.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { Posture } from '../../ports/posture.ts'
 import type { State } from '../state.ts'
+import { passes, secondFactorTimes, wantedBy } from './posture-judge.ts'
 import { checksOf } from './posture.ts'
 
-/** No time limit. */
-const noTimeout = -1
-
-/** What a policy asks of a client, one entry a posture check; nothing is known of the client, so none passes. */
-export function postureQueries(state: State, policy: ServicePolicy): JsonObject[] {
+/** What a policy asks of a client, one entry a posture check, and whether what the client told passes it. */
+export function postureQueries(
+  state: State,
+  policy: ServicePolicy,
+  posture: Posture,
+): (JsonObject & { readonly isPassing: boolean })[] {
   return checksOf(state, policy).map((check) => ({
     _links: { self: { href: `./posture-checks/${check.id}` } },
     createdAt: new Date(check.createdAt).toISOString(),
     id: check.id,
-    isPassing: false,
-    processes: [],
+    isPassing: passes(check, posture),
     queryType: check.typeId,
     tags: check.tags,
-    timeout: noTimeout,
-    timeoutRemaining: noTimeout,
+    timeout: -1,
+    timeoutRemaining: -1,
     updatedAt: new Date(check.updatedAt).toISOString(),
+    ...ofType(check),
   }))
+}
+
+function ofType(check: PostureCheck): JsonObject {
+  switch (check.typeId) {
+    case 'PROCESS': {
+      const [process] = processesOf(check)
+      return { processes: [], ...(process === undefined ? {} : { process }) }
+    }
+    case 'PROCESS_MULTI':
+      return { processes: processesOf(check) }
+    case 'MFA': {
+      const { promptOnWake, promptOnUnlock } = check
+      return { processes: [], promptOnUnlock, promptOnWake, ...secondFactorTimes(check) }
+    }
+    default:
+      return { processes: [] }
+  }
+}
+
+function processesOf(check: PostureCheck): { readonly osType: string; readonly path: string }[] {
+  return wantedBy(check).map(({ osType, path }) => ({ osType, path }))
 }

@@ -1,11 +1,14 @@
 import type { PostureCheck } from '../../entities/posture-check.ts'
 import type { ServicePolicy } from '../../entities/service-policy.ts'
-import { members } from '../roles.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Posture } from '../../ports/posture.ts'
+import { members, policiesMatching } from '../roles.ts'
 import type { State } from '../state.ts'
+import { passes } from './posture-judge.ts'
 
-/** A policy whose posture checks do not all pass, with the checks. */
+/** A policy with those of its posture checks that do not pass. */
 export interface PostureFailure {
-  readonly policyId: string
+  readonly policy: ServicePolicy
   readonly checks: readonly PostureCheck[]
 }
 
@@ -19,19 +22,37 @@ export function checksOf(state: State, policy: ServicePolicy): PostureCheck[] {
 }
 
 /**
- * What keeps the policies from granting; [] when one of them grants. A policy with checks grants only where `passing` names
- * it: whoever judged the client's posture says so, and nobody is taken at less than that.
+ * What keeps the policies from granting; [] when one of them grants, which is one whose checks all pass. A check that
+ * nobody vouches for does not.
  */
 export function postureFailures(
   state: State,
   policies: readonly ServicePolicy[],
-  passing: ReadonlySet<string>,
+  isPassing: (check: PostureCheck) => boolean,
 ): PostureFailure[] {
   const failures: PostureFailure[] = []
   for (const policy of policies) {
-    const checks = checksOf(state, policy)
-    if (checks.length === 0 || passing.has(policy.id)) return []
-    failures.push({ policyId: policy.id, checks })
+    const checks = checksOf(state, policy).filter((check) => !isPassing(check))
+    if (checks.length === 0) return []
+    failures.push({ policy, checks })
   }
   return failures
+}
+
+/** The posture checks that decide what an identity may use, in id order. */
+export function checksConcerning(state: State, identity: EntityRecord): PostureCheck[] {
+  const policies = policiesMatching<ServicePolicy>(
+    state.table('servicePolicy'),
+    'identityRoles',
+    identity,
+  )
+  const found = new Map<string, PostureCheck>()
+  for (const policy of policies) {
+    for (const check of checksOf(state, policy)) found.set(check.id, check)
+  }
+  return [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+export function isPassingIn(posture: Posture): (check: PostureCheck) => boolean {
+  return (check) => passes(check, posture)
 }

@@ -1,7 +1,11 @@
 import { fromBinary } from '@bufbuild/protobuf'
-import { ServiceSessionCreateSchema } from '../../../proto/gen/command_pb.ts'
+import {
+  ServiceSessionCreateSchema,
+  ServiceSessionEndSchema,
+} from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/api-session.ts'
 import type { Identity } from '../../entities/identity.ts'
+import type { PostureCheck } from '../../entities/posture-check.ts'
 import { checkFields } from '../../entities/check.ts'
 import { session } from '../../entities/session.ts'
 import type { Session } from '../../entities/session.ts'
@@ -15,6 +19,7 @@ import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
 import { parseFields } from './entity.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'
+import { removeWithReferences } from './references.ts'
 
 export const serviceSessionLimits = {
   /** Of the whole network. */
@@ -33,7 +38,7 @@ export function createServiceSession(
   context: CommandContext,
 ): Outcome {
   const message = fromBinary(ServiceSessionCreateSchema, payload)
-  const { id, apiSessionId, serviceId, passingPolicies, tagsJson } = message
+  const { id, apiSessionId, serviceId, passingChecks, tagsJson } = message
   const tags = tagsJson.length === 0 ? {} : parseFields(tagsJson)
   const fault = checkFields(session, { tags })
   if (fault !== null) return faulty(fault)
@@ -51,9 +56,10 @@ export function createServiceSession(
   if (granting.length === 0) {
     return faulty({ field: 'ServiceId', reason: 'service not found', value: serviceId })
   }
-  if (postureFailures(state, granting, new Set(passingPolicies)).length > 0) {
-    return refused('INVALID_POSTURE')
-  }
+  // A check that has changed since it was judged may ask for something else by now.
+  const vouchedFor = new Map(passingChecks.map((one) => [one.id, Number(one.revision)]))
+  const isPassing = (check: PostureCheck): boolean => vouchedFor.get(check.id) === check.revision
+  if (postureFailures(state, granting, isPassing).length > 0) return refused('INVALID_POSTURE')
   if (commonRouters(state, identity, service).size === 0) {
     return refused('NO_EDGE_ROUTERS_AVAILABLE')
   }
@@ -61,6 +67,24 @@ export function createServiceSession(
   if (known !== undefined) return done(known.id)
   const wanted = { id, apiSessionId, identityId: identity.id, serviceId, type, tags }
   return insert(state, wanted, context)
+}
+
+/** Ends those that are left of the sessions; refused when none is. */
+export function endServiceSessions(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { ids } = fromBinary(ServiceSessionEndSchema, payload)
+  let ended = 0
+  for (const id of ids) {
+    const known = state.get<Session>('session', id)
+    if (known === undefined) continue
+    removeWithReferences(state, session, known, context)
+    context.touched.push({ action: 'delete', entity: 'session', id, fields: [] })
+    ended += 1
+  }
+  return ended === 0 ? refused('NOT_FOUND') : done('')
 }
 
 interface Wanted extends Pick<

@@ -85,6 +85,7 @@ export const examples: Readonly<Record<string, Example>> = {
   }),
   'POST /identities/{id}/service-configs': pairs,
   'DELETE /identities/{id}/service-configs': pairs,
+  'POST /posture-response': async () => ({ typeId: 'DOMAIN', domain: 'corp.test' }),
   'POST /inspections': async () => ({ appRegex: '.*', requestedValues: ['runtime'] }),
   'POST /cluster/plan': async () => ({ verb: 'promote', id: 'ctrl2' }),
   'POST /cluster/add-member': async () => ({ address: 'ctrl2' }),

@@ -38,6 +38,8 @@ import type { Applied, ProposalInput, Proposer } from '../../../src/ports/propos
 import { networkAuthorities } from '../../support/authorities.ts'
 import type { TestAuthorities } from '../../support/authorities.ts'
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
+import { FailedRequestBoard } from '../../../src/cluster/failed-requests.ts'
+import { PostureBoard } from '../../../src/cluster/posture-board.ts'
 import type { Entry } from '../../../src/raft/types.ts'
 import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay } from '../../support/replayed.ts'
@@ -250,6 +252,8 @@ export interface TestController {
   readonly state: State
   readonly cluster: LocalCluster
   readonly activity: LocalTopic<number>
+  /** Packed, as the controllers publish it. */
+  readonly posture: LocalTopic<Uint8Array>
   readonly clock: ManualClock
   readonly scheduler: ManualScheduler
   readonly errors: string[]
@@ -289,6 +293,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
   const members = new LocalMembership()
   const { transfers } = members
   const activity = new LocalTopic<number>(cluster.selfId)
+  const posture = new LocalTopic<Uint8Array>(cluster.selfId)
+  const failedRequests = new LocalTopic<Uint8Array>(cluster.selfId)
   const baseUrl = 'https://localhost:1280'
   const all = limitsWith(limits)
   const schemas = new SchemaWorker(all, systemClock)
@@ -304,6 +310,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     jwt: signerOf(await ownLeaf, [await ownLeaf], () => clock.nowMs()),
     admission,
     activity,
+    posture: new PostureBoard(cluster.selfId, posture, clock),
+    failedRequests: new FailedRequestBoard(cluster.selfId, failedRequests),
     clock,
     scheduler,
     limits: all,
@@ -363,6 +371,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     },
     cluster,
     activity,
+    posture,
     clock,
     scheduler,
     errors,

@@ -20,12 +20,17 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Holds what was to run again and again, for a test to run. */
+/** Holds what was to run again and again, for a test to run: all that has one period together. */
 export class ManualScheduler implements Scheduler {
-  readonly runs = new Map<number, () => void>()
+  readonly #runs = new Map<number, Set<() => void>>()
 
   every(periodMs: number, run: () => void): () => void {
-    this.runs.set(periodMs, run)
-    return () => this.runs.delete(periodMs)
+    const runs = this.#runs.get(periodMs) ?? new Set()
+    this.#runs.set(periodMs, runs.add(run))
+    return () => runs.delete(run)
+  }
+
+  run(periodMs: number): void {
+    for (const run of this.#runs.get(periodMs) ?? []) run()
   }
 }

@@ -277,7 +277,7 @@ export class RandomNetwork {
     readonly apiSessionId: string
     readonly serviceId: string
     readonly type: string
-    readonly passingPolicies: readonly string[]
+    readonly passingChecks: readonly string[]
   } {
     this.#sequence += 1
     const apiSessionId = this.#someApiSession()
@@ -286,12 +286,28 @@ export class RandomNetwork {
       apiSessionId,
       serviceId: this.#serviceOf(apiSessionId),
       type: this.#pick(['Dial', 'Bind']),
-      passingPolicies: this.#chance(0.7) ? [...this.state.table('servicePolicy').ids] : [],
     }
-    const payload = toBinary(ServiceSessionCreateSchema, create(ServiceSessionCreateSchema, asked))
+    const vouched = [...this.state.table('postureCheck').ids].map((id) => {
+      const revision = this.state.get('postureCheck', id)?.revision ?? 0
+      // Most pass; some were judged before they last changed.
+      return { id, isPassing: this.#chance(0.7), revision: revision - (this.#chance(0.1) ? 1 : 0) }
+    })
+    const message = create(ServiceSessionCreateSchema, {
+      ...asked,
+      passingChecks: vouched
+        .filter(({ isPassing }) => isPassing)
+        .map(({ id, revision }) => ({ id, revision: BigInt(revision) })),
+    })
+    const passingChecks = vouched
+      .filter(
+        ({ id, isPassing, revision }) =>
+          isPassing && revision === this.state.get('postureCheck', id)?.revision,
+      )
+      .map(({ id }) => id)
+    const payload = toBinary(ServiceSessionCreateSchema, message)
     const { outcome } = this.log.command(CommandKind.SERVICE_SESSION_CREATE, payload)
     if (outcome === null) throw new Error('the command was passed over')
-    return { outcome, ...asked }
+    return { outcome, ...asked, passingChecks }
   }
 
   /** One entry, other than the opening of a service session. */

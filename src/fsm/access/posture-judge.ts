@@ -1,0 +1,186 @@
+import type { PostureCheck } from '../../entities/posture-check.ts'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import { hexDigits } from '../../lib/hex-digits.ts'
+import { isInVersionRange } from '../../lib/version-range.ts'
+import type { Posture, ProcessReport } from '../../ports/posture.ts'
+
+interface OperatingSystem {
+  readonly type: string
+  readonly versions: readonly string[]
+}
+
+/** A process as both types of check have it. */
+interface WantedProcess {
+  readonly osType: string
+  readonly path: string
+  readonly hashes: readonly string[]
+  /** One of them must have signed it; []: whoever did. */
+  readonly signers: readonly string[]
+}
+
+/** Neither records nor what was told ever change, and a list asks for the same checks again with each service. */
+const judged = new WeakMap<Posture, WeakMap<PostureCheck, boolean>>()
+
+/**
+ * Whether what a client told of itself passes a check; not where nothing was told of what the check asks for. What was told
+ * is the client's own word.
+ */
+export function passes(check: PostureCheck, posture: Posture): boolean {
+  let known = judged.get(posture)
+  if (known === undefined) judged.set(posture, (known = new WeakMap()))
+  const before = known.get(check)
+  if (before !== undefined) return before
+  const isPassing = judge(check, posture)
+  known.set(check, isPassing)
+  return isPassing
+}
+
+function judge(check: PostureCheck, posture: Posture): boolean {
+  switch (check.typeId) {
+    case 'OS':
+      return passesOs(systemsOf(check), posture)
+    case 'DOMAIN': {
+      const domain = posture.domain?.domain.toLowerCase()
+      return check.domains.some((wanted) => wanted.toLowerCase() === domain)
+    }
+    case 'MAC': {
+      const told = new Set(posture.mac?.addresses)
+      return check.macAddresses.some((address) => told.has(address))
+    }
+    case 'PROCESS': {
+      const [wanted] = wantedBy(check)
+      return wanted !== undefined && isRunning(wanted, ofCheck(check, wanted, posture))
+    }
+    case 'PROCESS_MULTI': {
+      const wanted = wantedBy(check)
+      const runs = (one: WantedProcess): boolean => isRunning(one, atPath(one.path, posture))
+      return check.semantic === 'AnyOf' ? wanted.some(runs) : wanted.every(runs)
+    }
+    default:
+      // MFA: no session has shown a second factor, as none can be enrolled.
+      return false
+  }
+}
+
+/** What the check asked for and what it got, as the record of a failed request shows them. */
+export function judgedValues(check: PostureCheck, posture: Posture): JsonObject {
+  switch (check.typeId) {
+    case 'OS': {
+      const { type = '', version = '' } = posture.os ?? {}
+      return { actualValue: { type, version }, expectedValue: systemsOf(check) as unknown as Json }
+    }
+    case 'DOMAIN':
+      return { actualValue: posture.domain?.domain ?? '', expectedValue: check.domains }
+    case 'MAC':
+      return { actualValue: posture.mac?.addresses ?? [], expectedValue: check.macAddresses }
+    case 'PROCESS': {
+      const [wanted] = wantedBy(check)
+      const told = wanted === undefined ? undefined : ofCheck(check, wanted, posture)
+      return { actualValue: shownProcess(wanted, told), expectedValue: check.process }
+    }
+    case 'PROCESS_MULTI':
+      return {
+        actualValue: wantedBy(check).map((one) => shownProcess(one, atPath(one.path, posture))),
+        expectedValue: check.processes,
+        semantic: check.semantic,
+      }
+    default:
+      return shownSecondFactor(check)
+  }
+}
+
+function systemsOf(check: PostureCheck): readonly OperatingSystem[] {
+  return check.operatingSystems as unknown as readonly OperatingSystem[]
+}
+
+function passesOs(systems: readonly OperatingSystem[], { os }: Posture): boolean {
+  if (os === null) return false
+  const ofType = systems.find(({ type }) => type.toLowerCase() === os.type.toLowerCase())
+  if (ofType === undefined) return false
+  const { versions } = ofType
+  return versions.length === 0 || versions.some((range) => isInVersionRange(os.version, range))
+}
+
+/** The processes that a check asks for; one for the type PROCESS. */
+export function wantedBy(check: PostureCheck): readonly WantedProcess[] {
+  const all = check.typeId === 'PROCESS' ? [check.process] : check.processes
+  return all.flatMap((one) => {
+    if (one === null || typeof one !== 'object' || Array.isArray(one)) return []
+    const { osType, path, hashes, signerFingerprint, signerFingerprints } = one as JsonObject
+    const signers = signerFingerprints ?? (signerFingerprint === '' ? [] : [signerFingerprint])
+    return [
+      { osType: String(osType), path: String(path), hashes: hex(hashes), signers: hex(signers) },
+    ]
+  })
+}
+
+function hex(values: Json | readonly (Json | undefined)[] | undefined): string[] {
+  if (!Array.isArray(values)) return []
+  return values.flatMap((value: unknown) => (typeof value === 'string' ? hexDigits(value) : []))
+}
+
+/** Clients tell of each path once, under the id of whichever check they came upon first. */
+function ofCheck(
+  check: PostureCheck,
+  { path }: WantedProcess,
+  posture: Posture,
+): ProcessReport | undefined {
+  return posture.processes.findLast(({ checkId }) => checkId === check.id) ?? atPath(path, posture)
+}
+
+function atPath(path: string, { processes }: Posture): ProcessReport | undefined {
+  return processes.findLast((told) => told.path === path)
+}
+
+function isRunning({ hashes, signers }: WantedProcess, told: ProcessReport | undefined): boolean {
+  if (told?.isRunning !== true) return false
+  if (hashes.length > 0 && !hashes.includes(told.hash)) return false
+  return signers.length === 0 || signers.some((one) => told.signerFingerprints.includes(one))
+}
+
+function shownProcess(
+  wanted: WantedProcess | undefined,
+  told: ProcessReport | undefined,
+): JsonObject {
+  return {
+    hash: told?.hash ?? '',
+    isRunning: told?.isRunning ?? false,
+    osType: wanted?.osType ?? '',
+    path: wanted?.path ?? '',
+    signerFingerprints: told?.signerFingerprints ?? [],
+  }
+}
+
+/** As the API family writes a time that there is none of. */
+export const never = '0001-01-01T00:00:00.000Z'
+
+function shownSecondFactor(check: PostureCheck): JsonObject {
+  const { promptOnWake, promptOnUnlock } = check
+  const { timeout, timeoutRemaining } = secondFactorTimes(check)
+  return {
+    actualValue: {
+      ...{ passedMfa: false, timedOut: false },
+      passedOnUnlock: !promptOnUnlock,
+      passedOnWake: !promptOnWake,
+    },
+    expectedValue: { passedMfa: true, passedOnUnlock: true, passedOnWake: true, timedOut: false },
+    criteria: {
+      ...{ passedMfaAt: never, unlockedAt: never, wokenAt: never },
+      timeoutSeconds: timeout,
+      timeoutRemainingSeconds: timeoutRemaining,
+    },
+  }
+}
+
+/** No time limit. */
+const noTimeout = -1
+
+/** In seconds, -1 where there is no limit. Nothing is left of one, as no second factor was shown. */
+export function secondFactorTimes({ timeoutSeconds }: Pick<PostureCheck, 'timeoutSeconds'>): {
+  readonly timeout: number
+  readonly timeoutRemaining: number
+} {
+  return timeoutSeconds > 0
+    ? { timeout: timeoutSeconds, timeoutRemaining: 0 }
+    : { timeout: noTimeout, timeoutRemaining: noTimeout }
+}

@@ -1,0 +1,407 @@
+import { describe, expect, test } from 'vitest'
+import { PostureBoard } from '../../src/cluster/posture-board.ts'
+import { LocalTopic } from './support/local-topic.ts'
+import { client, management } from './support/caller.ts'
+import type { CallerOf, Reply } from './support/caller.ts'
+import { controllerForFile } from './support/for-file.ts'
+
+const { controller, root, sessionOf } = await controllerForFile({ postureResponsesMax: 20 })
+const { parts } = controller
+let serial = 0
+
+async function created(collection: string, body: object): Promise<string> {
+  serial += 1
+  const reply = await root.call('POST', `${management}/${collection}`, {
+    name: `${collection} ${serial}`,
+    ...body,
+  })
+  expect(reply.status, reply.text).toBe(201)
+  return (reply.body.data as { id: string }).id
+}
+
+const tell = (caller: CallerOf, response: object): Promise<Reply> =>
+  caller.call('POST', `${client}/posture-response`, response)
+const tellAll = (caller: CallerOf, responses: readonly object[]): Promise<Reply> =>
+  caller.call('POST', `${client}/posture-response-bulk`, responses)
+
+interface Query {
+  readonly id: string
+  readonly isPassing: boolean
+  readonly [name: string]: unknown
+}
+interface PolicyQueries {
+  readonly policyId: string
+  readonly isPassing: boolean
+  readonly postureQueries: readonly Query[]
+}
+
+/** A person with a service that they may dial as long as the check passes. */
+class Person {
+  readonly caller: CallerOf
+  readonly id: string
+  readonly serviceId: string
+  readonly checkId: string
+  readonly policyId: string
+
+  constructor(fields: Pick<Person, 'caller' | 'id' | 'serviceId' | 'checkId' | 'policyId'>) {
+    this.caller = fields.caller
+    this.id = fields.id
+    this.serviceId = fields.serviceId
+    this.checkId = fields.checkId
+    this.policyId = fields.policyId
+  }
+
+  static async behind(check: object): Promise<Person> {
+    const mark = `p${serial}`
+    const id = await created('identities', {
+      ...{ type: 'User', isAdmin: false, roleAttributes: [mark] },
+    })
+    const serviceId = await created('services', {
+      ...{ encryptionRequired: true, roleAttributes: [mark] },
+    })
+    const checkId = await created('posture-checks', { ...check, roleAttributes: [mark] })
+    const policyId = await created('service-policies', {
+      ...{ type: 'Dial', semantic: 'AnyOf', identityRoles: [`#${mark}`] },
+      ...{ serviceRoles: [`#${mark}`], postureCheckRoles: [`#${mark}`] },
+    })
+    const [edge] = [await created('edge-routers', { roleAttributes: [mark] })]
+    await created('edge-router-policies', {
+      ...{ semantic: 'AnyOf', identityRoles: [`#${mark}`], edgeRouterRoles: [`@${edge}`] },
+    })
+    await created('service-edge-router-policies', {
+      ...{ semantic: 'AnyOf', serviceRoles: [`#${mark}`], edgeRouterRoles: [`@${edge}`] },
+    })
+    return new Person({ caller: sessionOf(id), id, serviceId, checkId, policyId })
+  }
+
+  dial(): Promise<Reply> {
+    return this.caller.call('POST', `${client}/sessions`, { serviceId: this.serviceId })
+  }
+
+  async dialled(): Promise<string> {
+    const reply = await this.dial()
+    expect(reply.status, reply.text).toBe(201)
+    return (reply.body.data as { id: string }).id
+  }
+
+  async queries(): Promise<PolicyQueries> {
+    const reply = await this.caller.get(`${client}/services/${this.serviceId}`)
+    expect(reply.status, reply.text).toBe(200)
+    const [queries] = (reply.body.data as { postureQueries: PolicyQueries[] }).postureQueries
+    if (queries === undefined) throw new Error('a service with a policy has its queries')
+    return queries
+  }
+
+  async marker(): Promise<string> {
+    const reply = await this.caller.get(`${client}/current-api-session/service-updates`)
+    return (reply.body.data as { lastChangeAt: string }).lastChangeAt
+  }
+
+  async sessions(): Promise<string[]> {
+    const reply = await this.caller.get(`${client}/sessions`)
+    return (reply.body.data as { id: string }[]).map(({ id }) => id)
+  }
+}
+
+const linux = { typeId: 'OS', operatingSystems: [{ type: 'Linux', versions: ['>=5.0.0'] }] }
+const corp = { typeId: 'DOMAIN', domains: ['corp.test'] }
+const agent = {
+  typeId: 'PROCESS',
+  process: { osType: 'Linux', path: '/agent', hashes: ['AB:CD'], signerFingerprint: '' },
+}
+const pair = {
+  typeId: 'PROCESS_MULTI',
+  semantic: 'AllOf',
+  processes: ['/a', '/b'].map((path) => ({ osType: 'Linux', path })),
+}
+
+describe('a client that tells what its service asks for', () => {
+  test.each([
+    ['OS', linux, [{ typeId: 'OS', type: 'linux', version: '5.15.0-91-generic', build: 'x' }]],
+    ['DOMAIN', corp, [{ typeId: 'DOMAIN', domain: 'CORP.test' }]],
+    [
+      'MAC',
+      { typeId: 'MAC', macAddresses: ['00:1b:44:11:3a:b7'] },
+      [{ typeId: 'MAC', macAddresses: ['00-1B-44-11-3A-B7'] }],
+    ],
+    ['PROCESS', agent, [{ typeId: 'PROCESS', path: '/agent', isRunning: true, hash: 'abcd' }]],
+    [
+      'PROCESS_MULTI',
+      pair,
+      ['/a', '/b'].map((path) => ({ typeId: 'PROCESS', path, isRunning: true })),
+    ],
+  ])('passes a check of the type %s, sees so, and may dial', async (_type, check, told) => {
+    const person = await Person.behind(check)
+    expect((await person.dial()).body.error?.code).toBe('INVALID_POSTURE')
+    expect(await person.queries()).toMatchObject({ isPassing: false })
+    const before = await person.marker()
+
+    const answers = told.map((one) => ({ id: person.checkId, ...one }))
+    const [single = {}] = answers
+    const reply = answers.length === 1 ? await tell(person.caller, single) : null
+    const bulk = reply ?? (await tellAll(person.caller, answers))
+    expect(bulk.status, bulk.text).toBe(reply === null ? 200 : 201)
+    expect(bulk.body.data).toEqual({ services: [] })
+
+    const queries = await person.queries()
+    expect(queries).toMatchObject({ policyId: person.policyId, isPassing: true })
+    expect(queries.postureQueries).toMatchObject([{ id: person.checkId, isPassing: true }])
+    expect(await person.marker()).not.toBe(before)
+    await person.dialled()
+  })
+
+  test('loses its sessions with the next word that fails, and its marker moves', async () => {
+    const person = await Person.behind(corp)
+    await tell(person.caller, { id: person.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
+    const session = await person.dialled()
+    const [before, sessions] = [await person.marker(), await person.sessions()]
+    expect(sessions).toEqual([session])
+    const again = await tell(person.caller, { id: 'x', typeId: 'DOMAIN', domain: 'corp.test' })
+    expect(again.status).toBe(201)
+    expect([await person.marker(), await person.sessions()]).toEqual([before, [session]])
+
+    await tell(person.caller, { id: person.checkId, typeId: 'DOMAIN', domain: 'home' })
+    expect(await person.sessions()).toEqual([])
+    expect(await person.marker()).not.toBe(before)
+    expect((await person.dial()).status).toBe(409)
+  })
+
+  test('keeps a session that another policy grants without checks', async () => {
+    const person = await Person.behind(corp)
+    await tell(person.caller, { id: person.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
+    const session = await person.dialled()
+    await created('service-policies', {
+      ...{ type: 'Dial', semantic: 'AnyOf', identityRoles: [`@${person.id}`] },
+      ...{ serviceRoles: [`@${person.serviceId}`] },
+    })
+    await tell(person.caller, { id: person.checkId, typeId: 'DOMAIN', domain: 'home' })
+    expect(await person.sessions()).toEqual([session])
+  })
+
+  test('vouches for its identity and nobody else', async () => {
+    const [alice, bob] = [await Person.behind(corp), await Person.behind(corp)]
+    await tell(alice.caller, { id: alice.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
+    expect((await bob.dial()).status).toBe(409)
+    expect((await alice.dial()).status).toBe(201)
+  })
+})
+
+test('queries show what is asked for, by the type of the check', async () => {
+  const rows = [
+    [agent, { process: { osType: 'Linux', path: '/agent' }, timeout: -1, timeoutRemaining: -1 }],
+    [pair, { processes: ['/a', '/b'].map((path) => ({ osType: 'Linux', path })) }],
+    [
+      { typeId: 'MFA', timeoutSeconds: 600, promptOnWake: true },
+      { timeout: 600, timeoutRemaining: 0, promptOnWake: true, promptOnUnlock: false },
+    ],
+    [{ typeId: 'MFA' }, { timeout: -1, timeoutRemaining: -1, promptOnWake: false }],
+  ] as const
+  for (const [check, shown] of rows) {
+    const person = await Person.behind(check)
+    const { postureQueries } = await person.queries()
+    expect(postureQueries).toMatchObject([
+      { id: person.checkId, isPassing: false, queryType: check.typeId, ...shown },
+    ])
+  }
+})
+
+describe('a refused session', () => {
+  test('names the checks that fail and not those that pass, and is remembered', async () => {
+    const person = await Person.behind(corp)
+    await created('posture-checks', { ...linux, roleAttributes: ['other'] })
+    const second = await created('posture-checks', { ...linux, name: 'a system' })
+    await root.call('PATCH', `${management}/service-policies/${person.policyId}`, {
+      postureCheckRoles: [`@${person.checkId}`, `@${second}`],
+    })
+    await tell(person.caller, { id: person.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
+    await tell(person.caller, { id: second, typeId: 'OS', type: 'Linux', version: '4.0.0' })
+    const refused = await person.dial()
+    expect(refused.status).toBe(409)
+    expect(refused.body.error?.cause?.['data']).toEqual({
+      [person.policyId]: [{ id: second, typeId: 'OS', isPassing: false }],
+    })
+
+    const reply = await root.get(`${management}/identities/${person.id}/failed-service-requests`)
+    expect(reply.status, reply.text).toBe(200)
+    expect(reply.body.data).toMatchObject([
+      {
+        serviceId: person.serviceId,
+        sessionType: 'Dial',
+        when: new Date(controller.clock.nowMs()).toISOString(),
+        policyFailures: [
+          {
+            policyId: person.policyId,
+            checks: [
+              {
+                postureCheckId: second,
+                postureCheckName: 'a system',
+                postureCheckType: 'OS',
+                actualValue: { type: 'Linux', version: '4.0.0' },
+                expectedValue: [{ type: 'Linux', versions: ['>=5.0.0'] }],
+              },
+            ],
+          },
+        ],
+      },
+    ])
+  })
+
+  test('is remembered without what the checks ask for where that is much', async () => {
+    const domains = Array.from({ length: 200 }, (_, at) => `${'d'.repeat(50)}${at}.test`)
+    const person = await Person.behind({ typeId: 'DOMAIN', domains })
+    expect((await person.dial()).status).toBe(409)
+    const reply = await root.get(`${management}/identities/${person.id}/failed-service-requests`)
+    const [request] = reply.body.data as { policyFailures: { checks: object[] }[] }[]
+    expect(request?.policyFailures[0]?.checks[0]).toEqual({
+      postureCheckId: person.checkId,
+      postureCheckName: expect.any(String) as string,
+      postureCheckType: 'DOMAIN',
+    })
+  })
+})
+
+describe('what was told', () => {
+  test('is shown with the identity, and goes with its last session', async () => {
+    const person = await Person.behind(corp)
+    const nowMs = controller.clock.nowMs()
+    const lastUpdatedAt = new Date(nowMs).toISOString()
+    await tellAll(person.caller, [
+      { id: 'd', typeId: 'DOMAIN', domain: 'corp.test' },
+      { id: 'o', typeId: 'OS', type: 'Linux', version: '5.0.0', build: '7' },
+      { id: 'm', typeId: 'MAC', macAddresses: ['00:1B:44:11:3A:B7'] },
+      {
+        id: 'p',
+        typeId: 'PROCESS',
+        path: '/a',
+        isRunning: true,
+        hash: 'AA',
+        signerFingerprints: ['B:B'],
+      },
+      { id: '0', typeId: 'ENDPOINT_STATE', woken: true },
+    ])
+    const shown = async (): Promise<Record<string, unknown>> => {
+      const reply = await root.get(`${management}/identities/${person.id}/posture-data`)
+      expect(reply.status, reply.text).toBe(200)
+      return reply.body.data as Record<string, unknown>
+    }
+    const told = { timedOut: false, lastUpdatedAt }
+    const data = await shown()
+    expect(data).toMatchObject({
+      domain: { ...told, postureCheckId: 'd', domain: 'corp.test' },
+      os: { ...told, postureCheckId: 'o', type: 'Linux', version: '5.0.0', build: '7' },
+      mac: { ...told, postureCheckId: 'm', addresses: ['001b44113ab7'] },
+      processes: [
+        {
+          ...told,
+          ...{ postureCheckId: 'p', binaryHash: 'aa', isRunning: true, signerFingerprints: ['bb'] },
+        },
+      ],
+    })
+    expect(Object.values(data['apiSessionPostureData'] as object)).toMatchObject([
+      { mfa: { passedMfa: false }, endpointState: { wokenAt: lastUpdatedAt } },
+    ])
+    controller.scheduler.run(parts.limits.sweepMs)
+    expect((await shown())['domain']).toMatchObject({ domain: 'corp.test' })
+
+    await person.caller.call('DELETE', `${client}/current-api-session`)
+    controller.scheduler.run(parts.limits.sweepMs)
+    expect(await shown()).toMatchObject({
+      apiSessionPostureData: {},
+      domain: { domain: '' },
+      processes: [],
+    })
+  })
+
+  test('to another controller counts here, and is missed when that one has gone', async () => {
+    const person = await Person.behind(corp)
+    const topic = new LocalTopic<Uint8Array>('ctrl2')
+    const elsewhere = new PostureBoard('ctrl2', topic, controller.clock)
+    elsewhere.tell(person.id, 's', [{ kind: 'domain', checkId: 'c', domain: 'corp.test' }])
+    controller.posture.hear('ctrl2', person.id, topic.own.get(person.id))
+    const session = await person.dialled()
+
+    const sweep = async (): Promise<string[]> => {
+      controller.scheduler.run(parts.limits.sweepMs)
+      await new Promise((go) => setImmediate(go))
+      return await person.sessions()
+    }
+    await sweep()
+    controller.clock.advance(parts.limits.postureGraceMs)
+    expect(await sweep()).toEqual([session])
+    controller.posture.hear('ctrl2', person.id, undefined)
+    // It may tell it again in a moment.
+    expect(await sweep()).toEqual([session])
+    expect((await person.dial()).status).toBe(409)
+    controller.clock.advance(parts.limits.postureGraceMs)
+    expect(await sweep()).toEqual([])
+  })
+
+  test('counts by what the check asks for now: the leader ends what it no longer grants', async () => {
+    const person = await Person.behind(corp)
+    await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
+    await person.dialled()
+    const change = { typeId: 'DOMAIN', domains: ['other.test'] }
+    await root.call('PATCH', `${management}/posture-checks/${person.checkId}`, change)
+    expect((await person.dial()).status).toBe(409)
+    controller.clock.advance(parts.limits.postureGraceMs)
+    controller.scheduler.run(parts.limits.sweepMs)
+    await new Promise((go) => setImmediate(go))
+    expect(await person.sessions()).toEqual([])
+  })
+})
+
+describe('a response that is none', () => {
+  const wrong: readonly (readonly [string, object, string])[] = [
+    ['an unknown type', { id: 'x', typeId: 'WEATHER' }, 'typeId'],
+    ['a type that is answered otherwise', { id: 'x', typeId: 'MFA' }, 'typeId'],
+    ['no id', { typeId: 'DOMAIN', domain: 'x' }, 'id'],
+    ['a domain without one', { id: 'x', typeId: 'DOMAIN' }, 'domain'],
+    ['a domain that is null', { id: 'x', typeId: 'DOMAIN', domain: null }, 'domain'],
+    ['a domain that is a number', { id: 'x', typeId: 'DOMAIN', domain: 1 }, 'domain'],
+    ['a domain too long', { id: 'x', typeId: 'DOMAIN', domain: 'd'.repeat(256) }, 'domain'],
+    ['no addresses', { id: 'x', typeId: 'MAC' }, 'macAddresses'],
+    ['no version', { id: 'x', typeId: 'OS', type: 'Linux' }, 'version'],
+  ]
+  test.each(wrong)('with %s is refused, naming the field', async (_what, body, field) => {
+    const caller = sessionOf('alice-id')
+    const reply = await tell(caller, body)
+    expect(reply.status).toBe(400)
+    expect(reply.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field } })
+    const bulk = await tellAll(caller, [{ id: 'x', typeId: 'DOMAIN', domain: 'bulk' }, body])
+    expect(bulk.status).toBe(400)
+    expect(bulk.body.error?.cause).toMatchObject({ field: `1.${field}` })
+    const shown = await root.get(`${management}/identities/alice-id/posture-data`)
+    expect(shown.body.data).toMatchObject({ domain: { domain: '' } })
+  })
+
+  test('is named by the fields that nobody knows', async () => {
+    const reply = await tell(sessionOf('alice-id'), { id: 'x', typeId: 'PROCESS', weather: 1 })
+    expect(reply.status).toBe(201)
+    expect(reply.body.meta?.ignoredFields).toEqual(['weather'])
+  })
+
+  test('among too many, or with more than is kept, is refused', async () => {
+    const caller = sessionOf('alice-id')
+    const one = { id: 'x', typeId: 'DOMAIN', domain: 'd' }
+    expect(
+      (
+        await tellAll(
+          caller,
+          Array.from({ length: 21 }, () => one),
+        )
+      ).status,
+    ).toBe(400)
+    const large = Array.from({ length: 20 }, (_, at) => ({
+      ...{ id: 'x', typeId: 'PROCESS', path: `/${at}/${'x'.repeat(4000)}` },
+    }))
+    const reply = await tellAll(caller, large)
+    expect(reply.status).toBe(400)
+    expect(reply.body.error?.cause?.['reason']).toContain('32 KiB')
+  })
+
+  test('from nobody is refused before it is read', async () => {
+    const nobody = sessionOf('alice-id')
+    nobody.token = null
+    expect((await tell(nobody, { id: 'x' })).status).toBe(401)
+  })
+})
