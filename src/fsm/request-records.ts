@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { assert } from '../lib/assert.ts'
 import type { Lanes } from './digest.ts'
+import { packedTextAt, packedTextBytes, readPackedText, writePackedText } from './packed-text.ts'
 
 export interface RequestRecord {
   readonly caller: string
@@ -16,13 +17,11 @@ export interface RequestRecord {
 const ID_BYTES = 16
 const LANES_AT = 16
 const TIME_AT = 32
-const INDEX_AT = 38
-const CALLER_BYTES_AT = 44
-const OUTCOME_BYTES_AT = 46
-const HEAD_BYTES = 49
-/** Times (UTC ms) and indexes of the log fit 48 bits for some thousand years. */
-const NUMBER_BYTES = 6
-const OUTCOME_LENGTH_BYTES = 3
+const INDEX_AT = 36
+/** The caller follows, then the outcome. */
+const HEAD_BYTES = 40
+/** Time and index are told by how far they lie from those of the first record in the block: 24 days, or 2 billion. */
+const DISTANCE_MAX = 2 ** 31 - 1
 /** What one weighs against `contentBytes` beside its texts: part of what is refused, so it stays as it is. */
 const NOMINAL_HEAD_BYTES = 56
 
@@ -35,13 +34,22 @@ const NONE = -1
 
 interface Block {
   readonly bytes: Buffer
+  /** Of its first record. */
+  readonly atMs: number
+  readonly index: number
   used: number
   /** Records in it that are not forgotten. */
   live: number
 }
 
+interface Place {
+  readonly block: Block
+  readonly bytes: Buffer
+  readonly at: number
+}
+
 /**
- * Remembered requests by (caller, id) and in order, as bytes outside of the heap: some 80 each where objects would take
+ * Remembered requests by (caller, id) and in order, as bytes outside of the heap: some 70 each where objects would take
  * 500, and nothing that a garbage collection has to look at. What is forgotten gives its block back with the last record
  * in it.
  */
@@ -96,8 +104,7 @@ export class RequestRecords {
   /** Of the oldest; Infinity when there is none. */
   get oldestAtMs(): number {
     if (this.#count === 0) return Infinity
-    const { bytes, at } = this.#place(this.#referenceAt(0))
-    return bytes.readUIntLE(at + TIME_AT, NUMBER_BYTES)
+    return this.#atMsAt(this.#place(this.#referenceAt(0)))
   }
 
   /** After all others; (caller, id) must not be remembered. */
@@ -129,10 +136,9 @@ export class RequestRecords {
   /** Brings what was added in any order into that of the log. */
   sortByIndex(): void {
     const references = this.#references()
-    const indexes = Float64Array.from(references, (reference) => {
-      const { bytes, at } = this.#place(reference)
-      return bytes.readUIntLE(at + INDEX_AT, NUMBER_BYTES)
-    })
+    const indexes = Float64Array.from(references, (reference) =>
+      this.#indexAt(this.#place(reference)),
+    )
     const permutation = Int32Array.from(references.keys())
     permutation.sort((a, b) => (indexes[a] ?? 0) - (indexes[b] ?? 0))
     this.#first = 0
@@ -153,34 +159,33 @@ export class RequestRecords {
     return block
   }
 
-  #place(reference: number): { readonly bytes: Buffer; readonly at: number } {
-    return {
-      bytes: this.#block(reference >>> OFFSET_BITS).bytes,
-      at: reference & (BLOCK_BYTES - 1),
-    }
+  #place(reference: number): Place {
+    const block = this.#block(reference >>> OFFSET_BITS)
+    return { block, bytes: block.bytes, at: reference & (BLOCK_BYTES - 1) }
   }
 
-  #write({ caller, id, atMs, index, outcome, lanes }: RequestRecord): number {
-    const callerBytes = Buffer.byteLength(caller)
-    const outcomeBytes = Buffer.byteLength(outcome)
-    assert(
-      callerBytes < 2 ** 16 && outcomeBytes < 2 ** 24,
-      'a remembered request is of bounded size',
-    )
-    const reference = this.#takeRoom(HEAD_BYTES + callerBytes + outcomeBytes)
-    this.#contentBytes += NOMINAL_HEAD_BYTES + callerBytes + outcomeBytes
-    const { bytes, at } = this.#place(reference)
+  #atMsAt({ block, bytes, at }: Place): number {
+    return block.atMs + bytes.readInt32LE(at + TIME_AT)
+  }
+
+  #indexAt({ block, bytes, at }: Place): number {
+    return block.index + bytes.readInt32LE(at + INDEX_AT)
+  }
+
+  #write(record: RequestRecord): number {
+    const { caller, id, atMs, index, outcome, lanes } = record
+    const length = HEAD_BYTES + packedTextBytes(caller) + packedTextBytes(outcome)
+    const reference = this.#takeRoom(length, record)
+    const { block, bytes, at } = this.#place(reference)
     bytes.set(id, at)
     bytes.writeInt32LE(lanes.a, at + LANES_AT)
     bytes.writeInt32LE(lanes.b, at + LANES_AT + 4)
     bytes.writeInt32LE(lanes.c, at + LANES_AT + 8)
     bytes.writeInt32LE(lanes.d, at + LANES_AT + 12)
-    bytes.writeUIntLE(atMs, at + TIME_AT, NUMBER_BYTES)
-    bytes.writeUIntLE(index, at + INDEX_AT, NUMBER_BYTES)
-    bytes.writeUInt16LE(callerBytes, at + CALLER_BYTES_AT)
-    bytes.writeUIntLE(outcomeBytes, at + OUTCOME_BYTES_AT, OUTCOME_LENGTH_BYTES)
-    bytes.write(caller, at + HEAD_BYTES)
-    bytes.write(outcome, at + HEAD_BYTES + callerBytes)
+    bytes.writeInt32LE(atMs - block.atMs, at + TIME_AT)
+    bytes.writeInt32LE(index - block.index, at + INDEX_AT)
+    writePackedText(bytes, writePackedText(bytes, at + HEAD_BYTES, caller), outcome)
+    this.#contentBytes += weightAt(bytes, at)
     return reference
   }
 
@@ -200,26 +205,25 @@ export class RequestRecords {
   }
 
   #read(reference: number): RequestRecord {
-    const { bytes, at } = this.#place(reference)
-    const callerAt = at + HEAD_BYTES
-    const outcomeAt = callerAt + bytes.readUInt16LE(at + CALLER_BYTES_AT)
-    const end = outcomeAt + bytes.readUIntLE(at + OUTCOME_BYTES_AT, OUTCOME_LENGTH_BYTES)
+    const place = this.#place(reference)
+    const { bytes, at } = place
+    const caller = packedTextAt(bytes, at + HEAD_BYTES)
     return {
-      caller: bytes.toString('utf8', callerAt, outcomeAt),
+      caller: readPackedText(bytes, caller),
       id: Uint8Array.from(bytes.subarray(at, at + ID_BYTES)),
-      atMs: bytes.readUIntLE(at + TIME_AT, NUMBER_BYTES),
-      index: bytes.readUIntLE(at + INDEX_AT, NUMBER_BYTES),
-      outcome: bytes.toString('utf8', outcomeAt, end),
+      atMs: this.#atMsAt(place),
+      index: this.#indexAt(place),
+      outcome: readPackedText(bytes, packedTextAt(bytes, caller.end)),
       lanes: this.#lanesAt(reference),
     }
   }
 
   /** @returns a reference to so many bytes that nothing else stands in. */
-  #takeRoom(length: number): number {
+  #takeRoom(length: number, of: Pick<RequestRecord, 'atMs' | 'index'>): number {
     let number = this.#open
-    if (number === NONE || this.#block(number).used + length > BLOCK_BYTES) {
+    if (number === NONE || !hasRoom(this.#block(number), length, of)) {
       // One that is larger than a block gets one of its size, alone.
-      number = this.#newBlock(Math.max(BLOCK_BYTES, length))
+      number = this.#newBlock(Math.max(BLOCK_BYTES, length), of)
     }
     const block = this.#block(number)
     const reference = (number << OFFSET_BITS) | block.used
@@ -228,11 +232,12 @@ export class RequestRecords {
     return reference
   }
 
-  #newBlock(length: number): number {
+  #newBlock(length: number, { atMs, index }: Pick<RequestRecord, 'atMs' | 'index'>): number {
     const before = this.#open
     const number = this.#freeBlocks.pop() ?? this.#blocks.length
     assert(number < BLOCKS_MAX, 'the request ids fit the blocks that can be told apart')
-    this.#blocks[number] = { bytes: Buffer.allocUnsafeSlow(length), used: 0, live: 0 }
+    const bytes = Buffer.allocUnsafeSlow(length)
+    this.#blocks[number] = { bytes, atMs, index, used: 0, live: 0 }
     this.#open = number
     if (before !== NONE && this.#block(before).live === 0) this.#free(before)
     return number
@@ -311,7 +316,17 @@ export class RequestRecords {
 
 /** Of one record, as `contentBytes` counts it. */
 function weightAt(bytes: Buffer, at: number): number {
-  const callerBytes = bytes.readUInt16LE(at + CALLER_BYTES_AT)
-  const outcomeBytes = bytes.readUIntLE(at + OUTCOME_BYTES_AT, OUTCOME_LENGTH_BYTES)
-  return NOMINAL_HEAD_BYTES + callerBytes + outcomeBytes
+  const caller = packedTextAt(bytes, at + HEAD_BYTES)
+  const outcome = packedTextAt(bytes, caller.end)
+  return NOMINAL_HEAD_BYTES + caller.length + outcome.length
+}
+
+function hasRoom(
+  block: Block,
+  length: number,
+  { atMs, index }: Pick<RequestRecord, 'atMs' | 'index'>,
+): boolean {
+  const isNear =
+    Math.abs(atMs - block.atMs) <= DISTANCE_MAX && Math.abs(index - block.index) <= DISTANCE_MAX
+  return isNear && block.used + length <= BLOCK_BYTES
 }

@@ -93,7 +93,7 @@ export async function startThreads(start: HostStart): Promise<StartedHost> {
  * What crosses between the threads is garbage once it is through, outside of the heap and therefore unseen by it: a small
  * young generation is collected, and that memory given back, all the sooner.
  */
-const SEMI_SPACE_MEGABYTES_MAX = 4
+const SEMI_SPACE_MEGABYTES_MAX = 2
 
 function spawn(
   name: string,

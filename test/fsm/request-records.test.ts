@@ -47,6 +47,23 @@ test('records come back as they were, and are forgotten in order, whatever their
   for (const one of twin) expect(records.find(one.caller, one.id)).toEqual(one)
 })
 
+test('records that lie far apart in time or in the log come back as they were', () => {
+  const records = new RequestRecords()
+  const far = 2 ** 31
+  const times = [1, far, far + 1, 2, 2 ** 47, 2 ** 47 - far, 2 ** 47 - far + 1, 3]
+  const made = times.flatMap((atMs, n) => [
+    record(2 * n, { atMs }),
+    record(2 * n + 1, { index: atMs }),
+  ])
+  for (const one of made) records.add(one)
+  for (const one of made) {
+    expect(records.oldest()).toEqual(one)
+    expect(records.oldestAtMs).toBe(one.atMs)
+    records.forgetOldest()
+  }
+  expect(records.contentBytes).toBe(0)
+})
+
 test('one id of two callers is two records', () => {
   const records = new RequestRecords()
   const [ann, bob] = [record(1, { caller: 'ann' }), record(1, { caller: 'bob', index: 2 })]
@@ -70,12 +87,12 @@ test('what was added in any order stands in that of the log once it is sorted', 
   }
 })
 
-test('a remembered request takes no more than 120 bytes, and what is forgotten is given back', () => {
+test('a remembered request takes no more than 80 bytes, and what is forgotten is given back', () => {
   const records = new RequestRecords()
   const count = 200_000
   for (let n = 1; n <= count; n += 1) records.add(record(n))
   const bytesEach = records.bytes / count
-  expect(bytesEach).toBeLessThan(120)
+  expect(bytesEach).toBeLessThan(80)
   expect(records.contentBytes / count).toBe(56 + 2 * 12)
   for (let n = 1; n < count; n += 1) records.forgetOldest()
   expect(records.bytes).toBeLessThan(256 * 1024)
