@@ -4,7 +4,7 @@ import { canonicalJson } from '../lib/canonical-json.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
-import type { PostureReport } from '../ports/posture.ts'
+import type { Posture, PostureReport } from '../ports/posture.ts'
 import type { DialBind, PostureFailureView } from '../ports/state-view.ts'
 import type { Caller } from './call.ts'
 import type { ApiParts } from './parts.ts'
@@ -76,8 +76,9 @@ export class PostureKeeper {
    */
   async tell({ session, identity }: Caller, reports: readonly PostureReport[]): Promise<void> {
     const { state, posture, logger } = this.#parts
-    const before = state.passingChecks(identity.id, posture.of(identity.id))
+    const toldBefore = posture.of(identity.id)
     const outcome = posture.tell(identity.id, session.id, reports)
+    if (outcome === 'same') return
     if (outcome === 'tooLarge') {
       throw fieldProblem('body', 'tells more than the 32 KiB that are kept of one identity')
     }
@@ -85,6 +86,7 @@ export class PostureKeeper {
       logger.warn({}, 'no room is left for posture responses; they are answered with 429')
       throw new Problem('SERVER_TOO_MANY_REQUESTS')
     }
+    const before = state.passingChecks(identity.id, toldBefore)
     const after = state.passingChecks(identity.id, posture.of(identity.id))
     const hasWoken = reports.some(({ kind }) => kind === 'endpoint')
     const isSame = before.length === after.length && before.every((id, at) => id === after[at])
@@ -92,7 +94,10 @@ export class PostureKeeper {
     posture.noteMove(identity.id)
     const passing = new Set(after)
     if (before.every((id) => passing.has(id))) return
-    await this.#end(this.#failing(state.findAll('session', 'identityId', identity.id)))
+    const sessions = state.findAll('session', 'identityId', identity.id)
+    for (let at = 0; at < sessions.length; at += SLICE) {
+      await this.#endFailing(sessions.slice(at, at + SLICE))
+    }
   }
 
   /** Takes note of a session that posture checks stood against. @returns what its client is told. */
@@ -154,28 +159,19 @@ export class PostureKeeper {
       const settled = sessions.filter(
         (session) => !this.#changedMs.has(String(session['identityId'])),
       )
-      await this.#end(this.#failing(settled))
+      await this.#endFailing(settled)
       this.#lookedAt = sessions.length < SLICE ? '' : (sessions.at(-1)?.id ?? '')
       if (this.#lookedAt === '') return
-      await new Promise((go) => setImmediate(go))
     }
   }
 
-  /** Those whose client passes none of the policies that grant them. */
-  #failing(sessions: readonly EntityRecord[]): string[] {
-    const { state, posture } = this.#parts
-    return sessions
-      .filter(({ identityId, serviceId, type }) => {
-        const told = posture.of(String(identityId))
-        const granted = [String(identityId), String(serviceId), type as DialBind] as const
-        return state.postureFailures(...granted, told).length > 0
-      })
-      .map(({ id }) => id)
-  }
-
-  /** No leader or no answer is part of life: the next round tries again. */
-  async #end(ids: readonly string[]): Promise<void> {
+  /**
+   * Of a slice of sessions, ends those whose client passes none of the policies that grant them. No leader or no answer is
+   * part of life: the next round tries again.
+   */
+  async #endFailing(sessions: readonly EntityRecord[]): Promise<void> {
     const { proposer, limits, logger } = this.#parts
+    const ids = this.#failing(sessions)
     try {
       for (let at = 0; at < ids.length; at += limits.postureEndsMax) {
         const message = { ids: ids.slice(at, at + limits.postureEndsMax) }
@@ -187,11 +183,22 @@ export class PostureKeeper {
       }
     } catch (error) {
       if (error instanceof Problem) return
-      logger.error(
-        { err: error },
-        'sessions of clients that fail posture checks could not be ended',
-      )
+      logger.error({ err: error }, 'sessions of clients that fail checks could not be ended')
     }
+    await new Promise((go) => setImmediate(go))
+  }
+
+  #failing(sessions: readonly EntityRecord[]): string[] {
+    const { state, posture } = this.#parts
+    const told = new Map<string, Posture>()
+    return sessions
+      .filter(({ identityId, serviceId, type }) => {
+        const ofIdentity = told.get(String(identityId)) ?? posture.of(String(identityId))
+        told.set(String(identityId), ofIdentity)
+        const granted = [String(identityId), String(serviceId), type as DialBind] as const
+        return state.postureFailures(...granted, ofIdentity).length > 0
+      })
+      .map(({ id }) => id)
   }
 }
 

@@ -1,13 +1,12 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { closeSync, openSync, renameSync, statSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 
 import { removePidFile, runningPid, writePidFile } from './pid-file.ts'
+import { copyLogAside, putLogAside } from './quickstart-log.ts'
 import type { ControllerPlan } from './quickstart-plan.ts'
 
 const POLL_MS = 250
-/** A log larger than this is put aside, as one older one, before a start. */
-export const LOG_BYTES_MAX = 16 * 1024 * 1024
 const STOP_MS_MAX = 10_000
 
 interface Watched {
@@ -100,6 +99,7 @@ export class ControllerProcesses {
 
   #look(): void {
     for (const one of this.#watched) {
+      keepLogShort(one.plan.logPath)
       const before = one.pid
       const now = livePid(one)
       if (before !== null && now !== before) this.#end(one, howEnded(one))
@@ -148,9 +148,13 @@ function howEnded({ child }: Watched): string {
   return 'has ended'
 }
 
-function putLogAside(path: string): void {
-  const status = statSync(path, { throwIfNoEntry: false })
-  if (status !== undefined && status.size > LOG_BYTES_MAX) renameSync(path, `${path}.1`)
+/** A disk that is full is told by the controllers, which stop writing long before. */
+function keepLogShort(path: string): void {
+  try {
+    copyLogAside(path)
+  } catch {
+    // The next look tries again.
+  }
 }
 
 function pause(ms: number): Promise<void> {

@@ -119,19 +119,25 @@ export class PostureBoard implements PostureReports {
     const facts = factsOf(own)
     const fresh = new Set<string>()
     let { version } = merged
-    let isNews = false
+    let isSame = true
+    let isDue = false
     for (const report of reports) {
       const slot = slotOf(report, apiSessionId)
       const known = merged.facts.get(slot)
       const what = whatOf(report, apiSessionId, known, nowMs)
-      isNews ||= known === undefined || !isSameWord(known, what) || isOld(known, nowMs)
+      isSame &&= known !== undefined && isSameWord(known, what)
+      // What another controller was told goes with that one: the word is wanted here, too.
+      const isOwn = known !== undefined && facts.get(slot)?.version === known.version
+      isDue ||= !isOwn || isOld(known, nowMs)
       version += 1n
       const fact = create(ToldFactSchema, { version, atMs: BigInt(nowMs), ...what })
       facts.set(slot, fact)
       merged.facts.set(slot, fact)
       fresh.add(slot)
     }
-    return isNews ? this.#publish(identityId, own?.moves ?? 0n, facts, fresh) : 'taken'
+    if (isSame && !isDue) return 'same'
+    const outcome = this.#publish(identityId, own?.moves ?? 0n, facts, fresh)
+    return outcome === 'taken' && isSame ? 'same' : outcome
   }
 
   moves(identityId: string): number {

@@ -52,8 +52,11 @@ export type PostureReport =
   | ({ readonly kind: 'process' } & Omit<ProcessReport, 'atMs'>)
   | { readonly kind: 'endpoint'; readonly isWoken: boolean; readonly isUnlocked: boolean }
 
-/** `tooLarge`: it would not fit even in place of all that was told before. `full`: this controller has no room left. */
-export type ReportOutcome = 'taken' | 'tooLarge' | 'full'
+/**
+ * `same`: all of it was known. `tooLarge`: it would not fit even in place of all that was told before. `full`: this controller
+ * has no room left.
+ */
+export type ReportOutcome = 'taken' | 'same' | 'tooLarge' | 'full'
 
 /**
  * What was told on any controller, in memory alone: it is gone when the controller that was told it stops, and the machines

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { PostureBoard } from '../../src/cluster/posture-board.ts'
 import { LocalTopic } from './support/local-topic.ts'
 import { client, management } from './support/caller.ts'
@@ -176,6 +177,52 @@ describe('a client that tells what its service asks for', () => {
     })
     await tell(person.caller, { id: person.checkId, typeId: 'DOMAIN', domain: 'home' })
     expect(await person.sessions()).toEqual([session])
+  })
+
+  describe('whose policy changes between its judgement and the log', () => {
+    /** Runs when the next session has been judged and is about to be logged. */
+    const meanwhile = async (change: () => Promise<unknown>, then: () => Promise<Reply>) => {
+      const { cluster } = controller
+      const original = cluster.propose.bind(cluster)
+      let isChanged = false
+      cluster.propose = async (input) => {
+        if (input.kind === CommandKind.SERVICE_SESSION_CREATE && !isChanged) {
+          isChanged = true
+          await change()
+        }
+        return await original(input)
+      }
+      try {
+        return await then()
+      } finally {
+        cluster.propose = original
+      }
+    }
+
+    test('is judged again, and let in by what still passes', async () => {
+      const person = await Person.behind(corp)
+      await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
+      const check = `${management}/posture-checks/${person.checkId}`
+      const renamed = { typeId: 'DOMAIN', name: `renamed ${person.checkId}` }
+      const reply = await meanwhile(
+        () => root.call('PATCH', check, renamed),
+        () => person.dial(),
+      )
+      expect(reply.status, reply.text).toBe(201)
+    })
+
+    test('is refused for a check that came to it', async () => {
+      const person = await Person.behind(corp)
+      await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
+      const policy = await root.get(`${management}/service-policies/${person.policyId}`)
+      const { postureCheckRoles } = policy.body.data as { postureCheckRoles: [string] }
+      const attribute = postureCheckRoles[0].slice(1)
+      const reply = await meanwhile(
+        () => created('posture-checks', { ...linux, roleAttributes: [attribute] }),
+        () => person.dial(),
+      )
+      expect(reply.body.error?.code).toBe('INVALID_POSTURE')
+    })
   })
 
   test('vouches for its identity and nobody else', async () => {

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import {
+  appendFileSync,
   chmodSync,
   existsSync,
   mkdirSync,
@@ -13,9 +14,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-import { ControllerProcesses, LOG_BYTES_MAX } from '../../src/cli/controller-processes.ts'
+import { ControllerProcesses } from '../../src/cli/controller-processes.ts'
 import type { ProcessEvent } from '../../src/cli/controller-processes.ts'
 import { runningPid, writePidFile } from '../../src/cli/pid-file.ts'
+import { LOG_BYTES_MAX } from '../../src/cli/quickstart-log.ts'
 import { planQuickstart } from '../../src/cli/quickstart-plan.ts'
 import type { ControllerPlan } from '../../src/cli/quickstart-plan.ts'
 
@@ -28,6 +30,7 @@ echo "started $3"
 trap 'rm "$(dirname "$3")/pid"; exit 0' TERM
 while :; do sleep 0.02; done
 `
+const TALKATIVE = WELL_BEHAVED.replace('sleep 0.02', 'echo still here; sleep 0.02')
 const STUBBORN = `#!/bin/sh
 echo $$ > "$(dirname "$3")/pid"
 trap '' TERM
@@ -154,4 +157,19 @@ test('A log grown large is put aside before a start', async () => {
   await until(allRun)
   expect(statSync(`${first().logPath}.1`).size).toBe(LOG_BYTES_MAX + 1)
   expect(statSync(first().logPath).size).toBeLessThan(1000)
+})
+
+test('A log that grows large under a running program is put aside, and written on', async () => {
+  install(TALKATIVE)
+  const processes = processesOf()
+  processes.start()
+  await until(allRun)
+  const { logPath } = first()
+  appendFileSync(logPath, Buffer.alloc(LOG_BYTES_MAX + 1))
+  await until(() => expect(statSync(`${logPath}.1`).size).toBeGreaterThan(LOG_BYTES_MAX))
+  await until(() => {
+    expect(statSync(logPath).size).toBeLessThan(10_000)
+    // From its beginning: no hole where the old lines were.
+    expect(readFileSync(logPath, 'utf8')).toMatch(/^still here/)
+  })
 })

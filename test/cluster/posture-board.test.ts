@@ -119,6 +119,15 @@ describe('what machines tell', () => {
     expect(them.board(0).of('alice').os?.atMs).toBe(them.clock(0).nowMs())
   })
 
+  test('again to another controller outlives the first', () => {
+    const them = new Boards(2)
+    them.board(0).tell('alice', 's1', [os('1.0.0')])
+    them.carry(0, 1)
+    expect(them.board(1).tell('alice', 's1', [os('1.0.0')])).toBe('same')
+    them.topic(1).hear('ctrl1', 'alice', undefined)
+    expect(them.board(1).of('alice').os?.version).toBe('1.0.0')
+  })
+
   test('is dropped with the controller that it was told to', () => {
     const them = new Boards(2)
     const changed: string[] = []
