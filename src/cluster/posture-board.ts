@@ -51,8 +51,8 @@ interface Merged {
 
 /**
  * What machines told of themselves, over the soft state. Each controller publishes what it was told itself. What counts of
- * two words on one thing is told by a version that the later controller set above all that it knew (Lamport's clock), with
- * the controllers' ids deciding between two told at once: all of them come to the same, and no clock is compared.
+ * two words on one thing is told by a version that the later controller set above all that it knew (Lamport's clock), and
+ * between equal versions by the controllers' ids: all of them come to the same, and no clock is compared.
  */
 export class PostureBoard implements PostureReports {
   readonly #selfId: NodeId
@@ -71,6 +71,9 @@ export class PostureBoard implements PostureReports {
     for (const { owner, key } of topic.values()) this.#noteOwner(owner, key, true)
     topic.onChange((owner, identityId, value) => {
       this.#noteOwner(owner, identityId, value !== undefined)
+      // At once: should the later word go with its controller, the one before it must not count again.
+      if (value !== undefined && this.#here.has(identityId))
+        this.#dropWhere(identityId, isOverridden)
       for (const listener of this.#listeners) listener(identityId)
     })
   }
@@ -102,14 +105,17 @@ export class PostureBoard implements PostureReports {
     return posture
   }
 
-  endpointOf(identityId: string, apiSessionId: string): EndpointState | null {
-    const fact = this.#merged(identityId).facts.get(endpointSlot(apiSessionId))
-    if (fact?.what.case !== 'endpoint') return null
-    const { wokenAtMs, unlockedAtMs } = fact.what.value
-    return {
-      wokenAtMs: wokenAtMs === 0n ? null : integer(wokenAtMs),
-      unlockedAtMs: unlockedAtMs === 0n ? null : integer(unlockedAtMs),
+  endpointsOf(identityId: string): ReadonlyMap<string, EndpointState> {
+    const found = new Map<string, EndpointState>()
+    for (const { what } of this.#merged(identityId).facts.values()) {
+      if (what.case !== 'endpoint') continue
+      const { apiSessionId, wokenAtMs, unlockedAtMs } = what.value
+      found.set(apiSessionId, {
+        wokenAtMs: wokenAtMs === 0n ? null : integer(wokenAtMs),
+        unlockedAtMs: unlockedAtMs === 0n ? null : integer(unlockedAtMs),
+      })
     }
+    return found
   }
 
   tell(identityId: string, apiSessionId: string, reports: readonly PostureReport[]): ReportOutcome {
@@ -168,18 +174,27 @@ export class PostureBoard implements PostureReports {
   }
 
   keepOnly(identityId: string, apiSessionIds: ReadonlySet<string>): void {
-    const own = this.#ofOwner(this.#selfId, identityId)
-    if (own === undefined) return
     if (apiSessionIds.size === 0) {
       this.#topic.withdraw(identityId)
       this.#here.delete(identityId)
       return
     }
+    const isOver = ({ what }: ToldFact): boolean =>
+      what.case === 'endpoint' && !apiSessionIds.has(what.value.apiSessionId)
+    this.#dropWhere(identityId, (fact, counting) => isOver(fact) || isOverridden(fact, counting))
+  }
+
+  /** Of what was told here. @param isIdle given a fact, and the one on the same thing that counts. */
+  #dropWhere(
+    identityId: string,
+    isIdle: (fact: ToldFact, counting: ToldFact | undefined) => boolean,
+  ): void {
+    const own = this.#ofOwner(this.#selfId, identityId)
+    if (own === undefined) return
     const merged = this.#merged(identityId)
     const facts = factsOf(own)
-    for (const [slot, { what, version }] of facts) {
-      const isOver = what.case === 'endpoint' && !apiSessionIds.has(what.value.apiSessionId)
-      if (isOver || merged.facts.get(slot)?.version !== version) facts.delete(slot)
+    for (const [slot, fact] of facts) {
+      if (isIdle(fact, merged.facts.get(slot))) facts.delete(slot)
     }
     if (facts.size < own.facts.length) this.#publish(identityId, own.moves, facts, new Set())
   }
@@ -237,6 +252,10 @@ export class PostureBoard implements PostureReports {
     this.#here.add(identityId)
     return 'taken'
   }
+}
+
+function isOverridden(fact: ToldFact, counting: ToldFact | undefined): boolean {
+  return counting?.version !== fact.version
 }
 
 /** The oldest first; of facts on two things told at once, in one order on all controllers. */

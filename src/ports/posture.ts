@@ -64,7 +64,8 @@ export type ReportOutcome = 'taken' | 'same' | 'tooLarge' | 'full'
  */
 export interface PostureReports {
   of(identityId: string): Posture
-  endpointOf(identityId: string, apiSessionId: string): EndpointState | null
+  /** By API session. */
+  endpointsOf(identityId: string): ReadonlyMap<string, EndpointState>
   /** All that one request tells, or nothing of it. */
   tell(identityId: string, apiSessionId: string, reports: readonly PostureReport[]): ReportOutcome
   /** How often what was told of an identity has changed what it passes; only grows as long as the controllers run. */
@@ -74,7 +75,7 @@ export interface PostureReports {
   onChange(listener: (identityId: string) => void): void
   /** Identities that were told of here, those not looked at for longest first; at most `max`. */
   toldHere(max: number): readonly string[]
-  /** What was told here of an identity, but for the API sessions that are named, and what was told elsewhere since. */
+  /** Forgets what was told here of an identity and is of none of these API sessions; without any, all of it. */
   keepOnly(identityId: string, apiSessionIds: ReadonlySet<string>): void
 }
 

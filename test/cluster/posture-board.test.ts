@@ -128,6 +128,16 @@ describe('what machines tell', () => {
     expect(them.board(1).of('alice').os?.version).toBe('1.0.0')
   })
 
+  test('does not count again when the later word on it has gone with its controller', () => {
+    const them = new Boards(2)
+    them.board(0).tell('alice', 's1', [domain('corp'), os('1.0.0')])
+    them.carry(0, 1)
+    them.board(1).tell('alice', 's1', [domain('home')])
+    them.carry(1, 0)
+    them.topic(0).hear('ctrl2', 'alice', undefined)
+    expect(them.board(0).of('alice')).toMatchObject({ domain: null, os: { version: '1.0.0' } })
+  })
+
   test('is dropped with the controller that it was told to', () => {
     const them = new Boards(2)
     const changed: string[] = []
@@ -146,11 +156,11 @@ describe('what machines tell', () => {
     const wokenAtMs = them.clock(0).nowMs()
     them.clock(0).advance(1000)
     board.tell('alice', 's1', [{ kind: 'endpoint', isWoken: false, isUnlocked: true }])
-    expect(board.endpointOf('alice', 's1')).toEqual({ wokenAtMs, unlockedAtMs: wokenAtMs + 1000 })
-    expect(board.endpointOf('alice', 's2')).toBeNull()
+    const told = { wokenAtMs, unlockedAtMs: wokenAtMs + 1000 }
+    expect([...board.endpointsOf('alice')]).toEqual([['s1', told]])
     board.tell('alice', 's2', [os('1.0.0')])
     board.keepOnly('alice', new Set(['s2']))
-    expect(board.endpointOf('alice', 's1')).toBeNull()
+    expect(board.endpointsOf('alice').size).toBe(0)
     expect(board.of('alice').os?.version).toBe('1.0.0')
     board.keepOnly('alice', new Set())
     expect(them.topic(0).own.size).toBe(0)

@@ -70,9 +70,10 @@ function postureDataOf({ state, posture }: ApiParts, identityId: string): JsonOb
   const { os, domain, mac, processes } = posture.of(identityId)
   const sdkInfo = state.get('identity', identityId)?.['sdkInfo'] ?? {}
   const sessions = state.findAll('apiSession', 'identityId', identityId)
+  const endpoints = posture.endpointsOf(identityId)
   const ofSessions = sessions.slice(0, SESSIONS_SHOWN_MAX).map(({ id }) => {
-    const endpoint = posture.endpointOf(identityId, id)
-    return [id, { mfa: noSecondFactor(id), sdkInfo, ...shownEndpoint(endpoint) }] as const
+    const endpointState = shownEndpoint(endpoints.get(id))
+    return [id, { mfa: noSecondFactor(id), sdkInfo, ...endpointState }] as const
   })
   return {
     apiSessionPostureData: Object.fromEntries(ofSessions),
@@ -103,8 +104,8 @@ function noSecondFactor(apiSessionId: string): JsonObject {
   return { apiSessionId, passedAt: never, ...passed }
 }
 
-function shownEndpoint(endpoint: EndpointState | null): JsonObject {
-  if (endpoint === null) return {}
+function shownEndpoint(endpoint: EndpointState | undefined): JsonObject {
+  if (endpoint === undefined) return {}
   const { wokenAtMs, unlockedAtMs } = endpoint
   const at = (ms: number | null): string => (ms === null ? never : timeText(ms))
   return { endpointState: { unlockedAt: at(unlockedAtMs), wokenAt: at(wokenAtMs) } }
