@@ -54,7 +54,8 @@ function judge(check: PostureCheck, posture: Posture): boolean {
     case 'PROCESS_MULTI': {
       const wanted = wantedBy(check)
       const runs = (one: WantedProcess): boolean => isRunning(one, atPath(one.path, posture))
-      return check.semantic === 'AnyOf' ? wanted.some(runs) : wanted.every(runs)
+      if (check.semantic === 'AnyOf') return wanted.some(runs)
+      return wanted.length > 0 && wanted.every(runs)
     }
     default:
       // MFA: no session has shown a second factor, as none can be enrolled.
@@ -101,8 +102,19 @@ function passesOs(systems: readonly OperatingSystem[], { os }: Posture): boolean
   return versions.length === 0 || versions.some((range) => isInVersionRange(os.version, range))
 }
 
+/** A check may ask for thousands of hashes, and is asked for with every service that it guards. */
+const wantedOf = new WeakMap<PostureCheck, readonly WantedProcess[]>()
+
 /** The processes that a check asks for; one for the type PROCESS. */
 export function wantedBy(check: PostureCheck): readonly WantedProcess[] {
+  const known = wantedOf.get(check)
+  if (known !== undefined) return known
+  const wanted = readWanted(check)
+  wantedOf.set(check, wanted)
+  return wanted
+}
+
+function readWanted(check: PostureCheck): WantedProcess[] {
   const all = check.typeId === 'PROCESS' ? [check.process] : check.processes
   return all.flatMap((one) => {
     if (one === null || typeof one !== 'object' || Array.isArray(one)) return []
