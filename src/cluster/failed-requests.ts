@@ -10,7 +10,7 @@ import { integer } from './message-codec.ts'
 
 export const failedRequestLimits = {
   failedRequestsTtlMs: 5 * 60_000,
-  failedRequestsOwnerBytesMax: 4 * 1024 * 1024,
+  failedRequestsOwnerBytesMax: 1024 * 1024,
   /** Of one identity. */
   failedRequestsMax: 100,
 } as const

@@ -68,6 +68,7 @@ export class LeadershipSteward {
       decode: decodeHold,
       ttlMs: TTL_MS,
       ownerBytesMax: 1024,
+      isVital: true,
     })
     this.#topic.onChange((_owner, _key, hold) => {
       if (hold !== undefined) this.#extend(hold.reason, hold.remainingMs)

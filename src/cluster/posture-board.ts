@@ -19,8 +19,8 @@ import { integer } from './message-codec.ts'
 export const postureLimits = {
   /** Machines tell again what they told a controller that went silent; until then its word counts. */
   postureTtlMs: 5 * 60_000,
-  /** Told to one controller: the machines of 30,000 identities, half a kilobyte each. */
-  postureOwnerBytesMax: 16 * 1024 * 1024,
+  /** Told to one controller: the machines of 30,000 identities, a quarter of a kilobyte each. */
+  postureOwnerBytesMax: 8 * 1024 * 1024,
   /** What is told again unchanged is news to the other controllers after so long: they show when it was told. */
   postureRetoldMs: 60_000,
 } as const

@@ -68,6 +68,7 @@ export class PresenceBoard {
       decode: decodePresence,
       ttlMs: PRESENCE_TTL_MS,
       ownerBytesMax: OWNER_BYTES_MAX,
+      isVital: true,
     })
     this.#topic.onChange((owner, _key, presence) => this.#onChange(owner, presence))
   }

@@ -11,6 +11,7 @@ import { integer } from './message-codec.ts'
 export interface SoftReader {
   readonly ttlMs: number
   readonly ownerBytesMax: number
+  readonly isVital: boolean
   /** @throws on bytes that are no value of the topic. */
   take(owner: NodeId, key: string, payload: Uint8Array): void
   drop(owner: NodeId, key: string): void
@@ -144,7 +145,8 @@ export class SoftInbox {
     const bytes = key.length + payload.length + SOFT_VALUE_OVERHEAD_BYTES
     const topicBytes = (owner.bytes.get(topic) ?? 0) - (known?.bytes ?? 0) + bytes
     const totalBytes = this.#bytes - (known?.bytes ?? 0) + bytes
-    const isTooMuch = topicBytes > reader.ownerBytesMax || totalBytes > this.#totalBytesMax
+    const isBeyondTotal = totalBytes > this.#totalBytesMax && !reader.isVital
+    const isTooMuch = topicBytes > reader.ownerBytesMax || isBeyondTotal
     if (payload.length > SOFT_VALUE_BYTES_MAX || isTooMuch) {
       this.#drop(from, owner, slot)
       return

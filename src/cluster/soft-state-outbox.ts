@@ -11,14 +11,16 @@ interface OwnValue {
   /** null: withdrawn. */
   readonly payload: Uint8Array | null
   readonly bytes: number
+  readonly isVital: boolean
 }
 
 interface Stream {
   number: number
   id: number
   isComplete: boolean
-  /** By slot, in the order of sequences. */
-  pending: Map<string, OwnValue>
+  /** Vital ones, which go before the others; both by slot, in the order of sequences. */
+  readonly urgent: Map<string, OwnValue>
+  readonly pending: Map<string, OwnValue>
   beganMs: number
   sentMs: number
 }
@@ -48,34 +50,39 @@ export class SoftOutbox {
     return this.#bytes
   }
 
-  set(topic: string, key: string, payload: Uint8Array, bytes: number): void {
-    const slot = slotOf(topic, key)
+  set(value: Omit<OwnValue, 'sequence'> & { readonly payload: Uint8Array }): void {
+    const slot = slotOf(value.topic, value.key)
     this.#remove(slot)
     this.#sequence += 1
-    const value = { topic, key, sequence: this.#sequence, payload, bytes }
+    this.#keep(slot, { ...value, sequence: this.#sequence })
+  }
+
+  #keep(slot: string, value: OwnValue): void {
     this.#values.set(slot, value)
-    this.#bytes += bytes
+    this.#bytes += value.bytes
     this.#tell(slot, value)
   }
 
-  withdraw(topic: string, key: string): void {
+  withdraw(topic: string, key: string, isVital: boolean): void {
     const slot = slotOf(topic, key)
     this.#remove(slot)
     this.#sequence += 1
     const { batchBytesMax } = this.#options
     // Counts as little as it takes, so that many fit in a batch.
     const bytes = Math.min(key.length + topic.length + 16, batchBytesMax)
-    this.#tell(slot, { topic, key, sequence: this.#sequence, payload: null, bytes })
+    this.#tell(slot, { topic, key, sequence: this.#sequence, payload: null, bytes, isVital })
   }
 
   /** A link has come to stand: everything goes out on a new stream. */
   begin(peer: NodeId, nowMs: number): void {
     this.#lastStream += 1
+    const all = [...this.#values]
     this.#streams.set(peer, {
       id: this.#lastStream,
       number: 0,
       isComplete: false,
-      pending: new Map(this.#values),
+      urgent: new Map(all.filter(([, { isVital }]) => isVital)),
+      pending: new Map(all.filter(([, { isVital }]) => !isVital)),
       beganMs: nowMs,
       sentMs: -Infinity,
     })
@@ -98,7 +105,7 @@ export class SoftOutbox {
     const batches: { peer: NodeId; batch: SoftBatch }[] = []
     for (const [peer, stream] of this.#streams) {
       const isSilent = nowMs - stream.sentMs >= this.#options.beaconMs
-      if (stream.pending.size === 0 && !isSilent) continue
+      if (stream.urgent.size === 0 && stream.pending.size === 0 && !isSilent) continue
       batches.push({ peer, batch: this.#nextBatch(stream) })
       stream.sentMs = nowMs
     }
@@ -108,13 +115,15 @@ export class SoftOutbox {
   #nextBatch(stream: Stream): SoftBatch {
     const values: SoftValue[] = []
     let bytes = 0
-    for (const [slot, value] of stream.pending) {
-      if (values.length > 0 && bytes + value.bytes > this.#options.batchBytesMax) break
-      bytes += value.bytes
-      values.push(messageOf(value))
-      stream.pending.delete(slot)
+    for (const waiting of [stream.urgent, stream.pending]) {
+      for (const [slot, value] of waiting) {
+        if (values.length > 0 && bytes + value.bytes > this.#options.batchBytesMax) break
+        bytes += value.bytes
+        values.push(messageOf(value))
+        waiting.delete(slot)
+      }
     }
-    if (stream.pending.size === 0) stream.isComplete = true
+    if (stream.urgent.size === 0 && stream.pending.size === 0) stream.isComplete = true
     const batch = create(SoftBatchSchema, {
       epoch: BigInt(this.#options.epoch),
       stream: BigInt(stream.id),
@@ -134,10 +143,11 @@ export class SoftOutbox {
   }
 
   #tell(slot: string, value: OwnValue): void {
-    for (const { pending } of this.#streams.values()) {
+    for (const { urgent, pending } of this.#streams.values()) {
+      const waiting = value.isVital ? urgent : pending
       // To the end, where its sequence belongs.
-      pending.delete(slot)
-      pending.set(slot, value)
+      waiting.delete(slot)
+      waiting.set(slot, value)
     }
   }
 }

@@ -8,6 +8,7 @@ import {
   SOFT_TTL_MS_MIN,
   SOFT_VALUE_BYTES_MAX,
   SOFT_VALUE_OVERHEAD_BYTES,
+  SOFT_VITAL_BYTES_MAX,
 } from '../ports/soft-state.ts'
 import type { SoftState, SoftTopic, SoftTopicOptions, SoftValue } from '../ports/soft-state.ts'
 import type { NodeId } from '../raft/types.ts'
@@ -36,7 +37,7 @@ export const defaultSoftStateOptions = {
   tickMs: 50,
   beaconMs: 1000,
   batchBytesMax: 32 * 1024,
-  totalBytesMax: 64 * 1024 * 1024,
+  totalBytesMax: 96 * 1024 * 1024,
   resyncMsMin: 1000,
 } as const satisfies Partial<SoftStateOptions>
 
@@ -108,6 +109,8 @@ export class SoftStateChannel implements SoftState {
     assert(options.name.length <= NAME_CHARACTERS_MAX, 'the name of a topic is within its limit')
     assert(!this.#topics.has(options.name), `topic ${options.name} is made once`)
     assert(options.ttlMs >= SOFT_TTL_MS_MIN, 'a topic outlives a few lost notes')
+    const { isVital = false } = options
+    assert(!isVital || options.ownerBytesMax <= SOFT_VITAL_BYTES_MAX, 'what is vital is small')
     const topic: Topic<T> = {
       options,
       own: new Map(),
@@ -118,6 +121,7 @@ export class SoftStateChannel implements SoftState {
       drop: (owner, key) => drop(topic, owner, key),
       ttlMs: options.ttlMs,
       ownerBytesMax: options.ownerBytesMax,
+      isVital,
     }
     this.#topics.set(options.name, topic)
     // What came before was passed over, as nobody knew how to read it.
@@ -157,12 +161,13 @@ export class SoftStateChannel implements SoftState {
     const payload = topic.options.encode(value)
     assert(payload.length <= SOFT_VALUE_BYTES_MAX, 'a value is within its limit')
     const bytes = sizeOf(key, payload)
-    const ownBytes = topic.ownBytes + bytes - (topic.own.get(key)?.bytes ?? 0)
-    const isTooMuch = this.bytes + bytes > this.#options.totalBytesMax
+    const grownBytes = bytes - (topic.own.get(key)?.bytes ?? 0)
+    const ownBytes = topic.ownBytes + grownBytes
+    const isTooMuch = this.bytes + grownBytes > this.#options.totalBytesMax && !topic.isVital
     if (ownBytes > topic.options.ownerBytesMax || isTooMuch) return false
     topic.ownBytes = ownBytes
     topic.own.set(key, { value, bytes })
-    this.#outbox.set(topic.options.name, key, payload, bytes)
+    this.#outbox.set({ topic: topic.options.name, key, payload, bytes, isVital: topic.isVital })
     return true
   }
 
@@ -171,7 +176,7 @@ export class SoftStateChannel implements SoftState {
     if (known === undefined) return
     topic.own.delete(key)
     topic.ownBytes -= known.bytes
-    this.#outbox.withdraw(topic.options.name, key)
+    this.#outbox.withdraw(topic.options.name, key, topic.isVital)
   }
 
   #onBatch(from: NodeId, payload: Uint8Array): void {

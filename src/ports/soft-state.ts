@@ -23,6 +23,11 @@ export interface SoftTopicOptions<T> {
   readonly ttlMs: number
   /** Keys and values of one owner, with {@link SOFT_VALUE_OVERHEAD_BYTES} each. */
   readonly ownerBytesMax: number
+  /**
+   * What the cluster itself lives by: it goes before all that waits to be told, and is never refused for what other topics
+   * take. Its own cap is at most {@link SOFT_VITAL_BYTES_MAX}.
+   */
+  readonly isVital?: boolean
 }
 
 export interface SoftValue<T> {
@@ -47,5 +52,6 @@ export interface SoftTopic<T> {
 export const SOFT_TTL_MS_MIN = 3000
 /** So that a batch always has room for one. */
 export const SOFT_VALUE_BYTES_MAX = 32 * 1024
+export const SOFT_VITAL_BYTES_MAX = 64 * 1024
 /** What a value counts for beside its key and bytes. */
 export const SOFT_VALUE_OVERHEAD_BYTES = 32

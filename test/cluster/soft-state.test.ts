@@ -299,6 +299,37 @@ test('all owners together are held to the cap of this controller', () => {
   expect(here.publish('x', value)).toBe(false)
 })
 
+test('a vital topic goes before a backlog, and is not refused for what others take', () => {
+  const network = new Network()
+  const large = textTopic({ name: 'large', ownerBytesMax: 100_000 })
+  const vital = textTopic({ name: 'vital', isVital: true })
+  const a = network.add('a', { batchBytesMax: 4096, totalBytesMax: 60_000 })
+  const b = network.add('b')
+  const [largeA, vitalA] = [a.topic(large), a.topic(vital)]
+  const [largeB, vitalB] = [b.topic(large), b.topic(vital)]
+  let count = 0
+  while (largeA.publish(`${count}`, 'v'.repeat(1000))) count += 1
+  expect(count).toBe(58)
+  network.connect('a', 'b')
+  for (let tick = 1; seen(largeB).length < count; tick += 1) {
+    expect(vitalA.publish('self', `alive ${tick}`)).toBe(true)
+    network.run(50)
+    expect(vitalB.get('a', 'self')).toBe(`alive ${tick}`)
+    expect(tick).toBeLessThan(count)
+  }
+  vitalA.withdraw('self')
+  network.run(50)
+  expect(seen(vitalB)).toEqual([])
+})
+
+test('a value in place of another one needs room for the difference alone', () => {
+  const network = new Network()
+  const a = network.add('a', { totalBytesMax: 1500 }).topic(textTopic())
+  expect(a.publish('x', 'v'.repeat(1000))).toBe(true)
+  expect(a.publish('x', 'w'.repeat(1000))).toBe(true)
+  expect(a.publish('y', 'v'.repeat(1000))).toBe(false)
+})
+
 test('a large snapshot comes in bounded batches, one a tick', () => {
   const network = new Network()
   const a = network.add('a', { batchBytesMax: 4096 }).topic(textTopic({ ownerBytesMax: 1_000_000 }))
