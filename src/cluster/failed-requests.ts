@@ -13,6 +13,10 @@ export const failedRequestLimits = {
   failedRequestsOwnerBytesMax: 1024 * 1024,
   /** Of one identity. */
   failedRequestsMax: 100,
+  /** Of requests for one service, one in so long: clients ask again and again ... */
+  failedRequestsApartMs: 10_000,
+  /** ... and so many of those that were noted last are told by. */
+  failedRequestsRecentMax: 10_000,
 } as const
 const { failedRequestsMax } = failedRequestLimits
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -37,6 +41,8 @@ export class FailedRequestBoard implements FailedRequests {
   readonly #topic: SoftTopic<Uint8Array>
   /** Identities that were refused something here, the last one last. */
   readonly #here = new Set<string>()
+  /** When each was noted, by who asked for what; the last one last. */
+  readonly #recentMs = new Map<string, number>()
 
   constructor(selfId: NodeId, topic: SoftTopic<Uint8Array>) {
     this.#selfId = selfId
@@ -44,6 +50,7 @@ export class FailedRequestBoard implements FailedRequests {
   }
 
   note(identityId: string, request: FailedRequest): void {
+    if (this.#isRepeated(identityId, request)) return
     const known = this.#topic.get(this.#selfId, identityId)
     const requests = known === undefined ? [] : unpack(known)
     requests.push(request)
@@ -62,6 +69,20 @@ export class FailedRequestBoard implements FailedRequests {
       this.#here.delete(oldest)
     }
     this.#here.add(identityId)
+  }
+
+  #isRepeated(identityId: string, { serviceId, sessionType, atMs }: FailedRequest): boolean {
+    const { failedRequestsApartMs, failedRequestsRecentMax } = failedRequestLimits
+    const asked = `${identityId}\n${serviceId}\n${sessionType}`
+    const before = this.#recentMs.get(asked)
+    if (before !== undefined && Math.abs(atMs - before) < failedRequestsApartMs) return true
+    this.#recentMs.delete(asked)
+    this.#recentMs.set(asked, atMs)
+    const [oldest] = this.#recentMs.keys()
+    if (this.#recentMs.size > failedRequestsRecentMax && oldest !== undefined) {
+      this.#recentMs.delete(oldest)
+    }
+    return false
   }
 
   of(identityId: string): readonly FailedRequest[] {

@@ -206,6 +206,15 @@ describe('failed requests', () => {
     expect(found[0]?.policyFailures).toEqual([{ policyId: 'p', note: 'x'.repeat(10) }])
   })
 
+  test('for one service are noted once in ten seconds', () => {
+    const board = new FailedRequestBoard('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
+    for (const atMs of [0, 1, 9_999, 10_000, 19_999]) board.note('alice', failed('wiki', atMs))
+    board.note('alice', failed('other', 19_999))
+    board.note('bob', failed('wiki', 1))
+    expect(board.of('alice').map(({ atMs }) => atMs)).toEqual([19_999, 10_000, 0])
+    expect(board.of('bob')).toHaveLength(1)
+  })
+
   test('that take much room push out the oldest', () => {
     const board = new FailedRequestBoard('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
     for (let at = 0; at < 20; at += 1) board.note('alice', failed(`s${at}`, at, 8000))
