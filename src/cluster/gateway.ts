@@ -462,6 +462,8 @@ export class Gateway implements Proposer, ClusterView {
         this.#peers.handle(event)
         break
       case 'selfRefused':
+        // No leader listens to it any more, nor does any entry come that would tell.
+        if (event.reason === 'removed') this.#proposals.close()
         this.#parts.onSelfRefused?.(event)
         break
       case 'roster':

@@ -63,6 +63,7 @@ export class ProposalDesk {
 
   /** @throws {Problem} as {@link Proposer.propose}. */
   async propose(input: ProposalInput): Promise<Applied> {
+    if (this.#isClosed) throw new Problem('CLUSTER_NO_LEADER')
     const caller = input.actor.identityId
     if (!this.#outstanding.hasRoomFor(caller)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
     const sequence = this.#outstanding.nextSequence

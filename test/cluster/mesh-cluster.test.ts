@@ -3,6 +3,7 @@ import { afterEach, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Member } from '../../proto/gen/membership_pb.ts'
+import { Problem } from '../../src/lib/problems.ts'
 import { nameServer } from '../support/name-server.ts'
 import { freePort } from '../support/ports.ts'
 import { MemoryDisk } from '../../src/store/memory-disk.ts'
@@ -64,6 +65,27 @@ test('a member that is removed is sent the entry that says so and reads it in it
   const listed = () => removed.gateway.configuration().record.members.map(({ id }) => id)
   await until('its own log says so', () => !listed().includes(removed.id))
 }, 60_000)
+
+test('nobody waits for what a member asked for that was removed', async () => {
+  const formed = await formCluster(3)
+  cluster = formed
+  const hour = 3_600_000
+  const gateway = { proposeTimeoutMs: hour, leaderlessMsMax: hour }
+  for (const id of formed.ids) await formed.start(id, { gateway })
+  await (await formed.leader()).gateway.propose(command('first'))
+  const removed = await follower(formed)
+  const writers = Array.from({ length: 16 }, async (_, n) => {
+    for (;;) {
+      const fate = await removed.gateway.propose(command(`${n}`)).catch((error: unknown) => error)
+      if (fate instanceof Problem) return fate.code
+    }
+  })
+  await change(formed, (members) => members.filter(({ id }) => id !== removed.id))
+  const codes = new Set(await Promise.all(writers))
+  expect(codes.difference(new Set(['OUTCOME_UNKNOWN', 'CLUSTER_NO_LEADER']))).toEqual(new Set())
+  const next = removed.gateway.propose(command('next'))
+  await expect(next).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
+}, 30_000)
 
 test('a member that was removed while it was down is told when it comes back, and let in by nobody', async () => {
   const formed = await running(3)
