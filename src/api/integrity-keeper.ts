@@ -11,15 +11,13 @@ import type { IntegrityRun } from '../entities/integrity-run.ts'
 import { Problem } from '../lib/problems.ts'
 import type { Finding, IntegrityScan, Repair } from '../ports/integrity.ts'
 import type { Outcome } from '../ports/proposer.ts'
+import { ITSELF } from '../ports/proposer.ts'
 import type { ApiParts } from './parts.ts'
 
 type KeeperParts = Pick<
   ApiParts,
   'state' | 'cluster' | 'proposer' | 'clock' | 'scheduler' | 'limits' | 'logger' | 'instanceId'
 >
-
-/** Writes of the controller itself, on nobody's behalf. */
-const SELF = { identityId: '', sessionId: '', address: '' } as const
 
 interface Judged {
   readonly description: string
@@ -153,7 +151,7 @@ export class IntegrityKeeper {
   }
 
   async #propose(kind: CommandKind, payload: Uint8Array): Promise<Outcome> {
-    const { outcome } = await this.#parts.proposer.propose({ kind, payload, actor: SELF })
+    const { outcome } = await this.#parts.proposer.propose({ kind, payload, actor: ITSELF })
     return outcome
   }
 }

@@ -6,6 +6,7 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import type { Posture, PostureReport } from '../ports/posture.ts'
 import type { DialBind, PostureFailureView } from '../ports/state-view.ts'
+import { ITSELF } from '../ports/proposer.ts'
 import type { Caller } from './call.ts'
 import type { ApiParts } from './parts.ts'
 
@@ -22,8 +23,6 @@ type KeeperParts = Pick<
   | 'failedRequests'
 >
 
-/** Writes of the controller itself, on nobody's behalf. */
-const SELF = { identityId: '', sessionId: '', address: '' } as const
 /** Sessions looked at between two turns of the event loop. */
 const SLICE = 250
 /** A failed request whose checks ask for much is kept without what they ask for. */
@@ -49,14 +48,17 @@ export class PostureKeeper {
   /** Where the round of the leader stands. */
   #lookedAt = ''
   #leadsSinceMs: number | null = null
-  /** When something told elsewhere came or went, monotonic: it may be told again in a moment. */
-  readonly #changedMs = new Map<string, number>()
+  /**
+   * When what was told elsewhere went, monotonic: it may be told again in a moment. What comes earns no such grace, or whoever
+   * tells again and again would never be looked at.
+   */
+  readonly #lostMs = new Map<string, number>()
 
   constructor(parts: KeeperParts) {
     this.#parts = parts
-    parts.posture.onChange((identityId) => {
-      this.#changedMs.delete(identityId)
-      this.#changedMs.set(identityId, parts.clock.monotonicMs())
+    parts.posture.onLost((identityId) => {
+      this.#lostMs.delete(identityId)
+      this.#lostMs.set(identityId, parts.clock.monotonicMs())
     })
   }
 
@@ -139,9 +141,9 @@ export class PostureKeeper {
       posture.keepOnly(identityId, new Set(sessions.map(({ id }) => id)))
     }
     const graceEndsMs = clock.monotonicMs() - limits.postureGraceMs
-    for (const [identityId, changedMs] of this.#changedMs) {
-      if (changedMs > graceEndsMs) break
-      this.#changedMs.delete(identityId)
+    for (const [identityId, lostMs] of this.#lostMs) {
+      if (lostMs > graceEndsMs) break
+      this.#lostMs.delete(identityId)
     }
   }
 
@@ -156,9 +158,7 @@ export class PostureKeeper {
     if (state.count('postureCheck') === 0) return
     for (let looks = 0; looks < limits.postureLooksMax; looks += SLICE) {
       const sessions = state.serviceSessionsAfter(this.#lookedAt, SLICE)
-      const settled = sessions.filter(
-        (session) => !this.#changedMs.has(String(session['identityId'])),
-      )
+      const settled = sessions.filter((session) => !this.#lostMs.has(String(session['identityId'])))
       await this.#endFailing(settled)
       this.#lookedAt = sessions.length < SLICE ? '' : (sessions.at(-1)?.id ?? '')
       if (this.#lookedAt === '') return
@@ -178,7 +178,7 @@ export class PostureKeeper {
         await proposer.propose({
           kind: CommandKind.SERVICE_SESSION_END,
           payload: toBinary(ServiceSessionEndSchema, create(ServiceSessionEndSchema, message)),
-          actor: SELF,
+          actor: ITSELF,
         })
       }
     } catch (error) {

@@ -26,6 +26,7 @@ import type { ClusterView } from '../ports/cluster-view.ts'
 import type { Admission, Invitation, JoinAnswer, JoinRequest } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
+import { ITSELF } from '../ports/proposer.ts'
 import type { ConfigurationInForce } from './gateway.ts'
 import type { Log } from './log.ts'
 import type { SecretKeeper } from './secret-keeper.ts'
@@ -59,7 +60,6 @@ export const admissionLimits = {
   waitMs: 5000,
 } as const
 
-const SELF = { identityId: '', sessionId: '', address: '' } as const
 const ATTEMPTS_MAX = 5
 const POLL_MS = 20
 const STORE_ID_BYTES = 16
@@ -303,7 +303,7 @@ export class AdmissionDesk implements Admission {
   }
 
   #propose(kind: CommandKind, payload: Uint8Array): ReturnType<Proposer['propose']> {
-    return this.#parts.proposer.propose({ kind, payload, actor: SELF })
+    return this.#parts.proposer.propose({ kind, payload, actor: ITSELF })
   }
 }
 

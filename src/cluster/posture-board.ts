@@ -74,11 +74,11 @@ export class PostureBoard implements PostureReports {
       // At once: should the later word go with its controller, the one before it must not count again.
       if (value !== undefined && this.#here.has(identityId))
         this.#dropWhere(identityId, isOverridden)
-      for (const listener of this.#listeners) listener(identityId)
+      if (value === undefined) for (const listener of this.#listeners) listener(identityId)
     })
   }
 
-  onChange(listener: (identityId: string) => void): void {
+  onLost(listener: (identityId: string) => void): void {
     this.#listeners.push(listener)
   }
 

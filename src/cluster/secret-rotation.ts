@@ -18,6 +18,7 @@ import { checkKeyMatches, parseCertificates } from '../pki/certificate.ts'
 import { newClusterKey } from '../pki/cluster-key.ts'
 import type { Outcome, Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
+import { ITSELF } from '../ports/proposer.ts'
 import type { NodeId } from '../raft/types.ts'
 import type { Log } from './log.ts'
 import type { SecretKeeper } from './secret-keeper.ts'
@@ -38,8 +39,6 @@ export interface RemovalManner {
   readonly isCompromised: boolean
 }
 
-/** Writes of the controller itself, on nobody's behalf. */
-const SELF = { identityId: '', sessionId: '', address: '' } as const
 const ATTEMPTS_MAX = 5
 /** Wrapped secrets in one command: well below the size of one log entry. */
 const SHARED_AT_ONCE_MAX = 64
@@ -243,7 +242,7 @@ async function propose(
   kind: CommandKind,
   payload: Uint8Array,
 ): Promise<Outcome> {
-  const { outcome } = await proposer.propose({ kind, payload, actor: SELF })
+  const { outcome } = await proposer.propose({ kind, payload, actor: ITSELF })
   return outcome
 }
 

@@ -71,8 +71,8 @@ export interface PostureReports {
   /** How often what was told of an identity has changed what it passes; only grows as long as the controllers run. */
   moves(identityId: string): number
   noteMove(identityId: string): void
-  /** Something that concerns the identity was told to another controller, or has gone with it. */
-  onChange(listener: (identityId: string) => void): void
+  /** What another controller was told of the identity has gone with it. */
+  onLost(listener: (identityId: string) => void): void
   /** Identities that were told of here, those not looked at for longest first; at most `max`. */
   toldHere(max: number): readonly string[]
   /** Forgets what was told here of an identity and is of none of these API sessions; without any, all of it. */

@@ -35,6 +35,9 @@ export interface ProposalInput {
   }[]
 }
 
+/** The actor of what a controller writes itself, on nobody's behalf. */
+export const ITSELF: ProposalInput['actor'] = { identityId: '', sessionId: '', address: '' }
+
 export interface Applied {
   /** Log index that the outcome stands at, already applied on this controller. */
   readonly index: number

@@ -211,6 +211,18 @@ describe('a client that tells what its service asks for', () => {
       expect(reply.status, reply.text).toBe(201)
     })
 
+    test('is refused for a check that asks for something else by now', async () => {
+      const person = await Person.behind(corp)
+      await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
+      const check = `${management}/posture-checks/${person.checkId}`
+      const reply = await meanwhile(
+        () => root.call('PATCH', check, { typeId: 'DOMAIN', domains: ['other.test'] }),
+        () => person.dial(),
+      )
+      expect(reply.body.error?.code).toBe('INVALID_POSTURE')
+      expect(await person.sessions()).toEqual([])
+    })
+
     test('is refused for a check that came to it', async () => {
       const person = await Person.behind(corp)
       await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
@@ -383,7 +395,7 @@ describe('what was told', () => {
     expect(await sweep()).toEqual([])
   })
 
-  test('counts by what the check asks for now: the leader ends what it no longer grants', async () => {
+  test('counts by what the check asks at that time: the leader ends what it does not grant any more', async () => {
     const person = await Person.behind(corp)
     await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
     await person.dialled()
@@ -395,6 +407,55 @@ describe('what was told', () => {
     await new Promise((go) => setImmediate(go))
     expect(await person.sessions()).toEqual([])
   })
+})
+
+test('a check that changes is held to whoever tells again and again on another controller; the leader sees to it', async () => {
+  const person = await Person.behind(corp)
+  const topic = new LocalTopic<Uint8Array>('ctrl2')
+  const elsewhere = new PostureBoard('ctrl2', topic, controller.clock)
+  const tellThere = (): void => {
+    elsewhere.tell(person.id, 's', [{ kind: 'domain', checkId: 'c', domain: 'corp.test' }])
+    controller.posture.hear('ctrl2', person.id, topic.own.get(person.id))
+  }
+  const sweep = async (): Promise<string[]> => {
+    controller.scheduler.run(parts.limits.sweepMs)
+    await new Promise((go) => setImmediate(go))
+    return await person.sessions()
+  }
+  tellThere()
+  const session = await person.dialled()
+  const change = { typeId: 'DOMAIN', domains: ['other.test'] }
+  await root.call('PATCH', `${management}/posture-checks/${person.checkId}`, change)
+  controller.cluster.leader = 'ctrl2'
+  expect(await sweep()).toEqual([session])
+  controller.cluster.leader = null
+  // It has only begun to lead.
+  expect(await sweep()).toEqual([session])
+  controller.clock.advance(parts.limits.postureGraceMs)
+  tellThere()
+  expect(await sweep()).toEqual([])
+})
+
+test('a machine that wakes moves the marker where a second factor is asked for again', async () => {
+  const woken = { id: '0', typeId: 'ENDPOINT_STATE', woken: true }
+  for (const [promptOnWake, moves] of [
+    [true, true],
+    [false, false],
+  ] as const) {
+    const person = await Person.behind({ typeId: 'MFA', promptOnWake })
+    const before = await person.marker()
+    expect((await tell(person.caller, woken)).status).toBe(201)
+    expect((await person.marker()) !== before).toBe(moves)
+  }
+})
+
+test('a controller without room for more says so', async () => {
+  const person = await Person.behind(corp)
+  controller.posture.isFull = true
+  const reply = await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
+  controller.posture.isFull = false
+  expect([reply.status, reply.headers['retry-after']]).toEqual([429, expect.anything()])
+  expect(await person.queries()).toMatchObject({ isPassing: false })
 })
 
 describe('a response that is none', () => {

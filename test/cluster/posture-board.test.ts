@@ -140,13 +140,13 @@ describe('what machines tell', () => {
 
   test('is dropped with the controller that it was told to', () => {
     const them = new Boards(2)
-    const changed: string[] = []
-    them.board(1).onChange((id) => changed.push(id))
+    const lost: string[] = []
+    them.board(1).onLost((id) => lost.push(id))
     them.board(0).tell('alice', 's1', [os('1.0.0')])
     them.carry(0, 1)
     them.topic(1).hear('ctrl1', 'alice', undefined)
     expect(them.board(1).of('alice').os).toBeNull()
-    expect(changed).toEqual(['alice', 'alice'])
+    expect(lost).toEqual(['alice'])
   })
 
   test('of a waking machine belongs to one API session', () => {

@@ -6,6 +6,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
+import { ITSELF } from '../../ports/proposer.ts'
 import type { Caller } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
 
@@ -14,9 +15,6 @@ type KeeperParts = Pick<
   ApiParts,
   'state' | 'cluster' | 'proposer' | 'clock' | 'scheduler' | 'limits' | 'logger' | 'activity'
 >
-
-/** Writes of the controller itself, on nobody's behalf. */
-const SELF = { identityId: '', sessionId: '', address: '' } as const
 
 /**
  * Sessions as this controller honours them. Who they are stands in the replicated state; when they were last used is
@@ -127,7 +125,7 @@ export class SessionKeeper {
         await proposer.propose({
           kind: CommandKind.SESSION_TOUCH,
           payload: toBinary(SessionTouchSchema, message),
-          actor: SELF,
+          actor: ITSELF,
         })
       }
     } catch (error) {
@@ -184,7 +182,7 @@ export class SessionKeeper {
     this.#isSweeping = true
     try {
       const payload = toBinary(SessionExpireSchema, create(SessionExpireSchema, { marks }))
-      await proposer.propose({ kind: CommandKind.SESSION_EXPIRE, payload, actor: SELF })
+      await proposer.propose({ kind: CommandKind.SESSION_EXPIRE, payload, actor: ITSELF })
     } catch (error) {
       this.#logUnexpected(error, 'expired sessions could not be removed')
     } finally {

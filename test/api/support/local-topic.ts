@@ -3,6 +3,8 @@ import type { SoftTopic, SoftValue } from '../../../src/ports/soft-state.ts'
 /** Soft state of one controller without a mesh: a test says what the others publish. */
 export class LocalTopic<T> implements SoftTopic<T> {
   readonly own = new Map<string, T>()
+  /** Takes nothing more. */
+  isFull = false
   readonly #selfId: string
   readonly #others = new Map<string, SoftValue<T>>()
   readonly #listeners: ((owner: string, key: string, value: T | undefined) => void)[] = []
@@ -12,6 +14,7 @@ export class LocalTopic<T> implements SoftTopic<T> {
   }
 
   publish(key: string, value: T): boolean {
+    if (this.isFull) return false
     this.own.set(key, value)
     return true
   }
