@@ -7,7 +7,7 @@ DIR ?= .flotilla
 NODES ?= 3
 PORT ?= 1280
 
-.PHONY: quickstart test build lint fmt proto sim zoo guards traces chaos soak bench bench-raft clean
+.PHONY: quickstart test build lint fmt proto sim zoo guards attacks traces chaos soak bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
@@ -47,6 +47,10 @@ sim: $(INSTALLED)
 # Deletes one guard after another to see that a test notices; GUARDS="name name" tries only those.
 guards: $(INSTALLED)
 	node test/guards/run.ts $(GUARDS)
+
+# Removes the guard of one attack after another to see that the attack then succeeds; ATTACKS="name name" tries only those.
+attacks: $(INSTALLED)
+	node test/guards/run.ts --attacks $(ATTACKS)
 
 # Recorded runs against the TLA+ specification; SEEDS=n, JAR=tla2tools.jar to have TLC judge them too (docs/engine.md).
 traces: $(INSTALLED)

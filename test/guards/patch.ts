@@ -18,6 +18,14 @@ export function readPatches(folder: string): GuardPatch[] {
   })
 }
 
+/**
+ * The test of an attack, by the name of the patch that removes its guard: `a.patch` and `a--second-guard.patch` both belong to
+ * `test/attacks/a.test.ts`.
+ */
+export function attackTestOf(patchName: string): string {
+  return `test/attacks/${patchName.split('--')[0] ?? ''}.test.ts`
+}
+
 /** @throws when the text is not what {@link GuardPatch} says. */
 export function parsePatch(name: string, text: string): GuardPatch {
   const [guard, from, to, place, ...lines] = text.trimEnd().split('\n')

@@ -1,16 +1,25 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { applyPatch, parsePatch, readPatches } from './patch.ts'
+import { applyPatch, attackTestOf, parsePatch, readPatches } from './patch.ts'
 
 // That each deleted guard is caught is shown by `make guards`; here only that the deletions still fit the code.
 
 const root = resolve(import.meta.dirname, '../..')
-const patches = readPatches(import.meta.dirname)
+const attackPatches = readPatches(join(root, 'test/attacks'))
+const patches = [...readPatches(import.meta.dirname), ...attackPatches]
 
 test.for(patches)('$name still fits the code: $guard', (patch) => {
   const text = readFileSync(join(root, patch.file), 'utf8')
   expect(applyPatch(patch, text)).not.toBe(text)
+})
+
+test('each attack has the patch that removes its guard, and each such patch its attack', () => {
+  const attacks = readdirSync(join(root, 'test/attacks'))
+    .filter((file) => file.endsWith('.test.ts'))
+    .map((file) => `test/attacks/${file}`)
+  const covered = new Set(attackPatches.map(({ name }) => attackTestOf(name)))
+  expect([...covered].sort()).toEqual(attacks.sort())
 })
 
 test('a patch whose lines are gone, or stand there twice, is refused', () => {

@@ -3,11 +3,12 @@ import type { ChildProcess } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
-import { applyPatch, readPatches } from './patch.ts'
+import { applyPatch, attackTestOf, readPatches } from './patch.ts'
 import type { GuardPatch } from './patch.ts'
 
 // Deletes one guard after another from a copy of the project and runs the tests that should notice, narrow ones first.
 // A guard that no test misses is a failure, and so is a patch that no longer fits. Names as arguments: only those.
+// With --attacks the patches are those of test/attacks: each must let its attack succeed, that is, fail the attack's test.
 
 const root = resolve(import.meta.dirname, '../..')
 const runTimeoutMs = 300_000
@@ -131,12 +132,21 @@ class Copy {
   }
 }
 
+/** The sets of tests that are run for a guard, one after another, until one notices its deletion. */
+type TestsOf = (patch: GuardPatch) => readonly (readonly string[])[]
+
+const testsOfGuard: TestsOf = ({ file }) => {
+  const quick = quickTests[file.split('/')[1] ?? '']
+  return quick === undefined ? [widerTests] : [quick, widerTests]
+}
+
+const testsOfAttack: TestsOf = ({ name }) => [[attackTestOf(name)]]
+
 /** @returns whether its deletion was noticed. */
-async function tryPatch(copy: Copy, patch: GuardPatch): Promise<boolean> {
-  const room = patch.file.split('/')[1] ?? ''
-  const quick = quickTests[room]
+async function tryPatch(copy: Copy, patch: GuardPatch, testsOf: TestsOf): Promise<boolean> {
+  const sets = testsOf(patch)
   let seconds = 0
-  for (const tests of quick === undefined ? [widerTests] : [quick, widerTests]) {
+  for (const tests of sets) {
     const outcome = await copy.without(patch, () => copy.run(tests))
     seconds += outcome.seconds
     const { failed, ran, trouble } = outcome
@@ -145,7 +155,7 @@ async function tryPatch(copy: Copy, patch: GuardPatch): Promise<boolean> {
       return false
     }
     if (failed.length === 0) continue
-    const width = tests === quick ? 'caught     ' : 'caught late'
+    const width = tests === sets[0] ? 'caught     ' : 'caught late'
     console.log(`${width} ${patch.name} in ${seconds.toFixed(1)} s by ${failed.length} of ${ran}`)
     for (const one of failed.slice(0, 3)) console.log(`              ${one}`)
     return true
@@ -154,8 +164,11 @@ async function tryPatch(copy: Copy, patch: GuardPatch): Promise<boolean> {
   return false
 }
 
-async function main(wanted: readonly string[]): Promise<number> {
-  const all = readPatches(import.meta.dirname)
+async function main(words: readonly string[]): Promise<number> {
+  const isAttacks = words.includes('--attacks')
+  const wanted = words.filter((word) => word !== '--attacks')
+  const all = readPatches(isAttacks ? join(root, 'test/attacks') : import.meta.dirname)
+  const testsOf = isAttacks ? testsOfAttack : testsOfGuard
   const patches = wanted.length === 0 ? all : all.filter(({ name }) => wanted.includes(name))
   const unknown = wanted.filter((name) => all.every((patch) => patch.name !== name))
   if (unknown.length > 0) throw new Error(`no such guard: ${unknown.join(', ')}`)
@@ -168,12 +181,13 @@ async function main(wanted: readonly string[]): Promise<number> {
     })
   }
   try {
-    const whole = await copy.run([...new Set(Object.values(quickTests).flat())])
+    const first = isAttacks ? patches.flatMap(testsOf).flat() : Object.values(quickTests).flat()
+    const whole = await copy.run([...new Set(first)])
     if (whole.trouble !== null || whole.failed.length > 0) {
       throw new Error(`with every guard in place: ${whole.trouble ?? whole.failed.join(', ')}`)
     }
     let missed = 0
-    for (const patch of patches) if (!(await tryPatch(copy, patch))) missed += 1
+    for (const patch of patches) if (!(await tryPatch(copy, patch, testsOf))) missed += 1
     console.log(`${patches.length - missed} of ${patches.length} guards cannot be deleted unseen`)
     return missed
   } finally {
