@@ -1,12 +1,17 @@
 import type { Socket } from 'node:net'
 import { STATUS_CODES } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import { challengeText } from './auth/gate.ts'
+import { sourceOf } from './auth/source.ts'
 import type { SessionKeeper } from './auth/session-keeper.ts'
 import type { Call } from './call.ts'
 import { corsHeaders } from './cors.ts'
 import type { Answer } from './envelope.ts'
+import { endAfterRequest, hasUnreadBody } from './transport/early-answer.ts'
+import { UnsentAnswers } from './transport/unsent-answers.ts'
+import type { Body } from './transport/unsent-answers.ts'
 import type { ApiMetrics, OperationMetrics } from './metrics.ts'
 import type { ApiParts } from './parts.ts'
 import { answerOf } from './problem.ts'
@@ -20,6 +25,7 @@ export class Answerer {
   readonly #metrics: ApiMetrics
   readonly #unmatched: OperationMetrics
   readonly #server: string
+  readonly #unsent: UnsentAnswers
 
   constructor(parts: ApiParts, sessions: SessionKeeper, metrics: ApiMetrics) {
     this.#parts = parts
@@ -27,6 +33,7 @@ export class Answerer {
     this.#metrics = metrics
     this.#unmatched = metrics.of('unmatched')
     this.#server = `ziti-controller/${parts.version.version}`
+    this.#unsent = new UnsentAnswers(parts.limits)
   }
 
   succeed(reply: FastifyReply, call: Call, answer: Answer): void {
@@ -46,8 +53,6 @@ export class Answerer {
     if (status === 401 && call.challenge !== null) {
       headers['www-authenticate'] = challengeText(call.challenge)
     }
-    // What is left of a body that was not read would have to be read to reach the next request.
-    if (hasUnreadBody(reply)) headers['connection'] = 'close'
     this.#send(reply, call, status, headers, body)
   }
 
@@ -61,16 +66,26 @@ export class Answerer {
     this.#send(reply, call, status, headers, '')
   }
 
-  /** A connection that spoke no HTTP, or too much of it. */
+  /** A connection that spoke no HTTP, or too much of it. It is closed in any case: its client may never close it. */
   failConnection(error: Error & { readonly code?: string }, socket: Socket): void {
-    if (error.code === 'ECONNRESET' || !socket.writable) return
+    // In the midst of an answer, or after one, these bytes would be taken for a part of it.
+    if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
+      socket.destroy()
+      return
+    }
     const problem = new Problem('COULD_NOT_PARSE_BODY', { detail: 'this is no HTTP request' })
     const status = statusOfClientError(error.code)
     const { body } = answerOf(problem)
-    socket.end(
+    socket.write(
       `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nserver: ${this.#server}\r\n` +
         `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
     )
+    socket.destroySoon()
+    // What stands unread before this answer would keep the connection open for ever.
+    const timer = setTimeout(() => socket.destroy(), this.#parts.limits.lingerMs)
+    socket.once('close', () => {
+      clearTimeout(timer)
+    })
   }
 
   #headers(reply: FastifyReply, call: Call, contentType: string): Headers {
@@ -81,6 +96,9 @@ export class Answerer {
       server: this.#server,
       'ziti-instance-id': instanceId,
       'net-index': `${cluster.generation}:${index}`,
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'strict-transport-security': 'max-age=31536000',
       'net-stale-ms': Math.min(Math.round(cluster.leaderContactMs()), Number.MAX_SAFE_INTEGER),
     }
     if (call.caller !== null) {
@@ -91,17 +109,37 @@ export class Answerer {
     return headers
   }
 
-  #send(reply: FastifyReply, call: Call, status: number, headers: Headers, body: string): void {
+  #send(reply: FastifyReply, call: Call, status: number, headers: Headers, body: Body): void {
+    const { raw } = reply
+    const length = Buffer.byteLength(body)
+    const source = sourceOf(call.address)
+    if (!this.#unsent.hasRoomFor(source, length)) {
+      this.fail(reply, call, tooMuchUnread())
+      return
+    }
     const { operation, startedAtMs } = call
     const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
     metrics.record(status, this.#parts.clock.monotonicMs() - startedAtMs)
-    const length = Buffer.byteLength(body)
     if (status === 304) delete headers['content-type']
     else headers['content-length'] = length
+    // After a refusal, what is left of a body would have to be read to reach the next request.
+    const isEarly = status >= 400 && hasUnreadBody(reply.request.raw)
+    if (isEarly) headers['connection'] = 'close'
     reply.hijack()
-    reply.raw.writeHead(status, headers)
-    // Plain ASCII, as nearly every answer is, goes out as it lies in memory.
-    reply.raw.end(call.method === 'HEAD' ? '' : body, length === body.length ? 'latin1' : 'utf8')
+    raw.writeHead(status, headers)
+    if (call.method === 'HEAD') {
+      raw.end()
+      return
+    }
+    const end = (piece: Body, encoding: BufferEncoding): void => {
+      if (isEarly) {
+        raw.write(piece, encoding)
+        endAfterRequest(reply.request.raw, raw, this.#parts.limits)
+      } else {
+        raw.end(piece, encoding)
+      }
+    }
+    this.#unsent.send(raw, source, body, length, end)
   }
 
   #tellRefused({ caller, operation, address }: Call, { code }: Problem): void {
@@ -158,11 +196,15 @@ function problemOfFramework(error: unknown): Problem | null {
   }
 }
 
-function hasUnreadBody(reply: FastifyReply): boolean {
-  const { raw } = reply.request
-  if (raw.complete) return false
-  const length = raw.headers['content-length']
-  return raw.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
+/** Node keeps the response that occupies a connection on its socket, and asks the same before its own refusals. */
+function isAnswering(socket: Socket & { readonly _httpMessage?: ServerResponse | null }): boolean {
+  return socket._httpMessage?.headersSent === true
+}
+
+function tooMuchUnread(): Problem {
+  return new Problem('SERVER_TOO_MANY_REQUESTS', {
+    detail: 'clients at this address have not read the answers to earlier requests',
+  })
 }
 
 function statusOfClientError(code: string | undefined): number {

@@ -11,7 +11,8 @@ export interface Pagination {
 
 export interface Answer {
   readonly status: number
-  readonly body: string
+  /** Bytes where many answers share one document. */
+  readonly body: string | Buffer
   readonly contentType: string
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -66,7 +67,7 @@ export function begunAnswer(): Answer {
 }
 
 /** For the few operations of the API family whose answer has no envelope. */
-export function bareAnswer(body: string, contentType: string = JSON_TYPE): Answer {
+export function bareAnswer(body: string | Buffer, contentType: string = JSON_TYPE): Answer {
   return { status: 200, body, contentType }
 }
 

@@ -21,6 +21,26 @@ export interface ApiLimits {
   readonly pathParameterCharactersMax: number
   /** Open connections of one listener; more are closed at once. */
   readonly connectionsMax: number
+  /** Open connections of one source at one listener; more are closed at once. */
+  readonly connectionsPerSourceMax: number
+  /** From the first packet of a connection to the end of its TLS handshake; beyond: closed. */
+  readonly handshakeTimeoutMs: number
+  /** Timeouts of headers, requests and idle connections are enforced at this period. */
+  readonly timeoutCheckMs: number
+  /** Requests of one connection that wait for the answer to an earlier one; beyond: the connection is closed. */
+  readonly pipelinedRequestsMax: number
+  /** A larger answer is sent in pieces of this size, each when the client has read the one before. */
+  readonly answerPieceBytes: number
+  /** A client that reads nothing of an answer for this long loses its connection ... */
+  readonly answerStallMs: number
+  /** ... and so does one that reads a whole answer at a lower rate. */
+  readonly answerBytesPerSecondMin: number
+  /** Answers that clients have not read yet, shared by sources; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
+  readonly unsentBytesMax: number
+  /** After an early answer so much of the request is read and dropped before the connection closes ... */
+  readonly lingerBytesMax: number
+  /** ... for at most this long. */
+  readonly lingerMs: number
   /**
    * Requests that wait for something (a write, an index, a hash), shared by identities and, without one, by sources;
    * beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS.
@@ -113,6 +133,16 @@ export const defaultLimits: ApiLimits = {
   headerBytesMax: 16 * 1024,
   pathParameterCharactersMax: 128,
   connectionsMax: 10_000,
+  connectionsPerSourceMax: 2500,
+  handshakeTimeoutMs: 8 * SECOND,
+  timeoutCheckMs: SECOND,
+  pipelinedRequestsMax: 64,
+  answerPieceBytes: 64 * 1024,
+  answerStallMs: 15 * SECOND,
+  answerBytesPerSecondMin: 64 * 1024,
+  unsentBytesMax: 32 * 1024 * 1024,
+  lingerBytesMax: 1024 * 1024,
+  lingerMs: 2 * SECOND,
   waitingRequestsMax: 4096,
   handlerTimeoutMs: 10 * SECOND,
   headersTimeoutMs: 5 * SECOND,

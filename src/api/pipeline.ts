@@ -13,6 +13,7 @@ import type { ApiParts } from './parts.ts'
 import { checkQuery } from './query-parameters.ts'
 import { parseIfMatch } from './revisions.ts'
 import type { ApiServices } from './services.ts'
+import { expectsUnknown } from './transport/continue.ts'
 import { Validator } from './validation.ts'
 import { outcomeUnknown } from './writes.ts'
 
@@ -51,6 +52,7 @@ export class Pipeline {
         return
       }
       const { operation } = call
+      checkHead(request)
       this.#checkSize(request, operation)
       if (operation === null) {
         done()
@@ -127,11 +129,11 @@ export class Pipeline {
 
   #answerPreflight(request: FastifyRequest, reply: FastifyReply, call: Call): void {
     const { headers } = request
-    const { status, headers: extra } = preflight({
+    const extra = preflight({
       method: headers['access-control-request-method'],
       headers: headers['access-control-request-headers'],
     })
-    this.#answerer.plain(reply, call, status, extra)
+    this.#answerer.plain(reply, call, 200, extra)
   }
 
   /** Before anything else: what declares too much is not read at all. */
@@ -299,6 +301,19 @@ export class Pipeline {
         call.releaseBody()
       })
       .catch(() => undefined)
+  }
+}
+
+/** @throws {Problem} for a head that no operation accepts. */
+function checkHead({ raw }: FastifyRequest): void {
+  // RFC 9112, 3.2: a request of HTTP/1.1 without a host is refused.
+  if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
+    throw fieldProblem('Host', 'is required')
+  }
+  if (expectsUnknown(raw)) {
+    throw new Problem('EXPECTATION_FAILED', {
+      fault: { field: 'Expect', reason: 'should be 100-continue' },
+    })
   }
 }
 

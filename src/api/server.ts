@@ -1,5 +1,5 @@
 import { createServer as createHttpServer } from 'node:http'
-import type { Server } from 'node:http'
+import type { RequestListener, Server } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import fastify from 'fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -9,7 +9,6 @@ import { Problem } from '../lib/problems.ts'
 import { Answerer } from './answerer.ts'
 import { readBody, roomFor } from './body.ts'
 import type { Call } from './call.ts'
-import { closeGently } from './drain.ts'
 import { createServices } from './services.ts'
 import type { ApiServices } from './services.ts'
 import { isPermission } from './operation.ts'
@@ -19,6 +18,11 @@ import type { LargeBodies } from './large-bodies.ts'
 import type { ApiParts } from './parts.ts'
 import { basePaths, canonicalUrl, routerPath } from './paths.ts'
 import { Pipeline } from './pipeline.ts'
+import { boundConnections } from './transport/connections.ts'
+import { askForBody, deferContinue } from './transport/continue.ts'
+import { closeGently } from './transport/drain.ts'
+import { PipelinedRequests } from './transport/pipelining.ts'
+import { listenerTls } from './transport/tls.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -124,7 +128,12 @@ function newApp(
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
+    // Timeouts are enforced at this period: by default Node looks only each 30 s.
+    connectionsCheckingInterval: limits.timeoutCheckMs,
+    // A request without a Host header is refused where all refusals get their envelope.
+    requireHostHeader: false,
   }
+  const pipelined = new PipelinedRequests(limits.pipelinedRequestsMax)
   const { https } = options
   const app = fastify<Server>({
     logger: false,
@@ -145,19 +154,31 @@ function newApp(
       answerer.failConnection(error, socket)
     },
     serverFactory: (handler): Server => {
-      if (https === null) return createHttpServer(serverOptions, handler)
-      const server = createHttpsServer(
-        { minVersion: 'TLSv1.2', ...https, ...serverOptions },
-        handler,
-      )
-      options.onHttpsServer?.(server)
-      // Its requests and answers are those of HTTP; only the types know it as another server.
-      return server as unknown as Server
+      const listener: RequestListener = (request, response) => {
+        if (pipelined.admit(request, response)) handler(request, response)
+      }
+      const server = newServer(https, serverOptions, listener, options.onHttpsServer)
+      boundConnections(server, https !== null, limits)
+      deferContinue(server, listener)
+      return server
     },
   })
   app.server.maxConnections = limits.connectionsMax
   closeGently(app.server, limits.drainIdleMs)
   return app
+}
+
+function newServer(
+  https: ServerOptions | null,
+  serverOptions: ServerOptions,
+  listener: RequestListener,
+  onHttpsServer: ListenerOptions['onHttpsServer'],
+): Server {
+  if (https === null) return createHttpServer(serverOptions, listener)
+  const server = createHttpsServer({ ...listenerTls, ...https, ...serverOptions }, listener)
+  onHttpsServer?.(server)
+  // Its requests and answers are those of HTTP; only the types know it as another server.
+  return server as unknown as Server
 }
 
 /**
@@ -178,7 +199,10 @@ function addBodyParser(
       return
     }
     const { 'content-type': type, 'content-length': declared } = request.headers
-    const read = (): Promise<unknown> => readBody(call, type, payload, limits)
+    const read = (): Promise<unknown> => {
+      askForBody(request.raw)
+      return readBody(call, type, payload, limits)
+    }
     const room = roomFor(call, declared, payload, bodies, limits)
     const reading = room === null ? read() : room.then(read)
     reading.then(

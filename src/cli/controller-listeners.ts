@@ -1,6 +1,7 @@
 import type { Server as HttpsServer } from 'node:https'
 
 import type { Api } from '../api/server.ts'
+import { listenerTls } from '../api/transport/tls.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { assert } from '../lib/assert.ts'
 import { parseHostPort } from '../lib/names.ts'
@@ -8,8 +9,6 @@ import type { Credentials } from './controller-check.ts'
 import { apisOf } from './controller-settings.ts'
 
 type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
-
-const tlsOptions = { minVersion: 'TLSv1.2' } as const
 
 /** The HTTPS listeners of the configuration's `web` list. */
 export class Listeners {
@@ -24,7 +23,7 @@ export class Listeners {
   ): Promise<Listeners> {
     const listeners = new Listeners()
     const https = {
-      ...tlsOptions,
+      ...listenerTls,
       cert: credentials.certificatePem,
       key: credentials.privateKeyPem,
     }
@@ -51,7 +50,7 @@ export class Listeners {
   renew({ certificatePem, privateKeyPem }: Pick<Credentials, CertificateAndKey>): void {
     for (const server of this.#servers) {
       // Sets all options of the context anew: those left out fall back to defaults.
-      server.setSecureContext({ ...tlsOptions, cert: certificatePem, key: privateKeyPem })
+      server.setSecureContext({ ...listenerTls, cert: certificatePem, key: privateKeyPem })
     }
   }
 

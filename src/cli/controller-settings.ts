@@ -59,6 +59,7 @@ export function apiLimitsOf({ api, enrollment, limits }: ControllerConfig): ApiL
     sessionTimeoutMs: api.sessionTimeoutMs,
     staleSessionMsMax: api.staleSessionMaxMs,
     connectionsMax: limits.connectionsMax,
+    connectionsPerSourceMax: limits.connectionsPerSourceMax,
     identityEnrollmentMs: enrollment.identityMinutes * MINUTE_MS,
     routerEnrollmentMs: enrollment.routerMinutes * MINUTE_MS,
     waitingRequestsMax: limits.waitingRequestsMax,

@@ -255,6 +255,11 @@ export const controllerOptions = {
       scope: node,
       why: 'Open connections of each HTTPS listener; more are closed at once.',
     }),
+    connectionsPerSourceMax: option(integer(1, 1_000_000), {
+      default: 2500,
+      scope: node,
+      why: 'The same for one source (an IPv4 address, a /64 of IPv6). Raise it where all clients come through one proxy.',
+    }),
   }),
   logLevel: option(choice(LOG_LEVELS), {
     default: 'info',

@@ -56,6 +56,16 @@ export const problems = {
     retry: 'never',
     message: 'The request body is larger than this controller accepts',
   },
+  HEADER_NOT_ALLOWED: {
+    http: 403,
+    retry: 'never',
+    message: 'The preflight request asks for a header that clients of this API do not send',
+  },
+  EXPECTATION_FAILED: {
+    http: 417,
+    retry: 'never',
+    message: 'The request expects something that this controller can not do',
+  },
   INVALID_FILTER: { http: 400, retry: 'never', message: 'The filter query supplied is invalid' },
   INVALID_SORT_IDENTIFIER: {
     http: 400,

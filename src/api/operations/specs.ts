@@ -11,14 +11,15 @@ const YAML = 'text/yaml'
 
 /** The documents about the APIs, printed from the operations once they are first asked for. */
 export function specOperations(parts: ApiParts, others: readonly Operation[]): Operation[] {
-  const texts = new Map<ApiName, string>()
+  const documents = new Map<ApiName, Buffer>()
   const operations: Operation[] = []
-  const textOf = (api: ApiName): string => {
-    const known = texts.get(api)
+  // One buffer a document, which all answers share: it takes no memory for clients that do not read it.
+  const bytesOf = (api: ApiName): Buffer => {
+    const known = documents.get(api)
     if (known !== undefined) return known
-    const text = JSON.stringify(documentOf(api, [...others, ...operations], parts))
-    texts.set(api, text)
-    return text
+    const bytes = Buffer.from(JSON.stringify(documentOf(api, [...others, ...operations], parts)))
+    documents.set(api, bytes)
+    return bytes
   }
   const apiOf = (call: Call): ApiName => {
     const id = call.param('id')
@@ -42,7 +43,7 @@ export function specOperations(parts: ApiParts, others: readonly Operation[]): O
       path: '/openapi.json',
       response: { kind: 'bare', schema: openapiDocument },
       refusals: [],
-      handle: (call) => bareAnswer(textOf(call.api)),
+      handle: (call) => bareAnswer(bytesOf(call.api)),
     },
     {
       ...common,
@@ -77,8 +78,10 @@ export function specOperations(parts: ApiParts, others: readonly Operation[]): O
       response: { kind: 'bare', schema: specBody, types: ['application/json', YAML] },
       refusals: [404],
       handle: (call): Answer => {
-        const text = textOf(apiOf(call))
-        return bareAnswer(text, call.accept.includes(YAML) ? YAML : 'application/json')
+        return bareAnswer(
+          bytesOf(apiOf(call)),
+          call.accept.includes(YAML) ? YAML : 'application/json',
+        )
       },
     },
   )

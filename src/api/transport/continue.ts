@@ -1,0 +1,35 @@
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
+
+/** The responses of requests whose client waits for `100 Continue` before it sends the body. */
+const waiting = new WeakMap<IncomingMessage, ServerResponse>()
+
+/**
+ * Hands requests with an `Expect` header to the same handler as all others. Node would send `100 Continue`, or a bare 417, before
+ * anybody has judged the caller.
+ */
+export function deferContinue(server: Server, handler: RequestListener): void {
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    waiting.set(request, response)
+    handler(request, response)
+  })
+  server.on('checkExpectation', handler)
+}
+
+/** Asks the client for the body if it waits to be asked. Called when the request has been judged by its head. */
+export function askForBody(request: IncomingMessage): void {
+  const response = waiting.get(request)
+  if (response === undefined) return
+  waiting.delete(request)
+  response.writeContinue()
+}
+
+/** Whether the client waits to be asked for the body, and so is not sending it. */
+export function awaitsContinue(request: IncomingMessage): boolean {
+  return waiting.has(request)
+}
+
+/** Whether the request expects something else than `100-continue` (RFC 9110, 10.1.1). */
+export function expectsUnknown({ headers }: IncomingMessage): boolean {
+  const { expect } = headers
+  return expect !== undefined && expect.toLowerCase() !== '100-continue'
+}

@@ -1,0 +1,35 @@
+import { once } from 'node:events'
+import { connect } from 'node:tls'
+import { expect, test } from 'vitest'
+
+import { attackedListener, until } from './support/listener.ts'
+
+// An attacker without credentials opens as many connections as the listener takes, so that nobody else can connect.
+
+const {
+  port,
+  connections,
+  connect: connectFromFirst,
+} = await attackedListener({
+  connectionsMax: 40,
+  connectionsPerSourceMax: 10,
+})
+
+test('one source holds no more than its share of the connections', async () => {
+  const held = await Promise.all(Array.from({ length: 10 }, connectFromFirst))
+  const refused = connect({ host: '127.0.0.1', port, rejectUnauthorized: false })
+  refused.on('error', () => undefined)
+  await new Promise((resolve) => refused.once('close', resolve))
+  expect(await connections()).toBe(10)
+  // Another source is served meanwhile.
+  const other = connect({
+    ...{ host: '127.0.0.1', port, localAddress: '127.0.0.2', rejectUnauthorized: false },
+  })
+  await once(other, 'secureConnect')
+  other.destroy()
+  // What the source gives back, it can take again.
+  held[0]?.destroy()
+  await until(async () => (await connections()) === 9)
+  const again = await connectFromFirst()
+  expect(again.destroyed).toBe(false)
+})

@@ -1,0 +1,56 @@
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import { expect, test } from 'vitest'
+
+import { attackedListener, until } from './support/listener.ts'
+
+// An attacker without credentials opens connections and never completes the TLS handshake. Each would occupy one of
+// `connectionsMax` until the controller is restarted.
+
+const handshakeTimeoutMs = 300
+const { port, connections, version } = await attackedListener({
+  handshakeTimeoutMs,
+  connectionsMax: 20,
+})
+
+function open(): Socket {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => undefined)
+  return socket
+}
+
+test('silent connections are closed, and the listener answers again', async () => {
+  const sockets = Array.from({ length: 20 }, open)
+  try {
+    await until(async () => (await connections()) === 20)
+    await until(async () => (await connections()) === 0, 5000)
+    expect(await version()).toMatch(/^HTTP\/1\.1 200 OK/)
+  } finally {
+    for (const socket of sockets) socket.destroy()
+  }
+})
+
+test('a handshake that sends a byte now and then is closed at the same deadline', async () => {
+  const socket = open()
+  // The head of a ClientHello record that announces 512 bytes; they come one by one.
+  socket.write(Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00]))
+  const dripping = setInterval(() => socket.write(Buffer.from([0x01])), handshakeTimeoutMs / 4)
+  try {
+    await until(async () => (await connections()) === 1)
+    await until(async () => (await connections()) === 0, 5000)
+  } finally {
+    clearInterval(dripping)
+    socket.destroy()
+  }
+})
+
+test('bytes that are no TLS close the connection at once', async () => {
+  const socket = open()
+  try {
+    await until(async () => (await connections()) === 1)
+    socket.write('GET / HTTP/1.1\r\n\r\n')
+    await until(async () => (await connections()) === 0, handshakeTimeoutMs)
+  } finally {
+    socket.destroy()
+  }
+})

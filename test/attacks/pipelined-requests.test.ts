@@ -1,0 +1,15 @@
+import { test } from 'vitest'
+
+import { attackedListener, until } from './support/listener.ts'
+
+// An attacker without credentials writes hundreds of requests in one packet and reads no answer, so that all of them are worked
+// on and held for the one connection.
+
+const { accepted, connect } = await attackedListener({ pipelinedRequestsMax: 8 })
+
+test('a connection that brings request after request before it reads an answer is closed', async () => {
+  const socket = await connect()
+  socket.pause()
+  socket.write('GET /edge/management/v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(40))
+  await until(() => accepted.at(-1)?.destroyed === true, 2000)
+})

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+
+import { attackedListener, until } from './support/listener.ts'
+
+// An attacker without credentials asks for large documents and never reads the answers, so that they pile up in the memory of
+// the controller as encrypted copies.
+
+const answerPieceBytes = 16 * 1024
+/** What Node writes to a socket before it asks to wait for its drain. */
+const SOCKET_BYTES = 64 * 1024
+const { accepted, connect, connections, version, controller } = await attackedListener({
+  answerPieceBytes,
+  answerStallMs: 1500,
+})
+const get = 'GET /edge/management/v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n'
+const { body } = await controller.app.inject('/edge/management/v1/openapi.json')
+const documentBytes = Buffer.byteLength(body)
+
+test('a document that nobody reads is in memory in pieces, and its connection is closed', async () => {
+  // The kernel takes up to 4 MiB of each connection before the process holds anything: six documents are more.
+  expect(6 * documentBytes).toBeGreaterThan(6 * 1024 * 1024)
+  for (let at = 0; at < 5; at += 1) {
+    const socket = await connect()
+    socket.pause()
+    socket.write(get.repeat(6))
+  }
+  await until(() => accepted.every(({ writableLength }) => writableLength > 0))
+  const heldBytes = accepted.reduce((sum, { writableLength }) => sum + writableLength, 0)
+  expect(heldBytes).toBeLessThan(accepted.length * (SOCKET_BYTES + answerPieceBytes))
+  await until(async () => (await connections()) === 0, 5000)
+  expect(await version()).toMatch(/^HTTP\/1\.1 200 OK/)
+})
+
+test('a client that reads slowly, but reads, gets all of it', async () => {
+  const socket = await connect()
+  socket.pause()
+  socket.write(get.replace('host: x', 'host: x\r\nconnection: close'))
+  let length = 0
+  const reading = setInterval(() => {
+    length += (socket.read() as Buffer | null)?.length ?? 0
+  }, 5)
+  try {
+    await until(() => length >= documentBytes)
+  } finally {
+    clearInterval(reading)
+  }
+})
