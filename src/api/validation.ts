@@ -3,6 +3,7 @@ import type { ErrorObject, ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import { fieldProblem } from '../lib/problems.ts'
 import type { Problem } from '../lib/problems.ts'
+import { fieldNamesOf } from './field-names.ts'
 import type { JsonSchema } from './operation.ts'
 
 /** Compiles schemas at start; nothing is compiled while requests run. */
@@ -15,10 +16,12 @@ export class Validator {
     addFormats.default(this.#ajv)
   }
 
-  /** @returns a check that throws COULD_NOT_VALIDATE naming the first fault. */
+  /** @returns a check that throws COULD_NOT_VALIDATE naming the first fault, and gives fields their exact names. */
   compile(schema: JsonSchema): (value: unknown) => void {
     const validate: ValidateFunction = this.#ajv.compile(schema)
+    const nameFields = fieldNamesOf(schema)
     return (value) => {
+      nameFields?.(value)
       if (validate(value)) return
       const [error] = validate.errors ?? []
       throw error === undefined ? fieldProblem('body', 'body is invalid') : problemOf(error, value)
