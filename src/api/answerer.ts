@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { finished } from 'node:stream'
 import { STATUS_CODES } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import { Problem, fieldProblem } from '../lib/problems.ts'
@@ -32,7 +33,7 @@ export class Answerer {
   succeed(reply: FastifyReply, call: Call, answer: Answer): void {
     const headers = this.#headers(reply, call, answer.contentType)
     if (answer.headers !== undefined) Object.assign(headers, answer.headers)
-    this.#send(reply, call, answer.status, headers, answer.body)
+    this.#send(reply, call, answer.status, headers, answer)
   }
 
   /** Anything that was thrown on the way; what is neither a problem nor a known mistake of the caller is ours. */
@@ -48,7 +49,7 @@ export class Answerer {
     }
     // What is left of a body that was not read would have to be read to reach the next request.
     if (hasUnreadBody(reply)) headers['connection'] = 'close'
-    this.#send(reply, call, status, headers, body)
+    this.#send(reply, call, status, headers, { body })
   }
 
   plain(
@@ -58,7 +59,7 @@ export class Answerer {
     extra: Readonly<Record<string, string>>,
   ): void {
     const headers = { ...this.#headers(reply, call, 'text/plain'), ...extra }
-    this.#send(reply, call, status, headers, '')
+    this.#send(reply, call, status, headers, { body: '' })
   }
 
   /** A connection that spoke no HTTP, or too much of it. */
@@ -91,15 +92,27 @@ export class Answerer {
     return headers
   }
 
-  #send(reply: FastifyReply, call: Call, status: number, headers: Headers, body: string): void {
+  #send(
+    reply: FastifyReply,
+    call: Call,
+    status: number,
+    headers: Headers,
+    { body, chunks }: Pick<Answer, 'body' | 'chunks'>,
+  ): void {
     const { operation, startedAtMs } = call
     const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
     metrics.record(status, this.#parts.clock.monotonicMs() - startedAtMs)
-    const length = Buffer.byteLength(body)
+    const length = chunks?.reduce((sum, chunk) => sum + chunk.length, 0) ?? Buffer.byteLength(body)
     if (status === 304) delete headers['content-type']
     else headers['content-length'] = length
     reply.hijack()
+    if (call.onAnswerGone !== null) finished(reply.raw, call.onAnswerGone)
     reply.raw.writeHead(status, headers)
+    if (chunks !== undefined) {
+      for (const chunk of chunks) reply.raw.write(chunk)
+      reply.raw.end()
+      return
+    }
     // Plain ASCII, as nearly every answer is, goes out as it lies in memory.
     reply.raw.end(call.method === 'HEAD' ? '' : body, length === body.length ? 'latin1' : 'utf8')
   }

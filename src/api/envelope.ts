@@ -9,9 +9,16 @@ export interface Pagination {
   readonly totalCount: number
 }
 
+/** Of a list that is always shown in one page. */
+export function wholeOf({ length }: readonly unknown[]): Pagination {
+  return { limit: length, offset: 0, totalCount: length }
+}
+
 export interface Answer {
   readonly status: number
   readonly body: string
+  /** Of a long answer, in place of the body. */
+  readonly chunks?: readonly Buffer[]
   readonly contentType: string
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -40,7 +47,13 @@ export function listAnswer(
   pagination: Pagination,
   filterableFields: readonly string[],
 ): Answer {
-  return answer(200, data, { filterableFields, pagination })
+  const metaText = listMetaText(pagination, filterableFields)
+  const body = `{"data":${JSON.stringify(data)},"meta":${metaText}}`
+  return { status: 200, body, contentType: JSON_TYPE }
+}
+
+export function listMetaText(pagination: Pagination, filterableFields: readonly string[]): string {
+  return JSON.stringify({ ...versions, filterableFields, pagination })
 }
 
 export function createdAnswer(

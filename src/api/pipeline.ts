@@ -2,7 +2,6 @@ import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fast
 import { FairShare } from '../lib/fair-share.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import type { Answerer } from './answerer.ts'
-import { sourceOf } from './auth/source.ts'
 import { Call } from './call.ts'
 import type { Query } from './call.ts'
 import { parseMinIndex, parseNetRequestId, reachIndex, reachLatest } from './consistency.ts'
@@ -13,6 +12,7 @@ import type { ApiParts } from './parts.ts'
 import { checkQuery } from './query-parameters.ts'
 import { parseIfMatch } from './revisions.ts'
 import type { ApiServices } from './services.ts'
+import { sharerOf } from './sharer.ts'
 import { Validator } from './validation.ts'
 import { outcomeUnknown } from './writes.ts'
 
@@ -300,11 +300,6 @@ export class Pipeline {
       })
       .catch(() => undefined)
   }
-}
-
-/** Who the room for waiting requests is shared by: identities, and sources where nobody has said who it is. */
-function sharerOf({ caller, address }: Call): string {
-  return caller === null ? `from ${sourceOf(address)}` : caller.identity.id
 }
 
 /** RFC 9110 section 12.5.1, as far as clients use it: names, wildcards, and q=0. */
