@@ -173,8 +173,8 @@ export class Pipeline {
 
   #readHeaders(request: FastifyRequest, call: Call, operation: Operation): void {
     const { headers } = request
-    const types = operation.response.types ?? JSON_ONLY
-    if (!isAccepted(headers.accept, types)) {
+    const { types = JSON_ONLY, ignoresAccept = false } = operation.response
+    if (!ignoresAccept && !isAccepted(headers.accept, types)) {
       throw new Problem('NOT_ACCEPTABLE', {
         fault: { field: 'Accept', reason: `must allow one of ${types.join(', ')}` },
       })
