@@ -38,11 +38,15 @@ function problemOf(error: ErrorObject, body: unknown): Problem {
     return fieldProblem(field, `${field} is required`)
   }
   const field = steps.length === 0 ? 'body' : steps.join('.')
-  return fieldProblem(
-    field,
-    `${field} in body ${reasonOf(error, params)}`,
-    scalar(valueAt(body, steps)),
-  )
+  const reason = `${field} in body ${reasonOf(error, params)}`
+  // What stands in place of an object or a list may be one of its members, and those may be secrets.
+  if (error.keyword === 'type' && expectsMembers(params['type'])) return fieldProblem(field, reason)
+  return fieldProblem(field, reason, scalar(valueAt(body, steps)))
+}
+
+function expectsMembers(type: unknown): boolean {
+  const types: readonly unknown[] = Array.isArray(type) ? type : [type]
+  return types.includes('object') || types.includes('array')
 }
 
 function reasonOf(error: ErrorObject, params: Readonly<Record<string, unknown>>): string {
