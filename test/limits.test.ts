@@ -117,7 +117,10 @@ that the heading names. Those that an operator may move are options of [configur
 part of the program.
 
 What a caller meets: 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with
-\`Retry-After\` for too much at once, 503 \`TIMEOUT\` for too long. Page sizes are clamped silently, as the API family does.
+\`Retry-After\` for too much at once, 503 \`TIMEOUT\` for too long. Page sizes are clamped silently, as the API family does;
+a list that is asked for whole (\`limit=-1\`, \`limit none\`) is never cut off: it is made in turns that other requests have theirs
+between, and refused with 400 on \`limit\` beyond its bound of rows or bytes, which is lower for whoever is no administrator. Its
+rows are each as of their turn, so a change that comes meanwhile may show in some of them, as it may between two pages.
 
 ${parts.join('\n')}`
 }

@@ -10,7 +10,7 @@ import type { Call } from './call.ts'
 import { corsHeaders } from './cors.ts'
 import type { Answer } from './envelope.ts'
 import { endAfterRequest, hasUnreadBody } from './transport/early-answer.ts'
-import { UnsentAnswers } from './transport/unsent-answers.ts'
+import { UnsentAnswers, byteLengthOf } from './transport/unsent-answers.ts'
 import type { Body } from './transport/unsent-answers.ts'
 import type { ApiMetrics, OperationMetrics } from './metrics.ts'
 import type { ApiParts } from './parts.ts'
@@ -111,7 +111,7 @@ export class Answerer {
 
   #send(reply: FastifyReply, call: Call, status: number, headers: Headers, body: Body): void {
     const { raw } = reply
-    const length = Buffer.byteLength(body)
+    const length = byteLengthOf(body)
     const source = sourceOf(call.address)
     if (!this.#unsent.hasRoomFor(source, length)) {
       this.fail(reply, call, tooMuchUnread())
@@ -126,12 +126,13 @@ export class Answerer {
     const isEarly = status >= 400 && hasUnreadBody(reply.request.raw)
     if (isEarly) headers['connection'] = 'close'
     reply.hijack()
+    if (call.onAnswerGone !== null) raw.once('close', call.onAnswerGone)
     raw.writeHead(status, headers)
     if (call.method === 'HEAD') {
       raw.end()
       return
     }
-    const end = (piece: Body, encoding: BufferEncoding): void => {
+    const end = (piece: string | Buffer, encoding: BufferEncoding): void => {
       if (isEarly) {
         raw.write(piece, encoding)
         endAfterRequest(reply.request.raw, raw, this.#parts.limits)

@@ -127,7 +127,8 @@ function unparsable(why: string, cause?: unknown): Problem {
   })
 }
 
-const PROTOTYPE_KEY = /__proto__|\\u005f/i
+/** Any letter of the name may be escaped, as all of ASCII may; only then is the body looked through. */
+const PROTOTYPE_KEY = /__proto__|\\u00/i
 
 /** A member of that name changes what an object is when it is copied by assignment. Depth is bounded by then. */
 function hasPrototypeKey(value: unknown): boolean {

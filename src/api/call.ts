@@ -32,6 +32,8 @@ export class Call {
   readonly accept: string
   /** Gives back the room that a large body was read into; to be called once nothing holds the body any more. */
   releaseBody: () => void = () => undefined
+  /** Called once the answer has left, or its client has: what it holds of the memory is free again. */
+  onAnswerGone: (() => void) | null = null
   params: Readonly<Record<string, string>> = {}
   query: Query = {}
   /** Those that the operation reads. */

@@ -1,3 +1,5 @@
+import type { Body } from './transport/unsent-answers.ts'
+
 /** The one shape of a success: `{data, meta}`, both version strings in every meta. */
 export const API_VERSION = '0.0.1'
 const versions = { apiEnrollmentVersion: API_VERSION, apiVersion: API_VERSION } as const
@@ -9,12 +11,20 @@ export interface Pagination {
   readonly totalCount: number
 }
 
+/** Of a list that is always shown in one page. */
+export function wholeOf({ length }: readonly unknown[]): Pagination {
+  return { limit: length, offset: 0, totalCount: length }
+}
+
 export interface Answer {
   readonly status: number
-  /** Bytes where many answers share one document. */
-  readonly body: string | Buffer
+  readonly body: Body
   readonly contentType: string
   readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface TextAnswer extends Answer {
+  readonly body: string
 }
 
 const JSON_TYPE = 'application/json'
@@ -23,7 +33,7 @@ export function answer(
   status: number,
   data: unknown,
   meta: Readonly<Record<string, unknown>> | null = null,
-): Answer {
+): TextAnswer {
   const metaText = meta === null ? versionMetaText : JSON.stringify({ ...versions, ...meta })
   return {
     status,
@@ -32,7 +42,7 @@ export function answer(
   }
 }
 
-export function detailAnswer(data: unknown, ignoredFields: readonly string[] = []): Answer {
+export function detailAnswer(data: unknown, ignoredFields: readonly string[] = []): TextAnswer {
   return answer(200, data, ignoredMeta(ignoredFields))
 }
 
@@ -41,7 +51,13 @@ export function listAnswer(
   pagination: Pagination,
   filterableFields: readonly string[],
 ): Answer {
-  return answer(200, data, { filterableFields, pagination })
+  const metaText = listMetaText(pagination, filterableFields)
+  const body = `{"data":${JSON.stringify(data)},"meta":${metaText}}`
+  return { status: 200, body, contentType: JSON_TYPE }
+}
+
+export function listMetaText(pagination: Pagination, filterableFields: readonly string[]): string {
+  return JSON.stringify({ ...versions, filterableFields, pagination })
 }
 
 export function createdAnswer(
@@ -67,7 +83,7 @@ export function begunAnswer(): Answer {
 }
 
 /** For the few operations of the API family whose answer has no envelope. */
-export function bareAnswer(body: string | Buffer, contentType: string = JSON_TYPE): Answer {
+export function bareAnswer(body: Body, contentType: string = JSON_TYPE): Answer {
   return { status: 200, body, contentType }
 }
 

@@ -118,6 +118,16 @@ export interface ApiLimits {
   readonly queryValuesMax: number
   /** `configTypes` at log-in. */
   readonly configTypesMax: number
+  /** A list of more, or of more rows than a page holds, is made in turns ... */
+  readonly longListBytesMin: number
+  /** ... as long as this each ... */
+  readonly longListSliceMs: number
+  /** ... so many of them at a time, shared by callers; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
+  readonly longListsMax: number
+  /** What such a list may take for an administrator; beyond: 400 COULD_NOT_VALIDATE on `limit` ... */
+  readonly longListBytesMax: number
+  /** ... and for everybody else. */
+  readonly longListBytesOfOthersMax: number
 }
 
 const SECOND = 1000
@@ -182,6 +192,11 @@ export const defaultLimits: ApiLimits = {
   integritySliceMs: 5,
   queryValuesMax: 100,
   configTypesMax: 100,
+  longListBytesMin: 512 * 1024,
+  longListSliceMs: 5,
+  longListsMax: 4,
+  longListBytesMax: 32 * 1024 * 1024,
+  longListBytesOfOthersMax: 4 * 1024 * 1024,
 }
 
 /** The shortest inactivity timeout; a shorter one would end sessions faster than their activity spreads. */

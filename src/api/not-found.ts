@@ -21,7 +21,7 @@ export function foundOrConfirmed(
   parts: Parts,
   call: Call,
   what: string,
-  read: () => Answer | null,
+  read: () => Answer | Promise<Answer> | null,
 ): Answer | Promise<Answer> {
   return read() ?? confirm(parts, call, what, read)
 }
@@ -30,7 +30,7 @@ async function confirm(
   parts: Parts,
   call: Call,
   what: string,
-  read: () => Answer | null,
+  read: () => Answer | Promise<Answer> | null,
 ): Promise<Answer> {
   const { cluster, state, limits } = parts
   await reachLatest(cluster, state, limits.indexWaitMs)

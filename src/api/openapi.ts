@@ -110,8 +110,9 @@ function securityOf({ permission, moreFor }: Operation): Json[] {
 
 /** What every operation may be refused with on its way, and what this one says of itself. */
 function refusalsOf(operation: Operation): number[] {
-  const { refusals, permission, body, method, isAlwaysServed, isTagged } = operation
-  const statuses = new Set([...refusals, 400, 406])
+  const { refusals, permission, body, method, isAlwaysServed, isTagged, response } = operation
+  const statuses = new Set([...refusals, 400])
+  if (response.ignoresAccept !== true) statuses.add(406)
   if (isAlwaysServed !== true) statuses.add(503)
   if (permission !== 'public') statuses.add(401)
   if (method !== 'GET') statuses.add(429)

@@ -36,6 +36,8 @@ export interface ResponseShape {
   readonly schema: NamedSchema
   /** JSON when not said. The first one is the default. */
   readonly types?: readonly string[]
+  /** A download that there is only one form of comes whatever Accept says, as in the whole API family. */
+  readonly ignoresAccept?: boolean
 }
 
 /** One operation of one or several APIs, whether it was made from a descriptor or written by hand. */

@@ -83,6 +83,8 @@ export interface ApiParts {
   readonly clock: Clock
   readonly scheduler: Scheduler
   readonly limits: ApiLimits
+  /** Addresses of JWT signers may lead to this host, its link and metadata services. */
+  readonly allowsReservedSignerHosts: boolean
   readonly version: VersionInfo
   /** Fresh in each process: clients notice a restart by it. */
   readonly instanceId: string

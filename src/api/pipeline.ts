@@ -2,7 +2,6 @@ import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fast
 import { FairShare } from '../lib/fair-share.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import type { Answerer } from './answerer.ts'
-import { sourceOf } from './auth/source.ts'
 import { Call } from './call.ts'
 import type { Query } from './call.ts'
 import { parseMinIndex, parseNetRequestId, reachIndex, reachLatest } from './consistency.ts'
@@ -13,6 +12,7 @@ import type { ApiParts } from './parts.ts'
 import { checkQuery } from './query-parameters.ts'
 import { parseIfMatch } from './revisions.ts'
 import type { ApiServices } from './services.ts'
+import { sharerOf } from './sharer.ts'
 import { expectsUnknown } from './transport/continue.ts'
 import { Validator } from './validation.ts'
 import { outcomeUnknown } from './writes.ts'
@@ -175,8 +175,8 @@ export class Pipeline {
 
   #readHeaders(request: FastifyRequest, call: Call, operation: Operation): void {
     const { headers } = request
-    const types = operation.response.types ?? JSON_ONLY
-    if (!isAccepted(headers.accept, types)) {
+    const { types = JSON_ONLY, ignoresAccept = false } = operation.response
+    if (!ignoresAccept && !isAccepted(headers.accept, types)) {
       throw new Problem('NOT_ACCEPTABLE', {
         fault: { field: 'Accept', reason: `must allow one of ${types.join(', ')}` },
       })
@@ -315,11 +315,6 @@ function checkHead({ raw }: FastifyRequest): void {
       fault: { field: 'Expect', reason: 'should be 100-continue' },
     })
   }
-}
-
-/** Who the room for waiting requests is shared by: identities, and sources where nobody has said who it is. */
-function sharerOf({ caller, address }: Call): string {
-  return caller === null ? `from ${sourceOf(address)}` : caller.identity.id
 }
 
 /** RFC 9110 section 12.5.1, as far as clients use it: names, wildcards, and q=0. */

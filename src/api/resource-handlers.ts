@@ -11,8 +11,9 @@ import { noConfigTypes } from '../ports/state-view.ts'
 import type { ConfigTypesShown, ListResult, ShownFor } from '../ports/state-view.ts'
 import type { Call, Caller } from './call.ts'
 import { configTypesOfList, configTypesOfSession } from './config-types.ts'
-import { createdAnswer, detailAnswer, emptyAnswer, listAnswer } from './envelope.ts'
+import { createdAnswer, detailAnswer, emptyAnswer } from './envelope.ts'
 import type { Answer } from './envelope.ts'
+import type { ListAnswers } from './list-answers.ts'
 import { foundOrConfirmed } from './not-found.ts'
 import type { ApiParts } from './parts.ts'
 import { listQueryOf } from './query-parameters.ts'
@@ -29,10 +30,12 @@ export class ResourceHandlers {
   readonly #parts: ApiParts
   readonly #writer: Writer
   readonly #preparers: Preparers
+  readonly #lists: ListAnswers
 
   constructor(parts: ApiParts, services: ApiServices) {
     this.#parts = parts
     this.#writer = services.writer
+    this.#lists = services.lists
     this.#preparers = new Preparers(parts, services)
   }
 
@@ -68,12 +71,12 @@ export class ResourceHandlers {
     const types = known.includes('configTypes')
       ? configTypesOfList(call, caller, state, limits)
       : noConfigTypes
-    const listedFor = (identityId: string): Answer => {
+    const listedFor = (identityId: string): Answer | Promise<Answer> => {
       const query = listQueryOf(call)
       const found = isScoped
         ? state.accessibleServices(identityId, query)
         : state.list(entity.name, query)
-      return this.#listed(entity, found, identityId, types)
+      return this.#listed(call, entity, found, identityId, types)
     }
     const asIdentity = known.includes('asIdentity') ? call.first('asIdentity') : undefined
     if (asIdentity === undefined) return listedFor(caller.identity.id)
@@ -93,23 +96,26 @@ export class ResourceHandlers {
       const callerId = callerOf(call).identity.id
       if (isScoped && state.permissions(callerId, id).length === 0) return null
       const found = state.subList(entity.name, id, list.key, listQueryOf(call))
-      return found === null ? null : this.#listed(list.of, found, callerId)
+      return found === null ? null : this.#listed(call, list.of, found, callerId)
     })
   }
 
   #listed(
+    call: Call,
     entity: Entity,
     found: ListResult,
     callerId: string,
     types: ConfigTypesShown = noConfigTypes,
-  ): Answer {
+  ): Answer | Promise<Answer> {
     const { state } = this.#parts
+    const { records, ...pagination } = found
     const shownFor = this.#shownFor(entity, callerId, types)
-    return listAnswer(
-      found.records.map((record) => state.detail(entity.name, record, callerId, shownFor)),
-      { limit: found.limit, offset: found.offset, totalCount: found.totalCount },
-      state.filterableFields(entity.name),
-    )
+    return this.#lists.answer(call, {
+      records,
+      show: (record) => state.detail(entity.name, record, callerId, shownFor),
+      pagination,
+      filterableFields: state.filterableFields(entity.name),
+    })
   }
 
   #detail(call: Call, entity: Entity, isScoped: boolean): Answer | Promise<Answer> {

@@ -4,7 +4,7 @@ import { Problem, fieldProblem } from '../lib/problems.ts'
 import type { ProposalInput } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { Call } from './call.ts'
-import type { Answer } from './envelope.ts'
+import type { Answer, TextAnswer } from './envelope.ts'
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
 
@@ -20,12 +20,12 @@ const HASH_CHARACTERS = 12
  * `"<revision>.<hash>"`. The revision is that of the record, and what If-Match is held to. The hash is over what is shown:
  * a detail also tells of other records, whose changes do not move the revision.
  */
-function etagOf({ revision }: EntityRecord, { body }: Answer): string {
+function etagOf({ revision }: EntityRecord, { body }: TextAnswer): string {
   return `"${revision}.${hash('sha256', body, 'base64url').slice(0, HASH_CHARACTERS)}"`
 }
 
 /** A detail with its ETag; 304 without a body for a caller that has it already. */
-export function taggedAnswer(call: Call, record: EntityRecord, answer: Answer): Answer {
+export function taggedAnswer(call: Call, record: EntityRecord, answer: TextAnswer): Answer {
   const etag = etagOf(record, answer)
   const isKnown = call.ifNoneMatch !== null && isAmong(call.ifNoneMatch, etag)
   const shown = isKnown ? { ...answer, status: 304, body: '' } : answer

@@ -5,6 +5,7 @@ import { SessionKeeper } from './auth/session-keeper.ts'
 import { TokenSigner } from './auth/token.ts'
 import { IntegrityKeeper } from './integrity-keeper.ts'
 import { LargeBodies } from './large-bodies.ts'
+import { ListAnswers } from './list-answers.ts'
 import { ApiMetrics } from './metrics.ts'
 import type { ApiParts } from './parts.ts'
 import { PostureKeeper } from './posture-keeper.ts'
@@ -21,6 +22,7 @@ export interface ApiServices {
   readonly metrics: ApiMetrics
   /** Of all listeners. */
   readonly largeBodies: LargeBodies
+  readonly lists: ListAnswers
   readonly integrity: IntegrityKeeper
   readonly posture: PostureKeeper
 }
@@ -49,6 +51,7 @@ export function createServices(parts: ApiParts): ApiServices {
     ),
     writer: new Writer(parts.proposer),
     largeBodies: new LargeBodies(limits),
+    lists: new ListAnswers(parts),
     integrity: new IntegrityKeeper(parts),
     posture: new PostureKeeper(parts),
     metrics: new ApiMetrics(

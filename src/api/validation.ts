@@ -3,6 +3,7 @@ import type { ErrorObject, ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import { fieldProblem } from '../lib/problems.ts'
 import type { Problem } from '../lib/problems.ts'
+import { fieldNamesOf } from './field-names.ts'
 import type { JsonSchema } from './operation.ts'
 
 /** Compiles schemas at start; nothing is compiled while requests run. */
@@ -15,10 +16,12 @@ export class Validator {
     addFormats.default(this.#ajv)
   }
 
-  /** @returns a check that throws COULD_NOT_VALIDATE naming the first fault. */
+  /** @returns a check that throws COULD_NOT_VALIDATE naming the first fault, and gives fields their exact names. */
   compile(schema: JsonSchema): (value: unknown) => void {
     const validate: ValidateFunction = this.#ajv.compile(schema)
+    const nameFields = fieldNamesOf(schema)
     return (value) => {
+      nameFields?.(value)
       if (validate(value)) return
       const [error] = validate.errors ?? []
       throw error === undefined ? fieldProblem('body', 'body is invalid') : problemOf(error, value)
@@ -35,11 +38,15 @@ function problemOf(error: ErrorObject, body: unknown): Problem {
     return fieldProblem(field, `${field} is required`)
   }
   const field = steps.length === 0 ? 'body' : steps.join('.')
-  return fieldProblem(
-    field,
-    `${field} in body ${reasonOf(error, params)}`,
-    scalar(valueAt(body, steps)),
-  )
+  const reason = `${field} in body ${reasonOf(error, params)}`
+  // What stands in place of an object or a list may be one of its members, and those may be secrets.
+  if (error.keyword === 'type' && expectsMembers(params['type'])) return fieldProblem(field, reason)
+  return fieldProblem(field, reason, scalar(valueAt(body, steps)))
+}
+
+function expectsMembers(type: unknown): boolean {
+  const types: readonly unknown[] = Array.isArray(type) ? type : [type]
+  return types.includes('object') || types.includes('array')
 }
 
 function reasonOf(error: ErrorObject, params: Readonly<Record<string, unknown>>): string {

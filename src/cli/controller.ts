@@ -534,6 +534,7 @@ export class Controller {
       clock: systemClock,
       scheduler: systemScheduler,
       limits,
+      allowsReservedSignerHosts: config.api.reservedSignerHosts,
       version: {
         version: API_FAMILY_VERSION,
         revision: programRevision(),

@@ -216,6 +216,11 @@ export const controllerOptions = {
       scope: cluster,
       why: 'A larger request body is answered 413.',
     }),
+    reservedSignerHosts: option(boolean(), {
+      default: false,
+      scope: node,
+      why: 'Takes addresses of external JWT signers on loopback, link-local, unspecified and metadata addresses. Leave it off outside of tests: whoever may write signers could have this controller ask them.',
+    }),
   }),
   enrollment: section('One-time tokens that identities and routers enroll by.', {
     identityMinutes: option(integer(5, 365 * 24 * 60), {

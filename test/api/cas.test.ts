@@ -205,7 +205,7 @@ describe('a CA', () => {
 
   test('gives the token that clients of it enroll by, verified or not', async () => {
     const { id } = await newCaRecord()
-    const reply = await root.get(`${cas}/${id}/jwt`, { accept: 'application/jwt' })
+    const reply = await root.get(`${cas}/${id}/jwt`, { accept: 'application/json' })
     expect(reply.status, reply.text).toBe(200)
     expect(reply.headers['content-type']).toBe('application/jwt')
     expect(decodeJwt(reply.text)).toEqual({

@@ -7,10 +7,11 @@ const { controller, root } = await controllerForFile()
 
 describe('a revocation', () => {
   const revocations = `${management}/revocations`
+  const tokenId = '0197b3a0-5b1e-7c4e-9d2f-0123456789ab'
 
   test('has the id that the caller gives, and ends when no token it speaks of could live any more', async () => {
     const body = {
-      id: 'token-1',
+      id: tokenId,
       type: 'JTI',
       tags: { why: 'lost' },
       expiresAt: '2000-01-01T00:00:00Z',
@@ -18,11 +19,11 @@ describe('a revocation', () => {
     const made = await root.call('POST', revocations, body)
     expect(made.status, made.text).toBe(201)
     expect(made.body.data).toMatchObject({
-      id: 'token-1',
-      _links: { self: { href: './revocations/token-1' } },
+      id: tokenId,
+      _links: { self: { href: `./revocations/${tokenId}` } },
     })
     const endsAt = controller.clock.nowMs() + revocationLimits.lifetimeMs
-    expect((await root.get(`${revocations}/token-1`)).body.data).toMatchObject({
+    expect((await root.get(`${revocations}/${tokenId}`)).body.data).toMatchObject({
       type: 'JTI',
       expiresAt: new Date(endsAt).toISOString(),
       tags: { why: 'lost' },
@@ -30,20 +31,30 @@ describe('a revocation', () => {
     const listed = await root.get(`${revocations}?filter=${encodeURIComponent('type = "JTI"')}`)
     expect(listed.body.meta?.pagination?.totalCount).toBe(1)
     expect((await root.get(`${revocations}/nope`)).status).toBe(404)
-    expect((await root.call('DELETE', `${revocations}/token-1`)).status).toBe(405)
+    expect((await root.call('DELETE', `${revocations}/${tokenId}`)).status).toBe(405)
   })
 
   test.each([
     ['id', { type: 'JTI' }],
     ['id', { id: '', type: 'JTI' }],
     ['id', { id: 'x'.repeat(129), type: 'JTI' }],
-    ['id', { id: 'token-1', type: 'IDENTITY' }],
+    ['id', { id: tokenId, type: 'API_SESSION' }],
+    ['id', { id: 'no-uuid', type: 'JTI' }],
+    ['id', { id: `${tokenId} `, type: 'JTI' }],
     ['type', { id: 'a' }],
     ['type', { id: 'a', type: 'EVERYTHING' }],
   ])('is refused on %s for %j', async (field, body) => {
     const reply = await root.call('POST', revocations, body)
     expect(reply.status, reply.text).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe(field)
+  })
+
+  test('of an identity needs one that there is', async () => {
+    const unknown = await root.call('POST', revocations, { id: 'nobody', type: 'IDENTITY' })
+    expect(unknown.status).toBe(404)
+    expect(unknown.body.error?.code).toBe('NOT_FOUND')
+    const known = await root.call('POST', revocations, { id: 'alice-id', type: 'IDENTITY' })
+    expect(known.status, known.text).toBe(201)
   })
 
   test('whose end has come goes with the next one', async () => {

@@ -30,7 +30,11 @@ test.each([`${client}${path}`, `${management}${path}`, path, `/edge/v1${path}`])
   },
 )
 
-test('whoever takes nothing but JSON gets none of them', async () => {
-  const reply = await anybody.get(`${client}${path}`, { accept: 'application/json' })
-  expect(reply.status).toBe(406)
-})
+test.each(['application/json', 'text/html', 'application/pkcs7-mime;q=0', 'nonsense'])(
+  'they come whatever the caller accepts: %s',
+  async (accept) => {
+    const reply = await anybody.get(`${client}${path}`, { accept })
+    expect(reply.status).toBe(200)
+    expect(reply.headers['content-type']).toBe('application/pkcs7-mime')
+  },
+)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Expression } from '../../src/fsm/query/ast.ts'
 import { parseQuery } from '../../src/fsm/query/parser.ts'
+import { pageLimits } from '../../src/fsm/query/list.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import type { JsonObject } from '../../src/lib/canonical-json.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -336,6 +337,35 @@ describe('evaluation', () => {
     ['tags'],
   ])('sort parameter %j is refused', (sort) => {
     expect(problemOf(() => list('service', { sort })).code).toBe('INVALID_SORT_IDENTIFIER')
+  })
+})
+
+describe('a list that is asked for whole', () => {
+  const { state, log } = formedState()
+  const reader = new Reader(state, clock)
+  for (let i = 0; i <= pageLimits.wholeListRowsMax; i += 1) {
+    log.create('configType', `t${String(i).padStart(6, '0')}`, { name: `type ${i}`, schema: {} })
+  }
+  const id = (i: number): string => `id < "t${String(i).padStart(6, '0')}"`
+  const { wholeListRowsMax } = pageLimits
+
+  test.each<[string, ListQuery]>([
+    ['as it stands', { limit: -1 }],
+    ['in an order that is kept', { filter: 'sort by name limit none' }],
+    ['in another order', { filter: 'sort by createdAt limit none' }],
+    ['with a test', { filter: 'name contains "type" limit none' }],
+    ['with a test and an order', { filter: 'name contains "type" sort by createdAt limit none' }],
+  ])('is refused with more rows than it may have: %s', (_, query) => {
+    const problem = problemOf(() => reader.list('configType', query))
+    expect(problem.code).toBe('COULD_NOT_VALIDATE')
+    expect(problem.fault?.field).toBe('limit')
+  })
+
+  test('may have as many as that, and a page of it may begin anywhere', () => {
+    const whole = reader.list('configType', { filter: `${id(wholeListRowsMax - 100)} limit none` })
+    expect(whole.records.length).toBeGreaterThan(99_000)
+    const page = { limit: 500, offset: wholeListRowsMax, sort: 'createdAt' }
+    expect(reader.list('configType', page).totalCount).toBeGreaterThan(wholeListRowsMax)
   })
 })
 

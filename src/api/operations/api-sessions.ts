@@ -1,4 +1,4 @@
-import { detailAnswer, emptyAnswer, listAnswer } from '../envelope.ts'
+import { detailAnswer, emptyAnswer } from '../envelope.ts'
 import { foundOrConfirmed } from '../not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
@@ -29,10 +29,13 @@ export function apiSessionOperations(parts: ApiParts, services: ApiServices): Op
       refusals: [400, 401, 429, 503],
       handle: (call) => {
         const caller = callerOf(call)
-        const { records, limit, offset, totalCount } = state.list('apiSession', listQueryOf(call))
-        const rows = records.map((record) => sessionView(parts, services, caller, record))
-        const fields = state.filterableFields('apiSession')
-        return listAnswer(rows, { limit, offset, totalCount }, fields)
+        const { records, ...pagination } = state.list('apiSession', listQueryOf(call))
+        return services.lists.answer(call, {
+          records,
+          show: (record) => sessionView(parts, services, caller, record),
+          pagination,
+          filterableFields: state.filterableFields('apiSession'),
+        })
       },
     },
     {

@@ -50,7 +50,7 @@ export function caOperations(parts: ApiParts, { writer }: ApiServices): Operatio
       permission: 'ca.read',
       method: 'GET',
       path: '/cas/{id}/jwt',
-      response: { kind: 'bare', schema: caJwt, types: ['application/jwt'] },
+      response: { kind: 'bare', schema: caJwt, types: ['application/jwt'], ignoresAccept: true },
       refusals: [401, 404, 429, 503],
       handle: async (call) => {
         const { id } = await caOf(parts, call)

@@ -1,14 +1,17 @@
 import { entityNamed } from '../../entities/registry.ts'
 import { detailSchema } from '../../entities/schema.ts'
-import { listAnswer } from '../envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { listParameters, listQueryOf } from '../query-parameters.ts'
+import type { ApiServices } from '../services.ts'
 
 const kind = 'clientExternalJwtSigner'
 
 /** Where clients find who else they may log in with, before they have. */
-export function clientJwtSignerOperations({ state }: ApiParts): Operation[] {
+export function clientJwtSignerOperations(
+  { state }: ApiParts,
+  { lists }: ApiServices,
+): Operation[] {
   return [
     {
       operationId: 'listExternalJwtSigners',
@@ -29,12 +32,13 @@ export function clientJwtSignerOperations({ state }: ApiParts): Operation[] {
       },
       refusals: [400, 401, 429, 503],
       handle: (call) => {
-        const { records, limit, offset, totalCount } = state.list(kind, listQueryOf(call))
-        return listAnswer(
-          records.map((record) => state.detail(kind, record, '')),
-          { limit, offset, totalCount },
-          state.filterableFields(kind),
-        )
+        const { records, ...pagination } = state.list(kind, listQueryOf(call))
+        return lists.answer(call, {
+          records,
+          show: (record) => state.detail(kind, record, ''),
+          pagination,
+          filterableFields: state.filterableFields(kind),
+        })
       },
     },
   ]

@@ -7,7 +7,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { Call } from '../call.ts'
-import { emptyAnswer, listAnswer } from '../envelope.ts'
+import { emptyAnswer, wholeOf } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
 import { foundOrConfirmed } from '../not-found.ts'
 import type { Operation } from '../operation.ts'
@@ -75,7 +75,8 @@ function standing({ writer }: ApiServices): Operation[] {
   ]
 }
 
-function serviceConfigs(parts: ApiParts, { writer }: ApiServices): Operation[] {
+function serviceConfigs(parts: ApiParts, services: ApiServices): Operation[] {
+  const { writer } = services
   const path = '/identities/{id}/service-configs'
   const write = async (
     call: Call,
@@ -100,7 +101,7 @@ function serviceConfigs(parts: ApiParts, { writer }: ApiServices): Operation[] {
       path,
       response: { kind: 'list', schema: serviceConfig },
       refusals: [401, 404, 429, 503],
-      handle: (call) => listServiceConfigs(parts, call),
+      handle: (call) => listServiceConfigs(parts, services, call),
     },
     {
       ...common,
@@ -128,22 +129,31 @@ function serviceConfigs(parts: ApiParts, { writer }: ApiServices): Operation[] {
 }
 
 /** All of them in one page, as the API family does. */
-function listServiceConfigs(parts: ApiParts, call: Call): Answer | Promise<Answer> {
+function listServiceConfigs(
+  parts: ApiParts,
+  { lists }: ApiServices,
+  call: Call,
+): Answer | Promise<Answer> {
   const { state } = parts
   const id = call.param('id')
   const callerId = callerOf(call).identity.id
   return foundOrConfirmed(parts, call, `identity with id ${id}`, () => {
     if (state.get('identity', id) === undefined) return null
-    const rows = state.findAll('serviceConfig', 'identityId', id).map((record) => {
-      const { config, service } = state.detail('serviceConfig', record, callerId)
-      return {
-        config: withUrlName(config as JsonObject),
-        configId: record['configId'],
-        service: withUrlName(service as JsonObject),
-        serviceId: record['serviceId'],
-      }
+    const records = state.findAll('serviceConfig', 'identityId', id)
+    return lists.answer(call, {
+      records,
+      show: (record) => {
+        const { config, service } = state.detail('serviceConfig', record, callerId)
+        return {
+          config: withUrlName(config as JsonObject),
+          configId: record['configId'],
+          service: withUrlName(service as JsonObject),
+          serviceId: record['serviceId'],
+        }
+      },
+      pagination: wholeOf(records),
+      filterableFields: [],
     })
-    return listAnswer(rows, { limit: rows.length, offset: 0, totalCount: rows.length }, [])
   })
 }
 

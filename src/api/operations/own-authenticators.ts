@@ -7,7 +7,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Call } from '../call.ts'
 import { latest } from '../consistency.ts'
-import { detailAnswer, emptyAnswer, listAnswer } from '../envelope.ts'
+import { detailAnswer, emptyAnswer } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
 import { foundOrConfirmed } from '../not-found.ts'
 import type { Operation } from '../operation.ts'
@@ -91,14 +91,18 @@ class OwnAuthenticators {
     this.#services = services
   }
 
-  list(call: Call): Answer {
+  list(call: Call): Answer | Promise<Answer> {
     const { state } = this.#parts
     const callerId = callerOf(call).identity.id
     const found = state.subList('identity', callerId, 'authenticators', listQueryOf(call))
     if (found === null) throw new Problem('UNAUTHORIZED')
-    const { records, limit, offset, totalCount } = found
-    const rows = records.map((record) => this.#view(record, callerId))
-    return listAnswer(rows, { limit, offset, totalCount }, state.filterableFields('authenticator'))
+    const { records, ...pagination } = found
+    return this.#services.lists.answer(call, {
+      records,
+      show: (record) => this.#view(record, callerId),
+      pagination,
+      filterableFields: state.filterableFields('authenticator'),
+    })
   }
 
   detail(call: Call): Answer | Promise<Answer> {

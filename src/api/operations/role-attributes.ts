@@ -1,10 +1,10 @@
 import { roleAttributeFields } from '../../fsm/access/role-attributes.ts'
 import type { Call } from '../call.ts'
-import { listAnswer } from '../envelope.ts'
 import type { Operation, Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { listParameters, listQueryOf } from '../query-parameters.ts'
 import { roleAttribute, roleAttributeUsage } from '../schemas-access.ts'
+import type { ApiServices } from '../services.ts'
 
 interface Subject {
   readonly entity: string
@@ -32,7 +32,7 @@ const subjects: readonly Subject[] = [
 ]
 
 /** Attributes in use, for those who write policies. */
-export function roleAttributeOperations({ state }: ApiParts): Operation[] {
+export function roleAttributeOperations({ state }: ApiParts, { lists }: ApiServices): Operation[] {
   return subjects.flatMap(({ entity, path, name, permission }) => {
     const common = {
       tag: 'roleAttributes',
@@ -52,8 +52,13 @@ export function roleAttributeOperations({ state }: ApiParts): Operation[] {
         query: listParameters,
         response: { kind: 'list', schema: roleAttribute },
         handle: (call: Call) => {
-          const { attributes, ...page } = state.roleAttributes(entity, listQueryOf(call))
-          return listAnswer(attributes, page, roleAttributeFields)
+          const { attributes, ...pagination } = state.roleAttributes(entity, listQueryOf(call))
+          return lists.answer(call, {
+            records: attributes,
+            show: (attribute) => attribute,
+            pagination,
+            filterableFields: roleAttributeFields,
+          })
         },
       },
       {
@@ -68,17 +73,21 @@ export function roleAttributeOperations({ state }: ApiParts): Operation[] {
         response: { kind: 'list', schema: roleAttributeUsage },
         handle: (call: Call) => {
           const withIds = call.first('withIds') === 'true'
-          const { rows, ...page } = state.roleAttributeUsage(entity, listQueryOf(call))
-          const shown = rows.map(({ roleAttribute: name, usage }) => ({
-            roleAttribute: name,
-            usage: Object.fromEntries(
-              Object.entries(usage).map(([source, ids]) => [
-                source,
-                { count: ids.length, ids: withIds ? ids : null },
-              ]),
-            ),
-          }))
-          return listAnswer(shown, page, roleAttributeFields)
+          const { rows, ...pagination } = state.roleAttributeUsage(entity, listQueryOf(call))
+          return lists.answer(call, {
+            records: rows,
+            show: ({ roleAttribute: name, usage }) => ({
+              roleAttribute: name,
+              usage: Object.fromEntries(
+                Object.entries(usage).map(([source, ids]) => [
+                  source,
+                  { count: ids.length, ids: withIds ? ids : null },
+                ]),
+              ),
+            }),
+            pagination,
+            filterableFields: roleAttributeFields,
+          })
         },
       },
     ] satisfies Operation[]

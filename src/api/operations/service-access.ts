@@ -2,7 +2,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Call } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
-import { detailAnswer, listAnswer, timeText } from '../envelope.ts'
+import { detailAnswer, timeText, wholeOf } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
 import { foundOrConfirmed } from '../not-found.ts'
 import type { Operation } from '../operation.ts'
@@ -15,13 +15,14 @@ import {
   serviceEdgeRouters,
   serviceUpdates,
 } from '../schemas-access.ts'
+import type { ApiServices } from '../services.ts'
 import { verifiedSessionId } from '../session-token.ts'
 import { callerOf } from './current.ts'
 
 const SESSION_TOKEN = 'session-token'
 
 /** What policies let a caller use, as clients ask for it, and why an identity can or can not. */
-export function serviceAccessOperations(parts: ApiParts): Operation[] {
+export function serviceAccessOperations(parts: ApiParts, services: ApiServices): Operation[] {
   const { state } = parts
   return [
     {
@@ -55,7 +56,7 @@ export function serviceAccessOperations(parts: ApiParts): Operation[] {
       success: 200,
       response: { kind: 'list', schema: currentIdentityEdgeRouter },
       refusals: [401, 429, 503],
-      handle: (call) => ownEdgeRouters(parts, call),
+      handle: (call) => ownEdgeRouters(parts, services, call),
     },
     {
       operationId: 'listServiceEdgeRouters',
@@ -93,19 +94,26 @@ export function serviceAccessOperations(parts: ApiParts): Operation[] {
   ]
 }
 
-function ownEdgeRouters({ state }: ApiParts, call: Call): Answer {
+function ownEdgeRouters(
+  { state }: ApiParts,
+  { lists }: ApiServices,
+  call: Call,
+): Answer | Promise<Answer> {
   const { identity, isAdmin } = callerOf(call)
   const query = { filter: 'isVerified = true', limit: -1 } as const
   const found = isAdmin
     ? state.list('edgeRouter', query)
     : state.subList('identity', identity.id, 'edge-routers', query)
   const records = found?.records ?? []
-  const rows = records.map((record) =>
-    routerView(state.detail('edgeRouter', record, identity.id), [
-      ...['_links', 'appData', 'createdAt', 'id', 'tags', 'updatedAt'],
-    ]),
-  )
-  return listAnswer(rows, { limit: rows.length, offset: 0, totalCount: rows.length }, [])
+  return lists.answer(call, {
+    records,
+    show: (record) =>
+      routerView(state.detail('edgeRouter', record, identity.id), [
+        ...['_links', 'appData', 'createdAt', 'id', 'tags', 'updatedAt'],
+      ]),
+    pagination: wholeOf(records),
+    filterableFields: [],
+  })
 }
 
 async function edgeRoutersOfService(parts: ApiParts, call: Call): Promise<Answer> {

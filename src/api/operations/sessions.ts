@@ -7,7 +7,7 @@ import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { DialBind, ListResult } from '../../ports/state-view.ts'
 import type { Call } from '../call.ts'
-import { answer, detailAnswer, emptyAnswer, listAnswer } from '../envelope.ts'
+import { answer, detailAnswer, emptyAnswer } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
 import { foundOrConfirmed } from '../not-found.ts'
 import type { Operation } from '../operation.ts'
@@ -63,7 +63,7 @@ function ownSessions(parts: ApiParts, services: ApiServices): Operation[] {
         const found = isAdmin
           ? state.list('session', query)
           : state.listNaming('session', 'identityId', identity.id, query)
-        return listed(parts, call, found, viewOf)
+        return listed(parts, services, call, found, viewOf)
       },
     },
     {
@@ -134,7 +134,7 @@ function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
       refusals: [400, 401, 429, 503],
       handle: (call) => {
         const found = state.list('session', listQueryOf(call))
-        return listed(parts, call, found, managementView)
+        return listed(parts, services, call, found, managementView)
       },
     },
     {
@@ -176,13 +176,19 @@ function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
 
 type View = (parts: ApiParts, call: Call, record: EntityRecord) => JsonObject
 
-function listed(parts: ApiParts, call: Call, found: ListResult, view: View): Answer {
-  const { records, limit, offset, totalCount } = found
-  return listAnswer(
-    records.map((record) => view(parts, call, record)),
-    { limit, offset, totalCount },
-    parts.state.filterableFields('session'),
-  )
+function listed(
+  parts: ApiParts,
+  { lists }: ApiServices,
+  call: Call,
+  { records, ...pagination }: ListResult,
+  view: View,
+): Answer | Promise<Answer> {
+  return lists.answer(call, {
+    records,
+    show: (record) => view(parts, call, record),
+    pagination,
+    filterableFields: parts.state.filterableFields('session'),
+  })
 }
 
 /** The token is shown once, to whoever creates the session; later its id stands there. */

@@ -22,7 +22,12 @@ export function wellKnownOperations(parts: ApiParts): Operation[] {
       method: 'GET',
       path: '/.well-known/est/cacerts',
       success: 200,
-      response: { kind: 'bare', schema: estCertificates, types: [CONTENT_TYPE] },
+      response: {
+        kind: 'bare',
+        schema: estCertificates,
+        types: [CONTENT_TYPE],
+        ignoresAccept: true,
+      },
       refusals: [],
       handle: () => {
         const { authorities } = parts

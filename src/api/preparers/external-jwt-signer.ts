@@ -4,6 +4,7 @@ import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { isReservedHost } from '../../lib/reserved-hosts.ts'
 import type { Call } from '../call.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
@@ -17,7 +18,9 @@ const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAft
 export function externalJwtSignerPreparer(parts: ApiParts): Preparer {
   return async (call, mode, body) => {
     const prepared = normalise(externalJwtSigner, mode, body)
-    for (const name of ['externalAuthUrl', 'jwksEndpoint']) checkUrl(name, prepared.fields[name])
+    for (const name of ['externalAuthUrl', 'jwksEndpoint']) {
+      checkUrl(name, prepared.fields[name], parts.allowsReservedSignerHosts)
+    }
     const { certPem } = prepared.fields
     if (certPem === undefined) return prepared
     if (certPem === null) return withFields(prepared, { ...noCertificate, kid: '' })
@@ -74,10 +77,16 @@ async function knownKid(
 }
 
 /** An absolute http or https address without a user in it; nothing is asked for there before it is used. */
-function checkUrl(field: string, value: Json | undefined): void {
+function checkUrl(field: string, value: Json | undefined, allowsReserved: boolean): void {
   if (typeof value !== 'string' || value === '') return
   const url = URL.parse(value)
   const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:'
-  if (isWeb && url.username === '' && url.password === '') return
-  throw fieldProblem(field, `${field} must be an http or https URL without credentials`, value)
+  if (!isWeb || url.username !== '' || url.password !== '') {
+    // The value is not repeated: it may hold the credentials.
+    throw fieldProblem(field, `${field} must be an http or https URL without credentials`)
+  }
+  if (!allowsReserved && isReservedHost(url)) {
+    const reason = `${field} must not lead to a loopback, link-local, unspecified or metadata address, unless the configuration allows it (api.reservedSignerHosts)`
+    throw fieldProblem(field, reason, value)
+  }
 }

@@ -19,6 +19,7 @@ import { configTypePreparer, configPreparer } from './config.ts'
 import { enrollmentPreparer } from './enrollment.ts'
 import { prepareFabricService } from './fabric-service.ts'
 import { identityPreparer } from './identity.ts'
+import { revocationPreparer } from './revocation.ts'
 import { edgeRouterPreparer, prepareFabricRouter, transitRouterPreparer } from './router.ts'
 import { terminatorPreparer } from './terminator.ts'
 import { externalJwtSignerPreparer } from './external-jwt-signer.ts'
@@ -61,6 +62,7 @@ export class Preparers {
       ['fabricService', prepareFabricService],
       ['fabricTerminator', terminatorPreparer(parts, fabricTerminator)],
       ['identity', identityPreparer(parts)],
+      ['revocation', revocationPreparer(parts)],
       ['router', transitRouterPreparer(parts, router)],
       ['terminator', terminatorPreparer(parts, terminator)],
       ['transitRouter', transitRouterPreparer(parts, transitRouter)],

@@ -8,15 +8,22 @@ type UnsentLimits = Pick<
   'answerPieceBytes' | 'answerStallMs' | 'answerBytesPerSecondMin' | 'unsentBytesMax'
 >
 
-/** A body: text that was made for one answer, or bytes that many answers share. */
-export type Body = string | Buffer
+/** A body: text that was made for one answer, bytes that many answers share, or the parts of a long one made for one answer. */
+export type Body = string | Buffer | readonly Buffer[]
+
+export function byteLengthOf(body: Body): number {
+  if (typeof body === 'string') return Buffer.byteLength(body)
+  return isShared(body) ? body.length : body.reduce((sum, part) => sum + part.length, 0)
+}
+
+function isShared(body: Body): body is Buffer {
+  return Buffer.isBuffer(body)
+}
 
 /** The answers of one connection that its client has not read yet. */
 interface Unread {
-  /** One an answer: gives back what it holds. */
-  readonly releases: Set<() => void>
+  count: number
   readonly stalled: NodeJS.Timeout
-  readonly onClose: () => void
 }
 
 /**
@@ -48,14 +55,18 @@ export class UnsentAnswers {
     source: string,
     body: Body,
     byteLength: number,
-    end: (piece: Body, encoding: BufferEncoding) => void,
+    end: (piece: string | Buffer, encoding: BufferEncoding) => void,
   ): void {
     if (byteLength > this.#limits.answerPieceBytes) {
       this.#sendInPieces(response, source, body, end)
       return
     }
-    // Plain ASCII, as nearly every answer is, goes out as it lies in memory.
-    end(body, byteLength === body.length ? 'latin1' : 'utf8')
+    if (typeof body === 'string') {
+      // Plain ASCII, as nearly every answer is, goes out as it lies in memory.
+      end(body, byteLength === body.length ? 'latin1' : 'utf8')
+    } else {
+      end(isShared(body) ? body : Buffer.concat(body), 'latin1')
+    }
     if (isBackedUp(response, this.#limits.answerPieceBytes)) {
       this.#hold(response, source, byteLength, byteLength)
     }
@@ -65,19 +76,20 @@ export class UnsentAnswers {
     response: ServerResponse,
     source: string,
     body: Body,
-    endWith: (piece: Body, encoding: BufferEncoding) => void,
+    endWith: (piece: Buffer, encoding: BufferEncoding) => void,
   ): void {
-    const isShared = typeof body !== 'string'
-    const bytes = isShared ? body : Buffer.from(body, 'utf8')
     const { answerPieceBytes } = this.#limits
-    const heldBytes = isShared ? answerPieceBytes : bytes.length
-    const progressed = this.#hold(response, source, heldBytes, bytes.length)
-    let at = 0
+    const parts = isShared(body) ? [body] : typeof body === 'string' ? [Buffer.from(body)] : body
+    const totalBytes = byteLengthOf(body)
+    const heldBytes = isShared(body) ? answerPieceBytes : totalBytes
+    const progressed = this.#hold(response, source, heldBytes, totalBytes)
+    const pieces = piecesOf(parts, answerPieceBytes)
+    let left = totalBytes
     const sendMore = (): void => {
-      for (;;) {
-        const piece = bytes.subarray(at, at + answerPieceBytes)
-        at += piece.length
-        if (at === bytes.length) {
+      for (let next = pieces.next(); next.done !== true; next = pieces.next()) {
+        const piece = next.value
+        left -= piece.length
+        if (left === 0) {
           endWith(piece, 'latin1')
           return
         }
@@ -112,37 +124,35 @@ export class UnsentAnswers {
       () => socket.destroy(),
       answerStallMs + (totalBytes * 1000) / answerBytesPerSecondMin,
     )
-    const release = (): void => {
-      if (!unread.releases.delete(release)) return
+    unread.count += 1
+    response.once('close', () => {
       clearTimeout(tooSlow)
-      if (unread.releases.size === 0) this.#forget(socket, unread)
-      else unread.stalled.refresh()
       this.#unsent.giveBack(source, heldBytes)
-    }
-    unread.releases.add(release)
-    response.once('close', release)
+      unread.count -= 1
+      if (unread.count > 0) {
+        unread.stalled.refresh()
+        return
+      }
+      clearTimeout(unread.stalled)
+      this.#unread.delete(socket)
+    })
     return () => unread.stalled.refresh()
   }
 
   #unreadOf(socket: Socket): Unread {
     const known = this.#unread.get(socket)
     if (known !== undefined) return known
-    const releases = new Set<() => void>()
-    // Responses that never had their turn emit no event when the connection closes.
-    const onClose = (): void => {
-      for (const release of releases) release()
-    }
     const stalled = setTimeout(() => socket.destroy(), this.#limits.answerStallMs)
-    const unread = { releases, stalled, onClose }
+    const unread = { count: 0, stalled }
     this.#unread.set(socket, unread)
-    socket.once('close', onClose)
     return unread
   }
+}
 
-  #forget(socket: Socket, { stalled, onClose }: Unread): void {
-    clearTimeout(stalled)
-    socket.off('close', onClose)
-    this.#unread.delete(socket)
+/** Views of the parts, none larger than a piece. */
+function* piecesOf(parts: readonly Buffer[], pieceBytes: number): Generator<Buffer, void> {
+  for (const part of parts) {
+    for (let at = 0; at < part.length; at += pieceBytes) yield part.subarray(at, at + pieceBytes)
   }
 }
 

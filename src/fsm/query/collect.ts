@@ -1,4 +1,5 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
+import { fieldProblem } from '../../lib/problems.ts'
 import { compareText } from '../../lib/text-order.ts'
 import type { ListResult } from '../../ports/state-view.ts'
 import { SetScope, SortedIds } from '../sorted-ids.ts'
@@ -10,6 +11,9 @@ import type { Order } from './symbols.ts'
 
 /** Pages up to here keep only the best records while they look at all; beyond, they sort everything. */
 const boundedSortMax = 2048
+
+/** Rows of a list that is asked for whole. */
+export const wholeListRowsMax = 100_000
 
 export interface Page {
   readonly offset: number
@@ -98,6 +102,7 @@ function walk(
   const isCut = test === null
   const skip = isCut ? Math.min(page.offset, total) : 0
   const length = isCut ? Math.min(page.limit, total - skip) : total
+  if (isCut) checkLength(length)
   const first = isDescending ? end - skip - length : start + skip
   const own = values?.slice(first, length) ?? []
   if (isDescending) own.reverse()
@@ -147,16 +152,25 @@ function pick(
   const end = offset + limit
   let total = 0
   const kept: EntityRecord[] = []
+  const isWhole = limit > wholeListRowsMax
   const isBounded = compare !== null && end <= boundedSortMax
   for (const record of records) {
     if (test !== null && !test(record)) continue
     total += 1
     if (isBounded) insertBounded(kept, record, compare, end)
     else if (compare !== null || (total > offset && total <= end)) kept.push(record)
+    if (isWhole) checkLength(compare === null ? kept.length : kept.length - offset)
   }
   if (compare === null) return { records: kept, limit, offset, totalCount: total }
   if (!isBounded) kept.sort(compare)
   return { records: kept.slice(offset, end), limit, offset, totalCount: total }
+}
+
+/** @throws {Problem} COULD_NOT_VALIDATE. */
+function checkLength(rows: number): void {
+  if (rows <= wholeListRowsMax) return
+  const reason = `the list has more than ${wholeListRowsMax} rows: ask for pages, with limit and offset, or filter for less`
+  throw fieldProblem('limit', reason)
 }
 
 /** A page by position, where the ids can give one without being walked. */
@@ -166,8 +180,11 @@ function sliceOf(
 ): { readonly ids: readonly string[]; readonly total: number } | null {
   if (Array.isArray(ids)) {
     const list = ids as readonly string[]
+    checkLength(Math.min(limit, list.length - offset))
     return { ids: list.slice(offset, offset + limit), total: list.length }
   }
   const isScope = ids instanceof SortedIds || ids instanceof SetScope
-  return isScope ? { ids: ids.slice(offset, limit), total: ids.size } : null
+  if (!isScope) return null
+  checkLength(Math.min(limit, ids.size - offset))
+  return { ids: ids.slice(offset, limit), total: ids.size }
 }

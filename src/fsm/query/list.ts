@@ -6,7 +6,7 @@ import { SetScope } from '../sorted-ids.ts'
 import type { IdScope } from '../sorted-ids.ts'
 import type { Records } from '../state.ts'
 import type { Expression, ParsedQuery, Query, SortField } from './ast.ts'
-import { collect } from './collect.ts'
+import { collect, wholeListRowsMax } from './collect.ts'
 import type { ListOrder, Page, Source } from './collect.ts'
 import { Compiler } from './evaluate.ts'
 import type { Links } from './evaluate.ts'
@@ -20,6 +20,8 @@ import { Work } from './work.ts'
 export const pageLimits = {
   limitDefault: 10,
   limitMax: 500,
+  /** Of a list without a limit; a client takes it for all there is, so it is refused beyond and never cut off. */
+  wholeListRowsMax,
   offsetMax: 100_000,
   roleFiltersMax: 100,
 } as const

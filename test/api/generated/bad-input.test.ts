@@ -80,7 +80,7 @@ describe.each(operations)('$api $method $path', (operation) => {
     )
   })
 
-  when(method === 'GET')('says which types it answers with', async () => {
+  when(statuses.includes(406) && method === 'GET')('says which types it answers with', async () => {
     const url = await goodUrl(operation)
     await prober.refused(`${method} ${url} for a picture`, [406], () =>
       prober.ask(method, url, undefined, { accept: 'image/png' }),

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Json } from '../../../src/lib/canonical-json.ts'
 import { certificatePem, authorityPem } from './certificates.ts'
 import { uniqueText } from './schemas.ts'
@@ -46,6 +47,7 @@ export const examples: Readonly<Record<string, Example>> = {
   }),
   '/config-types': async () => ({ schema: { type: 'object' } }),
   '/configs': async (id) => ({ configTypeId: await id('/config-types'), data: { any: 'thing' } }),
+  '/revocations': async () => ({ id: randomUUID(), type: 'JTI' }),
   '/edge-routers': noConfigs,
   '/enrollments': async (id) => ({
     method: 'ott',

@@ -315,6 +315,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     clock,
     scheduler,
     limits: all,
+    allowsReservedSignerHosts: false,
     version: {
       version: 'v1.2.3',
       revision: '0123456789ab',

@@ -1,0 +1,129 @@
+import { pageLimits } from '../fsm/query/list.ts'
+import type { Clock } from '../lib/clock.ts'
+import { FairShare } from '../lib/fair-share.ts'
+import { Problem, fieldProblem } from '../lib/problems.ts'
+import type { Call } from './call.ts'
+import { listMetaText } from './envelope.ts'
+import type { Answer, Pagination } from './envelope.ts'
+import type { ApiLimits } from './limits.ts'
+import { sharerOf } from './sharer.ts'
+
+type ListLimits = Pick<
+  ApiLimits,
+  | 'longListBytesMin'
+  | 'longListSliceMs'
+  | 'longListsMax'
+  | 'longListBytesMax'
+  | 'longListBytesOfOthersMax'
+>
+
+/** Rows to be shown, and how they stand in the answer. */
+export interface Rows<T> {
+  readonly records: readonly T[]
+  readonly show: (record: T) => unknown
+  readonly pagination: Pagination
+  readonly filterableFields: readonly string[]
+}
+
+/** Text is packed into buffers of about this size, which lie outside of the heap of JavaScript. */
+const PACK_CHARACTERS = 64 * 1024
+
+/** The rows of one list on their way into an answer. */
+class Rendering<T> {
+  readonly #rows: Rows<T>
+  readonly #chunks: Buffer[] = []
+  #text = '{"data":['
+  #at = 0
+  #packedBytes = 0
+
+  constructor(rows: Rows<T>) {
+    this.#rows = rows
+  }
+
+  get bytes(): number {
+    return this.#packedBytes + this.#text.length
+  }
+
+  /** @returns whether all rows are shown; one at least is shown in each turn. */
+  run(isTurnOver: () => boolean): boolean {
+    const { records, show } = this.#rows
+    while (this.#at < records.length) {
+      if (this.#at > 0) this.#text += ','
+      this.#text += JSON.stringify(show(records[this.#at] as T))
+      this.#at += 1
+      if (isTurnOver()) break
+    }
+    return this.#at >= records.length
+  }
+
+  pack(): void {
+    if (this.#text.length < PACK_CHARACTERS) return
+    const chunk = Buffer.from(this.#text)
+    this.#chunks.push(chunk)
+    this.#packedBytes += chunk.length
+    this.#text = ''
+  }
+
+  answer(): Answer {
+    const { pagination, filterableFields } = this.#rows
+    const body = `${this.#text}],"meta":${listMetaText(pagination, filterableFields)}}`
+    const answer = { status: 200, contentType: 'application/json' }
+    if (this.#chunks.length === 0) return { ...answer, body }
+    return { ...answer, body: [...this.#chunks, Buffer.from(body)] }
+  }
+}
+
+/**
+ * Answers with rows. A page is shown at once; whoever asks for more, or for rows that are long, gets them in turns that
+ * others have theirs between, one of few lists of that kind at a time. What would not fit is refused, never cut off: a
+ * client that asks for all of a list takes what it gets for all there is.
+ */
+export class ListAnswers {
+  readonly #clock: Clock
+  readonly #limits: ListLimits
+  readonly #room: FairShare
+
+  constructor({ clock, limits }: { readonly clock: Clock; readonly limits: ListLimits }) {
+    this.#clock = clock
+    this.#limits = limits
+    this.#room = new FairShare(limits.longListsMax)
+  }
+
+  /** @throws {Problem} COULD_NOT_VALIDATE (field `limit`), SERVER_TOO_MANY_REQUESTS. */
+  answer<T>(call: Call, rows: Rows<T>): Answer | Promise<Answer> {
+    const rendering = new Rendering(rows)
+    if (rows.records.length > pageLimits.limitMax) return this.#inTurns(call, rendering)
+    const isDone = rendering.run(() => rendering.bytes > this.#limits.longListBytesMin)
+    return isDone ? rendering.answer() : this.#inTurns(call, rendering)
+  }
+
+  async #inTurns<T>(call: Call, rendering: Rendering<T>): Promise<Answer> {
+    this.#takeRoom(call)
+    const { longListSliceMs, longListBytesMax, longListBytesOfOthersMax } = this.#limits
+    const bytesMax = call.caller?.isAdmin === true ? longListBytesMax : longListBytesOfOthersMax
+    for (let isDone = false; !isDone;) {
+      await new Promise((resolve) => setImmediate(resolve))
+      if (call.isAbandoned) throw new Problem('TIMEOUT')
+      const endMs = this.#clock.monotonicMs() + longListSliceMs
+      isDone = rendering.run(() => this.#clock.monotonicMs() >= endMs)
+      if (rendering.bytes > bytesMax) throw tooLong(bytesMax)
+      rendering.pack()
+    }
+    return rendering.answer()
+  }
+
+  /** An answer is in memory until its client has read it, so its room is taken for as long. */
+  #takeRoom(call: Call): void {
+    const sharer = sharerOf(call)
+    if (!this.#room.hasRoomFor(sharer)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
+    this.#room.take(sharer)
+    call.onAnswerGone = () => {
+      this.#room.giveBack(sharer)
+    }
+  }
+}
+
+function tooLong(bytesMax: number): Problem {
+  const reason = `the answer would take more than ${bytesMax} bytes: ask for pages, with limit and offset, or filter for less`
+  return fieldProblem('limit', reason)
+}

@@ -1,0 +1,75 @@
+import { BlockList, isIP } from 'node:net'
+
+// Addresses that a controller must not be led to by what users store: its own host, its link, and the services by which
+// clouds hand credentials to whoever asks from within.
+
+const reserved = new BlockList()
+for (const [net, prefix] of [
+  ['0.0.0.0', 8],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  // Metadata services that are not link-local: Alibaba, Oracle.
+  ['100.100.100.200', 32],
+  ['192.0.0.192', 32],
+  ['255.255.255.255', 32],
+] as const) {
+  reserved.addSubnet(net, prefix, 'ipv4')
+}
+for (const [net, prefix] of [
+  ['::', 128],
+  ['::1', 128],
+  ['fe80::', 10],
+  // Metadata services: Amazon, Google.
+  ['fd00:ec2::', 32],
+  ['fd20:ce::', 32],
+] as const) {
+  reserved.addSubnet(net, prefix, 'ipv6')
+}
+
+const NAME =
+  /(^|\.)(localhost|localhost\.localdomain|ip6-localhost|ip6-loopback|metadata\.google\.internal)$/
+
+/**
+ * Whether the host of a URL is one of these, in whatever spelling: `url` has brought numbers in decimal, octal or hex, and
+ * other scripts' digits, into one form by then.
+ */
+export function isReservedHost({ hostname }: URL): boolean {
+  const host = hostname
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.+$/, '')
+    .toLowerCase()
+  return host === '' || isReservedAddress(host) || NAME.test(host)
+}
+
+/** Also for what a name was resolved to. */
+export function isReservedAddress(address: string): boolean {
+  const version = isIP(address)
+  if (version === 0) return false
+  if (version === 4) return reserved.check(address, 'ipv4')
+  if (reserved.check(address, 'ipv6')) return true
+  return embeddedIpv4(address).some((one) => reserved.check(one, 'ipv4'))
+}
+
+/** The IPv4 addresses that an IPv6 address may lead to: mapped, compatible, NAT64 (RFC 6052), 6to4. */
+function embeddedIpv4(address: string): string[] {
+  const groups = groupsOf(address)
+  const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = groups
+  if (a === 0x2002) return [ipv4Of(b, c)]
+  const isNat64 = a === 0x64 && b === 0xff9b
+  const isLow = a === 0 && b === 0 && c === 0 && d === 0 && (e === 0 || e === 0xffff)
+  const isMapped = isLow && (f === 0 || f === 0xffff)
+  return isNat64 || isMapped ? [ipv4Of(g, h)] : []
+}
+
+function groupsOf(address: string): number[] {
+  // As URLs write them: hexadecimal groups alone.
+  const [head = '', tail] = new URL(`http://[${address}]/`).hostname.slice(1, -1).split('::')
+  const first = head === '' ? [] : head.split(':')
+  const last = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = Array<string>(Math.max(0, 8 - first.length - last.length)).fill('0')
+  return [...first, ...zeros, ...last].map((group) => Number.parseInt(group, 16))
+}
+
+function ipv4Of(high: number, low: number): string {
+  return [high >> 8, high & 255, low >> 8, low & 255].join('.')
+}

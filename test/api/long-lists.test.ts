@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest'
+import { management } from './support/caller.ts'
+import { controllerForFile } from './support/for-file.ts'
+import { makeManyIdentities } from './support/many.ts'
+
+// A slice of no time is one row: what comes between two turns does not depend on the machine.
+const { controller, root, sessionOf } = await controllerForFile({
+  longListSliceMs: 0,
+  longListBytesMax: 1024 * 1024,
+  longListBytesOfOthersMax: 64 * 1024,
+  longListBytesMin: 32 * 1024,
+})
+const count = 600
+makeManyIdentities(controller, count)
+const url = `${management}/identities`
+const made = `filter=${encodeURIComponent('name contains "many" limit none')}`
+
+interface Row {
+  readonly id: string
+}
+
+describe('a list that is asked for whole', () => {
+  test.each([made, `filter=${encodeURIComponent('name contains "many"')}&limit=-1`])(
+    'holds all rows, as its pages do: %s',
+    async (query) => {
+      const whole = await root.get(`${url}?${query}`)
+      expect(whole.status).toBe(200)
+      expect(whole.body.meta?.pagination).toMatchObject({ offset: 0, totalCount: count })
+      expect(Number(whole.headers['content-length'])).toBe(Buffer.byteLength(whole.text))
+      const pages: unknown[] = []
+      for (let offset = 0; offset < count; offset += 100) {
+        const filter = encodeURIComponent('name contains "many"')
+        const page = await root.get(`${url}?filter=${filter}&limit=100&offset=${offset}`)
+        pages.push(...(page.body.data as Row[]))
+      }
+      expect(whole.body.data).toEqual(pages)
+    },
+  )
+
+  test('that would take more than its bound is refused, and says how to ask', async () => {
+    const reader = await root.call('POST', url, {
+      name: 'reader',
+      type: 'User',
+      isAdmin: false,
+      permissions: ['identity.read'],
+    })
+    const other = sessionOf((reader.body.data as Row).id)
+    const reply = await other.get(`${url}?${made}`)
+    expect(reply.status).toBe(400)
+    expect(reply.body.error?.code).toBe('COULD_NOT_VALIDATE')
+    expect(reply.body.error?.cause).toEqual({
+      field: 'limit',
+      reason:
+        'the answer would take more than 65536 bytes: ask for pages, with limit and offset, or filter for less',
+    })
+    expect((await other.get(`${url}?limit=10`)).status).toBe(200)
+    expect((await root.get(`${url}?${made}`)).status).toBe(200)
+  })
+})
+
+test('a page of long rows is made in turns too, and is bounded', async () => {
+  const long = 'x'.repeat(4000)
+  const tags = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`tag${i}`, long]))
+  for (let i = 0; i < 20; i += 1) {
+    const body = { name: `long ${i}`, type: 'User', isAdmin: false, tags }
+    expect((await root.call('POST', url, body)).status).toBe(201)
+  }
+  const long10 = `${url}?filter=${encodeURIComponent('name contains "long"')}&limit=10`
+  expect((await root.get(long10)).body.data).toHaveLength(10)
+  const long20 = `${url}?filter=${encodeURIComponent('name contains "long"')}&limit=20`
+  const reply = await root.get(long20)
+  expect(reply.status).toBe(400)
+  expect(reply.body.error?.cause?.['field']).toBe('limit')
+})
+
+test('one caller gets few such lists at a time, and each gives its place back when its answer has left', async () => {
+  const asked = Array.from({ length: 8 }, () => root.get(`${url}?${made}`))
+  const statuses = (await Promise.all(asked)).map(({ status }) => status)
+  expect(statuses.filter((status) => status === 200)).toHaveLength(3)
+  expect(statuses.filter((status) => status === 429)).toHaveLength(5)
+  for (let round = 0; round < 8; round += 1) {
+    expect((await root.get(`${url}?${made}`)).status).toBe(200)
+  }
+})

@@ -1,0 +1,26 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, CommandSchema, EntityWriteSchema } from '../../../proto/gen/command_pb.ts'
+import { canonicalJson } from '../../../src/lib/canonical-json.ts'
+import type { TestController } from './controller.ts'
+
+/** Records as other controllers make them: in the log, without a request each. */
+export function makeMany(
+  controller: TestController,
+  entity: string,
+  count: number,
+  fieldsOf: (at: number) => object,
+): void {
+  for (let at = 0; at < count; at += 1) {
+    const json = new TextEncoder().encode(canonicalJson(fieldsOf(at)))
+    const id = `many${String(at).padStart(6, '0')}`
+    const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
+    const kind = CommandKind.ENTITY_CREATE
+    const command = create(CommandSchema, { kind, level: 1, payload })
+    controller.cluster.apply(toBinary(CommandSchema, command))
+  }
+}
+
+export function makeManyIdentities(controller: TestController, count: number): void {
+  const common = { type: 'Default', isAdmin: false, authPolicyId: 'default' }
+  makeMany(controller, 'identity', count, (at) => ({ ...common, name: `many ${at}` }))
+}

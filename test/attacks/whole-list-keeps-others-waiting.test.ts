@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest'
+import { management } from '../api/support/caller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+import { makeManyIdentities } from '../api/support/many.ts'
+
+// Whoever asks for a whole list would keep this controller at work until its last row is written, and everybody waiting.
+const { controller, root } = await controllerForFile({ longListSliceMs: 0 })
+makeManyIdentities(controller, 1000)
+
+test('others have their turns while a whole list is made', async () => {
+  let turns = 0
+  let next = setImmediate(function turn() {
+    turns += 1
+    next = setImmediate(turn)
+  })
+  const reply = await root.get(`${management}/identities?limit=-1`)
+  clearImmediate(next)
+  expect(reply.status).toBe(200)
+  expect(turns).toBeGreaterThan(1000)
+})
