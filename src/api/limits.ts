@@ -65,7 +65,7 @@ export interface ApiLimits {
   readonly schemaMsMax: number
   /** Waiting for such a judgement; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
   readonly schemaWaitMsMax: number
-  /** Judgements that wait; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
+  /** Judgements that wait, shared by callers; beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS. */
   readonly schemasWaitingMax: number
   /** How often a write is judged again when what it was judged on has moved; beyond: 409 REVISION_MOVED. */
   readonly judgementsMax: number

@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads'
 
-import { BoundedQueue } from '../lib/bounded-queue.ts'
 import type { Json, JsonObject } from '../lib/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
+import { FairQueue } from '../lib/fair-queue.ts'
 import { Problem } from '../lib/problems.ts'
 import type { FieldFault } from '../lib/problems.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
@@ -13,7 +13,7 @@ export interface SchemaWorkerLimits {
   readonly schemaMsMax: number
   /** In line; who has waited for longer is sent away. */
   readonly schemaWaitMsMax: number
-  /** Judgements in line. */
+  /** Judgements in line, of all callers. */
   readonly schemasWaitingMax: number
 }
 
@@ -29,11 +29,11 @@ interface Job {
   readonly reject: (error: Error) => void
 }
 
-/** One thread, one judgement at a time. The thread starts with the first judgement and keeps no process alive. */
+/** One thread, one judgement at a time, callers in turn. The thread starts with the first judgement and keeps no process alive. */
 export class SchemaWorker implements SchemaJudge {
   readonly #limits: SchemaWorkerLimits
   readonly #clock: Clock
-  readonly #queue: BoundedQueue<Job>
+  readonly #queue: FairQueue<Job>
   #worker: Worker | null = null
   #isReady = false
   #job: Job | null = null
@@ -43,15 +43,15 @@ export class SchemaWorker implements SchemaJudge {
   constructor(limits: SchemaWorkerLimits, clock: Clock) {
     this.#limits = limits
     this.#clock = clock
-    this.#queue = new BoundedQueue(limits.schemasWaitingMax)
+    this.#queue = new FairQueue(limits.schemasWaitingMax)
   }
 
-  judgeSchema(schema: JsonObject): Promise<FieldFault | null> {
-    return this.#judge({ schema, data: undefined })
+  judgeSchema(schema: JsonObject, caller: string): Promise<FieldFault | null> {
+    return this.#judge({ schema, data: undefined }, caller)
   }
 
-  judgeData(schema: JsonObject, data: Json): Promise<FieldFault | null> {
-    return this.#judge({ schema, data })
+  judgeData(schema: JsonObject, data: Json, caller: string): Promise<FieldFault | null> {
+    return this.#judge({ schema, data }, caller)
   }
 
   async close(): Promise<void> {
@@ -63,10 +63,10 @@ export class SchemaWorker implements SchemaJudge {
     await worker?.terminate()
   }
 
-  #judge(question: SchemaQuestion): Promise<FieldFault | null> {
+  #judge(question: SchemaQuestion, caller: string): Promise<FieldFault | null> {
     return new Promise((resolve, reject) => {
       const job = { question, queuedAtMs: this.#clock.monotonicMs(), resolve, reject }
-      if (this.#isClosed || !this.#queue.push(job)) reject(tooMany())
+      if (this.#isClosed || !this.#queue.push(caller, job)) reject(tooMany())
       else this.#next()
     })
   }

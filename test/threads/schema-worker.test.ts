@@ -24,18 +24,21 @@ const bomb = { name: `${'a'.repeat(40)}!` }
 
 test('schemas and data are judged in another thread', async () => {
   const judge = start()
-  expect(await judge.judgeSchema(port)).toBeNull()
-  expect(await judge.judgeSchema({ type: 'array' })).toMatchObject({ field: 'schema' })
-  expect(await judge.judgeData(port, { port: 1 })).toBeNull()
-  expect(await judge.judgeData(port, { port: 'x' })).toMatchObject({ field: 'port', value: 'x' })
+  expect(await judge.judgeSchema(port, 'a')).toBeNull()
+  expect(await judge.judgeSchema({ type: 'array' }, 'a')).toMatchObject({ field: 'schema' })
+  expect(await judge.judgeData(port, { port: 1 }, 'a')).toBeNull()
+  expect(await judge.judgeData(port, { port: 'x' }, 'a')).toMatchObject({
+    field: 'port',
+    value: 'x',
+  })
 })
 
 test('a regular expression without end is refused in time, holds up nobody here, and the next is judged', async () => {
   const judge = start()
   let turns = 0
   const timer = setInterval(() => (turns += 1), 5)
-  const refused = judge.judgeData(endless, bomb)
-  const next = judge.judgeData(port, { port: 2 })
+  const refused = judge.judgeData(endless, bomb, 'a')
+  const next = judge.judgeData(port, { port: 2 }, 'a')
   expect(await refused).toMatchObject({ field: 'data', reason: expect.stringContaining('1000 ms') })
   expect(await next).toBeNull()
   clearInterval(timer)
@@ -50,16 +53,16 @@ test('a schema that needs more memory than there is ends its thread, not the pro
     const anyOf = Array.from({ length: 20 }, () => ({ pattern: 'x', minLength: i }))
     properties[`p${i}`] = { anyOf }
   }
-  const fault = await judge.judgeSchema({ type: 'object', properties })
+  const fault = await judge.judgeSchema({ type: 'object', properties }, 'a')
   expect(fault).toMatchObject({ field: 'schema', reason: expect.stringContaining('MiB') })
-  expect(await judge.judgeData(port, { port: 2 })).toBeNull()
+  expect(await judge.judgeData(port, { port: 2 }, 'a')).toBeNull()
 })
 
 test('beyond its line it sends away, and who has waited for too long too', async () => {
   const judge = start({ schemasWaitingMax: 1, schemaWaitMsMax: 200 })
-  const first = judge.judgeData(endless, bomb)
-  const second = judge.judgeData(port, { port: 2 })
-  await expect(judge.judgeData(port, {})).rejects.toMatchObject({
+  const first = judge.judgeData(endless, bomb, 'a')
+  const second = judge.judgeData(port, { port: 2 }, 'a')
+  await expect(judge.judgeData(port, {}, 'a')).rejects.toMatchObject({
     code: 'SERVER_TOO_MANY_REQUESTS',
   })
   await expect(second).rejects.toBeInstanceOf(Problem)
@@ -68,9 +71,11 @@ test('beyond its line it sends away, and who has waited for too long too', async
 
 test('when it closes, those in line hear of it, and nobody is judged any more', async () => {
   const judge = start()
-  const waiting = [judge.judgeData(endless, bomb), judge.judgeData(port, {})]
+  const waiting = [judge.judgeData(endless, bomb, 'a'), judge.judgeData(port, {}, 'a')]
   const ends = Promise.allSettled(waiting)
   await judge.close()
   for (const end of await ends) expect(end.status).toBe('rejected')
-  await expect(judge.judgeSchema({})).rejects.toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS' })
+  await expect(judge.judgeSchema({}, 'a')).rejects.toMatchObject({
+    code: 'SERVER_TOO_MANY_REQUESTS',
+  })
 })

@@ -1,10 +1,11 @@
-import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { fieldProblem } from '../../lib/problems.ts'
 import type { SchemaJudge } from '../../ports/schema-judge.ts'
 import { bareAnswer } from '../envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { inspectRequest, inspectResponse } from '../schemas-inspections.ts'
 import type { ApiServices } from '../services.ts'
+import { sharerOf } from '../sharer.ts'
 
 interface InspectRequest {
   readonly appRegex: string
@@ -17,7 +18,6 @@ type Values = Readonly<Record<string, () => unknown>>
 export function inspectionOperations(parts: ApiParts, services: ApiServices): Operation[] {
   const { cluster } = parts
   const values = valuesOf(parts, services)
-  const matcher = new IdMatcher(parts.schemas)
   return [
     {
       operationId: 'inspect',
@@ -33,7 +33,7 @@ export function inspectionOperations(parts: ApiParts, services: ApiServices): Op
       refusals: [400, 401, 429, 503],
       handle: async (call) => {
         const { appRegex, requestedValues } = call.body as InspectRequest
-        const isMeant = await matcher.matches(appRegex, cluster.selfId)
+        const isMeant = await isMatch(parts.schemas, sharerOf(call), appRegex, cluster.selfId)
         const told = await inspect(cluster.selfId, isMeant ? requestedValues : [], values)
         return bareAnswer(JSON.stringify(told))
       },
@@ -72,29 +72,20 @@ function valuesOf(parts: ApiParts, { metrics }: ApiServices): Values {
   }
 }
 
-/** Expressions of callers, judged where one without end can be ended; one at a time, as others are judged there, too. */
-class IdMatcher {
-  readonly #judge: SchemaJudge
-  #isAtWork = false
-
-  constructor(judge: SchemaJudge) {
-    this.#judge = judge
-  }
-
-  /** @throws {Problem} COULD_NOT_VALIDATE on `appRegex`; SERVER_TOO_MANY_REQUESTS. */
-  async matches(pattern: string, id: string): Promise<boolean> {
-    if (this.#isAtWork) throw new Problem('SERVER_TOO_MANY_REQUESTS')
-    this.#isAtWork = true
-    try {
-      const schema = { type: 'object', properties: { id: { type: 'string', pattern } } } as const
-      const fault = await this.#judge.judgeData(schema, { id })
-      if (fault === null) return true
-      if (fault.field === 'id') return false
-      const what =
-        fault.field === 'schema' ? 'is no regular expression' : 'could not be judged in time'
-      throw fieldProblem('appRegex', what, pattern)
-    } finally {
-      this.#isAtWork = false
-    }
-  }
+/**
+ * Expressions of callers are judged where one without end can be ended, in turn with what others have judged.
+ * @throws {Problem} COULD_NOT_VALIDATE on `appRegex`; SERVER_TOO_MANY_REQUESTS.
+ */
+async function isMatch(
+  judge: SchemaJudge,
+  caller: string,
+  pattern: string,
+  id: string,
+): Promise<boolean> {
+  const schema = { type: 'object', properties: { id: { type: 'string', pattern } } } as const
+  const fault = await judge.judgeData(schema, { id }, caller)
+  if (fault === null) return true
+  if (fault.field === 'id') return false
+  const what = fault.field === 'schema' ? 'is no regular expression' : 'could not be judged in time'
+  throw fieldProblem('appRegex', what, pattern)
 }

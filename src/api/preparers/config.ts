@@ -9,14 +9,17 @@ import type { FieldFault } from '../../lib/problems.ts'
 import type { Call } from '../call.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
+import { sharerOf } from '../sharer.ts'
 import type { Preparer } from './preparer.ts'
 
 /** A schema is compiled once before it is kept, so that configs meet none that can not be used. */
 export function configTypePreparer({ schemas }: ApiParts): Preparer {
-  return async (_call, mode, body) => {
+  return async (call, mode, body) => {
     const prepared = normalise(configType, mode, body)
     const schema = prepared.fields['schema']
-    if (schema !== undefined) refuseIf(await schemas.judgeSchema(schema as JsonObject))
+    if (schema !== undefined) {
+      refuseIf(await schemas.judgeSchema(schema as JsonObject, sharerOf(call)))
+    }
     return prepared
   }
 }
@@ -32,7 +35,7 @@ export function configPreparer(parts: ApiParts): Preparer {
     const id = String(typeId)
     const type = await latest(parts, () => parts.state.get<ConfigType>('configType', id))
     if (type === undefined) throw invalidType(id)
-    refuseIf(await parts.schemas.judgeData(type.schema, data))
+    refuseIf(await parts.schemas.judgeData(type.schema, data, sharerOf(call)))
     return { ...prepared, judgedOn: [{ entity: 'configType', id, revision: type.revision }] }
   }
 }
