@@ -46,6 +46,12 @@ export interface ApiLimits {
    * beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS.
    */
   readonly waitingRequestsMax: number
+  /** A caller that has used more of the main thread lately waits for its turn: it gets a quarter of it without waiting ... */
+  readonly processorBurstMs: number
+  /** ... and what waits is worked on for this long between two turns of the event loop. */
+  readonly processorSliceMs: number
+  /** Callers whose use of the processor is remembered. */
+  readonly processorCallersMax: number
   /** From the end of the headers to the answer; beyond: 503 TIMEOUT, or OUTCOME_UNKNOWN when a write was handed over. */
   readonly handlerTimeoutMs: number
   /** Until all headers are there. */
@@ -120,8 +126,6 @@ export interface ApiLimits {
   readonly configTypesMax: number
   /** A list of more, or of more rows than a page holds, is made in turns ... */
   readonly longListBytesMin: number
-  /** ... as long as this each ... */
-  readonly longListSliceMs: number
   /** ... so many of them at a time, shared by callers; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
   readonly longListsMax: number
   /** What such a list may take for an administrator; beyond: 400 COULD_NOT_VALIDATE on `limit` ... */
@@ -154,6 +158,9 @@ export const defaultLimits: ApiLimits = {
   lingerBytesMax: 1024 * 1024,
   lingerMs: 2 * SECOND,
   waitingRequestsMax: 4096,
+  processorBurstMs: 20,
+  processorSliceMs: 3,
+  processorCallersMax: 100_000,
   handlerTimeoutMs: 10 * SECOND,
   headersTimeoutMs: 5 * SECOND,
   requestTimeoutMs: 15 * SECOND,
@@ -193,7 +200,6 @@ export const defaultLimits: ApiLimits = {
   queryValuesMax: 100,
   configTypesMax: 100,
   longListBytesMin: 512 * 1024,
-  longListSliceMs: 5,
   longListsMax: 4,
   longListBytesMax: 32 * 1024 * 1024,
   longListBytesOfOthersMax: 4 * 1024 * 1024,

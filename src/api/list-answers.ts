@@ -1,20 +1,17 @@
 import { pageLimits } from '../fsm/query/list.ts'
-import type { Clock } from '../lib/clock.ts'
 import { FairShare } from '../lib/fair-share.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import type { Call } from './call.ts'
 import { listMetaText } from './envelope.ts'
 import type { Answer, Pagination } from './envelope.ts'
+import type { ListResult, Listing } from '../ports/state-view.ts'
 import type { ApiLimits } from './limits.ts'
+import type { ProcessorShare } from './processor-share.ts'
 import { sharerOf } from './sharer.ts'
 
 type ListLimits = Pick<
   ApiLimits,
-  | 'longListBytesMin'
-  | 'longListSliceMs'
-  | 'longListsMax'
-  | 'longListBytesMax'
-  | 'longListBytesOfOthersMax'
+  'longListBytesMin' | 'longListsMax' | 'longListBytesMax' | 'longListBytesOfOthersMax'
 >
 
 /** Rows to be shown, and how they stand in the answer. */
@@ -79,36 +76,62 @@ class Rendering<T> {
  * client that asks for all of a list takes what it gets for all there is.
  */
 export class ListAnswers {
-  readonly #clock: Clock
+  readonly #processor: ProcessorShare
   readonly #limits: ListLimits
   readonly #room: FairShare
 
-  constructor({ clock, limits }: { readonly clock: Clock; readonly limits: ListLimits }) {
-    this.#clock = clock
+  constructor(limits: ListLimits, processor: ProcessorShare) {
+    this.#processor = processor
     this.#limits = limits
     this.#room = new FairShare(limits.longListsMax)
   }
 
-  /** @throws {Problem} COULD_NOT_VALIDATE (field `limit`), SERVER_TOO_MANY_REQUESTS. */
-  answer<T>(call: Call, rows: Rows<T>): Answer | Promise<Answer> {
-    const rendering = new Rendering(rows)
-    if (rows.records.length > pageLimits.limitMax) return this.#inTurns(call, rendering)
-    const isDone = rendering.run(() => rendering.bytes > this.#limits.longListBytesMin)
-    return isDone ? rendering.answer() : this.#inTurns(call, rendering)
+  /**
+   * Answers with what a listing gives.
+   * @throws {Problem} as `StateView.list`; COULD_NOT_VALIDATE (field `limit`), SERVER_TOO_MANY_REQUESTS.
+   */
+  found<T>(
+    call: Call,
+    listing: Listing,
+    rowsOf: (found: ListResult) => Rows<T>,
+  ): Answer | Promise<Answer> {
+    return this.#processor.finish(sharerOf(call), this.#listed(call, listing, rowsOf))
   }
 
-  async #inTurns<T>(call: Call, rendering: Rendering<T>): Promise<Answer> {
+  /** @throws {Problem} COULD_NOT_VALIDATE (field `limit`), SERVER_TOO_MANY_REQUESTS. */
+  answer<T>(call: Call, rows: Rows<T>): Answer | Promise<Answer> {
+    return this.#processor.finish(sharerOf(call), this.#rendered(call, rows))
+  }
+
+  *#listed<T>(
+    call: Call,
+    listing: Listing,
+    rowsOf: (found: ListResult) => Rows<T>,
+  ): Generator<void, Answer> {
+    for (let step = listing.next(); ; step = listing.next()) {
+      if (step.done === true) return yield* this.#rendered(call, rowsOf(step.value))
+      yield
+      checkWanted(call)
+    }
+  }
+
+  *#rendered<T>(call: Call, rows: Rows<T>): Generator<void, Answer> {
+    const rendering = new Rendering(rows)
+    if (rows.records.length <= pageLimits.limitMax) {
+      const isDone = rendering.run(() => rendering.bytes > this.#limits.longListBytesMin)
+      if (isDone) return rendering.answer()
+    }
     this.#takeRoom(call)
-    const { longListSliceMs, longListBytesMax, longListBytesOfOthersMax } = this.#limits
+    const { longListBytesMax, longListBytesOfOthersMax } = this.#limits
     const bytesMax = call.caller?.isAdmin === true ? longListBytesMax : longListBytesOfOthersMax
-    for (let isDone = false; !isDone;) {
-      await new Promise((resolve) => setImmediate(resolve))
-      if (call.isAbandoned) throw new Problem('TIMEOUT')
-      const endMs = this.#clock.monotonicMs() + longListSliceMs
-      isDone = rendering.run(() => this.#clock.monotonicMs() >= endMs)
+    while (!rendering.run(() => true)) {
       if (rendering.bytes > bytesMax) throw tooLong(bytesMax)
       rendering.pack()
+      yield
+      checkWanted(call)
     }
+    if (rendering.bytes > bytesMax) throw tooLong(bytesMax)
+    rendering.pack()
     return rendering.answer()
   }
 
@@ -121,6 +144,11 @@ export class ListAnswers {
       this.#room.giveBack(sharer)
     }
   }
+}
+
+/** @throws {Problem} TIMEOUT when its caller has been answered already. */
+function checkWanted(call: Call): void {
+  if (call.isAbandoned) throw new Problem('TIMEOUT')
 }
 
 function tooLong(bytesMax: number): Problem {

@@ -84,25 +84,74 @@ export class Pipeline {
     return (request, reply) => {
       const call = this.callOf(request)
       call.isAtWork = true
+      const begin = (): void => {
+        this.#work(request, reply, call, operation, check)
+      }
+      let hasWaited = false
       try {
-        this.#takeInput(request, call, operation, check)
-        // Before a write is handed over: from then on its caller is owed the outcome.
-        if (operation.method !== 'GET') this.#checkCrowd(call)
-        if (call.minIndex > this.#parts.state.appliedIndex || call.isLinearizable) {
-          this.#wait(reply, call, this.#handleLater(call, operation, tokenOf(request)))
-          return
-        }
-        const result = this.#handle(call, operation)
-        if (result instanceof Promise) {
-          this.#wait(reply, call, result)
-          return
-        }
-        this.#answerer.succeed(reply, call, result)
+        hasWaited = this.#services.processor.run(sharerOf(call), () => {
+          if (hasWaited) this.#workAfterWait(request, reply, call, begin)
+          else begin()
+        })
       } catch (error) {
         this.#answerer.fail(reply, call, error)
+        call.releaseBody()
       }
-      call.releaseBody()
     }
+  }
+
+  /** The caller may have gone or lost its session, and the time for an answer may be over. */
+  #workAfterWait(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    call: Call,
+    begin: () => void,
+  ): void {
+    if (request.raw.socket.destroyed) {
+      call.releaseBody()
+      return
+    }
+    try {
+      const { clock, limits } = this.#parts
+      if (clock.monotonicMs() - call.startedAtMs > limits.handlerTimeoutMs) {
+        throw new Problem('TIMEOUT')
+      }
+      if (call.operation !== null) {
+        this.#services.gate.admitAgain(call, tokenOf(request), call.operation.permission)
+      }
+    } catch (error) {
+      this.#answerer.fail(reply, call, error)
+      call.releaseBody()
+      return
+    }
+    begin()
+  }
+
+  #work(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    call: Call,
+    operation: Operation,
+    check: Check | null,
+  ): void {
+    try {
+      this.#takeInput(request, call, operation, check)
+      // Before a write is handed over: from then on its caller is owed the outcome.
+      if (operation.method !== 'GET') this.#checkCrowd(call)
+      if (call.minIndex > this.#parts.state.appliedIndex || call.isLinearizable) {
+        this.#wait(reply, call, this.#handleLater(call, operation, tokenOf(request)))
+        return
+      }
+      const result = this.#handle(call, operation)
+      if (result instanceof Promise) {
+        this.#wait(reply, call, result)
+        return
+      }
+      this.#answerer.succeed(reply, call, result)
+    } catch (error) {
+      this.#answerer.fail(reply, call, error)
+    }
+    call.releaseBody()
   }
 
   #checkCrowd(call: Call): void {

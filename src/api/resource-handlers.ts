@@ -5,10 +5,11 @@ import type { RequestMode } from '../entities/schema.ts'
 import { tellsAdminSecret } from '../fsm/admin-secrets.ts'
 import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
 import { Problem } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
 import { noConfigTypes } from '../ports/state-view.ts'
-import type { ConfigTypesShown, ListResult, ShownFor } from '../ports/state-view.ts'
+import type { ConfigTypesShown, Listing, ShownFor } from '../ports/state-view.ts'
 import type { Call, Caller } from './call.ts'
 import { configTypesOfList, configTypesOfSession } from './config-types.ts'
 import { createdAnswer, detailAnswer, emptyAnswer } from './envelope.ts'
@@ -73,10 +74,11 @@ export class ResourceHandlers {
       : noConfigTypes
     const listedFor = (identityId: string): Answer | Promise<Answer> => {
       const query = listQueryOf(call)
-      const found = isScoped
-        ? state.accessibleServices(identityId, query)
-        : state.list(entity.name, query)
-      return this.#listed(call, entity, found, identityId, types)
+      const listing = isScoped
+        ? state.listing({ of: 'services', identityId }, query)
+        : state.listing({ of: 'kind', entity: entity.name }, query)
+      assert(listing !== null, 'only a sub-list may have no parent')
+      return this.#listed(call, entity, listing, identityId, types)
     }
     const asIdentity = known.includes('asIdentity') ? call.first('asIdentity') : undefined
     if (asIdentity === undefined) return listedFor(caller.identity.id)
@@ -95,27 +97,27 @@ export class ResourceHandlers {
     return foundOrConfirmed(this.#parts, call, named(entity, id), () => {
       const callerId = callerOf(call).identity.id
       if (isScoped && state.permissions(callerId, id).length === 0) return null
-      const found = state.subList(entity.name, id, list.key, listQueryOf(call))
-      return found === null ? null : this.#listed(call, list.of, found, callerId)
+      const source = { of: 'subList', entity: entity.name, id, key: list.key } as const
+      const listing = state.listing(source, listQueryOf(call))
+      return listing === null ? null : this.#listed(call, list.of, listing, callerId)
     })
   }
 
   #listed(
     call: Call,
     entity: Entity,
-    found: ListResult,
+    listing: Listing,
     callerId: string,
     types: ConfigTypesShown = noConfigTypes,
   ): Answer | Promise<Answer> {
     const { state } = this.#parts
-    const { records, ...pagination } = found
     const shownFor = this.#shownFor(entity, callerId, types)
-    return this.#lists.answer(call, {
+    return this.#lists.found(call, listing, ({ records, ...pagination }) => ({
       records,
-      show: (record) => state.detail(entity.name, record, callerId, shownFor),
+      show: (record: EntityRecord) => state.detail(entity.name, record, callerId, shownFor),
       pagination,
       filterableFields: state.filterableFields(entity.name),
-    })
+    }))
   }
 
   #detail(call: Call, entity: Entity, isScoped: boolean): Answer | Promise<Answer> {

@@ -1,3 +1,4 @@
+import { systemClock } from '../lib/clock.ts'
 import { LogInThrottle } from './auth/log-in-throttle.ts'
 import { Gate } from './auth/gate.ts'
 import { PasswordVerifier } from './auth/password.ts'
@@ -8,6 +9,7 @@ import { LargeBodies } from './large-bodies.ts'
 import { ListAnswers } from './list-answers.ts'
 import { ApiMetrics } from './metrics.ts'
 import type { ApiParts } from './parts.ts'
+import { ProcessorShare } from './processor-share.ts'
 import { PostureKeeper } from './posture-keeper.ts'
 import { Writer } from './writes.ts'
 
@@ -22,6 +24,7 @@ export interface ApiServices {
   readonly metrics: ApiMetrics
   /** Of all listeners. */
   readonly largeBodies: LargeBodies
+  readonly processor: ProcessorShare
   readonly lists: ListAnswers
   readonly integrity: IntegrityKeeper
   readonly posture: PostureKeeper
@@ -30,6 +33,7 @@ export interface ApiServices {
 export function createServices(parts: ApiParts): ApiServices {
   const { limits } = parts
   const sessions = new SessionKeeper(parts)
+  const processor = new ProcessorShare(limits, systemClock)
   const tokens = new TokenSigner(() => parts.keys.clusterKeys())
   return {
     sessions,
@@ -51,7 +55,8 @@ export function createServices(parts: ApiParts): ApiServices {
     ),
     writer: new Writer(parts.proposer),
     largeBodies: new LargeBodies(limits),
-    lists: new ListAnswers(parts),
+    processor,
+    lists: new ListAnswers(limits, processor),
     integrity: new IntegrityKeeper(parts),
     posture: new PostureKeeper(parts),
     metrics: new ApiMetrics(

@@ -20,7 +20,9 @@ import type {
   DialBind,
   JudgedCheck,
   ListQuery,
+  Listing,
   ListResult,
+  ListSource,
   PostureFailureView,
   RoleAttributeUsage,
   RoleAttributes,
@@ -228,6 +230,10 @@ export class StateMachine implements Machine, StateView {
 
   count(entity: string): number {
     return this.#reader.count(entity)
+  }
+
+  listing(source: ListSource, query: ListQuery): Listing | null {
+    return this.#reader.listing(source, query)
   }
 
   list(entity: string, query: ListQuery): ListResult {

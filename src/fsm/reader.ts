@@ -15,7 +15,9 @@ import type {
   DialBind,
   JudgedCheck,
   ListQuery,
+  Listing,
   ListResult,
+  ListSource,
   PostureFailureView,
   RoleAttributeUsage,
   RoleAttributes,
@@ -33,7 +35,7 @@ import {
 import { listRoleAttributeUsage, listRoleAttributes } from './access/role-attributes.ts'
 import { shownToNonAdmin, withoutAdminSecrets } from './admin-secrets.ts'
 import { detailOf, entityRef, permissionsOf } from './detail.ts'
-import { Lister } from './query/list.ts'
+import { Lister, completed } from './query/list.ts'
 import type { Links } from './query/evaluate.ts'
 import {
   identityGrants,
@@ -112,23 +114,54 @@ export class Reader {
     return table === undefined ? 0 : (scopeOf(table, entityNamed(entity))?.size ?? table.rows.size)
   }
 
+  listing(source: ListSource, query: ListQuery): Listing | null {
+    switch (source.of) {
+      case 'kind': {
+        const kind = entityNamed(source.entity)
+        const scope = scopeOf(this.#table(source.entity), kind)
+        return this.#listingOf(source.entity, query, this.#shown(kind, scope, query))
+      }
+      case 'subList':
+        return this.#subListing(entityNamed(source.entity), source.id, source.key, query)
+      case 'naming': {
+        const { entity, field, value } = source
+        const table = this.#table(entity)
+        assert(table.indexes.isIndexed(field), `${entity}.${field} is indexed`)
+        return this.#listingOf(entity, query, table.indexes.ids(field, value))
+      }
+      case 'services': {
+        const identity = this.#state.get('identity', source.identityId)
+        const scope = identity === undefined ? noIds : this.#state.access.grantsOf(identity).any
+        return this.#listingOf('service', query, scope)
+      }
+    }
+  }
+
   list(entity: string, query: ListQuery): ListResult {
-    const table = this.#table(entity)
-    const kind = entityNamed(entity)
-    return this.#lister.list(
-      this.#records(entity),
-      query,
-      this.#shown(kind, scopeOf(table, kind), query),
-    )
+    return this.#whole({ of: 'kind', entity }, query)
   }
 
   subList(entity: Entity, id: string, key: string, query: ListQuery): ListResult | null {
+    const listing = this.#subListing(entity, id, key, query)
+    return listing === null ? null : completed(listing)
+  }
+
+  #subListing(entity: Entity, id: string, key: string, query: ListQuery): Listing | null {
     const rule = listRule(entity, key)
     const parent = this.#state.get(entity.name, id)
     if (parent === undefined && rule.unknownParent === 'notFound') return null
     const linked = parent === undefined ? noIds : this.#linked(entity, rule, parent, query)
-    const of = entityNamed(rule.of)
-    return this.#lister.list(this.#records(rule.of), query, this.#shown(of, linked, query))
+    return this.#listingOf(rule.of, query, this.#shown(entityNamed(rule.of), linked, query))
+  }
+
+  #listingOf(entity: string, query: ListQuery, scope: IdScope | null): Listing {
+    return this.#lister.listing(this.#records(entity), query, scope)
+  }
+
+  #whole(source: ListSource, query: ListQuery): ListResult {
+    const listing = this.listing(source, query)
+    assert(listing !== null, 'only a sub-list may have no parent')
+    return completed(listing)
   }
 
   #shown({ name }: Entity, scope: IdScope | null, query: ListQuery): IdScope | null {
@@ -183,15 +216,11 @@ export class Reader {
   }
 
   accessibleServices(identityId: string, query: ListQuery): ListResult {
-    const identity = this.#state.get('identity', identityId)
-    const scope = identity === undefined ? noIds : this.#state.access.grantsOf(identity).any
-    return this.#lister.list(this.#records('service'), query, scope)
+    return this.#whole({ of: 'services', identityId }, query)
   }
 
   listNaming(entity: string, field: string, value: string, query: ListQuery): ListResult {
-    const table = this.#table(entity)
-    assert(table.indexes.isIndexed(field), `${entity}.${field} is indexed`)
-    return this.#lister.list(this.#records(entity), query, table.indexes.ids(field, value))
+    return this.#whole({ of: 'naming', entity, field, value }, query)
   }
 
   roleAttributes(entity: string, query: ListQuery): RoleAttributes {

@@ -31,6 +31,25 @@ export interface ListResult<R extends EntityRecord = EntityRecord> {
   readonly totalCount: number
 }
 
+/**
+ * A list in the making: each `next` does a bounded part of the work, and the last one gives the list. The records are those that
+ * stood when it was begun; what others say of them is read as it is looked at.
+ * @throws as `StateView.list`, from any step.
+ */
+export type Listing = Generator<void, ListResult>
+
+/** Which records a list chooses from. */
+export type ListSource =
+  | { readonly of: 'kind'; readonly entity: string }
+  | { readonly of: 'subList'; readonly entity: string; readonly id: string; readonly key: string }
+  | {
+      readonly of: 'naming'
+      readonly entity: string
+      readonly field: string
+      readonly value: string
+    }
+  | { readonly of: 'services'; readonly identityId: string }
+
 export type DialBind = 'Bind' | 'Dial'
 
 /** What policies say of an identity and a service. */
@@ -121,7 +140,12 @@ export interface StateView {
   ): readonly R[]
   count(entity: string): number
 
-  /** @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER; COULD_NOT_VALIDATE for the role filter. */
+  /**
+   * What `list`, `subList`, `listNaming` or `accessibleServices` gives, in steps: for queries of callers, which can be long.
+   * Null where `subList` gives it.
+   */
+  listing(source: ListSource, query: ListQuery): Listing | null
+  /** At once. @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER; COULD_NOT_VALIDATE for the role filter. */
   list(entity: string, query: ListQuery): ListResult
   /**
    * A sub-list of a descriptor (`lists`). A parent that does not exist gives null where the descriptor says so, else an

@@ -5,7 +5,6 @@ import { makeManyIdentities } from './support/many.ts'
 
 // A slice of no time is one row: what comes between two turns does not depend on the machine.
 const { controller, root, sessionOf } = await controllerForFile({
-  longListSliceMs: 0,
   longListBytesMax: 1024 * 1024,
   longListBytesOfOthersMax: 64 * 1024,
   longListBytesMin: 32 * 1024,

@@ -4,7 +4,7 @@ import { controllerForFile } from '../api/support/for-file.ts'
 import { makeManyIdentities } from '../api/support/many.ts'
 
 // Whoever asks for a whole list would keep this controller at work until its last row is written, and everybody waiting.
-const { controller, root } = await controllerForFile({ longListSliceMs: 0 })
+const { controller, root } = await controllerForFile({ processorSliceMs: 0 })
 makeManyIdentities(controller, 1000)
 
 test('others have their turns while a whole list is made', async () => {

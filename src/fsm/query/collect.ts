@@ -1,7 +1,7 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { compareText } from '../../lib/text-order.ts'
-import type { ListResult } from '../../ports/state-view.ts'
+import type { ListResult, Listing } from '../../ports/state-view.ts'
 import { SetScope, SortedIds } from '../sorted-ids.ts'
 import type { Records } from '../state.ts'
 import type { Predicate } from './evaluate.ts'
@@ -36,18 +36,22 @@ export interface Source {
   readonly stretch: Stretch | null
 }
 
-/** A page of the records that satisfy the test, and how many do. `test` null: all of them. */
-export function collect(
+/**
+ * A page of the records that satisfy the test, and how many do. `test` null: all of them. Each step looks at `stepRecords` of
+ * them; what is chosen from is copied before the first one, so that later writes neither add a record nor repeat one.
+ */
+export function* collect(
   table: Records,
   source: Source,
   test: Predicate | null,
   order: ListOrder | null,
   page: Page,
-): ListResult {
+  stepRecords: number,
+): Listing {
   const stretch = walkable(table, source, order)
   // With a test, all of a table is faster looked at in a row, and what is found sorted.
   if (stretch !== null && (test === null || stretch === source.stretch)) {
-    return walk(table, stretch, order?.isDescending ?? false, test, page)
+    return yield* walk(table, stretch, order?.isDescending ?? false, test, page, stepRecords)
   }
   if (test === null && order === null) {
     const quick = sliceOf(source.ids, page)
@@ -56,9 +60,8 @@ export function collect(
   const isWhole = source.ids === table.ids
   const compare = order?.compare ?? (isWhole ? byId : null)
   // Memory is walked in the order in which records were made: by id, each would be a miss of the cache.
-  return isWhole
-    ? pick(recordsOf(table), test, compare, page)
-    : pick(recordsNamed(table, source.ids), test, compare, page)
+  const records = isWhole ? recordsOf(table) : recordsNamed(table, source.ids)
+  return yield* pick(records, test, compare, page, stepRecords)
 }
 
 function byId(a: EntityRecord, b: EntityRecord): number {
@@ -90,13 +93,14 @@ function walkable(
 }
 
 /** Goes along a field whose values are kept in the order wanted: nothing is sorted, and a page without a test is cut out. */
-function walk(
+function* walk(
   table: Records,
   { field, start, end }: Stretch,
   isDescending: boolean,
   test: Predicate | null,
   page: Page,
-): ListResult {
+  stepRecords: number,
+): Listing {
   const values = orderedValues(table, field)
   const total = end - start
   const isCut = test === null
@@ -108,7 +112,7 @@ function walk(
   if (isDescending) own.reverse()
   const ids = own.map((value) => ownerOf(table, field, value) ?? '')
   if (isCut) return pageOf(table, ids, total, page)
-  return pick(recordsNamed(table, ids), test, null, page)
+  return yield* pick(recordsNamed(table, ids), test, null, page, stepRecords)
 }
 
 function pageOf(
@@ -143,18 +147,25 @@ function insertBounded(
 }
 
 /** `compare` null: the records come in the order wanted. */
-function pick(
+function* pick(
   records: Iterable<EntityRecord>,
   test: Predicate | null,
   compare: Order | null,
   { offset, limit }: Page,
-): ListResult {
+  stepRecords: number,
+): Listing {
   const end = offset + limit
   let total = 0
   const kept: EntityRecord[] = []
   const isWhole = limit > wholeListRowsMax
   const isBounded = compare !== null && end <= boundedSortMax
-  for (const record of records) {
+  let untilStep = stepRecords
+  for (const record of Array.from(records)) {
+    untilStep -= 1
+    if (untilStep === 0) {
+      untilStep = stepRecords
+      yield
+    }
     if (test !== null && !test(record)) continue
     total += 1
     if (isBounded) insertBounded(kept, record, compare, end)

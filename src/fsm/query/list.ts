@@ -1,6 +1,6 @@
 import type { Entity } from '../../entities/define.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import type { ListQuery, ListResult } from '../../ports/state-view.ts'
+import type { ListQuery, ListResult, Listing } from '../../ports/state-view.ts'
 import { idsByAttributes } from '../roles.ts'
 import { SetScope } from '../sorted-ids.ts'
 import type { IdScope } from '../sorted-ids.ts'
@@ -15,6 +15,7 @@ import { candidates, isTooMany } from './plan.ts'
 import type { Candidates } from './plan.ts'
 import { clauseComparator, comparator, symbolNamed } from './symbols.ts'
 import type { Order } from './symbols.ts'
+import { queryLimits } from './scanner.ts'
 import { Work } from './work.ts'
 
 export const pageLimits = {
@@ -25,6 +26,9 @@ export const pageLimits = {
   offsetMax: 100_000,
   roleFiltersMax: 100,
 } as const
+
+/** Terms tested in one step: about a tenth of a millisecond. */
+const stepWork = 2000
 
 interface CountedSource extends Source {
   /** Upper bound on how many records are looked at. */
@@ -125,17 +129,23 @@ export class Lister {
     this.#links = links
   }
 
+  /** At once. `within`: the ids to choose from, null for all. @throws as `listing`. */
+  list(table: Records, query: ListQuery, within: IdScope | null): ListResult {
+    return completed(this.listing(table, query, within))
+  }
+
   /**
-   * `within`: the ids to choose from, null for all.
+   * `within`: the ids to choose from, null for all. Nothing is read before the first step.
    * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE.
    */
-  list(table: Records, query: ListQuery, within: IdScope | null): ListResult {
+  *listing(table: Records, query: ListQuery, within: IdScope | null): Listing {
     const { entity } = table
     const text = query.filter ?? ''
     const parsed = isBlank(text) ? everything : parseQuery(text)
     const { termsCount } = parsed
     const where = isTrue(parsed.where) ? null : parsed.where
-    const work = new Work()
+    const isForOthers = query.isForNonAdmin === true
+    const work = new Work(isForOthers ? queryLimits.workOfOthersMax : queryLimits.workMax)
     const test = where === null ? null : new Compiler(this.#links, work).predicate(entity, where)
     const order = orderOf(entity, query, parsed)
     const page = pageOf(query, parsed)
@@ -144,7 +154,16 @@ export class Lister {
     const found = where === null ? null : candidates(table, where, this.#links)
     const source = sourceOf(table, found, scope, order)
     if (test !== null && !source.isExact) work.spend(source.size * termsCount)
-    return collect(table, source, source.isExact ? null : test, order, page)
+    const stepRecords = Math.max(1, Math.floor(stepWork / Math.max(1, termsCount)))
+    return yield* collect(table, source, source.isExact ? null : test, order, page, stepRecords)
+  }
+}
+
+/** All steps at once. */
+export function completed(listing: Listing): ListResult {
+  for (;;) {
+    const step = listing.next()
+    if (step.done === true) return step.value
   }
 }
 

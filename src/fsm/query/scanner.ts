@@ -3,7 +3,8 @@ import type { Literal } from './ast.ts'
 
 /**
  * Bounds of a query: what a URL can carry, what the evaluator nests, and what one answer may cost. `workMax` counts the
- * terms tested on records and the elements of linked sets: more would hold up all other requests for about a second.
+ * terms tested on records and the elements of linked sets: as many take about a second of processor time. Who is no
+ * administrator gets `workOfOthersMax`, about 25 ms.
  */
 export const queryLimits = {
   charactersMax: 16_384,
@@ -12,6 +13,7 @@ export const queryLimits = {
   arrayMax: 2000,
   subQueriesMax: 16,
   workMax: 20_000_000,
+  workOfOthersMax: 500_000,
 } as const
 
 const BLANK = /[ \t\r\n]/

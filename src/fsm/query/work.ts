@@ -2,7 +2,11 @@ import { invalidFilter, queryLimits } from './scanner.ts'
 
 /** What one answer may cost, in tests of a term on a record and in elements of linked sets. */
 export class Work {
-  #left: number = queryLimits.workMax
+  #left: number
+
+  constructor(unitsMax: number = queryLimits.workMax) {
+    this.#left = unitsMax
+  }
 
   /** @throws {Problem} INVALID_FILTER once it is too much: the same on every controller with the same state. */
   spend(units: number): void {

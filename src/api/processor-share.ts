@@ -1,0 +1,154 @@
+import type { Clock } from '../lib/clock.ts'
+import { FairQueue } from '../lib/fair-queue.ts'
+import { Problem } from '../lib/problems.ts'
+import type { ApiLimits } from './limits.ts'
+
+type ShareLimits = Pick<
+  ApiLimits,
+  'processorBurstMs' | 'processorSliceMs' | 'processorCallersMax' | 'waitingRequestsMax'
+>
+
+/** Of the main thread, what a caller may use without waiting for others. */
+const FREE_PART = 0.25
+
+/** What a caller has used lately: a bucket that leaks at {@link FREE_PART}. */
+interface Use {
+  usedMs: number
+  /** Monotonic ms. */
+  atMs: number
+}
+
+/**
+ * Shares the processor time of the main thread between callers. A caller that has used little lately is served at once. The
+ * work of one that has used more waits in its own line; the lines take turns, and between slices the event loop serves
+ * everybody else. Long work is made of steps, so that it takes turns with itself.
+ */
+export class ProcessorShare {
+  readonly #limits: ShareLimits
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #uses = new Map<string, Use>()
+  readonly #waiting: FairQueue<() => void>
+  readonly #waitingCounts = new Map<string, number>()
+  #isScheduled = false
+
+  constructor(limits: ShareLimits, clock: Pick<Clock, 'monotonicMs'>) {
+    this.#limits = limits
+    this.#clock = clock
+    this.#waiting = new FairQueue(limits.waitingRequestsMax)
+  }
+
+  /**
+   * Runs the task now, or when it is its caller's turn.
+   * @returns whether it had to wait.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too much of the caller's, or of all, waits already.
+   */
+  run(caller: string, task: () => void): boolean {
+    if (!this.#mustWait(caller)) {
+      this.#measured(caller, task)
+      return false
+    }
+    this.#enqueue(caller, task)
+    return true
+  }
+
+  /**
+   * Takes the steps to their end: what fits into a slice at once, the rest in the caller's turns. Each step should take well
+   * below a millisecond.
+   * @throws what a step throws; SERVER_TOO_MANY_REQUESTS when too much waits already.
+   */
+  finish<T>(caller: string, steps: Iterator<void, T>): T | Promise<T> {
+    const first = this.#slice(steps)
+    if (first.done === true) return first.value
+    return new Promise((resolve, reject) => {
+      const goOn = (): void => {
+        try {
+          const next = this.#slice(steps)
+          if (next.done === true) resolve(next.value)
+          else this.#enqueue(caller, goOn)
+        } catch (error) {
+          reject(error as Error)
+        }
+      }
+      this.#enqueue(caller, goOn)
+    })
+  }
+
+  #slice<T>(steps: Iterator<void, T>): IteratorResult<void, T> {
+    const endMs = this.#clock.monotonicMs() + this.#limits.processorSliceMs
+    for (;;) {
+      const next = steps.next()
+      if (next.done === true || this.#clock.monotonicMs() >= endMs) return next
+    }
+  }
+
+  /** Also behind what waits already: the requests of one caller are begun in the order in which they came. */
+  #mustWait(caller: string): boolean {
+    if (this.#waitingCounts.has(caller)) return true
+    const use = this.#uses.get(caller)
+    return use !== undefined && this.#leaked(use) > this.#limits.processorBurstMs
+  }
+
+  #leaked(use: Use): number {
+    const nowMs = this.#clock.monotonicMs()
+    use.usedMs = Math.max(0, use.usedMs - (nowMs - use.atMs) * FREE_PART)
+    use.atMs = nowMs
+    return use.usedMs
+  }
+
+  #measured(caller: string, task: () => void): void {
+    const fromMs = this.#clock.monotonicMs()
+    try {
+      task()
+    } finally {
+      const tookMs = this.#clock.monotonicMs() - fromMs
+      const use = this.#uses.get(caller)
+      if (use === undefined) this.#remember(caller, tookMs)
+      else use.usedMs = this.#leaked(use) + tookMs
+    }
+  }
+
+  #remember(caller: string, usedMs: number): void {
+    if (this.#uses.size >= this.#limits.processorCallersMax) {
+      for (const [known, use] of this.#uses) if (this.#leaked(use) === 0) this.#uses.delete(known)
+    }
+    if (this.#uses.size >= this.#limits.processorCallersMax) return
+    this.#uses.set(caller, { usedMs, atMs: this.#clock.monotonicMs() })
+  }
+
+  #enqueue(caller: string, task: () => void): void {
+    const own = (): void => {
+      const left = (this.#waitingCounts.get(caller) ?? 1) - 1
+      if (left > 0) this.#waitingCounts.set(caller, left)
+      else this.#waitingCounts.delete(caller)
+      this.#measured(caller, task)
+    }
+    if (!this.#waiting.push(caller, own)) {
+      throw new Problem('SERVER_TOO_MANY_REQUESTS', {
+        detail: 'too many requests of this caller wait for the processor',
+        retryAfterSeconds: 1,
+      })
+    }
+    this.#waitingCounts.set(caller, (this.#waitingCounts.get(caller) ?? 0) + 1)
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(() => {
+      this.#isScheduled = false
+      this.#takeTurns()
+    })
+  }
+
+  #takeTurns(): void {
+    const endMs = this.#clock.monotonicMs() + this.#limits.processorSliceMs
+    for (;;) {
+      const task = this.#waiting.shift()
+      if (task === undefined) return
+      task()
+      if (this.#clock.monotonicMs() >= endMs) break
+    }
+    this.#schedule()
+  }
+}

@@ -1,0 +1,114 @@
+import { expect, test } from 'vitest'
+import { ProcessorShare } from '../../src/api/processor-share.ts'
+import { Problem } from '../../src/lib/problems.ts'
+
+const limits = {
+  processorBurstMs: 20,
+  processorSliceMs: 3,
+  processorCallersMax: 100,
+  waitingRequestsMax: 16,
+}
+
+/** A share whose time passes only as its tasks say. */
+function shareOf(): { share: ProcessorShare; pass: (ms: number) => void } {
+  let nowMs = 0
+  const share = new ProcessorShare(limits, { monotonicMs: () => nowMs })
+  return {
+    share,
+    pass: (ms) => {
+      nowMs += ms
+    },
+  }
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+test('a caller that has used little is served at once', () => {
+  const { share, pass } = shareOf()
+  const ran: number[] = []
+  for (let at = 0; at < 5; at += 1) {
+    const hasWaited = share.run('a', () => {
+      pass(4)
+      ran.push(at)
+    })
+    expect(hasWaited).toBe(false)
+  }
+  expect(ran).toEqual([0, 1, 2, 3, 4])
+})
+
+test('a caller that has used much waits, in the order of its requests, and others do not', async () => {
+  const { share, pass } = shareOf()
+  const ran: string[] = []
+  share.run('a', () => pass(30))
+  expect(share.run('a', () => ran.push('a1'))).toBe(true)
+  expect(share.run('a', () => ran.push('a2'))).toBe(true)
+  expect(share.run('b', () => ran.push('b1'))).toBe(false)
+  await turn()
+  expect(ran).toEqual(['b1', 'a1', 'a2'])
+})
+
+test('callers that wait take turns', async () => {
+  const { share, pass } = shareOf()
+  const ran: string[] = []
+  for (const caller of ['a', 'b']) share.run(caller, () => pass(30))
+  for (const at of [1, 2, 3]) share.run('a', () => ran.push(`a${at}`))
+  share.run('b', () => ran.push('b1'))
+  await turn()
+  expect(ran).toEqual(['a1', 'b1', 'a2', 'a3'])
+})
+
+test('a slice is over after its time: the event loop goes round before the next', async () => {
+  const { share, pass } = shareOf()
+  const ran: number[] = []
+  share.run('a', () => pass(30))
+  for (const at of [1, 2]) {
+    share.run('a', () => {
+      pass(5)
+      ran.push(at)
+    })
+  }
+  await turn()
+  expect(ran).toEqual([1])
+  await turn()
+  expect(ran).toEqual([1, 2])
+})
+
+test('what was used is forgotten with time', () => {
+  const { share, pass } = shareOf()
+  share.run('a', () => pass(30))
+  pass(41)
+  expect(share.run('a', () => undefined)).toBe(false)
+})
+
+function* counting(count: number, pass: (ms: number) => void): Generator<void, number> {
+  for (let at = 0; at < count; at += 1) {
+    pass(1)
+    yield
+  }
+  return count
+}
+
+test('short work gives its result at once, long work a promise of it', async () => {
+  const { share, pass } = shareOf()
+  expect(share.finish('a', counting(2, pass))).toBe(2)
+  await expect(share.finish('a', counting(50, pass))).resolves.toBe(50)
+})
+
+test('an error of a later step rejects', async () => {
+  const { share, pass } = shareOf()
+  function* failing(): Generator<void, never> {
+    yield* counting(10, pass)
+    throw new Problem('TIMEOUT')
+  }
+  await expect(share.finish('a', failing())).rejects.toMatchObject({ code: 'TIMEOUT' })
+})
+
+test('more than may wait is refused, for the caller that has its part and not for others', () => {
+  const { share, pass } = shareOf()
+  for (const caller of ['a', 'b']) share.run(caller, () => pass(30))
+  const fill = (): void => {
+    for (let at = 0; at < 20; at += 1) share.run('a', () => undefined)
+  }
+  expect(fill).toThrow(Problem)
+  expect(share.run('b', () => undefined)).toBe(true)
+})
