@@ -3,7 +3,8 @@ import { isObject } from './check.ts'
 
 /** The schema of what is inside a request's nested objects: a member that may be left out may also be null. */
 export function lenientSchema(schema: JsonObject, mode: 'whole' | 'changes'): JsonObject {
-  const { properties, items, additionalProperties: values, required, ...rest } = schema
+  const { properties, items, required, ...rest } = schema
+  const values = schema['additionalProperties']
   if (isObject(items)) return { ...schema, items: lenientSchema(items, mode) }
   if (isListOf(values)) return { ...schema, additionalProperties: orNull(values) }
   if (!isObject(properties)) return schema
