@@ -21,7 +21,8 @@ export const inspectRequest: NamedSchema = {
         type: 'array',
         maxItems: inspectionLimits.requestedValuesMax,
         items: { type: 'string', maxLength: inspectionLimits.nameCharactersMax },
-        description: 'of config, cluster-status, metrics, runtime',
+        description:
+          'of config, cluster-status, connected-peers, data-model-index, metrics, runtime',
       },
     },
     required: ['appRegex', 'requestedValues'],

@@ -20,7 +20,7 @@ import {
 import { ownAuthenticators, ownEnrollments, wantedEnrollments } from './identity-credentials.ts'
 import { grantablePermissions } from './permissions.ts'
 import { nullableRefOf, refOf } from './refs.ts'
-import { envInfo, flag, interfaceList, sdkInfo } from './shapes.ts'
+import { applicationData, envInfo, flag, interfaceList, sdkInfo } from './shapes.ts'
 import { listOfKnown } from './sub-lists.ts'
 import { costMax, precedences } from './terminator-fields.ts'
 
@@ -28,7 +28,6 @@ const cost = { type: 'integer', minimum: 0, maximum: costMax } as const
 const precedence = { type: 'string', enum: precedences } as const
 const connection = { type: 'string', enum: ['online', 'offline', 'unknown'] } as const
 const kind = { type: 'string', enum: ['User', 'Device', 'Service', 'Router', 'Default'] } as const
-
 /** A person, a device or a program that may hold a session. */
 export const identity = defineEntity({
   name: 'identity',
@@ -42,7 +41,7 @@ export const identity = defineEntity({
     authPolicyId: reference('authPolicy', 'refuse', { otherwise: 'default' }),
     externalId: optionalText({ unique: 'externalId must be unique' }),
     roleAttributes: attributes(),
-    appData: map(),
+    appData: object(applicationData, {}),
     defaultHostingCost: integer({ maximum: costMax }),
     defaultHostingPrecedence: choice(precedences, { otherwise: 'default' }),
     serviceHostingCosts: map<number>({ values: cost, keysOf: 'service' }),

@@ -4,7 +4,9 @@ import { isObject } from './check.ts'
 /** The schema of what is inside a request's nested objects: a member that may be left out may also be null. */
 export function lenientSchema(schema: JsonObject, mode: 'whole' | 'changes'): JsonObject {
   const { properties, items, required, ...rest } = schema
+  const values = schema['additionalProperties']
   if (isObject(items)) return { ...schema, items: lenientSchema(items, mode) }
+  if (isListOf(values)) return { ...schema, additionalProperties: orNull(values) }
   if (!isObject(properties)) return schema
   const names = mode === 'whole' && Array.isArray(required) ? (required as readonly string[]) : []
   const members = Object.entries(properties).map(([name, member]) => {
@@ -18,6 +20,11 @@ export function lenientSchema(schema: JsonObject, mode: 'whole' | 'changes'): Js
   }
 }
 
+/** Clients written in Go send a list without elements as null: as a value in a map, that is no absent one. */
+function isListOf(schema: Json | undefined): schema is JsonObject {
+  return isObject(schema) && schema['type'] === 'array'
+}
+
 /** The schema, with null allowed. */
 export function orNull(schema: JsonObject): JsonObject {
   const type = schema['type']
@@ -27,11 +34,17 @@ export function orNull(schema: JsonObject): JsonObject {
   return { ...schema, type: [type, 'null'], enum: [...(values as readonly Json[]), null] }
 }
 
-/** What a schema names of a value, without its null members: for them, null means absent. */
+/**
+ * What a schema names of a value, without its null members: for them, null means absent. A list that is null in a map is
+ * an empty one.
+ */
 export function namedIn(schema: JsonObject, value: Json): Json {
-  const { properties, items } = schema
+  const { properties, items, additionalProperties: values } = schema
   if (Array.isArray(value)) {
     return isObject(items) ? (value as readonly Json[]).map((one) => namedIn(items, one)) : value
+  }
+  if (isObject(value) && isListOf(values)) {
+    return Object.fromEntries(Object.entries(value).map(([key, list]) => [key, list ?? []]))
   }
   if (!isObject(value) || !isObject(properties)) return value
   const kept: Record<string, Json> = {}

@@ -54,7 +54,10 @@ export const postureCheck = defineEntity({
     domains: texts({ ...of('DOMAIN'), itemsMin: 1 }),
     /** Lower-case hex, nothing between the digits. */
     macAddresses: texts({ ...of('MAC'), itemsMin: 1 }),
-    process: object<Json & (JsonObject | null)>(runningProcess, null, of('PROCESS')),
+    process: object<Json & (JsonObject | null)>(runningProcess, null, {
+      ...of('PROCESS'),
+      mergedOnto: { hashes: [], signerFingerprint: '' },
+    }),
     processes: objects(oneOfProcesses, { ...of('PROCESS_MULTI'), itemsMin: 1, itemsMax: 256 }),
     semantic: choice(['AllOf', 'AnyOf'], of('PROCESS_MULTI')),
     /** -1: a code that was given once does. */

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../lib/canonical-json.ts'
+import { fieldLimits } from './fields.ts'
 
 /** JSON Schemas that several descriptors share, as responses show them. */
 export const text: JsonObject = { type: 'string' }
@@ -109,3 +110,10 @@ export const authQueryList: JsonObject = {
     required: ['provider'],
   },
 }
+
+/** What applications of an identity share. Members may be nested: SDKs hand it to them as JSON. */
+export const applicationData = {
+  type: 'object',
+  maxProperties: fieldLimits.tagsMax,
+  additionalProperties: true,
+} as const

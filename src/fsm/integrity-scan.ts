@@ -132,7 +132,7 @@ function missingOf(state: State, entity: Entity, record: EntityRecord): Missing[
     const to = field?.reference?.to
     if (field === undefined || to === undefined || !entitiesByName.has(to)) continue
     for (const missingId of referredBy(field, record[name])) {
-      if (state.get(to, missingId) !== undefined) continue
+      if (state.inTable(to, missingId) !== undefined) continue
       const description = `${entity.name} ${record.id} names the ${to} ${missingId} in ${name}, which does not exist`
       missing.push({ description, at: { field: name, missingId } })
     }

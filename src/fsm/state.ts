@@ -186,6 +186,14 @@ export class State {
     return record as R
   }
 
+  /**
+   * The record in the table of a kind, in the scope of the kind or not. References between records hold for all of a
+   * table: read through a scope, a record outside of it would count as missing, and be kept when it must go.
+   */
+  inTable(kind: string, id: string): EntityRecord | undefined {
+    return this.tables.get(kind)?.get(id)
+  }
+
   /** Writes a record as `Table.shape` makes it from `values`; base fields included. */
   put(entity: string, values: Readonly<Record<string, Json>> & { readonly id: string }): void {
     const table = this.table(entity)

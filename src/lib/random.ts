@@ -28,11 +28,16 @@ export function seededRandom(seed: number): Random {
 
 const SHORT_ID_ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_'
 
-/** An entity id: 12 characters, 72 random bits, safe in a URL path and in a filter string. */
+/**
+ * An entity id: 12 characters, close to 72 random bits, safe in a URL path, in a filter string and as an argument of a
+ * command: one that begins with a hyphen is taken for an option there.
+ */
 export function newShortId(): string {
-  let id = ''
-  for (const byte of randomBytes(12)) id += SHORT_ID_ALPHABET.charAt(byte & 63)
-  return id
+  for (;;) {
+    let id = ''
+    for (const byte of randomBytes(12)) id += SHORT_ID_ALPHABET.charAt(byte & 63)
+    if (!id.startsWith('-')) return id
+  }
 }
 
 /** 16 random bytes: a store id, a snapshot transfer. */

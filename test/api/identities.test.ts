@@ -119,6 +119,18 @@ describe('an identity', () => {
     })
   })
 
+  test('keeps nested data of its applications, which a patch replaces whole', async () => {
+    const appData = { site: 'a', limits: { rate: 3, days: ['mon', 'tue'] } }
+    const url = `${identities}/${await newIdentity({ appData })}`
+    expect(await detail(url)).toMatchObject({ appData })
+    const patched = await root.call('PATCH', url, { appData: { limits: { rate: 4 } } })
+    expect(patched.status, patched.text).toBe(200)
+    expect((await detail(url))['appData']).toEqual({ limits: { rate: 4 } })
+    expect((await root.call('PATCH', url, { appData: {} })).status).toBe(200)
+    expect((await detail(url))['appData']).toEqual({})
+    expect((await root.call('PATCH', url, { appData: ['a'] })).status).toBe(400)
+  })
+
   test.each([
     ['name', { name: '' }],
     ['type', { type: 'Person' }],

@@ -51,6 +51,24 @@ describe('an inspection', () => {
     expect(metrics).toMatch(/^flotilla_alarms /m)
   })
 
+  test('tells the members and the index of the state by the names of the API family', async () => {
+    const { values } = await told('.*', 'connected-peers', 'data-model-index')
+    const [peers, index] = values.map(({ value }) => value)
+    const known = controller.cluster.members()
+    expect(peers).toEqual(
+      known.map(({ id, address, voter, leader, version, connected }) => ({
+        ...{ id, version, addr: address, isVoter: voter, isLeader: leader, isConnected: connected },
+        isPreferredLeader: false,
+        isSelf: id === 'ctrl1',
+      })),
+    )
+    expect(known.length).toBeGreaterThan(1)
+    expect(index).toEqual({
+      timeline: 'cluster-1:3',
+      index: controller.parts.state.appliedIndex,
+    })
+  })
+
   test.each([
     ['ctrl1', 1],
     ['^ctrl[0-9]$', 1],

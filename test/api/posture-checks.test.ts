@@ -177,6 +177,22 @@ describe('a posture check', () => {
     expect(untyped.status, untyped.text).toBe(200)
   })
 
+  test('of one process keeps the hashes and the signer that a patch leaves out', async () => {
+    const id = idOf(await create(process))
+    const patch = (body: object): Promise<Reply> =>
+      root.call('PATCH', `${checks}/${id}`, { typeId: 'PROCESS', process: body })
+    expect((await patch({ osType: 'Linux', path: '/opt/agent' })).status).toBe(200)
+    expect(await shown(id)).toMatchObject({ process: { ...one, path: '/opt/agent' } })
+    expect((await patch({ hashes: ['EF:02'], signerFingerprint: null })).status).toBe(200)
+    expect(await shown(id)).toMatchObject({
+      process: { ...one, path: '/opt/agent', hashes: ['ef02'] },
+    })
+    expect((await patch({ hashes: [], signerFingerprint: '' })).status).toBe(200)
+    expect(await shown(id)).toMatchObject({
+      process: { osType: 'Linux', path: '/opt/agent', hashes: [], signerFingerprint: '' },
+    })
+  })
+
   test('is found by its type, its prompts and its role attributes', async () => {
     const id = idOf(await create({ ...mfa, roleAttributes: ['found'] }))
     const found = async (query: string): Promise<unknown[]> =>

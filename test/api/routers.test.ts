@@ -50,6 +50,18 @@ describe('a new edge router', () => {
     expect(enrollment).not.toHaveProperty('identity')
   })
 
+  test('takes a listener without groups, be they an empty list or null', async () => {
+    const ctrlChanListeners = { 'tls:one:6262': null, 'tls:two:6262': [], 'tls:three:6262': ['a'] }
+    const id = await newRouter('listening', { ctrlChanListeners })
+    const known = { ...ctrlChanListeners, 'tls:one:6262': [] }
+    expect(await shown(root, `${edgeRouters}/${id}`)).toMatchObject({ ctrlChanListeners: known })
+    const patch = { ctrlChanListeners: { 'tls:four:6262': null } }
+    expect((await root.call('PATCH', `${edgeRouters}/${id}`, patch)).status).toBe(200)
+    expect(await shown(root, `${edgeRouters}/${id}`)).toMatchObject({
+      ctrlChanListeners: { 'tls:four:6262': [] },
+    })
+  })
+
   test('is one entry with its enrollment', async () => {
     const before = controller.cluster.proposals.length
     await newRouter('one entry')

@@ -28,6 +28,15 @@ function filled() {
   return { state, log }
 }
 
+/** A terminator `host` of the service `inner`, both of which exist for the fabric alone. */
+function withFabricTerminator(log: LogWriter): void {
+  const inner = { name: 'inner', isFabricOnly: true }
+  log.raw(CommandKind.ENTITY_CREATE, 'fabricService', 'inner', inner)
+  log.create('fabricRouter', 'core', { name: 'core', cost: 0, noTraversal: false })
+  const host = { serviceId: 'inner', routerId: 'core', address: 'tcp:host:80' }
+  log.raw(CommandKind.ENTITY_CREATE, 'fabricTerminator', 'host', host)
+}
+
 function stored(state: State, kind: string, id: string) {
   return present(state.get(kind, id), `${kind} ${id}`)
 }
@@ -60,6 +69,24 @@ function repairAll(state: State, log: LogWriter): void {
 describe('a look through the state', () => {
   test('finds nothing where all is what the records make it', () => {
     expect(descriptions(filled().state)).toEqual([])
+  })
+
+  test('finds nothing wrong with a terminator that only the fabric knows', () => {
+    const { state, log } = formedState()
+    withFabricTerminator(log)
+    expect(descriptions(state)).toEqual([])
+  })
+
+  test('removes a terminator that only the fabric knows once its service is missing', () => {
+    const { state, log } = formedState()
+    withFabricTerminator(log)
+    state.remove('fabricService', 'inner')
+    expect(descriptions(state)).toEqual([
+      'terminator host names the service inner in serviceId, which does not exist',
+    ])
+    repairAll(state, log)
+    expect(state.get('fabricTerminator', 'host')).toBeUndefined()
+    expect(descriptions(state)).toEqual([])
   })
 
   test('finds an index that has lost an entry, and derives it anew', () => {

@@ -42,6 +42,17 @@ describe('a terminator', () => {
     expect(state.get('terminator', 't1')).toBeUndefined()
   })
 
+  test.each([
+    ['service', 'fabricService', 's2'],
+    ['router', 'fabricRouter', 'r2'],
+  ])('that only the fabric knows goes with its %s, too', (_what, kind, id) => {
+    const { log, state } = network()
+    const fields = { serviceId: 's2', routerId: 'r2' }
+    expect(hosted(log, 't1', fields, 'fabricTerminator').ok).toBe(true)
+    expect(log.delete(kind, id).ok).toBe(true)
+    expect(state.get('fabricTerminator', 't1')).toBeUndefined()
+  })
+
   test('made by its router can be deleted, and not changed', () => {
     const { log, state } = network()
     hosted(log, 't1')

@@ -59,6 +59,11 @@ describe('random', () => {
     expect(ids.size).toBe(1000)
     for (const id of ids) expect(id).toMatch(/^[0-9A-Za-z_-]{12}$/)
   })
+  test('an entity id begins with no hyphen, so that a command line takes none for an option', () => {
+    const first = new Set(Array.from({ length: 4096 }, () => newShortId().charAt(0)))
+    expect(first.size).toBe(63)
+    expect(first).not.toContain('-')
+  })
 })
 
 describe('UUIDs', () => {

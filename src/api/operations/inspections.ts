@@ -3,6 +3,7 @@ import type { SchemaJudge } from '../../ports/schema-judge.ts'
 import { bareAnswer } from '../envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
+import { preferredLeaders } from '../preferred-leader.ts'
 import { inspectRequest, inspectResponse } from '../schemas-inspections.ts'
 import type { ApiServices } from '../services.ts'
 import { sharerOf } from '../sharer.ts'
@@ -60,6 +61,21 @@ function valuesOf(parts: ApiParts, { metrics }: ApiServices): Values {
     config: () => ({ bindings, limits }),
     /** null while nothing is known of it. */
     'cluster-status': () => parts.health().node ?? null,
+    /** The members as this controller sees them, under the names that the API family gives them here. */
+    'connected-peers': () => {
+      const views = cluster.members()
+      const preferred = preferredLeaders(views)
+      return views.map(({ id, address, voter, leader, version, connected }) => ({
+        ...{ id, version, addr: address, isVoter: voter, isLeader: leader, isConnected: connected },
+        isPreferredLeader: preferred.has(id),
+        isSelf: id === cluster.selfId,
+      }))
+    },
+    /** Two controllers on one timeline with one index have the same state. */
+    'data-model-index': () => ({
+      timeline: `${cluster.clusterId}:${cluster.generation}`,
+      index: state.appliedIndex,
+    }),
     metrics: () => metrics.text(),
     runtime: () => ({
       ...{ version, instanceId },

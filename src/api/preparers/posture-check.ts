@@ -97,12 +97,17 @@ function macAddress(text: string): string {
   throw fieldProblem('macAddresses', 'must be hardware addresses, like 00:1b:44:11:3a:b7', text)
 }
 
-/** As what a client reports is reduced too: else no hash that is written with separators would ever match. */
+/**
+ * As what a client reports is reduced too: else no hash that is written with separators would ever match. What a patch
+ * leaves out stays out, so that the hashes and the signer that are stored go on being asked for.
+ */
 function singleProcess(process: JsonObject): JsonObject {
   const { hashes, signerFingerprint } = process
   return {
     ...process,
-    hashes: Array.isArray(hashes) ? (hashes as readonly string[]).map(hexDigits) : [],
-    signerFingerprint: typeof signerFingerprint === 'string' ? hexDigits(signerFingerprint) : '',
+    ...(Array.isArray(hashes) ? { hashes: (hashes as readonly string[]).map(hexDigits) } : {}),
+    ...(typeof signerFingerprint === 'string'
+      ? { signerFingerprint: hexDigits(signerFingerprint) }
+      : {}),
   }
 }

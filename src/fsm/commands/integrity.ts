@@ -106,13 +106,13 @@ export function rebuildTable(state: State, payload: Uint8Array): Outcome {
 export function detachMissing(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { entity, id, field: name, missingId } = fromBinary(IntegrityDetachSchema, payload)
   const kind = entityNamed(entity)
-  const record = state.get(entity, id)
+  const record = state.inTable(entity, id)
   const field = kind.fields[name]
   const to = field?.reference?.to
   if (record === undefined || field === undefined || to === undefined) return notFound(entity, id)
   const element = field.kind === 'roleList' ? `@${missingId}` : missingId
   const isDangling =
-    elementsOf(record[name]).includes(element) && state.get(to, missingId) === undefined
+    elementsOf(record[name]).includes(element) && state.inTable(to, missingId) === undefined
   if (!isDangling) return refused('REVISION_MOVED')
   return detachReference(state, { entity: kind, record, name, missingId }, context)
 }

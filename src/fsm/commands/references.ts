@@ -118,7 +118,7 @@ function strip(
   id: string,
   index: number,
 ): void {
-  const holder = state.get(referrer.entity.name, holderId)
+  const holder = state.inTable(referrer.entity.name, holderId)
   if (holder === undefined) return
   const value = without(referrer.field, holder[referrer.name], id)
   state.put(referrer.entity.name, { ...holder, [referrer.name]: value, revision: index })
@@ -138,12 +138,12 @@ export function removeWithReferences(
     for (const holderId of holders(state, referrer, record.id)) {
       if (referrer.onDelete === 'strip') strip(state, referrer, holderId, record.id, context.index)
       if (referrer.onDelete !== 'cascade') continue
-      const holder = state.get(referrer.entity.name, holderId)
+      const holder = state.inTable(referrer.entity.name, holderId)
       if (holder !== undefined) removeWithReferences(state, referrer.entity, holder, context)
     }
   }
   // What lived by it may have taken it along.
-  if (state.table(entity.name).get(record.id) === undefined) return
+  if (state.inTable(entity.name, record.id) === undefined) return
   state.remove(entity.name, record.id)
   rulesOf(entity.table).afterDelete?.(record, consequencesIn(state, context))
 }
@@ -193,7 +193,7 @@ export function detachReference(
     field.kind === 'reference' &&
     (value === '' || value === null
       ? field.isRequired
-      : state.get(reference.to, String(value)) === undefined)
+      : state.inTable(reference.to, String(value)) === undefined)
   if (isLost) return refused('UNHANDLED', `${name} can name nothing else`)
   state.put(entity.name, { ...record, [name]: value, revision: context.index })
   return done(record.id)
