@@ -13,7 +13,11 @@ export const configType = defineEntity({
   fields: {
     name: nameText(),
     /** Judged before it is proposed; empty: anything goes. */
-    schema: object({ type: 'object', additionalProperties: true }, {}),
+    schema: object(
+      { type: 'object', additionalProperties: true },
+      {},
+      { shownAs: { from: 'fieldUnlessEmpty', field: 'schema' } },
+    ),
     target: choice(['service', 'router', 'other'], { otherwise: 'service', settable: 'create' }),
   },
   symbols: ['name', 'schema', 'target'],

@@ -67,6 +67,8 @@ export type ComputedSource =
   | { readonly from: 'isReferenced'; readonly of: string; readonly by: string }
   /** The stored field under another name; `otherwise` in place of null. */
   | { readonly from: 'field'; readonly field: string; readonly otherwise?: Json }
+  /** The stored object; null in place of one without members. */
+  | { readonly from: 'fieldUnlessEmpty'; readonly field: string }
   /** Whether any of the boolean fields has the value beside it. */
   | { readonly from: 'anyFlag'; readonly of: Readonly<Record<string, boolean>> }
   /** What the record of `of` that names this one by `by` shows in `field`; null where there is none. */

@@ -59,6 +59,7 @@ function shownSchema(field: Field): JsonObject {
   if (field.kind === 'timestamp') return field.shown === 'always' ? orNull(dateTime) : dateTime
   // A bound on what is written says nothing about what an older record holds.
   const { maxLength, minItems, maxItems, maxProperties, ...schema } = field.schema
+  if (field.shownAs?.from === 'fieldUnlessEmpty') return orNull(schema)
   if (field.kind === 'choice') return { type: 'string' }
   return field.zero === null && field.kind === 'text' ? orNull(schema) : schema
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../entities/check.ts'
 import type { ConfigType } from '../entities/config-type.ts'
 import type { Config } from '../entities/config.ts'
 import type { Entity, Link } from '../entities/define.ts'
@@ -194,6 +195,11 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
       const read = storedSource(source.field, entity.fields[source.field])
       return (record) => read(record) ?? source.otherwise ?? null
     }
+    case 'fieldUnlessEmpty':
+      return (record) => {
+        const value = record[source.field] ?? null
+        return isObject(value) && Object.keys(value).length > 0 ? value : null
+      }
     case 'anyFlag':
       return (record) =>
         Object.entries(source.of).some(([name, value]) => (record[name] === true) === value)

@@ -9,11 +9,13 @@ import { seededPostureTypes } from './seed-posture-types.ts'
 export interface FormingInput {
   readonly adminId: string
   readonly adminAuthenticatorId: string
-  /** What the default admin is called, and the user name it logs in with. */
+  /** The user name that the default admin logs in with; it is called as in every installation of the API family. */
   readonly adminName: string
   /** PHC string of Argon2id. */
   readonly passwordHash: string
 }
+
+const DEFAULT_ADMIN_NAME = 'Default Admin'
 
 function seed(entity: string, id: string, fields: Readonly<Record<string, unknown>>): SeedRecord {
   const json = new TextEncoder().encode(canonicalJson(fields))
@@ -38,7 +40,7 @@ export function formingRecords(input: FormingInput): SeedRecord[] {
       seed('postureCheckType', id, { name, operatingSystems, version: '1' }),
     ),
     seed('identity', input.adminId, {
-      name: input.adminName,
+      name: DEFAULT_ADMIN_NAME,
       isAdmin: true,
       isDefaultAdmin: true,
     }),

@@ -49,7 +49,7 @@ const byRoot = {
   id: 'ctrl1',
   audit: 'write',
   actor: 'admin-id',
-  actorName: 'admin',
+  actorName: 'Default Admin',
   session: sessionOfToken(root),
   address: '127.0.0.1',
   outcome: 'done',

@@ -81,7 +81,7 @@ describe('a config type', () => {
       tags: { a: 1 },
     })
     expect((await root.call('PUT', url, { name: 'replaced type' })).status).toBe(200)
-    expect(await detail(url)).toMatchObject({ schema: {}, target: 'router', tags: {} })
+    expect(await detail(url)).toMatchObject({ schema: null, target: 'router', tags: {} })
     expect((await root.call('DELETE', url)).status).toBe(200)
     expect((await root.get(url)).status).toBe(404)
   })

@@ -226,7 +226,7 @@ describe('the audit', () => {
     const reply = await root.get(`${fabric}/audit?filter=${filter}`)
     expect(reply.status, reply.text).toBe(200)
     expect(reply.body.data).toMatchObject([
-      { action: 'patch', fields: ['name'], actor: { id: 'admin-id', name: 'admin' } },
+      { action: 'patch', fields: ['name'], actor: { id: 'admin-id', name: 'Default Admin' } },
       { action: 'create', entity: 'identity', address: '127.0.0.1' },
     ])
     expect(reply.body.meta?.pagination?.totalCount).toBe(2)

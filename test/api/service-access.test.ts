@@ -98,6 +98,21 @@ test('sub-lists through policies of routers say the same from every side', async
   for (const pair of ['none/policy-advice/' + printer, 'alice-id/policy-advice/none']) {
     expect((await root.get(`${management}/identities/${pair}`)).status).toBe(404)
   }
+
+  const adviceFor = async (...permissions: readonly string[]): Promise<unknown[]> => {
+    const name = `adviser with ${permissions.join(', ')}`
+    const body = { name, type: 'User', isAdmin: false, permissions }
+    const adviser = sessionOf(await created('identities', body))
+    const path = `${management}/identities/alice-id/policy-advice/${printer}`
+    const { data } = (await adviser.get(path)).body
+    const { identity, service, commonRouters } = data as Record<'identity' | 'service', Row> & {
+      readonly commonRouters: readonly Row[]
+    }
+    return [identity.name, service.name, commonRouters.map((router) => router.name)]
+  }
+  expect(await adviceFor('service.read')).toEqual(['', 'printer', ['']])
+  expect(await adviceFor('service.read', 'identity.read')).toEqual(['Alice', 'printer', ['']])
+  expect(await adviceFor('service.read', 'router.read')).toEqual(['', 'printer', ['west']])
   await removed('edge-router-policies', policies[0] ?? '')
   await removed('service-edge-router-policies', policies[1] ?? '')
   for (const id of [east, west]) await removed('edge-routers', id)

@@ -1,11 +1,13 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import { mayCall } from '../auth/permissions.ts'
 import type { Call } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
 import { detailAnswer, timeText, wholeOf } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
 import { foundOrConfirmed } from '../not-found.ts'
-import type { Operation } from '../operation.ts'
+import type { Operation, Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { listParameters, listQueryOf } from '../query-parameters.ts'
 import { routerView, routersFirst } from '../router-view.ts'
@@ -166,18 +168,21 @@ async function checkSessionToken(
   if (state.get('session', sessionId) === undefined) throw new Problem('UNAUTHORIZED')
 }
 
-/** Whatever the posture of clients. */
+/** Whatever the posture of clients. Names of what the caller may not read are left empty. */
 function advice(parts: ApiParts, call: Call): Answer | Promise<Answer> {
   const { state } = parts
   const identityId = call.param('id')
   const serviceId = call.param('serviceId')
-  const callerId = callerOf(call).identity.id
+  const caller = callerOf(call)
+  const callerId = caller.identity.id
   const what = `identity ${identityId.slice(0, 128)} or service ${serviceId.slice(0, 128)}`
   return foundOrConfirmed(parts, call, what, () => {
     const between = state.accessBetween(identityId, serviceId)
     if (between === null) return null
+    const readable = (permission: Permission, ref: JsonObject | null): JsonObject | null =>
+      ref === null || mayCall(caller, permission, call) ? ref : { ...ref, name: '' }
     return detailAnswer({
-      identity: state.ref('identity', identityId),
+      identity: readable('identity.read', state.ref('identity', identityId)),
       identityId,
       service: state.ref('service', serviceId),
       serviceId,
@@ -186,7 +191,7 @@ function advice(parts: ApiParts, call: Call): Answer | Promise<Answer> {
       identityRouterCount: between.identityRouterCount,
       serviceRouterCount: between.serviceRouterCount,
       commonRouters: between.commonRouters.map((router) => ({
-        ...state.ref('edgeRouter', router.id),
+        ...readable('router.read', state.ref('edgeRouter', router.id)),
         isOnline: state.detail('edgeRouter', router, callerId)['isOnline'] ?? false,
       })),
     })
