@@ -1,5 +1,6 @@
 import { LogInThrottle } from './auth/log-in-throttle.ts'
 import { Gate } from './auth/gate.ts'
+import { PasswordLockout } from './auth/password-lockout.ts'
 import { PasswordVerifier } from './auth/password.ts'
 import { SessionKeeper } from './auth/session-keeper.ts'
 import { TokenSigner } from './auth/token.ts'
@@ -16,6 +17,7 @@ export interface ApiServices {
   readonly tokens: TokenSigner
   readonly gate: Gate
   readonly passwords: PasswordVerifier
+  readonly lockout: PasswordLockout
   readonly throttle: LogInThrottle
   readonly writer: Writer
   readonly metrics: ApiMetrics
@@ -37,6 +39,7 @@ export function createServices(parts: ApiParts): ApiServices {
       atOnceMax: limits.passwordHashesMax,
       waitingMax: limits.passwordHashesWaitingMax,
     }),
+    lockout: new PasswordLockout(parts),
     throttle: new LogInThrottle(
       {
         failuresMax: limits.logInFailuresMax,

@@ -8,6 +8,7 @@ import { hasOtherAdmin, lastAdminReason } from './admins.ts'
 import { identityGuard } from './authority.ts'
 import type { CommandContext } from './context.ts'
 import { done, notFound, refused } from './outcome.ts'
+import { forgetAttemptsOf } from './password-attempt.ts'
 import { removeWithReferences } from './references.ts'
 
 /** 100 years: what is longer would lead to times that can not be shown. */
@@ -50,6 +51,7 @@ export function enableIdentity(
   if (identity === undefined) return notFound('identity', id)
   const denial = identityGuard(state, id, context)
   if (denial !== null) return denial
+  forgetAttemptsOf(state, id)
   const { logTimeMs: updatedAt, index: revision } = context
   state.put('identity', {
     ...identity,

@@ -16,6 +16,7 @@ import { isDisabled } from './admins.ts'
 import type { CommandContext } from './context.ts'
 import { parseFields } from './entity.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'
+import { forgetAttempts } from './password-attempt.ts'
 import { removeWithReferences } from './references.ts'
 
 /** Sessions of the whole network; expiry keeps the number far below. */
@@ -49,6 +50,8 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
   if (message.authenticatorId !== '' && authenticator?.identityId !== identity.id) {
     return refused('INVALID_AUTH')
   }
+  // Its credential was right, whatever else may stand in the way of a session.
+  forgetAttempts(state, message.authenticatorId)
   if (message.id === '' || state.get('apiSession', message.id) !== undefined) {
     return faulty({ field: 'id', reason: 'id must be unique' })
   }
