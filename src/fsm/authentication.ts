@@ -23,6 +23,29 @@ export function authPolicyOf(
   )
 }
 
+/** What a session still lacks to be a full one. */
+export type PendingFactor =
+  { readonly kind: 'totp' } | { readonly kind: 'extJwt'; readonly signerId: string }
+
+const TOTP: readonly PendingFactor[] = [{ kind: 'totp' }]
+
+/**
+ * The second factors that the auth policy of an identity asks for and its sessions lack, as the policy stands now; none: they
+ * are full sessions. No second factor can be given yet, so each one that is asked for is pending.
+ */
+export function pendingFactors(
+  records: RecordSource,
+  identity: Pick<Identity, 'authPolicyId'>,
+): readonly PendingFactor[] {
+  const secondary = authPolicyOf(records, identity)?.secondary
+  // Without a policy nobody can tell what is enough.
+  if (secondary === undefined) return TOTP
+  const { requireTotp, requireExtJwtSigner: signerId } = secondary
+  const ofSigner: readonly PendingFactor[] =
+    signerId === null || signerId === '' ? [] : [{ kind: 'extJwt', signerId }]
+  return requireTotp ? [...TOTP, ...ofSigner] : ofSigner
+}
+
 type LockoutRules = Pick<PrimaryRules['updb'], 'maxAttempts' | 'lockoutDurationMinutes'>
 type Attempts = Pick<PasswordAttempts, 'count' | 'lastAt'>
 

@@ -8,23 +8,23 @@ import type { ApiName, Permission } from '../operation.ts'
  * for `ops`, whose circuits and links are on the fabric API; everything else there and elsewhere is for administrators.
  */
 export function neededOn(api: ApiName, permission: Permission): Permission {
-  if (permission === 'public' || permission === 'session' || permission === 'admin') {
-    return permission
-  }
+  if (!permission.includes('.')) return permission
   if (api === 'management' || (api === 'fabric' && permission.startsWith('ops.'))) return permission
   return 'admin'
 }
 
-/** Whether a caller with a full session may do it; by its record as it stands now. */
+/** Whether a caller may do it; by its record, and what its session lacks, as they stand now. */
 export function mayCall(
-  caller: Pick<Caller, 'identity' | 'isAdmin'>,
+  caller: Pick<Caller, 'identity' | 'isAdmin' | 'pendingFactors'>,
   permission: Permission,
   { api, method }: Pick<Call, 'api' | 'method'>,
 ): boolean {
-  if (caller.isAdmin) return true
   const needed = neededOn(api, permission)
+  if (needed === 'public' || needed === 'partial') return true
+  if (caller.pendingFactors.length > 0) return false
+  if (caller.isAdmin) return true
   if (needed === 'admin') return false
-  if (needed === 'public' || needed === 'session') return true
+  if (needed === 'session') return true
   return isGranted(heldBy(caller.identity), needed, method === 'GET')
 }
 

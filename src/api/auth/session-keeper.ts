@@ -5,6 +5,7 @@ import {
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { Identity } from '../../entities/identity.ts'
+import { pendingFactors } from '../../fsm/authentication.ts'
 import { isDisabled } from '../../fsm/commands/admins.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -77,7 +78,7 @@ export class SessionKeeper {
     if (clock.nowMs() - this.lastUseMs(session) > limits.sessionTimeoutMs) return 'expired'
     const identity = state.get<Identity>('identity', String(session['identityId']))
     if (identity === undefined || isDisabled(identity, clock.nowMs())) return 'refused'
-    return { session, identity, isAdmin: identity['isAdmin'] === true }
+    return callerIn(state, session, identity)
   }
 
   /** Counts as activity. */
@@ -196,6 +197,21 @@ export class SessionKeeper {
   #logUnexpected(error: unknown, message: string): void {
     if (error instanceof Problem) return
     this.#parts.logger.error({ err: error }, message)
+  }
+}
+
+/** Whoever holds that session, judged by the records of now. */
+export function callerIn(
+  state: Pick<ApiParts['state'], 'get'>,
+  session: EntityRecord,
+  identity: Identity,
+): Caller {
+  const pending = pendingFactors(state, identity)
+  return {
+    session,
+    identity,
+    isAdmin: identity.isAdmin && pending.length === 0,
+    pendingFactors: pending,
   }
 }
 

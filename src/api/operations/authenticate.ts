@@ -9,6 +9,7 @@ import { canonicalJson } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
+import { callerIn } from '../auth/session-keeper.ts'
 import type { Call } from '../call.ts'
 import { configTypeIds } from '../config-types.ts'
 import { reachLatest } from '../consistency.ts'
@@ -134,10 +135,10 @@ class LogIn {
     call.isRepeatable = false
     const id = await this.#services.writer.write(call, CommandKind.SESSION_CREATE, payload)
     const session = state.get('apiSession', id)
-    const identity = state.get('identity', proof.identityId)
+    const identity = state.get<Identity>('identity', proof.identityId)
     if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')
     this.#services.sessions.use(id)
-    const caller = { session, identity, isAdmin: identity['isAdmin'] === true }
+    const caller = callerIn(state, session, identity)
     call.caller = caller
     const token = this.#services.tokens.tokenOf(id)
     return {

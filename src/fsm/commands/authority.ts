@@ -3,6 +3,7 @@ import type { Identity } from '../../entities/identity.ts'
 import { isGranted } from '../../entities/permissions.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
+import { pendingFactors } from '../authentication.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
 import { refused } from './outcome.ts'
@@ -31,6 +32,8 @@ export function authorityOf(state: State, actor: Actor | undefined): Authority |
   if (actor.sessionId !== '' && state.get('apiSession', actor.sessionId) === undefined) return null
   const identity = state.get<Identity>('identity', actor.identityId)
   if (identity === undefined) return null
+  if (actor.permission === 'partial') return 'full'
+  if (pendingFactors(state, identity).length > 0) return null
   if (identity.isAdmin || actor.permission === 'session') return 'full'
   // What comes through the log is no read.
   return isGranted(identity.permissions, actor.permission, false) ? 'limited' : null
