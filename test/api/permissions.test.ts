@@ -26,10 +26,16 @@ function patched(
   return toBinary(CommandSchema, create(CommandSchema, { kind, level: 1, payload }))
 }
 
-/** Alice with these and no other permissions, in a session of her own. */
+let aliceSession: string | null = null
+
+/** Alice with these and no other permissions, in a session of her own: one identity can not open any number of them. */
 function given(...permissions: readonly string[]): CallerOf {
   controller.cluster.apply(patched('identity', 'alice-id', { permissions }))
-  other.token = controller.openSession('alice-id')
+  const isOpen = aliceSession !== null && controller.state.get('apiSession', aliceSession)
+  if (!isOpen) {
+    other.token = controller.openSession('alice-id')
+    aliceSession = other.token.split('.')[1] ?? null
+  }
   return other
 }
 

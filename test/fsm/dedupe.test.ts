@@ -6,6 +6,7 @@ import type { Origin, RequestId } from '../../proto/gen/command_pb.ts'
 import {
   OriginWindows,
   requestAheadMsMax,
+  requestsPerCallerMax,
   RequestTable,
   requestWindowMs,
 } from '../../src/fsm/dedupe.ts'
@@ -199,4 +200,21 @@ describe('in the store', () => {
       expect(lanesOf('key', value).d).toBe(whole.readInt32LE(12))
     }
   })
+})
+
+test('one caller leaves room for the request ids of others, and has its own again once they are forgotten', () => {
+  const table = new RequestTable(new SetDigest())
+  const outcome = { ok: true, id: 'x' } as const
+  const noHash = '00'.repeat(32)
+  const judge = (caller: string, atMs: number): unknown =>
+    table.judge(caller, newUuidv7(atMs), noHash, atMs)
+  for (let index = 1; index <= requestsPerCallerMax; index += 1) {
+    const stored = { atMs: startMs, bodyHash: noHash, index, outcome }
+    table.remember('greedy', newUuidv7(startMs), stored)
+  }
+  expect(judge('greedy', startMs)).toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS' })
+  expect(judge('other', startMs)).toBe('new')
+  const laterMs = startMs + requestWindowMs + requestAheadMsMax + 1
+  table.forget(laterMs, () => undefined)
+  expect(judge('greedy', laterMs)).toBe('new')
 })
