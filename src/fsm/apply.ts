@@ -29,6 +29,7 @@ import {
   startIntegrityRun,
 } from './commands/integrity.ts'
 import { refused } from './commands/outcome.ts'
+import { recoverAdmin } from './commands/admin-recovery.ts'
 import { attemptPassword } from './commands/password-attempt.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './commands/service-configs.ts'
 import { rotateSecret, shareSecrets } from './commands/secret.ts'
@@ -60,6 +61,7 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.SERVICE_CONFIGS_ASSOCIATE, associateServiceConfigs],
   [CommandKind.SERVICE_CONFIGS_DISASSOCIATE, disassociateServiceConfigs],
   [CommandKind.PASSWORD_ATTEMPT, attemptPassword],
+  [CommandKind.ADMIN_RECOVER, recoverAdmin],
   [CommandKind.CA_VERIFY, verifyCa],
   [CommandKind.AUTHENTICATOR_REQUEST_EXTEND, requestExtend],
   [CommandKind.TICKET_CREATE, createTicket],

@@ -46,6 +46,13 @@ export function pendingFactors(
   return requireTotp ? [...TOTP, ...ofSigner] : ofSigner
 }
 
+/** Whether a policy lets whoever knows a password into a full session. */
+export function allowsPasswordAlone(policy: AuthPolicy | undefined): boolean {
+  if (policy?.primary.updb.allowed !== true) return false
+  const { requireTotp, requireExtJwtSigner: signerId } = policy.secondary
+  return !requireTotp && (signerId === null || signerId === '')
+}
+
 type LockoutRules = Pick<PrimaryRules['updb'], 'maxAttempts' | 'lockoutDurationMinutes'>
 type Attempts = Pick<PasswordAttempts, 'count' | 'lastAt'>
 

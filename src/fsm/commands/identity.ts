@@ -63,7 +63,8 @@ export function enableIdentity(
   return done(id)
 }
 
-function endSessions(state: State, identityId: string, context: CommandContext): void {
+/** All API sessions of an identity, with what lives by them. */
+export function endSessions(state: State, identityId: string, context: CommandContext): void {
   for (const id of [...state.table('apiSession').indexes.ids('identityId', identityId)]) {
     const session = state.get('apiSession', id)
     if (session !== undefined) removeWithReferences(state, apiSession, session, context)
