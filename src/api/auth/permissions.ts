@@ -1,5 +1,8 @@
 import { isGranted } from '../../entities/permissions.ts'
+import { reachReason } from '../../fsm/commands/authority.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { StateView } from '../../ports/state-view.ts'
 import type { Call, Caller } from '../call.ts'
 import type { ApiName, Permission } from '../operation.ts'
 
@@ -26,6 +29,20 @@ export function mayCall(
   if (needed === 'admin') return false
   if (needed === 'session') return true
   return isGranted(heldBy(caller.identity), needed, method === 'GET')
+}
+
+/**
+ * For what is done to an identity without a write, which would be judged in the log.
+ * @throws {Problem} UNAUTHORIZED when that identity may do what the caller may not.
+ */
+export function requireReach(
+  records: Pick<StateView, 'get'>,
+  caller: Pick<Caller, 'identity' | 'isAdmin'>,
+  identityId: string,
+): void {
+  if (caller.isAdmin) return
+  const detail = reachReason(records, identityId, heldBy(caller.identity))
+  if (detail !== null) throw new Problem('UNAUTHORIZED', { detail })
 }
 
 function heldBy(identity: EntityRecord): readonly string[] {
