@@ -164,11 +164,13 @@ function refusal(
 export class RequestTable {
   readonly #records = new RequestRecords()
   readonly #digest: SetDigest
+  readonly #perCallerMax: number
   /** How many are remembered of each caller. */
   readonly #ofCallers = new Map<string, number>()
 
-  constructor(digest: SetDigest) {
+  constructor(digest: SetDigest, perCallerMax: number = requestsPerCallerMax) {
     this.#digest = digest
+    this.#perCallerMax = perCallerMax
   }
 
   get size(): number {
@@ -200,7 +202,7 @@ export class RequestTable {
     if (timeMs < logTimeMs - requestWindowMs) return refusal('REQUEST_ID_EXPIRED')
     const isFull =
       this.#records.size >= requestsMax || this.#records.contentBytes >= requestsBytesMax
-    const isGreedy = (this.#ofCallers.get(caller) ?? 0) >= requestsPerCallerMax
+    const isGreedy = (this.#ofCallers.get(caller) ?? 0) >= this.#perCallerMax
     return isFull || isGreedy ? refusal('SERVER_TOO_MANY_REQUESTS') : 'new'
   }
 

@@ -6,7 +6,6 @@ import type { Origin, RequestId } from '../../proto/gen/command_pb.ts'
 import {
   OriginWindows,
   requestAheadMsMax,
-  requestsPerCallerMax,
   RequestTable,
   requestWindowMs,
 } from '../../src/fsm/dedupe.ts'
@@ -203,12 +202,13 @@ describe('in the store', () => {
 })
 
 test('one caller leaves room for the request ids of others, and has its own again once they are forgotten', () => {
-  const table = new RequestTable(new SetDigest())
+  const perCallerMax = 100
+  const table = new RequestTable(new SetDigest(), perCallerMax)
   const outcome = { ok: true, id: 'x' } as const
   const noHash = '00'.repeat(32)
   const judge = (caller: string, atMs: number): unknown =>
     table.judge(caller, newUuidv7(atMs), noHash, atMs)
-  for (let index = 1; index <= requestsPerCallerMax; index += 1) {
+  for (let index = 1; index <= perCallerMax; index += 1) {
     const stored = { atMs: startMs, bodyHash: noHash, index, outcome }
     table.remember('greedy', newUuidv7(startMs), stored)
   }

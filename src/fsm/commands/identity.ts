@@ -4,7 +4,7 @@ import { apiSession } from '../../entities/api-session.ts'
 import type { Identity } from '../../entities/identity.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
-import { hasOtherAdmin, lastAdminReason } from './admins.ts'
+import { adminLossReason } from './admins.ts'
 import { identityGuard } from './authority.ts'
 import type { CommandContext } from './context.ts'
 import { done, notFound, refused } from './outcome.ts'
@@ -26,15 +26,17 @@ export function disableIdentity(
   const denial = identityGuard(state, id, context)
   if (denial !== null) return denial
   const { logTimeMs, index } = context
-  if (identity.isAdmin && !hasOtherAdmin(state, id, logTimeMs)) {
-    return refused('ENTITY_CAN_NOT_BE_UPDATED', lastAdminReason)
-  }
   const minutes = Math.min(Number(durationMinutes), disableMinutesMax)
+  const disabledUntil = minutes === 0 ? null : logTimeMs + minutes * 60_000
+  const disabled = { ...identity, disabledAt: logTimeMs, disabledUntil }
+  if (identity.isAdmin) {
+    const change = { kind: 'identity', id, after: disabled }
+    const reason = adminLossReason(state, change, logTimeMs)
+    if (reason !== null) return refused('ENTITY_CAN_NOT_BE_UPDATED', reason)
+  }
   endSessions(state, id, context)
   state.put('identity', {
-    ...identity,
-    disabledAt: logTimeMs,
-    disabledUntil: minutes === 0 ? null : logTimeMs + minutes * 60_000,
+    ...disabled,
     updatedAt: logTimeMs,
     revision: index,
   })
