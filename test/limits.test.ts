@@ -34,11 +34,17 @@ import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
 import { stateDeskLimits } from '../src/cluster/state-desk.ts'
 import { defaultSoftStateOptions } from '../src/cluster/soft-state.ts'
-import { apiSessionsMax } from '../src/fsm/commands/session.ts'
-import { requestAheadMsMax, requestsMax, requestWindowMs } from '../src/fsm/dedupe.ts'
+import { apiSessionsMax, apiSessionsPerIdentityMax } from '../src/fsm/commands/session.ts'
+import {
+  requestAheadMsMax,
+  requestsMax,
+  requestsPerCallerMax,
+  requestWindowMs,
+} from '../src/fsm/dedupe.ts'
 import { pageLimits } from '../src/fsm/query/list.ts'
 import { queryLimits } from '../src/fsm/query/scanner.ts'
 import { writeBehindDefaults } from '../src/fsm/write-behind.ts'
+import { fieldLimits } from '../src/entities/fields.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../src/raft/node.ts'
 import { defaultCoreOptions } from '../src/raft/options.ts'
@@ -57,8 +63,14 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/operations/identity-trace.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
   'src/fsm/query/scanner.ts': queryLimits,
-  'src/fsm/dedupe.ts': { requestWindowMs, requestAheadMsMax, requestsMax },
-  'src/fsm/commands/session.ts': { apiSessionsMax },
+  'src/fsm/dedupe.ts': {
+    requestWindowMs,
+    requestAheadMsMax,
+    requestsMax,
+    requestsPerCallerMax,
+  },
+  'src/fsm/commands/session.ts': { apiSessionsMax, apiSessionsPerIdentityMax },
+  'src/entities/fields.ts': fieldLimits,
   'src/fsm/commands/identity.ts': { disableMinutesMax },
   'src/fsm/commands/service-configs.ts': { serviceConfigsPerIdentityMax },
   'src/fsm/rules/ca.ts': { casMax },

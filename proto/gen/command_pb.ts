@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file command.proto.
  */
 export const file_command: GenFile = /*@__PURE__*/
-  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIlUKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRISCgpwZXJtaXNzaW9uGAQgASgJIjgKCFJldmlzaW9uEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCI2CgpTZWVkUmVjb3JkEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRIMCgRqc29uGAMgASgMIkwKBEZvcm0SEgoKY2x1c3Rlcl9pZBgBIAEoCRIwCgdyZWNvcmRzGAIgAygLMh8uZmxvdGlsbGEuY29tbWFuZC52MS5TZWVkUmVjb3JkIjcKC0VudGl0eVdyaXRlEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRIMCgRqc29uGAMgASgMIioKDEVudGl0eURlbGV0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkimgEKC0VudGl0eUJhdGNoEjQKBXN0ZXBzGAEgAygLMiUuZmxvdGlsbGEuY29tbWFuZC52MS5FbnRpdHlCYXRjaC5TdGVwEg4KBmFuc3dlchgCIAEoDRpFCgRTdGVwEgwKBGtpbmQYASABKA0SLwoFd3JpdGUYAiABKAsyIC5mbG90aWxsYS5jb21tYW5kLnYxLkVudGl0eVdyaXRlIqIBCg1TZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhMKC2lkZW50aXR5X2lkGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkSEgoKaXBfYWRkcmVzcxgEIAEoCRIUCgxjb25maWdfdHlwZXMYBSADKAkSFQoNZW52X2luZm9fanNvbhgGIAEoDBIVCg1zZGtfaW5mb19qc29uGAcgASgMIhsKDVNlc3Npb25EZWxldGUSCgoCaWQYASABKAkiaAoMU2Vzc2lvblRvdWNoEjUKBW1hcmtzGAEgAygLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uVG91Y2guTWFyaxohCgRNYXJrEgoKAmlkGAEgASgJEg0KBWF0X21zGAIgASgEInUKDVNlc3Npb25FeHBpcmUSNgoFbWFya3MYASADKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25FeHBpcmUuTWFyaxosCgRNYXJrEgoKAmlkGAEgASgJEhgKEGxhc3RfYWN0aXZpdHlfbXMYAiABKAQiUAoMVGlja2V0Q3JlYXRlEgoKAmlkGAEgASgJEg4KBmRpZ2VzdBgCIAEoDBINCgV2b3RlchgDIAEoCBIVCg1leHBpcmVzX2F0X21zGAQgASgEItMBCgxUaWNrZXRSZWRlZW0SEQoJdGlja2V0X2lkGAEgASgJEhUKDXRpY2tldF9kaWdlc3QYAiABKAwSDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIXCg9wdWJsaWNfa2V5X3Nwa2kYBSABKAwSDwoHYWRkcmVzcxgGIAEoCRIXCg9jZXJ0aWZpY2F0ZV9wZW0YByABKAkSMwoHc2VjcmV0cxgIIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCJiCg9BZG1pc3Npb25EZWxldGUSDwoHbm9kZV9pZBgBIAEoCRIXCg9wdWJsaWNfa2V5X3Nwa2kYAiABKAwSEAoIYW5ub3VuY2UYAyABKAgSEwoLY29tcHJvbWlzZWQYBCABKAgiTAoNV3JhcHBlZFNlY3JldBIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRILCgNqd2UYBCABKAkilwEKDFNlY3JldFJvdGF0ZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SFwoPY2VydGlmaWNhdGVfcGVtGAMgASgJEjMKB3dyYXBwZWQYBCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQSGgoSb3ZlcmxhcF9lbmRzX2F0X21zGAUgASgEIkIKC1NlY3JldFNoYXJlEjMKB3dyYXBwZWQYASADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQiNwoPSWRlbnRpdHlEaXNhYmxlEgoKAmlkGAEgASgJEhgKEGR1cmF0aW9uX21pbnV0ZXMYAiABKAQiHAoOSWRlbnRpdHlFbmFibGUSCgoCaWQYASABKAkijQEKDlNlcnZpY2VDb25maWdzEhMKC2lkZW50aXR5X2lkGAEgASgJEjcKBXBhaXJzGAIgAygLMiguZmxvdGlsbGEuY29tbWFuZC52MS5TZXJ2aWNlQ29uZmlncy5QYWlyGi0KBFBhaXISEgoKc2VydmljZV9pZBgBIAEoCRIRCgljb25maWdfaWQYAiABKAkisAEKFFNlcnZpY2VTZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSDAoEdHlwZRgEIAEoCRIRCgl0YWdzX2pzb24YBiABKAwSOQoOcGFzc2luZ19jaGVja3MYByADKAsyIS5mbG90aWxsYS5jb21tYW5kLnYxLlBhc3NpbmdDaGVja0oECAUQBiIsCgxQYXNzaW5nQ2hlY2sSCgoCaWQYASABKAkSEAoIcmV2aXNpb24YAiABKAQiIAoRU2VydmljZVNlc3Npb25FbmQSCwoDaWRzGAEgAygJIhYKCENhVmVyaWZ5EgoKAmlkGAEgASgJIjsKGkF1dGhlbnRpY2F0b3JSZXF1ZXN0RXh0ZW5kEgoKAmlkGAEgASgJEhEKCXJvbGxfa2V5cxgCIAEoCCIvCg5JbnRlZ3JpdHlTdGFydBIKCgJpZBgBIAEoCRIRCglpc19maXhpbmcYAiABKAgiMAoOSW50ZWdyaXR5Q2xhaW0SDgoGcnVuX2lkGAEgASgJEg4KBnJ1bm5lchgCIAEoCSLCAQoMSW50ZWdyaXR5RW5kEg4KBnJ1bl9pZBgBIAEoCRIOCgZydW5uZXIYAiABKAkSDQoFZXJyb3IYAyABKAkSOwoIZmluZGluZ3MYBCADKAsyKS5mbG90aWxsYS5jb21tYW5kLnYxLkludGVncml0eUVuZC5GaW5kaW5nEhcKD3Rvb19tYW55X2Vycm9ycxgFIAEoCBotCgdGaW5kaW5nEhMKC2Rlc2NyaXB0aW9uGAEgASgJEg0KBWZpeGVkGAIgASgIIiIKEEludGVncml0eVJlYnVpbGQSDgoGZW50aXR5GAEgASgJIlAKD0ludGVncml0eURldGFjaBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDQoFZmllbGQYAyABKAkSEgoKbWlzc2luZ19pZBgEIAEoCSrrBwoLQ29tbWFuZEtpbmQSHAoYQ09NTUFORF9LSU5EX1VOU1BFQ0lGSUVEEAASFQoRQ09NTUFORF9LSU5EX0ZPUk0QARIeChpDT01NQU5EX0tJTkRfRU5USVRZX0NSRUFURRACEh8KG0NPTU1BTkRfS0lORF9FTlRJVFlfUkVQTEFDRRADEh0KGUNPTU1BTkRfS0lORF9FTlRJVFlfUEFUQ0gQBBIeChpDT01NQU5EX0tJTkRfRU5USVRZX0RFTEVURRAFEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0NSRUFURRAGEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0RFTEVURRAHEh4KGkNPTU1BTkRfS0lORF9TRVNTSU9OX1RPVUNIEAgSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fRVhQSVJFEAkSHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9DUkVBVEUQChIeChpDT01NQU5EX0tJTkRfVElDS0VUX1JFREVFTRALEiEKHUNPTU1BTkRfS0lORF9BRE1JU1NJT05fREVMRVRFEAwSHgoaQ09NTUFORF9LSU5EX1NFQ1JFVF9ST1RBVEUQDRIdChlDT01NQU5EX0tJTkRfU0VDUkVUX1NIQVJFEA4SIQodQ09NTUFORF9LSU5EX0lERU5USVRZX0RJU0FCTEUQFBIgChxDT01NQU5EX0tJTkRfSURFTlRJVFlfRU5BQkxFEBUSKgomQ09NTUFORF9LSU5EX1NFUlZJQ0VfQ09ORklHU19BU1NPQ0lBVEUQFhItCilDT01NQU5EX0tJTkRfU0VSVklDRV9DT05GSUdTX0RJU0FTU09DSUFURRAXEh0KGUNPTU1BTkRfS0lORF9FTlRJVFlfQkFUQ0gQGBInCiNDT01NQU5EX0tJTkRfU0VSVklDRV9TRVNTSU9OX0NSRUFURRAeEiQKIENPTU1BTkRfS0lORF9TRVJWSUNFX1NFU1NJT05fRU5EEB8SGgoWQ09NTUFORF9LSU5EX0NBX1ZFUklGWRAyEi0KKUNPTU1BTkRfS0lORF9BVVRIRU5USUNBVE9SX1JFUVVFU1RfRVhURU5EEDMSIAocQ09NTUFORF9LSU5EX0lOVEVHUklUWV9TVEFSVBA8EiAKHENPTU1BTkRfS0lORF9JTlRFR1JJVFlfQ0xBSU0QPRIeChpDT01NQU5EX0tJTkRfSU5URUdSSVRZX0VORBA+EiIKHkNPTU1BTkRfS0lORF9JTlRFR1JJVFlfUkVCVUlMRBA/EiEKHUNPTU1BTkRfS0lORF9JTlRFR1JJVFlfREVUQUNIEEBiBnByb3RvMw");
+  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIlUKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRISCgpwZXJtaXNzaW9uGAQgASgJIjgKCFJldmlzaW9uEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCI2CgpTZWVkUmVjb3JkEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRIMCgRqc29uGAMgASgMIkwKBEZvcm0SEgoKY2x1c3Rlcl9pZBgBIAEoCRIwCgdyZWNvcmRzGAIgAygLMh8uZmxvdGlsbGEuY29tbWFuZC52MS5TZWVkUmVjb3JkIjcKC0VudGl0eVdyaXRlEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRIMCgRqc29uGAMgASgMIioKDEVudGl0eURlbGV0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkimgEKC0VudGl0eUJhdGNoEjQKBXN0ZXBzGAEgAygLMiUuZmxvdGlsbGEuY29tbWFuZC52MS5FbnRpdHlCYXRjaC5TdGVwEg4KBmFuc3dlchgCIAEoDRpFCgRTdGVwEgwKBGtpbmQYASABKA0SLwoFd3JpdGUYAiABKAsyIC5mbG90aWxsYS5jb21tYW5kLnYxLkVudGl0eVdyaXRlIqIBCg1TZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhMKC2lkZW50aXR5X2lkGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkSEgoKaXBfYWRkcmVzcxgEIAEoCRIUCgxjb25maWdfdHlwZXMYBSADKAkSFQoNZW52X2luZm9fanNvbhgGIAEoDBIVCg1zZGtfaW5mb19qc29uGAcgASgMIhsKDVNlc3Npb25EZWxldGUSCgoCaWQYASABKAkiaAoMU2Vzc2lvblRvdWNoEjUKBW1hcmtzGAEgAygLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uVG91Y2guTWFyaxohCgRNYXJrEgoKAmlkGAEgASgJEg0KBWF0X21zGAIgASgEInUKDVNlc3Npb25FeHBpcmUSNgoFbWFya3MYASADKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25FeHBpcmUuTWFyaxosCgRNYXJrEgoKAmlkGAEgASgJEhgKEGxhc3RfYWN0aXZpdHlfbXMYAiABKAQiUAoMVGlja2V0Q3JlYXRlEgoKAmlkGAEgASgJEg4KBmRpZ2VzdBgCIAEoDBINCgV2b3RlchgDIAEoCBIVCg1leHBpcmVzX2F0X21zGAQgASgEItMBCgxUaWNrZXRSZWRlZW0SEQoJdGlja2V0X2lkGAEgASgJEhUKDXRpY2tldF9kaWdlc3QYAiABKAwSDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIXCg9wdWJsaWNfa2V5X3Nwa2kYBSABKAwSDwoHYWRkcmVzcxgGIAEoCRIXCg9jZXJ0aWZpY2F0ZV9wZW0YByABKAkSMwoHc2VjcmV0cxgIIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCJiCg9BZG1pc3Npb25EZWxldGUSDwoHbm9kZV9pZBgBIAEoCRIXCg9wdWJsaWNfa2V5X3Nwa2kYAiABKAwSEAoIYW5ub3VuY2UYAyABKAgSEwoLY29tcHJvbWlzZWQYBCABKAgiTAoNV3JhcHBlZFNlY3JldBIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRILCgNqd2UYBCABKAkilwEKDFNlY3JldFJvdGF0ZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SFwoPY2VydGlmaWNhdGVfcGVtGAMgASgJEjMKB3dyYXBwZWQYBCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQSGgoSb3ZlcmxhcF9lbmRzX2F0X21zGAUgASgEIkIKC1NlY3JldFNoYXJlEjMKB3dyYXBwZWQYASADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQiNwoPSWRlbnRpdHlEaXNhYmxlEgoKAmlkGAEgASgJEhgKEGR1cmF0aW9uX21pbnV0ZXMYAiABKAQiHAoOSWRlbnRpdHlFbmFibGUSCgoCaWQYASABKAkijQEKDlNlcnZpY2VDb25maWdzEhMKC2lkZW50aXR5X2lkGAEgASgJEjcKBXBhaXJzGAIgAygLMiguZmxvdGlsbGEuY29tbWFuZC52MS5TZXJ2aWNlQ29uZmlncy5QYWlyGi0KBFBhaXISEgoKc2VydmljZV9pZBgBIAEoCRIRCgljb25maWdfaWQYAiABKAkisAEKFFNlcnZpY2VTZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSDAoEdHlwZRgEIAEoCRIRCgl0YWdzX2pzb24YBiABKAwSOQoOcGFzc2luZ19jaGVja3MYByADKAsyIS5mbG90aWxsYS5jb21tYW5kLnYxLlBhc3NpbmdDaGVja0oECAUQBiIsCgxQYXNzaW5nQ2hlY2sSCgoCaWQYASABKAkSEAoIcmV2aXNpb24YAiABKAQiIAoRU2VydmljZVNlc3Npb25FbmQSCwoDaWRzGAEgAygJIjsKD1Bhc3N3b3JkQXR0ZW1wdBIYChBhdXRoZW50aWNhdG9yX2lkGAEgASgJEg4KBnByb3ZlbhgCIAEoCCJNCgxBZG1pblJlY292ZXISDAoEbmFtZRgBIAEoCRIVCg1wYXNzd29yZF9oYXNoGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkiFgoIQ2FWZXJpZnkSCgoCaWQYASABKAkiOwoaQXV0aGVudGljYXRvclJlcXVlc3RFeHRlbmQSCgoCaWQYASABKAkSEQoJcm9sbF9rZXlzGAIgASgIIi8KDkludGVncml0eVN0YXJ0EgoKAmlkGAEgASgJEhEKCWlzX2ZpeGluZxgCIAEoCCIwCg5JbnRlZ3JpdHlDbGFpbRIOCgZydW5faWQYASABKAkSDgoGcnVubmVyGAIgASgJIsIBCgxJbnRlZ3JpdHlFbmQSDgoGcnVuX2lkGAEgASgJEg4KBnJ1bm5lchgCIAEoCRINCgVlcnJvchgDIAEoCRI7CghmaW5kaW5ncxgEIAMoCzIpLmZsb3RpbGxhLmNvbW1hbmQudjEuSW50ZWdyaXR5RW5kLkZpbmRpbmcSFwoPdG9vX21hbnlfZXJyb3JzGAUgASgIGi0KB0ZpbmRpbmcSEwoLZGVzY3JpcHRpb24YASABKAkSDQoFZml4ZWQYAiABKAgiIgoQSW50ZWdyaXR5UmVidWlsZBIOCgZlbnRpdHkYASABKAkiUAoPSW50ZWdyaXR5RGV0YWNoEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRINCgVmaWVsZBgDIAEoCRISCgptaXNzaW5nX2lkGAQgASgJKq4ICgtDb21tYW5kS2luZBIcChhDT01NQU5EX0tJTkRfVU5TUEVDSUZJRUQQABIVChFDT01NQU5EX0tJTkRfRk9STRABEh4KGkNPTU1BTkRfS0lORF9FTlRJVFlfQ1JFQVRFEAISHwobQ09NTUFORF9LSU5EX0VOVElUWV9SRVBMQUNFEAMSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9QQVRDSBAEEh4KGkNPTU1BTkRfS0lORF9FTlRJVFlfREVMRVRFEAUSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fQ1JFQVRFEAYSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fREVMRVRFEAcSHgoaQ09NTUFORF9LSU5EX1NFU1NJT05fVE9VQ0gQCBIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9FWFBJUkUQCRIeChpDT01NQU5EX0tJTkRfVElDS0VUX0NSRUFURRAKEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfUkVERUVNEAsSIQodQ09NTUFORF9LSU5EX0FETUlTU0lPTl9ERUxFVEUQDBIeChpDT01NQU5EX0tJTkRfU0VDUkVUX1JPVEFURRANEh0KGUNPTU1BTkRfS0lORF9TRUNSRVRfU0hBUkUQDhIhCh1DT01NQU5EX0tJTkRfSURFTlRJVFlfRElTQUJMRRAUEiAKHENPTU1BTkRfS0lORF9JREVOVElUWV9FTkFCTEUQFRIqCiZDT01NQU5EX0tJTkRfU0VSVklDRV9DT05GSUdTX0FTU09DSUFURRAWEi0KKUNPTU1BTkRfS0lORF9TRVJWSUNFX0NPTkZJR1NfRElTQVNTT0NJQVRFEBcSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9CQVRDSBAYEicKI0NPTU1BTkRfS0lORF9TRVJWSUNFX1NFU1NJT05fQ1JFQVRFEB4SJAogQ09NTUFORF9LSU5EX1NFUlZJQ0VfU0VTU0lPTl9FTkQQHxIhCh1DT01NQU5EX0tJTkRfUEFTU1dPUkRfQVRURU1QVBAoEh4KGkNPTU1BTkRfS0lORF9BRE1JTl9SRUNPVkVSECkSGgoWQ09NTUFORF9LSU5EX0NBX1ZFUklGWRAyEi0KKUNPTU1BTkRfS0lORF9BVVRIRU5USUNBVE9SX1JFUVVFU1RfRVhURU5EEDMSIAocQ09NTUFORF9LSU5EX0lOVEVHUklUWV9TVEFSVBA8EiAKHENPTU1BTkRfS0lORF9JTlRFR1JJVFlfQ0xBSU0QPRIeChpDT01NQU5EX0tJTkRfSU5URUdSSVRZX0VORBA+EiIKHkNPTU1BTkRfS0lORF9JTlRFR1JJVFlfUkVCVUlMRBA/EiEKHUNPTU1BTkRfS0lORF9JTlRFR1JJVFlfREVUQUNIEEBiBnByb3RvMw");
 
 /**
  * One log entry of type `command`.
@@ -945,6 +945,68 @@ export const ServiceSessionEndSchema: GenMessage<ServiceSessionEnd> = /*@__PURE_
   messageDesc(file_command, 25);
 
 /**
+ * Reserves an attempt to prove a password whose auth policy counts attempts, before its hash is computed: every attempt counts
+ * as failed until it is proven, whichever controllers the attempts are made on. Refused while the password is locked.
+ *
+ * @generated from message flotilla.command.v1.PasswordAttempt
+ */
+export type PasswordAttempt = Message<"flotilla.command.v1.PasswordAttempt"> & {
+  /**
+   * @generated from field: string authenticator_id = 1;
+   */
+  authenticatorId: string;
+
+  /**
+   * the password was right: the attempts counted so far are forgotten
+   *
+   * @generated from field: bool proven = 2;
+   */
+  proven: boolean;
+};
+
+/**
+ * Describes the message flotilla.command.v1.PasswordAttempt.
+ * Use `create(PasswordAttemptSchema)` to create a new message.
+ */
+export const PasswordAttemptSchema: GenMessage<PasswordAttempt> = /*@__PURE__*/
+  messageDesc(file_command, 26);
+
+/**
+ * Lets an administrator log in by a new password, whatever stood in the way: asked by whoever runs a controller.
+ *
+ * @generated from message flotilla.command.v1.AdminRecover
+ */
+export type AdminRecover = Message<"flotilla.command.v1.AdminRecover"> & {
+  /**
+   * of the identity; empty: the default administrator
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * PHC string
+   *
+   * @generated from field: string password_hash = 2;
+   */
+  passwordHash: string;
+
+  /**
+   * of the credential that is made where the identity has none with a password
+   *
+   * @generated from field: string authenticator_id = 3;
+   */
+  authenticatorId: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.AdminRecover.
+ * Use `create(AdminRecoverSchema)` to create a new message.
+ */
+export const AdminRecoverSchema: GenMessage<AdminRecover> = /*@__PURE__*/
+  messageDesc(file_command, 27);
+
+/**
  * Somebody has shown a certificate that the CA signed over its verification token; judged before proposing.
  *
  * @generated from message flotilla.command.v1.CaVerify
@@ -961,7 +1023,7 @@ export type CaVerify = Message<"flotilla.command.v1.CaVerify"> & {
  * Use `create(CaVerifySchema)` to create a new message.
  */
 export const CaVerifySchema: GenMessage<CaVerify> = /*@__PURE__*/
-  messageDesc(file_command, 26);
+  messageDesc(file_command, 28);
 
 /**
  * Asks the holder of a certificate to have it extended at its next log-in.
@@ -987,7 +1049,7 @@ export type AuthenticatorRequestExtend = Message<"flotilla.command.v1.Authentica
  * Use `create(AuthenticatorRequestExtendSchema)` to create a new message.
  */
 export const AuthenticatorRequestExtendSchema: GenMessage<AuthenticatorRequestExtend> = /*@__PURE__*/
-  messageDesc(file_command, 27);
+  messageDesc(file_command, 29);
 
 /**
  * Asks for a look through everything that is derived from the records; refused while one is under way.
@@ -1015,7 +1077,7 @@ export type IntegrityStart = Message<"flotilla.command.v1.IntegrityStart"> & {
  * Use `create(IntegrityStartSchema)` to create a new message.
  */
 export const IntegrityStartSchema: GenMessage<IntegrityStart> = /*@__PURE__*/
-  messageDesc(file_command, 28);
+  messageDesc(file_command, 30);
 
 /**
  * Taken up by the controller that leads; refused when another has it.
@@ -1041,7 +1103,7 @@ export type IntegrityClaim = Message<"flotilla.command.v1.IntegrityClaim"> & {
  * Use `create(IntegrityClaimSchema)` to create a new message.
  */
 export const IntegrityClaimSchema: GenMessage<IntegrityClaim> = /*@__PURE__*/
-  messageDesc(file_command, 29);
+  messageDesc(file_command, 31);
 
 /**
  * @generated from message flotilla.command.v1.IntegrityEnd
@@ -1084,7 +1146,7 @@ export type IntegrityEnd = Message<"flotilla.command.v1.IntegrityEnd"> & {
  * Use `create(IntegrityEndSchema)` to create a new message.
  */
 export const IntegrityEndSchema: GenMessage<IntegrityEnd> = /*@__PURE__*/
-  messageDesc(file_command, 30);
+  messageDesc(file_command, 32);
 
 /**
  * @generated from message flotilla.command.v1.IntegrityEnd.Finding
@@ -1106,7 +1168,7 @@ export type IntegrityEnd_Finding = Message<"flotilla.command.v1.IntegrityEnd.Fin
  * Use `create(IntegrityEnd_FindingSchema)` to create a new message.
  */
 export const IntegrityEnd_FindingSchema: GenMessage<IntegrityEnd_Finding> = /*@__PURE__*/
-  messageDesc(file_command, 30, 0);
+  messageDesc(file_command, 32, 0);
 
 /**
  * Derives the indexes and digests of one table anew from its records, on every controller.
@@ -1125,7 +1187,7 @@ export type IntegrityRebuild = Message<"flotilla.command.v1.IntegrityRebuild"> &
  * Use `create(IntegrityRebuildSchema)` to create a new message.
  */
 export const IntegrityRebuildSchema: GenMessage<IntegrityRebuild> = /*@__PURE__*/
-  messageDesc(file_command, 31);
+  messageDesc(file_command, 33);
 
 /**
  * Takes a reference to a record that does not exist out of its holder; refused when the record exists.
@@ -1159,7 +1221,7 @@ export type IntegrityDetach = Message<"flotilla.command.v1.IntegrityDetach"> & {
  * Use `create(IntegrityDetachSchema)` to create a new message.
  */
 export const IntegrityDetachSchema: GenMessage<IntegrityDetach> = /*@__PURE__*/
-  messageDesc(file_command, 32);
+  messageDesc(file_command, 34);
 
 /**
  * @generated from enum flotilla.command.v1.CommandKind
@@ -1316,6 +1378,20 @@ export const CommandKind = {
    * @generated from enum value: COMMAND_KIND_SERVICE_SESSION_END = 31;
    */
   SERVICE_SESSION_END: 31,
+
+  /**
+   * PasswordAttempt
+   *
+   * @generated from enum value: COMMAND_KIND_PASSWORD_ATTEMPT = 40;
+   */
+  PASSWORD_ATTEMPT: 40,
+
+  /**
+   * AdminRecover
+   *
+   * @generated from enum value: COMMAND_KIND_ADMIN_RECOVER = 41;
+   */
+  ADMIN_RECOVER: 41,
 
   /**
    * CaVerify

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { PendingFactor } from '../fsm/authentication.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { ApiName, Operation } from './operation.ts'
 import type { Precondition } from './revisions.ts'
@@ -7,7 +8,10 @@ import type { Precondition } from './revisions.ts'
 export interface Caller {
   readonly session: EntityRecord
   readonly identity: EntityRecord
+  /** An administrator, in a full session. */
   readonly isAdmin: boolean
+  /** Second factors that its session lacks; none: it is a full session. */
+  readonly pendingFactors: readonly PendingFactor[]
   /** Version of the cluster key that its token is signed by; absent where the session was opened by this very call. */
   readonly keyVersion?: number
 }

@@ -6,13 +6,13 @@ import type { Answer } from './envelope.ts'
 export type ApiName = 'client' | 'management' | 'fabric' | 'host'
 
 /**
- * Who may call. `public`: anybody, no session is looked at. `session`: any identity with a session. `admin`: an identity
- * with isAdmin. `<kind>.<action>`: also one that was given it (auth/permissions.ts). Others get 401 UNAUTHORIZED, as in the
+ * Who may call. `public`: anybody, no session is looked at. `partial`: any identity with a session, also while that lacks a
+ * second factor. `session`: any identity with a full session. `admin`: an identity with isAdmin, in a full session, too. `<kind>.<action>`: also one that was given it (auth/permissions.ts). Others get 401 UNAUTHORIZED, as in the
  * whole API family.
  */
-export type Permission = 'public' | 'session' | 'admin' | `${string}.${string}`
+export type Permission = 'public' | 'partial' | 'session' | 'admin' | `${string}.${string}`
 
-const PERMISSION = /^(public|session|admin|[a-z-]+\.(read|create|update|delete))$/
+const PERMISSION = /^(public|partial|session|admin|[a-z-]+\.(read|create|update|delete))$/
 
 export function isPermission(text: unknown): text is Permission {
   return typeof text === 'string' && PERMISSION.test(text)

@@ -1,6 +1,7 @@
 import { systemClock } from '../lib/clock.ts'
 import { LogInThrottle } from './auth/log-in-throttle.ts'
 import { Gate } from './auth/gate.ts'
+import { PasswordLockout } from './auth/password-lockout.ts'
 import { PasswordVerifier } from './auth/password.ts'
 import { SessionKeeper } from './auth/session-keeper.ts'
 import { TokenSigner } from './auth/token.ts'
@@ -19,6 +20,7 @@ export interface ApiServices {
   readonly tokens: TokenSigner
   readonly gate: Gate
   readonly passwords: PasswordVerifier
+  readonly lockout: PasswordLockout
   readonly throttle: LogInThrottle
   readonly writer: Writer
   readonly metrics: ApiMetrics
@@ -43,6 +45,7 @@ export function createServices(parts: ApiParts): ApiServices {
       atOnceMax: limits.passwordHashesMax,
       waitingMax: limits.passwordHashesWaitingMax,
     }),
+    lockout: new PasswordLockout(parts),
     throttle: new LogInThrottle(
       {
         failuresMax: limits.logInFailuresMax,

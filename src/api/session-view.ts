@@ -1,3 +1,7 @@
+import type { ExternalJwtSigner } from '../entities/external-jwt-signer.ts'
+import type { Identity } from '../entities/identity.ts'
+import { pendingFactors } from '../fsm/authentication.ts'
+import type { PendingFactor } from '../fsm/authentication.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Caller } from './call.ts'
 import { timeText } from './envelope.ts'
@@ -17,8 +21,11 @@ export function sessionView(
   session: EntityRecord,
 ): Record<string, unknown> {
   const detail = state.detail('apiSession', session, caller.identity.id)
+  const holder = state.get<Identity>('identity', String(session['identityId']))
   return {
     ...detail,
+    isMfaRequired:
+      holder !== undefined && pendingFactors(state, holder).some(({ kind }) => kind === 'totp'),
     cachedLastActivityAt: timeText(sessions.lastUseMs(session)),
     token:
       session.id === caller.session.id ? tokens.tokenOf(session.id, caller.keyVersion) : session.id,
@@ -36,11 +43,40 @@ export function currentSessionView(
 ): Record<string, unknown> {
   return {
     ...sessionView(parts, services, caller, caller.session),
+    authQueries: caller.pendingFactors.map((factor) => authQueryOf(parts.state, factor)),
     _links: {
       self: { href: './current-api-session' },
       'current-identity': { href: './current-identity' },
     },
     expirationSeconds: Math.round(parts.limits.sessionTimeoutMs / 1000),
     expiresAt: timeText(services.sessions.expiresAtMs(caller.session)),
+  }
+}
+
+/** How a client gives a second factor, as SDKs and consoles of the API family read it. */
+function authQueryOf(
+  state: Pick<ApiParts['state'], 'get'>,
+  factor: PendingFactor,
+): Record<string, unknown> {
+  if (factor.kind === 'totp') {
+    return {
+      typeId: 'MFA',
+      provider: 'ziti',
+      format: 'alphaNumeric',
+      minLength: 4,
+      maxLength: 6,
+      httpMethod: 'POST',
+      httpUrl: './authenticate/mfa',
+      isTotpEnrolled: false,
+    }
+  }
+  const signer = state.get<ExternalJwtSigner>('externalJwtSigner', factor.signerId)
+  return {
+    typeId: 'EXT-JWT',
+    provider: 'url',
+    id: factor.signerId,
+    httpUrl: signer?.externalAuthUrl ?? '',
+    clientId: signer?.clientId ?? '',
+    scopes: signer?.scopes ?? [],
   }
 }

@@ -26,6 +26,7 @@ export type ClusterVerb =
   | 'replace'
   | 'transfer-leadership'
   | 'invite'
+  | 'recover-admin'
 
 /** Asks a controller. @throws {CommandFailure} exit 1 with the controller's sentence, exit 2 for the options. */
 export type AskCluster = (
@@ -47,6 +48,7 @@ const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST', string]
   replace: ['POST', 'replace-member'],
   'transfer-leadership': ['POST', 'transfer-leadership'],
   invite: ['POST', 'invite'],
+  'recover-admin': null,
 }
 
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */

@@ -6,6 +6,7 @@ import { listMembers, showStatus, transferLeadership } from './cluster-commands.
 import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
 import type { InitOptions } from './init.ts'
 import type { JoinOptions } from './join.ts'
+import type { RecoverAdminOptions } from './recover-admin.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 
@@ -28,6 +29,7 @@ A cluster from nothing, each line on the host of its controller:
   addJoin(cluster)
   addLooks(cluster)
   addChanges(cluster)
+  addRecovery(cluster)
 }
 
 function addInit(cluster: Command): void {
@@ -171,6 +173,30 @@ Safe to repeat.`,
 async function change(wanted: MembershipChange, options: ChangeOptions): Promise<void> {
   const { changeMembers } = await import('./membership-commands.ts')
   await changeMembers(wanted, options)
+}
+
+function addRecovery(cluster: Command): void {
+  cluster
+    .command('recover-admin')
+    .description('set the password of an administrator who is locked out')
+    .requiredOption('--config <file>', 'configuration of a controller on this host')
+    .requiredOption('--password-file <file>', 'the new password, or - for standard input')
+    .option('--name <name>', 'name of the administrator (default: the one made by cluster init)')
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      `
+Use it when the password is lost, or when a policy, a lockout or a disabled identity keeps every administrator out. The
+identity is enabled, its lockout is cleared, its sessions end; one whose auth policy would not let it in by password alone
+gets the default policy, or a policy of its own. Needs a quorum and the user that runs the controller; the audit records it.
+
+Example:
+  flotilla cluster recover-admin --config /etc/flotilla/config.yml --password-file - < password`,
+    )
+    .action(async (options: RecoverAdminOptions) => {
+      const { recoverAdminAccess } = await import('./recover-admin.ts')
+      await recoverAdminAccess(options)
+    })
 }
 
 function withLayout(command: Command): Command {

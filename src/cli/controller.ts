@@ -53,6 +53,7 @@ import { SchemaWorker } from '../threads/schema-worker.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { startInline, startThreads } from '../threads/start-threads.ts'
 import type { StartedHost } from '../threads/start-threads.ts'
+import { recoveryVerbs } from './admin-recovery.ts'
 import { AdminServer } from './admin-server.ts'
 import type { AdminVerbs } from './admin-server.ts'
 import { adminVerbs } from './admin-verbs.ts'
@@ -392,6 +393,7 @@ export class Controller {
           admission,
           health: () => gateway.health(),
         }),
+        ...recoveryVerbs({ proposer: gateway, state: machine }),
         ...this.#certify({ gateway, listeners, machine, secrets: inputs.keeper }),
       },
       (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),

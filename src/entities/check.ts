@@ -1,3 +1,4 @@
+import { canonicalJson } from '../lib/canonical-json.ts'
 import type { Json, JsonObject } from '../lib/canonical-json.ts'
 import type { FieldFault } from '../lib/problems.ts'
 import type { Entity } from './define.ts'
@@ -74,6 +75,17 @@ function mapFault(name: string, value: JsonObject): FieldFault | null {
   return { field: name, reason: `${name} values must be a string, a number, a boolean or null` }
 }
 
+/** Bytes of a map as canonical JSON; an empty one weighs nothing. */
+export function bytesOfMap(value: Json | undefined): number {
+  if (!isObject(value) || Object.keys(value).length === 0) return 0
+  return Buffer.byteLength(canonicalJson(value))
+}
+
+function bytesFault(name: string, value: JsonObject, bytesMax: number | null): FieldFault | null {
+  if (bytesMax === null || bytesOfMap(value) <= bytesMax) return null
+  return { field: name, reason: `${name} should take at most ${bytesMax} bytes as JSON` }
+}
+
 function textsFault(
   name: string,
   values: readonly string[],
@@ -91,7 +103,9 @@ function valueFault(name: string, field: Field, value: Json): FieldFault | null 
   if (field.kind === 'roleList' && isTexts(value)) return roleFault(name, value)
   if (field.kind === 'attributes' && isTexts(value)) return attributeFault(name, value)
   if (field.values !== null && isTexts(value)) return textsFault(name, value, field.values)
-  if (field.kind === 'map' && isObject(value)) return mapFault(name, value)
+  if (field.kind === 'map' && isObject(value)) {
+    return mapFault(name, value) ?? bytesFault(name, value, field.bytesMax)
+  }
   if (value === '' && field.isRequired) return { field: name, reason: `${name} is required`, value }
   return null
 }

@@ -1,7 +1,7 @@
 import { assert } from '../lib/assert.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { ProblemCode } from '../lib/problems.ts'
-import { map } from './fields.ts'
+import { fieldLimits, map } from './fields.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { ComputedField, Condition, Field, FieldOf } from './fields.ts'
 import type { RequestMode } from './schema.ts'
@@ -105,6 +105,8 @@ export interface Entity {
   readonly symbols: readonly FilterSymbol[]
   readonly links: readonly Link[]
   readonly lists: Readonly<Record<string, SubList>>
+  /** Sums up the bytes of a map over the records of one owner, so that what each owner adds can be bounded. */
+  readonly weighed: { readonly field: string; readonly by: string } | null
   /** A record whose boolean field is true refuses the operation with the code. */
   readonly refuse: {
     readonly update: Readonly<Record<string, ProblemCode>>
@@ -181,6 +183,7 @@ export interface Definition<F extends Fields> {
       }
     >
   >
+  readonly weighed?: { readonly field: SymbolName<F> | 'tags'; readonly by: SymbolName<F> }
   readonly refuse?: Partial<Entity['refuse']>
   readonly digest?: Entity['digest']
   readonly hasRoleFilter?: boolean
@@ -254,7 +257,7 @@ export function kebab(name: string): string {
 export function defineEntity<const F extends Fields>(
   definition: Definition<F>,
 ): Entity & { readonly types?: F & BaseFields } {
-  const fields: Fields = { ...definition.fields, tags: map() }
+  const fields: Fields = { ...definition.fields, tags: map({ bytesMax: fieldLimits.tagsBytesMax }) }
   const indexes = new Set<string>(definition.indexes)
   for (const [name, field] of Object.entries(fields)) {
     if (field.reference !== null) indexes.add(name)
@@ -292,6 +295,7 @@ export function defineEntity<const F extends Fields>(
       return { key: link.key, by: { field: link.field, collection: link.collection }, when: null }
     }),
     lists,
+    weighed: definition.weighed ?? null,
     refuse: { update: {}, delete: {}, ...definition.refuse },
     digest: definition.digest ?? 'entities',
     hasRoleFilter: definition.hasRoleFilter ?? false,

@@ -9,6 +9,8 @@ export const fieldLimits = {
   rolesMax: 16_384,
   referencesMax: 1024,
   tagsMax: 1024,
+  /** Tags of one record, as canonical JSON. */
+  tagsBytesMax: 8192,
 } as const
 
 export type FieldKind =
@@ -130,6 +132,8 @@ export interface Field {
   readonly mergedOnto: JsonObject | null
   /** What each element of `texts` must be one of; null for anything. */
   readonly values: readonly string[] | null
+  /** Of a map: how many bytes of canonical JSON it takes at most; null where its body alone bounds it. */
+  readonly bytesMax: number | null
   readonly computed: ComputedSource | null
   /** Of a stored field: what the detail shows in its place. */
   readonly shownAs: ComputedSource | null
@@ -163,6 +167,7 @@ function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): F
     faultField: null,
     mergedOnto: null,
     values: null,
+    bytesMax: null,
     computed: null,
     shownAs: rules.shownAs ?? null,
   }
@@ -291,7 +296,11 @@ export function references(
 
 /** A flat map, replaced whole. With `keysOf`, its keys are ids of that kind. */
 export function map<T extends Json = Json>(
-  rules: Rules & { readonly values?: JsonObject; readonly keysOf?: string } = {},
+  rules: Rules & {
+    readonly values?: JsonObject
+    readonly keysOf?: string
+    readonly bytesMax?: number
+  } = {},
 ): FieldOf<Readonly<Record<string, T>>> {
   const schema = {
     type: 'object',
@@ -301,6 +310,7 @@ export function map<T extends Json = Json>(
   const keysOf = rules.keysOf
   return {
     ...field('map', schema, {}, rules),
+    bytesMax: rules.bytesMax ?? null,
     reference: keysOf === undefined ? null : { to: keysOf, onDelete: 'strip' },
   } as Field
 }

@@ -23,6 +23,7 @@ import { identityType } from './identity-type.ts'
 import { integrityRun } from './integrity-run.ts'
 import { serviceConfig } from './service-config.ts'
 import { joinTicket } from './join-ticket.ts'
+import { passwordAttempts } from './password-attempts.ts'
 import { postureCheckType } from './posture-check-type.ts'
 import { postureCheck } from './posture-check.ts'
 import { revocation } from './revocation.ts'
@@ -59,6 +60,7 @@ export const entities: readonly Entity[] = [
   identityType,
   integrityRun,
   joinTicket,
+  passwordAttempts,
   postureCheck,
   postureCheckType,
   revocation,

@@ -26,6 +26,7 @@ export const session = defineEntity({
     { name: 'service', field: 'serviceId' },
     'type',
   ],
+  weighed: { field: 'tags', by: 'identityId' },
   links: ['route-path'],
   digest: 'state',
 })

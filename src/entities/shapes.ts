@@ -101,6 +101,7 @@ export const authQueryList: JsonObject = {
       httpMethod: text,
       httpUrl: text,
       id: text,
+      isTotpEnrolled: flag,
       maxLength: { type: 'integer' },
       minLength: { type: 'integer' },
       provider: text,

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
-import { isOfAdmin } from './commands/authority.ts'
+import { isOfPrivileged, isPrivileged } from './commands/authority.ts'
 import { SetScope } from './sorted-ids.ts'
 import type { IdScope } from './sorted-ids.ts'
 import type { State, Table } from './state.ts'
@@ -8,13 +8,13 @@ import type { State, Table } from './state.ts'
 /** Kinds whose details hold what an identity is enrolled by. */
 const tellingKinds: ReadonlySet<string> = new Set(['enrollment'])
 
-/** Whether a detail would let its reader become an administrator. */
+/** Whether a detail would let its reader act as somebody who may do more than others. */
 export function tellsAdminSecret(
   records: Pick<State, 'get'>,
   kind: string,
   record: EntityRecord,
 ): boolean {
-  return tellingKinds.has(kind) && isOfAdmin(records, kind, record)
+  return tellingKinds.has(kind) && isOfPrivileged(records, kind, record)
 }
 
 /** The ids of a list without those that only administrators are shown; null: all of the table. */
@@ -39,6 +39,5 @@ export function shownToNonAdmin(
   record: EntityRecord,
   detail: JsonObject,
 ): JsonObject {
-  const isAdmin = kind === 'identity' && record['isAdmin'] === true
-  return isAdmin ? { ...detail, enrollment: {} } : detail
+  return kind === 'identity' && isPrivileged(record) ? { ...detail, enrollment: {} } : detail
 }

@@ -9,7 +9,7 @@ import type { Entry } from '../raft/types.ts'
 import { settleAccess } from './access/settle.ts'
 import { auditOf } from './commands/audit.ts'
 import type { Touched } from './commands/audit.ts'
-import { authorityOf } from './commands/authority.ts'
+import { authorityOf, permissionsOf } from './commands/authority.ts'
 import { createTicket, deleteAdmission, redeemTicket } from './commands/cluster.ts'
 import type { CommandContext } from './commands/context.ts'
 import {
@@ -29,6 +29,8 @@ import {
   startIntegrityRun,
 } from './commands/integrity.ts'
 import { refused } from './commands/outcome.ts'
+import { recoverAdmin } from './commands/admin-recovery.ts'
+import { attemptPassword } from './commands/password-attempt.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './commands/service-configs.ts'
 import { rotateSecret, shareSecrets } from './commands/secret.ts'
 import { createServiceSession, endServiceSessions } from './commands/service-session.ts'
@@ -40,7 +42,7 @@ import type { State } from './state.ts'
 export const featureLevel = 1
 
 /** Where an entry stands and when. */
-type Place = Omit<CommandContext, 'authority' | 'touched'>
+type Place = Omit<CommandContext, 'authority' | 'held' | 'touched'>
 type Handler = (state: State, payload: Uint8Array, context: CommandContext) => Outcome
 
 const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
@@ -58,6 +60,8 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.IDENTITY_ENABLE, enableIdentity],
   [CommandKind.SERVICE_CONFIGS_ASSOCIATE, associateServiceConfigs],
   [CommandKind.SERVICE_CONFIGS_DISASSOCIATE, disassociateServiceConfigs],
+  [CommandKind.PASSWORD_ATTEMPT, attemptPassword],
+  [CommandKind.ADMIN_RECOVER, recoverAdmin],
   [CommandKind.CA_VERIFY, verifyCa],
   [CommandKind.AUTHENTICATOR_REQUEST_EXTEND, requestExtend],
   [CommandKind.TICKET_CREATE, createTicket],
@@ -107,8 +111,9 @@ function performUnaudited(
   if (handler === undefined) throw new Error(`command kind ${command.kind} is unknown here`)
   const authority = authorityOf(state, command.actor)
   if (authority === null) return refused('UNAUTHORIZED')
+  const held = permissionsOf(state, command.actor)
   if (hasMoved(state, command)) return refused('REVISION_MOVED')
-  return handler(state, command.payload, { ...place, authority, touched })
+  return handler(state, command.payload, { ...place, authority, held, touched })
 }
 
 /** A caller's retry is answered with what its first try came to, through whichever controller either arrived. */
@@ -167,7 +172,7 @@ export function apply(state: State, entry: Entry): AppliedEntry {
       break
     case 'command':
       applied = applyCommand(state, fromBinary(CommandSchema, entry.data), place)
-      settleAccess(state, { ...place, authority: 'full', touched: [] })
+      settleAccess(state, { ...place, authority: 'full', held: [], touched: [] })
       break
   }
   state.position = { term: entry.term, index: entry.index }

@@ -13,6 +13,8 @@ export const requestAheadMsMax = 5 * 60_000
 export const requestsMax = 1_000_000
 /** What these may take, should their outcomes be long; beyond it new ones are refused as well. */
 export const requestsBytesMax = 128 * 1024 * 1024
+/** Of one caller: the rest is for others, however much that one writes. */
+export const requestsPerCallerMax = 750_000
 const originsMax = 256
 /** Applied sequences above a gap that are kept per origin; a proposer's window is far smaller. */
 const aheadMax = 65_536
@@ -162,9 +164,13 @@ function refusal(
 export class RequestTable {
   readonly #records = new RequestRecords()
   readonly #digest: SetDigest
+  readonly #perCallerMax: number
+  /** How many are remembered of each caller. */
+  readonly #ofCallers = new Map<string, number>()
 
-  constructor(digest: SetDigest) {
+  constructor(digest: SetDigest, perCallerMax: number = requestsPerCallerMax) {
     this.#digest = digest
+    this.#perCallerMax = perCallerMax
   }
 
   get size(): number {
@@ -196,7 +202,8 @@ export class RequestTable {
     if (timeMs < logTimeMs - requestWindowMs) return refusal('REQUEST_ID_EXPIRED')
     const isFull =
       this.#records.size >= requestsMax || this.#records.contentBytes >= requestsBytesMax
-    return isFull ? refusal('SERVER_TOO_MANY_REQUESTS') : 'new'
+    const isGreedy = (this.#ofCallers.get(caller) ?? 0) >= this.#perCallerMax
+    return isFull || isGreedy ? refusal('SERVER_TOO_MANY_REQUESTS') : 'new'
   }
 
   /** @returns the record to store. */
@@ -210,6 +217,7 @@ export class RequestTable {
     const value = storedText(atMs, bodyHash, index, outcome)
     const lanes = lanesOf(key, value)
     this.#records.add({ caller, id, atMs, index, outcome: packed(outcome), lanes })
+    this.#count(caller, 1)
     this.#digest.add(lanes)
     return { key, value }
   }
@@ -226,7 +234,14 @@ export class RequestTable {
     if (!isOwn) throw new Error(`the store holds a malformed request: ${key.slice(0, 80)}`)
     const lanes = lanesOf(key, value)
     this.#records.add({ caller, id, atMs, index, outcome: packed(outcome), lanes })
+    this.#count(caller, 1)
     this.#digest.add(lanes)
+  }
+
+  #count(caller: string, by: 1 | -1): void {
+    const count = (this.#ofCallers.get(caller) ?? 0) + by
+    if (count === 0) this.#ofCallers.delete(caller)
+    else this.#ofCallers.set(caller, count)
   }
 
   digestInto(digest: SetDigest): void {
@@ -245,6 +260,7 @@ export class RequestTable {
       const oldest = this.#records.oldest()
       if (oldest === null) return
       this.#records.forgetOldest()
+      this.#count(oldest.caller, -1)
       this.#digest.remove(oldest.lanes)
       onForgotten(requestKey(oldest.caller, oldest.id))
     }

@@ -1,3 +1,4 @@
+import { bytesOfMap } from '../entities/check.ts'
 import type { Entity } from '../entities/define.ts'
 import type { Json } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
@@ -41,8 +42,12 @@ export class Indexes {
   readonly #unique = new Map<string, Map<string, string>>()
   readonly #postings = new Map<string, Map<string, SortedIds>>()
   readonly #ordered = new Map<string, SortedIds>()
+  readonly #weighed: Entity['weighed']
+  /** Owner to the bytes of its records' maps. */
+  readonly #weights = new Map<string, number>()
 
   constructor(entity: Entity) {
+    this.#weighed = entity.weighed
     for (const [name, field] of Object.entries(entity.fields)) {
       if (field.unique !== null) this.#unique.set(name, new Map())
     }
@@ -68,6 +73,21 @@ export class Indexes {
   /** Ids of the records with that element in an indexed field, sorted. Must not be changed. */
   ids(field: string, element: string): SortedIds {
     return this.#postings.get(field)?.get(element) ?? noIds
+  }
+
+  /** Bytes that the weighed maps of an owner's records take. */
+  weight(ownerId: string): number {
+    return this.#weights.get(ownerId) ?? 0
+  }
+
+  #weigh(record: EntityRecord | undefined, sign: 1 | -1): void {
+    if (this.#weighed === null || record === undefined) return
+    const bytes = bytesOfMap(record[this.#weighed.field])
+    const ownerId = record[this.#weighed.by]
+    if (bytes === 0 || typeof ownerId !== 'string') return
+    const sum = this.weight(ownerId) + sign * bytes
+    if (sum === 0) this.#weights.delete(ownerId)
+    else this.#weights.set(ownerId, sum)
   }
 
   /** The distinct elements of an indexed field, in no order. */
@@ -114,6 +134,8 @@ export class Indexes {
 
   /** Either side undefined: the record comes, or goes. */
   move(id: string, before: EntityRecord | undefined, after: EntityRecord | undefined): void {
+    this.#weigh(before, -1)
+    this.#weigh(after, 1)
     for (const [field, owners] of this.#unique) {
       const old = before?.[field]
       const value = after?.[field]

@@ -100,6 +100,37 @@ test('a burst of guesses can not get past the limit while the first ones are sti
   expect(codes.filter((code) => code === 'let through')).toHaveLength(9)
 })
 
+test('guesses made all at once count from the first one, before any has failed', async () => {
+  const throttle = new LogInThrottle(limits, new ManualClock())
+  const release: (() => void)[] = []
+  const slow = (): Promise<null> => new Promise((resolve) => release.push(() => resolve(null)))
+  const burst = Array.from({ length: 50 }, () => codeOf(throttle.attempt('eve', '10.0.0.1', slow)))
+  for (const free of release) free()
+  const codes = await Promise.all(burst)
+  expect(codes.filter((code) => code === 'let through')).toHaveLength(10)
+})
+
+test('whoever is asked to wait is told whether failed log-ins are the reason, and for how long', async () => {
+  const clock = new ManualClock()
+  const throttle = new LogInThrottle({ ...limits, failuresMax: 2, attemptsMax: 2 }, clock)
+  const told = (name: string): Promise<string | null> =>
+    throttle.attempt(name, '10.0.0.1', fails).then(
+      () => null,
+      (error: unknown) => (error as Problem).detail,
+    )
+  for (let failure = 0; failure < 3; failure += 1) {
+    await told('eve')
+    if (failure < 2) clock.advance(failure * 1000)
+  }
+  expect(await told('eve')).toBe('too many failed log-ins from this source; retry in 2 s')
+  const held = Promise.withResolvers<null>()
+  const other = throttle.attempt('bob', '10.0.0.1', () => held.promise)
+  const more = throttle.attempt('carol', '10.0.0.1', () => held.promise)
+  expect(await told('dave')).toBe('too many log-ins are under way from this source; retry in 1 s')
+  held.resolve(null)
+  await Promise.all([other, more.catch(() => null)])
+})
+
 test('an attempt that was never judged counts as no failure', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   const busy = (): Promise<null> => Promise.reject(new Problem('CLUSTER_NO_LEADER'))

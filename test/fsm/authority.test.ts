@@ -57,7 +57,8 @@ describe('what a caller may do as the log stands', () => {
 })
 
 describe('what belongs to an administrator', () => {
-  const context = { index: 1, logTimeMs: 1, authority: 'limited' as const, touched: [] }
+  const limited = { authority: 'limited', held: ['enrollment'] } as const
+  const context = { index: 1, logTimeMs: 1, ...limited, touched: [] }
 
   test('is not written under a permission: its enrollments, second factors and credentials', () => {
     const { state } = withAlice('enrollment')

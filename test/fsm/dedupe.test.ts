@@ -200,3 +200,21 @@ describe('in the store', () => {
     }
   })
 })
+
+test('one caller leaves room for the request ids of others, and has its own again once they are forgotten', () => {
+  const perCallerMax = 100
+  const table = new RequestTable(new SetDigest(), perCallerMax)
+  const outcome = { ok: true, id: 'x' } as const
+  const noHash = '00'.repeat(32)
+  const judge = (caller: string, atMs: number): unknown =>
+    table.judge(caller, newUuidv7(atMs), noHash, atMs)
+  for (let index = 1; index <= perCallerMax; index += 1) {
+    const stored = { atMs: startMs, bodyHash: noHash, index, outcome }
+    table.remember('greedy', newUuidv7(startMs), stored)
+  }
+  expect(judge('greedy', startMs)).toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS' })
+  expect(judge('other', startMs)).toBe('new')
+  const laterMs = startMs + requestWindowMs + requestAheadMsMax + 1
+  table.forget(laterMs, () => undefined)
+  expect(judge('greedy', laterMs)).toBe('new')
+})

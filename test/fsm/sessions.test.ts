@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../src/entities/api-session.ts'
 import { formedState, identity, startMs } from './support/log.ts'
 
@@ -77,7 +78,16 @@ test('log-out ends the session, once', () => {
 
 test('the sessions of a deleted authenticator end', () => {
   const { log, state } = formedState()
-  log.logIn('s1')
-  expect(log.delete('authenticator', 'admin-updb').ok).toBe(true)
+  log.create('identity', 'i1', identity('ann'))
+  const credential = {
+    identityId: 'i1',
+    method: 'updb',
+    username: 'anna',
+    passwordHash: '$argon2id$x',
+  }
+  log.raw(CommandKind.ENTITY_CREATE, 'authenticator', 'a1', credential)
+  log.logIn('s1', 'i1', 'a1')
+  expect(state.get('apiSession', 's1')).toBeDefined()
+  expect(log.delete('authenticator', 'a1').ok).toBe(true)
   expect(state.get('apiSession', 's1')).toBeUndefined()
 })

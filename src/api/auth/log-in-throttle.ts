@@ -36,8 +36,8 @@ export class LogInThrottle {
   }
 
   /**
-   * One attempt. Attempts under way count as failed until they turn out well, so that a burst is no way around the
-   * limit once it has begun to fail.
+   * One attempt. Attempts under way count as failed until they turn out well, from the first one on, so that a burst is no
+   * way around the limit.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS during a pause, and when too many are under way, from there or in all.
    */
   async attempt<T>(
@@ -49,7 +49,7 @@ export class LogInThrottle {
     const key = `${source} ${username}`
     const attempts = this.#sources.get(key) ?? { failures: 0, atWork: 0, pausedUntilMs: 0 }
     this.#check(attempts)
-    if (!this.#atWork.hasRoomFor(source)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
+    if (!this.#atWork.hasRoomFor(source)) throw tooMany('too many log-ins are under way', 1)
     this.#remember(key, attempts)
     attempts.atWork += 1
     this.#atWork.take(source)
@@ -69,13 +69,11 @@ export class LogInThrottle {
 
   #check(attempts: Attempts): void {
     const waitMs = attempts.pausedUntilMs - this.#clock.monotonicMs()
-    const isCrowded =
-      attempts.failures > 0 && attempts.failures + attempts.atWork >= this.#limits.failuresMax
+    if (waitMs > 0) throw tooMany('too many failed log-ins', Math.ceil(waitMs / 1000))
+    const isCrowded = attempts.failures + attempts.atWork >= this.#limits.failuresMax
     // After a pause one attempt at a time is let through; another failure doubles the pause.
-    if (waitMs <= 0 && !(isCrowded && attempts.atWork > 0)) return
-    throw new Problem('SERVER_TOO_MANY_REQUESTS', {
-      retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
-    })
+    if (!isCrowded || attempts.atWork === 0) return
+    throw tooMany('too many log-ins by this user name are under way', 1)
   }
 
   #fail(attempts: Attempts): void {
@@ -98,4 +96,10 @@ export class LogInThrottle {
       return
     }
   }
+}
+
+/** Says what was too much: whoever is asked to wait should know whether a mistyped password is the reason. */
+function tooMany(what: string, seconds: number): Problem {
+  const detail = `${what} from this source; retry in ${seconds} s`
+  return new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: seconds, detail })
 }

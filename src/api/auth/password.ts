@@ -34,13 +34,20 @@ export class PasswordVerifier {
   }
 
   /**
-   * @param hash null when there is nothing to compare with: the same work is done and the answer is no, so that the
+   * @param known null when there is nothing to compare with: the same work is done and the answer is no, so that the
    * time taken does not tell which user names exist.
+   * @param reserve asked when the turn of this attempt has come, so that one that is sent away is not counted; where it
+   * says no, the same work is done and the answer is no.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when the line is full.
    */
-  async verify(hash: string | null, password: string): Promise<boolean> {
+  async verify(
+    known: string | null,
+    password: string,
+    reserve: () => Promise<boolean> = () => Promise.resolve(true),
+  ): Promise<boolean> {
     await this.#enter()
     try {
+      const hash = known !== null && (await reserve()) ? known : null
       this.#decoy ??= hashPassword(randomBytes(SALT_BYTES).toString('hex'))
       const isMatch = await matches(hash ?? (await this.#decoy), password)
       return isMatch && hash !== null

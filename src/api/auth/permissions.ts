@@ -1,5 +1,8 @@
 import { isGranted } from '../../entities/permissions.ts'
+import { reachReason } from '../../fsm/commands/authority.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { StateView } from '../../ports/state-view.ts'
 import type { Call, Caller } from '../call.ts'
 import type { ApiName, Permission } from '../operation.ts'
 
@@ -8,24 +11,38 @@ import type { ApiName, Permission } from '../operation.ts'
  * for `ops`, whose circuits and links are on the fabric API; everything else there and elsewhere is for administrators.
  */
 export function neededOn(api: ApiName, permission: Permission): Permission {
-  if (permission === 'public' || permission === 'session' || permission === 'admin') {
-    return permission
-  }
+  if (!permission.includes('.')) return permission
   if (api === 'management' || (api === 'fabric' && permission.startsWith('ops.'))) return permission
   return 'admin'
 }
 
-/** Whether a caller with a full session may do it; by its record as it stands now. */
+/** Whether a caller may do it; by its record, and what its session lacks, as they stand now. */
 export function mayCall(
-  caller: Pick<Caller, 'identity' | 'isAdmin'>,
+  caller: Pick<Caller, 'identity' | 'isAdmin' | 'pendingFactors'>,
   permission: Permission,
   { api, method }: Pick<Call, 'api' | 'method'>,
 ): boolean {
-  if (caller.isAdmin) return true
   const needed = neededOn(api, permission)
+  if (needed === 'public' || needed === 'partial') return true
+  if (caller.pendingFactors.length > 0) return false
+  if (caller.isAdmin) return true
   if (needed === 'admin') return false
-  if (needed === 'public' || needed === 'session') return true
+  if (needed === 'session') return true
   return isGranted(heldBy(caller.identity), needed, method === 'GET')
+}
+
+/**
+ * For what is done to an identity without a write, which would be judged in the log.
+ * @throws {Problem} UNAUTHORIZED when that identity may do what the caller may not.
+ */
+export function requireReach(
+  records: Pick<StateView, 'get'>,
+  caller: Pick<Caller, 'identity' | 'isAdmin'>,
+  identityId: string,
+): void {
+  if (caller.isAdmin) return
+  const detail = reachReason(records, identityId, heldBy(caller.identity))
+  if (detail !== null) throw new Problem('UNAUTHORIZED', { detail })
 }
 
 function heldBy(identity: EntityRecord): readonly string[] {

@@ -4,6 +4,9 @@ import {
   SessionExpireSchema,
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
+import type { Identity } from '../../entities/identity.ts'
+import { pendingFactors } from '../../fsm/authentication.ts'
+import { isDisabled } from '../../fsm/commands/admins.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { ITSELF } from '../../ports/proposer.ts'
@@ -73,9 +76,9 @@ export class SessionKeeper {
     const session = state.get('apiSession', sessionId)
     if (session === undefined) return 'unknown'
     if (clock.nowMs() - this.lastUseMs(session) > limits.sessionTimeoutMs) return 'expired'
-    const identity = state.get('identity', String(session['identityId']))
+    const identity = state.get<Identity>('identity', String(session['identityId']))
     if (identity === undefined || isDisabled(identity, clock.nowMs())) return 'refused'
-    return { session, identity, isAdmin: identity['isAdmin'] === true }
+    return callerIn(state, session, identity)
   }
 
   /** Counts as activity. */
@@ -197,16 +200,22 @@ export class SessionKeeper {
   }
 }
 
+/** Whoever holds that session, judged by the records of now. */
+export function callerIn(
+  state: Pick<ApiParts['state'], 'get'>,
+  session: EntityRecord,
+  identity: Identity,
+): Caller {
+  const pending = pendingFactors(state, identity)
+  return {
+    session,
+    identity,
+    isAdmin: identity.isAdmin && pending.length === 0,
+    pendingFactors: pending,
+  }
+}
+
 function storedUseMs(session: EntityRecord): number {
   const at = session['lastActivityAt']
   return typeof at === 'number' ? at : session.createdAt
-}
-
-function isDisabled(identity: EntityRecord, nowMs: number): boolean {
-  const { disabledAt, disabledUntil } = identity as EntityRecord & {
-    readonly disabledAt?: unknown
-    readonly disabledUntil?: unknown
-  }
-  if (typeof disabledAt !== 'number') return false
-  return typeof disabledUntil !== 'number' || disabledUntil > nowMs
 }

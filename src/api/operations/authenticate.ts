@@ -1,10 +1,15 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, SessionCreateSchema } from '../../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../entities/authenticator.ts'
+import type { Identity } from '../../entities/identity.ts'
 import { envInfo, sdkInfo } from '../../entities/shapes.ts'
+import { authPolicyOf } from '../../fsm/authentication.ts'
+import { isDisabled } from '../../fsm/commands/admins.ts'
 import { canonicalJson } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
+import { callerIn } from '../auth/session-keeper.ts'
 import type { Call } from '../call.ts'
 import { configTypeIds } from '../config-types.ts'
 import { reachLatest } from '../consistency.ts'
@@ -34,7 +39,6 @@ interface Proof {
 const utf8 = new TextEncoder()
 /** Whoever has no session yet can not take the room of large bodies. */
 const LOG_IN_BODY_BYTES_MAX = 64 * 1024
-const DEFAULT_POLICY = 'default'
 
 export function authenticateOperations(parts: ApiParts, services: ApiServices): Operation[] {
   const logIn = new LogIn(parts, services)
@@ -82,40 +86,37 @@ class LogIn {
       // Without a leader there will be no session, so no hash is computed; with one, a password set elsewhere a moment
       // ago is known here too.
       await reachLatest(cluster, state, limits.indexWaitMs)
-      return this.#prove(username, password)
+      return this.#prove(username, password, call.address)
     })
     if (proof === null) throw new Problem('INVALID_AUTH')
     return this.#openSession(call, proof, given)
   }
 
   /** Null for every reason to refuse, after the same work: an answer tells nothing about which names exist. */
-  async #prove(username: string, password: string): Promise<Proof | null> {
-    const authenticator = this.#parts.state.find('authenticator', 'username', username)
+  async #prove(username: string, password: string, address: string): Promise<Proof | null> {
+    const { state } = this.#parts
+    const authenticator = state.find('authenticator', 'username', username) as
+      Authenticator | undefined
     const identityId = authenticator === undefined ? null : this.#holderOf(authenticator)
-    const hash = authenticator?.['passwordHash']
+    if (authenticator === undefined || identityId === null) {
+      await this.#services.passwords.verify(null, password)
+      return null
+    }
     const isRight = await this.#services.passwords.verify(
-      identityId !== null && typeof hash === 'string' ? hash : null,
+      authenticator.passwordHash,
       password,
+      () => this.#services.lockout.reserve(authenticator, address),
     )
-    return isRight && identityId !== null && authenticator !== undefined
-      ? { authenticator, identityId }
-      : null
+    return isRight ? { authenticator, identityId } : null
   }
 
   /** The identity that may log in by this password, or null. */
-  #holderOf(authenticator: EntityRecord): string | null {
+  #holderOf({ method, identityId }: Authenticator): string | null {
     const { state, clock } = this.#parts
-    if (authenticator['method'] !== 'updb') return null
-    const identity = state.get('identity', String(authenticator['identityId']))
-    if (identity === undefined) return null
-    const { disabledAt, disabledUntil } = identity as EntityRecord &
-      Readonly<Record<'disabledAt' | 'disabledUntil', unknown>>
-    const isDisabled =
-      typeof disabledAt === 'number' &&
-      (typeof disabledUntil !== 'number' || disabledUntil > clock.nowMs())
-    const policyId = identity['authPolicyId']
-    const id = typeof policyId === 'string' && policyId !== '' ? policyId : DEFAULT_POLICY
-    return !isDisabled && allowsPasswords(state.get('authPolicy', id)) ? identity.id : null
+    if (method !== 'updb') return null
+    const identity = state.get<Identity>('identity', identityId)
+    if (identity === undefined || isDisabled(identity, clock.nowMs())) return null
+    return authPolicyOf(state, identity)?.primary.updb.allowed === true ? identity.id : null
   }
 
   async #openSession(call: Call, proof: Proof, given: Credentials): Promise<Answer> {
@@ -134,10 +135,10 @@ class LogIn {
     call.isRepeatable = false
     const id = await this.#services.writer.write(call, CommandKind.SESSION_CREATE, payload)
     const session = state.get('apiSession', id)
-    const identity = state.get('identity', proof.identityId)
+    const identity = state.get<Identity>('identity', proof.identityId)
     if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')
     this.#services.sessions.use(id)
-    const caller = { session, identity, isAdmin: identity['isAdmin'] === true }
+    const caller = callerIn(state, session, identity)
     call.caller = caller
     const token = this.#services.tokens.tokenOf(id)
     return {
@@ -152,12 +153,6 @@ class LogIn {
     if (asked.includes('all')) return ['all']
     return configTypeIds(state, asked.slice(0, limits.configTypesMax))
   }
-}
-
-function allowsPasswords(policy: EntityRecord | undefined): boolean {
-  const primary = policy?.['primary'] as
-    { readonly updb?: { readonly allowed?: unknown } } | undefined
-  return primary?.updb?.allowed === true
 }
 
 /** Known members only, whatever their case: SDKs differ in it. Empty bytes when nothing was said. */

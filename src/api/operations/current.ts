@@ -24,7 +24,8 @@ export function currentOperations(parts: ApiParts, services: ApiServices): Opera
     {
       ...common,
       operationId: 'getCurrentAPISession',
-      summary: 'Shows the session of the caller',
+      summary: 'Shows the session of the caller, and what it lacks to be a full one',
+      permission: 'partial',
       tag: 'currentApiSession',
       method: 'GET',
       path: '/current-api-session',
@@ -36,6 +37,7 @@ export function currentOperations(parts: ApiParts, services: ApiServices): Opera
       ...common,
       operationId: 'deleteCurrentAPISession',
       summary: 'Logs out',
+      permission: 'partial',
       tag: 'currentApiSession',
       method: 'DELETE',
       path: '/current-api-session',

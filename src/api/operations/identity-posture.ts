@@ -1,6 +1,7 @@
 import { never } from '../../fsm/access/posture-judge.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EndpointState } from '../../ports/posture.ts'
+import { requireReach } from '../auth/permissions.ts'
 import type { Call } from '../call.ts'
 import { detailAnswer, emptyAnswer, listAnswer, timeText } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
@@ -9,6 +10,7 @@ import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { failedServiceRequest, postureData } from '../schemas-posture.ts'
 import { nothing } from '../schemas.ts'
+import { callerOf } from './current.ts'
 
 /** API sessions of an identity that its posture data shows, in id order. */
 const SESSIONS_SHOWN_MAX = 500
@@ -60,7 +62,11 @@ export function identityPostureOperations(parts: ApiParts): Operation[] {
       path: '/identities/{id}/mfa',
       response: { kind: 'detail', schema: nothing },
       refusals: [401, 404, 429, 503],
-      handle: (call) => ofIdentity(call, () => emptyAnswer()),
+      handle: (call) =>
+        ofIdentity(call, () => {
+          requireReach(parts.state, callerOf(call), call.param('id'))
+          return emptyAnswer()
+        }),
     },
   ]
 }

@@ -1,6 +1,7 @@
 import { parseDuration } from '../../lib/duration.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
+import { requireReach } from '../auth/permissions.ts'
 import type { Call } from '../call.ts'
 import { detailAnswer, timeText } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
@@ -9,6 +10,7 @@ import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { traceDetail, traceSpec } from '../schemas.ts'
 import { Traces } from '../traces.ts'
+import { callerOf } from './current.ts'
 
 /** Whoever wants a longer one asks again. */
 export const traceMsMax = 24 * 60 * 60_000
@@ -45,7 +47,8 @@ export function identityTraceOperations(parts: ApiParts): Operation[] {
   ]
 }
 
-function change({ clock }: ApiParts, traces: Traces, call: Call, id: string): Answer {
+function change({ clock, state }: ApiParts, traces: Traces, call: Call, id: string): Answer {
+  requireReach(state, callerOf(call), id)
   const { enabled, duration, traceId } = call.body as TraceSpec
   if (enabled !== true) {
     const ended = traces.of(id)

@@ -146,11 +146,14 @@ class OwnAuthenticators {
     if (own.method !== 'updb' || username === null) {
       throw new Problem('CAN_NOT_UPDATE_AUTHENTICATOR')
     }
-    const { throttle, passwords } = this.#services
-    const isRight = await throttle.attempt(username, call.address, async () =>
-      (await passwords.verify(passwordHash, currentPassword)) ? true : null,
+    const { throttle, passwords, lockout } = this.#services
+    const { address } = call
+    const reserve = (): Promise<boolean> => lockout.reserve(own, address)
+    const isRight = await throttle.attempt(username, address, async () =>
+      (await passwords.verify(passwordHash, currentPassword, reserve)) ? true : null,
     )
-    if (isRight === true) return
+    // What else the change may be refused for is no failed attempt.
+    if (isRight === true) return lockout.prove(own, address)
     const reason = 'currentPassword is not the password of this authenticator'
     throw new Problem('UNAUTHORIZED', { fault: { field: 'currentPassword', reason } })
   }

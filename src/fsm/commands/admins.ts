@@ -1,4 +1,9 @@
+import type { Authenticator } from '../../entities/authenticator.ts'
 import type { Identity } from '../../entities/identity.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { allowsPasswordAlone, authPolicyOf } from '../authentication.ts'
+import type { RecordSource } from '../authentication.ts'
 import type { State } from '../state.ts'
 
 export function isDisabled(
@@ -9,16 +14,60 @@ export function isDisabled(
   return identity.disabledUntil === null || identity.disabledUntil > atMs
 }
 
-/** Said to whoever would take the last administrator away. */
-export const lastAdminReason =
-  'it is the last administrator that is not disabled; make another identity an administrator first'
+/** What a write makes of one record; `after` is undefined where it is deleted. */
+export interface RecordChange {
+  readonly kind: string
+  readonly id: string
+  readonly after: JsonObject | undefined
+}
 
-/** Whether the network keeps somebody who can administer it, at that time, without this identity. */
-export function hasOtherAdmin(state: State, identityId: string, atMs: number): boolean {
+type Condition = (records: RecordSource, identity: Identity) => boolean
+
+/**
+ * Why a change would leave nobody to administer the network; null when it would not. What holds of some administrator before
+ * must hold of one after it: that there is one, that one is enabled, and that one can log in and reach a full session.
+ */
+export function adminLossReason(state: State, change: RecordChange, atMs: number): string | null {
+  const isEnabled: Condition = (_records, identity) => !isDisabled(identity, atMs)
+  const canLogIn: Condition = (records, identity) =>
+    isEnabled(records, identity) &&
+    allowsPasswordAlone(authPolicyOf(records, identity)) &&
+    hasPassword(state, records, identity)
+  const after = withChange(state, change)
+  for (const [condition, reason] of [
+    [() => true, 'it is the last administrator; make another identity an administrator first'],
+    [isEnabled, lastEnabledReason],
+    [canLogIn, lastAbleReason],
+  ] as const) {
+    if (!someAdmin(state, after, condition) && someAdmin(state, state, condition)) return reason
+  }
+  return null
+}
+
+const lastEnabledReason =
+  'it is the last administrator that is not disabled; make another identity an administrator first'
+const lastAbleReason =
+  'no administrator could log in after it; give another one a password and an auth policy that takes it alone'
+
+/** Those that are administrators before: no change that takes rights away makes another one. */
+function someAdmin(state: State, records: RecordSource, condition: Condition): boolean {
   for (const id of state.table('identity').indexes.ids('isAdmin', 'true')) {
-    if (id === identityId) continue
-    const other = state.get<Identity>('identity', id)
-    if (other !== undefined && !isDisabled(other, atMs)) return true
+    const identity = records.get<Identity>('identity', id)
+    if (identity?.isAdmin === true && condition(records, identity)) return true
   }
   return false
+}
+
+function hasPassword(state: State, records: RecordSource, { id }: Identity): boolean {
+  for (const credentialId of state.table('authenticator').indexes.ids('identityId', id)) {
+    if (records.get<Authenticator>('authenticator', credentialId)?.method === 'updb') return true
+  }
+  return false
+}
+
+function withChange(state: State, { kind, id, after }: RecordChange): RecordSource {
+  return {
+    get: <R extends EntityRecord>(of: string, wanted: string) =>
+      of === kind && wanted === id ? (after as R | undefined) : state.get<R>(of, wanted),
+  }
 }

@@ -44,6 +44,7 @@ export function auditOf(
 ): AuditRecord | null {
   if (unaudited.has(command.kind)) return null
   const { outcome, touched } = result
+  if (command.kind === CommandKind.PASSWORD_ATTEMPT && touched.length === 0) return null
   const actor = command.actor?.identityId ?? ''
   const who = actor === '' ? loggedIn(command) : actor
   const named = touched.find(({ id }) => outcome.ok && id === outcome.id) ?? touched[0]

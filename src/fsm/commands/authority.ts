@@ -3,6 +3,7 @@ import type { Identity } from '../../entities/identity.ts'
 import { isGranted } from '../../entities/permissions.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
+import { pendingFactors } from '../authentication.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
 import { refused } from './outcome.ts'
@@ -10,7 +11,7 @@ import type { Refusal } from './outcome.ts'
 
 /**
  * `full`: an administrator, the holder of a session in its own matters, or a controller itself. `limited`: somebody who
- * was given a permission, which reaches no administrator.
+ * was given a permission, which reaches nobody who may do more.
  */
 export type Authority = 'full' | 'limited'
 
@@ -31,36 +32,74 @@ export function authorityOf(state: State, actor: Actor | undefined): Authority |
   if (actor.sessionId !== '' && state.get('apiSession', actor.sessionId) === undefined) return null
   const identity = state.get<Identity>('identity', actor.identityId)
   if (identity === undefined) return null
+  if (actor.permission === 'partial') return 'full'
+  if (pendingFactors(state, identity).length > 0) return null
   if (identity.isAdmin || actor.permission === 'session') return 'full'
   // What comes through the log is no read.
   return isGranted(identity.permissions, actor.permission, false) ? 'limited' : null
 }
 
+/** The permissions of the caller of a command, which decide whom a limited one reaches. */
+export function permissionsOf(state: State, actor: Actor | undefined): readonly string[] {
+  return state.get<Identity>('identity', actor?.identityId ?? '')?.permissions ?? []
+}
+
 /** What of the state is needed to tell whose record it is. */
 type Records = Pick<State, 'get'>
 
-/** Whether a record is an administrator, or belongs to one and lets whoever knows it act as that one. */
-export function isOfAdmin(records: Records, kind: string, record: JsonObject): boolean {
-  if (kind === 'identity') return record['isAdmin'] === true
-  const ownerId = ownedKinds.has(kind) ? record['identityId'] : null
-  return typeof ownerId === 'string' && isAdmin(records, ownerId)
+/** The identity that a record belongs to, where knowing or writing the record lets one act as that identity. */
+function ownerOf(kind: string, record: JsonObject): string | undefined {
+  const ownerId = ownedKinds.has(kind) ? record['identityId'] : undefined
+  return typeof ownerId === 'string' ? ownerId : undefined
 }
 
-function isAdmin(records: Records, identityId: string): boolean {
-  return records.get('identity', identityId)?.['isAdmin'] === true
+/** Whether a record belongs to an identity with rights of its own, so that whoever knows it could gain them. */
+export function isOfPrivileged(records: Records, kind: string, record: JsonObject): boolean {
+  const ownerId = ownerOf(kind, record)
+  return ownerId !== undefined && isPrivileged(records.get('identity', ownerId))
+}
+
+/** An administrator, or somebody who was given any permission. */
+export function isPrivileged(identity: JsonObject | undefined): boolean {
+  const permissions = identity?.['permissions']
+  return identity?.['isAdmin'] === true || (Array.isArray(permissions) && permissions.length > 0)
 }
 
 const untouchable = 'only an administrator may touch an administrator'
+const beyond = 'only an administrator may touch an identity that holds permissions you lack'
 const unsettable = 'only an administrator may set isAdmin or permissions'
 
 /** Why a caller may not act on an identity; null when it may, and when there is none. */
 export function identityGuard(
   state: State,
   identityId: string,
-  { authority }: CommandContext,
+  { authority, held }: CommandContext,
 ): Refusal | null {
-  if (authority === 'full' || !isAdmin(state, identityId)) return null
-  return refused('UNAUTHORIZED', untouchable)
+  if (authority === 'full') return null
+  const reason = reachReason(state, identityId, held)
+  return reason === null ? null : refused('UNAUTHORIZED', reason)
+}
+
+/**
+ * Why somebody with these permissions, who is no administrator, may not act on an identity; null when they may, and when there
+ * is none. Whoever can write an identity, or its credentials, can act as it, so it must not hold what they lack.
+ */
+export function reachReason(
+  records: Records,
+  identityId: string,
+  held: readonly string[],
+): string | null {
+  const identity = records.get('identity', identityId) as Identity | undefined
+  if (identity === undefined) return null
+  if (identity.isAdmin) return untouchable
+  return identity.permissions.every((one) => isHeld(held, one)) ? null : beyond
+}
+
+/** A permission for all of a kind is held as such; one for an action also by way of its kind. */
+function isHeld(held: readonly string[], permission: string): boolean {
+  return (
+    held.includes(permission) || (permission.includes('.') && isGranted(held, permission, true))
+  )
 }
 
 export interface GuardedWrite {
@@ -76,13 +115,16 @@ export interface GuardedWrite {
 export function writeGuard(
   state: State,
   { kind, mode, before, fields }: GuardedWrite,
-  { authority }: CommandContext,
+  { authority, held }: CommandContext,
 ): Refusal | null {
   if (authority === 'full') return null
   if (kind === 'identity' && setsRights(mode, fields)) return refused('UNAUTHORIZED', unsettable)
-  const isTouched =
-    (before !== undefined && isOfAdmin(state, kind, before)) || isOfAdmin(state, kind, fields)
-  return isTouched ? refused('UNAUTHORIZED', untouchable) : null
+  for (const record of before === undefined ? [fields] : [before, fields]) {
+    const identityId = kind === 'identity' ? before?.id : ownerOf(kind, record)
+    const reason = identityId === undefined ? null : reachReason(state, identityId, held)
+    if (reason !== null) return refused('UNAUTHORIZED', reason)
+  }
+  return null
 }
 
 /** A replacement says both, whatever it says. */

@@ -9,6 +9,8 @@ export interface CommandContext {
   readonly logTimeMs: number
   /** How far the rights of its caller reach. */
   readonly authority: Authority
+  /** The permissions that its caller was given; they decide whom a limited authority reaches. */
+  readonly held: readonly string[]
   /** Grows with each record that the entry writes for its caller, for what is remembered of it. */
   readonly touched: Touched[]
 }

@@ -4,10 +4,11 @@ import { apiSession } from '../../entities/api-session.ts'
 import type { Identity } from '../../entities/identity.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
-import { hasOtherAdmin, lastAdminReason } from './admins.ts'
+import { adminLossReason } from './admins.ts'
 import { identityGuard } from './authority.ts'
 import type { CommandContext } from './context.ts'
 import { done, notFound, refused } from './outcome.ts'
+import { forgetAttemptsOf } from './password-attempt.ts'
 import { removeWithReferences } from './references.ts'
 
 /** 100 years: what is longer would lead to times that can not be shown. */
@@ -25,15 +26,17 @@ export function disableIdentity(
   const denial = identityGuard(state, id, context)
   if (denial !== null) return denial
   const { logTimeMs, index } = context
-  if (identity.isAdmin && !hasOtherAdmin(state, id, logTimeMs)) {
-    return refused('ENTITY_CAN_NOT_BE_UPDATED', lastAdminReason)
-  }
   const minutes = Math.min(Number(durationMinutes), disableMinutesMax)
+  const disabledUntil = minutes === 0 ? null : logTimeMs + minutes * 60_000
+  const disabled = { ...identity, disabledAt: logTimeMs, disabledUntil }
+  if (identity.isAdmin) {
+    const change = { kind: 'identity', id, after: disabled }
+    const reason = adminLossReason(state, change, logTimeMs)
+    if (reason !== null) return refused('ENTITY_CAN_NOT_BE_UPDATED', reason)
+  }
   endSessions(state, id, context)
   state.put('identity', {
-    ...identity,
-    disabledAt: logTimeMs,
-    disabledUntil: minutes === 0 ? null : logTimeMs + minutes * 60_000,
+    ...disabled,
     updatedAt: logTimeMs,
     revision: index,
   })
@@ -50,6 +53,7 @@ export function enableIdentity(
   if (identity === undefined) return notFound('identity', id)
   const denial = identityGuard(state, id, context)
   if (denial !== null) return denial
+  forgetAttemptsOf(state, id)
   const { logTimeMs: updatedAt, index: revision } = context
   state.put('identity', {
     ...identity,
@@ -61,7 +65,8 @@ export function enableIdentity(
   return done(id)
 }
 
-function endSessions(state: State, identityId: string, context: CommandContext): void {
+/** All API sessions of an identity, with what lives by them. */
+export function endSessions(state: State, identityId: string, context: CommandContext): void {
   for (const id of [...state.table('apiSession').indexes.ids('identityId', identityId)]) {
     const session = state.get('apiSession', id)
     if (session !== undefined) removeWithReferences(state, apiSession, session, context)

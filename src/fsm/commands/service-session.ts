@@ -6,7 +6,7 @@ import {
 import type { ApiSession } from '../../entities/api-session.ts'
 import type { Identity } from '../../entities/identity.ts'
 import type { PostureCheck } from '../../entities/posture-check.ts'
-import { checkFields } from '../../entities/check.ts'
+import { bytesOfMap, checkFields } from '../../entities/check.ts'
 import { session } from '../../entities/session.ts'
 import type { Session } from '../../entities/session.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
@@ -14,6 +14,7 @@ import type { Service } from '../../entities/service.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { postureFailures } from '../access/posture.ts'
 import { commonRouters } from '../access/routers.ts'
+import type { Indexes } from '../indexes.ts'
 import { linkingPolicies } from '../roles.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
@@ -26,6 +27,10 @@ export const serviceSessionLimits = {
   serviceSessionsMax: 2_000_000,
   /** Two for each service of a large network. */
   serviceSessionsPerApiSessionMax: 32_768,
+  /** Over all its API sessions. */
+  serviceSessionsPerIdentityMax: 32_768,
+  /** Tags of all the service sessions of an identity, as canonical JSON. */
+  serviceSessionTagsBytesPerIdentityMax: 262_144,
 } as const
 
 /**
@@ -100,14 +105,30 @@ function insert(state: State, wanted: Wanted, context: CommandContext): Outcome 
   if (id === '' || table.get(id) !== undefined) {
     return faulty({ field: 'id', reason: 'id must be unique' })
   }
-  const own = table.indexes.ids('apiSessionId', apiSessionId).size
+  const { indexes } = table
+  const own = indexes.ids('apiSessionId', apiSessionId).size
   const { serviceSessionsMax, serviceSessionsPerApiSessionMax } = serviceSessionLimits
   if (table.rows.size >= serviceSessionsMax || own >= serviceSessionsPerApiSessionMax) {
     return refused('SERVER_TOO_MANY_REQUESTS')
   }
+  const excess = excessOf(indexes, wanted)
+  if (excess !== null) return refused('SERVER_TOO_MANY_REQUESTS', excess)
   const { logTimeMs, index: revision } = context
   state.put('session', { ...wanted, createdAt: logTimeMs, updatedAt: logTimeMs, revision })
   return done(id)
+}
+
+/** Which bound of its identity a service session would go beyond, for the one who asks; null: none. */
+function excessOf(indexes: Indexes, { identityId, tags }: Wanted): string | null {
+  const { serviceSessionsPerIdentityMax, serviceSessionTagsBytesPerIdentityMax } =
+    serviceSessionLimits
+  if (indexes.ids('identityId', identityId).size >= serviceSessionsPerIdentityMax) {
+    return `the identity has ${serviceSessionsPerIdentityMax} service sessions; end some of them`
+  }
+  const bytes = indexes.weight(identityId) + bytesOfMap(tags)
+  if (bytes <= serviceSessionTagsBytesPerIdentityMax) return null
+  const limit = `${serviceSessionTagsBytesPerIdentityMax} bytes`
+  return `the tags of all service sessions of the identity take more than ${limit}; end some of them`
 }
 
 function sessionOf(

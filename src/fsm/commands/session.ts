@@ -16,10 +16,13 @@ import { isDisabled } from './admins.ts'
 import type { CommandContext } from './context.ts'
 import { parseFields } from './entity.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'
+import { forgetAttempts } from './password-attempt.ts'
 import { removeWithReferences } from './references.ts'
 
 /** Sessions of the whole network; expiry keeps the number far below. */
 export const apiSessionsMax = 1_000_000
+/** Of one identity, which may be what many programs share: far more than use it, far less than all there is room for. */
+export const apiSessionsPerIdentityMax = 1000
 
 /** What the client told of its machine; empty bytes leave what is known. */
 function noteClient(
@@ -49,11 +52,18 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
   if (message.authenticatorId !== '' && authenticator?.identityId !== identity.id) {
     return refused('INVALID_AUTH')
   }
+  // Its credential was right, whatever else may stand in the way of a session.
+  forgetAttempts(state, message.authenticatorId)
   if (message.id === '' || state.get('apiSession', message.id) !== undefined) {
     return faulty({ field: 'id', reason: 'id must be unique' })
   }
   if (state.table('apiSession').rows.size >= apiSessionsMax) {
     return refused('SERVER_TOO_MANY_REQUESTS')
+  }
+  const own = state.table('apiSession').indexes.ids('identityId', identity.id).size
+  if (own >= apiSessionsPerIdentityMax) {
+    const advice = 'log out of some, or wait until they end unused'
+    return refused('SERVER_TOO_MANY_REQUESTS', `the identity has ${own} API sessions; ${advice}`)
   }
   state.put('apiSession', {
     id: message.id,

@@ -4,7 +4,9 @@ import type { AuthPolicy } from '../../entities/auth-policy.ts'
 import { isObject } from '../../entities/check.ts'
 import type { Json } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { faulty } from '../commands/outcome.ts'
+import { adminLossReason } from '../commands/admins.ts'
+import type { CommandContext } from '../commands/context.ts'
+import { faulty, refused } from '../commands/outcome.ts'
 import type { State } from '../state.ts'
 import type { Consequences, KindRules, Write, Written } from './kind-rules.ts'
 
@@ -16,7 +18,11 @@ export const authPolicyRules: KindRules = {
 /** No rule can be weaker than what every password has to be. */
 export const passwordLengthMin = 5
 
-function judgeAuthPolicy(state: State, { after }: Write): Outcome | null {
+function judgeAuthPolicy(
+  state: State,
+  { before, after }: Write,
+  { logTimeMs }: CommandContext,
+): Outcome | null {
   const { primary, secondary } = after
   for (const [field, value, example] of [
     ['primary', primary, openPrimary],
@@ -27,7 +33,11 @@ function judgeAuthPolicy(state: State, { after }: Write): Outcome | null {
     }
   }
   const rules = primary as unknown as PrimaryRules
-  return boundFault(rules.updb) ?? signerFault(state, rules, secondary as unknown as SecondaryRules)
+  const fault =
+    boundFault(rules.updb) ?? signerFault(state, rules, secondary as unknown as SecondaryRules)
+  if (fault !== null || before === undefined) return fault
+  const reason = adminLossReason(state, { kind: 'authPolicy', id: before.id, after }, logTimeMs)
+  return reason === null ? null : refused('ENTITY_CAN_NOT_BE_UPDATED', reason)
 }
 
 /** Patches are merged here, so what they come to is seen here alone. */

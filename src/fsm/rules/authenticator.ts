@@ -1,11 +1,18 @@
 import type { Authenticator } from '../../entities/authenticator.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
+import { adminLossReason } from '../commands/admins.ts'
+import type { CommandContext } from '../commands/context.ts'
 import { faulty, refused } from '../commands/outcome.ts'
 import type { State } from '../state.ts'
-import type { KindRules, Write } from './kind-rules.ts'
+import type { Consequences, KindRules, Write, Written } from './kind-rules.ts'
 
-export const authenticatorRules: KindRules = { judgeWrite: judgeAuthenticator }
+export const authenticatorRules: KindRules = {
+  judgeWrite: judgeAuthenticator,
+  judgeDelete: judgeAuthenticatorDelete,
+  afterWrite: unlock,
+}
 
 function judgeAuthenticator(state: State, write: Write): Outcome | null {
   const { before, after } = write
@@ -14,6 +21,20 @@ function judgeAuthenticator(state: State, write: Write): Outcome | null {
     before['username'] !== after['username'] || before['passwordHash'] !== after['passwordHash']
   if (before['method'] !== 'updb') return hasMoved ? refused('CAN_NOT_UPDATE_AUTHENTICATOR') : null
   return missingFault(after, updbNeeds)
+}
+
+function judgeAuthenticatorDelete(
+  state: State,
+  { id }: EntityRecord,
+  { logTimeMs }: CommandContext,
+): Outcome | null {
+  const reason = adminLossReason(state, { kind: 'authenticator', id, after: undefined }, logTimeMs)
+  return reason === null ? null : refused('ENTITY_CAN_NOT_BE_DELETED', reason)
+}
+
+/** Attempts at a password that is no longer in force count for nothing. */
+function unlock({ before, after }: Written, { remove }: Consequences): void {
+  if (before?.['passwordHash'] !== after['passwordHash']) remove('passwordAttempts', after.id)
 }
 
 /** What makes a credential of each method, and what a caller gives it as. */

@@ -1,6 +1,6 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { hasOtherAdmin, lastAdminReason } from '../commands/admins.ts'
+import { adminLossReason } from '../commands/admins.ts'
 import type { CommandContext } from '../commands/context.ts'
 import { faulty, refused } from '../commands/outcome.ts'
 import type { State } from '../state.ts'
@@ -16,9 +16,10 @@ function judgeIdentity(state: State, write: Write, context: CommandContext): Out
   if (before?.['typeId'] === 'Router' && after['name'] !== before['name']) {
     return faulty({ field: 'name', reason: 'may not change name of router identities' })
   }
-  if (before?.['isAdmin'] !== true || after['isAdmin'] === true) return null
-  if (hasOtherAdmin(state, before.id, context.logTimeMs)) return null
-  return refused('ENTITY_CAN_NOT_BE_UPDATED', lastAdminReason)
+  if (before?.['isAdmin'] !== true) return null
+  const change = { kind: 'identity', id: before.id, after }
+  const reason = adminLossReason(state, change, context.logTimeMs)
+  return reason === null ? null : refused('ENTITY_CAN_NOT_BE_UPDATED', reason)
 }
 
 function judgeIdentityDelete(
@@ -29,6 +30,8 @@ function judgeIdentityDelete(
   if (record['typeId'] === 'Router' && state.get('router', record.id) !== undefined) {
     return refused('ENTITY_CAN_NOT_BE_DELETED', 'it goes with its router')
   }
-  if (record['isAdmin'] !== true || hasOtherAdmin(state, record.id, context.logTimeMs)) return null
-  return refused('ENTITY_CAN_NOT_BE_DELETED', lastAdminReason)
+  if (record['isAdmin'] !== true) return null
+  const change = { kind: 'identity', id: record.id, after: undefined }
+  const reason = adminLossReason(state, change, context.logTimeMs)
+  return reason === null ? null : refused('ENTITY_CAN_NOT_BE_DELETED', reason)
 }

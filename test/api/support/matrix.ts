@@ -27,6 +27,8 @@ function kindOf(collection: string): string {
 
 const publicPaths =
   /^\/(|version|enumerated-capabilities|specs.*|network-jwts|openapi\.json|swagger\.json|protocols|\.well-known\/.*|authenticate|enroll(\/.*)?)$/
+/** Also while a second factor is missing. */
+const partialPaths = /^\/current-api-session$/
 const ownPaths = /^\/(authenticate\/mfa|current-.*|identity-types.*|posture-check-types.*)$/
 const adminPaths = /^\/(summary|database\/.*)$/
 /** Below one record: what they list decides, not whose they are. */
@@ -37,6 +39,7 @@ const ofRecord = /^(service-configs|posture-data|failed-service-requests|jwt|rou
 /** What the API family asks for an operation of the management API, told from its path alone. */
 export function neededFor(method: string, path: string): string {
   if (publicPaths.test(path)) return 'public'
+  if (partialPaths.test(path)) return 'partial'
   if (ownPaths.test(path)) return 'session'
   if (adminPaths.test(path)) return 'admin'
   const [collection = '', , below] = path.slice(1).split('/')

@@ -1,0 +1,62 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, PasswordAttemptSchema } from '../../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../entities/authenticator.ts'
+import type { Identity } from '../../entities/identity.ts'
+import type { PasswordAttempts } from '../../entities/password-attempts.ts'
+import { authPolicyOf, isLockedOut } from '../../fsm/authentication.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { ApiParts } from '../parts.ts'
+
+type LockoutParts = Pick<ApiParts, 'state' | 'proposer' | 'clock'>
+type Credential = Pick<Authenticator, 'id' | 'identityId'>
+
+/**
+ * Attempts at passwords whose auth policy limits them (`maxAttempts`). They are counted in the log, where all controllers
+ * count together; a policy without a limit costs no entry.
+ */
+export class PasswordLockout {
+  readonly #parts: LockoutParts
+
+  constructor(parts: LockoutParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Reserves one attempt, before its hash is computed.
+   * @returns false while the password is locked: no guess is judged then, right or wrong.
+   */
+  async reserve(credential: Credential, address: string): Promise<boolean> {
+    const rules = this.#rulesOf(credential)
+    if (rules === undefined) return false
+    if (rules.maxAttempts <= 0) return true
+    const { state, clock } = this.#parts
+    const known = state.get<PasswordAttempts>('passwordAttempts', credential.id)
+    // What is known to be locked costs no entry, or whoever knows a name could fill the log.
+    if (isLockedOut(known, rules, clock.nowMs())) return false
+    return this.#propose(credential, address, false)
+  }
+
+  /** The password was right, and no session will say so. */
+  async prove(credential: Credential, address: string): Promise<void> {
+    if (this.#parts.state.get('passwordAttempts', credential.id) === undefined) return
+    await this.#propose(credential, address, true)
+  }
+
+  async #propose(credential: Credential, address: string, proven: boolean): Promise<boolean> {
+    const message = create(PasswordAttemptSchema, { authenticatorId: credential.id, proven })
+    const { outcome } = await this.#parts.proposer.propose({
+      kind: CommandKind.PASSWORD_ATTEMPT,
+      payload: toBinary(PasswordAttemptSchema, message),
+      actor: { identityId: '', sessionId: '', address },
+    })
+    if (outcome.ok) return true
+    if (outcome.code === 'INVALID_AUTH') return false
+    throw new Problem(outcome.code)
+  }
+
+  #rulesOf({ identityId }: Credential) {
+    const { state } = this.#parts
+    const identity = state.get<Identity>('identity', identityId)
+    return identity === undefined ? undefined : authPolicyOf(state, identity)?.primary.updb
+  }
+}

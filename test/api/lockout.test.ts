@@ -1,0 +1,167 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { CallerOf, client, management } from './support/caller.ts'
+import type { Reply } from './support/caller.ts'
+import { user } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
+
+const { controller, root, sessionOf } = await controllerForFile()
+const policy = `${management}/auth-policies/default`
+const wrong = { username: user.username, password: 'not the one of alice' }
+let source = 0
+
+/** From a place of its own each time, so that no pause by source stands in the way. */
+function guess(credentials: { username: string; password: string } = wrong): Promise<Reply> {
+  const caller = new CallerOf(controller)
+  source += 1
+  caller.address = `10.1.${Math.floor(source / 250)}.${source % 250}`
+  return caller.logIn(credentials)
+}
+
+async function limitTo(maxAttempts: number, lockoutDurationMinutes = 0): Promise<void> {
+  const body = { primary: { updb: { maxAttempts, lockoutDurationMinutes } } }
+  expect((await root.call('PATCH', policy, body)).status).toBe(200)
+}
+
+function attemptsLogged(): number {
+  return controller.cluster.proposals.filter(({ kind }) => kind === CommandKind.PASSWORD_ATTEMPT)
+    .length
+}
+
+async function lockOut(times = 3): Promise<void> {
+  for (let attempt = 0; attempt < times; attempt += 1) expect((await guess()).status).toBe(401)
+}
+
+beforeEach(async () => {
+  root.token = controller.openSession('admin-id')
+  expect((await root.call('POST', `${management}/identities/alice-id/enable`)).status).toBe(200)
+  controller.cluster.proposals = []
+})
+
+describe('a policy that limits attempts', () => {
+  test('lets the right password in until as many wrong ones were tried in a row, and not after', async () => {
+    await limitTo(3)
+    await lockOut(2)
+    expect((await guess(user)).status).toBe(200)
+    await lockOut(2)
+    expect((await guess(user)).status).toBe(200)
+    await lockOut(3)
+    const refused = await guess(user)
+    expect(refused.status).toBe(401)
+    expect(refused.body.error?.code).toBe('INVALID_AUTH')
+  })
+
+  test('answers a locked password, a wrong one and an unknown name in the same words', async () => {
+    await limitTo(3)
+    const first = await guess()
+    await lockOut(2)
+    const replies = [
+      first,
+      await guess(),
+      await guess(user),
+      await guess({ username: 'nobody here', password: 'whatever it is' }),
+    ]
+    const shown = replies.map(({ status, body, headers }) => [
+      status,
+      { ...body.error, requestId: '' },
+      Object.keys(headers).sort(),
+    ])
+    for (const one of shown) expect(one).toEqual(shown[0])
+  })
+
+  test('locks for as many minutes as it says, and begins a new count after them', async () => {
+    await limitTo(2, 5)
+    await lockOut(2)
+    controller.clock.advance(5 * 60_000 - 1)
+    expect((await guess(user)).status).toBe(401)
+    controller.clock.advance(1)
+    expect((await guess()).status).toBe(401)
+    expect((await guess(user)).status).toBe(200)
+  })
+
+  test('with no minutes locks until an administrator enables the identity or sets its password', async () => {
+    await limitTo(1)
+    await lockOut(1)
+    controller.clock.advance(25 * 60_000)
+    root.token = controller.openSession('admin-id')
+    expect((await guess(user)).status).toBe(401)
+    const enabled = await root.call('POST', `${management}/identities/alice-id/enable`)
+    expect(enabled.status).toBe(200)
+    expect((await guess(user)).status).toBe(200)
+    await lockOut(1)
+    const set = await root.call('PATCH', `${management}/authenticators/alice-updb`, {
+      password: user.password,
+    })
+    expect(set.status).toBe(200)
+    expect((await guess(user)).status).toBe(200)
+  })
+
+  test('costs one entry for an attempt, and none once the password is locked', async () => {
+    await limitTo(3)
+    await lockOut(3)
+    expect(attemptsLogged()).toBe(3)
+    await lockOut(5)
+    expect(attemptsLogged()).toBe(3)
+    const locked = controller.state.get('passwordAttempts', 'alice-updb')
+    expect(locked?.['count']).toBe(3)
+  })
+
+  test('tells in the audit which attempt locked the password, and of no other', async () => {
+    await limitTo(3)
+    const before = controller.machine.appliedIndex
+    await lockOut(3)
+    const filter = encodeURIComponent(`index > ${before}`)
+    const reply = await root.get(`/fabric/v1/audit?filter=${filter}`)
+    expect(reply.status, reply.text).toBe(200)
+    const records = reply.body.data as Record<string, unknown>[]
+    expect(records).toHaveLength(1)
+    expect(records[0]).toMatchObject({
+      entity: 'authenticator',
+      entityId: 'alice-updb',
+      fields: ['lockout'],
+    })
+  })
+
+  test('counts wrong current passwords, and forgets them when it was right', async () => {
+    await limitTo(3)
+    const alice = sessionOf('alice-id')
+    const own = `${client}/current-identity/authenticators/alice-updb`
+    const change = (currentPassword: string, more: object = {}): Promise<Reply> =>
+      alice.call('PATCH', own, { currentPassword, ...more })
+    for (let time = 0; time < 2; time += 1) {
+      expect((await change('not the right one')).status).toBe(401)
+      expect((await change(user.password, { tags: { time } })).status).toBe(200)
+    }
+    // The password was right, whatever else was wrong.
+    for (let time = 0; time < 4; time += 1) {
+      expect((await change(user.password, { username: 'admin' })).status).toBe(400)
+    }
+    await lockOut(3)
+    expect((await change(user.password)).status).toBe(401)
+  })
+})
+
+test('a policy without a limit costs no entry for a wrong password', async () => {
+  await limitTo(0)
+  controller.cluster.proposals = []
+  await lockOut(5)
+  expect(controller.cluster.proposals).toEqual([])
+  expect(controller.state.table('passwordAttempts').rows.size).toBe(0)
+  expect((await guess(user)).status).toBe(200)
+})
+
+test('what was counted goes with its authenticator', async () => {
+  await limitTo(5)
+  const made = await root.call('POST', `${management}/identities`, {
+    name: 'short-lived',
+    type: 'User',
+    isAdmin: false,
+  })
+  const identityId = (made.body.data as { id: string }).id
+  const credential = { identityId, method: 'updb', username: 'short', password: 'a password' }
+  await root.call('POST', `${management}/authenticators`, credential)
+  await guess({ username: 'short', password: 'another password' })
+  expect(controller.state.table('passwordAttempts').rows.size).toBe(1)
+  expect((await root.call('DELETE', `${management}/identities/${identityId}`)).status).toBe(200)
+  expect(controller.state.table('passwordAttempts').rows.size).toBe(0)
+})

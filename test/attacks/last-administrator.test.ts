@@ -1,0 +1,66 @@
+import { beforeEach, expect, test } from 'vitest'
+import { CallerOf, management } from '../api/support/caller.ts'
+import { admin } from '../api/support/controller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+import { made, newIdentity, shown } from '../api/support/network.ts'
+
+const { controller, root } = await controllerForFile()
+const policies = `${management}/auth-policies`
+const identities = `${management}/identities`
+const { primary } = await shown(root, `${policies}/default`)
+const strict = await made(root, policies, {
+  name: 'strict',
+  primary,
+  secondary: { requireTotp: true },
+})
+/** An administrator that could not log in: without a credential, or under a policy that nobody can satisfy. */
+await newIdentity(root, 'without a credential', { isAdmin: true })
+const partialId = await newIdentity(root, 'partial', { isAdmin: true, authPolicyId: strict })
+const credential = { method: 'updb', username: 'partial', password: 'a password of mine' }
+await made(root, `${management}/authenticators`, { identityId: partialId, ...credential })
+
+beforeEach(() => {
+  root.token = controller.openSession('admin-id')
+})
+
+const noPasswords = { primary: { updb: { allowed: false } } }
+const totp = { secondary: { requireTotp: true } }
+
+test.each([
+  ['no passwords by its policy', 'PATCH', `${policies}/default`, noPasswords],
+  ['a second factor by its policy', 'PATCH', `${policies}/default`, totp],
+  ['another policy', 'PATCH', `${identities}/admin-id`, { authPolicyId: strict }],
+  ['no rights', 'PATCH', `${identities}/admin-id`, { isAdmin: false }],
+  ['a pause', 'POST', `${identities}/admin-id/disable`, { durationMinutes: 1 }],
+  ['no password', 'DELETE', `${management}/authenticators/admin-updb`, undefined],
+  [
+    'an enrollment in place of its password',
+    'POST',
+    `${management}/authenticators/admin-updb/re-enroll`,
+    { expiresAt: new Date(controller.clock.nowMs() + 60_000).toISOString() },
+  ],
+])(
+  'nobody leaves the network without an administrator that can log in: %s',
+  async (_, method, url, body) => {
+    const reply = await root.call(method, url, body)
+    expect(reply.status, reply.text).toBe(400)
+    expect(reply.body.error?.code).toMatch(/^ENTITY_CAN_NOT_BE_/)
+    expect(reply.body.error?.cause?.['message']).toMatch(/no administrator could log in/)
+    const caller = new CallerOf(controller)
+    expect((await caller.logIn(admin)).status).toBe(200)
+    expect((await caller.get(identities)).status).toBe(200)
+  },
+)
+
+test('what shuts one administrator out is done while another one can log in', async () => {
+  const spareId = await newIdentity(root, 'spare', { isAdmin: true })
+  const spare = { identityId: spareId, method: 'updb', username: 'spare', password: 'a password' }
+  const spareCredential = await made(root, `${management}/authenticators`, spare)
+  const body = { authPolicyId: strict }
+  expect((await root.call('PATCH', `${identities}/admin-id`, body)).status).toBe(200)
+  // Now the other one is the last that can.
+  const other = new CallerOf(controller)
+  expect((await other.logIn(spare)).status).toBe(200)
+  const gone = await other.call('DELETE', `${management}/authenticators/${spareCredential}`)
+  expect(gone.status).toBe(400)
+})

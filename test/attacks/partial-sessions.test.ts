@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest'
+import { client, fabric, management } from '../api/support/caller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+
+const { controller, root, sessionOf } = await controllerForFile()
+
+interface Described {
+  readonly 'x-permission': string
+}
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>
+}
+
+async function operationsOf(base: string): Promise<{ name: string; permission: string }[]> {
+  const answer = await controller.app.inject(`${base}/openapi.json`)
+  const { paths } = JSON.parse(answer.payload) as Document
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, described]) => ({
+      name: `${method.toUpperCase()} ${path}`,
+      permission: described['x-permission'],
+    })),
+  )
+}
+
+const openPolicy = {
+  cert: { allowed: true, allowExpiredCerts: true },
+  extJwt: { allowed: true, allowedSigners: [] },
+  updb: {
+    allowed: true,
+    lockoutDurationMinutes: 0,
+    maxAttempts: 0,
+    minPasswordLength: 5,
+    requireMixedCase: false,
+    requireNumberChar: false,
+    requireSpecialChar: false,
+  },
+}
+
+async function made(collection: string, body: object): Promise<string> {
+  const reply = await root.call('POST', `${management}/${collection}`, body)
+  expect(reply.status, reply.text).toBe(201)
+  return (reply.body.data as { id: string }).id
+}
+
+const jwksEndpoint = 'https://issuer.test/keys'
+const signerBody = { name: 's', issuer: 's', audience: 'us', enabled: true, jwksEndpoint }
+const signer = await made('external-jwt-signers', signerBody)
+const policies = {
+  'a time-based code': await made('auth-policies', {
+    name: 'totp',
+    primary: openPolicy,
+    secondary: { requireTotp: true },
+  }),
+  'a JWT': await made('auth-policies', {
+    name: 'jwt',
+    primary: openPolicy,
+    secondary: { requireTotp: false, requireExtJwtSigner: signer },
+  }),
+}
+
+/** What a session that lacks a second factor is there for: to see what it lacks, and to end. */
+const openToPartial = ['DELETE /current-api-session', 'GET /current-api-session']
+
+describe.each(Object.entries(policies))('a session that lacks %s', (factor, authPolicyId) => {
+  test('may call nothing but what completes or ends it, on any API, whoever holds it', async () => {
+    const name = `administrator without ${factor}`
+    const adminId = await made('identities', { name, type: 'User', isAdmin: true, authPolicyId })
+    const permissions = ['admin_readonly', 'identity', 'ops', 'service']
+    const heldBody = { name: `helper without ${factor}`, type: 'User', isAdmin: false }
+    const helperId = await made('identities', { ...heldBody, permissions, authPolicyId })
+    for (const id of [adminId, helperId]) {
+      const caller = sessionOf(id)
+      for (const base of [client, management, fabric]) {
+        for (const { name: operation, permission } of await operationsOf(base)) {
+          if (permission === 'public') continue
+          if (openToPartial.includes(operation)) continue
+          const [method = '', path = ''] = operation.split(' ')
+          const reply = await caller.call(method, base + path.replace(/\{\w+\}/g, 'default'))
+          expect(reply.status, `${operation} of ${base}`).toBe(401)
+        }
+      }
+    }
+  })
+})
+
+test('exactly these operations are open to a session that lacks a second factor', async () => {
+  for (const [base, expected] of [
+    [client, openToPartial],
+    [management, openToPartial],
+    [fabric, []],
+  ] as const) {
+    const open = (await operationsOf(base)).filter(({ permission }) => permission === 'partial')
+    expect(open.map(({ name }) => name).sort()).toEqual(expected)
+  }
+})

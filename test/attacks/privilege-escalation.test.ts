@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest'
+import type { CallerOf, Reply } from '../api/support/caller.ts'
+import { management } from '../api/support/caller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+import { made, newIdentity } from '../api/support/network.ts'
+
+const { controller, root, sessionOf } = await controllerForFile()
+const identities = `${management}/identities`
+const expiresAt = new Date(controller.clock.nowMs() + 3_600_000).toISOString()
+let serial = 0
+
+async function holderOf(...permissions: readonly string[]): Promise<string> {
+  serial += 1
+  return newIdentity(root, `holder ${serial}`, { permissions })
+}
+
+/** All ways in which whoever writes identities and enrollments could come to act as another, or stand in its way. */
+async function attemptsOn(helper: CallerOf, id: string): Promise<Record<string, Reply>> {
+  const url = `${identities}/${id}`
+  const enrollment = { identityId: id, method: 'ott', expiresAt }
+  const policy = { authPolicyId: 'default' }
+  return {
+    enroll: await helper.call('POST', `${management}/enrollments`, enrollment),
+    patch: await helper.call('PATCH', url, policy),
+    replace: await helper.call('PUT', url, { name: 'mine', type: 'Device', isAdmin: false }),
+    disable: await helper.call('POST', `${url}/disable`, { durationMinutes: 5 }),
+    enable: await helper.call('POST', `${url}/enable`),
+    configs: await helper.call('POST', `${url}/service-configs`, []),
+    trace: await helper.call('PUT', `${url}/trace`, { enabled: true, duration: '10m' }),
+    mfa: await helper.call('DELETE', `${url}/mfa`),
+    delete: await helper.call('DELETE', url),
+  }
+}
+
+const helperId = await holderOf('identity', 'enrollment', 'service.read')
+
+test.each([
+  ['a CA', ['ca']],
+  ['external JWT signers', ['external-jwt-signer.update']],
+  ['all services', ['service']],
+  ['to read everything', ['admin_readonly']],
+  ['to create services, and what the other one holds', ['identity', 'service.create']],
+])('who may write identities does not become one who may write %s', async (_what, permissions) => {
+  const helper = sessionOf(helperId)
+  const attempts = await attemptsOn(helper, await holderOf(...permissions))
+  for (const [name, reply] of Object.entries(attempts)) {
+    expect(reply.status, `${name}: ${reply.text}`).toBe(401)
+    if (name === 'replace') continue
+    expect(reply.body.error?.cause?.['message'], name).toMatch(/permissions you lack/)
+  }
+})
+
+test('who may write identities does nothing to an administrator, its trace and second factor included', async () => {
+  const adminId = await newIdentity(root, 'another administrator', { isAdmin: true })
+  for (const [name, reply] of Object.entries(await attemptsOn(sessionOf(helperId), adminId))) {
+    expect(reply.status, `${name}: ${reply.text}`).toBe(401)
+  }
+  const state = await root.call('PUT', `${identities}/${adminId}/trace`, { enabled: false })
+  expect(state.body.data).toMatchObject({ traceId: '' })
+})
+
+test('who may write identities goes on with those who may do no more, however they were given it', async () => {
+  const same = await holderOf('identity.update', 'enrollment', 'service.read')
+  const helper = sessionOf(helperId)
+  const { replace, ...attempts } = await attemptsOn(helper, same)
+  expect(replace?.status, 'a replacement says what is permitted').toBe(401)
+  for (const [name, reply] of Object.entries(attempts)) {
+    expect([200, 201], `${name}: ${reply.text}`).toContain(reply.status)
+  }
+})
+
+test('the token that somebody with permissions is to enroll by is shown to administrators alone', async () => {
+  const id = await holderOf('ca')
+  const wanted = { identityId: id, method: 'ott', expiresAt }
+  const enrollmentId = await made(root, `${management}/enrollments`, wanted)
+  const token = String(controller.state.get('enrollment', enrollmentId)?.['token'])
+  const helper = sessionOf(helperId)
+  for (const url of [
+    `${identities}/${id}`,
+    `${identities}?limit=500`,
+    `${identities}/${id}/enrollments`,
+    `${management}/enrollments?limit=500`,
+    `${management}/enrollments/${enrollmentId}`,
+  ]) {
+    expect((await helper.get(url)).text, url).not.toContain(token)
+  }
+  expect((await root.get(`${management}/enrollments/${enrollmentId}`)).text).toContain(
+    String(token),
+  )
+})

@@ -1,0 +1,119 @@
+import { beforeEach, expect, test } from 'vitest'
+import { recoveryVerbs } from '../../src/cli/admin-recovery.ts'
+import type { RecoveredAdmin } from '../../src/cli/admin-recovery.ts'
+import type { Problem } from '../../src/lib/problems.ts'
+import { CallerOf, fabric, management } from '../api/support/caller.ts'
+import { admin, user } from '../api/support/controller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+import { made, newIdentity, shown } from '../api/support/network.ts'
+
+const { controller, root } = await controllerForFile()
+const verbs = recoveryVerbs({ proposer: controller.cluster, state: controller.machine })
+const password = 'a new one for the administrator'
+
+function recover(params: Record<string, unknown> = { password }): Promise<RecoveredAdmin> {
+  const verb = verbs['recover-admin']
+  if (verb === undefined) throw new Error('there is a verb recover-admin')
+  return verb(params) as Promise<RecoveredAdmin>
+}
+
+async function codeOf(asked: Promise<unknown>): Promise<string> {
+  return asked.then(
+    () => 'none',
+    (error: unknown) => (error as Problem).code,
+  )
+}
+
+async function changed(url: string, body: object): Promise<void> {
+  const reply = await root.call('PATCH', `${management}/${url}`, body)
+  expect(reply.status, reply.text).toBe(200)
+}
+
+/** Somebody else who administers, by a policy of their own, so that the default one can be changed at all. */
+async function addSpareAdmin(): Promise<void> {
+  const { primary } = await shown(root, `${management}/auth-policies/default`)
+  const secondary = { requireTotp: false }
+  const body = { name: 'of the spare one', primary, secondary }
+  const authPolicyId = await made(root, `${management}/auth-policies`, body)
+  const spare = { isAdmin: true, authPolicyId }
+  const identityId = await newIdentity(root, 'spare', spare)
+  const credential = { identityId, method: 'updb', username: 'spare', password }
+  await made(root, `${management}/authenticators`, credential)
+}
+
+async function logInStatus(credentials: { username: string; password: string }): Promise<number> {
+  const caller = new CallerOf(controller)
+  const reply = await caller.logIn(credentials)
+  if (reply.status !== 200) return reply.status
+  return (await caller.get(`${management}/identities`)).status
+}
+
+beforeEach(() => {
+  root.token = controller.openSession('admin-id')
+})
+
+test('a lost password is replaced, and what was open under it has ended', async () => {
+  expect(await recover()).toEqual({
+    identityId: 'admin-id',
+    name: 'admin',
+    username: 'admin',
+    authPolicyId: 'default',
+  })
+  expect((await root.get(`${management}/identities`)).status).toBe(401)
+  expect(await logInStatus(admin)).toBe(401)
+  expect(await logInStatus({ username: 'admin', password })).toBe(200)
+})
+
+test('a lockout and a disabled identity are undone', async () => {
+  const primary = { updb: { maxAttempts: 1, lockoutDurationMinutes: 0 } }
+  await changed('auth-policies/default', { primary })
+  expect(await logInStatus({ username: 'mallory', password: user.password })).toBe(401)
+  expect(await logInStatus({ username: 'admin', password: 'a wrong guess' })).toBe(401)
+  expect(await logInStatus({ username: 'admin', password })).toBe(401)
+  await recover()
+  expect(await logInStatus({ username: 'admin', password })).toBe(200)
+  expect((await recover({ password, name: 'Mallory' })).identityId).toBe('mallory-id')
+  expect(await logInStatus({ username: 'mallory', password })).toBe(200)
+})
+
+test('a policy that shuts the administrator out gives way to one that lets it in, and stays as it is for others', async () => {
+  await addSpareAdmin()
+  await changed('auth-policies/default', { secondary: { requireTotp: true } })
+  expect(await logInStatus({ username: 'admin', password })).toBe(401)
+  const { authPolicyId } = await recover()
+  expect(authPolicyId).toMatch(/^recovery-/)
+  expect(await logInStatus({ username: 'admin', password })).toBe(200)
+  expect(controller.state.get('authPolicy', 'default')?.['secondary']).toMatchObject({
+    requireTotp: true,
+  })
+  root.token = controller.openSession('admin-id')
+  await changed('auth-policies/default', { secondary: { requireTotp: false } })
+  await changed(`auth-policies/${authPolicyId}`, { primary: { updb: { allowed: false } } })
+  expect((await recover()).authPolicyId).toBe('default')
+})
+
+test('an administrator without a password gets one, under its own name', async () => {
+  const body = { name: 'certified', type: 'User', isAdmin: true }
+  await made(root, `${management}/identities`, body)
+  expect(await recover({ name: 'certified', password })).toMatchObject({ username: 'certified' })
+  expect(await logInStatus({ username: 'certified', password })).toBe(200)
+})
+
+test('nobody is made an administrator by it, and no short password is taken', async () => {
+  expect(await codeOf(recover({ name: 'Alice', password }))).toBe('NOT_FOUND')
+  expect(await codeOf(recover({ name: 'nobody', password }))).toBe('NOT_FOUND')
+  expect(await codeOf(recover({ password: 'x' }))).toBe('COULD_NOT_VALIDATE')
+  expect(await codeOf(recover({}))).toBe('COULD_NOT_VALIDATE')
+})
+
+test('the audit records who was recovered, from where, and nothing of the password', async () => {
+  await recover()
+  root.token = controller.openSession('admin-id')
+  const reply = await root.get(`${fabric}/audit?filter=${encodeURIComponent('sort by index desc')}`)
+  expect(reply.status, reply.text).toBe(200)
+  expect(reply.text).not.toContain(password)
+  expect(reply.text).not.toContain('argon2')
+  const records = reply.body.data as { entity: string; entityId: string; address: string }[]
+  const found = records.find(({ entity, address }) => entity === 'identity' && address !== '')
+  expect(found).toMatchObject({ entityId: 'admin-id', address: `uid:${process.getuid?.() ?? 0}` })
+})
