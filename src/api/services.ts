@@ -54,6 +54,17 @@ export function createServices(parts: ApiParts): ApiServices {
     metrics: new ApiMetrics(
       parts.cluster,
       parts.state,
+      {
+        version: parts.version,
+        count: (entity) => parts.state.count(entity),
+        certificates: () => {
+          const { cluster, authorities } = parts
+          const self = cluster.members().find(({ id }) => id === cluster.selfId)
+          const controller = self?.certificatePem ?? ''
+          const issuing = authorities.intermediatesPem()
+          return { controller, issuing, root: authorities.anchorsPem() }
+        },
+      },
       parts.vitals === undefined
         ? null
         : {
