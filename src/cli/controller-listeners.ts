@@ -9,7 +9,11 @@ import { apisOf } from './controller-settings.ts'
 
 type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
 
-const tlsOptions = { minVersion: 'TLSv1.2' } as const
+/**
+ * A client may show a certificate, and need not: what one is worth is judged where a request asks for something. No issuers
+ * are named, or clients with a certificate of a CA that was added later would show none.
+ */
+const tlsOptions = { minVersion: 'TLSv1.2', requestCert: true, rejectUnauthorized: false } as const
 
 /** The HTTPS listeners of the configuration's `web` list. */
 export class Listeners {
@@ -34,6 +38,7 @@ export class Listeners {
         assert(address !== null, 'the configuration has checked the address')
         const app = api.listener({
           apis: apisOf(apis),
+          hasOpenMetrics: apis.includes('metrics'),
           https,
           onHttpsServer: (server) => listeners.#servers.push(server),
         })

@@ -19,6 +19,7 @@ import type { Certificate } from '../pki/certificate.ts'
 import { SecretFileError } from '../pki/key-file.ts'
 import { hasIssuerName, validityWithin } from '../pki/renewal.ts'
 import { checkSigner } from '../pki/signer.ts'
+import { externalSpiffeId } from '../pki/spiffe.ts'
 import type { ActionRecorder } from '../ports/membership.ts'
 import type { Actor } from '../ports/proposer.ts'
 import type { AdminVerb, AdminVerbs } from './admin-server.ts'
@@ -119,7 +120,7 @@ async function installIssuing(parts: PkiVerbParts, params: Params): Promise<unkn
   return { notAfterMs: next.notAfterMs, formerNotAfterMs: before.notAfterMs }
 }
 
-/** A leaf for somebody outside of the cluster, signed once the log says who wants it for whom. It carries no SPIFFE id, so nobody can be a controller or an identity with it. */
+/** A leaf for somebody outside of the cluster, signed once the log says who wants it for whom. Its SPIFFE id is that of no controller and no identity. */
 async function issue(parts: PkiVerbParts, params: Params, by: Actor): Promise<unknown> {
   const issuer = presentIssuing(parts)
   const { commonName, publicKeySpki } = await parseCertificateRequest(textOf(params, 'requestPem'))
@@ -128,7 +129,7 @@ async function issue(parts: PkiVerbParts, params: Params, by: Actor): Promise<un
   }
   const validity = validityFor(parts, issuer, daysOf(params) * DAY_MS)
   const content = {
-    ...{ issuer, commonName, validity, uris: [] },
+    ...{ issuer, commonName, validity, uris: [externalSpiffeId(parts.trustDomain)] },
     hosts: hostsOf(params),
     usages: usagesOf(params),
   }

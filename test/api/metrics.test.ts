@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
+import { createApi } from '../../src/api/server.ts'
 import { admin, startController } from './support/controller.ts'
 import type { TestController } from './support/controller.ts'
 
@@ -79,4 +80,28 @@ test('what runs, how large the network is, what is wrong and what ends is there 
   expect(text).toMatch(/^flotilla_member_lag_entries\{member="ctrl2"\} 40$/m)
   expect(text).toMatch(/^flotilla_member_last_contact_seconds\{member="ctrl2"\} 1.5$/m)
   expect(text).toMatch(/^flotilla_member_connected\{member="ctrl2"\} 0$/m)
+})
+
+test('a listener for metrics shows them and the bare health to whoever reaches it, and serves nothing else', async () => {
+  const app = createApi(controller.parts).listener({ apis: [], hasOpenMetrics: true, https: null })
+  const headers = { 'net-session': controller.openSession('admin-id') }
+  try {
+    const shown = await app.inject('/metrics')
+    expect(shown.statusCode).toBe(200)
+    expect(shown.body).toContain('flotilla_build_info')
+    // A session is not even looked at there.
+    const health = await app.inject({ url: '/health-checks', headers })
+    expect(health.statusCode).toBe(200)
+    expect(health.json<{ data: unknown }>().data).not.toHaveProperty('node')
+    for (const url of [
+      '/edge/client/v1/version',
+      '/edge/management/v1/services',
+      '/fabric/v1/audit',
+    ]) {
+      expect((await app.inject({ url, headers })).statusCode, url).toBe(404)
+    }
+    expect((await app.inject({ method: 'POST', url: '/metrics' })).statusCode).toBe(405)
+  } finally {
+    await app.close()
+  }
 })

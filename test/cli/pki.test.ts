@@ -396,7 +396,7 @@ describe('pki issue', () => {
       'monitor',
       ['m.example'],
       ['192.0.2.9'],
-      [],
+      [`spiffe://${trustDomain}/external`],
     ])
     expect(own.notAfterMs - own.notBeforeMs).toBeLessThan(31 * DAY_MS)
     expect(own.isAuthority).toBe(false)

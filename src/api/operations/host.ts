@@ -22,6 +22,7 @@ export function hostOperations(parts: ApiParts, { metrics }: ApiServices): Opera
       refusals: [],
       alsoAnswers: 503,
       isAlwaysServed: true,
+      isForMonitors: true,
       handle: ({ caller }) => {
         const { isHealthy, checks, node } = parts.health()
         const status = isHealthy ? 200 : 503
@@ -39,7 +40,8 @@ export function hostOperations(parts: ApiParts, { metrics }: ApiServices): Opera
     },
     {
       operationId: 'metrics',
-      summary: 'Numbers of this process in the Prometheus text format',
+      summary:
+        'Numbers of this process in the Prometheus text format: for administrators, and for certificates of pki issue',
       tag: 'host',
       apis: ['host'],
       method: 'GET',
@@ -48,6 +50,7 @@ export function hostOperations(parts: ApiParts, { metrics }: ApiServices): Opera
       success: 200,
       response: { kind: 'bare', schema: metricsText, types: ['text/plain'] },
       refusals: [401, 406, 503],
+      isForMonitors: true,
       handle: async () => bareAnswer(await metrics.text(), metrics.contentType),
     },
   ]
