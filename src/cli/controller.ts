@@ -270,6 +270,7 @@ export class Controller {
           version: host.version,
           startedAtMs: host.startedAtMs,
           apiAddresses: host.apiAddresses,
+          address: config.cluster.advertise,
           get certificatePem() {
             return leafPem()
           },
