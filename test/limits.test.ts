@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 
 import { defaultLimits } from '../src/api/limits.ts'
 import { traceMsMax } from '../src/api/operations/identity-trace.ts'
+import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { inspectionLimits } from '../src/api/schemas-inspections.ts'
 import { tracesMax } from '../src/api/traces.ts'
 import { lineLimits } from '../src/cli/line-writer.ts'
@@ -53,6 +54,7 @@ const page = join(docs, 'limits.md')
 const { retention, ...gateway } = defaultGatewayOptions
 const tables: Readonly<Record<string, object>> = {
   'src/api/limits.ts': defaultLimits,
+  'src/api/refusal-quota.ts': refusalLimits,
   'src/api/schemas-inspections.ts': inspectionLimits,
   'src/api/traces.ts': { tracesMax },
   'src/api/operations/identity-trace.ts': { traceMsMax },

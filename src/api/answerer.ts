@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import { challengeText } from './auth/gate.ts'
+import { sourceOf } from './auth/source.ts'
 import type { SessionKeeper } from './auth/session-keeper.ts'
 import type { Call } from './call.ts'
 import { corsHeaders } from './cors.ts'
@@ -10,6 +11,7 @@ import type { Answer } from './envelope.ts'
 import type { ApiMetrics, OperationMetrics } from './metrics.ts'
 import type { ApiParts } from './parts.ts'
 import { answerOf } from './problem.ts'
+import type { ApiServices } from './services.ts'
 
 type Headers = Record<string, string | number>
 
@@ -18,10 +20,12 @@ export class Answerer {
   readonly #parts: ApiParts
   readonly #sessions: SessionKeeper
   readonly #metrics: ApiMetrics
+  readonly #refusals: ApiServices['refusals']
   readonly #unmatched: OperationMetrics
   readonly #server: string
 
-  constructor(parts: ApiParts, sessions: SessionKeeper, metrics: ApiMetrics) {
+  constructor(parts: ApiParts, { sessions, metrics, refusals }: ApiServices) {
+    this.#refusals = refusals
     this.#parts = parts
     this.#sessions = sessions
     this.#metrics = metrics
@@ -105,6 +109,7 @@ export class Answerer {
   }
 
   #tellRefused({ caller, operation, address }: Call, { code }: Problem): void {
+    if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
     const name = caller?.identity['name']
     this.#parts.audit?.refused({
       actor: caller?.identity.id ?? '',

@@ -90,7 +90,7 @@ function buildListener(
   operations: readonly Operation[],
   options: ListenerOptions,
 ): FastifyInstance {
-  const answerer = new Answerer(parts, services.sessions, services.metrics)
+  const answerer = new Answerer(parts, services)
   const pipeline = new Pipeline(parts, services, answerer)
   const app = newApp(parts, options, answerer, pipeline)
   app.decorateRequest('call', null)

@@ -8,6 +8,7 @@ import { LargeBodies } from './large-bodies.ts'
 import { ApiMetrics } from './metrics.ts'
 import type { ApiParts } from './parts.ts'
 import { PostureKeeper } from './posture-keeper.ts'
+import { RefusalQuota } from './refusal-quota.ts'
 import { Writer } from './writes.ts'
 
 /** What the operations of all listeners share. */
@@ -19,6 +20,8 @@ export interface ApiServices {
   readonly throttle: LogInThrottle
   readonly writer: Writer
   readonly metrics: ApiMetrics
+  /** Of lines about refused writes, on all listeners. */
+  readonly refusals: RefusalQuota
   /** Of all listeners. */
   readonly largeBodies: LargeBodies
   readonly integrity: IntegrityKeeper
@@ -47,6 +50,12 @@ export function createServices(parts: ApiParts): ApiServices {
       },
       parts.clock,
     ),
+    refusals: new RefusalQuota(parts.clock, (dropped) => {
+      parts.logger.warn(
+        { dropped },
+        `left out ${dropped} lines about refused writes in a minute: there were too many`,
+      )
+    }),
     writer: new Writer(parts.proposer),
     largeBodies: new LargeBodies(limits),
     integrity: new IntegrityKeeper(parts),

@@ -189,6 +189,22 @@ test('an administrator sees the whole of the health, and a bad token no more tha
   }
 })
 
+test('a controller is ready while it may be answered from and has a leader; alive is another question', async () => {
+  const ready = async () => {
+    const { status, body } = await anonymous.get('/health-checks/ready')
+    return [status, (body.data as { ready: boolean }).ready]
+  }
+  expect(await ready()).toEqual([200, true])
+  controller.cluster.hasLeader = false
+  expect(await ready()).toEqual([503, false])
+  expect((await anonymous.get('/health-checks')).status).toBe(200)
+  controller.cluster.hasLeader = true
+  controller.refusal = 'NODE_QUARANTINED'
+  expect(await ready()).toEqual([503, false])
+  controller.refusal = null
+  expect(await ready()).toEqual([200, true])
+})
+
 test('metrics count requests by operation and status', async () => {
   await root.get(`${management}/service-policies?limit=x`)
   const reply = await root.get('/metrics')

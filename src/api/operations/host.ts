@@ -1,7 +1,7 @@
 import { answer, bareAnswer } from '../envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { health, metricsText } from '../schemas.ts'
+import { health, metricsText, readiness } from '../schemas.ts'
 import type { ApiServices } from '../services.ts'
 
 /** What stands at the root of a listener, for load balancers and monitoring. */
@@ -36,6 +36,27 @@ export function hostOperations(parts: ApiParts, { metrics }: ApiServices): Opera
         // Which check fails is no secret; its details may be, so they stay inside.
         const bare = checks.map(({ id, healthy }) => ({ id, healthy }))
         return answer(status, { healthy: isHealthy, checks: bare })
+      },
+    },
+    {
+      operationId: 'readiness',
+      summary:
+        'Tells whether this controller should be sent requests: 503 without a leader, in quarantine and before a stop',
+      tag: 'host',
+      apis: ['host'],
+      method: 'GET',
+      path: '/health-checks/ready',
+      permission: 'public',
+      success: 200,
+      response: { kind: 'detail', schema: readiness },
+      refusals: [],
+      alsoAnswers: 503,
+      isAlwaysServed: true,
+      isForMonitors: true,
+      handle: () => {
+        const self = parts.cluster.members().find(({ id }) => id === parts.cluster.selfId)
+        const isReady = parts.refusal() === null && self?.readOnly === false
+        return answer(isReady ? 200 : 503, { ready: isReady })
       },
     },
     {
