@@ -1,9 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { defaultLimits } from '../src/api/limits.ts'
 import { traceMsMax } from '../src/api/operations/identity-trace.ts'
+import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { inspectionLimits } from '../src/api/schemas-inspections.ts'
 import { tracesMax } from '../src/api/traces.ts'
 import { lineLimits } from '../src/cli/line-writer.ts'
@@ -53,11 +54,13 @@ import { snapshotFileLimits } from '../src/store/snapshot-files.ts'
 
 // docs/limits.md says what each limit is for; this holds its figures to those of the code.
 
-const page = join(import.meta.dirname, '../docs/limits.md')
+const docs = join(import.meta.dirname, '../docs')
+const page = join(docs, 'limits.md')
 
 const { retention, ...gateway } = defaultGatewayOptions
 const tables: Readonly<Record<string, object>> = {
   'src/api/limits.ts': defaultLimits,
+  'src/api/refusal-quota.ts': refusalLimits,
   'src/api/schemas-inspections.ts': inspectionLimits,
   'src/api/traces.ts': { tracesMax },
   'src/api/operations/identity-trace.ts': { traceMsMax },
@@ -112,15 +115,53 @@ const tables: Readonly<Record<string, object>> = {
   'src/raft/node.ts': defaultRaftNodeLimits,
 }
 
-function rows(limits: object): string {
+/**
+ * Limits that a controller takes from its configuration: their figure stands in configuration.md alone, for that of the code is
+ * never in force.
+ */
+const configured: Readonly<Record<string, string>> = {
+  'src/api/limits.ts bodyBytesMax': 'api.bodyBytesMax',
+  'src/api/limits.ts handlerTimeoutMs': 'api.requestTimeoutMs',
+  'src/api/limits.ts sessionTimeoutMs': 'api.sessionTimeoutMs',
+  'src/api/limits.ts staleSessionMsMax': 'api.staleSessionMaxMs',
+  'src/api/limits.ts connectionsMax': 'limits.connectionsMax',
+  'src/api/limits.ts connectionsPerSourceMax': 'limits.connectionsPerSourceMax',
+  'src/api/limits.ts waitingRequestsMax': 'limits.waitingRequestsMax',
+  'src/api/limits.ts logInsMax': 'limits.logInsMax',
+  'src/api/limits.ts passwordHashesWaitingMax': 'limits.logInsMax',
+  'src/api/limits.ts identityEnrollmentMs': 'enrollment.identityMinutes',
+  'src/api/limits.ts routerEnrollmentMs': 'enrollment.routerMinutes',
+  'src/cluster/gateway.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
+  'src/cluster/gateway.ts outstandingMax': 'limits.outstandingWritesMax',
+  'src/cluster/gateway.ts retainEntries': 'log.retainEntries',
+  'src/cluster/gateway.ts retainBytes': 'log.retainBytes',
+  'src/cluster/gateway.ts catchUpBytes': 'log.catchUpBytes',
+  'src/cluster/snapshot-sender.ts bytesPerSecond': 'cluster.snapshotBytesPerSecond',
+  'src/raft/node.ts tickMs': 'raft.tickMs',
+  'src/raft/options.ts heartbeatTicks': 'raft.heartbeatMs',
+  'src/raft/options.ts electionTimeoutTicks': 'raft.electionTimeoutMs',
+  'src/raft/options.ts electionTimeoutTicksMax': 'raft.electionTimeoutMaxMs',
+}
+
+/** The name of an option, and another thing: the time for a whole request to arrive, and the ticks of soft state. */
+const namesakes: ReadonlySet<string> = new Set([
+  'src/api/limits.ts requestTimeoutMs',
+  'src/cluster/soft-state.ts tickMs',
+])
+
+function rows(file: string, limits: object): string {
   return Object.entries(limits)
-    .map(([name, value]) => `| \`${name}\` | ${Number(value).toLocaleString('en-US')} |`)
+    .map(([name, value]) => {
+      const option = configured[`${file} ${name}`]
+      const figure = Number(value).toLocaleString('en-US')
+      return `| \`${name}\` | ${option === undefined ? figure : `option \`${option}\``} |`
+    })
     .join('\n')
 }
 
 function text(): string {
   const parts = Object.entries(tables).map(
-    ([file, limits]) => `## \`${file}\`\n\n| limit | default |\n|---|---|\n${rows(limits)}\n`,
+    ([file, limits]) => `## \`${file}\`\n\n| limit | default |\n|---|---|\n${rows(file, limits)}\n`,
   )
   return `# Limits
 
@@ -140,4 +181,55 @@ ${parts.join('\n')}`
 test('docs/limits.md holds the figures of the code', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, text())
   expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 writes it anew').toBe(text())
+})
+
+/** Defaults by key, from the table that is generated of the options. */
+function optionDefaults(): Map<string, string> {
+  const table = readFileSync(join(docs, 'configuration.md'), 'utf8')
+  const rows = table.matchAll(/^\| `([a-z]+(?:\.[A-Za-z]+)+)` \|[^|]*\| `?([^|`]*)`? \|/gm)
+  return new Map([...rows].map(([, key = '', value = '']) => [key, value.trim()]))
+}
+
+test('a limit that is an option has its figure in configuration.md alone', () => {
+  const options = optionDefaults()
+  expect(options.get('log.lowSpaceBytes')).toBe('67108864')
+  for (const [place, option] of Object.entries(configured)) {
+    const [file = '', name = ''] = place.split(' ')
+    expect(Object.keys(tables[file] ?? {}), place).toContain(name)
+    expect([...options.keys()], place).toContain(option)
+  }
+  // Whatever has the name of an option is that option, or would be a second figure for it.
+  const names = new Set([...options.keys()].map((key) => key.split('.').at(-1)))
+  const isSecondFigure = (place: string, name: string): boolean =>
+    names.has(name) && !(place in configured) && !namesakes.has(place)
+  const doubled = Object.entries(tables).flatMap(([file, limits]) =>
+    Object.keys(limits).filter((name) => isSecondFigure(`${file} ${name}`, name)),
+  )
+  expect(doubled).toEqual([])
+})
+
+const units: Readonly<Record<string, number>> = {
+  ...{ '': 1, ms: 1, bytes: 1, s: 1000, min: 60_000, minutes: 60_000, h: 3_600_000 },
+  ...{ KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 },
+}
+
+test('where a document gives the figure of an option, it is its default', () => {
+  const options = optionDefaults()
+  const wrong: string[] = []
+  let seen = 0
+  for (const name of readdirSync(docs).filter((file) => file.endsWith('.md'))) {
+    const lines = readFileSync(join(docs, name), 'utf8')
+    const given = lines.matchAll(
+      /`([a-z]+\.[A-Za-z]+)`[ \n](?:\((?:default )?|= ?)([0-9][0-9,]*)(?! to )(?: ([A-Za-z]+))?\b/g,
+    )
+    for (const [text, key = '', figure = '', unit = ''] of given) {
+      const value = options.get(key)
+      if (value === undefined) continue
+      seen += 1
+      const inUnit = Number(figure.replaceAll(',', '')) * (units[unit] ?? NaN)
+      if (inUnit !== Number(value)) wrong.push(`${name}: ${text} and ${value}`)
+    }
+  }
+  expect(wrong).toEqual([])
+  expect(seen).toBeGreaterThan(0)
 })

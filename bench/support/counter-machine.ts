@@ -238,5 +238,13 @@ class CounterReceiver implements StoreReceiver {
 
 const counted = {
   ...{ atMs: 0, actor: '', actorName: '', session: '', address: '' },
-  ...{ action: 'count', entity: '', entityId: '', fields: [], also: [], outcome: 'done' },
+  ...{
+    action: 'count',
+    entity: '',
+    entityId: '',
+    fields: [],
+    also: [],
+    outcome: 'done',
+    reason: '',
+  },
 }

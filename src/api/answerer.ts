@@ -15,6 +15,7 @@ import type { Body } from './transport/unsent-answers.ts'
 import type { ApiMetrics, OperationMetrics } from './metrics.ts'
 import type { ApiParts } from './parts.ts'
 import { answerOf } from './problem.ts'
+import type { ApiServices } from './services.ts'
 
 type Headers = Record<string, string | number>
 
@@ -23,11 +24,13 @@ export class Answerer {
   readonly #parts: ApiParts
   readonly #sessions: SessionKeeper
   readonly #metrics: ApiMetrics
+  readonly #refusals: ApiServices['refusals']
   readonly #unmatched: OperationMetrics
   readonly #server: string
   readonly #unsent: UnsentAnswers
 
-  constructor(parts: ApiParts, sessions: SessionKeeper, metrics: ApiMetrics) {
+  constructor(parts: ApiParts, { sessions, metrics, refusals }: ApiServices) {
+    this.#refusals = refusals
     this.#parts = parts
     this.#sessions = sessions
     this.#metrics = metrics
@@ -144,6 +147,7 @@ export class Answerer {
   }
 
   #tellRefused({ caller, operation, address }: Call, { code }: Problem): void {
+    if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
     const name = caller?.identity['name']
     this.#parts.audit?.refused({
       actor: caller?.identity.id ?? '',

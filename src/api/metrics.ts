@@ -1,9 +1,14 @@
 import { Counter, Gauge, Registry, collectDefaultMetrics } from 'prom-client'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { AppliedLog } from './consistency.ts'
+import { addHistogram } from './counted-histogram.ts'
+import { addNetworkMetrics } from './network-metrics.ts'
+import type { NetworkMetricsSources } from './network-metrics.ts'
 import { addNodeMetrics } from './node-metrics.ts'
 import type { NodeMetricsSources } from './node-metrics.ts'
 
+/** Operation that opens sessions. */
+const LOG_IN = 'authenticate'
 const BUCKET_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000] as const
 
 /** Plain counters of one operation: the hot path adds numbers, names and labels are made when somebody asks. */
@@ -35,10 +40,16 @@ export class ApiMetrics {
   readonly #operations = new Map<string, OperationMetrics>()
 
   /** @param sources null: numbers of HTTP and of the cluster's members alone. */
-  constructor(cluster: ClusterView, log: AppliedLog, sources: NodeMetricsSources | null) {
+  constructor(
+    cluster: ClusterView,
+    log: AppliedLog,
+    network: NetworkMetricsSources,
+    sources: NodeMetricsSources | null,
+  ) {
     collectDefaultMetrics({ register: this.#registry })
     this.#addHttp()
     this.#addCluster(cluster, log)
+    addNetworkMetrics(this.#registry, network)
     if (sources !== null) addNodeMetrics(this.#registry, sources)
   }
 
@@ -76,45 +87,28 @@ export class ApiMetrics {
       },
     })
     new Counter({
-      name: 'flotilla_http_request_duration_ms_sum',
-      help: 'Time from the first header to the end of the answer, added up.',
-      labelNames: ['operation'],
+      name: 'flotilla_log_in_failures_total',
+      help: 'Log-ins that were refused, by status: 401 a wrong one, 429 one too many.',
+      labelNames: ['status'],
       registers,
       collect() {
         this.reset()
-        for (const { operationId, durationMsTotal } of operations.values()) {
-          this.inc({ operation: operationId }, durationMsTotal)
+        for (const [status, count] of operations.get(LOG_IN)?.byStatus ?? []) {
+          if (status >= 400 && status < 500) this.inc({ status: String(status) }, count)
         }
       },
     })
-    new Counter({
-      name: 'flotilla_http_request_duration_ms_count',
-      help: 'Requests whose time was taken.',
-      labelNames: ['operation'],
-      registers,
-      collect() {
-        this.reset()
-        for (const { operationId, count } of operations.values()) {
-          this.inc({ operation: operationId }, count)
-        }
-      },
-    })
-    new Counter({
-      name: 'flotilla_http_request_duration_ms_bucket',
-      help: 'Requests answered within `le` milliseconds.',
-      labelNames: ['operation', 'le'],
-      registers,
-      collect() {
-        this.reset()
-        for (const { operationId, buckets, count } of operations.values()) {
-          if (count === 0) continue
-          for (const [at, bound] of BUCKET_BOUNDS_MS.entries()) {
-            this.inc({ operation: operationId, le: String(bound) }, buckets[at] ?? 0)
-          }
-          this.inc({ operation: operationId, le: '+Inf' }, count)
-        }
-      },
-    })
+    const duration = {
+      name: 'flotilla_http_request_duration_seconds',
+      help: 'Time from the first header to the end of the answer.',
+    }
+    addHistogram(this.#registry, duration, BUCKET_BOUNDS_MS, () =>
+      [...operations.values()].flatMap(({ operationId, count, durationMsTotal, buckets }) =>
+        count === 0
+          ? []
+          : { labels: { operation: operationId }, count, sumMs: durationMsTotal, buckets },
+      ),
+    )
   }
 
   #addCluster(cluster: ClusterView, log: AppliedLog): void {
@@ -145,8 +139,10 @@ export class ApiMetrics {
     gauge('flotilla_raft_is_leader', '1 when this controller leads.', () =>
       cluster.leaderId() === cluster.selfId ? 1 : 0,
     )
-    gauge('flotilla_raft_leader_contact_ms', 'Since a leader was last heard from.', () =>
-      cluster.leaderContactMs(),
+    gauge(
+      'flotilla_raft_leader_contact_seconds',
+      'Since a leader was last heard from.',
+      () => cluster.leaderContactMs() / 1000,
     )
     gauge(
       'flotilla_cluster_members_connected',

@@ -4,6 +4,7 @@ import { LATENCY_BOUNDS_MS } from '../lib/latency-histogram.ts'
 import { threadMemory } from '../lib/thread-memory.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { HostVitals } from '../ports/vitals.ts'
+import { addHistogram } from './counted-histogram.ts'
 
 export interface NodeMetricsSources {
   readonly vitals: () => HostVitals
@@ -73,7 +74,11 @@ export function addNodeMetrics(
     'Committed and not applied here.',
     () => node()?.lagEntries ?? 0,
   )
-  gauge('flotilla_apply_lag_ms', 'Since apply was last caught up.', () => node()?.lagMs ?? 0)
+  gauge(
+    'flotilla_apply_lag_seconds',
+    'Since apply was last caught up.',
+    () => (node()?.lagMs ?? 0) / 1000,
+  )
   counter(
     'flotilla_wal_written_bytes_total',
     'Written to log and meta slots.',
@@ -84,7 +89,8 @@ export function addNodeMetrics(
     'Free on the disk of the log; -1: not known.',
     () => vitals().disk.freeBytes ?? -1,
   )
-  addFsync(registry, () => vitals().disk.fsync)
+  const fsync = { name: 'flotilla_wal_fsync_duration_seconds', help: 'Syncs of the log.' }
+  addHistogram(registry, fsync, LATENCY_BOUNDS_MS, () => [{ labels: {}, ...vitals().disk.fsync }])
   counter(
     'flotilla_mesh_dropped_frames_total',
     'For want of room in the queue of a peer.',
@@ -96,13 +102,13 @@ export function addNodeMetrics(
     () => vitals().queuedBytes,
   )
   new Gauge({
-    name: 'flotilla_loop_delay_p99_ms',
+    name: 'flotilla_loop_delay_p99_seconds',
     help: 'How late timers are, 99th percentile of the last seconds.',
     labelNames: ['thread'],
     registers,
     collect() {
-      this.set({ thread: 'main' }, node()?.loopDelayP99Ms.main ?? 0)
-      this.set({ thread: 'raft' }, vitals().loopDelayP99Ms)
+      this.set({ thread: 'main' }, (node()?.loopDelayP99Ms.main ?? 0) / 1000)
+      this.set({ thread: 'raft' }, vitals().loopDelayP99Ms / 1000)
     },
   })
   gauge(
@@ -118,7 +124,55 @@ export function addNodeMetrics(
   gauge('flotilla_log_kept_bytes', 'Bytes of these entries.', () => vitals().logBytes)
   gauge('flotilla_request_ids', 'Request ids whose outcome is remembered.', requestIds)
   addMemory(registry, vitals)
-  gauge('flotilla_alarms', 'Alarms that are on.', () => node()?.alarms.length ?? 0)
+  new Gauge({
+    name: 'flotilla_alarms',
+    help: 'Alarms that are on, by code; one that is not has no line.',
+    labelNames: ['code', 'critical'],
+    registers,
+    collect() {
+      this.reset()
+      for (const { code, isCritical } of node()?.alarms ?? []) {
+        this.inc({ code, critical: String(isCritical) })
+      }
+    },
+  })
+  addMembers(registry, () => node()?.members ?? [])
+}
+
+/** The others as this controller sees them. */
+function addMembers(registry: Registry, members: () => NodeHealth['members']): void {
+  const gauge = (
+    name: string,
+    help: string,
+    read: (member: NodeHealth['members'][number]) => number | null,
+  ): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: ['member'],
+      registers: [registry],
+      collect() {
+        this.reset()
+        for (const member of members()) {
+          const value = read(member)
+          if (value !== null) this.set({ member: member.id }, value)
+        }
+      },
+    })
+  }
+  gauge('flotilla_member_connected', '1 while a member is in contact.', ({ connected }) =>
+    connected ? 1 : 0,
+  )
+  gauge(
+    'flotilla_member_lag_entries',
+    'Committed anywhere that is known of, and not applied by a member.',
+    ({ lagEntries }) => lagEntries,
+  )
+  gauge(
+    'flotilla_member_last_contact_seconds',
+    'Since a member was last heard from; none for one never heard from.',
+    ({ lastContactMs }) => (lastContactMs === null ? null : lastContactMs / 1000),
+  )
 }
 
 function addMemory(registry: Registry, vitals: () => HostVitals): void {
@@ -140,42 +194,4 @@ function addMemory(registry: Registry, vitals: () => HostVitals): void {
       },
     })
   }
-}
-
-/** A histogram in the text format, its counts taken where the syncs are made. */
-function addFsync(registry: Registry, read: () => HostVitals['disk']['fsync']): void {
-  const registers = [registry]
-  const name = 'flotilla_wal_fsync_duration_ms'
-  new Counter({
-    name: `${name}_bucket`,
-    help: 'Syncs of the log done within `le` milliseconds.',
-    labelNames: ['le'],
-    registers,
-    collect() {
-      this.reset()
-      const { buckets, count } = read()
-      for (const [at, bound] of LATENCY_BOUNDS_MS.entries()) {
-        this.inc({ le: String(bound) }, buckets[at] ?? 0)
-      }
-      this.inc({ le: '+Inf' }, count)
-    },
-  })
-  new Counter({
-    name: `${name}_sum`,
-    help: 'Time of all syncs, added up.',
-    registers,
-    collect() {
-      this.reset()
-      this.inc(read().sumMs)
-    },
-  })
-  new Counter({
-    name: `${name}_count`,
-    help: 'Syncs of the log.',
-    registers,
-    collect() {
-      this.reset()
-      this.inc(read().count)
-    },
-  })
 }

@@ -74,6 +74,8 @@ export interface Operation {
   readonly isTagged?: boolean
   /** True for the liveness answer, which must come even when nothing else does. */
   readonly isAlwaysServed?: boolean
+  /** A read that a monitoring system may do by its certificate, without a session; alone on a listener for metrics. */
+  readonly isForMonitors?: boolean
   /** A synchronous answer costs no promise and no timer: reads should give one. */
   readonly handle: (call: Call) => Answer | Promise<Answer>
 }

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fast
 import { FairShare } from '../lib/fair-share.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import type { Answerer } from './answerer.ts'
+import { isMonitor } from './auth/monitor.ts'
 import { Call } from './call.ts'
 import type { Query } from './call.ts'
 import { parseMinIndex, parseNetRequestId, reachIndex, reachLatest } from './consistency.ts'
@@ -204,6 +205,9 @@ export class Pipeline {
     const token = tokenOf(request)
     if (permission === 'public' && moreFor !== undefined) {
       return token === undefined ? null : this.#admitForMore(call, token, moreFor)
+    }
+    if (token === undefined && operation.isForMonitors === true) {
+      if (isMonitor(this.#parts, request.raw.socket)) return null
     }
     return this.#services.gate.admit(call, token, permission)
   }

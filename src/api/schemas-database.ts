@@ -84,7 +84,11 @@ export const auditDetail: NamedSchema = {
       entityId: string,
       fields: { ...strings, description: 'names of the fields that an update changed' },
       also: { ...strings, description: 'what else the same entry wrote' },
-      outcome: { ...string, description: 'done, or the code of the refusal' },
+      outcome: {
+        ...string,
+        description: 'done, the code of the refusal, or requested before it is carried out',
+      },
+      reason: { ...string, description: 'why; empty where none was given' },
     },
     required: [
       'action',
@@ -97,6 +101,7 @@ export const auditDetail: NamedSchema = {
       'fields',
       'index',
       'outcome',
+      'reason',
       'session',
     ],
     additionalProperties: false,

@@ -518,5 +518,10 @@ export const health: NamedSchema = {
   },
 }
 
+export const readiness: NamedSchema = {
+  name: 'readiness',
+  schema: { type: 'object', properties: { ready: flag }, required: ['ready'] },
+}
+
 export const metricsText: NamedSchema = { name: 'metricsText', schema: text }
 export const openapiDocument: NamedSchema = { name: 'openapiDocument', schema: { type: 'object' } }

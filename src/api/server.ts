@@ -7,6 +7,7 @@ import type { Server as HttpsServer, ServerOptions } from 'node:https'
 import { assert } from '../lib/assert.ts'
 import { Problem } from '../lib/problems.ts'
 import { Answerer } from './answerer.ts'
+import { openForMonitors } from './auth/monitor.ts'
 import { readBody, roomFor } from './body.ts'
 import type { Call } from './call.ts'
 import { createServices } from './services.ts'
@@ -38,6 +39,8 @@ declare module 'fastify' {
 export interface ListenerOptions {
   /** Which APIs this listener serves; version, health and metrics stand at its root. */
   readonly apis: readonly ApiName[]
+  /** Metrics and health without a log-in, read-only: for an address that only monitoring systems reach. */
+  readonly hasOpenMetrics?: boolean
   /** null: plain HTTP, for tests. */
   readonly https: ServerOptions | null
   /** Told of every HTTPS server it makes: there are two for a name that stands for both an IPv4 and an IPv6 address. */
@@ -91,7 +94,7 @@ function buildListener(
   operations: readonly Operation[],
   options: ListenerOptions,
 ): FastifyInstance {
-  const answerer = new Answerer(parts, services.sessions, services.metrics)
+  const answerer = new Answerer(parts, services)
   const pipeline = new Pipeline(parts, services, answerer)
   const app = newApp(parts, options, answerer, pipeline)
   app.decorateRequest('call', null)
@@ -113,6 +116,9 @@ function buildListener(
     answerer.fail(reply, pipeline.callOf(request), new Problem('NOT_FOUND', { detail }))
   })
   for (const api of options.apis) addRoutes(app, api, operations, pipeline, answerer)
+  if (options.hasOpenMetrics === true) {
+    addRoutes(app, 'host', openForMonitors(operations), pipeline, answerer)
+  }
   return app
 }
 

@@ -12,6 +12,7 @@ import { ApiMetrics } from './metrics.ts'
 import type { ApiParts } from './parts.ts'
 import { ProcessorShare } from './processor-share.ts'
 import { PostureKeeper } from './posture-keeper.ts'
+import { RefusalQuota } from './refusal-quota.ts'
 import { Writer } from './writes.ts'
 
 /** What the operations of all listeners share. */
@@ -24,6 +25,8 @@ export interface ApiServices {
   readonly throttle: LogInThrottle
   readonly writer: Writer
   readonly metrics: ApiMetrics
+  /** Of lines about refused writes, on all listeners. */
+  readonly refusals: RefusalQuota
   /** Of all listeners. */
   readonly largeBodies: LargeBodies
   readonly processor: ProcessorShare
@@ -56,6 +59,12 @@ export function createServices(parts: ApiParts): ApiServices {
       },
       parts.clock,
     ),
+    refusals: new RefusalQuota(parts.clock, (dropped) => {
+      parts.logger.warn(
+        { dropped },
+        `left out ${dropped} lines about refused writes in a minute: there were too many`,
+      )
+    }),
     writer: new Writer(parts.proposer),
     largeBodies: new LargeBodies(limits),
     processor,
@@ -65,6 +74,17 @@ export function createServices(parts: ApiParts): ApiServices {
     metrics: new ApiMetrics(
       parts.cluster,
       parts.state,
+      {
+        version: parts.version,
+        count: (entity) => parts.state.count(entity),
+        certificates: () => {
+          const { cluster, authorities } = parts
+          const self = cluster.members().find(({ id }) => id === cluster.selfId)
+          const controller = self?.certificatePem ?? ''
+          const issuing = authorities.intermediatesPem()
+          return { controller, issuing, root: authorities.anchorsPem() }
+        },
+      },
       parts.vitals === undefined
         ? null
         : {

@@ -9,7 +9,7 @@ import { canonicalJson } from '../lib/canonical-json.ts'
 import { releaseBuffer } from '../lib/release-buffer.ts'
 import { Problem } from '../lib/problems.ts'
 import { formatUuid } from '../lib/uuid.ts'
-import type { ProposalInput, Proposer } from '../ports/proposer.ts'
+import type { Actor, ProposalInput, Proposer } from '../ports/proposer.ts'
 import { neededOn } from './auth/permissions.ts'
 import type { Call } from './call.ts'
 import type { ApiLimits } from './limits.ts'
@@ -48,21 +48,22 @@ export class Writer {
     payload: Uint8Array,
     judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
   ): Promise<string> {
-    const { caller, netRequestId } = call
-    const identityId = caller?.identity.id ?? ''
+    const { netRequestId } = call
+    const actor = actorOf(call)
     const input: ProposalInput = {
       kind,
       payload,
       ...(judgedOn.length === 0 ? {} : { judgedOn }),
-      actor: {
-        identityId,
-        sessionId: caller?.session.id ?? '',
-        address: call.address,
-        permission: admittedBy(call),
-      },
+      actor,
       ...(netRequestId === null || !call.isRepeatable
         ? {}
-        : { request: { caller: identityId, id: netRequestId.bytes, bodyHash: call.bodyHash() } }),
+        : {
+            request: {
+              caller: actor.identityId,
+              id: netRequestId.bytes,
+              bodyHash: call.bodyHash(),
+            },
+          }),
     }
     if (call.isAbandoned) throw new Problem('TIMEOUT')
     call.hasProposed = true
@@ -126,6 +127,16 @@ export class Writer {
     const message = create(EntityDeleteSchema, { entity, id })
     const payload = toBinary(EntityDeleteSchema, message)
     return this.write(call, CommandKind.ENTITY_DELETE, payload, judgedOn)
+  }
+}
+
+/** Who asks, as the log is to have it. */
+export function actorOf(call: Call): Actor {
+  return {
+    identityId: call.caller?.identity.id ?? '',
+    sessionId: call.caller?.session.id ?? '',
+    address: call.address,
+    permission: admittedBy(call),
   }
 }
 

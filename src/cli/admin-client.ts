@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 
+import { ownCaller } from './admin-caller.ts'
 import { ADMIN_ANSWER_BYTES_MAX, adminSocketAddress, LineSplitter } from './admin-protocol.ts'
 import type { AdminAnswer } from './admin-protocol.ts'
 
@@ -25,7 +26,11 @@ export async function askController(
   params: Readonly<Record<string, unknown>> = {},
   timeoutMs = 15_000,
 ): Promise<unknown> {
-  const answer = await exchange(dataFolder, `${JSON.stringify({ verb, params })}\n`, timeoutMs)
+  const answer = await exchange(
+    dataFolder,
+    `${JSON.stringify({ verb, params, caller: ownCaller() })}\n`,
+    timeoutMs,
+  )
   if (!answer.ok) throw new AdminError(answer.code, answer.message)
   return answer.data
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 /**
  * The admin socket of a controller: line-delimited JSON over a unix socket in its data folder. Who may open the socket
  * (mode 0600: the user that runs the controller) may do everything it offers; there is no further log-in.
- * A request is `{"verb": string, "params": object}`; its answer, in order, `{"ok": true, "data": …}` or
+ * A request is `{"verb": string, "params": object, "caller"?: {"uid": number, "name": string}}`; its answer, in order, `{"ok": true, "data": …}` or
  * `{"ok": false, "code": string, "message": string}`.
  */
 export const ADMIN_SOCKET_NAME = 'admin.sock'

@@ -7,7 +7,7 @@ import type { Authenticator } from '../entities/authenticator.ts'
 import type { Identity } from '../entities/identity.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
-import type { ProposalInput, Proposer } from '../ports/proposer.ts'
+import type { Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { AdminVerbs } from './admin-server.ts'
 
@@ -18,18 +18,13 @@ export interface RecoveredAdmin {
   readonly authPolicyId: string
 }
 
-/** Whoever may open the admin socket acts as the user that runs the controller. */
-function socketActor(): ProposalInput['actor'] {
-  return { identityId: '', sessionId: '', address: `uid:${process.getuid?.() ?? 0}` }
-}
-
 /** The verb that brings an administrator back whose password is lost or whom a policy shuts out. */
 export function recoveryVerbs(parts: {
   readonly proposer: Proposer
   readonly state: Pick<StateView, 'get' | 'findAll'>
 }): AdminVerbs {
   return {
-    'recover-admin': async (params) => {
+    'recover-admin': async (params, by) => {
       const { name = '', password } = params
       if (typeof name !== 'string') throw fieldProblem('name', 'must be a text')
       const message = create(AdminRecoverSchema, {
@@ -40,7 +35,7 @@ export function recoveryVerbs(parts: {
       const { outcome } = await parts.proposer.propose({
         kind: CommandKind.ADMIN_RECOVER,
         payload: toBinary(AdminRecoverSchema, message),
-        actor: socketActor(),
+        actor: by,
       })
       if (outcome.ok) return recovered(parts.state, outcome.id)
       const { code, fault, detail } = outcome

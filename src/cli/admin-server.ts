@@ -3,6 +3,8 @@ import { createServer } from 'node:net'
 import type { Server, Socket } from 'node:net'
 
 import { Problem } from '../lib/problems.ts'
+import type { Actor } from '../ports/proposer.ts'
+import { actorAt, ownCaller } from './admin-caller.ts'
 import { ADMIN_REQUEST_BYTES_MAX, adminSocketAddress, LineSplitter } from './admin-protocol.ts'
 import type { AdminAnswer, SocketAddress } from './admin-protocol.ts'
 
@@ -11,8 +13,8 @@ const IDLE_MS_MAX = 60_000
 /** Requests of one connection that wait for their turn; a client that sends more without reading is cut off. */
 const WAITING_MAX = 64
 
-/** What one verb does. @throws {Problem} a refusal, told to the caller with its code. */
-export type AdminVerb = (params: Readonly<Record<string, unknown>>) => Promise<unknown>
+/** What one verb does, and for whom. @throws {Problem} a refusal, told to the caller with its code. */
+export type AdminVerb = (params: Readonly<Record<string, unknown>>, by: Actor) => Promise<unknown>
 export type AdminVerbs = Readonly<Record<string, AdminVerb>>
 
 /** Serves a table of verbs on the admin socket of a data folder. */
@@ -21,6 +23,7 @@ export class AdminServer {
   readonly #onError: (verb: string, error: unknown) => void
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
+  readonly #own = ownCaller()
   #address: SocketAddress | null = null
 
   /** @param onError told of everything a verb throws that is no Problem. */
@@ -101,7 +104,7 @@ export class AdminServer {
     } catch (error) {
       return badRequest(error)
     }
-    const { verb, params } = { ...(request as { verb?: unknown; params?: unknown } | null) }
+    const { verb, params, caller } = { ...(request as Partial<Record<string, unknown>> | null) }
     if (typeof verb !== 'string' || !isParams(params)) {
       return badRequest(new TypeError('expected {"verb": string, "params": object}'))
     }
@@ -111,7 +114,7 @@ export class AdminServer {
       return { ok: false, code: 'UNKNOWN_VERB', message: `no such verb; known are ${known}` }
     }
     try {
-      return { ok: true, data: (await run(params)) ?? null }
+      return { ok: true, data: (await run(params, actorAt(caller, this.#own))) ?? null }
     } catch (error) {
       if (error instanceof Problem) {
         return { ok: false, code: error.code, message: sentenceOf(error) }

@@ -17,17 +17,17 @@ export function adminVerbs(parts: {
   return {
     status: () => Promise.resolve({ ...clusterStatus(cluster), ...riskOf(health?.()) }),
     ...(health === undefined ? {} : { health: () => Promise.resolve(health()) }),
-    invite: (params) =>
-      parts.admission.invite({
-        isVoter: params['isVoter'] !== false,
-        lifetimeMs: Number(params['lifetimeMs']),
-      }),
+    invite: (params, by) =>
+      parts.admission.invite(
+        { isVoter: params['isVoter'] !== false, lifetimeMs: Number(params['lifetimeMs']) },
+        by,
+      ),
     list: () => Promise.resolve(cluster.members().map(listedMember)),
     ...membershipVerbs(membership),
-    'transfer-leadership': async (params) => {
+    'transfer-leadership': async (params, by) => {
       const to = params['to'] ?? null
       if (to !== null && typeof to !== 'string') throw wrong('to must be the id of a member')
-      return { leaderId: await membership.transferLeadership(to) }
+      return { leaderId: await membership.transferLeadership(to, by) }
     },
   }
 }
@@ -36,8 +36,8 @@ export function adminVerbs(parts: {
 function membershipVerbs(membership: MembershipControl): AdminVerbs {
   const changing =
     (verb: MembershipChange['verb']): AdminVerb =>
-    (params) =>
-      membership.change(changeOf({ ...params, verb }), confirmationIn(params))
+    (params, by) =>
+      membership.change(changeOf({ ...params, verb }), confirmationIn(params), by)
   return {
     plan: (params) => membership.plan(changeOf(params)),
     promote: changing('promote'),

@@ -109,9 +109,24 @@ Examples:
 }
 
 function addLooks(cluster: Command): void {
-  withConnection(cluster.command('status'), 'status')
+  cluster
+    .command('status')
     .description('how far each member has got, as this controller sees it; needs no quorum')
+    .requiredOption(
+      '--config <file>',
+      'configuration of a controller on this host: asked by its admin socket',
+    )
+    .option('--json', 'print JSON')
     .option('--watch', 'look again each second until ^C')
+    .addHelpText(
+      'after',
+      `
+From elsewhere, ask /health-checks with an administrator's session: it tells the same of every member.
+
+Examples:
+  flotilla cluster status --config /etc/flotilla/config.yml
+  flotilla cluster status --config /etc/flotilla/config.yml --watch`,
+    )
     .action(showStatus)
   withConnection(cluster.command('list'), 'list')
     .description('the members and their addresses')

@@ -7,6 +7,7 @@ import type { ControllerConfig } from '../config/options.ts'
 import { systemClock } from '../lib/clock.ts'
 import { parseHostPort } from '../lib/names.ts'
 import type { CertifiedKey } from '../pki/authority.ts'
+import type { ActionRecorder } from '../ports/membership.ts'
 import type { AdminVerbs } from './admin-server.ts'
 import type { Credentials } from './controller-check.ts'
 import { pkiVerbs } from './pki-verbs.ts'
@@ -27,6 +28,7 @@ export function keepCertificates(parts: {
   readonly onRenewed: (identity: MeshIdentity) => void
   readonly memberKeySha256: (id: string) => Uint8Array | null
   readonly alarms: CertificateAlarms
+  readonly actions: ActionRecorder
   readonly log: Logger
 }): { readonly keeper: CertificateKeeper; readonly verbs: AdminVerbs } {
   const { config, credentials, authority, onRenewed, alarms, log } = parts
@@ -50,6 +52,7 @@ export function keepCertificates(parts: {
     clock: systemClock,
     issuing,
     installIssuing: (next) => authority.install(next),
+    actions: parts.actions,
     memberKeySha256: parts.memberKeySha256,
   })
   return { keeper, verbs }

@@ -33,6 +33,7 @@ export class Listeners {
         assert(address !== null, 'the configuration has checked the address')
         const app = api.listener({
           apis: apisOf(apis),
+          hasOpenMetrics: apis.includes('metrics'),
           https,
           onHttpsServer: (server) => listeners.#servers.push(server),
         })

@@ -43,12 +43,17 @@ class AuditLines implements AuditTrail {
 
   applied: AuditTrail['applied'] = (record) => {
     if (this.#givesWay()) return
-    const { actor, session, address, action, entity, outcome, index } = record
+    const { session, address, action, entity, outcome, index } = record
+    const actor = bounded(record.actor)
     const who = { actor, actorName: bounded(record.actorName), session, address }
+    const why = record.reason === '' ? {} : { reason: bounded(record.reason) }
     const what = { action, entity, entityId: bounded(record.entityId) }
     const [fields, also] = [boundedList(record.fields), boundedList(record.also)]
     const at = new Date(record.atMs).toISOString()
-    this.#log.info({ audit: 'write', ...who, ...what, fields, also, outcome, index, at }, 'audit')
+    this.#log.info(
+      { audit: 'write', ...who, ...what, fields, also, outcome, ...why, index, at },
+      'audit',
+    )
   }
 
   refused: AuditTrail['refused'] = (write) => {

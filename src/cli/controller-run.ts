@@ -18,6 +18,7 @@ import { reenter } from './lost-disk.ts'
 import type { Fate } from './member-fate.ts'
 import { StoreError } from '../store/errors.ts'
 import { readRosterFile } from '../store/roster-file.ts'
+import { shellWord } from './output.ts'
 import { removePidFile, writePidFile } from './pid-file.ts'
 import { hasNoData, setDataFolderAside } from './set-aside.ts'
 import { programVersion } from './version.ts'
@@ -31,12 +32,16 @@ const YOUNG_BUFFERS_BYTES_MAX = 8 * 1024 * 1024
 /**
  * `controller run CONFIG`: a controller in the foreground, until SIGTERM or ^C. A disk that was lost or rolled back is
  * given up and filled again by the peers, in this same process; a controller that was removed ends in peace.
+ * @param options.isJoining asked when it turns out to be removed: one that has not joined yet has failed to.
  * @throws {CommandFailure} exit 2 for the configuration, 1 for what else keeps it from starting.
  */
-export async function runController(path: string): Promise<void> {
+export async function runController(
+  path: string,
+  { isJoining = () => false }: { readonly isJoining?: () => boolean } = {},
+): Promise<void> {
   collectBuffers('minor', YOUNG_BUFFERS_BYTES_MAX)
   const config = loadConfigOrFail(path)
-  const run = new ControllerRun(path, config)
+  const run = new ControllerRun(path, config, isJoining)
   process.exit(await run.untilEnd())
 }
 
@@ -46,6 +51,7 @@ type LifeEnd = { readonly type: 'stopped' } | (Fate & { readonly addresses: read
 class ControllerRun {
   readonly #path: string
   readonly #config: ControllerConfig
+  readonly #isJoining: () => boolean
   readonly #stop = new StopRequest()
   readonly #startedAtMs = systemClock.nowMs()
   #log: Logger | null = null
@@ -55,7 +61,8 @@ class ControllerRun {
   /** Meshes of the members that were known last. */
   #addresses: readonly string[]
 
-  constructor(path: string, config: ControllerConfig) {
+  constructor(path: string, config: ControllerConfig, isJoining: () => boolean) {
+    this.#isJoining = isJoining
     this.#path = path
     this.#config = config
     this.#addresses = config.cluster.seeds
@@ -63,12 +70,14 @@ class ControllerRun {
 
   /** @returns the exit code. @throws {CommandFailure} */
   async untilEnd(): Promise<number> {
+    let code: number = EXIT_DONE
     try {
       for (;;) {
         const end = await this.#liveOnce()
         if (end.type === 'stopped') break
         if (end.type === 'removed') {
           this.#tellEnd(end.sentence)
+          code = this.#isJoining() ? EXIT_FAILED : EXIT_DONE
           break
         }
         this.#doubt = end.sentence
@@ -78,7 +87,7 @@ class ControllerRun {
       removePidFile(this.#path)
     }
     this.#log?.info('controller has stopped')
-    return EXIT_DONE
+    return code
   }
 
   /** From an idle data folder, or none, to its release. */
@@ -165,7 +174,9 @@ class ControllerRun {
 
   #tellEnd(sentence: string): void {
     this.#log?.info(sentence)
-    process.stderr.write(`flotilla: ${sentence}\n`)
+    const { data, identity } = this.#config
+    const paths = [data, identity.key, identity.cert].map(shellWord).join(' ')
+    process.stderr.write(`flotilla: ${sentence}\n  what to move away: ${paths}\n`)
   }
 
   #tellUp(log: Logger): void {

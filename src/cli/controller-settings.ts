@@ -4,7 +4,7 @@ import type { ApiLimits } from '../api/limits.ts'
 import { limitsWith } from '../api/limits.ts'
 import type { ApiName } from '../api/operation.ts'
 import type { BindingName } from '../api/parts.ts'
-import type { API_NAMES, ControllerConfig } from '../config/options.ts'
+import type { API_NAMES, ControllerConfig, WEB_API_NAMES } from '../config/options.ts'
 import type { ApiAddress } from '../ports/cluster-view.ts'
 import type { CoreOptions } from '../raft/options.ts'
 
@@ -13,6 +13,7 @@ import type { CoreOptions } from '../raft/options.ts'
 const MINUTE_MS = 60_000
 
 type ConfiguredApi = (typeof API_NAMES)[number]
+type ConfiguredName = (typeof WEB_API_NAMES)[number]
 
 const apiNames: Readonly<Record<ConfiguredApi, ApiName>> = {
   'edge-client': 'client',
@@ -29,8 +30,13 @@ const apiPaths: Readonly<Record<ConfiguredApi, string>> = {
   'health-checks': '/health-checks',
 }
 
-export function apisOf(configured: readonly ConfiguredApi[]): ApiName[] {
-  return configured.map((name) => apiNames[name])
+/** Metrics are no API: nobody is told where they are. */
+function apisIn(configured: readonly ConfiguredName[]): ConfiguredApi[] {
+  return configured.filter((name) => name !== 'metrics')
+}
+
+export function apisOf(configured: readonly ConfiguredName[]): ApiName[] {
+  return apisIn(configured).map((name) => apiNames[name])
 }
 
 /** API to base URLs (`https://host:port`), in the order of the listeners. */
@@ -39,7 +45,7 @@ export function bindingsOf({
 }: ControllerConfig): Partial<Record<BindingName, readonly string[]>> {
   const bindings: Partial<Record<BindingName, string[]>> = {}
   for (const { advertise, apis } of web) {
-    for (const api of apis) (bindings[api] ??= []).push(`https://${advertise}`)
+    for (const api of apisIn(apis)) (bindings[api] ??= []).push(`https://${advertise}`)
   }
   return bindings
 }
@@ -47,7 +53,11 @@ export function bindingsOf({
 /** What the other controllers show in their list of controllers. */
 export function apiAddressesOf({ web }: ControllerConfig): ApiAddress[] {
   return web.flatMap(({ advertise, apis }) =>
-    apis.map((api) => ({ api, url: `https://${advertise}${apiPaths[api]}`, version: 'v1' })),
+    apisIn(apis).map((api) => ({
+      api,
+      url: `https://${advertise}${apiPaths[api]}`,
+      version: 'v1',
+    })),
   )
 }
 

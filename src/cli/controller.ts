@@ -13,6 +13,7 @@ import { FailedRequestBoard, failedRequestsTopic } from '../cluster/failed-reque
 import { PostureBoard, postureTopic } from '../cluster/posture-board.ts'
 import { sessionActivity } from '../cluster/session-activity.ts'
 import type { HostOptions } from '../cluster/host.ts'
+import { ActionLog } from '../cluster/action-recorder.ts'
 import { AdmissionDesk } from '../cluster/admission.ts'
 import { enterCluster } from '../cluster/membership/enter-cluster.ts'
 import { Entrance } from '../cluster/membership/entrance.ts'
@@ -38,7 +39,8 @@ import type { ProblemCode } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
-import type { MembershipControl } from '../ports/membership.ts'
+import type { ActionRecorder, MembershipControl } from '../ports/membership.ts'
+import { ITSELF } from '../ports/proposer.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import { parseCertificates } from '../pki/certificate.ts'
@@ -269,6 +271,7 @@ export class Controller {
           version: host.version,
           startedAtMs: host.startedAtMs,
           apiAddresses: host.apiAddresses,
+          address: config.cluster.advertise,
           get certificatePem() {
             return leafPem()
           },
@@ -414,6 +417,7 @@ export class Controller {
     const overlapMs = config.api.sessionTimeoutMs
     const rotation = { proposer: gateway, state: machine, keeper: secrets, log, overlapMs }
     const { keeper, verbs } = keepCertificates({
+      actions: new ActionLog(gateway, log),
       config,
       credentials,
       log,
@@ -474,7 +478,7 @@ export class Controller {
     })
   }
 
-  #watchLeadership(gateway: Gateway): LeadershipSteward {
+  #watchLeadership(gateway: Gateway, actions: ActionRecorder): LeadershipSteward {
     const { priority, slowFsyncMs, slowLoopMs } = this.#parts.config.cluster
     const steward = new LeadershipSteward(
       { ...defaultLeadershipTiming, priority, slowFsyncMs, slowLoopMs },
@@ -485,7 +489,11 @@ export class Controller {
         log: this.#parts.log,
         matchIndex: (id) =>
           gateway.peerStatuses().find((peer) => peer.id === id)?.matchIndex ?? null,
-        transfer: (to) => gateway.transferLeadership(to),
+        transfer: async (to, reason) => {
+          await gateway.transferLeadership(to)
+          const action = { action: 'leadership-transfer', target: to, reason }
+          void actions.note({ ...action, outcome: 'done' }, ITSELF)
+        },
       },
     )
     steward.start()
@@ -598,10 +606,12 @@ export class Controller {
     }
     const { clusterId, generation } = gateway
     const consensus = gateway
-    const leadership = this.#watchLeadership(gateway)
+    const actions = new ActionLog(gateway, log)
+    const leadership = this.#watchLeadership(gateway, actions)
     const management = manageMembers({
       onTransferred: () => leadership.pin(),
       consensus,
+      actions,
       state: machine,
       clusterId,
       generation,

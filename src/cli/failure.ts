@@ -25,5 +25,22 @@ export function sentenceOf(error: unknown): string {
 export function operatorFailure(error: unknown): unknown {
   if (error instanceof StoreError) return new CommandFailure(EXIT_FAILED, error.message, error)
   const isSystemError = error instanceof Error && 'syscall' in error
-  return isSystemError ? new CommandFailure(EXIT_FAILED, error.message, error) : error
+  return isSystemError ? new CommandFailure(EXIT_FAILED, systemSentence(error), error) : error
+}
+
+const remedies: Readonly<Record<string, string>> = {
+  EACCES: 'run this as a user who may, or name another place',
+  EPERM: 'run this as a user who may, or name another place',
+  EROFS: 'its file system is read-only; name another place',
+  ENOSPC: 'its disk is full; free some space',
+  EEXIST: 'there is a file of that name; name another place',
+  ENOTDIR: 'a part of the path is no folder; name another place',
+  // What Linux says where nothing can be made, as below /proc.
+  ENOENT: 'it is not there and cannot be made; name another place',
+}
+
+/** `EACCES: permission denied, mkdir '/x'`, and what to do about it. */
+function systemSentence(error: Error & { readonly code?: unknown }): string {
+  const remedy = remedies[String(error.code)]
+  return remedy === undefined ? error.message : `${error.message}; ${remedy}`
 }

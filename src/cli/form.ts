@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { create, toBinary } from '@bufbuild/protobuf'
 
@@ -29,6 +29,7 @@ import { syncFolder, writePublicFile, writeSecretFile } from '../pki/key-file.ts
 import { validityWithin } from '../pki/renewal.ts'
 import type { Entry } from '../raft/types.ts'
 import { formDataFolder } from '../store/form-data-folder.ts'
+import { makeFolder } from './make-folder.ts'
 import { advertisedHosts } from './config-from-flags.ts'
 import type { PlannedConfig } from './config-from-flags.ts'
 import type { Supplied } from './form-supplied.ts'
@@ -86,7 +87,7 @@ export async function formCluster(input: FormInput): Promise<FormedCluster> {
   const { trustDomain } = first.config
   const clusterId = formatUuid(newUuidv7(nowMs))
   for (const { folder } of controllers) {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    makeFolder(folder, 0o700)
     writePublicFile(join(folder, FORMING_MARK), markOf(supplied))
   }
   const authorities = await authoritiesOf(supplied, trustDomain, nowMs)
@@ -137,7 +138,7 @@ function markOf(supplied: Supplied | null): string {
 function writeRootKey(folder: string, { rootKeyPem }: Authorities): string | null {
   if (rootKeyPem === null) return null
   const path = rootKeyPathOf(folder)
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  makeFolder(dirname(path), 0o700)
   writeSecretFile(path, rootKeyPem)
   return path
 }
@@ -150,7 +151,7 @@ function writeCredentials(
   caPem: string,
 ): void {
   const { cert, key, ca } = config.identity
-  for (const path of [cert, key, ca, config.data]) mkdirSync(dirname(path), { recursive: true })
+  for (const path of [cert, key, ca, config.data]) makeFolder(dirname(path))
   if (supplied === null) writePublicFile(ca, caPem)
   if (supplied !== null && supplied.leaf !== null) return
   writeSecretFile(key, leaf.privateKeyPem)

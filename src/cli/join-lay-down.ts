@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fromBinary } from '@bufbuild/protobuf'
 
@@ -17,6 +17,7 @@ import { missingHosts } from '../pki/renewal.ts'
 import { writePublicFile, writeSecretFile } from '../pki/key-file.ts'
 import { formDataFolder } from '../store/form-data-folder.ts'
 import { writeRosterFile } from '../store/roster-file.ts'
+import { makeFolder } from './make-folder.ts'
 import type { CheckList } from './check-list.ts'
 import { advertisedHosts } from './config-from-flags.ts'
 import type { PlannedConfig } from './config-from-flags.ts'
@@ -87,7 +88,7 @@ export function layDown(
 ): void {
   const { config, path, text, folder } = planned
   const { cert, key, ca } = config.identity
-  for (const file of [cert, key, ca, config.data]) mkdirSync(dirname(file), { recursive: true })
+  for (const file of [cert, key, ca, config.data]) makeFolder(dirname(file))
   if (!keepsCertificate) {
     writeSecretFile(key, state.privateKeyPem)
     writePublicFile(cert, answer.certificatePem)

@@ -23,7 +23,7 @@ export async function runJoined(path: string, goal: JoinedGoal): Promise<void> {
     })
   }, POLL_MS)
   try {
-    await runController(path)
+    await runController(path, { isJoining: () => !progress.isOver })
   } finally {
     clearInterval(timer)
   }
@@ -51,6 +51,10 @@ export class JoinProgress {
   constructor(id: string, goal: JoinedGoal) {
     this.#id = id
     this.#goal = goal
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
   }
 
   /** @returns true once it has joined. */

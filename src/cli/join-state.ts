@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { newOpaqueId } from '../lib/random.ts'
 import { generatePrivateKeyPem } from '../pki/certificate-request.ts'
 import type { Ticket } from '../pki/ticket.ts'
 import { readSecretFile, syncFolder, writeSecretFile } from '../pki/key-file.ts'
+import { makeFolder } from './make-folder.ts'
 import { CommandFailure, EXIT_FAILED } from './failure.ts'
 
 /**
@@ -45,7 +46,7 @@ export function beginJoinState(
   ticket: Ticket,
   privateKeyPem: string | null,
 ): JoinState {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder, 0o700)
   const state: JoinState = {
     id,
     clusterId: ticket.clusterId,

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
 
 import type { ChangePlan, Invitation, MembershipChange } from '../ports/membership.ts'
@@ -104,6 +105,8 @@ export interface InviteOptions extends ConnectionOptions {
 /** Prints the ticket alone on stdout, or writes it to a 0600 file; words for people go to stderr. */
 export async function inviteController(options: InviteOptions): Promise<void> {
   const ask = connectTo(options)
+  // Before there is a ticket that nobody would have.
+  if (options.out !== undefined) refuseToOverwrite(options.out)
   const invitation = await invite(ask, options.learner !== true, options.lifetime)
   const { ticket, ...rest } = invitation
   if (options.out !== undefined) writeSecretFile(options.out, `${ticket}\n`)
@@ -117,6 +120,12 @@ export async function inviteController(options: InviteOptions): Promise<void> {
   tell(`ticket ${rest.id} lets one controller join as ${role}, until ${isoTime(rest.expiresAtMs)}`)
   if (options.out !== undefined) tell(`it is in ${options.out}; whoever holds it can join`)
   tell(`on the new host: flotilla cluster join CONFIG --ticket-file ${shellWord(file)}`)
+}
+
+function refuseToOverwrite(path: string): void {
+  if (!existsSync(path)) return
+  const detail = 'it may hold a ticket that is still good; move it away, or name another file'
+  throw new CommandFailure(EXIT_FAILED, `${path} is there already: ${detail}`)
 }
 
 export async function invite(

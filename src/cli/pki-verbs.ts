@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 
 import type { CertificateKeeper } from '../cluster/certificate-keeper.ts'
+import { recorded } from '../cluster/action-recorder.ts'
 import type { Clock } from '../lib/clock.ts'
 import { fieldProblem, Problem } from '../lib/problems.ts'
 import { issueControllerCertificateFor, issueLeafFor, LEAF_LIFETIME_MS } from '../pki/authority.ts'
@@ -18,6 +19,9 @@ import type { Certificate } from '../pki/certificate.ts'
 import { SecretFileError } from '../pki/key-file.ts'
 import { hasIssuerName, validityWithin } from '../pki/renewal.ts'
 import { checkSigner } from '../pki/signer.ts'
+import { externalSpiffeId } from '../pki/spiffe.ts'
+import type { ActionRecorder } from '../ports/membership.ts'
+import type { Actor } from '../ports/proposer.ts'
 import type { AdminVerb, AdminVerbs } from './admin-server.ts'
 import { ISSUED_DAYS_MAX } from './pki-limits.ts'
 
@@ -34,6 +38,7 @@ export interface PkiVerbParts {
   readonly issuing: () => CertifiedKey | null
   /** Makes another one the issuing authority of the whole cluster. @throws {Problem} */
   readonly installIssuing: (authority: CertifiedKey) => Promise<void>
+  readonly actions: ActionRecorder
   /** SHA-256 of the public key by which the cluster knows a member; null: no such member. */
   readonly memberKeySha256: (id: string) => Uint8Array | null
 }
@@ -43,26 +48,47 @@ export function pkiVerbs(parts: PkiVerbParts): AdminVerbs {
   const { keeper } = parts
   const verbs: AdminVerbs = {
     'pki-inspect': () => Promise.resolve(keeper.view()),
-    'pki-renew': async () => {
+    'pki-renew': noted(parts, 'certificate-renew', async () => {
       await keeper.renew()
       return keeper.view()
-    },
-    'pki-reload': async () => {
+    }),
+    'pki-reload': noted(parts, 'certificate-reload', async () => {
       await keeper.reload()
       return keeper.view()
-    },
-    'pki-install-issuing': (params) => installIssuing(parts, params),
-    'pki-issue': (params) => issue(parts, params),
-    'pki-renew-member': (params) => renewMember(parts, params),
+    }),
+    'pki-install-issuing': told(parts, 'issuing-install', (params) =>
+      installIssuing(parts, params),
+    ),
+    'pki-issue': (params, by) => issue(parts, params, by),
+    'pki-renew-member': noted(parts, 'certificate-renew-member', (params) =>
+      renewMember(parts, params),
+    ),
   }
   return Object.fromEntries(Object.entries(verbs).map(([name, verb]) => [name, explained(verb)]))
 }
 
+/** Another authority: nothing is done before the log says who wants it. */
+function told({ actions }: PkiVerbParts, action: string, verb: AdminVerb): AdminVerb {
+  return async (params, by) => {
+    const wanted = { action, target: null }
+    return await recorded(actions, wanted, by, () => explained(verb)(params, by))
+  }
+}
+
+/** What a cluster without a quorum may need to get one again: it waits for no log. */
+function noted({ actions }: PkiVerbParts, action: string, verb: AdminVerb): AdminVerb {
+  return async (params, by) => {
+    const result = await verb(params, by)
+    void actions.note({ action, target: null, outcome: 'done' }, by)
+    return result
+  }
+}
+
 /** What is wrong with a certificate or file is a refusal like any other, not a mistake of this program. */
 function explained(verb: AdminVerb): AdminVerb {
-  return async (params) => {
+  return async (params, by) => {
     try {
-      return await verb(params)
+      return await verb(params, by)
     } catch (error) {
       if (!(error instanceof CertificateError || error instanceof SecretFileError)) throw error
       throw new Problem('CERTIFICATE_REFUSED', { detail: error.message, cause: error })
@@ -94,25 +120,23 @@ async function installIssuing(parts: PkiVerbParts, params: Params): Promise<unkn
   return { notAfterMs: next.notAfterMs, formerNotAfterMs: before.notAfterMs }
 }
 
-/** A leaf for somebody outside of the cluster. It carries no SPIFFE id, so nobody can be a controller or an identity with it. */
-async function issue(parts: PkiVerbParts, params: Params): Promise<unknown> {
+/** A leaf for somebody outside of the cluster, signed once the log says who wants it for whom. Its SPIFFE id is that of no controller and no identity. */
+async function issue(parts: PkiVerbParts, params: Params, by: Actor): Promise<unknown> {
   const issuer = presentIssuing(parts)
   const { commonName, publicKeySpki } = await parseCertificateRequest(textOf(params, 'requestPem'))
   if (commonName === null || !COMMON_NAME.test(commonName)) {
     throw fieldProblem('name', 'must be 1 to 64 letters, digits, spaces or . _ @ -')
   }
   const validity = validityFor(parts, issuer, daysOf(params) * DAY_MS)
-  const certificatePem = await issueLeafFor(
-    {
-      issuer,
-      commonName,
-      uris: [],
-      hosts: hostsOf(params),
-      validity,
-      usages: usagesOf(params),
-    },
-    publicKeySpki,
-  )
+  const content = {
+    ...{ issuer, commonName, validity, uris: [externalSpiffeId(parts.trustDomain)] },
+    hosts: hostsOf(params),
+    usages: usagesOf(params),
+  }
+  const wanted = { action: 'certificate-issue', target: null, reason: `for ${commonName}` }
+  const certificatePem = await recorded(parts.actions, wanted, by, async () => {
+    return await issueLeafFor(content, publicKeySpki)
+  })
   return { certificatePem, notAfterMs: validity.notAfterMs }
 }
 

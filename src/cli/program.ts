@@ -1,7 +1,7 @@
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 
 import { addCluster } from './cluster-program.ts'
-import { CommandFailure, EXIT_DONE, EXIT_FAILED, EXIT_USAGE } from './failure.ts'
+import { CommandFailure, EXIT_DONE, EXIT_FAILED, EXIT_USAGE, operatorFailure } from './failure.ts'
 import { printJson, printLine } from './output.ts'
 import { addPki } from './pki-program.ts'
 import { programVersion } from './version.ts'
@@ -16,7 +16,8 @@ export async function run(argv: readonly string[]): Promise<void> {
   }
 }
 
-function reportFailure(error: unknown): number {
+function reportFailure(thrown: unknown): number {
+  const error = operatorFailure(thrown)
   // Commander has printed its own message; help and version count as done.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_DONE : EXIT_USAGE
   if (error instanceof CommandFailure) {

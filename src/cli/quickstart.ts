@@ -1,18 +1,11 @@
 import { createHash } from 'node:crypto'
-import {
-  closeSync,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  readSync,
-  realpathSync,
-} from 'node:fs'
+import { closeSync, fstatSync, openSync, readFileSync, readSync, realpathSync } from 'node:fs'
 import { request } from 'node:https'
 import { createServer } from 'node:net'
 import type { Server } from 'node:net'
 import { join, relative, resolve } from 'node:path'
 
+import { makeFolder } from './make-folder.ts'
 import { askController } from './admin-client.ts'
 import type { ClusterStatus, ListedMember } from './cluster-status.ts'
 import { listenFault } from './controller-check.ts'
@@ -53,7 +46,7 @@ export async function quickstart(options: {
   // Everything made here is for its owner alone, the logs of the controllers included.
   process.umask(0o077)
   const signals = new StopSignals()
-  mkdirSync(plan.dir, { recursive: true, mode: 0o700 })
+  makeFolder(plan.dir, 0o700)
   const lock = await lockFolder(plan)
   try {
     await runControllers(plan, inspectFolder(plan) === 'complete', signals)

@@ -24,7 +24,7 @@ import {
 import type { Ticket } from '../pki/ticket.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { Admission, Invitation, JoinAnswer, JoinRequest } from '../ports/membership.ts'
-import type { Proposer } from '../ports/proposer.ts'
+import type { Actor, Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
 import { ITSELF } from '../ports/proposer.ts'
 import type { ConfigurationInForce } from './gateway.ts'
@@ -74,10 +74,10 @@ export class AdmissionDesk implements Admission {
   }
 
   /** @throws {Problem} COULD_NOT_VALIDATE, MEMBERSHIP_REFUSED, and as {@link Proposer.propose}. */
-  async invite(options: {
-    readonly isVoter: boolean
-    readonly lifetimeMs: number
-  }): Promise<Invitation> {
+  async invite(
+    options: { readonly isVoter: boolean; readonly lifetimeMs: number },
+    by: Actor,
+  ): Promise<Invitation> {
     const { cluster, state, clock, trustDomain, caPem } = this.#parts
     const { lifetimeMs, isVoter } = options
     const { lifetimeMsMin, lifetimeMsMax } = admissionLimits
@@ -107,7 +107,7 @@ export class AdmissionDesk implements Admission {
       expiresAtMs: BigInt(expiresAtMs),
     })
     const payload = toBinary(TicketCreateSchema, message)
-    const { outcome } = await this.#propose(CommandKind.TICKET_CREATE, payload)
+    const { outcome } = await this.#propose(CommandKind.TICKET_CREATE, payload, by)
     if (!outcome.ok) throw problemOf(outcome)
     return { ticket, id, expiresAtMs }
   }
@@ -143,7 +143,7 @@ export class AdmissionDesk implements Admission {
     const { log } = this.#parts
     for (let attempt = 1; ; attempt += 1) {
       const payload = await this.#redeem(request, ticket, digest, publicKeySpki)
-      const { outcome } = await this.#propose(CommandKind.TICKET_REDEEM, payload)
+      const { outcome } = await this.#propose(CommandKind.TICKET_REDEEM, payload, ITSELF)
       if (outcome.ok) break
       if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX) throw problemOf(outcome)
     }
@@ -302,8 +302,8 @@ export class AdmissionDesk implements Admission {
     }
   }
 
-  #propose(kind: CommandKind, payload: Uint8Array): ReturnType<Proposer['propose']> {
-    return this.#parts.proposer.propose({ kind, payload, actor: ITSELF })
+  #propose(kind: CommandKind, payload: Uint8Array, actor: Actor): ReturnType<Proposer['propose']> {
+    return this.#parts.proposer.propose({ kind, payload, actor })
   }
 }
 

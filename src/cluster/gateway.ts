@@ -173,6 +173,7 @@ export class Gateway implements Proposer, ClusterView {
     this.#parts = parts
     this.#loopDelay = parts.loopDelay ?? new LoopDelay()
     this.#proposals = new ProposalDesk(options, {
+      selfId: options.self.id,
       clock,
       send: (proposals) => link.post({ type: 'propose', proposals }, [proposals.buffer]),
       hasLeader: () => this.#status.leader !== null,

@@ -26,7 +26,8 @@ export interface LeadershipParts {
   /** How far each peer's log equals this leader's; null when this controller does not lead. */
   readonly matchIndex: (id: NodeId) => Index | null
   /** @throws {Problem} when it can not. */
-  readonly transfer: (to: NodeId) => Promise<void>
+  /** @param reason one sentence, for the audit. */
+  readonly transfer: (to: NodeId, reason: string) => Promise<void>
 }
 
 interface Hold {
@@ -167,7 +168,7 @@ export class LeadershipSteward {
     const why = reason === 'slow' ? 'this controller is slow' : `${to} has a higher priority`
     log.info({ to, reason }, `leadership goes to ${to}: ${why}`)
     try {
-      await transfer(to)
+      await transfer(to, why)
     } catch (error) {
       const because = error instanceof Problem ? error.message : String(error)
       log.warn({ to, reason }, `leadership could not be handed to ${to}: ${because}`)

@@ -12,6 +12,8 @@ export interface SelfDescription {
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
   readonly certificatePem: string
+  /** host:port of its mesh, as it is configured now; absent: as its member record has it. */
+  readonly address?: string
   /** 0 to 100: the higher one is to lead. 50 when not said. */
   readonly priority?: number
 }
@@ -38,7 +40,7 @@ export function memberViews(sources: MemberSources): MemberView[] {
     .map(({ id, address, voter, leaving }): MemberView => {
       const common = {
         id,
-        address,
+        address: addressNow(sources, peers.get(id), id) ?? address,
         voter: voter || (leaving && record.outgoingVoters.includes(id)),
         leader: status.leader === id,
       }
@@ -46,6 +48,16 @@ export function memberViews(sources: MemberSources): MemberView[] {
       return { ...common, ...peerPart(peers.get(id), ageMs, sources.heard(id), sources.known(id)) }
     })
     .sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+/** A member that has moved is where it says it is; its record keeps the address that it joined with. */
+function addressNow(
+  { self }: MemberSources,
+  peer: PeerStatus | undefined,
+  id: NodeId,
+): string | undefined {
+  if (id === self.id) return self.address
+  return peer?.isConnected === true && peer.address !== '' ? peer.address : undefined
 }
 
 type LivePart = Omit<MemberView, 'id' | 'address' | 'voter' | 'leader'>

@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.ts'
 import { Problem } from '../lib/problems.ts'
 import type { AuditRecord } from '../ports/audit.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
+import { ITSELF } from '../ports/proposer.ts'
 import type { Applied, ProposalInput } from '../ports/proposer.ts'
 import type { RefusalCode } from './link.ts'
 import { OutstandingProposals } from './outstanding.ts'
@@ -28,6 +29,8 @@ export interface ProposalDeskOptions {
 }
 
 export interface ProposalDeskParts {
+  /** Id of this controller: the actor of what it writes itself. */
+  readonly selfId: string
   readonly clock: Clock
   /** Packed by proposal-codec.ts; the buffer is given away. */
   readonly send: (proposals: Uint8Array<ArrayBuffer>) => void
@@ -168,7 +171,10 @@ export class ProposalDesk {
           lowestOutstanding: BigInt(Math.min(this.#outstanding.lowest, sequence)),
         },
         ...(input.request === undefined ? {} : { request: input.request }),
-        actor: input.actor,
+        actor:
+          input.actor === ITSELF
+            ? { ...ITSELF, name: `controller:${this.#parts.selfId}` }
+            : input.actor,
         kind: input.kind,
         level: FEATURE_LEVEL,
         payload: input.payload,

@@ -23,6 +23,8 @@ const MINUTE_MS = 60 * 1000
 const HOUR_MS = 60 * MINUTE_MS
 
 export const API_NAMES = ['edge-client', 'edge-management', 'fabric', 'health-checks'] as const
+/** What a listener may serve; `metrics` only where it is asked for. */
+export const WEB_API_NAMES = [...API_NAMES, 'metrics'] as const
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 
 const node = 'node'
@@ -133,10 +135,10 @@ export const controllerOptions = {
       scope: node,
       why: 'Under which address clients reach it; the certificate must name this host.',
     }),
-    apis: option(choices(API_NAMES), {
+    apis: option(choices(WEB_API_NAMES), {
       default: API_NAMES,
       scope: node,
-      why: 'Which APIs it serves.',
+      why: 'Which APIs it serves. metrics: nothing but metrics and health, without any log-in, on a private address of its own.',
     }),
   }),
   raft: section('Timing of the consensus. Equal on every controller.', {

@@ -13,6 +13,7 @@ export function relationFaults(config: ControllerConfig): RelationFault[] {
     ...timingFaults(config),
     ...timeoutFaults(config),
     ...portFaults(config),
+    ...openFaults(config),
     ...signerFaults(config),
   ]
 }
@@ -78,6 +79,20 @@ function portFaults(config: ControllerConfig): RelationFault[] {
     }
   }
   return faults
+}
+
+/** What is open to whoever reaches it stands alone, and where somebody has chosen who reaches it. */
+function openFaults({ web }: ControllerConfig): RelationFault[] {
+  return web.flatMap(({ bind, apis }, at): RelationFault[] => {
+    if (!apis.includes('metrics')) return []
+    if (apis.length > 1) {
+      const problem = 'metrics needs no log-in: give it a listener of its own, on a private address'
+      return [{ key: `web[${at}].apis`, problem }]
+    }
+    if (!EVERY_HOST.has(parseHostPort(bind)?.host ?? '')) return []
+    const problem = `lets everybody who reaches any address of this host read the metrics (${bind}): bind one private address`
+    return [{ key: `web[${at}].bind`, problem }]
+  })
 }
 
 const EVERY_HOST = new Set(['0.0.0.0', '::'])

@@ -11,7 +11,7 @@ export const auditEntry = defineEntity({
     at: timestamp(),
     /** Of the log. */
     index: integer(),
-    /** Identity id; '' for a controller itself. */
+    /** Identity id; `controller:ID` for a controller itself, `uid:N (name)` for a user of its host. */
     actor: text(),
     /** As it was called then. */
     actorName: text(),
@@ -25,8 +25,9 @@ export const auditEntry = defineEntity({
     fields: texts(),
     /** What else the same entry wrote: `create enrollment <id>`. */
     also: texts(),
-    /** `done`, or the code of the refusal. */
+    /** `done`, the code of the refusal, or `requested` for what is told before it is carried out. */
     outcome: text(),
+    reason: text(),
   },
   symbols: [
     'at',

@@ -10,6 +10,7 @@ import { settleAccess } from './access/settle.ts'
 import { auditOf } from './commands/audit.ts'
 import type { Touched } from './commands/audit.ts'
 import { authorityOf, permissionsOf } from './commands/authority.ts'
+import { tellAction } from './commands/cluster-action.ts'
 import { createTicket, deleteAdmission, redeemTicket } from './commands/cluster.ts'
 import type { CommandContext } from './commands/context.ts'
 import {
@@ -76,6 +77,7 @@ const handlers: ReadonlyMap<number, Handler> = new Map<number, Handler>([
   [CommandKind.INTEGRITY_END, endIntegrityRun],
   [CommandKind.INTEGRITY_REBUILD, rebuildTable],
   [CommandKind.INTEGRITY_DETACH, detachMissing],
+  [CommandKind.CLUSTER_ACTION, tellAction],
 ])
 
 const nothingDone = { outcome: null, audit: null } as const

@@ -43,20 +43,22 @@ function quotedNames(names: readonly string[]): string {
 
 /** JSON holds no line break, so lines can be told apart again. */
 function lineOf(record: AuditRecord, who: string): string {
-  const { index, atMs, action, entity, entityId, fields, also, outcome } = record
+  const { index, atMs, action, entity, entityId, fields, also, outcome, reason } = record
   // Names of the program's own need no escaping.
   const what = `"${action}","${entity}",${quoted(entityId)},"${outcome}"`
-  return `[${index},${atMs},${who},${what},${quotedNames(fields)},${quotedNames(also)}]`
+  // Few have a reason; a line without one is as it always was.
+  const why = reason === '' ? '' : `,${quoted(reason)}`
+  return `[${index},${atMs},${who},${what},${quotedNames(fields)},${quotedNames(also)}${why}]`
 }
 
 function recordOf(line: string): EntityRecord {
   const [index, at, actor, actorName, session, address, action, entity, entityId, ...rest] =
     JSON.parse(line) as Json[]
-  const [outcome, fields, also] = rest
+  const [outcome, fields, also, reason = ''] = rest
   const atMs = Number(at)
   const base = { id: String(index), createdAt: atMs, updatedAt: atMs, revision: Number(index) }
   const who = { actor, actorName, session, address } as Record<string, Json>
-  const what = { action, entity, entityId, outcome, fields, also } as Record<string, Json>
+  const what = { action, entity, entityId, outcome, fields, also, reason } as Record<string, Json>
   return { ...base, index: Number(index), at: atMs, ...who, ...what }
 }
 

@@ -38,3 +38,14 @@ export function controllerIdOf(spiffeId: SpiffeId, trustDomain: string): string 
   const id = spiffeId.path.slice(prefix.length)
   return isControllerId(id) ? id : null
 }
+
+/** What every certificate for somebody outside of the cluster carries: it is no controller and no identity, and has no other id. */
+export function externalSpiffeId(trustDomain: string): string {
+  return `spiffe://${trustDomain}${EXTERNAL_PATH}`
+}
+
+const EXTERNAL_PATH = '/external'
+
+export function isExternal(uris: readonly string[]): boolean {
+  return uris.length === 1 && parseSpiffeId(uris[0] ?? '')?.path === EXTERNAL_PATH
+}

@@ -5,7 +5,7 @@ export interface AuditRecord {
   readonly index: number
   /** Log time, UTC ms. */
   readonly atMs: number
-  /** Id of the identity; '' for a controller itself. */
+  /** Id of the identity; `controller:ID` for a controller itself, `uid:N (name)` for a user of its host. */
   readonly actor: string
   readonly actorName: string
   /** Id of the API session, which is no token; '' without one. */
@@ -16,8 +16,10 @@ export interface AuditRecord {
   readonly entityId: string
   readonly fields: readonly string[]
   readonly also: readonly string[]
-  /** `done`, or the code of the refusal. */
+  /** `done`, the code of the refusal, or `requested` for what is told before it is carried out. */
   readonly outcome: string
+  /** Why; '' where none was given. */
+  readonly reason: string
 }
 
 /** A write that was refused before it was proposed, for who asked rather than for what was asked. */

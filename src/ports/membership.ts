@@ -1,4 +1,6 @@
+import type { ProblemCode } from '../lib/problems.ts'
 import type { Index, NodeId } from '../raft/types.ts'
+import type { Actor } from './proposer.ts'
 
 /** What an operator may ask for. Asking for what is already so is done, and changes nothing. */
 export type MembershipChange =
@@ -67,24 +69,47 @@ export interface JoinAnswer {
   readonly nowMs: number
 }
 
+/** What was, or is about to be, done to the cluster beside its records. */
+export interface ClusterAction {
+  /** Lower case letters and hyphens. */
+  readonly action: string
+  /** A controller; null: none is named. */
+  readonly target: NodeId | null
+  /** What came of it; `requested`: it is about to be carried out. */
+  readonly outcome: 'requested' | 'done' | ProblemCode
+  readonly reason?: string
+}
+
+/** Writes down who did what to the cluster, where every controller remembers it. */
+export interface ActionRecorder {
+  /** Resolves once it is in the log. @throws {Problem} when it is not, or the actor may not any more. */
+  record(action: ClusterAction, by: Actor): Promise<void>
+  /** As `record`, for what has been done already: what cannot be written down is told in the log of this controller. */
+  note(action: ClusterAction, by: Actor): Promise<void>
+}
+
 /** Who the members are, changed through any controller: what only the leader can do is handed to it. */
 export interface MembershipControl {
   /** @throws {Problem} MEMBERSHIP_REFUSED with the reason, NOT_FOUND, CLUSTER_NO_LEADER, PEER_UNREACHABLE. */
   plan(change: MembershipChange): Promise<ChangePlan>
   /**
    * Resolves once the change is committed and no longer joint. Safe to repeat at any point.
+   * @param by who wants it: written into the log before anything is changed, and again with what came of it.
    * @param confirmation what {@link ChangePlan.confirmation} asks for, typed.
    * @throws {Problem} as `plan`; TOLERANCE_REFUSED without the right confirmation; MEMBERSHIP_BUSY.
    */
-  change(change: MembershipChange, confirmation: string | null): Promise<ChangePlan>
+  change(change: MembershipChange, confirmation: string | null, by: Actor): Promise<ChangePlan>
   /** @returns who leads afterwards. @throws {Problem} TRANSFER_LEADERSHIP_ERROR, NOT_FOUND, CLUSTER_NO_LEADER. */
-  transferLeadership(target: NodeId | null): Promise<NodeId>
+  transferLeadership(target: NodeId | null, by: Actor): Promise<NodeId>
 }
 
 /** Letting new controllers in; any member can. */
 export interface Admission {
   /** @param lifetimeMs of the ticket, at most 7 days. */
-  invite(options: { readonly isVoter: boolean; readonly lifetimeMs: number }): Promise<Invitation>
+  invite(
+    options: { readonly isVoter: boolean; readonly lifetimeMs: number },
+    by: Actor,
+  ): Promise<Invitation>
   /** @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED (id taken), COULD_NOT_VALIDATE with the field. */
   admit(request: JoinRequest): Promise<JoinAnswer>
 }

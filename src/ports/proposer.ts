@@ -11,17 +11,22 @@ export type Outcome =
       readonly detail: string | null
     }
 
+/** Who wants a write. */
+export interface Actor {
+  readonly identityId: string
+  readonly sessionId: string
+  readonly address: string
+  /** What it was admitted by, to be judged again at apply; absent: not to be. */
+  readonly permission?: string
+  /** Who it is when it is no identity, for the audit. */
+  readonly name?: string
+}
+
 export interface ProposalInput {
   readonly kind: CommandKind
   /** The payload message of that kind, encoded. */
   readonly payload: Uint8Array
-  readonly actor: {
-    readonly identityId: string
-    readonly sessionId: string
-    readonly address: string
-    /** What it was admitted by, to be judged again at apply; absent: not to be. */
-    readonly permission?: string
-  }
+  readonly actor: Actor
   /** The caller's own request id, when it sent one. */
   readonly request?: {
     readonly caller: string
@@ -35,8 +40,8 @@ export interface ProposalInput {
   }[]
 }
 
-/** The actor of what a controller writes itself, on nobody's behalf. */
-export const ITSELF: ProposalInput['actor'] = { identityId: '', sessionId: '', address: '' }
+/** The actor of what a controller writes itself, on nobody's behalf. Its name is added where it is proposed. */
+export const ITSELF: Actor = { identityId: '', sessionId: '', address: '' }
 
 export interface Applied {
   /** Log index that the outcome stands at, already applied on this controller. */

@@ -48,7 +48,7 @@ describe('an inspection', () => {
     })
     expect(status).toEqual(JSON.parse(JSON.stringify(controller.parts.health().node)))
     expect(config).toMatchObject({ limits: { bodyBytesMax: 1_048_576 } })
-    expect(metrics).toMatch(/^flotilla_alarms /m)
+    expect(metrics).toMatch(/^flotilla_alarms\{/m)
   })
 
   test('tells the members and the index of the state by the names of the API family', async () => {

@@ -189,6 +189,22 @@ test('an administrator sees the whole of the health, and a bad token no more tha
   }
 })
 
+test('a controller is ready while it may be answered from and has a leader; alive is another question', async () => {
+  const ready = async () => {
+    const { status, body } = await anonymous.get('/health-checks/ready')
+    return [status, (body.data as { ready: boolean }).ready]
+  }
+  expect(await ready()).toEqual([200, true])
+  controller.cluster.hasLeader = false
+  expect(await ready()).toEqual([503, false])
+  expect((await anonymous.get('/health-checks')).status).toBe(200)
+  controller.cluster.hasLeader = true
+  controller.refusal = 'NODE_QUARANTINED'
+  expect(await ready()).toEqual([503, false])
+  controller.refusal = null
+  expect(await ready()).toEqual([200, true])
+})
+
 test('metrics count requests by operation and status', async () => {
   await root.get(`${management}/service-policies?limit=x`)
   const reply = await root.get('/metrics')
@@ -200,10 +216,10 @@ test('metrics count requests by operation and status', async () => {
   expect(reply.text).toMatch(/flotilla_raft_is_leader 1\n/)
   expect(reply.text).toMatch(/flotilla_raft_role\{role="leader"\} 1\n/)
   expect(reply.text).toMatch(/flotilla_raft_elections_total 3\n/)
-  expect(reply.text).toMatch(/flotilla_wal_fsync_duration_ms_bucket\{le="0.25"\} 2\n/)
-  expect(reply.text).toMatch(/flotilla_wal_fsync_duration_ms_bucket\{le="\+Inf"\} 2\n/)
+  expect(reply.text).toMatch(/flotilla_wal_fsync_duration_seconds_bucket\{le="0.00025"\} 2\n/)
+  expect(reply.text).toMatch(/flotilla_wal_fsync_duration_seconds_bucket\{le="\+Inf"\} 2\n/)
   expect(reply.text).toMatch(/flotilla_mesh_queued_bytes 77\n/)
-  expect(reply.text).toMatch(/flotilla_loop_delay_p99_ms\{thread="raft"\} 4\n/)
+  expect(reply.text).toMatch(/flotilla_loop_delay_p99_seconds\{thread="raft"\} 0.004\n/)
   expect(reply.text).toContain('process_resident_memory_bytes')
   expect(reply.text).toMatch(/flotilla_thread_heap_used_bytes\{thread="main"\} [1-9]\d{6,}\n/)
   expect(reply.text).toMatch(/flotilla_thread_external_bytes\{thread="raft"\} 55\n/)

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
+import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
@@ -19,6 +19,7 @@ beforeEach(() => {
   server = new AdminServer(
     {
       echo: (params) => Promise.resolve(params),
+      who: (_params, by) => Promise.resolve(by.name),
       refuse: () => Promise.reject(new Problem('CLUSTER_NO_LEADER')),
       break: () => Promise.reject(new TypeError('a mistake')),
       never: () => new Promise(() => undefined),
@@ -124,4 +125,24 @@ test('A line without end, and a flood of requests, end the connection', async ()
   expect(long).toContain('the line is too long')
   const flood = await exchange('{"verb":"never","params":{}}\n'.repeat(100), 10)
   expect(flood.at(-1)).toContain('too many requests')
+})
+
+test('who asks at the socket is the user of the controller or root, whatever it says of itself', async () => {
+  await server.listen(folder)
+  const { uid, username } = userInfo()
+  expect(await askController(folder, 'who')).toBe(`uid:${uid} (${username})`)
+  const claims = [
+    [{ uid: 0, name: 'root' }, 'uid:0 (root)'],
+    [{ uid: 4711, name: 'somebody-else' }, `uid:${uid} (${username})`],
+    [{ uid, name: 'a "quoted"\nname' }, `uid:${uid} (${username})`],
+    ['nonsense', `uid:${uid} (${username})`],
+    [undefined, `uid:${uid} (${username})`],
+  ] as const
+  for (const [caller, expected] of claims) {
+    const [answer = ''] = await exchange(
+      `${JSON.stringify({ verb: 'who', params: {}, caller })}\n`,
+      1,
+    )
+    expect(JSON.parse(answer)).toEqual({ ok: true, data: expected })
+  }
 })

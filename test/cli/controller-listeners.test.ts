@@ -12,6 +12,7 @@ import { preflight } from '../../src/cli/controller-check.ts'
 import type { Credentials } from '../../src/cli/controller-check.ts'
 import { loadControllerConfig } from '../../src/config/load.ts'
 import { assert, present } from '../../src/lib/assert.ts'
+import { issueLeaf, validityFrom } from '../../src/pki/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { startController } from '../api/support/controller.ts'
 import { layOut } from './support.ts'
@@ -96,4 +97,27 @@ test('New connections get the renewed certificate; a standing one, and what is a
   expect(standing.fingerprint).toBe(fingerprintOf(before.certificatePem))
   const renewed = fingerprintOf(after.certificatePem)
   expect(fresh.map(({ fingerprint }) => fingerprint)).toEqual([renewed, renewed])
+
+  // A client is asked for a certificate by the first context and by the renewed one.
+  const shown = await issueLeaf({
+    ...{ issuer: controller.authorities.issuing, commonName: 'prometheus', hosts: [] },
+    ...{ uris: ['spiffe://test.internal/external'], usages: ['client'] },
+    validity: validityFrom(controller.clock.nowMs(), 60_000),
+  })
+  const metrics = async (cert?: { cert: string; key: string }) =>
+    await new Promise((resolve, reject) => {
+      request({
+        host: 'localhost',
+        port: config.webPort,
+        path: '/metrics',
+        ca,
+        agent: false,
+        ...cert,
+      })
+        .on('response', (answer) => resolve(answer.resume().statusCode))
+        .on('error', reject)
+        .end()
+    })
+  expect(await metrics()).toBe(401)
+  expect(await metrics({ cert: shown.certificatePem, key: shown.privateKeyPem })).toBe(200)
 })

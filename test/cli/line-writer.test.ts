@@ -41,6 +41,7 @@ const record = {
   ...{ index: 7, atMs: 0, actor: 'root', actorName: 'Root', session: 's', address: '10.0.0.1' },
   ...{ action: 'create', entity: 'service', entityId: 'mail', fields: [], also: [] },
   outcome: 'done',
+  reason: '',
 }
 
 type Line = Readonly<Record<string, unknown>>

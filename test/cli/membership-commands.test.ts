@@ -132,6 +132,15 @@ describe('Asked through the admin socket', () => {
     expect(done.stdout + done.stderr).not.toContain('secret')
   })
 
+  test('invite asks for no ticket that would take the place of a file', async () => {
+    const out = join(folder, 'earlier')
+    writeFileSync(out, 'a ticket that may still be good\n')
+    const done = await cluster('invite', '--out', out)
+    expect([done.code, done.stderr]).toEqual([1, expect.stringContaining('is there already')])
+    expect(readFileSync(out, 'utf8')).toBe('a ticket that may still be good\n')
+    expect(asked).toEqual([])
+  })
+
   test.each(['8d', '0h', '59s', '1', 'soon'])('refuses a lifetime of %s', async (lifetime) => {
     expect((await cluster('invite', '--lifetime', lifetime)).code).toBe(2)
     expect(asked).toEqual([])

@@ -22,6 +22,7 @@ import {
 import type { CertifiedKey, Validity } from '../../src/pki/authority.ts'
 import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { RecordedActions } from '../support/recorded-actions.ts'
 import { layOut, run as runProcess } from './support.ts'
 import type { Finished } from './support.ts'
 
@@ -37,6 +38,7 @@ let root: CertifiedKey
 let issuing: CertifiedKey
 let leaf: CertifiedKey
 let server: AdminServer | null = null
+const actions = new RecordedActions()
 let taken: MeshIdentity[] = []
 let mistakes: unknown[] = []
 
@@ -131,6 +133,7 @@ async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []
       issuing = next
       return Promise.resolve()
     },
+    actions,
     memberKeySha256: (id) => {
       const member = members.find((one) => one.id === id)
       return member === undefined
@@ -393,7 +396,7 @@ describe('pki issue', () => {
       'monitor',
       ['m.example'],
       ['192.0.2.9'],
-      [],
+      [`spiffe://${trustDomain}/external`],
     ])
     expect(own.notAfterMs - own.notBeforeMs).toBeLessThan(31 * DAY_MS)
     expect(own.isAuthority).toBe(false)

@@ -44,6 +44,17 @@ describe('The command line', () => {
     expect(done.code).toBe(2)
   })
 
+  test.each([
+    ['a folder that cannot be made', ['quickstart', '--dir', '/proc/flotilla']],
+    ['a folder below a file', ['quickstart', '--dir', '/etc/hostname/flotilla']],
+    ['a configuration that cannot be written', ['cluster', 'init', '/proc/flotilla/config.yml']],
+  ])('exits 1 with one sentence and its remedy for %s', async (_title, words) => {
+    const done = await run(words)
+    expect([done.code, done.stdout]).toEqual([1, ''])
+    expect(done.stderr.trimEnd().split('\n')).toHaveLength(1)
+    expect(done.stderr).toMatch(/; .*name another place/)
+  })
+
   test('suggests the verb that was meant', async () => {
     expect((await run(['quickstrat'])).stderr).toContain('Did you mean quickstart?')
   })

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
+import { actorAt } from '../../src/cli/admin-caller.ts'
 import { recoveryVerbs } from '../../src/cli/admin-recovery.ts'
 import type { RecoveredAdmin } from '../../src/cli/admin-recovery.ts'
 import type { Problem } from '../../src/lib/problems.ts'
@@ -9,12 +10,13 @@ import { made, newIdentity, shown } from '../api/support/network.ts'
 
 const { controller, root } = await controllerForFile()
 const verbs = recoveryVerbs({ proposer: controller.cluster, state: controller.machine })
+const by = actorAt(null, { uid: 1000, name: 'op' })
 const password = 'a new one for the administrator'
 
 function recover(params: Record<string, unknown> = { password }): Promise<RecoveredAdmin> {
   const verb = verbs['recover-admin']
   if (verb === undefined) throw new Error('there is a verb recover-admin')
-  return verb(params) as Promise<RecoveredAdmin>
+  return verb(params, by) as Promise<RecoveredAdmin>
 }
 
 async function codeOf(asked: Promise<unknown>): Promise<string> {
@@ -55,7 +57,7 @@ beforeEach(() => {
 test('a lost password is replaced, and what was open under it has ended', async () => {
   expect(await recover()).toEqual({
     identityId: 'admin-id',
-    name: 'admin',
+    name: 'Default Admin',
     username: 'admin',
     authPolicyId: 'default',
   })
@@ -113,7 +115,7 @@ test('the audit records who was recovered, from where, and nothing of the passwo
   expect(reply.status, reply.text).toBe(200)
   expect(reply.text).not.toContain(password)
   expect(reply.text).not.toContain('argon2')
-  const records = reply.body.data as { entity: string; entityId: string; address: string }[]
-  const found = records.find(({ entity, address }) => entity === 'identity' && address !== '')
-  expect(found).toMatchObject({ entityId: 'admin-id', address: `uid:${process.getuid?.() ?? 0}` })
+  const records = reply.body.data as { entity: string; entityId: string; actor: { name: string } }[]
+  const found = records.find(({ actor }) => actor.name === 'uid:1000 (op)')
+  expect(found).toMatchObject({ entity: 'identity', entityId: 'admin-id' })
 })

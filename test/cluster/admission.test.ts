@@ -19,6 +19,7 @@ import {
 } from '../../src/pki/certificate-request.ts'
 import { formatTicket, newTicketSecret, parseTicket } from '../../src/pki/ticket.ts'
 import type { JoinRequest } from '../../src/ports/membership.ts'
+import { anOperator } from '../support/recorded-actions.ts'
 import { CLUSTER_ID, SecretsCluster, startMs, TRUST_DOMAIN } from './secrets-fixture.ts'
 
 let cluster: SecretsCluster
@@ -38,7 +39,7 @@ interface Joiner {
 
 async function invite(changes: { isVoter?: boolean; lifetimeMs?: number } = {}): Promise<string> {
   const options = { isVoter: true, lifetimeMs: hour, ...changes }
-  return (await cluster.member('ctrl1').desk.invite(options)).ticket
+  return (await cluster.member('ctrl1').desk.invite(options, anOperator)).ticket
 }
 
 async function joiner(ticket: string, changes: Partial<JoinRequest> = {}): Promise<Joiner> {
@@ -71,7 +72,10 @@ async function refusalOf(request: JoinRequest, at = 'ctrl2'): Promise<Problem> {
 describe('An invitation', () => {
   test('is a ticket with what a joiner must know, the nearest controllers first', async () => {
     const { desk } = cluster.member('ctrl2')
-    const { ticket, id, expiresAtMs } = await desk.invite({ isVoter: false, lifetimeMs: hour })
+    const { ticket, id, expiresAtMs } = await desk.invite(
+      { isVoter: false, lifetimeMs: hour },
+      anOperator,
+    )
     expect(parseTicket(ticket)).toMatchObject({
       id,
       clusterId: CLUSTER_ID,

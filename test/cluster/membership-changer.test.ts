@@ -16,6 +16,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { PeerHandler } from '../../src/ports/peer-channel.ts'
 import type { Role } from '../../src/raft/types.ts'
+import { RecordedActions } from '../support/recorded-actions.ts'
 import { until } from './mesh-fixture.ts'
 
 // What a leader's own controller does while consensus behaves badly.
@@ -228,6 +229,7 @@ test.each([
     const said: string[] = []
     let shares = 0
     const steward = new Steward({
+      actions: new RecordedActions(),
       consensus,
       state,
       changer: new MemberChanger(consensus, state, systemClock),
@@ -264,7 +266,17 @@ test('A stranger that asks to be let in over and over does not keep another one 
   const calls = new LeaderCalls(consensus, systemClock)
   const log = { info: () => undefined }
   const clock = systemClock
-  new EntryDesk({ consensus, state, changer, calls, clock, clusterId: 'c', generation: 1, log })
+  new EntryDesk({
+    actions: new RecordedActions(),
+    consensus,
+    state,
+    changer,
+    calls,
+    clock,
+    clusterId: 'c',
+    generation: 1,
+    log,
+  })
   const enter = present(consensus.handlers.get(ENTER_METHOD), 'it serves that')
   const ask = (id: string): Promise<unknown> => {
     const caller = { id, publicKeySha256: new Uint8Array(32), leafPem: '', isMember: false }

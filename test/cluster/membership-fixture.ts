@@ -11,6 +11,7 @@ import { Entrance } from '../../src/cluster/membership/entrance.ts'
 import type { EntryAnswer } from '../../src/cluster/membership/entry.ts'
 import { manageMembers } from '../../src/cluster/membership/manage.ts'
 import type { MemberManagement } from '../../src/cluster/membership/manage.ts'
+import { RecordedActions } from '../support/recorded-actions.ts'
 import { formCluster } from './cluster-fixture.ts'
 import type { StartChanges, TestCluster, TestNode } from './cluster-fixture.ts'
 import { CLUSTER_ID, TRUST_DOMAIN, until } from './mesh-fixture.ts'
@@ -29,6 +30,8 @@ export interface Settled {
 export class ManagedCluster {
   readonly cluster: TestCluster
   readonly settled: Settled[] = []
+  /** Of all its controllers. */
+  readonly actions = new RecordedActions()
   /** A controller that gets no further in settling a removal. */
   stuckInSettling: string | null = null
   readonly #admissions = new Map<string, EntityRecord>()
@@ -154,6 +157,7 @@ export class ManagedCluster {
       generation: 1,
       clock: systemClock,
       log: node.log.log,
+      actions: this.actions,
       joinTimeoutMs: this.#joinTimeoutMs,
       secrets: {
         afterRemoval: (id, { isCompromised }) => {

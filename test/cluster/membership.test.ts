@@ -2,6 +2,8 @@ import { afterEach, expect, test } from 'vitest'
 
 import { command } from './cluster-fixture.ts'
 import { until } from './mesh-fixture.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import { anOperator } from '../support/recorded-actions.ts'
 import { ManagedCluster } from './membership-fixture.ts'
 
 // Members come and go over real gRPC and TLS, asked for through any controller.
@@ -36,12 +38,14 @@ test('one controller becomes three, five, and three again, and takes writes all 
 
   const control = managed.control('n2')
   const confirmation = 'remove n5 and tolerate 1 failure'
-  await expect(control.change(remove('n5'), null)).rejects.toMatchObject({
+  await expect(control.change(remove('n5'), null, anOperator)).rejects.toMatchObject({
     code: 'TOLERANCE_REFUSED',
     detail: expect.stringContaining(confirmation) as string,
   })
-  expect(await control.change(remove('n5'), confirmation)).toMatchObject({ isNeeded: true })
-  expect(await control.change(remove('n4'), null)).toMatchObject({
+  expect(await control.change(remove('n5'), confirmation, anOperator)).toMatchObject({
+    isNeeded: true,
+  })
+  expect(await control.change(remove('n4'), null, anOperator)).toMatchObject({
     votersAfter: ['n1', 'n2', 'n3'],
     confirmation: null,
   })
@@ -61,7 +65,7 @@ test('a leader that is removed hands over first, and the request is answered whe
   const leader = await managed.cluster.leader()
   const confirmation = `remove ${leader.id} and tolerate 0 failures`
   const rest = managed.cluster.ids.filter((id) => id !== leader.id)
-  const change = managed.control(leader.id).change(remove(leader.id), confirmation)
+  const change = managed.control(leader.id).change(remove(leader.id), confirmation, anOperator)
   await until('the others are without it', () =>
     rest.every((id) => {
       const { record } = managed.cluster.node(id).gateway.configuration()
@@ -74,7 +78,7 @@ test('a leader that is removed hands over first, and the request is answered whe
     rest.some((id) => managed.cluster.node(id).gateway.status().role === 'leader'),
   )
   const asked = managed.control(rest[0] ?? '')
-  expect(await asked.change(remove(leader.id), null)).toMatchObject({ isNeeded: false })
+  expect(await asked.change(remove(leader.id), null, anOperator)).toMatchObject({ isNeeded: false })
   await until('the removal is settled', () => managed.settled.length === 1)
   expect(managed.settled).toMatchObject([{ id: leader.id, isCompromised: false }])
 }, 60_000)
@@ -95,22 +99,22 @@ test('a dead voter is replaced by one joint change, and each request may be repe
   const deadline = performance.now() + 10_000
   for (;;) {
     try {
-      expect(await control.change(replace, null)).toMatchObject({ isNeeded: true })
+      expect(await control.change(replace, null, anOperator)).toMatchObject({ isNeeded: true })
       break
     } catch (error) {
       if (performance.now() > deadline) throw error
     }
   }
   expect(await managed.voters()).toEqual([leader.id, other, 'n4'].sort())
-  expect(await control.change(replace, null)).toMatchObject({ isNeeded: false })
+  expect(await control.change(replace, null, anOperator)).toMatchObject({ isNeeded: false })
   const promote = { verb: 'promote', id: 'n4' } as const
-  expect(await control.change(promote, null)).toMatchObject({ isNeeded: false })
+  expect(await control.change(promote, null, anOperator)).toMatchObject({ isNeeded: false })
   const demote = { verb: 'demote', id: 'n4' } as const
   const confirmation = 'demote n4 and tolerate 0 failures'
-  expect(await control.change(demote, confirmation)).toMatchObject({ isNeeded: true })
-  expect(await control.change(demote, null)).toMatchObject({ isNeeded: false })
-  expect(await control.change(promote, null)).toMatchObject({ isNeeded: true })
-  expect(await control.change(remove(dead), null)).toMatchObject({ isNeeded: false })
+  expect(await control.change(demote, confirmation, anOperator)).toMatchObject({ isNeeded: true })
+  expect(await control.change(demote, null, anOperator)).toMatchObject({ isNeeded: false })
+  expect(await control.change(promote, null, anOperator)).toMatchObject({ isNeeded: true })
+  expect(await control.change(remove(dead), null, anOperator)).toMatchObject({ isNeeded: false })
 }, 60_000)
 
 test('two operators at once: both find what they asked for, or are told what is under way', async () => {
@@ -119,9 +123,9 @@ test('two operators at once: both find what they asked for, or are told what is 
   await managed.untilVoters('n1', 'n2', 'n3', 'n4', 'n5')
   const confirmation = 'remove n5 and tolerate 1 failure'
   const asked = await Promise.allSettled([
-    managed.control('n1').change(remove('n5'), confirmation),
-    managed.control('n2').change(remove('n5'), confirmation),
-    managed.control('n3').change(remove('n4'), 'remove n4 and tolerate 1 failure'),
+    managed.control('n1').change(remove('n5'), confirmation, anOperator),
+    managed.control('n2').change(remove('n5'), confirmation, anOperator),
+    managed.control('n3').change(remove('n4'), 'remove n4 and tolerate 1 failure', anOperator),
   ])
   for (const result of asked) {
     if (result.status === 'rejected') {
@@ -142,18 +146,20 @@ test('leadership moves to the voter named, asked of any controller, and a learne
   const [first, second] = managed.cluster.ids.filter((id) => id !== leader.id)
   if (first === undefined || second === undefined) throw new Error('three were formed')
   const control = managed.control(first)
-  expect(await control.transferLeadership(second)).toBe(second)
+  expect(await control.transferLeadership(second, anOperator)).toBe(second)
   expect(managed.cluster.node(first).gateway.leaderId()).toBe(second)
-  expect(await control.transferLeadership(second)).toBe(second)
-  expect(await control.transferLeadership(null)).not.toBe(second)
-  await expect(control.transferLeadership('n9')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  expect(await control.transferLeadership(second, anOperator)).toBe(second)
+  expect(await control.transferLeadership(null, anOperator)).not.toBe(second)
+  await expect(control.transferLeadership('n9', anOperator)).rejects.toMatchObject({
+    code: 'NOT_FOUND',
+  })
   await until('n4 is listed', () =>
     managed.cluster
       .node(first)
       .gateway.configuration()
       .record.members.some(({ id }) => id === 'n4'),
   )
-  await expect(control.transferLeadership('n4')).rejects.toMatchObject({
+  await expect(control.transferLeadership('n4', anOperator)).rejects.toMatchObject({
     code: 'TRANSFER_LEADERSHIP_ERROR',
   })
 }, 60_000)
@@ -167,7 +173,7 @@ test('a change outlives the leader that began it', async () => {
   const [asked, leaving] = rest
   if (asked === undefined || leaving === undefined) throw new Error('five vote')
   const confirmation = `remove ${leaving} and tolerate 1 failure`
-  const change = managed.control(asked).change(remove(leaving), confirmation)
+  const change = managed.control(asked).change(remove(leaving), confirmation, anOperator)
   await until(
     'the change is under way',
     () => leader.gateway.configuration().record.departed.length > 0,
@@ -189,7 +195,7 @@ test('a removal that a leader died of settling is settled by the next one, as it
   await managed.untilVoters('n1', 'n2', 'n3', 'n4')
   managed.stuckInSettling = leader.id
   const compromised = { verb: 'remove', id: leaving, isCompromised: true } as const
-  await managed.control(leader.id).change(compromised, null)
+  await managed.control(leader.id).change(compromised, null, anOperator)
   expect(managed.settled).toEqual([])
   await managed.kill(leader.id)
   await until('the next leader has settled it', () => managed.settled.length > 0)
@@ -254,4 +260,57 @@ test('a learner that was to vote and never came is dropped, with its admission',
   expect(await managed.enter(node, [managed.cluster.node('n1').address])).toMatchObject({
     outcome: 'refused',
   })
+}, 60_000)
+
+test('each change of the members, asked for or not, is written down with its actor before and after', async () => {
+  const managed = await form(3)
+  const control = managed.control('n2')
+  const { id: leader } = await managed.cluster.leader()
+  // A leader would hand over first, which is written down too.
+  const one = leader === 'n3' ? 'n1' : 'n3'
+  const [confirmation, why] = [`demote ${one} and tolerate 0 failures`, { by: 'uid:1000 (op)' }]
+  await expect(control.change({ verb: 'demote', id: one }, null, anOperator)).rejects.toThrow()
+  await control.change({ verb: 'demote', id: one }, confirmation, anOperator)
+  await control.change({ verb: 'promote', id: one }, null, anOperator)
+  await control.transferLeadership(one, anOperator)
+  await joinAll(managed, 'n4')
+  await managed.untilVoters('n1', 'n2', 'n3', 'n4')
+  const told = managed.actions.all
+  await until('what the cluster did by itself is told', () => told.length === 9)
+  await control.change(remove('n4'), null, anOperator)
+  const itself = { target: 'n4', outcome: 'done', by: '' }
+  expect(told.map(({ action }) => action)).toEqual([
+    'member-demote',
+    'member-demote',
+    'member-demote',
+    'member-promote',
+    'member-promote',
+    'leadership-transfer',
+    'leadership-transfer',
+    'member-add',
+    'member-promote',
+    'member-remove',
+    'member-remove',
+  ])
+  expect(told[0]).toMatchObject({ ...why, target: one, outcome: 'TOLERANCE_REFUSED' })
+  expect(told[1]).toMatchObject({ ...why, target: one, outcome: 'requested' })
+  expect(told[2]).toMatchObject({ ...why, target: one, outcome: 'done' })
+  expect(told[5]).toMatchObject({ ...why, target: one, outcome: 'requested' })
+  expect(told[7]).toMatchObject(itself)
+  expect(told[8]).toMatchObject({ ...itself, reason: 'it has caught up' })
+  expect(told[10]).toMatchObject({ ...why, target: 'n4', outcome: 'done' })
+}, 60_000)
+
+test('what cannot be written down is not done', async () => {
+  const managed = await form(3)
+  managed.actions.refusal = new Problem('UNAUTHORIZED')
+  const confirmation = 'demote n3 and tolerate 0 failures'
+  const demote = { verb: 'demote', id: 'n3' } as const
+  const asked = managed.control('n1').change(demote, confirmation, anOperator)
+  await expect(asked).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+  expect(await managed.voters()).toEqual(['n1', 'n2', 'n3'])
+  const { id: leader } = await managed.cluster.leader()
+  const given = managed.control('n1').transferLeadership(null, anOperator)
+  await expect(given).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+  expect((await managed.cluster.leader()).id).toBe(leader)
 }, 60_000)

@@ -96,7 +96,7 @@ colour: blue
       `${FILE}:7: identity.ca: expected a path, found 5`,
       `${FILE}:9: cluster.bind: expected host:port with a port from 1 to 65535, an IPv6 address in brackets, found "127.0.0.1"`,
       `${FILE}:10: cluster.advertise: expected host:port with a port from 1 to 65535, an IPv6 address in brackets, found "127.0.0.1:99999"`,
-      `${FILE}:14: web[0].apis: expected a list of one or more of edge-client, edge-management, fabric, health-checks, each once, found ["edge-client","edge-klient"]`,
+      `${FILE}:14: web[0].apis: expected a list of one or more of edge-client, edge-management, fabric, health-checks, metrics, each once, found ["edge-client","edge-klient"]`,
       `${FILE}:15: raft.tickMs: expected an integer from 5 to 1000, found "fast"`,
       `${FILE}:16: threads: expected true or false, found "yes"`,
     ])
@@ -154,6 +154,20 @@ describe('Rules between options', () => {
     const [fault, ...others] = faultsOf(`${GOOD}${line}\n`)
     expect(fault).toContain(`${FILE}:14: ${part}`)
     expect(others).toEqual([])
+  })
+
+  test('refuse metrics without a log-in beside an API, or on every address', () => {
+    const listener = (bind: string, apis: string): string =>
+      `${GOOD}  - bind: ${bind}\n    advertise: localhost:1290\n    apis: [${apis}]\n`
+    expect(faultsOf(listener('127.0.0.1:1290', 'metrics, fabric'))[0]).toContain(
+      'web[1].apis: metrics needs no log-in: give it a listener of its own',
+    )
+    for (const host of ['0.0.0.0', '[::]']) {
+      expect(faultsOf(listener(`"${host}:1290"`, 'metrics'))[0]).toContain(
+        'web[1].bind: lets everybody',
+      )
+    }
+    expect(faultsOf(listener('127.0.0.1:1290', 'metrics'))).toEqual([])
   })
 
   test('refuse two listeners on one port', () => {

@@ -1,6 +1,6 @@
-import { create } from '@bufbuild/protobuf'
+import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
-import { ActorSchema, CommandKind } from '../../proto/gen/command_pb.ts'
+import { ActorSchema, ClusterActionSchema, CommandKind } from '../../proto/gen/command_pb.ts'
 import { auditLimits } from '../../src/fsm/audit-log.ts'
 import { listAudit } from '../../src/fsm/audit-query.ts'
 import { loadState } from '../../src/fsm/load.ts'
@@ -48,6 +48,35 @@ describe('what is remembered of a write', () => {
     expect(await newest(state)).toMatchObject({ action: 'identity-disable' })
     log.logIn('session')
     expect(await newest(state)).toMatchObject({ action: 'session-create', actor: 'admin' })
+  })
+
+  test('is also who did what to the cluster beside its records, when it was wanted and what came of it', async () => {
+    const { state, log } = formedState()
+    const told = (
+      content: { target?: string; outcome?: string; reason?: string; action?: string },
+      by = actor,
+    ) => {
+      const message = create(ClusterActionSchema, { action: 'member-demote', ...content })
+      const payload = toBinary(ClusterActionSchema, message)
+      return log.command(CommandKind.CLUSTER_ACTION, payload, { actor: by }).outcome
+    }
+    told({ target: 'ctrl2', outcome: 'requested' })
+    const named = { action: 'member-demote', entity: 'controller', entityId: 'ctrl2' }
+    expect(await newest(state)).toMatchObject({ ...named, actor: 'admin', outcome: 'requested' })
+    const root = create(ActorSchema, { name: 'uid:0 (root)' })
+    told({ target: 'ctrl2', outcome: 'TOLERANCE_REFUSED', reason: 'a reason' }, root)
+    expect(await newest(state)).toMatchObject({
+      ...named,
+      actor: 'uid:0 (root)',
+      actorName: 'uid:0 (root)',
+      outcome: 'TOLERANCE_REFUSED',
+      reason: 'a reason',
+    })
+    for (const bad of [{ action: 'a"b' }, { outcome: 'a"b' }, { target: 'a"b' }]) {
+      const outcome = told({ outcome: 'done', ...bad })
+      expect(outcome).toMatchObject({ ok: false, code: 'COULD_NOT_VALIDATE' })
+      expect(await newest(state)).toMatchObject({ outcome: 'COULD_NOT_VALIDATE', entity: '' })
+    }
   })
 
   test('names all that one entry wrote, and no value of any field', async () => {
@@ -133,7 +162,7 @@ describe('what is remembered', () => {
     for (let index = 1; index <= auditLimits.recordsMax + 1000; index += 1) {
       const who = { actor: 'a', actorName: 'A', session: 's', address: '' }
       const what = { action: 'create', entity: 'service', entityId: `s${index}`, outcome: 'done' }
-      state.remember({ index, atMs: index, ...who, ...what, fields: [], also: [] })
+      state.remember({ index, atMs: index, ...who, ...what, fields: [], also: [], reason: '' })
       state.forget()
     }
     expect(state.audit.size).toBeGreaterThanOrEqual(auditLimits.recordsMax)

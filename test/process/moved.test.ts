@@ -66,6 +66,18 @@ test('all addresses changed at once: a leader is there again, and so is every wr
   }
   const tookMs = performance.now() - startedAt
   console.log(`every controller saw a leader after ${Math.round(tookMs)} ms`)
+  const shown = async (k: number): Promise<string[]> => {
+    const listed = await fleet.cluster(k, 'list', '--json')
+    return (JSON.parse(listed) as { address: string }[]).map(({ address }) => address)
+  }
+  for (const k of members) {
+    // Within 5 s of the time that they have found each other.
+    await until(
+      `ctrl${k} lists where all are now`,
+      async () => (await shown(k)).every((address) => address.startsWith('127.2.')),
+      5_000,
+    )
+  }
   await expectMembers(fleet, members)
   for (const k of members) await load.expectAll(await fleet.loggedIn(k))
   expect(load.fates.size).toBeGreaterThanOrEqual(200)

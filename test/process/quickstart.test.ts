@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -87,6 +88,30 @@ test('every controller lists all three as online, with the same certificates and
     const listed = members.body.data as { leader: boolean; voter: boolean; connected: boolean }[]
     expect(listed.filter((member) => member.leader)).toHaveLength(1)
     expect(listed.every((member) => member.voter && member.connected)).toBe(true)
+  }
+})
+
+test('what is done at the admin socket is in the audit of every controller, with the user who did it', async () => {
+  const config = join(cluster.folder, 'ctrl1', 'config.yml')
+  const run = (...verb: string[]) =>
+    promisify(execFile)(flotilla, ['cluster', ...verb, '--config', config], { env: cluster.env })
+  await run('invite')
+  await run('transfer-leadership', cluster.id((await cluster.followers())[0] ?? 0))
+  const { uid, username } = userInfo()
+  for (const k of [1, 2, 3]) {
+    const client = await cluster.loggedIn(k)
+    const filter = encodeURIComponent(`actor = "uid:${uid} (${username})"`)
+    const told = await until(`ctrl${k} has all of it`, async () => {
+      const { body } = await client.request('GET', `/fabric/v1/audit?filter=${filter}`)
+      const rows = body.data as { action: string; outcome: string }[]
+      return rows[0]?.action === 'leadership-transfer' && rows[0].outcome === 'done' && rows
+    })
+    // The newest first; quickstart itself has invited the others.
+    expect(told.slice(0, 3).map(({ action, outcome }) => `${action} ${outcome}`)).toEqual([
+      'leadership-transfer done',
+      'leadership-transfer requested',
+      'ticket-create done',
+    ])
   }
 })
 

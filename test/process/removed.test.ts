@@ -130,6 +130,13 @@ test('with its certificate, key and data a removed controller gets nowhere', asy
   await expectMembers(fleet, [1, 2, 3, 4])
   expect(await termOf(1)).toBe(term)
 
+  // A join over what is left of it has failed, and says what is in the way.
+  fleet.beginJoin(5, await fleet.invite(1))
+  expect(await fleet.ended(5, 60_000)).toBe(1)
+  const folder = fleet.folder(5)
+  const left = ['data', 'controller.key', 'cert.pem'].map((name) => join(folder, name))
+  expect(fleet.log(5)).toContain(`what to move away: ${left.join(' ')}`)
+
   // Its tokens are those of the clients, so they count only where those are.
   const tokens = await tokensFrom(stolen, 5)
   expect(tokens).toContain(owner.token)

@@ -32,12 +32,12 @@ export function auditOperations({ state }: ApiParts): Operation[] {
 }
 
 function rowOf(record: EntityRecord): Readonly<Record<string, unknown>> {
-  const { index, session, address, action, entity, entityId, fields, also, outcome } =
+  const { index, session, address, action, entity, entityId, fields, also, outcome, reason } =
     record as Readonly<Record<string, unknown>>
   return {
     index,
     at: timeText(record.createdAt),
     actor: { id: record['actor'], name: record['actorName'] },
-    ...{ session, address, action, entity, entityId, fields, also, outcome },
+    ...{ session, address, action, entity, entityId, fields, also, outcome, reason },
   }
 }

@@ -17,6 +17,7 @@ import {
 } from '../schemas.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { ignoredFieldsOf } from '../validation.ts'
+import { actorOf } from '../writes.ts'
 
 interface Confirmed {
   readonly confirmation?: string | null
@@ -50,7 +51,11 @@ export function memberOperations({ cluster, membership }: ApiParts): Operation[]
       handle: async (call) => {
         const { address, isVoter = true, confirmation } = call.body as Addition
         const id = memberAt(cluster, address)
-        await membership.change({ verb: isVoter ? 'promote' : 'demote', id }, confirmation ?? null)
+        await membership.change(
+          { verb: isVoter ? 'promote' : 'demote', id },
+          confirmation ?? null,
+          actorOf(call),
+        )
         return emptyAnswer(ignoredFieldsOf(memberAddition.schema, call.body))
       },
     },
@@ -63,7 +68,11 @@ export function memberOperations({ cluster, membership }: ApiParts): Operation[]
       response: { kind: 'detail', schema: nothing },
       handle: async (call) => {
         const { id, isCompromised = false, confirmation } = call.body as Removal
-        await membership.change({ verb: 'remove', id, isCompromised }, confirmation ?? null)
+        await membership.change(
+          { verb: 'remove', id, isCompromised },
+          confirmation ?? null,
+          actorOf(call),
+        )
         return emptyAnswer(ignoredFieldsOf(memberRemoval.schema, call.body))
       },
     },
@@ -80,7 +89,11 @@ function changeOperations(membership: MembershipControl): Operation[] {
     change: MembershipChange,
   ): Promise<Answer> => {
     const { confirmation } = call.body as Confirmed
-    return planAnswer(await membership.change(change, confirmation ?? null), schema, call)
+    return planAnswer(
+      await membership.change(change, confirmation ?? null, actorOf(call)),
+      schema,
+      call,
+    )
   }
   const response = { kind: 'detail', schema: changePlan } as const
   return [

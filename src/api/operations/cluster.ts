@@ -5,6 +5,7 @@ import type { ApiParts } from '../parts.ts'
 import { preferredLeaders } from '../preferred-leader.ts'
 import { leadershipTransfer, members, nothing } from '../schemas.ts'
 import { ignoredFieldsOf } from '../validation.ts'
+import { actorOf } from '../writes.ts'
 
 /** The cluster as operators see it. */
 export function clusterOperations({ cluster, membership }: ApiParts): Operation[] {
@@ -48,7 +49,7 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
         const to = newLeaderId === undefined || newLeaderId === '' ? null : newLeaderId
         const isLearner = cluster.members().some((member) => member.id === to && !member.voter)
         if (isLearner) throw fieldProblem('newLeaderId', 'must be the id of a voting member', to)
-        await membership.transferLeadership(to)
+        await membership.transferLeadership(to, actorOf(call))
         return emptyAnswer(ignoredFieldsOf(leadershipTransfer.schema, call.body))
       },
     },

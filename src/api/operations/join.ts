@@ -6,6 +6,7 @@ import { detailAnswer } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
+import { actorOf } from '../writes.ts'
 import { invitation, invitationRequest, joinAnswer, joinRequest } from '../schemas-join.ts'
 
 const JOIN_BODY_BYTES_MAX = 64 * 1024
@@ -42,7 +43,10 @@ export function joinOperations(parts: ApiParts): Operation[] {
           readonly lifetimeMs?: number | null
         }
         return detailAnswer(
-          await admission.invite({ isVoter: isVoter ?? true, lifetimeMs: lifetimeMs ?? HOUR_MS }),
+          await admission.invite(
+            { isVoter: isVoter ?? true, lifetimeMs: lifetimeMs ?? HOUR_MS },
+            actorOf(call),
+          ),
         )
       },
     },

@@ -16,4 +16,8 @@ export const listenerTls = {
     'ECDHE-RSA-AES128-GCM-SHA256',
   ].join(':'),
   honorCipherOrder: true,
+  // A client may show a certificate and need not: what it is worth is judged where a request asks for something. No issuers are
+  // named, or clients with a certificate of a CA that was added later would show none.
+  requestCert: true,
+  rejectUnauthorized: false,
 } as const

@@ -3,13 +3,21 @@ import { clone } from '@bufbuild/protobuf'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { ChangePlan, MembershipChange, MembershipControl } from '../../ports/membership.ts'
+import type {
+  ActionRecorder,
+  ChangePlan,
+  ClusterAction,
+  MembershipChange,
+  MembershipControl,
+} from '../../ports/membership.ts'
+import type { Actor } from '../../ports/proposer.ts'
 import type { NodeId } from '../../raft/types.ts'
+import { recorded } from '../action-recorder.ts'
 import type { MemberChanger } from './changer.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
 import type { LeaderCalls } from './leader-calls.ts'
 import { membershipLimits } from './limits.ts'
-import { changeOf, idIn } from './messages.ts'
+import { actorOf, changeOf, idIn } from './messages.ts'
 import type { Message } from './messages.ts'
 import { describeChange, donePlan, isReadyToVote, leavingBy, planChange } from './plan.ts'
 import type { MembersNow } from './plan.ts'
@@ -21,6 +29,7 @@ export interface DeskParts {
   readonly state: AdmissionState
   readonly changer: MemberChanger
   readonly calls: LeaderCalls
+  readonly actions: ActionRecorder
   readonly clock: Clock
   readonly log: { info(fields: object, message: string): void }
   readonly onTransferred?: () => void
@@ -48,13 +57,16 @@ export class MembershipDesk implements MembershipControl {
     parts.calls.serve('membership.plan', (request) =>
       Promise.resolve({ plan: this.#planHere(changeOf(request)) }),
     )
-    parts.calls.serve('membership.change', async ({ confirmation, ...change }, timeoutMs) => {
+    parts.calls.serve('membership.change', async ({ confirmation, by, ...change }, timeoutMs) => {
       const typed = typeof confirmation === 'string' ? confirmation : null
-      return { plan: await this.#changeHere(changeOf(change), typed, timeoutMs) }
+      return { plan: await this.#changeHere(changeOf(change), typed, actorOf(by), timeoutMs) }
     })
     parts.calls.serve('membership.transfer', async (request) => {
       const target = request['target'] === null ? null : idIn(request, 'target')
-      const leaderId = await this.#transferHere(target)
+      const wanted = { action: 'leadership-transfer', target }
+      const leaderId = await recorded(parts.actions, wanted, actorOf(request['by']), async () => {
+        return await this.#transferHere(target)
+      })
       parts.onTransferred?.()
       return { leaderId }
     })
@@ -65,8 +77,12 @@ export class MembershipDesk implements MembershipControl {
     return answer['plan'] as ChangePlan
   }
 
-  async change(change: MembershipChange, confirmation: string | null): Promise<ChangePlan> {
-    const request = { ...change, confirmation }
+  async change(
+    change: MembershipChange,
+    confirmation: string | null,
+    by: Actor,
+  ): Promise<ChangePlan> {
+    const request = { ...change, confirmation, by }
     const answer = await this.#parts.calls.ask(
       'membership.change',
       request,
@@ -76,11 +92,11 @@ export class MembershipDesk implements MembershipControl {
     return answer['plan'] as ChangePlan
   }
 
-  async transferLeadership(target: NodeId | null): Promise<NodeId> {
+  async transferLeadership(target: NodeId | null, by: Actor): Promise<NodeId> {
     const { calls, clock, consensus } = this.#parts
     const answer = await calls.ask(
       'membership.transfer',
-      { target },
+      { target, by },
       membershipLimits.changeTimeoutMs,
     )
     const leaderId = idIn(answer, 'leaderId')
@@ -125,18 +141,44 @@ export class MembershipDesk implements MembershipControl {
   async #changeHere(
     change: MembershipChange,
     confirmation: string | null,
+    by: Actor,
     timeoutMs: number,
   ): Promise<ChangePlan> {
-    const key = JSON.stringify([change, confirmation])
+    const key = JSON.stringify([change, confirmation, by])
     const running = this.#running.get(key)
     if (running !== undefined) return await running
-    const result = this.#carryOut(change, confirmation, timeoutMs)
+    const result = this.#changeRecorded(change, confirmation, by, timeoutMs)
     this.#running.set(key, result)
     try {
       return await result
     } finally {
       this.#running.delete(key)
     }
+  }
+
+  /** What is so already changes nothing, and what can never be is refused before it is wanted. */
+  async #changeRecorded(
+    change: MembershipChange,
+    confirmation: string | null,
+    by: Actor,
+    timeoutMs: number,
+  ): Promise<ChangePlan> {
+    const { consensus, actions } = this.#parts
+    const wanted = { action: `member-${change.verb}`, ...namesIn(change) }
+    if (isAtRest(consensus.configuration())) {
+      try {
+        const plan = this.#planHere(change)
+        if (!plan.isNeeded) return plan
+        refuseUnconfirmed(plan, confirmation)
+      } catch (error) {
+        // Without a majority nothing can be written down, and nothing is changed: nobody waits for it.
+        if (error instanceof Problem) void actions.note({ ...wanted, outcome: error.code }, by)
+        throw error
+      }
+    }
+    return await recorded(actions, wanted, by, async () => {
+      return await this.#carryOut(change, confirmation, timeoutMs)
+    })
   }
 
   async #carryOut(
@@ -204,6 +246,17 @@ export class MembershipDesk implements MembershipControl {
     if (leader !== null && isOther()) return leader
     const detail = `${target ?? 'another voter'} did not take over: ${leader ?? 'nobody'} leads`
     throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail })
+  }
+}
+
+function namesIn(change: MembershipChange): Pick<ClusterAction, 'target' | 'reason'> {
+  switch (change.verb) {
+    case 'replace':
+      return { target: change.oldId, reason: `replaced by ${change.newId}` }
+    case 'remove':
+      return { target: change.id, reason: change.isCompromised ? 'compromised' : '' }
+    default:
+      return { target: change.id }
   }
 }
 

@@ -4,7 +4,9 @@ import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { parseHostPort } from '../../lib/names.ts'
 import { Problem } from '../../lib/problems.ts'
+import type { ActionRecorder } from '../../ports/membership.ts'
 import type { PeerCaller } from '../../ports/peer-channel.ts'
+import { ITSELF } from '../../ports/proposer.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { MemberChanger } from './changer.ts'
 import { admissionOf } from './consensus.ts'
@@ -24,6 +26,7 @@ export interface EntryDeskParts {
   readonly changer: MemberChanger
   readonly calls: LeaderCalls
   readonly clock: Clock
+  readonly actions: ActionRecorder
   readonly clusterId: string
   readonly generation: number
   readonly log: { info(fields: object, message: string): void }
@@ -77,7 +80,7 @@ export class EntryDesk {
     request: EntryRequest,
     timeoutMs: number,
   ): Promise<Message> {
-    const { consensus, state, changer, clock, log } = this.#parts
+    const { consensus, state, changer, clock, log, actions } = this.#parts
     const deadlineMs = clock.monotonicMs() + timeoutMs
     // What was admitted a moment ago, through another controller, must be known here.
     const index = await consensus.readIndex()
@@ -106,6 +109,8 @@ export class EntryDesk {
     const { address } = request
     const how = outcome === 'added' ? 'has come in' : 'has come back with another disk'
     log.info({ member: caller.id, address }, `${caller.id} ${how}, as a learner`)
+    const action = outcome === 'added' ? 'member-add' : 'member-return'
+    void actions.note({ action, target: caller.id, outcome: 'done' }, ITSELF)
     return this.#accepted(outcome)
   }
 

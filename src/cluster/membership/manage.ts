@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
-import type { MembershipControl } from '../../ports/membership.ts'
+import type { ActionRecorder, MembershipControl } from '../../ports/membership.ts'
 import type { Log } from '../log.ts'
 import { MemberChanger } from './changer.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
@@ -16,6 +16,7 @@ export interface MemberManagementParts extends Pick<StewardParts, 'secrets' | 'j
   readonly generation: number
   readonly clock: Clock
   readonly log: Log
+  readonly actions: ActionRecorder
   /** On the leader, after it has handed leadership over because an operator asked for it. */
   readonly onTransferred?: () => void
 }

@@ -1,6 +1,8 @@
 import { isControllerId } from '../../lib/names.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { MembershipChange } from '../../ports/membership.ts'
+import { ITSELF } from '../../ports/proposer.ts'
+import type { Actor } from '../../ports/proposer.ts'
 import type { NodeId } from '../../raft/types.ts'
 
 /**
@@ -79,6 +81,20 @@ export function changeOf(message: Message): MembershipChange {
       return { verb, oldId: idIn(message, 'oldId'), newId: idIn(message, 'newId') }
     default:
       throw malformed('verb is none of promote, demote, remove, replace')
+  }
+}
+
+/** Who asked the controller that passes a request on. A release that names nobody asks as a controller. */
+export function actorOf(value: unknown): Actor {
+  if (value === undefined) return ITSELF
+  const by = messageIn({ by: value }, 'by')
+  const identityId = textIn(by, 'identityId')
+  const sessionId = textIn(by, 'sessionId')
+  const address = textIn(by, 'address')
+  return {
+    ...{ identityId, sessionId, address },
+    ...(by['permission'] === undefined ? {} : { permission: textIn(by, 'permission') }),
+    ...(by['name'] === undefined ? {} : { name: textIn(by, 'name') }),
   }
 }
 

@@ -7,6 +7,8 @@ import type {
 } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
+import type { ActionRecorder } from '../../ports/membership.ts'
+import { ITSELF } from '../../ports/proposer.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { LogThrottle } from '../log.ts'
 import type { Log } from '../log.ts'
@@ -44,6 +46,7 @@ export interface StewardParts {
   readonly clock: Clock
   readonly log: Pick<Log, 'info' | 'warn'>
   readonly secrets: MemberSecrets
+  readonly actions: ActionRecorder
   readonly joinTimeoutMs?: number
 }
 
@@ -169,6 +172,7 @@ export class Steward {
     try {
       const done = await this.#do(duty)
       log.info({ duty: duty.type }, done)
+      await this.#tell(duty)
     } catch (error) {
       this.#heldUntilMs.set(duty.type, clock.monotonicMs() + BACK_OFF_MS)
       // What ends one leader would end each that comes after it, so even the unforeseen is only told.
@@ -179,6 +183,21 @@ export class Steward {
       const because = error instanceof Error ? error.message : String(error)
       log.warn({ duty: duty.type, code, err: error }, `${nameOf(duty)} waits: ${because}`)
     }
+  }
+
+  /** The other duties are commands, which the audit has by themselves. */
+  async #tell(duty: Duty): Promise<void> {
+    const { actions } = this.#parts
+    if (duty.type === 'promote') {
+      const reason = 'it has caught up'
+      for (const target of duty.ids) {
+        await actions.note({ action: 'member-promote', target, outcome: 'done', reason }, ITSELF)
+      }
+    }
+    if (duty.type !== 'drop') return
+    const reason = 'it was let in and never came'
+    const target = duty.id
+    await actions.note({ action: 'member-remove', target, outcome: 'done', reason }, ITSELF)
   }
 
   /** @returns the line for the log. */

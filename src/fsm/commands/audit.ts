@@ -1,5 +1,6 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import {
+  ClusterActionSchema,
   CommandKind,
   CommandKindSchema,
   SessionCreateSchema,
@@ -45,23 +46,35 @@ export function auditOf(
   if (unaudited.has(command.kind)) return null
   const { outcome, touched } = result
   if (command.kind === CommandKind.PASSWORD_ATTEMPT && touched.length === 0) return null
+  const told = outcome.ok ? toldAction(command) : null
   const actor = command.actor?.identityId ?? ''
-  const who = actor === '' ? loggedIn(command) : actor
+  const who = actor || loggedIn(command) || (command.actor?.name ?? '')
   const named = touched.find(({ id }) => outcome.ok && id === outcome.id) ?? touched[0]
   return {
     index: place.index,
     atMs: place.logTimeMs,
     actor: who,
-    actorName: who === '' ? '' : nameOf(state.get('identity', who)),
+    actorName: who === '' ? '' : nameOf(state.get('identity', who)) || (command.actor?.name ?? ''),
     session: command.actor?.sessionId ?? '',
     address: command.actor?.address ?? '',
-    action: named?.action ?? actions.get(command.kind) ?? String(command.kind),
-    entity: named?.entity ?? '',
+    action: told?.action ?? named?.action ?? actions.get(command.kind) ?? String(command.kind),
+    entity: told === null ? (named?.entity ?? '') : told.entity,
     entityId: named?.id ?? (outcome.ok ? outcome.id : ''),
     fields: named?.fields ?? none,
     also: touched.length < 2 ? none : others(touched, named),
-    outcome: outcome.ok ? 'done' : outcome.code,
+    outcome: told?.outcome ?? (outcome.ok ? 'done' : outcome.code),
+    reason: told?.reason ?? '',
   }
+}
+
+/** What a command tells that was, or is to be, done outside of the records. */
+function toldAction({
+  kind,
+  payload,
+}: Command): Pick<AuditRecord, 'action' | 'entity' | 'outcome' | 'reason'> | null {
+  if (kind !== CommandKind.CLUSTER_ACTION) return null
+  const { action, target, outcome, reason } = fromBinary(ClusterActionSchema, payload)
+  return { action, entity: target === '' ? '' : 'controller', outcome, reason }
 }
 
 /** Whoever logs in has no session yet to be known by. */

@@ -20,7 +20,13 @@ export const nodeHealthExample: NodeHealth = {
   lagMs: 12,
   fsyncP99Ms: 0.2,
   loopDelayP99Ms: { main: 3, raft: 4 },
-  members: [],
+  members: [
+    {
+      ...{ id: 'ctrl2', voter: true, role: 'follower', connected: false },
+      ...{ lastContactMs: 1500, commit: 9, applied: 8, lagEntries: 40 },
+      ...{ fsyncP99Ms: 0, loopDelayP99Ms: 0, clockOffsetMs: 0 },
+    },
+  ],
   voters: 2,
   votersConnected: 2,
   failureTolerance: 0,

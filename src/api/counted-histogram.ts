@@ -1,0 +1,49 @@
+import type { MetricValue, Registry } from 'prom-client'
+
+/** One series of a histogram whose counts are kept elsewhere. */
+export interface HistogramSeries {
+  readonly labels: Readonly<Record<string, string>>
+  readonly count: number
+  readonly sumMs: number
+  /** How many took no longer than the bound of the same place. */
+  readonly buckets: ArrayLike<number>
+}
+
+/** A histogram in seconds, as Prometheus has them, over counts that the hot path keeps as plain numbers in milliseconds. */
+export function addHistogram(
+  registry: Registry,
+  { name, help }: { readonly name: string; readonly help: string },
+  boundsMs: readonly number[],
+  read: () => Iterable<HistogramSeries>,
+): void {
+  const metric = {
+    name,
+    help,
+    type: 'histogram',
+    get: () => {
+      const values = [...read()].flatMap((series) => valuesOf(name, boundsMs, series))
+      return Promise.resolve({ name, help, type: 'histogram', aggregator: 'sum', values })
+    },
+    reset: () => undefined,
+  }
+  // The registry asks a metric for its name and its values; its types name the classes that prom-client brings along.
+  registry.registerMetric(metric as unknown as Parameters<Registry['registerMetric']>[0])
+}
+
+function valuesOf(
+  name: string,
+  boundsMs: readonly number[],
+  { labels, count, sumMs, buckets }: HistogramSeries,
+): (MetricValue<string> & { metricName: string })[] {
+  const bucket = (le: string, value: number) => ({
+    labels: { ...labels, le },
+    value,
+    metricName: `${name}_bucket`,
+  })
+  return [
+    ...boundsMs.map((bound, at) => bucket(String(bound / 1000), buckets[at] ?? 0)),
+    bucket('+Inf', count),
+    { labels, value: sumMs / 1000, metricName: `${name}_sum` },
+    { labels, value: count, metricName: `${name}_count` },
+  ]
+}

@@ -1,0 +1,108 @@
+import { request } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { createApi } from '../../src/api/server.ts'
+import { issueControllerCertificate, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { externalSpiffeId } from '../../src/pki/spiffe.ts'
+import { startController } from '../api/support/controller.ts'
+import type { TestController } from '../api/support/controller.ts'
+import { newCa } from '../support/authorities.ts'
+
+// The attack: somebody reads the metrics, or more, by a certificate that was not issued for monitoring: one made by itself, one
+// of a controller or an identity of the network, a server's, one that has ended.
+
+const DAY_MS = 24 * 60 * 60_000
+const MONITOR = externalSpiffeId('test.internal')
+
+let controller: TestController
+let listener: ReturnType<ReturnType<typeof createApi>['listener']>
+let port = 0
+
+beforeAll(async () => {
+  controller = await startController()
+  const own = await leaf(controller.authorities.issuing, [], ['server'])
+  listener = createApi(controller.parts).listener({
+    apis: ['client', 'management', 'fabric', 'host'],
+    https: {
+      ...{ cert: own.certificatePem, key: own.privateKeyPem },
+      ...{ requestCert: true, rejectUnauthorized: false },
+    },
+  })
+  await listener.listen({ port: 0, host: '127.0.0.1' })
+  port = (listener.server.address() as AddressInfo).port
+  // Keys and certificates take their time on a busy machine.
+}, 60_000)
+afterAll(async () => {
+  await listener.close()
+  await controller.close()
+})
+
+function leaf(
+  issuer: CertifiedKey,
+  uris: readonly string[],
+  usages: readonly ('client' | 'server')[] = ['client'],
+  fromMs = controller.clock.nowMs(),
+): Promise<CertifiedKey> {
+  const validity = validityFrom(fromMs, DAY_MS)
+  return issueLeaf({ issuer, commonName: 'prometheus', uris, hosts: [], usages, validity })
+}
+
+function statusOf(path: string, shown: CertifiedKey | null): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const asked = request({
+      ...{ host: '127.0.0.1', port, path, agent: false, rejectUnauthorized: false },
+      ...(shown === null ? {} : { cert: shown.certificatePem, key: shown.privateKeyPem }),
+    })
+    asked.on('response', (answer) => {
+      answer.resume()
+      resolve(answer.statusCode)
+    })
+    asked.on('error', reject)
+    asked.end()
+  })
+}
+
+test('a certificate of pki issue opens metrics and health, and nothing else', async () => {
+  const shown = await leaf(controller.authorities.issuing, [MONITOR])
+  expect(await statusOf('/metrics', shown)).toBe(200)
+  expect(await statusOf('/health-checks', shown)).toBe(200)
+  for (const path of [
+    '/edge/management/v1/services',
+    '/fabric/v1/audit',
+    '/fabric/v1/cluster/list-members',
+  ]) {
+    expect(await statusOf(path, shown), path).toBe(401)
+  }
+  expect(await statusOf('/metrics', null)).toBe(401)
+})
+
+test('one that somebody has signed for himself opens nothing', async () => {
+  const own = await newCa('network root', controller.clock.nowMs())
+  expect(await statusOf('/metrics', await leaf(own, [MONITOR]))).toBe(401)
+})
+
+test('one that has ended, or begins later, opens nothing', async () => {
+  const { issuing } = controller.authorities
+  for (const fromMs of [-3 * DAY_MS, 3 * DAY_MS]) {
+    const shown = await leaf(issuing, [MONITOR], ['client'], controller.clock.nowMs() + fromMs)
+    expect(await statusOf('/metrics', shown)).toBe(401)
+  }
+})
+
+test('those of controllers, identities and servers of the network open nothing', async () => {
+  const { issuing } = controller.authorities
+  const member = await issueControllerCertificate({
+    ...{ issuer: issuing, trustDomain: 'test.internal', id: 'ctrl9', hosts: ['localhost'] },
+    validity: validityFrom(controller.clock.nowMs(), DAY_MS),
+  })
+  const others = [
+    member,
+    await leaf(issuing, []),
+    await leaf(issuing, ['spiffe://test.internal/identity/alice']),
+    await leaf(issuing, [MONITOR, 'spiffe://test.internal/identity/alice']),
+    await leaf(issuing, [MONITOR], ['server']),
+  ]
+  for (const shown of others) expect(await statusOf('/metrics', shown)).toBe(401)
+})

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+
+import { refusalLimits } from '../../src/api/refusal-quota.ts'
+import { startController } from '../api/support/controller.ts'
+
+// The attack: somebody with a session, or without one, has one write after another refused, each of which is a line of the audit.
+
+test('whoever has writes refused without end gets so many lines a minute, and others theirs', async () => {
+  const controller = await startController()
+  const told: string[] = []
+  controller.cluster.audit = { applied: () => undefined, refused: ({ actor }) => told.push(actor) }
+  const refusedFor = async (identityId: string, times: number): Promise<void> => {
+    const headers = { 'net-session': controller.openSession(identityId) }
+    const payload = { name: 'x', encryptionRequired: true }
+    for (let at = 0; at < times; at += 1) {
+      const url = '/edge/management/v1/services'
+      const reply = await controller.app.inject({ method: 'POST', url, headers, payload })
+      expect(reply.statusCode).toBe(401)
+    }
+  }
+  try {
+    const { linesOfOneMax, windowMs } = refusalLimits
+    await refusedFor('alice-id', linesOfOneMax + 20)
+    expect(told).toHaveLength(linesOfOneMax)
+    controller.clock.advance(windowMs)
+    await refusedFor('alice-id', 1)
+    expect(told).toHaveLength(linesOfOneMax + 1)
+  } finally {
+    await controller.close()
+  }
+})

@@ -1,0 +1,175 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { isRunning, until } from './support/client.ts'
+import { freePortBlock } from '../support/ports.ts'
+
+// Goal: whoever follows the README word for word gets what it says, line by line.
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const SECTION = '## A cluster in a minute'
+const OTHER_TERMINAL = '# in another terminal'
+
+let folder: string
+let port: number
+const terminals: Terminal[] = []
+
+/** A shell in the folder of the README that ends at the first line that fails, as a reader would stop there. */
+class Terminal {
+  readonly #child: ChildProcess
+  output = ''
+  #done = 0
+
+  constructor() {
+    // In a process group of its own, as a terminal gives each command, so that ^C reaches all that runs in it.
+    this.#child = spawn('bash', ['-eo', 'pipefail'], {
+      cwd: folder,
+      detached: true,
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: {
+        ...process.env,
+        // Only where it listens is not the README's own: other tests run beside this one.
+        PORT: `${port}`,
+        FLOTILLA_RAFT_ELECTION_TIMEOUT_MS: '2000',
+        FLOTILLA_RAFT_ELECTION_TIMEOUT_MAX_MS: '4000',
+      },
+    })
+    const gather = (chunk: Buffer): void => {
+      this.output += chunk.toString('utf8')
+    }
+    this.#child.stdout?.on('data', gather)
+    this.#child.stderr?.on('data', gather)
+    terminals.push(this)
+  }
+
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null
+  }
+
+  type(lines: string): void {
+    this.#done += 1
+    this.#child.stdin?.write(`${lines}\nprintf '\\ntyped ${this.#done}\\n'\n`)
+  }
+
+  /** Waits until all that was typed has run. @throws when a line failed. */
+  async finish(): Promise<void> {
+    await this.shows(new RegExp(`^typed ${this.#done}$`, 'm'))
+  }
+
+  async shows(pattern: RegExp): Promise<void> {
+    const seen = await until(
+      `${pattern} in the terminal`,
+      () => Promise.resolve(pattern.test(this.output) ? 'shown' : this.hasEnded && 'ended'),
+      120_000,
+    ).catch((error: unknown) => String(error))
+    if (seen !== 'shown') throw new Error(`${seen} without ${pattern}:\n${this.output}`)
+  }
+
+  /** ^C. */
+  async interrupt(signal: NodeJS.Signals = 'SIGINT'): Promise<void> {
+    const { pid } = this.#child
+    if (pid === undefined || this.hasEnded) return
+    const ended = new Promise((done) => this.#child.once('exit', done))
+    process.kill(-pid, signal)
+    await ended
+  }
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-readme-'))
+  port = await freePortBlock(4)
+  const parts = ['src', 'bin', 'proto', 'Makefile', 'package.json', 'package-lock.json']
+  for (const name of [...parts, 'README.md']) {
+    cpSync(join(ROOT, name), join(folder, name), { recursive: true })
+  }
+  // A folder of links: should npm ever run in the copy, it empties only that. Its mark is newer than package.json, so
+  // that make has nothing to install.
+  const installed = join(folder, 'node_modules')
+  mkdirSync(installed)
+  for (const name of readdirSync(join(ROOT, 'node_modules'))) {
+    if (!name.startsWith('.') || name === '.bin') {
+      symlinkSync(join(ROOT, 'node_modules', name), join(installed, name))
+    }
+  }
+  writeFileSync(join(installed, '.package-lock.json'), '{}')
+})
+
+afterAll(async () => {
+  for (const terminal of terminals.toReversed()) await terminal.interrupt()
+  for (const name of readdirSync(join(folder, '.flotilla'))) {
+    const file = join(folder, '.flotilla', name, 'pid')
+    const pid = existsSync(file) ? Number(readFileSync(file, 'utf8')) : null
+    if (pid !== null && isRunning(pid)) process.kill(pid, 'SIGKILL')
+  }
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** What is typed, in order, and whether into a terminal of its own. */
+function steps(): { lines: string; isElsewhere: boolean }[] {
+  const readme = readFileSync(join(folder, 'README.md'), 'utf8')
+  const from = readme.indexOf(SECTION)
+  const section = readme.slice(from, readme.indexOf('\n## ', from + 1))
+  return [...section.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = '']) =>
+    block.split(OTHER_TERMINAL).flatMap((lines, at) => {
+      const isElsewhere = at > 0
+      return lines.trim() === '' ? [] : { lines: shifted(lines.trim()), isElsewhere }
+    }),
+  )
+}
+
+/** The README's ports as those of this test, in the same order. */
+function shifted(lines: string): string {
+  return lines.replace(/(127\.0\.0\.1:)(1[234]8[0-9])\b/g, (_, host: string, found: string) => {
+    return `${host}${Number(found) - 1280 + port}`
+  })
+}
+
+test('each line of the README works when it is typed as it stands there, from top to bottom', async () => {
+  const [quickstart, ...others] = steps()
+  expect(quickstart?.lines).toBe('make quickstart')
+  expect(others.length).toBeGreaterThanOrEqual(3)
+  const first = new Terminal()
+  first.type('make quickstart')
+  await first.shows(/^ready$/m)
+
+  const second = new Terminal()
+  for (const { lines, isElsewhere } of others) {
+    if (!isElsewhere) {
+      // What runs in the foreground, a controller that joins, ends with a line of a later terminal.
+      if (second.output !== '') await second.finish()
+      second.type(lines)
+      continue
+    }
+    await second.shows(/^joined: ctrl4 is a voter$/m)
+    const third = new Terminal()
+    third.type(lines)
+    await third.finish()
+    expect(third.output).toContain('ctrl4')
+    await third.interrupt('SIGHUP')
+  }
+  await second.finish()
+  expect(second.output).toMatch(/"name":"wiki"/)
+  await first.shows(/^ctrl[123] .*To start it again:$/m)
+
+  // The write after the kill was taken by the two that are left.
+  second.type(`curl -s -H "net-session: $session" "$two/$api/services?filter=name%3D%22mail%22" ||
+    curl -s -H "net-session: $session" "$one/$api/services?filter=name%3D%22mail%22"`)
+  await second.finish()
+  expect(second.output).toMatch(/"name":"mail"/)
+
+  await first.interrupt()
+  expect(first.output).toMatch(/^stopped$/m)
+})

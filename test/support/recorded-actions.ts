@@ -1,0 +1,27 @@
+import type { ActionRecorder, ClusterAction } from '../../src/ports/membership.ts'
+import type { Actor } from '../../src/ports/proposer.ts'
+
+/** Keeps what would have been written into the log. */
+export class RecordedActions implements ActionRecorder {
+  readonly all: (ClusterAction & { readonly by: string })[] = []
+  /** Thrown in place of writing anything down. */
+  refusal: Error | null = null
+
+  record(action: ClusterAction, by: Actor): Promise<void> {
+    if (this.refusal !== null) return Promise.reject(this.refusal)
+    this.all.push({ ...action, by: by.identityId || (by.name ?? '') })
+    return Promise.resolve()
+  }
+
+  async note(action: ClusterAction, by: Actor): Promise<void> {
+    await this.record(action, by).catch(() => undefined)
+  }
+}
+
+/** Whoever asks, in a test about something else. */
+export const anOperator: Actor = {
+  identityId: '',
+  sessionId: '',
+  address: '',
+  name: 'uid:1000 (op)',
+}
