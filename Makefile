@@ -72,6 +72,7 @@ soak: $(INSTALLED)
 
 bench: $(INSTALLED)
 	node bench/http.ts
+	node bench/fairness.ts
 	node bench/etcd.ts
 	node bench/failover.ts
 	node bench/log-in-storm.ts
