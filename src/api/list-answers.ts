@@ -41,14 +41,13 @@ class Rendering<T> {
     return this.#packedBytes + this.#text.length
   }
 
-  /** @returns whether all rows are shown; one at least is shown in each turn. */
-  run(isTurnOver: () => boolean): boolean {
+  /** @returns whether all rows are shown. */
+  showNext(): boolean {
     const { records, show } = this.#rows
-    while (this.#at < records.length) {
+    if (this.#at < records.length) {
       if (this.#at > 0) this.#text += ','
       this.#text += JSON.stringify(show(records[this.#at] as T))
       this.#at += 1
-      if (isTurnOver()) break
     }
     return this.#at >= records.length
   }
@@ -71,9 +70,9 @@ class Rendering<T> {
 }
 
 /**
- * Answers with rows. A page is shown at once; whoever asks for more, or for rows that are long, gets them in turns that
- * others have theirs between, one of few lists of that kind at a time. What would not fit is refused, never cut off: a
- * client that asks for all of a list takes what it gets for all there is.
+ * Answers with rows, in turns that others have theirs between. Lists of more rows than a page, or of long rows, are made few at
+ * a time. What would not fit is refused, never cut off: a client that asks for all of a list takes what it gets for all there
+ * is.
  */
 export class ListAnswers {
   readonly #processor: ProcessorShare
@@ -117,19 +116,21 @@ export class ListAnswers {
 
   *#rendered<T>(call: Call, rows: Rows<T>): Generator<void, Answer> {
     const rendering = new Rendering(rows)
-    if (rows.records.length <= pageLimits.limitMax) {
-      const isDone = rendering.run(() => rendering.bytes > this.#limits.longListBytesMin)
-      if (isDone) return rendering.answer()
-    }
-    this.#takeRoom(call)
-    const { longListBytesMax, longListBytesOfOthersMax } = this.#limits
+    const { longListBytesMin, longListBytesMax, longListBytesOfOthersMax } = this.#limits
     const bytesMax = call.caller?.isAdmin === true ? longListBytesMax : longListBytesOfOthersMax
-    while (!rendering.run(() => true)) {
+    let isLong = rows.records.length > pageLimits.limitMax
+    if (isLong) this.#takeRoom(call)
+    while (!rendering.showNext()) {
+      if (!isLong && rendering.bytes > longListBytesMin) {
+        isLong = true
+        this.#takeRoom(call)
+      }
       if (rendering.bytes > bytesMax) throw tooLong(bytesMax)
-      rendering.pack()
+      if (isLong) rendering.pack()
       yield
       checkWanted(call)
     }
+    if (!isLong) return rendering.answer()
     if (rendering.bytes > bytesMax) throw tooLong(bytesMax)
     rendering.pack()
     return rendering.answer()

@@ -141,10 +141,13 @@ export class Lister {
   *listing(table: Records, query: ListQuery, within: IdScope | null): Listing {
     const { entity } = table
     const text = query.filter ?? ''
-    const parsed = isBlank(text) ? everything : parseQuery(text)
+    const isForOthers = query.isForNonAdmin === true
+    const { charactersMax, charactersOfOthersMax } = queryLimits
+    const parsed = isBlank(text)
+      ? everything
+      : parseQuery(text, isForOthers ? charactersOfOthersMax : charactersMax)
     const { termsCount } = parsed
     const where = isTrue(parsed.where) ? null : parsed.where
-    const isForOthers = query.isForNonAdmin === true
     const work = new Work(isForOthers ? queryLimits.workOfOthersMax : queryLimits.workMax)
     const test = where === null ? null : new Compiler(this.#links, work).predicate(entity, where)
     const order = orderOf(entity, query, parsed)

@@ -26,8 +26,8 @@ class Parser {
   #terms = 0
   #subQueries = 0
 
-  constructor(text: string) {
-    this.#scanner = new Scanner(text)
+  constructor(text: string, charactersMax?: number) {
+    this.#scanner = new Scanner(text, charactersMax)
   }
 
   whole(): ParsedQuery {
@@ -345,8 +345,8 @@ function foldRight(operands: readonly Expression[], joints: readonly ('and' | 'o
 }
 
 /** @throws {Problem} INVALID_FILTER, naming symbol, line and column. */
-export function parseQuery(text: string): ParsedQuery {
-  return new Parser(text).whole()
+export function parseQuery(text: string, charactersMax?: number): ParsedQuery {
+  return new Parser(text, charactersMax).whole()
 }
 
 /** @throws {Problem} INVALID_FILTER; the caller knows it for a sort parameter. */

@@ -4,10 +4,11 @@ import type { Literal } from './ast.ts'
 /**
  * Bounds of a query: what a URL can carry, what the evaluator nests, and what one answer may cost. `workMax` counts the
  * terms tested on records and the elements of linked sets: as many take about a second of processor time. Who is no
- * administrator gets `workOfOthersMax`, about 25 ms.
+ * administrator gets `workOfOthersMax`, about 25 ms, and `charactersOfOthersMax`, which bounds what reading the filter costs.
  */
 export const queryLimits = {
   charactersMax: 16_384,
+  charactersOfOthersMax: 4096,
   depthMax: 64,
   termsMax: 1000,
   arrayMax: 2000,
@@ -41,9 +42,9 @@ export class Scanner {
   at = 0
 
   /** @throws {Problem} INVALID_FILTER when the text is too long. */
-  constructor(text: string) {
-    if (text.length > queryLimits.charactersMax) {
-      throw invalidFilter(`the filter is longer than ${queryLimits.charactersMax} characters`)
+  constructor(text: string, charactersMax: number = queryLimits.charactersMax) {
+    if (text.length > charactersMax) {
+      throw invalidFilter(`the filter is longer than ${charactersMax} characters`)
     }
     this.#text = text
   }
