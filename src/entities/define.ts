@@ -23,6 +23,8 @@ export interface FilterSymbol {
   readonly of: string | null
   /** The symbol of the record that the field names, which is read instead of its id. */
   readonly through: string | null
+  /** Texts that a filter may also name by their numbers, from 1 on; null for every other symbol. */
+  readonly numbered: readonly string[] | null
 }
 
 /** A sub-list: records of the kind `of`, under `/{collection}/{id}/{path}`. */
@@ -135,7 +137,11 @@ export type EntityOf<D> = D extends { readonly types?: infer F }
 type SymbolName<F> = Extract<keyof F, string>
 type SymbolInput<F> =
   | SymbolName<F>
-  | { readonly name: string; readonly field: SymbolName<F> }
+  | {
+      readonly name: string
+      readonly field: SymbolName<F>
+      readonly numbered?: readonly string[]
+    }
   | { readonly name: string; readonly path: readonly string[]; readonly type: SymbolType }
   | { readonly name: string; readonly list: string }
   /** `service.name`: the symbol of the record of kind `of` that the reference `field` names. It can not be sorted by. */
@@ -208,7 +214,7 @@ const symbolTypes: Readonly<Record<Field['kind'], SymbolType>> = {
 
 /** A symbol that is read from the record itself. */
 function stored(name: string, type: SymbolType, path: readonly string[]): FilterSymbol {
-  return { name, type, path, list: null, of: null, through: null }
+  return { name, type, path, list: null, of: null, through: null, numbered: null }
 }
 
 /** What every kind may be filtered by, beside its own symbols; `tags` takes sub keys. */
@@ -238,7 +244,8 @@ function symbolOf(fields: Fields, input: SymbolInput<Fields>): FilterSymbol {
     return { ...stored(input.name, 'any', [key]), of, through: symbol }
   }
   const of = field.kind === 'references' ? (field.reference?.to ?? null) : null
-  return { ...stored(input.name, symbolTypes[field.kind], [key]), of }
+  const numbered = 'numbered' in input ? (input.numbered ?? null) : null
+  return { ...stored(input.name, symbolTypes[field.kind], [key]), of, numbered }
 }
 
 export function isInScope({ scope }: Entity, record: EntityRecord): boolean {

@@ -35,7 +35,7 @@ export const servicePolicy = defineEntity({
   indexes: ['type'],
   symbols: [
     'name',
-    'type',
+    { name: 'type', field: 'type', numbered: ['Dial', 'Bind'] },
     'semantic',
     'identityRoles',
     'serviceRoles',

@@ -24,7 +24,7 @@ export const session = defineEntity({
   symbols: [
     { name: 'apiSession', field: 'apiSessionId' },
     { name: 'service', field: 'serviceId' },
-    'type',
+    { name: 'type', field: 'type', numbered: ['Dial', 'Bind'] },
   ],
   weighed: { field: 'tags', by: 'identityId' },
   links: ['route-path'],

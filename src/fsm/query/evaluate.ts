@@ -8,7 +8,7 @@ import type { Records } from '../state.ts'
 import type { Expression, Query, SetExpression } from './ast.ts'
 import { candidates } from './plan.ts'
 import { invalidFilter } from './scanner.ts'
-import { clauseComparator, reader, symbolNamed } from './symbols.ts'
+import { clauseComparator, reader, spelledOut, symbolNamed } from './symbols.ts'
 import { valueTest } from './value-tests.ts'
 import type { Operation } from './value-tests.ts'
 import type { Work } from './work.ts'
@@ -102,7 +102,7 @@ export class Compiler {
     const symbol = symbolNamed(entity, operand.name)
     if (operand.type !== 'symbol') return this.#quantified(entity, symbol, operand.type, operation)
     const { type, read } = this.#value(entity, symbol)
-    const test = valueTest(operation, symbol.name, type)
+    const test = valueTest(spelledOut(symbol, operation), symbol.name, type)
     if (type === 'stringSet') {
       throw invalidFilter(`${symbol.name} is a set: use anyOf, allOf, count or isEmpty`)
     }

@@ -5,7 +5,7 @@ import type { Records } from '../state.ts'
 import type { Expression, Literal } from './ast.ts'
 import { isUniqueField, orderedValues, ownerOf, stretchOf } from './range.ts'
 import type { Range, Stretch } from './range.ts'
-import { symbolNamed } from './symbols.ts'
+import { spelledOut, symbolNamed } from './symbols.ts'
 import type { Operation } from './value-tests.ts'
 
 /** The kinds that symbols lead to. */
@@ -171,7 +171,7 @@ function ofOperation(table: Records, operation: Operation, tables: Tables): Cand
   }
   if (symbol.type !== (operand.type === 'anyOf' ? 'stringSet' : 'string')) return null
   const field = indexedField(table, symbol)
-  return field === null ? null : byValues(table, field, operation)
+  return field === null ? null : byValues(table, field, spelledOut(symbol, operation))
 }
 
 /** Those with a true one; a false one may be missing as well, of which no index knows. */

@@ -3,8 +3,9 @@ import { Problem } from '../../lib/problems.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { compareText } from '../../lib/text-order.ts'
-import type { SortField } from './ast.ts'
+import type { Literal, SortField } from './ast.ts'
 import { invalidFilter } from './scanner.ts'
+import type { Operation } from './value-tests.ts'
 
 export type Order = (a: EntityRecord, b: EntityRecord) => number
 
@@ -20,7 +21,7 @@ function find(entity: Entity, name: string): FilterSymbol | null {
   if (symbol !== undefined) return symbol
   if (!name.startsWith(tagPrefix)) return null
   const path = ['tags', name.slice(tagPrefix.length)]
-  return { name, type: 'any', path, list: null, of: null, through: null }
+  return { name, type: 'any', path, list: null, of: null, through: null, numbered: null }
 }
 
 function unknown(name: string): string {
@@ -93,4 +94,17 @@ export function comparator(entity: Entity, fields: readonly SortField[]): Order 
 export function clauseComparator(entity: Entity, fields: readonly SortField[]): Order {
   for (const { name } of fields) symbolNamed(entity, name)
   return comparator(entity, fields)
+}
+
+/** Clients of the API family ask for the type of a policy by its number, too. */
+export function spelledOut({ numbered }: FilterSymbol, operation: Operation): Operation {
+  if (numbered === null) return operation
+  const spelled = (literal: Literal): Literal => {
+    const value = literal.type === 'number' ? numbered[literal.value - 1] : undefined
+    return value === undefined ? literal : { type: 'string', value }
+  }
+  if (operation.type === 'compare') return { ...operation, value: spelled(operation.value) }
+  return operation.type === 'in'
+    ? { ...operation, values: operation.values.map(spelled) }
+    : operation
 }

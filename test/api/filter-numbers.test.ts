@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+import { management } from './support/caller.ts'
+import { controllerForFile } from './support/for-file.ts'
+import { made } from './support/network.ts'
+
+const { root } = await controllerForFile()
+
+async function namesOf(filter: string): Promise<string[]> {
+  const reply = await root.get(
+    `${management}/service-policies?filter=${encodeURIComponent(filter)}`,
+  )
+  expect(reply.status, reply.text).toBe(200)
+  return (reply.body.data as { name: string }[]).map(({ name }) => name).sort()
+}
+
+test('the type of a policy is found by its name and by its number', async () => {
+  for (const type of ['Dial', 'Bind']) {
+    const body = { name: `to ${type}`, type, semantic: 'AnyOf' }
+    await made(root, `${management}/service-policies`, body)
+  }
+  expect(await namesOf('type=1')).toEqual(['to Dial'])
+  expect(await namesOf('type = "Dial"')).toEqual(['to Dial'])
+  expect(await namesOf('type != 1')).toEqual(['to Bind'])
+  expect(await namesOf('type in [1, 2]')).toEqual(['to Bind', 'to Dial'])
+})
+
+test('a number that names no type is refused as any number is', async () => {
+  const reply = await root.get(`${management}/service-policies?filter=type%3D3`)
+  expect([reply.status, reply.body.error?.code]).toEqual([400, 'INVALID_FILTER'])
+})
+
+test('the pages of an empty list say so', async () => {
+  const reply = await root.get(`${management}/configs?limit=5&offset=3`)
+  expect(reply.body.data).toEqual([])
+  expect(reply.body.meta?.pagination).toEqual({ limit: 5, offset: 3, totalCount: 0 })
+})
