@@ -253,7 +253,10 @@ function withConnection(command: Command, example?: string): Command {
     )
     .option('--url <url>', 'any controller, https://host:port: asked with a session')
     .option('--ca <file>', 'CA certificates that --url is verified against')
-    .option('--session-file <file>', "token of an administrator's session, or - for standard input")
+    .option(
+      '--session-file <file>',
+      "token of an administrator's session, in a file of mode 0600, or - for standard input",
+    )
     .option('--json', 'print JSON')
   if (example === undefined) return command
   return command.addHelpText(
