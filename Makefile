@@ -13,6 +13,10 @@ quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
 
 $(INSTALLED): package.json package-lock.json
+	@if [ -L node_modules ]; then \
+		echo "node_modules is a symbolic link, and npm ci would empty the folder it leads to: remove the link, or install where it leads to" >&2; \
+		exit 1; \
+	fi
 	@PATH="$(SYSTEM_PATH)" npm ci --loglevel=error --no-progress
 	@touch $@
 

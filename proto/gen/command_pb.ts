@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file command.proto.
  */
 export const file_command: GenFile = /*@__PURE__*/
-  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMImMKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRISCgpwZXJtaXNzaW9uGAQgASgJEgwKBG5hbWUYBSABKAkiOAoIUmV2aXNpb24SDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEhAKCHJldmlzaW9uGAMgASgEIjYKClNlZWRSZWNvcmQSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiTAoERm9ybRISCgpjbHVzdGVyX2lkGAEgASgJEjAKB3JlY29yZHMYAiADKAsyHy5mbG90aWxsYS5jb21tYW5kLnYxLlNlZWRSZWNvcmQiNwoLRW50aXR5V3JpdGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiKgoMRW50aXR5RGVsZXRlEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCSKaAQoLRW50aXR5QmF0Y2gSNAoFc3RlcHMYASADKAsyJS5mbG90aWxsYS5jb21tYW5kLnYxLkVudGl0eUJhdGNoLlN0ZXASDgoGYW5zd2VyGAIgASgNGkUKBFN0ZXASDAoEa2luZBgBIAEoDRIvCgV3cml0ZRgCIAEoCzIgLmZsb3RpbGxhLmNvbW1hbmQudjEuRW50aXR5V3JpdGUiogEKDVNlc3Npb25DcmVhdGUSCgoCaWQYASABKAkSEwoLaWRlbnRpdHlfaWQYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCRISCgppcF9hZGRyZXNzGAQgASgJEhQKDGNvbmZpZ190eXBlcxgFIAMoCRIVCg1lbnZfaW5mb19qc29uGAYgASgMEhUKDXNka19pbmZvX2pzb24YByABKAwiGwoNU2Vzc2lvbkRlbGV0ZRIKCgJpZBgBIAEoCSJoCgxTZXNzaW9uVG91Y2gSNQoFbWFya3MYASADKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25Ub3VjaC5NYXJrGiEKBE1hcmsSCgoCaWQYASABKAkSDQoFYXRfbXMYAiABKAQidQoNU2Vzc2lvbkV4cGlyZRI2CgVtYXJrcxgBIAMoCzInLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvbkV4cGlyZS5NYXJrGiwKBE1hcmsSCgoCaWQYASABKAkSGAoQbGFzdF9hY3Rpdml0eV9tcxgCIAEoBCJQCgxUaWNrZXRDcmVhdGUSCgoCaWQYASABKAkSDgoGZGlnZXN0GAIgASgMEg0KBXZvdGVyGAMgASgIEhUKDWV4cGlyZXNfYXRfbXMYBCABKAQi0wEKDFRpY2tldFJlZGVlbRIRCgl0aWNrZXRfaWQYASABKAkSFQoNdGlja2V0X2RpZ2VzdBgCIAEoDBIPCgdub2RlX2lkGAMgASgJEhAKCHN0b3JlX2lkGAQgASgMEhcKD3B1YmxpY19rZXlfc3BraRgFIAEoDBIPCgdhZGRyZXNzGAYgASgJEhcKD2NlcnRpZmljYXRlX3BlbRgHIAEoCRIzCgdzZWNyZXRzGAggAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0ImIKD0FkbWlzc2lvbkRlbGV0ZRIPCgdub2RlX2lkGAEgASgJEhcKD3B1YmxpY19rZXlfc3BraRgCIAEoDBIQCghhbm5vdW5jZRgDIAEoCBITCgtjb21wcm9taXNlZBgEIAEoCCJMCg1XcmFwcGVkU2VjcmV0EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoDRIPCgdub2RlX2lkGAMgASgJEgsKA2p3ZRgEIAEoCSKXAQoMU2VjcmV0Um90YXRlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoDRIXCg9jZXJ0aWZpY2F0ZV9wZW0YAyABKAkSMwoHd3JhcHBlZBgEIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldBIaChJvdmVybGFwX2VuZHNfYXRfbXMYBSABKAQiQgoLU2VjcmV0U2hhcmUSMwoHd3JhcHBlZBgBIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCI3Cg9JZGVudGl0eURpc2FibGUSCgoCaWQYASABKAkSGAoQZHVyYXRpb25fbWludXRlcxgCIAEoBCIcCg5JZGVudGl0eUVuYWJsZRIKCgJpZBgBIAEoCSKNAQoOU2VydmljZUNvbmZpZ3MSEwoLaWRlbnRpdHlfaWQYASABKAkSNwoFcGFpcnMYAiADKAsyKC5mbG90aWxsYS5jb21tYW5kLnYxLlNlcnZpY2VDb25maWdzLlBhaXIaLQoEUGFpchISCgpzZXJ2aWNlX2lkGAEgASgJEhEKCWNvbmZpZ19pZBgCIAEoCSKwAQoUU2VydmljZVNlc3Npb25DcmVhdGUSCgoCaWQYASABKAkSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIMCgR0eXBlGAQgASgJEhEKCXRhZ3NfanNvbhgGIAEoDBI5Cg5wYXNzaW5nX2NoZWNrcxgHIAMoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuUGFzc2luZ0NoZWNrSgQIBRAGIiwKDFBhc3NpbmdDaGVjaxIKCgJpZBgBIAEoCRIQCghyZXZpc2lvbhgCIAEoBCIgChFTZXJ2aWNlU2Vzc2lvbkVuZBILCgNpZHMYASADKAkiOwoPUGFzc3dvcmRBdHRlbXB0EhgKEGF1dGhlbnRpY2F0b3JfaWQYASABKAkSDgoGcHJvdmVuGAIgASgIIk0KDEFkbWluUmVjb3ZlchIMCgRuYW1lGAEgASgJEhUKDXBhc3N3b3JkX2hhc2gYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCSIWCghDYVZlcmlmeRIKCgJpZBgBIAEoCSI7ChpBdXRoZW50aWNhdG9yUmVxdWVzdEV4dGVuZBIKCgJpZBgBIAEoCRIRCglyb2xsX2tleXMYAiABKAgiLwoOSW50ZWdyaXR5U3RhcnQSCgoCaWQYASABKAkSEQoJaXNfZml4aW5nGAIgASgIIjAKDkludGVncml0eUNsYWltEg4KBnJ1bl9pZBgBIAEoCRIOCgZydW5uZXIYAiABKAkiwgEKDEludGVncml0eUVuZBIOCgZydW5faWQYASABKAkSDgoGcnVubmVyGAIgASgJEg0KBWVycm9yGAMgASgJEjsKCGZpbmRpbmdzGAQgAygLMikuZmxvdGlsbGEuY29tbWFuZC52MS5JbnRlZ3JpdHlFbmQuRmluZGluZxIXCg90b29fbWFueV9lcnJvcnMYBSABKAgaLQoHRmluZGluZxITCgtkZXNjcmlwdGlvbhgBIAEoCRINCgVmaXhlZBgCIAEoCCIiChBJbnRlZ3JpdHlSZWJ1aWxkEg4KBmVudGl0eRgBIAEoCSJQCg9JbnRlZ3JpdHlEZXRhY2gSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEg0KBWZpZWxkGAMgASgJEhIKCm1pc3NpbmdfaWQYBCABKAkiUAoNQ2x1c3RlckFjdGlvbhIOCgZhY3Rpb24YASABKAkSDgoGdGFyZ2V0GAIgASgJEg8KB291dGNvbWUYAyABKAkSDgoGcmVhc29uGAQgASgJKs8ICgtDb21tYW5kS2luZBIcChhDT01NQU5EX0tJTkRfVU5TUEVDSUZJRUQQABIVChFDT01NQU5EX0tJTkRfRk9STRABEh4KGkNPTU1BTkRfS0lORF9FTlRJVFlfQ1JFQVRFEAISHwobQ09NTUFORF9LSU5EX0VOVElUWV9SRVBMQUNFEAMSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9QQVRDSBAEEh4KGkNPTU1BTkRfS0lORF9FTlRJVFlfREVMRVRFEAUSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fQ1JFQVRFEAYSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fREVMRVRFEAcSHgoaQ09NTUFORF9LSU5EX1NFU1NJT05fVE9VQ0gQCBIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9FWFBJUkUQCRIeChpDT01NQU5EX0tJTkRfVElDS0VUX0NSRUFURRAKEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfUkVERUVNEAsSIQodQ09NTUFORF9LSU5EX0FETUlTU0lPTl9ERUxFVEUQDBIeChpDT01NQU5EX0tJTkRfU0VDUkVUX1JPVEFURRANEh0KGUNPTU1BTkRfS0lORF9TRUNSRVRfU0hBUkUQDhIhCh1DT01NQU5EX0tJTkRfSURFTlRJVFlfRElTQUJMRRAUEiAKHENPTU1BTkRfS0lORF9JREVOVElUWV9FTkFCTEUQFRIqCiZDT01NQU5EX0tJTkRfU0VSVklDRV9DT05GSUdTX0FTU09DSUFURRAWEi0KKUNPTU1BTkRfS0lORF9TRVJWSUNFX0NPTkZJR1NfRElTQVNTT0NJQVRFEBcSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9CQVRDSBAYEicKI0NPTU1BTkRfS0lORF9TRVJWSUNFX1NFU1NJT05fQ1JFQVRFEB4SJAogQ09NTUFORF9LSU5EX1NFUlZJQ0VfU0VTU0lPTl9FTkQQHxIhCh1DT01NQU5EX0tJTkRfUEFTU1dPUkRfQVRURU1QVBAoEh4KGkNPTU1BTkRfS0lORF9BRE1JTl9SRUNPVkVSECkSGgoWQ09NTUFORF9LSU5EX0NBX1ZFUklGWRAyEi0KKUNPTU1BTkRfS0lORF9BVVRIRU5USUNBVE9SX1JFUVVFU1RfRVhURU5EEDMSIAocQ09NTUFORF9LSU5EX0lOVEVHUklUWV9TVEFSVBA8EiAKHENPTU1BTkRfS0lORF9JTlRFR1JJVFlfQ0xBSU0QPRIeChpDT01NQU5EX0tJTkRfSU5URUdSSVRZX0VORBA+EiIKHkNPTU1BTkRfS0lORF9JTlRFR1JJVFlfUkVCVUlMRBA/EiEKHUNPTU1BTkRfS0lORF9JTlRFR1JJVFlfREVUQUNIEEASHwobQ09NTUFORF9LSU5EX0NMVVNURVJfQUNUSU9OEFBiBnByb3RvMw");
+  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMImMKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRISCgpwZXJtaXNzaW9uGAQgASgJEgwKBG5hbWUYBSABKAkiOAoIUmV2aXNpb24SDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEhAKCHJldmlzaW9uGAMgASgEIjYKClNlZWRSZWNvcmQSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiTAoERm9ybRISCgpjbHVzdGVyX2lkGAEgASgJEjAKB3JlY29yZHMYAiADKAsyHy5mbG90aWxsYS5jb21tYW5kLnYxLlNlZWRSZWNvcmQiNwoLRW50aXR5V3JpdGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiKgoMRW50aXR5RGVsZXRlEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCSKaAQoLRW50aXR5QmF0Y2gSNAoFc3RlcHMYASADKAsyJS5mbG90aWxsYS5jb21tYW5kLnYxLkVudGl0eUJhdGNoLlN0ZXASDgoGYW5zd2VyGAIgASgNGkUKBFN0ZXASDAoEa2luZBgBIAEoDRIvCgV3cml0ZRgCIAEoCzIgLmZsb3RpbGxhLmNvbW1hbmQudjEuRW50aXR5V3JpdGUiogEKDVNlc3Npb25DcmVhdGUSCgoCaWQYASABKAkSEwoLaWRlbnRpdHlfaWQYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCRISCgppcF9hZGRyZXNzGAQgASgJEhQKDGNvbmZpZ190eXBlcxgFIAMoCRIVCg1lbnZfaW5mb19qc29uGAYgASgMEhUKDXNka19pbmZvX2pzb24YByABKAwiGwoNU2Vzc2lvbkRlbGV0ZRIKCgJpZBgBIAEoCSJoCgxTZXNzaW9uVG91Y2gSNQoFbWFya3MYASADKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25Ub3VjaC5NYXJrGiEKBE1hcmsSCgoCaWQYASABKAkSDQoFYXRfbXMYAiABKAQidQoNU2Vzc2lvbkV4cGlyZRI2CgVtYXJrcxgBIAMoCzInLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvbkV4cGlyZS5NYXJrGiwKBE1hcmsSCgoCaWQYASABKAkSGAoQbGFzdF9hY3Rpdml0eV9tcxgCIAEoBCJQCgxUaWNrZXRDcmVhdGUSCgoCaWQYASABKAkSDgoGZGlnZXN0GAIgASgMEg0KBXZvdGVyGAMgASgIEhUKDWV4cGlyZXNfYXRfbXMYBCABKAQiGgoMVGlja2V0UmV2b2tlEgoKAmlkGAEgASgJItMBCgxUaWNrZXRSZWRlZW0SEQoJdGlja2V0X2lkGAEgASgJEhUKDXRpY2tldF9kaWdlc3QYAiABKAwSDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIXCg9wdWJsaWNfa2V5X3Nwa2kYBSABKAwSDwoHYWRkcmVzcxgGIAEoCRIXCg9jZXJ0aWZpY2F0ZV9wZW0YByABKAkSMwoHc2VjcmV0cxgIIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCJiCg9BZG1pc3Npb25EZWxldGUSDwoHbm9kZV9pZBgBIAEoCRIXCg9wdWJsaWNfa2V5X3Nwa2kYAiABKAwSEAoIYW5ub3VuY2UYAyABKAgSEwoLY29tcHJvbWlzZWQYBCABKAgiTAoNV3JhcHBlZFNlY3JldBIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRILCgNqd2UYBCABKAkilwEKDFNlY3JldFJvdGF0ZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SFwoPY2VydGlmaWNhdGVfcGVtGAMgASgJEjMKB3dyYXBwZWQYBCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQSGgoSb3ZlcmxhcF9lbmRzX2F0X21zGAUgASgEIkIKC1NlY3JldFNoYXJlEjMKB3dyYXBwZWQYASADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQiNwoPSWRlbnRpdHlEaXNhYmxlEgoKAmlkGAEgASgJEhgKEGR1cmF0aW9uX21pbnV0ZXMYAiABKAQiHAoOSWRlbnRpdHlFbmFibGUSCgoCaWQYASABKAkijQEKDlNlcnZpY2VDb25maWdzEhMKC2lkZW50aXR5X2lkGAEgASgJEjcKBXBhaXJzGAIgAygLMiguZmxvdGlsbGEuY29tbWFuZC52MS5TZXJ2aWNlQ29uZmlncy5QYWlyGi0KBFBhaXISEgoKc2VydmljZV9pZBgBIAEoCRIRCgljb25maWdfaWQYAiABKAkisAEKFFNlcnZpY2VTZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSDAoEdHlwZRgEIAEoCRIRCgl0YWdzX2pzb24YBiABKAwSOQoOcGFzc2luZ19jaGVja3MYByADKAsyIS5mbG90aWxsYS5jb21tYW5kLnYxLlBhc3NpbmdDaGVja0oECAUQBiIsCgxQYXNzaW5nQ2hlY2sSCgoCaWQYASABKAkSEAoIcmV2aXNpb24YAiABKAQiIAoRU2VydmljZVNlc3Npb25FbmQSCwoDaWRzGAEgAygJIjsKD1Bhc3N3b3JkQXR0ZW1wdBIYChBhdXRoZW50aWNhdG9yX2lkGAEgASgJEg4KBnByb3ZlbhgCIAEoCCJNCgxBZG1pblJlY292ZXISDAoEbmFtZRgBIAEoCRIVCg1wYXNzd29yZF9oYXNoGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkiFgoIQ2FWZXJpZnkSCgoCaWQYASABKAkiOwoaQXV0aGVudGljYXRvclJlcXVlc3RFeHRlbmQSCgoCaWQYASABKAkSEQoJcm9sbF9rZXlzGAIgASgIIi8KDkludGVncml0eVN0YXJ0EgoKAmlkGAEgASgJEhEKCWlzX2ZpeGluZxgCIAEoCCIwCg5JbnRlZ3JpdHlDbGFpbRIOCgZydW5faWQYASABKAkSDgoGcnVubmVyGAIgASgJIsIBCgxJbnRlZ3JpdHlFbmQSDgoGcnVuX2lkGAEgASgJEg4KBnJ1bm5lchgCIAEoCRINCgVlcnJvchgDIAEoCRI7CghmaW5kaW5ncxgEIAMoCzIpLmZsb3RpbGxhLmNvbW1hbmQudjEuSW50ZWdyaXR5RW5kLkZpbmRpbmcSFwoPdG9vX21hbnlfZXJyb3JzGAUgASgIGi0KB0ZpbmRpbmcSEwoLZGVzY3JpcHRpb24YASABKAkSDQoFZml4ZWQYAiABKAgiIgoQSW50ZWdyaXR5UmVidWlsZBIOCgZlbnRpdHkYASABKAkiUAoPSW50ZWdyaXR5RGV0YWNoEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRINCgVmaWVsZBgDIAEoCRISCgptaXNzaW5nX2lkGAQgASgJIlAKDUNsdXN0ZXJBY3Rpb24SDgoGYWN0aW9uGAEgASgJEg4KBnRhcmdldBgCIAEoCRIPCgdvdXRjb21lGAMgASgJEg4KBnJlYXNvbhgEIAEoCSrvCAoLQ29tbWFuZEtpbmQSHAoYQ09NTUFORF9LSU5EX1VOU1BFQ0lGSUVEEAASFQoRQ09NTUFORF9LSU5EX0ZPUk0QARIeChpDT01NQU5EX0tJTkRfRU5USVRZX0NSRUFURRACEh8KG0NPTU1BTkRfS0lORF9FTlRJVFlfUkVQTEFDRRADEh0KGUNPTU1BTkRfS0lORF9FTlRJVFlfUEFUQ0gQBBIeChpDT01NQU5EX0tJTkRfRU5USVRZX0RFTEVURRAFEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0NSRUFURRAGEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0RFTEVURRAHEh4KGkNPTU1BTkRfS0lORF9TRVNTSU9OX1RPVUNIEAgSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fRVhQSVJFEAkSHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9DUkVBVEUQChIeChpDT01NQU5EX0tJTkRfVElDS0VUX1JFREVFTRALEiEKHUNPTU1BTkRfS0lORF9BRE1JU1NJT05fREVMRVRFEAwSHgoaQ09NTUFORF9LSU5EX1NFQ1JFVF9ST1RBVEUQDRIdChlDT01NQU5EX0tJTkRfU0VDUkVUX1NIQVJFEA4SHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9SRVZPS0UQDxIhCh1DT01NQU5EX0tJTkRfSURFTlRJVFlfRElTQUJMRRAUEiAKHENPTU1BTkRfS0lORF9JREVOVElUWV9FTkFCTEUQFRIqCiZDT01NQU5EX0tJTkRfU0VSVklDRV9DT05GSUdTX0FTU09DSUFURRAWEi0KKUNPTU1BTkRfS0lORF9TRVJWSUNFX0NPTkZJR1NfRElTQVNTT0NJQVRFEBcSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9CQVRDSBAYEicKI0NPTU1BTkRfS0lORF9TRVJWSUNFX1NFU1NJT05fQ1JFQVRFEB4SJAogQ09NTUFORF9LSU5EX1NFUlZJQ0VfU0VTU0lPTl9FTkQQHxIhCh1DT01NQU5EX0tJTkRfUEFTU1dPUkRfQVRURU1QVBAoEh4KGkNPTU1BTkRfS0lORF9BRE1JTl9SRUNPVkVSECkSGgoWQ09NTUFORF9LSU5EX0NBX1ZFUklGWRAyEi0KKUNPTU1BTkRfS0lORF9BVVRIRU5USUNBVE9SX1JFUVVFU1RfRVhURU5EEDMSIAocQ09NTUFORF9LSU5EX0lOVEVHUklUWV9TVEFSVBA8EiAKHENPTU1BTkRfS0lORF9JTlRFR1JJVFlfQ0xBSU0QPRIeChpDT01NQU5EX0tJTkRfSU5URUdSSVRZX0VORBA+EiIKHkNPTU1BTkRfS0lORF9JTlRFR1JJVFlfUkVCVUlMRBA/EiEKHUNPTU1BTkRfS0lORF9JTlRFR1JJVFlfREVUQUNIEEASHwobQ09NTUFORF9LSU5EX0NMVVNURVJfQUNUSU9OEFBiBnByb3RvMw");
 
 /**
  * One log entry of type `command`.
@@ -568,6 +568,25 @@ export const TicketCreateSchema: GenMessage<TicketCreate> = /*@__PURE__*/
   messageDesc(file_command, 14);
 
 /**
+ * Takes back a ticket that no controller has joined by; refused when one has.
+ *
+ * @generated from message flotilla.command.v1.TicketRevoke
+ */
+export type TicketRevoke = Message<"flotilla.command.v1.TicketRevoke"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.TicketRevoke.
+ * Use `create(TicketRevokeSchema)` to create a new message.
+ */
+export const TicketRevokeSchema: GenMessage<TicketRevoke> = /*@__PURE__*/
+  messageDesc(file_command, 15);
+
+/**
  * Uses a ticket up: admits one controller by id, key and store. The same three again get the same answer.
  *
  * @generated from message flotilla.command.v1.TicketRedeem
@@ -629,7 +648,7 @@ export type TicketRedeem = Message<"flotilla.command.v1.TicketRedeem"> & {
  * Use `create(TicketRedeemSchema)` to create a new message.
  */
 export const TicketRedeemSchema: GenMessage<TicketRedeem> = /*@__PURE__*/
-  messageDesc(file_command, 15);
+  messageDesc(file_command, 16);
 
 /**
  * The controller is no longer to be admitted: its id may be used again. Its wrapped secrets go with it.
@@ -669,7 +688,7 @@ export type AdmissionDelete = Message<"flotilla.command.v1.AdmissionDelete"> & {
  * Use `create(AdmissionDeleteSchema)` to create a new message.
  */
 export const AdmissionDeleteSchema: GenMessage<AdmissionDelete> = /*@__PURE__*/
-  messageDesc(file_command, 16);
+  messageDesc(file_command, 17);
 
 /**
  * A version of a shared secret as one controller can open it.
@@ -707,7 +726,7 @@ export type WrappedSecret = Message<"flotilla.command.v1.WrappedSecret"> & {
  * Use `create(WrappedSecretSchema)` to create a new message.
  */
 export const WrappedSecretSchema: GenMessage<WrappedSecret> = /*@__PURE__*/
-  messageDesc(file_command, 17);
+  messageDesc(file_command, 18);
 
 /**
  * Puts the next version of a shared secret in force. The versions before it go on verifying until `overlap_ends_at_ms`.
@@ -752,7 +771,7 @@ export type SecretRotate = Message<"flotilla.command.v1.SecretRotate"> & {
  * Use `create(SecretRotateSchema)` to create a new message.
  */
 export const SecretRotateSchema: GenMessage<SecretRotate> = /*@__PURE__*/
-  messageDesc(file_command, 18);
+  messageDesc(file_command, 19);
 
 /**
  * Wraps versions in force for controllers that can not open them yet.
@@ -771,7 +790,7 @@ export type SecretShare = Message<"flotilla.command.v1.SecretShare"> & {
  * Use `create(SecretShareSchema)` to create a new message.
  */
 export const SecretShareSchema: GenMessage<SecretShare> = /*@__PURE__*/
-  messageDesc(file_command, 19);
+  messageDesc(file_command, 20);
 
 /**
  * Ends the sessions of an identity and lets it open none, for so many minutes of log time; 0: until it is enabled.
@@ -795,7 +814,7 @@ export type IdentityDisable = Message<"flotilla.command.v1.IdentityDisable"> & {
  * Use `create(IdentityDisableSchema)` to create a new message.
  */
 export const IdentityDisableSchema: GenMessage<IdentityDisable> = /*@__PURE__*/
-  messageDesc(file_command, 20);
+  messageDesc(file_command, 21);
 
 /**
  * @generated from message flotilla.command.v1.IdentityEnable
@@ -812,7 +831,7 @@ export type IdentityEnable = Message<"flotilla.command.v1.IdentityEnable"> & {
  * Use `create(IdentityEnableSchema)` to create a new message.
  */
 export const IdentityEnableSchema: GenMessage<IdentityEnable> = /*@__PURE__*/
-  messageDesc(file_command, 21);
+  messageDesc(file_command, 22);
 
 /**
  * Configs that an identity gets of services in place of the services' own, one a config type; all pairs or none.
@@ -836,7 +855,7 @@ export type ServiceConfigs = Message<"flotilla.command.v1.ServiceConfigs"> & {
  * Use `create(ServiceConfigsSchema)` to create a new message.
  */
 export const ServiceConfigsSchema: GenMessage<ServiceConfigs> = /*@__PURE__*/
-  messageDesc(file_command, 22);
+  messageDesc(file_command, 23);
 
 /**
  * @generated from message flotilla.command.v1.ServiceConfigs.Pair
@@ -858,7 +877,7 @@ export type ServiceConfigs_Pair = Message<"flotilla.command.v1.ServiceConfigs.Pa
  * Use `create(ServiceConfigs_PairSchema)` to create a new message.
  */
 export const ServiceConfigs_PairSchema: GenMessage<ServiceConfigs_Pair> = /*@__PURE__*/
-  messageDesc(file_command, 22, 0);
+  messageDesc(file_command, 23, 0);
 
 /**
  * What an API session asks to dial or host. Where it has that already, nothing changes and that one is the answer.
@@ -908,7 +927,7 @@ export type ServiceSessionCreate = Message<"flotilla.command.v1.ServiceSessionCr
  * Use `create(ServiceSessionCreateSchema)` to create a new message.
  */
 export const ServiceSessionCreateSchema: GenMessage<ServiceSessionCreate> = /*@__PURE__*/
-  messageDesc(file_command, 23);
+  messageDesc(file_command, 24);
 
 /**
  * @generated from message flotilla.command.v1.PassingCheck
@@ -930,7 +949,7 @@ export type PassingCheck = Message<"flotilla.command.v1.PassingCheck"> & {
  * Use `create(PassingCheckSchema)` to create a new message.
  */
 export const PassingCheckSchema: GenMessage<PassingCheck> = /*@__PURE__*/
-  messageDesc(file_command, 24);
+  messageDesc(file_command, 25);
 
 /**
  * Service sessions whose client does not pass the posture checks any more; those that are gone are passed over.
@@ -949,7 +968,7 @@ export type ServiceSessionEnd = Message<"flotilla.command.v1.ServiceSessionEnd">
  * Use `create(ServiceSessionEndSchema)` to create a new message.
  */
 export const ServiceSessionEndSchema: GenMessage<ServiceSessionEnd> = /*@__PURE__*/
-  messageDesc(file_command, 25);
+  messageDesc(file_command, 26);
 
 /**
  * Reserves an attempt to prove a password whose auth policy counts attempts, before its hash is computed: every attempt counts
@@ -976,7 +995,7 @@ export type PasswordAttempt = Message<"flotilla.command.v1.PasswordAttempt"> & {
  * Use `create(PasswordAttemptSchema)` to create a new message.
  */
 export const PasswordAttemptSchema: GenMessage<PasswordAttempt> = /*@__PURE__*/
-  messageDesc(file_command, 26);
+  messageDesc(file_command, 27);
 
 /**
  * Lets an administrator log in by a new password, whatever stood in the way: asked by whoever runs a controller.
@@ -1011,7 +1030,7 @@ export type AdminRecover = Message<"flotilla.command.v1.AdminRecover"> & {
  * Use `create(AdminRecoverSchema)` to create a new message.
  */
 export const AdminRecoverSchema: GenMessage<AdminRecover> = /*@__PURE__*/
-  messageDesc(file_command, 27);
+  messageDesc(file_command, 28);
 
 /**
  * Somebody has shown a certificate that the CA signed over its verification token; judged before proposing.
@@ -1030,7 +1049,7 @@ export type CaVerify = Message<"flotilla.command.v1.CaVerify"> & {
  * Use `create(CaVerifySchema)` to create a new message.
  */
 export const CaVerifySchema: GenMessage<CaVerify> = /*@__PURE__*/
-  messageDesc(file_command, 28);
+  messageDesc(file_command, 29);
 
 /**
  * Asks the holder of a certificate to have it extended at its next log-in.
@@ -1056,7 +1075,7 @@ export type AuthenticatorRequestExtend = Message<"flotilla.command.v1.Authentica
  * Use `create(AuthenticatorRequestExtendSchema)` to create a new message.
  */
 export const AuthenticatorRequestExtendSchema: GenMessage<AuthenticatorRequestExtend> = /*@__PURE__*/
-  messageDesc(file_command, 29);
+  messageDesc(file_command, 30);
 
 /**
  * Asks for a look through everything that is derived from the records; refused while one is under way.
@@ -1084,7 +1103,7 @@ export type IntegrityStart = Message<"flotilla.command.v1.IntegrityStart"> & {
  * Use `create(IntegrityStartSchema)` to create a new message.
  */
 export const IntegrityStartSchema: GenMessage<IntegrityStart> = /*@__PURE__*/
-  messageDesc(file_command, 30);
+  messageDesc(file_command, 31);
 
 /**
  * Taken up by the controller that leads; refused when another has it.
@@ -1110,7 +1129,7 @@ export type IntegrityClaim = Message<"flotilla.command.v1.IntegrityClaim"> & {
  * Use `create(IntegrityClaimSchema)` to create a new message.
  */
 export const IntegrityClaimSchema: GenMessage<IntegrityClaim> = /*@__PURE__*/
-  messageDesc(file_command, 31);
+  messageDesc(file_command, 32);
 
 /**
  * @generated from message flotilla.command.v1.IntegrityEnd
@@ -1153,7 +1172,7 @@ export type IntegrityEnd = Message<"flotilla.command.v1.IntegrityEnd"> & {
  * Use `create(IntegrityEndSchema)` to create a new message.
  */
 export const IntegrityEndSchema: GenMessage<IntegrityEnd> = /*@__PURE__*/
-  messageDesc(file_command, 32);
+  messageDesc(file_command, 33);
 
 /**
  * @generated from message flotilla.command.v1.IntegrityEnd.Finding
@@ -1175,7 +1194,7 @@ export type IntegrityEnd_Finding = Message<"flotilla.command.v1.IntegrityEnd.Fin
  * Use `create(IntegrityEnd_FindingSchema)` to create a new message.
  */
 export const IntegrityEnd_FindingSchema: GenMessage<IntegrityEnd_Finding> = /*@__PURE__*/
-  messageDesc(file_command, 32, 0);
+  messageDesc(file_command, 33, 0);
 
 /**
  * Derives the indexes and digests of one table anew from its records, on every controller.
@@ -1194,7 +1213,7 @@ export type IntegrityRebuild = Message<"flotilla.command.v1.IntegrityRebuild"> &
  * Use `create(IntegrityRebuildSchema)` to create a new message.
  */
 export const IntegrityRebuildSchema: GenMessage<IntegrityRebuild> = /*@__PURE__*/
-  messageDesc(file_command, 33);
+  messageDesc(file_command, 34);
 
 /**
  * Takes a reference to a record that does not exist out of its holder; refused when the record exists.
@@ -1228,7 +1247,7 @@ export type IntegrityDetach = Message<"flotilla.command.v1.IntegrityDetach"> & {
  * Use `create(IntegrityDetachSchema)` to create a new message.
  */
 export const IntegrityDetachSchema: GenMessage<IntegrityDetach> = /*@__PURE__*/
-  messageDesc(file_command, 34);
+  messageDesc(file_command, 35);
 
 /**
  * Remembers what no other entry names an actor for: a change of the members, a transfer of leadership, a certificate that
@@ -1271,7 +1290,7 @@ export type ClusterAction = Message<"flotilla.command.v1.ClusterAction"> & {
  * Use `create(ClusterActionSchema)` to create a new message.
  */
 export const ClusterActionSchema: GenMessage<ClusterAction> = /*@__PURE__*/
-  messageDesc(file_command, 35);
+  messageDesc(file_command, 36);
 
 /**
  * @generated from enum flotilla.command.v1.CommandKind
@@ -1379,6 +1398,13 @@ export const CommandKind = {
    * @generated from enum value: COMMAND_KIND_SECRET_SHARE = 14;
    */
   SECRET_SHARE: 14,
+
+  /**
+   * TicketRevoke
+   *
+   * @generated from enum value: COMMAND_KIND_TICKET_REVOKE = 15;
+   */
+  TICKET_REVOKE: 15,
 
   /**
    * IdentityDisable

@@ -26,6 +26,27 @@ export const invitation: NamedSchema = {
   },
 }
 
+export const joinTicket: NamedSchema = {
+  name: 'clusterTicketDetail',
+  schema: {
+    type: 'object',
+    properties: {
+      id: text,
+      isVoter: flag,
+      createdAtMs: integer,
+      expiresAtMs: integer,
+      usedBy: { type: ['string', 'null'] },
+    },
+    required: ['id', 'isVoter', 'createdAtMs', 'expiresAtMs', 'usedBy'],
+    additionalProperties: false,
+  },
+}
+
+export const joinTicketChoice: NamedSchema = {
+  name: 'clusterTicketChoice',
+  schema: { type: 'object', properties: { id: shortText }, required: ['id'] },
+}
+
 /** The ticket has no limit of its own: a fault in a field is answered with its value, and this one is a secret. */
 export const joinRequest: NamedSchema = {
   name: 'clusterJoin',

@@ -508,8 +508,14 @@ export const health: NamedSchema = {
         type: 'array',
         items: {
           type: 'object',
-          properties: { id: text, healthy: flag, detail: text },
-          required: ['id', 'healthy'],
+          properties: {
+            id: text,
+            healthy: flag,
+            lastCheckTime: dateTime,
+            lastCheckDuration: text,
+            detail: text,
+          },
+          required: ['id', 'healthy', 'lastCheckTime', 'lastCheckDuration'],
         },
       },
       node: nodeHealth,

@@ -9,7 +9,7 @@ import type { ClusterStatus, ListedMember, MemberStatus } from './cluster-status
 export function adminVerbs(parts: {
   readonly cluster: ClusterView
   readonly membership: MembershipControl
-  readonly admission: Pick<Admission, 'invite'>
+  readonly admission: Pick<Admission, 'invite' | 'tickets' | 'revoke'>
   /** Absent: status tells of neither risk nor alarms. */
   readonly health?: () => NodeHealth
 }): AdminVerbs {
@@ -22,6 +22,12 @@ export function adminVerbs(parts: {
         { isVoter: params['isVoter'] !== false, lifetimeMs: Number(params['lifetimeMs']) },
         by,
       ),
+    'list-tickets': () => parts.admission.tickets(),
+    'revoke-ticket': async (params, by) => {
+      const id = textIn(params, 'id')
+      await parts.admission.revoke(id, by)
+      return { id }
+    },
     list: () => Promise.resolve(cluster.members().map(listedMember)),
     ...membershipVerbs(membership),
     'transfer-leadership': async (params, by) => {

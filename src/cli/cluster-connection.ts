@@ -26,6 +26,8 @@ export type ClusterVerb =
   | 'replace'
   | 'transfer-leadership'
   | 'invite'
+  | 'list-tickets'
+  | 'revoke-ticket'
   | 'recover-admin'
 
 /** Asks a controller. @throws {CommandFailure} exit 1 with the controller's sentence, exit 2 for the options. */
@@ -48,6 +50,8 @@ const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST', string]
   replace: ['POST', 'replace-member'],
   'transfer-leadership': ['POST', 'transfer-leadership'],
   invite: ['POST', 'invite'],
+  'list-tickets': ['GET', 'list-tickets'],
+  'revoke-ticket': ['POST', 'revoke-ticket'],
   'recover-admin': null,
 }
 

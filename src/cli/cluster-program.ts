@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 
 import type { MembershipChange } from '../ports/membership.ts'
 import { listMembers, showStatus, transferLeadership } from './cluster-commands.ts'
+import type { ClusterOptions } from './cluster-commands.ts'
 import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
 import type { InitOptions } from './init.ts'
 import type { JoinOptions } from './join.ts'
@@ -26,6 +27,7 @@ A cluster from nothing, each line on the host of its controller:
     )
   addInit(cluster)
   addInvite(cluster)
+  addTickets(cluster)
   addJoin(cluster)
   addLooks(cluster)
   addChanges(cluster)
@@ -81,6 +83,23 @@ Examples:
     .action(async (options: InviteOptions) => {
       const { inviteController } = await import('./membership-commands.ts')
       await inviteController(options)
+    })
+}
+
+function addTickets(cluster: Command): void {
+  const tickets = cluster.command('tickets').description('list and revoke the tickets of invite')
+  withConnection(tickets.command('list'), 'tickets list')
+    .description('the tickets that have not expired, and who joined by them; no secrets')
+    .action(async (options: ClusterOptions) => {
+      const { listTickets } = await import('./ticket-commands.ts')
+      await listTickets(options)
+    })
+  withConnection(tickets.command('revoke'), 'tickets revoke ID')
+    .description('take back a ticket that no controller has joined by')
+    .argument('<id>', 'the id that invite and tickets list tell')
+    .action(async (id: string, options: ClusterOptions) => {
+      const { revokeTicket } = await import('./ticket-commands.ts')
+      await revokeTicket(id, options)
     })
 }
 
@@ -234,7 +253,10 @@ function withConnection(command: Command, example?: string): Command {
     )
     .option('--url <url>', 'any controller, https://host:port: asked with a session')
     .option('--ca <file>', 'CA certificates that --url is verified against')
-    .option('--session-file <file>', "token of an administrator's session, or - for standard input")
+    .option(
+      '--session-file <file>',
+      "token of an administrator's session, in a file of mode 0600, or - for standard input",
+    )
     .option('--json', 'print JSON')
   if (example === undefined) return command
   return command.addHelpText(

@@ -141,7 +141,9 @@ class ControllerRun {
     const known = knownMembers(data)
     const addresses = [...new Set([...this.#addresses, ...meshesOf(id, known)])]
     const isAlone = known === null ? addresses.length === 0 : !hasOtherVoters(id, [known])
-    return isAlone ? null : { type: 'rebuild', sentence: error.finding, addresses }
+    if (isAlone) return null
+    this.#log?.error(`${error.finding}: term and vote are lost, so this disk does not vote again`)
+    return { type: 'rebuild', sentence: error.finding, addresses }
   }
 
   /** @returns null once there is a data folder. */

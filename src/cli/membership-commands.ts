@@ -7,6 +7,7 @@ import { connectTo } from './cluster-connection.ts'
 import type { AskCluster, ConnectionOptions } from './cluster-connection.ts'
 import { CommandFailure, EXIT_FAILED } from './failure.ts'
 import { printJson, printLine, shellWord } from './output.ts'
+import { isoTime } from './ticket-commands.ts'
 
 /** A change is answered once it is committed; the leader may first have to hand over. */
 const CHANGE_TIMEOUT_MS = 90_000
@@ -138,8 +139,4 @@ export async function invite(
 
 function tell(text: string): void {
   process.stderr.write(`${text}\n`)
-}
-
-function isoTime(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 }

@@ -12,7 +12,8 @@ import { listenFault } from './controller-check.ts'
 import { ControllerProcesses } from './controller-processes.ts'
 import type { ProcessEvent } from './controller-processes.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
-import { formatTable, printLine, shellWord } from './output.ts'
+import { formatTable, printLine } from './output.ts'
+import { linesOfEnd } from './quickstart-end.ts'
 import {
   beginForming,
   finishForming,
@@ -61,7 +62,7 @@ async function runControllers(
   isWhole: boolean,
   signals: StopSignals,
 ): Promise<void> {
-  const watch = new StartWatch()
+  const watch = new StartWatch(plan.controllers)
   const processes = new ControllerProcesses(plan.controllers, PROGRAM, (event) => {
     watch.onEvent(event)
   })
@@ -143,6 +144,11 @@ async function notVotersBecause(
 class StartWatch {
   isReady = false
   readonly ended: { readonly plan: ControllerPlan; readonly how: string }[] = []
+  readonly #plans: readonly ControllerPlan[]
+
+  constructor(plans: readonly ControllerPlan[]) {
+    this.#plans = plans
+  }
 
   onEvent(event: ProcessEvent): void {
     const { plan } = event
@@ -154,9 +160,8 @@ class StartWatch {
       printLine(`${plan.id} is running again (pid ${event.pid})`)
       return
     }
-    const command = `${shellWord(PROGRAM)} controller run ${shellWord(plan.configPath)}`
-    printLine(`${plan.id} ${event.how}; its log is ${plan.logPath}. To start it again:`)
-    printLine(`  ${command}`)
+    const others = this.#plans.filter(({ id }) => id !== plan.id)
+    void linesOfEnd(plan, event.how, others, PROGRAM).then((lines) => lines.forEach(printLine))
   }
 }
 

@@ -2,7 +2,12 @@ import { isIP } from 'node:net'
 import { timingSafeEqual } from 'node:crypto'
 
 import { clone, create, toBinary } from '@bufbuild/protobuf'
-import { CommandKind, TicketCreateSchema, TicketRedeemSchema } from '../../proto/gen/command_pb.ts'
+import {
+  CommandKind,
+  TicketCreateSchema,
+  TicketRedeemSchema,
+  TicketRevokeSchema,
+} from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -23,7 +28,13 @@ import {
 } from '../pki/ticket.ts'
 import type { Ticket } from '../pki/ticket.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
-import type { Admission, Invitation, JoinAnswer, JoinRequest } from '../ports/membership.ts'
+import type {
+  Admission,
+  Invitation,
+  JoinAnswer,
+  JoinRequest,
+  TicketView,
+} from '../ports/membership.ts'
 import type { Actor, Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
 import { ITSELF } from '../ports/proposer.ts'
@@ -110,6 +121,24 @@ export class AdmissionDesk implements Admission {
     const { outcome } = await this.#propose(CommandKind.TICKET_CREATE, payload, by)
     if (!outcome.ok) throw problemOf(outcome)
     return { ticket, id, expiresAtMs }
+  }
+
+  async tickets(): Promise<readonly TicketView[]> {
+    // One that is not listed must not be one that another controller has just made.
+    await this.#reachLatest()
+    const { state } = this.#parts
+    const { records } = state.list('joinTicket', { limit: -1 })
+    return (records as readonly JoinTicketRecord[])
+      .filter(({ expiresAt }) => (expiresAt ?? 0) > state.logTimeMs)
+      .map(viewOf)
+      .toSorted((a, b) => b.createdAtMs - a.createdAtMs)
+  }
+
+  async revoke(id: string, by: Actor): Promise<void> {
+    const payload = toBinary(TicketRevokeSchema, create(TicketRevokeSchema, { id }))
+    const { outcome } = await this.#propose(CommandKind.TICKET_REVOKE, payload, by)
+    if (!outcome.ok) throw problemOf(outcome)
+    this.#parts.log.info({ ticketId: id }, 'revoked a ticket; nobody can join by it any more')
   }
 
   /** The fabric API of every member: this one first, then those in contact. */
@@ -304,6 +333,17 @@ export class AdmissionDesk implements Admission {
 
   #propose(kind: CommandKind, payload: Uint8Array, actor: Actor): ReturnType<Proposer['propose']> {
     return this.#parts.proposer.propose({ kind, payload, actor })
+  }
+}
+
+function viewOf(ticket: JoinTicketRecord): TicketView {
+  const { id, isVoter, createdAt, expiresAt, usedByNodeId } = ticket
+  return {
+    id,
+    isVoter,
+    createdAtMs: createdAt,
+    expiresAtMs: expiresAt ?? 0,
+    usedBy: usedByNodeId === '' ? null : usedByNodeId,
   }
 }
 

@@ -11,7 +11,7 @@ import { auditOf } from './commands/audit.ts'
 import type { Touched } from './commands/audit.ts'
 import { authorityOf, permissionsOf } from './commands/authority.ts'
 import { tellAction } from './commands/cluster-action.ts'
-import { createTicket, deleteAdmission, redeemTicket } from './commands/cluster.ts'
+import { createTicket, deleteAdmission, redeemTicket, revokeTicket } from './commands/cluster.ts'
 import type { CommandContext } from './commands/context.ts'
 import {
   createEntity,
@@ -68,6 +68,7 @@ const handlers: Readonly<Record<Exclude<CommandKind, typeof CommandKind.UNSPECIF
   [CommandKind.AUTHENTICATOR_REQUEST_EXTEND]: requestExtend,
   [CommandKind.TICKET_CREATE]: createTicket,
   [CommandKind.TICKET_REDEEM]: redeemTicket,
+  [CommandKind.TICKET_REVOKE]: revokeTicket,
   [CommandKind.ADMISSION_DELETE]: deleteAdmission,
   [CommandKind.SECRET_ROTATE]: rotateSecret,
   [CommandKind.SECRET_SHARE]: shareSecrets,

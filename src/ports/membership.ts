@@ -36,6 +36,18 @@ export interface Invitation {
   readonly expiresAtMs: number
 }
 
+/** A ticket as operators see it: neither its secret nor what it is known by. */
+export interface TicketView {
+  readonly id: string
+  /** False: who joins by it stays a learner. */
+  readonly isVoter: boolean
+  /** Log time, UTC ms. */
+  readonly createdAtMs: number
+  readonly expiresAtMs: number
+  /** The controller that joined by it; null: none yet. */
+  readonly usedBy: NodeId | null
+}
+
 /** What a new controller sends with its ticket. */
 export interface JoinRequest {
   readonly ticket: string
@@ -110,6 +122,13 @@ export interface Admission {
     options: { readonly isVoter: boolean; readonly lifetimeMs: number },
     by: Actor,
   ): Promise<Invitation>
+  /**
+   * Every ticket that could still be joined by or was used and has not expired, the newest first.
+   * @throws {Problem} when this controller cannot know the latest ones.
+   */
+  tickets(): Promise<readonly TicketView[]>
+  /** Nobody joins by it from then on. @throws {Problem} NOT_FOUND; MEMBERSHIP_REFUSED when it was used. */
+  revoke(id: string, by: Actor): Promise<void>
   /** @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED (id taken), COULD_NOT_VALIDATE with the field. */
   admit(request: JoinRequest): Promise<JoinAnswer>
 }

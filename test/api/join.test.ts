@@ -18,6 +18,7 @@ afterEach(async () => {
 
 const join = `${fabric}/cluster/join`
 const invite = `${fabric}/cluster/invite`
+const revoke = `${fabric}/cluster/revoke-ticket`
 const storeId = Uint8Array.from({ length: 16 }, (_, at) => 240 + at)
 const request = {
   ticket: 'flotilla-ticket-1.verySecret.x',
@@ -52,6 +53,32 @@ describe('POST /cluster/invite', () => {
     await anonymous.logIn(user)
     expect((await anonymous.call('POST', invite, {})).status).toBe(401)
     expect(controller.admission.invitations).toEqual([])
+  })
+})
+
+describe('the tickets', () => {
+  test('are listed and revoked by administrators', async () => {
+    await anonymous.logIn(admin)
+    const listed = await anonymous.get(`${fabric}/cluster/list-tickets`)
+    expect(listed.status).toBe(200)
+    expect(listed.body.data).toEqual([
+      { id: 'ticketId', isVoter: true, createdAtMs: 1, expiresAtMs: 2, usedBy: null },
+    ])
+    const done = await anonymous.call('POST', revoke, { id: 'ticketId' })
+    expect([done.status, done.body.data]).toEqual([200, {}])
+    expect(controller.admission.revoked).toEqual([['ticketId', expect.stringMatching(/./)]])
+    controller.admission.refusal = new Problem('NOT_FOUND')
+    expect((await anonymous.call('POST', revoke, { id: 'another' })).status).toBe(404)
+    expect((await anonymous.call('POST', revoke, {})).status).toBe(400)
+  })
+
+  test('are for administrators alone', async () => {
+    for (const isLoggedIn of [false, true]) {
+      if (isLoggedIn) await anonymous.logIn(user)
+      expect((await anonymous.get(`${fabric}/cluster/list-tickets`)).status).toBe(401)
+      expect((await anonymous.call('POST', revoke, { id: 'ticketId' })).status).toBe(401)
+    }
+    expect(controller.admission.revoked).toEqual([])
   })
 })
 

@@ -162,10 +162,43 @@ test('the members of the cluster are listed without an envelope, and leadership 
   expect(controller.transfers).toEqual(['ctrl2', null])
 })
 
+const bareCheck = () => ({
+  healthy: true,
+  lastCheckTime: new Date(controller.clock.nowMs()).toISOString(),
+  lastCheckDuration: '0s',
+})
+
+test('health is told below the path of the API family, too', async () => {
+  for (const caller of [anonymous, root]) {
+    const [ours, theirs] = [
+      await caller.get('/health-checks'),
+      await caller.get('/health-checks/v1'),
+    ]
+    expect(theirs.status).toBe(200)
+    expect(theirs.body).toEqual(ours.body)
+  }
+  controller.isHealthy = false
+  expect((await anonymous.get('/health-checks/v1')).status).toBe(503)
+  controller.isHealthy = true
+})
+
+test('each check tells when it was made and how long that took', async () => {
+  const check = async () => {
+    const { body } = await root.get('/health-checks/v1')
+    return (body.data as { checks: Record<string, unknown>[] }).checks[0]
+  }
+  const first = await check()
+  expect(first).toEqual({ id: 'store', detail: 'kept inside', ...bareCheck() })
+  controller.clock.advance(5000)
+  const second = await check()
+  expect(second).toEqual({ id: 'store', detail: 'kept inside', ...bareCheck() })
+  expect(second?.['lastCheckTime']).not.toBe(first?.['lastCheckTime'])
+})
+
 test('health is told to anybody without its details, and is 503 when a check fails', async () => {
   const well = await anonymous.get('/health-checks')
   expect(well.status).toBe(200)
-  expect(well.body.data).toEqual({ healthy: true, checks: [{ id: 'store', healthy: true }] })
+  expect(well.body.data).toEqual({ healthy: true, checks: [{ id: 'store', ...bareCheck() }] })
   controller.isHealthy = false
   const ill = await anonymous.get('/health-checks')
   controller.isHealthy = true
@@ -184,7 +217,7 @@ test('an administrator sees the whole of the health, and a bad token no more tha
     const headers = caller === anonymous ? { 'net-session': 'nonsense' } : {}
     const bare = await caller.get('/health-checks', headers)
     expect(bare.status).toBe(200)
-    expect(bare.body.data).toEqual({ healthy: true, checks: [{ id: 'store', healthy: true }] })
+    expect(bare.body.data).toEqual({ healthy: true, checks: [{ id: 'store', ...bareCheck() }] })
     expect(bare.headers['www-authenticate']).toBeUndefined()
   }
 })

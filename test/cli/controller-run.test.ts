@@ -243,3 +243,19 @@ function flipByte(path: string, at: number): void {
 function digestOf(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')
 }
+
+test('damaged meta slots are told at the level of damage, before the peers are asked for a new place', async () => {
+  const first = start()
+  await vi.waitFor(() => expect(first.output).toContain('controller is up'), { timeout: 60_000 })
+  first.child.kill('SIGTERM')
+  await first.ended
+  for (const name of ['meta.0', 'meta.1']) {
+    writeFileSync(join(controller.dataFolder, name), Buffer.alloc(4096, 1))
+  }
+  // Without it nobody is known to be the only voter.
+  rmSync(join(controller.dataFolder, 'ROSTER'))
+  const second = start({ FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1' })
+  await vi.waitFor(() => expect(second.output).toContain('asking 127.0.0.1:1'), { timeout: 60_000 })
+  const line = second.output.split('\n').find((one) => one.includes('term and vote are lost'))
+  expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 50, id: controller.id })
+})

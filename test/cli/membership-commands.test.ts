@@ -66,6 +66,18 @@ describe('Asked through the admin socket', () => {
           asked.push(['invite', params])
           return Promise.resolve({ ticket: 'flotilla-ticket-1.secret', id: 't1', expiresAtMs: 0 })
         },
+        'list-tickets': () => {
+          const common = { createdAtMs: 0, expiresAtMs: 3_600_000 }
+          return Promise.resolve([
+            { ...common, id: 't2', isVoter: false, usedBy: null },
+            { ...common, id: 't1', isVoter: true, usedBy: 'ctrl4' },
+          ])
+        },
+        'revoke-ticket': ({ id }) => {
+          asked.push(['revoke-ticket', { id }])
+          if (id === 't2') return Promise.resolve({ id })
+          return Promise.reject(new Problem('MEMBERSHIP_REFUSED', { detail: 'ctrl4 has joined' }))
+        },
       },
       () => undefined,
     )
@@ -139,6 +151,26 @@ describe('Asked through the admin socket', () => {
     expect([done.code, done.stderr]).toEqual([1, expect.stringContaining('is there already')])
     expect(readFileSync(out, 'utf8')).toBe('a ticket that may still be good\n')
     expect(asked).toEqual([])
+  })
+
+  test('tickets list tells of each ticket its role, its times and who joined by it', async () => {
+    const done = await cluster('tickets', 'list')
+    expect(done.stdout.split('\n')).toEqual([
+      'id  role     made at               expires at            used by',
+      't2  learner  1970-01-01T00:00:00Z  1970-01-01T01:00:00Z  -',
+      't1  voter    1970-01-01T00:00:00Z  1970-01-01T01:00:00Z  ctrl4',
+      '',
+    ])
+    const json = JSON.parse((await cluster('tickets', 'list', '--json')).stdout) as unknown[]
+    expect(json).toHaveLength(2)
+  })
+
+  test('tickets revoke takes one back, and says why it does not', async () => {
+    const done = await cluster('tickets', 'revoke', 't2')
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    expect(done.stdout).toContain('t2 is revoked')
+    const refused = await cluster('tickets', 'revoke', 't1')
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('ctrl4 has joined')])
   })
 
   test.each(['8d', '0h', '59s', '1', 'soon'])('refuses a lifetime of %s', async (lifetime) => {

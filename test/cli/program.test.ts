@@ -143,6 +143,8 @@ describe('The cluster verbs', () => {
       cluster: viewOf([member, silent]),
       membership: { transferLeadership, plan: unasked, change: unasked },
       admission: {
+        tickets: () => Promise.resolve([]),
+        revoke: () => Promise.resolve(),
         invite: ({ isVoter, lifetimeMs }) =>
           Promise.resolve({ ticket: 'a ticket', id: String(isVoter), expiresAtMs: lifetimeMs }),
       },

@@ -263,6 +263,45 @@ describe('A ticket', () => {
     },
   )
 
+  test('is listed with what became of it, by every member, and without its secret', async () => {
+    const used = parseTicket(await invite({ isVoter: false }))
+    await cluster.member('ctrl1').desk.admit((await joiner(formatTicket(used))).request)
+    cluster.clock.ms += 1000
+    const open = parseTicket(await invite())
+    cluster.clock.ms += 1000
+    await invite({ lifetimeMs: 60_000 })
+    cluster.clock.ms += 61_000
+    const newest = parseTicket(await invite())
+    const listed = await cluster.member('ctrl2').desk.tickets()
+    expect(listed.map(({ id, isVoter, usedBy }) => [id, isVoter, usedBy])).toEqual([
+      [newest.id, true, null],
+      [open.id, true, null],
+      [used.id, false, 'ctrl4'],
+    ])
+    expect(listed[1]).toEqual({
+      id: open.id,
+      isVoter: true,
+      createdAtMs: startMs + 1000,
+      expiresAtMs: open.expiresAtMs,
+      usedBy: null,
+    })
+  })
+
+  test('is refused once any member revoked it, which the log says was wanted by whom', async () => {
+    const ticket = await invite()
+    const { id } = parseTicket(ticket)
+    await cluster.member('ctrl2').desk.revoke(id, anOperator)
+    expect(cluster.proposals.at(-1)).toMatchObject({
+      kind: CommandKind.TICKET_REVOKE,
+      actor: anOperator,
+    })
+    const refusal = await refusalOf((await joiner(ticket)).request)
+    expect(refusal.code).toBe('TICKET_REFUSED')
+    expect(await cluster.member('ctrl1').desk.tickets()).toEqual([])
+    const again = cluster.member('ctrl1').desk.revoke(id, anOperator)
+    await expect(again).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+
   test('is refused past its time, which is that of the log', async () => {
     const ticket = await invite()
     const { request } = await joiner(ticket)

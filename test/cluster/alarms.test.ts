@@ -197,8 +197,64 @@ test('a clock that is off for five seconds raises an alarm, a late message none'
   clock.ms += 100
   watch.look(one, [view('a'), skewed('b', -2500)], null)
   expect(alarms.list()[0]?.text).toBe('the clock of b is 2.5 s behind this one; set both by NTP')
-  watch.look(one, [view('a'), skewed('b', 2000)], null)
+  watch.look(one, [view('a'), skewed('b', 1000)], null)
+  clock.ms += 30_000
+  watch.look(one, [view('a'), skewed('b', 1000)], null)
   expect(codes(alarms)).toEqual([])
+})
+
+test('a clock that is about two seconds off raises one alarm, which ends once it is well below', () => {
+  const { clock, alarms, log, watch } = stage()
+  const two = configurationOf(['a', 'b'])
+  const lookFor = (ms: number, offsetMs: number): void => {
+    for (const endMs = clock.ms + ms; clock.ms < endMs; clock.ms += 1000) {
+      watch.look(two, [view('a'), skewed('b', offsetMs)], null)
+    }
+  }
+  for (let n = 0; n < 20; n += 1) {
+    lookFor(60_000, 2100)
+    lookFor(60_000, 1900)
+  }
+  expect(alarms.list()).toMatchObject([
+    { code: 'CLOCK_SKEW', text: 'the clock of b is 1.9 s ahead of this one; set both by NTP' },
+  ])
+  expect(log.lines).toHaveLength(1)
+  lookFor(29_000, 1400)
+  expect(codes(alarms)).toEqual(['CLOCK_SKEW'])
+  lookFor(3000, 1400)
+  expect(codes(alarms)).toEqual([])
+  expect(log.lines).toHaveLength(2)
+})
+
+test('a member that was removed takes the alarm of its clock with it, at once', () => {
+  const { clock, alarms, watch } = stage()
+  const one = configurationOf(['a'])
+  watch.look(one, [view('a'), skewed('b', 9000)], null)
+  clock.ms += 5000
+  watch.look(one, [view('a'), skewed('b', 9000)], null)
+  expect(codes(alarms)).toEqual(['CLOCK_SKEW'])
+  watch.look(one, [view('a')], null)
+  expect(codes(alarms)).toEqual([])
+})
+
+test('a voter that comes and goes raises one alarm, which ends when it has stayed', () => {
+  const { clock, alarms, log, watch } = stage()
+  const three = configurationOf(['a', 'b', 'c'])
+  const lookFor = (ms: number, connected: boolean): void => {
+    const members = [view('a'), view('b'), view('c', { connected })]
+    for (const endMs = clock.ms + ms; clock.ms < endMs; clock.ms += 1000) {
+      watch.look(three, members, null)
+    }
+  }
+  for (let n = 0; n < 20; n += 1) {
+    lookFor(10_000, false)
+    lookFor(20_000, true)
+  }
+  expect(codes(alarms)).toEqual(['NO_QUORUM_SPARE'])
+  expect(log.lines).toHaveLength(1)
+  lookFor(11_000, true)
+  expect(codes(alarms)).toEqual([])
+  expect(log.lines).toHaveLength(2)
 })
 
 test('three voters that bear no further loss raise an alarm until they do again', () => {
@@ -214,6 +270,8 @@ test('three voters that bear no further loss raise an alarm until they do again'
     text: 'one more voter lost stops writes; not reached from here: c',
     isCritical: false,
   })
+  watch.look(three, all, null)
+  clock.ms += 30_000
   watch.look(three, all, null)
   expect(codes(alarms)).toEqual([])
   const two = configurationOf(['a', 'b'])

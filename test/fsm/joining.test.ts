@@ -63,6 +63,27 @@ test.each([
   expect(cluster.admission('ctrl4')).toEqual(before)
 })
 
+test('a revoked ticket lets nobody in, and the other tickets do', () => {
+  const cluster = withSecrets()
+  cluster.invite('ticket-a')
+  cluster.invite('ticket-b')
+  expect(cluster.revoke('ticket-a')).toEqual({ ok: true, id: 'ticket-a' })
+  expect(cluster.redeem('ticket-a', ann)).toMatchObject({ code: 'TICKET_REFUSED' })
+  expect(cluster.admission('ctrl4')).toBeUndefined()
+  expect(cluster.revoke('ticket-a')).toMatchObject({ code: 'NOT_FOUND' })
+  expect(cluster.redeem('ticket-b', ann).ok).toBe(true)
+})
+
+test('a used ticket is not revoked: the refusal names the controller that is to be removed', () => {
+  const cluster = withSecrets()
+  cluster.invite('ticket-a')
+  cluster.redeem('ticket-a', ann)
+  const refusal = cluster.revoke('ticket-a')
+  expect(refusal).toMatchObject({ ok: false, code: 'MEMBERSHIP_REFUSED' })
+  expect(JSON.stringify(refusal)).toContain('flotilla cluster remove ctrl4')
+  expect(cluster.redeem('ticket-a', ann).ok).toBe(true)
+})
+
 test('a used ticket is no way back in after a removal', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')

@@ -1,4 +1,5 @@
 import { answer, bareAnswer } from '../envelope.ts'
+import { durationText } from '../../lib/duration-text.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { health, metricsText, readiness } from '../schemas.ts'
@@ -7,37 +8,9 @@ import type { ApiServices } from '../services.ts'
 /** What stands at the root of a listener, for load balancers and monitoring. */
 export function hostOperations(parts: ApiParts, { metrics }: ApiServices): Operation[] {
   return [
-    {
-      operationId: 'healthChecks',
-      summary:
-        'Tells whether this controller is well: 200, or 503 when a check fails; administrators see all of it',
-      tag: 'host',
-      apis: ['host'],
-      method: 'GET',
-      path: '/health-checks',
-      permission: 'public',
-      moreFor: 'admin',
-      success: 200,
-      response: { kind: 'detail', schema: health },
-      refusals: [],
-      alsoAnswers: 503,
-      isAlwaysServed: true,
-      isForMonitors: true,
-      handle: ({ caller }) => {
-        const { isHealthy, checks, node } = parts.health()
-        const status = isHealthy ? 200 : 503
-        if (caller !== null) {
-          return answer(status, {
-            healthy: isHealthy,
-            checks,
-            ...(node === undefined ? {} : { node }),
-          })
-        }
-        // Which check fails is no secret; its details may be, so they stay inside.
-        const bare = checks.map(({ id, healthy }) => ({ id, healthy }))
-        return answer(status, { healthy: isHealthy, checks: bare })
-      },
-    },
+    healthOperation(parts, 'healthChecks', '/health-checks'),
+    // Where clients of the API family ask.
+    healthOperation(parts, 'healthChecksV1', '/health-checks/v1'),
     {
       operationId: 'readiness',
       summary:
@@ -75,4 +48,47 @@ export function hostOperations(parts: ApiParts, { metrics }: ApiServices): Opera
       handle: async () => bareAnswer(await metrics.text(), metrics.contentType),
     },
   ]
+}
+
+function healthOperation(parts: ApiParts, operationId: string, path: string): Operation {
+  return {
+    operationId,
+    summary:
+      'Tells whether this controller is well: 200, or 503 when a check fails; administrators see all of it',
+    tag: 'host',
+    apis: ['host'],
+    method: 'GET',
+    path,
+    permission: 'public',
+    moreFor: 'admin',
+    success: 200,
+    response: { kind: 'detail', schema: health },
+    refusals: [],
+    alsoAnswers: 503,
+    isAlwaysServed: true,
+    isForMonitors: true,
+    handle: ({ caller }) => {
+      const { isHealthy, checks, node, when } = checkHealth(parts)
+      const status = isHealthy ? 200 : 503
+      if (caller !== null) {
+        return answer(status, {
+          healthy: isHealthy,
+          checks: checks.map((check) => ({ ...check, ...when })),
+          ...(node === undefined ? {} : { node }),
+        })
+      }
+      // Which check fails is no secret; its details may be, so they stay inside.
+      const bare = checks.map(({ id, healthy }) => ({ id, healthy, ...when }))
+      return answer(status, { healthy: isHealthy, checks: bare })
+    },
+  }
+}
+
+/** The checks are made at each request, all in one look, so they share the time it took. */
+function checkHealth({ health: check, clock }: ApiParts) {
+  const beganMs = clock.monotonicMs()
+  const report = check()
+  const lastCheckDuration = durationText(clock.monotonicMs() - beganMs)
+  const when = { lastCheckTime: new Date(clock.nowMs()).toISOString(), lastCheckDuration }
+  return { ...report, when }
 }

@@ -2,12 +2,21 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { JoinAnswer, JoinRequest } from '../../ports/membership.ts'
 import { LogInThrottle } from '../auth/log-in-throttle.ts'
 import type { Call } from '../call.ts'
-import { detailAnswer } from '../envelope.ts'
+import { detailAnswer, emptyAnswer, listAnswer } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
+import { ignoredFieldsOf } from '../validation.ts'
 import { actorOf } from '../writes.ts'
-import { invitation, invitationRequest, joinAnswer, joinRequest } from '../schemas-join.ts'
+import {
+  invitation,
+  invitationRequest,
+  joinAnswer,
+  joinRequest,
+  joinTicket,
+  joinTicketChoice,
+} from '../schemas-join.ts'
+import { nothing } from '../schemas.ts'
 
 const JOIN_BODY_BYTES_MAX = 64 * 1024
 const HOUR_MS = 60 * 60_000
@@ -50,6 +59,7 @@ export function joinOperations(parts: ApiParts): Operation[] {
         )
       },
     },
+    ...ticketOperations(parts),
     {
       ...common,
       operationId: 'clusterJoin',
@@ -61,6 +71,42 @@ export function joinOperations(parts: ApiParts): Operation[] {
       response: { kind: 'detail', schema: joinAnswer },
       refusals: [400, 403, 409, 413, 415, 429, 503],
       handle: (call) => join(parts, throttle, call),
+    },
+  ]
+}
+
+/** What became of the tickets; a ticket that got into wrong hands is taken back. */
+function ticketOperations({ admission }: ApiParts): Operation[] {
+  const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
+  return [
+    {
+      ...common,
+      operationId: 'clusterTicketsList',
+      summary: 'Lists the tickets that have not expired, without their secrets, the newest first',
+      method: 'GET',
+      path: '/cluster/list-tickets',
+      response: { kind: 'list', schema: joinTicket },
+      refusals: [401, 429, 503],
+      handle: async () => {
+        const tickets = await admission.tickets()
+        const page = { limit: tickets.length, offset: 0, totalCount: tickets.length }
+        return listAnswer(tickets, page, [])
+      },
+    },
+    {
+      ...common,
+      operationId: 'clusterTicketRevoke',
+      summary: 'Takes back a ticket that no controller has joined by',
+      method: 'POST',
+      path: '/cluster/revoke-ticket',
+      body: { schema: joinTicketChoice, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 409, 413, 415, 429, 503],
+      handle: async (call) => {
+        const { id } = call.body as { readonly id: string }
+        await admission.revoke(id, actorOf(call))
+        return emptyAnswer(ignoredFieldsOf(joinTicketChoice.schema, call.body))
+      },
     },
   ]
 }

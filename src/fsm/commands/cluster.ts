@@ -5,6 +5,7 @@ import {
   AdmissionDeleteSchema,
   TicketCreateSchema,
   TicketRedeemSchema,
+  TicketRevokeSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { TicketRedeem } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
@@ -16,7 +17,7 @@ import type { FieldFault } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
-import { done, faulty, refused } from './outcome.ts'
+import { done, faulty, notFound, refused } from './outcome.ts'
 import { dropWrapped, missingSecret, wrapInForce } from './secret.ts'
 
 /** Bounds of what joining may leave in the state. */
@@ -77,6 +78,22 @@ export function createTicket(state: State, payload: Uint8Array, context: Command
     expiresAt,
   })
   return done(message.id)
+}
+
+/** A ticket that was used opens nothing any more: only a removal takes back what it let in. */
+export function revokeTicket(state: State, payload: Uint8Array): Outcome {
+  const { id } = fromBinary(TicketRevokeSchema, payload)
+  const ticket = state.get<JoinTicket>('joinTicket', id)
+  if (ticket === undefined) return notFound('joinTicket', id)
+  const { usedByNodeId } = ticket
+  if (usedByNodeId !== '') {
+    return refused(
+      'MEMBERSHIP_REFUSED',
+      `${usedByNodeId} has joined by ticket ${id}; remove that controller instead ('flotilla cluster remove ${usedByNodeId}')`,
+    )
+  }
+  state.remove('joinTicket', id)
+  return done(id)
 }
 
 /**

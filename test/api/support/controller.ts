@@ -33,8 +33,9 @@ import type {
   Invitation,
   JoinAnswer,
   JoinRequest,
+  TicketView,
 } from '../../../src/ports/membership.ts'
-import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
+import type { Actor, Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
 import { networkAuthorities } from '../../support/authorities.ts'
 import type { TestAuthorities } from '../../support/authorities.ts'
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
@@ -217,12 +218,25 @@ export class LocalMembership implements MembershipControl {
 export class TestAdmission implements Admission {
   readonly invitations: Parameters<Admission['invite']>[0][] = []
   readonly requests: JoinRequest[] = []
+  /** Each with who wanted it. */
+  readonly revoked: [string, string][] = []
   /** Thrown in place of an answer. */
   refusal: Problem | null = null
 
   invite(options: Parameters<Admission['invite']>[0]): Promise<Invitation> {
     this.invitations.push(options)
     return Promise.resolve({ ticket: 'flotilla-ticket-1.x.y', id: 'ticketId', expiresAtMs: 1 })
+  }
+
+  tickets(): Promise<readonly TicketView[]> {
+    const ticket = { id: 'ticketId', isVoter: true, createdAtMs: 1, expiresAtMs: 2, usedBy: null }
+    return Promise.resolve([ticket])
+  }
+
+  revoke(id: string, by: Actor): Promise<void> {
+    if (this.refusal !== null) return Promise.reject(this.refusal)
+    this.revoked.push([id, by.identityId])
+    return Promise.resolve()
   }
 
   admit(request: JoinRequest): Promise<JoinAnswer> {

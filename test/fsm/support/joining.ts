@@ -7,6 +7,7 @@ import {
   SecretShareSchema,
   TicketCreateSchema,
   TicketRedeemSchema,
+  TicketRevokeSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Admission } from '../../../src/entities/admission.ts'
@@ -77,6 +78,11 @@ export class Joining {
     const expiresAtMs = BigInt(this.log.timeMs + lifetimeMs)
     const message = create(TicketCreateSchema, { id, digest: digestOf(id), voter, expiresAtMs })
     return this.#propose(CommandKind.TICKET_CREATE, toBinary(TicketCreateSchema, message))
+  }
+
+  revoke(id: string): Outcome {
+    const payload = toBinary(TicketRevokeSchema, create(TicketRevokeSchema, { id }))
+    return this.#propose(CommandKind.TICKET_REVOKE, payload)
   }
 
   redeemPayload(ticketId: string, joiner: Joiner): Uint8Array {

@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest'
+
+import { Joining } from '../fsm/support/joining.ts'
+
+// The attack: a ticket got into wrong hands, its owner noticed and revoked it, and whoever holds a copy joins by it all the same.
+
+test('a copy of a revoked ticket lets no controller in', () => {
+  const cluster = new Joining()
+  expect(cluster.invite('ticket-a').ok).toBe(true)
+  expect(cluster.revoke('ticket-a').ok).toBe(true)
+  const thief = { nodeId: 'ctrl9', key: 'key-ctrl9', store: 'ctrl9' }
+  expect(cluster.redeem('ticket-a', thief)).toMatchObject({ ok: false, code: 'TICKET_REFUSED' })
+  expect(cluster.admission('ctrl9')).toBeUndefined()
+})

@@ -1,0 +1,55 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { AdminServer } from '../../src/cli/admin-server.ts'
+import { linesOfEnd } from '../../src/cli/quickstart-end.ts'
+import { planQuickstart } from '../../src/cli/quickstart-plan.ts'
+import type { ControllerPlan } from '../../src/cli/quickstart-plan.ts'
+import { present } from '../../src/lib/assert.ts'
+
+// Method: an admin socket in place of the controllers that run on, which tells who the members are.
+
+let folder = ''
+let gone: ControllerPlan
+let others: readonly ControllerPlan[]
+let server: AdminServer
+let members: readonly string[] = []
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-end-'))
+  const plans = planQuickstart(join(folder, 'net'), 3, 1280).controllers
+  for (const { dataFolder } of plans) mkdirSync(dataFolder, { recursive: true })
+  gone = present(plans[2], 'ctrl3')
+  others = plans.slice(0, 2)
+  const list = () => Promise.resolve(members.map((id) => ({ id })))
+  server = new AdminServer({ list }, () => undefined)
+  // The first of them does not run.
+  await server.listen(present(plans[1], 'ctrl2').dataFolder)
+})
+afterEach(async () => {
+  await server.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const told = async (): Promise<string> => {
+  return (await linesOfEnd(gone, 'ended with exit code 0', others, '/bin/flotilla')).join('\n')
+}
+
+test('a controller that was removed is said to be removed, and nobody is told to start it', async () => {
+  members = ['ctrl1', 'ctrl2']
+  expect(await told()).toContain('ctrl3 was removed from the cluster')
+  expect(await told()).not.toContain('controller run')
+})
+
+test('a member that has ended can be started again', async () => {
+  members = ['ctrl1', 'ctrl2', 'ctrl3']
+  expect(await told()).toContain('ctrl3 ended with exit code 0')
+  expect(await told()).toContain(`/bin/flotilla controller run ${gone.configPath}`)
+})
+
+test('so can one of which no other controller can tell', async () => {
+  await server.close()
+  expect(await told()).toContain('To start it again:')
+})
