@@ -4,6 +4,7 @@ import {
   constants,
   existsSync,
   fsyncSync,
+  lstatSync,
   openSync,
   readFileSync,
   rmSync,
@@ -62,6 +63,7 @@ export async function preflight(config: ControllerConfig, nowMs: number): Promis
   const report = new Report()
   const credentials = readCredentials(config, nowMs, report)
   checkSignerKey(config, report)
+  checkLogFile(config, report)
   await checkDataFolder(config, report)
   await checkListeners(config, report)
   return { faults: report.faults, warnings: report.warnings, credentials }
@@ -182,6 +184,18 @@ function checkSignerKey({ identity: { signer } }: ControllerConfig, report: Repo
   report.warnings.push(
     `identity.signer.key: ${signer.key} is no longer needed once the cluster is formed; keep it offline`,
   )
+}
+
+/** Leaves nothing behind: whether the file can be made is judged by its folder. */
+function checkLogFile({ logFile: { path } }: ControllerConfig, report: Report): void {
+  if (path === null) return
+  const subject = `logFile.path: ${path} cannot be written: `
+  report.attempt(subject, "name a file in a folder of this user's", () => {
+    accessSync(dirname(path), constants.W_OK | constants.X_OK)
+    const there = lstatSync(path, { throwIfNoEntry: false })
+    if (there !== undefined && !there.isFile()) throw new Error('it is not a plain file')
+    if (there !== undefined) accessSync(path, constants.W_OK)
+  })
 }
 
 function readText(path: string): string {

@@ -4,7 +4,10 @@ import type { Logger } from 'pino'
 import type { ControllerConfig } from '../config/options.ts'
 import { auditLimits } from '../fsm/audit-log.ts'
 import type { AuditTrail } from '../ports/audit.ts'
+import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
 import { LineWriter, openOutput } from './line-writer.ts'
+import { LogFile } from './log-file.ts'
+import type { LogFileOptions } from './log-file.ts'
 
 /** What a controller tells of itself: JSON lines, all to one output and in their order. */
 export interface ControllerLog {
@@ -15,18 +18,34 @@ export interface ControllerLog {
 
 type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
 
-/** To stdout; what waits when the process ends is written then. Once in a process. */
-export function createLog(config: LogConfig): ControllerLog {
-  const writer = new LineWriter(openOutput())
+/**
+ * To stdout, or to the file of the configuration; what waits when the process ends is written then. Once in a process.
+ * @throws {CommandFailure} when that file cannot be written.
+ */
+export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>): ControllerLog {
+  const { path, ...bounds } = config.logFile
+  const writer = new LineWriter(path === null ? openOutput() : openLogFile({ path, ...bounds }))
   process.on('exit', () => writer.flushSync())
   return logOver(writer, config)
+}
+
+function openLogFile(options: LogFileOptions): LogFile {
+  try {
+    return new LogFile(options)
+  } catch (error) {
+    const message = `logFile.path: ${options.path} cannot be written (${sentenceOf(error)}); name a file in a folder of this user's`
+    throw new CommandFailure(EXIT_FAILED, message, error)
+  }
 }
 
 export function logOver(writer: LineWriter, { id, logLevel, audit }: LogConfig): ControllerLog {
   const common = { base: { id }, timestamp: stdTimeFunctions.isoTime }
   const log = pino({ ...common, level: logLevel }, writer)
   writer.onDropped = (dropped) =>
-    log.warn({ dropped }, `${dropped} lines were dropped, as this log is not written fast enough`)
+    log.warn(
+      { dropped },
+      `${dropped} lines were dropped, as this log could not be written, or not fast enough`,
+    )
   if (!audit.log) return { log, audit: null }
   return { log, audit: new AuditLines(pino({ ...common, level: 'info' }, writer), writer) }
 }

@@ -16,9 +16,12 @@ export const lineLimits = {
   endMsMax: 1000,
 } as const
 
-interface Chunk {
-  text: string
-  lines: number
+/** Where lines go: asked before each write, while none is under way. */
+export interface LineOutput {
+  /** What so many bytes are to be written to. */
+  fdFor(bytes: number): number
+  /** The same as for the last write. */
+  readonly current: number
 }
 
 /**
@@ -28,12 +31,13 @@ interface Chunk {
 export class LineWriter {
   /** Told how many lines were dropped, once lines are written again. */
   onDropped: (count: number) => void = () => undefined
-  readonly #fd: number
+  readonly #output: LineOutput
   /** None of them is under way. */
-  #chunks: Chunk[] = []
+  #chunks: string[] = []
   /** What is left of the chunk under way. */
   #rest: Buffer<ArrayBuffer> | null = null
-  #restLines = 0
+  /** What was written last is the beginning of a line whose rest could not be. */
+  #isTorn = false
   /** The rest is in the system's hands; else it waits for room in a pipe. */
   #isTaken = false
   #retry: NodeJS.Timeout | undefined
@@ -41,8 +45,8 @@ export class LineWriter {
   #characters = 0
   #dropped = 0
 
-  constructor(fd: number) {
-    this.#fd = fd
+  constructor(output: number | LineOutput) {
+    this.#output = typeof output === 'number' ? { fdFor: () => output, current: output } : output
   }
 
   /** Lines that give way to others are to be dropped, by `drop`. */
@@ -62,11 +66,10 @@ export class LineWriter {
     }
     this.#characters += line.length
     const last = this.#chunks.at(-1)
-    if (last === undefined || last.text.length + line.length > lineLimits.chunkCharactersMax) {
-      this.#chunks.push({ text: line, lines: 1 })
+    if (last === undefined || last.length + line.length > lineLimits.chunkCharactersMax) {
+      this.#chunks.push(line)
     } else {
-      last.text += line
-      last.lines += 1
+      this.#chunks[this.#chunks.length - 1] = last + line
     }
     this.#gather()
   }
@@ -83,32 +86,34 @@ export class LineWriter {
   #next(): void {
     const chunk = this.#chunks.shift()
     if (chunk === undefined) return
-    this.#characters -= chunk.text.length
-    this.#restLines = chunk.lines
-    this.#put(Buffer.from(chunk.text))
+    this.#characters -= chunk.length
+    // A line that was cut off must not take the next one with it.
+    const bytes = Buffer.from(this.#isTorn ? `\n${chunk}` : chunk)
+    this.#put(this.#output.fdFor(bytes.length), bytes)
   }
 
-  #put(bytes: Buffer<ArrayBuffer>): void {
+  #put(fd: number, bytes: Buffer<ArrayBuffer>): void {
     this.#rest = bytes
     this.#isTaken = true
-    write(this.#fd, bytes, (error, written) => {
+    write(fd, bytes, (error, written) => {
       this.#isTaken = false
+      if (error === null && written > 0) this.#isTorn = bytes[written - 1] !== NEWLINE
       if (error?.code === 'EAGAIN') {
-        this.#retry = setTimeout(() => this.#put(bytes), lineLimits.retryMs)
+        this.#retry = setTimeout(() => this.#put(fd, bytes), lineLimits.retryMs)
         this.#retry.unref()
       } else if (error === null && written < bytes.length) {
-        this.#put(bytes.subarray(written))
+        this.#put(fd, bytes.subarray(written))
       } else {
-        this.#onDone(error === null)
+        this.#onDone(error === null ? 0 : linesIn(bytes))
       }
     })
   }
 
   /** A disk that is full, or a reader that has gone, costs the lines and nothing else. */
-  #onDone(isWritten: boolean): void {
+  #onDone(lostLines: number): void {
     this.#rest = null
-    if (!isWritten) this.#dropped += this.#restLines
-    else if (this.#dropped > 0 && !this.isCrowded) {
+    this.#dropped += lostLines
+    if (lostLines === 0 && this.#dropped > 0 && !this.isCrowded) {
       const count = this.#dropped
       this.#dropped = 0
       this.onDropped(count)
@@ -122,15 +127,24 @@ export class LineWriter {
     clearTimeout(this.#gathering)
     this.#gathering = undefined
     const endMs = performance.now() + lineLimits.endMsMax
-    const waiting = this.#chunks.map(({ text }) => Buffer.from(text))
+    const waiting = this.#chunks.map((text) => Buffer.from(text))
     if (this.#rest !== null && !this.#isTaken) {
       waiting.unshift(this.#rest)
       this.#rest = null
     }
     this.#chunks = []
     this.#characters = 0
-    for (const bytes of waiting) if (!isWrittenBy(endMs, this.#fd, bytes)) break
+    for (const bytes of waiting) if (!isWrittenBy(endMs, this.#output.current, bytes)) break
   }
+}
+
+const NEWLINE = 10
+
+/** Each ends with a newline; of a first one that is torn the end is here. */
+function linesIn(bytes: Buffer): number {
+  let lines = 0
+  for (const byte of bytes) if (byte === NEWLINE) lines += 1
+  return lines
 }
 
 const PAUSE_MS = 10

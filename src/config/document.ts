@@ -21,6 +21,7 @@ ${tablesOf(controllerOptions)}
 - \`limits.writeTimeoutMs\` is below \`api.requestTimeoutMs\`.
 - No two listeners take the same address.
 - \`identity.signer\` has both \`cert\` and \`key\`, or neither.
+- \`logFile.path\` is outside of \`data\`.
 `
 }
 

@@ -273,6 +273,23 @@ export const controllerOptions = {
     scope: node,
     why: 'Least severe lines that are written.',
   }),
+  logFile: section('Where lines are written, when not to the standard output.', {
+    path: option(optionalPath(), {
+      default: null,
+      scope: node,
+      why: 'File of the lines, mode 0600, outside of data. null: the standard output, for a service manager to keep.',
+    }),
+    bytesMax: option(integer(64 * 1024, 64 * 1024 * MIB), {
+      default: 64 * MIB,
+      scope: node,
+      why: 'A file that would grow beyond is renamed to path.1, the one of before to path.2, and so on.',
+    }),
+    keep: option(integer(1, 100), {
+      default: 5,
+      scope: node,
+      why: 'So many earlier files are kept.',
+    }),
+  }),
   threads: option(boolean(), {
     default: true,
     scope: node,

@@ -15,6 +15,7 @@ export function relationFaults(config: ControllerConfig): RelationFault[] {
     ...portFaults(config),
     ...openFaults(config),
     ...signerFaults(config),
+    ...logFileFaults(config),
   ]
 }
 
@@ -52,6 +53,12 @@ function timeoutFaults({ api, limits }: ControllerConfig): RelationFault[] {
       problem: `must be below api.requestTimeoutMs (${api.requestTimeoutMs}), or callers never learn what became of a write`,
     },
   ]
+}
+
+/** The data folder is set aside, filled and judged as a whole. */
+function logFileFaults({ data, logFile: { path } }: ControllerConfig): RelationFault[] {
+  if (path === null || !`${path}/`.startsWith(`${data}/`)) return []
+  return [{ key: 'logFile.path', problem: `must be outside of data (${data})` }]
 }
 
 function signerFaults({ identity: { signer } }: ControllerConfig): RelationFault[] {

@@ -259,3 +259,23 @@ test('damaged meta slots are told at the level of damage, before the peers are a
   const line = second.output.split('\n').find((one) => one.includes('term and vote are lost'))
   expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 50, id: controller.id })
 })
+
+test('a controller whose configuration names a file for its log writes it there and nowhere else', async () => {
+  const path = join(folder, 'controller.log')
+  const running = start({ FLOTILLA_LOG_FILE_PATH: path })
+  await vi.waitFor(() => expect(readFileSync(path, 'utf8')).toContain('controller is up'), {
+    timeout: 60_000,
+  })
+  running.child.kill('SIGTERM')
+  expect(await running.ended).toBe(0)
+  expect(readFileSync(path, 'utf8').trimEnd()).toMatch(/controller has stopped"}$/)
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  expect(running.output).toBe('')
+})
+
+test('a log file that cannot be written ends the start with one sentence', async () => {
+  const running = start({ FLOTILLA_LOG_FILE_PATH: join(folder, 'nowhere', 'controller.log') })
+  expect(await running.ended).toBe(1)
+  expect(running.output).toContain('logFile.path')
+  expect(running.output).toContain('cannot be written')
+})

@@ -1,0 +1,50 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import type * as FileSystem from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+
+import { LineWriter } from '../../src/cli/line-writer.ts'
+
+// Method: a disk that takes so many bytes and no more, as one does that fills up in the middle of a write.
+
+const disk = vi.hoisted(() => ({ room: Infinity, refusals: 0 }))
+vi.mock('node:fs', async (original) => {
+  const real = await original<typeof FileSystem>()
+  type Done = (error: NodeJS.ErrnoException | null, written: number) => void
+  const write = (fd: number, bytes: Buffer, done: Done): void => {
+    const taken = Math.min(bytes.length, disk.room)
+    disk.room -= taken
+    if (taken > 0) {
+      real.write(fd, bytes.subarray(0, taken), done)
+      return
+    }
+    disk.refusals += 1
+    setImmediate(done, Object.assign(new Error('no space left'), { code: 'ENOSPC' }), 0)
+  }
+  return { ...real, write }
+})
+
+test('a line that a full disk cut off takes neither the next one with it nor those before it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'flotilla-torn-'))
+  const path = join(folder, 'log')
+  const fd = openSync(path, 'a')
+  try {
+    const writer = new LineWriter(fd)
+    const dropped = vi.fn()
+    writer.onDropped = dropped
+    disk.room = 14
+    for (const line of ['whole line', 'torn line', 'lost line']) writer.write(`${line}\n`)
+    await vi.waitFor(() => expect(disk.refusals).toBeGreaterThan(0))
+    disk.room = Infinity
+    writer.write('next line\n')
+    await vi.waitFor(() => expect(readFileSync(path, 'utf8')).toContain('next line\n'))
+    const lines = readFileSync(path, 'utf8').split('\n')
+    expect(lines).toContain('whole line')
+    expect(lines).toContain('next line')
+    expect(dropped).toHaveBeenCalledWith(2)
+  } finally {
+    closeSync(fd)
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
