@@ -5,8 +5,8 @@ import { awaitsContinue } from './continue.ts'
 type LingerLimits = Pick<ApiLimits, 'lingerBytesMax' | 'lingerMs'>
 
 /** Whether the client may still be sending a body that nobody reads. */
-export function hasUnreadBody({ complete, headers }: IncomingMessage): boolean {
-  if (complete) return false
+export function hasUnreadBody({ complete, readableEnded, headers }: IncomingMessage): boolean {
+  if (complete || readableEnded) return false
   const length = headers['content-length']
   return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
 }
