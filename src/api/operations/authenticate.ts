@@ -86,26 +86,27 @@ class LogIn {
       // Without a leader there will be no session, so no hash is computed; with one, a password set elsewhere a moment
       // ago is known here too.
       await reachLatest(cluster, state, limits.indexWaitMs)
-      return this.#prove(username, password, call.address)
+      return this.#prove(call, username, password)
     })
     if (proof === null) throw new Problem('INVALID_AUTH')
     return this.#openSession(call, proof, given)
   }
 
   /** Null for every reason to refuse, after the same work: an answer tells nothing about which names exist. */
-  async #prove(username: string, password: string, address: string): Promise<Proof | null> {
+  async #prove(call: Call, username: string, password: string): Promise<Proof | null> {
     const { state } = this.#parts
     const authenticator = state.find('authenticator', 'username', username) as
       Authenticator | undefined
     const identityId = authenticator === undefined ? null : this.#holderOf(authenticator)
     if (authenticator === undefined || identityId === null) {
-      await this.#services.passwords.verify(null, password)
+      await this.#services.passwords.verify(call, null, password)
       return null
     }
     const isRight = await this.#services.passwords.verify(
+      call,
       authenticator.passwordHash,
       password,
-      () => this.#services.lockout.reserve(authenticator, address),
+      () => this.#services.lockout.reserve(authenticator, call.address),
     )
     return isRight ? { authenticator, identityId } : null
   }

@@ -150,7 +150,7 @@ class OwnAuthenticators {
     const { address } = call
     const reserve = (): Promise<boolean> => lockout.reserve(own, address)
     const isRight = await throttle.attempt(username, address, async () =>
-      (await passwords.verify(passwordHash, currentPassword, reserve)) ? true : null,
+      (await passwords.verify(call, passwordHash, currentPassword, reserve)) ? true : null,
     )
     // What else the change may be refused for is no failed attempt.
     if (isRight === true) return lockout.prove(own, address)

@@ -108,7 +108,7 @@ async function credentialFields(
   const policy = parts.state.get<AuthPolicy>('authPolicy', identity.authPolicyId)
   const reason = policy === undefined ? null : passwordReason(policy.primary.updb, password)
   if (reason !== null) throw fieldProblem('password', reason)
-  fields['passwordHash'] = await services.passwords.hash(password)
+  fields['passwordHash'] = await services.passwords.hash(call, password)
   return fields
 }
 
