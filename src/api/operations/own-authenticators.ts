@@ -114,7 +114,7 @@ class OwnAuthenticators {
     })
   }
 
-  /** Sessions stay as they are: also the one that this is asked with. */
+  /** With a new password all other sessions of the caller end; the one that this is asked with stays. */
   async change(call: Call, mode: 'replace' | 'patch'): Promise<Answer> {
     const { limits } = this.#parts
     const body = call.body as JsonObject & { readonly currentPassword: string }
