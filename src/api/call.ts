@@ -65,6 +65,8 @@ export class Call {
   isAtWork = false
   /** From here on the fate of the write is the cluster's. */
   hasProposed = false
+  /** Whether its connection has closed. */
+  isDisconnected: () => boolean = () => false
 
   constructor(input: {
     operation: Operation | null
@@ -82,6 +84,11 @@ export class Call {
     this.address = input.address
     this.startedAtMs = input.startedAtMs
     this.accept = input.accept
+  }
+
+  /** Nobody waits for its answer any more. */
+  get isGone(): boolean {
+    return this.isAbandoned || this.isDisconnected()
   }
 
   /** SHA-256 over method, path and body: what makes two requests under one id the same. */

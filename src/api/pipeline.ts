@@ -166,7 +166,7 @@ export class Pipeline {
     const { raw } = request
     const url = raw.url ?? '/'
     const end = url.indexOf('?')
-    return new Call({
+    const call = new Call({
       operation: config.operation ?? null,
       api: config.api ?? 'host',
       method: raw.method ?? '',
@@ -175,6 +175,8 @@ export class Pipeline {
       startedAtMs: this.#parts.clock.monotonicMs(),
       accept: request.headers.accept ?? '',
     })
+    call.isDisconnected = () => raw.socket.destroyed
+    return call
   }
 
   #answerPreflight(request: FastifyRequest, reply: FastifyReply, call: Call): void {

@@ -1,10 +1,11 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { AdminRecoverSchema, CommandKind } from '../../proto/gen/command_pb.ts'
+import { passwordFault } from '../api/auth/password-rules.ts'
 import { hashPassword } from '../api/auth/password.ts'
-import { passwordSchema } from '../entities/authenticator.ts'
 import type { Authenticator } from '../entities/authenticator.ts'
 import type { Identity } from '../entities/identity.ts'
+import { recoveryPolicyOf } from '../fsm/authentication.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
 import type { Proposer } from '../ports/proposer.ts'
@@ -29,7 +30,7 @@ export function recoveryVerbs(parts: {
       if (typeof name !== 'string') throw fieldProblem('name', 'must be a text')
       const message = create(AdminRecoverSchema, {
         name,
-        passwordHash: await hashPassword(checkedPassword(password)),
+        passwordHash: await hashPassword(checkedPassword(parts.state, name, password)),
         authenticatorId: newShortId(),
       })
       const { outcome } = await parts.proposer.propose({
@@ -47,11 +48,20 @@ export function recoveryVerbs(parts: {
   }
 }
 
-function checkedPassword(password: unknown): string {
-  const { minLength, maxLength } = passwordSchema
-  const length = typeof password === 'string' ? [...password].length : 0
-  if (typeof password === 'string' && length >= minLength && length <= maxLength) return password
-  throw fieldProblem('password', `should be ${minLength} to ${maxLength} characters long`)
+/** By the policy that its holder will log in by. */
+function checkedPassword(
+  state: Pick<StateView, 'get' | 'findAll'>,
+  name: string,
+  password: unknown,
+): string {
+  if (typeof password !== 'string') throw fieldProblem('password', 'must be a text')
+  const identity = (state.findAll('identity', 'isAdmin', 'true') as Identity[]).find((one) =>
+    name === '' ? one.isDefaultAdmin : one.name === name,
+  )
+  const policy = identity === undefined ? undefined : recoveryPolicyOf(state, identity)
+  const reason = passwordFault(policy, password)
+  if (reason === null) return password
+  throw fieldProblem('password', reason)
 }
 
 function recovered(state: Pick<StateView, 'get' | 'findAll'>, id: string): RecoveredAdmin {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { passwordSchema } from '../entities/authenticator.ts'
+import { passwordFault } from '../api/auth/password-rules.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { systemClock } from '../lib/clock.ts'
 import { isTrustDomain } from '../lib/names.ts'
@@ -121,13 +121,10 @@ function refuseOtherTrustDomain(planned: PlannedConfig, { clusterName }: InitOpt
 }
 
 function checkPassword(password: string): string {
-  const { length } = password
-  const { minLength, maxLength } = passwordSchema
-  if (length >= minLength && length <= maxLength) return password
-  throw new CommandFailure(
-    EXIT_FAILED,
-    `the password has ${length} characters; choose one of ${minLength} to ${maxLength}`,
-  )
+  // What a new network begins with is its default policy.
+  const reason = passwordFault(undefined, password)
+  if (reason === null) return password
+  throw new CommandFailure(EXIT_FAILED, `choose another password: ${reason}`)
 }
 
 function refuseFormed({ data, id }: ControllerConfig): void {

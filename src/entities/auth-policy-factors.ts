@@ -82,7 +82,7 @@ export const openPrimary: PrimaryRules = {
     allowed: true,
     lockoutDurationMinutes: 0,
     maxAttempts: 0,
-    minPasswordLength: 5,
+    minPasswordLength: 8,
     requireMixedCase: false,
     requireNumberChar: false,
     requireSpecialChar: false,

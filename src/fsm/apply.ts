@@ -43,7 +43,7 @@ import type { State } from './state.ts'
 export const featureLevel = 1
 
 /** Where an entry stands and when. */
-type Place = Omit<CommandContext, 'authority' | 'held' | 'touched'>
+type Place = Pick<CommandContext, 'index' | 'logTimeMs'>
 type Handler = (state: State, payload: Uint8Array, context: CommandContext) => Outcome
 
 /** Total: a kind without a handler does not compile. It would stop apply on every controller at the first entry of it. */
@@ -117,7 +117,8 @@ function performUnaudited(
   if (authority === null) return refused('UNAUTHORIZED')
   const held = permissionsOf(state, command.actor)
   if (hasMoved(state, command)) return refused('REVISION_MOVED')
-  return handler(state, command.payload, { ...place, authority, held, touched })
+  const sessionId = command.actor?.sessionId ?? ''
+  return handler(state, command.payload, { ...place, sessionId, authority, held, touched })
 }
 
 /** A caller's retry is answered with what its first try came to, through whichever controller either arrived. */
@@ -176,7 +177,7 @@ export function apply(state: State, entry: Entry): AppliedEntry {
       break
     case 'command':
       applied = applyCommand(state, fromBinary(CommandSchema, entry.data), place)
-      settleAccess(state, { ...place, authority: 'full', held: [], touched: [] })
+      settleAccess(state, { ...place, sessionId: '', authority: 'full', held: [], touched: [] })
       break
   }
   state.position = { term: entry.term, index: entry.index }

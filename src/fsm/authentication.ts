@@ -53,6 +53,19 @@ export function allowsPasswordAlone(policy: AuthPolicy | undefined): boolean {
   return !requireTotp && (signerId === null || signerId === '')
 }
 
+/**
+ * The policy that an administrator logs in by who is recovered: its own or the default one where that lets it in by a password
+ * alone. Undefined: one that is made for it.
+ */
+export function recoveryPolicyOf(
+  records: RecordSource,
+  identity: Pick<Identity, 'authPolicyId'>,
+): AuthPolicy | undefined {
+  return [authPolicyOf(records, identity), authPolicyOf(records, { authPolicyId: '' })].find(
+    allowsPasswordAlone,
+  )
+}
+
 type LockoutRules = Pick<PrimaryRules['updb'], 'maxAttempts' | 'lockoutDurationMinutes'>
 type Attempts = Pick<PasswordAttempts, 'count' | 'lastAt'>
 

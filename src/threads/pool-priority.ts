@@ -3,8 +3,11 @@ import { setPriority } from 'node:os'
 
 /** As libuv names the threads of its pool (since 1.50). */
 const POOL_THREAD = 'libuv-worker'
-/** One tenth of a normal thread's share where both want the processor; all of it where nobody else does. */
-const NICE = 19
+/**
+ * One tenth of a normal thread's share where both want the processor, all of it where nobody else does. The lowest priority
+ * (19) would be a seventieth, and log-ins would not end while writes leave no core idle.
+ */
+const NICE = 10
 
 /**
  * Lets the threads of libuv's pool stand back behind all others of this process. Password hashes run there, tens of

@@ -95,6 +95,16 @@ describe('an auth policy', () => {
     expect(await shown(id)).toMatchObject({ primary: { updb: raised } })
   })
 
+  test('that sets no password length asks for as many characters as the default one', async () => {
+    const unset = { minPasswordLength: 0 }
+    const id = await newPolicy({ primary: { ...primary, updb: { ...primary.updb, ...unset } } })
+    expect(await shown(id)).toMatchObject({ primary: { updb: { minPasswordLength: 8 } } })
+    await root.call('PATCH', `${policies}/${id}`, { primary: { updb: { minPasswordLength: 6 } } })
+    expect(await shown(id)).toMatchObject({ primary: { updb: { minPasswordLength: 6 } } })
+    await root.call('PATCH', `${policies}/${id}`, { primary: { updb: { minPasswordLength: -1 } } })
+    expect(await shown(id)).toMatchObject({ primary: { updb: { minPasswordLength: 8 } } })
+  })
+
   test('patched in one nested member keeps every other, whether absent or null', async () => {
     const id = await newPolicy()
     const patch = {

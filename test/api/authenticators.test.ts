@@ -150,13 +150,17 @@ describe('a user name and password', () => {
     expect(controller.machine.get('authenticator', holder.id)?.['passwordHash']).toBe(before)
   })
 
-  test('are changed by an administrator; sessions stay, the old password does not', async () => {
+  test('are changed by an administrator; neither sessions nor the old password stay', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${authenticators}/${holder.id}`
     const password = 'another password'
-    expect((await call(root, 'PATCH', url, { password })).status).toBe(200)
+    const tags = { kept: 'as the password stays' }
+    expect((await call(root, 'PATCH', url, { tags })).status).toBe(200)
     expect((await caller.get(`${client}/current-identity`)).status).toBe(200)
+    expect((await call(root, 'PATCH', url, { password })).status).toBe(200)
+    expect((await caller.get(`${client}/current-identity`)).status).toBe(401)
+    expect((await root.get(url)).status).toBe(200)
     expect((await new CallerOf(controller).logIn(holder)).status).toBe(401)
     await loggedIn({ ...holder, password })
     const put = await call(root, 'PUT', url, {
@@ -197,6 +201,31 @@ describe('a user name and password', () => {
 })
 
 describe('the rules of the auth policy', () => {
+  test('ask for eight characters where nobody has set them, at each way to set a password', async () => {
+    const short = '1234567'
+    const holder = await newHolder()
+    const caller = await loggedIn(holder)
+    const { username, password: currentPassword } = holder
+    const url = `${authenticators}/${holder.id}`
+    const identityId = await newIdentity()
+    const create = { identityId, method: 'updb', username: `${username}s`, password: short }
+    const ownUrl = `${client}${own}/${holder.id}`
+    for (const reply of [
+      await call(root, 'POST', authenticators, create),
+      await call(root, 'PUT', url, { username, password: short }),
+      await call(root, 'PATCH', url, { password: short }),
+      await call(caller, 'PUT', ownUrl, { username, password: short, currentPassword }),
+      await call(caller, 'PATCH', ownUrl, { password: short, currentPassword }),
+    ]) {
+      expect(reply.status, reply.text).toBe(400)
+      const reason = 'password should be at least 8 chars long'
+      expect(reply.body.error?.cause).toMatchObject({ field: 'password', reason })
+      expect(reply.text).not.toContain(short)
+    }
+    const shown = await root.get(`${management}/auth-policies/default`)
+    expect(shown.body.data).toMatchObject({ primary: { updb: { minPasswordLength: 8 } } })
+  })
+
   test.each([
     ['short', /at least 12/],
     ['all lower case', /upper and lower/],
@@ -255,9 +284,10 @@ describe('one’s own authenticators', () => {
     },
   )
 
-  test('are changed by who knows the password; the session that asks goes on', async () => {
+  test('are changed by who knows the password; the session that asks goes on, others end', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
+    const elsewhere = await loggedIn(holder)
     const url = `${client}${own}/${holder.id}`
     const password = 'my next password'
     const wrong = await call(caller, 'PATCH', url, { currentPassword: 'not it at all', password })
@@ -272,6 +302,7 @@ describe('one’s own authenticators', () => {
     const right = await call(caller, 'PATCH', url, { currentPassword: holder.password, password })
     expect(right.status, right.text).toBe(200)
     expect(right.body.meta).not.toHaveProperty('ignoredFields')
+    expect((await elsewhere.get(`${client}/current-identity`)).status).toBe(401)
     expect((await caller.get(`${client}/current-identity`)).status).toBe(200)
     expect((await new CallerOf(controller).logIn(holder)).status).toBe(401)
     const put = await call(caller, 'PUT', url, {
@@ -312,6 +343,26 @@ describe('one’s own authenticators', () => {
     expect(hasMoved).toBe(true)
     expect(reply.status).toBe(401)
     await loggedIn({ ...holder, password: 'changed elsewhere' })
+  })
+
+  test('a log-in by the old password that comes after its change in the log opens no session', async () => {
+    const holder = await newHolder()
+    const { propose } = controller.cluster
+    let hasMoved = false
+    controller.cluster.propose = async function (this: TestController['cluster'], input) {
+      if (!hasMoved) {
+        hasMoved = true
+        controller.cluster.propose = propose
+        const url = `${authenticators}/${holder.id}`
+        const changed = await root.call('PATCH', url, { password: 'changed meanwhile' })
+        expect(changed.status).toBe(200)
+      }
+      return propose.call(controller.cluster, input)
+    }
+    const reply = await new CallerOf(controller).logIn(holder, client)
+    expect(hasMoved).toBe(true)
+    expect(reply.status, reply.text).toBe(401)
+    await loggedIn({ ...holder, password: 'changed meanwhile' })
   })
 
   test('guesses of the current password are slowed down like those at log-in', async () => {

@@ -1,8 +1,15 @@
 import { expect, test } from 'vitest'
 import { LogInThrottle } from '../../src/api/auth/log-in-throttle.ts'
 import { PasswordVerifier, hashPassword } from '../../src/api/auth/password.ts'
+import type { HashCaller } from '../../src/api/auth/password.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { ManualClock } from './support/manual-time.ts'
+
+const bob = from('10.0.0.2')
+
+function from(address: string): HashCaller & { isGone: boolean } {
+  return { caller: null, address, isGone: false }
+}
 
 test('a password is hashed by Argon2id with 19 MiB, two passes, and a salt of its own', async () => {
   const [first, second] = await Promise.all([
@@ -16,16 +23,16 @@ test('a password is hashed by Argon2id with 19 MiB, two passes, and a salt of it
 test('only the right password of a known hash is accepted', async () => {
   const hash = await hashPassword('correct horse')
   const verifier = new PasswordVerifier({ atOnceMax: 2, waitingMax: 8 })
-  expect(await verifier.verify(hash, 'correct horse')).toBe(true)
-  expect(await verifier.verify(hash, 'Correct horse')).toBe(false)
-  expect(await verifier.verify(null, 'correct horse')).toBe(false)
-  expect(await verifier.verify('no PHC string', 'correct horse')).toBe(false)
+  expect(await verifier.verify(bob, hash, 'correct horse')).toBe(true)
+  expect(await verifier.verify(bob, hash, 'Correct horse')).toBe(false)
+  expect(await verifier.verify(bob, null, 'correct horse')).toBe(false)
+  expect(await verifier.verify(bob, 'no PHC string', 'correct horse')).toBe(false)
 })
 
 test('log-ins beyond the waiting list are sent away, and the list empties again', async () => {
   const verifier = new PasswordVerifier({ atOnceMax: 1, waitingMax: 2 })
   const results = await Promise.allSettled(
-    Array.from({ length: 5 }, () => verifier.verify(null, 'whatever')),
+    Array.from({ length: 5 }, () => verifier.verify(bob, null, 'whatever')),
   )
   const refused = results.filter((result) => result.status === 'rejected')
   expect(refused).toHaveLength(2)
@@ -33,7 +40,26 @@ test('log-ins beyond the waiting list are sent away, and the list empties again'
     expect((reason as Problem).code).toBe('SERVER_TOO_MANY_REQUESTS')
     expect((reason as Problem).retryAfterSeconds).toBe(1)
   }
-  expect(await verifier.verify(null, 'whatever')).toBe(false)
+  expect(await verifier.verify(bob, null, 'whatever')).toBe(false)
+})
+
+test('a caller that has gone before its turn is neither counted nor hashed, and the next one is served', async () => {
+  const verifier = new PasswordVerifier({ atOnceMax: 1, waitingMax: 8 })
+  const hash = await hashPassword('correct horse')
+  const reserved: string[] = []
+  const tried = (by: HashCaller): Promise<boolean> =>
+    verifier.verify(by, hash, 'correct horse', () => {
+      reserved.push(by.address)
+      return Promise.resolve(true)
+    })
+  const gone = from('10.0.0.3')
+  const first = tried(bob)
+  const dropped = codeOf(tried(gone))
+  const next = tried(from('10.0.0.4'))
+  gone.isGone = true
+  expect(await Promise.all([first, dropped, next])).toEqual([true, 'TIMEOUT', true])
+  expect(reserved).toEqual([bob.address, '10.0.0.4'])
+  expect(await tried(bob)).toBe(true)
 })
 
 const limits = {

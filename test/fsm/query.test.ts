@@ -296,7 +296,7 @@ describe('evaluation', () => {
   })
 
   test.each([
-    ['authPolicy', 'primary.cert.allowed and primary.updb.minPasswordLength = 5', ['default']],
+    ['authPolicy', 'primary.cert.allowed and primary.updb.minPasswordLength = 8', ['default']],
     ['authPolicy', 'secondary.requireExtJwtSigner = null', ['default']],
     ['authenticator', 'identity = "admin" and updbUsername = "Default Admin"', ['admin-updb']],
   ])('%s where %s', (entity, filter, expected) => {

@@ -1,4 +1,7 @@
+import { openPrimary } from '../../entities/auth-policy-factors.ts'
 import type { PrimaryRules } from '../../entities/auth-policy-factors.ts'
+import type { AuthPolicy } from '../../entities/auth-policy.ts'
+import { passwordSchema } from '../../entities/authenticator.ts'
 
 type Rules = PrimaryRules['updb']
 
@@ -8,8 +11,18 @@ const DIGIT = /\p{Nd}/u
 /** Neither letter, digit nor blank. */
 const SPECIAL = /[^\p{L}\p{N}\s]/u
 
+/**
+ * Why a password can not be set, without a word of it; null when it can. It is asked wherever one is set: by an administrator,
+ * by its holder, and on the host of a controller.
+ */
+export function passwordFault(policy: AuthPolicy | undefined, password: string): string | null {
+  const { maxLength } = passwordSchema
+  if ([...password].length > maxLength) return `password should be at most ${maxLength} chars long`
+  return passwordReason(policy?.primary.updb ?? openPrimary.updb, password)
+}
+
 /** Why a password does not keep the rules of an auth policy, without a word of it; null when it does. */
-export function passwordReason(rules: Rules, password: string): string | null {
+function passwordReason(rules: Rules, password: string): string | null {
   if ([...password].length < rules.minPasswordLength) {
     return `password should be at least ${rules.minPasswordLength} chars long`
   }

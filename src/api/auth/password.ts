@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import argon2 from 'argon2'
-import { BoundedQueue } from '../../lib/bounded-queue.ts'
+import { FairQueue } from '../../lib/fair-queue.ts'
 import { Problem } from '../../lib/problems.ts'
+import type { Call } from '../call.ts'
+import { sharerOf } from '../sharer.ts'
 
 /** Argon2id, the first choice of RFC 9106's successor guidance for interactive log-in (OWASP): 19 MiB, 2 passes. */
 const PARAMETERS = {
@@ -18,19 +20,29 @@ export function hashPassword(password: string): Promise<string> {
   return argon2.hash(password, { ...PARAMETERS, salt: randomBytes(SALT_BYTES) })
 }
 
+/** Whom a hash is computed for. */
+export type HashCaller = Pick<Call, 'caller' | 'address' | 'isGone'>
+
+interface Turn {
+  readonly by: HashCaller
+  begin(): void
+  drop(): void
+}
+
 /**
  * Checks passwords, few at a time: a hash takes a thread of libuv's pool for tens of milliseconds and 19 MiB, so a
- * crowd of log-ins must wait in line or be sent away rather than take the process with it.
+ * crowd of log-ins must wait or be sent away rather than take the process with it. Each caller waits in a line of its own
+ * and the lines take turns, so that one source keeps only itself waiting.
  */
 export class PasswordVerifier {
   readonly #atOnceMax: number
-  readonly #waiting: BoundedQueue<() => void>
+  readonly #waiting: FairQueue<Turn>
   #atWork = 0
   #decoy: Promise<string> | null = null
 
   constructor(options: { atOnceMax: number; waitingMax: number }) {
     this.#atOnceMax = options.atOnceMax
-    this.#waiting = new BoundedQueue(options.waitingMax)
+    this.#waiting = new FairQueue(options.waitingMax)
   }
 
   /**
@@ -38,14 +50,16 @@ export class PasswordVerifier {
    * time taken does not tell which user names exist.
    * @param reserve asked when the turn of this attempt has come, so that one that is sent away is not counted; where it
    * says no, the same work is done and the answer is no.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when the line is full.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when there is no room to wait in; TIMEOUT, before anything is counted or
+   * computed, when the caller has gone meanwhile.
    */
   async verify(
+    by: HashCaller,
     known: string | null,
     password: string,
     reserve: () => Promise<boolean> = () => Promise.resolve(true),
   ): Promise<boolean> {
-    await this.#enter()
+    await this.#enter(by)
     try {
       const hash = known !== null && (await reserve()) ? known : null
       this.#decoy ??= hashPassword(randomBytes(SALT_BYTES).toString('hex'))
@@ -56,9 +70,9 @@ export class PasswordVerifier {
     }
   }
 
-  /** In the same line. @throws {Problem} SERVER_TOO_MANY_REQUESTS when it is full. */
-  async hash(password: string): Promise<string> {
-    await this.#enter()
+  /** In turn with those. @throws {Problem} as `verify` does. */
+  async hash(by: HashCaller, password: string): Promise<string> {
+    await this.#enter(by)
     try {
       return await hashPassword(password)
     } finally {
@@ -66,23 +80,28 @@ export class PasswordVerifier {
     }
   }
 
-  #enter(): Promise<void> {
+  #enter(by: HashCaller): Promise<void> {
     if (this.#atWork < this.#atOnceMax) {
       this.#atWork += 1
       return Promise.resolve()
     }
-    return new Promise((resolve, reject) => {
-      if (!this.#waiting.push(resolve)) {
-        reject(new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 }))
-      }
+    return new Promise((begin, reject) => {
+      const turn = { by, begin, drop: () => reject(new Problem('TIMEOUT')) }
+      if (this.#waiting.push(sharerOf(by), turn)) return
+      const detail = 'too many passwords wait to be hashed; retry in 1 s'
+      reject(new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1, detail }))
     })
   }
 
-  /** The slot passes to the next in line without ever being free: nobody can slip in between. */
+  /** The slot passes to the next whose caller is still there, without ever being free: nobody can slip in between. */
   #leave(): void {
-    const next = this.#waiting.shift()
+    let next = this.#waiting.shift()
+    while (next?.by.isGone === true) {
+      next.drop()
+      next = this.#waiting.shift()
+    }
     if (next === undefined) this.#atWork -= 1
-    else next()
+    else next.begin()
   }
 }
 

@@ -20,6 +20,7 @@ import type { ApiParts } from '../parts.ts'
 import { queryParametersNamed } from '../query-parameters.ts'
 import { credentials, currentSession } from '../schemas.ts'
 import type { ApiServices } from '../services.ts'
+import { judged } from '../writes.ts'
 import { currentSessionView } from '../session-view.ts'
 
 interface Credentials {
@@ -81,31 +82,44 @@ class LogIn {
     if (username === undefined) throw fieldProblem('username', 'username is required')
     if (password === undefined) throw fieldProblem('password', 'password is required')
     this.#services.tokens.requireKey()
+    return await judged(call, this.#parts.limits, () =>
+      this.#logIn(call, username, password, given),
+    )
+  }
+
+  /** @throws {Problem} REVISION_MOVED where the password was changed after it was judged: no session is opened by an old one. */
+  async #logIn(
+    call: Call,
+    username: string,
+    password: string,
+    given: Credentials,
+  ): Promise<Answer> {
     const proof = await this.#services.throttle.attempt(username, call.address, async () => {
       const { cluster, state, limits } = this.#parts
       // Without a leader there will be no session, so no hash is computed; with one, a password set elsewhere a moment
       // ago is known here too.
       await reachLatest(cluster, state, limits.indexWaitMs)
-      return this.#prove(username, password, call.address)
+      return this.#prove(call, username, password)
     })
     if (proof === null) throw new Problem('INVALID_AUTH')
     return this.#openSession(call, proof, given)
   }
 
   /** Null for every reason to refuse, after the same work: an answer tells nothing about which names exist. */
-  async #prove(username: string, password: string, address: string): Promise<Proof | null> {
+  async #prove(call: Call, username: string, password: string): Promise<Proof | null> {
     const { state } = this.#parts
     const authenticator = state.find('authenticator', 'username', username) as
       Authenticator | undefined
     const identityId = authenticator === undefined ? null : this.#holderOf(authenticator)
     if (authenticator === undefined || identityId === null) {
-      await this.#services.passwords.verify(null, password)
+      await this.#services.passwords.verify(call, null, password)
       return null
     }
     const isRight = await this.#services.passwords.verify(
+      call,
       authenticator.passwordHash,
       password,
-      () => this.#services.lockout.reserve(authenticator, address),
+      () => this.#services.lockout.reserve(authenticator, call.address),
     )
     return isRight ? { authenticator, identityId } : null
   }
@@ -121,10 +135,11 @@ class LogIn {
 
   async #openSession(call: Call, proof: Proof, given: Credentials): Promise<Answer> {
     const { state } = this.#parts
+    const { authenticator } = proof
     const message = create(SessionCreateSchema, {
       id: newShortId(),
       identityId: proof.identityId,
-      authenticatorId: proof.authenticator.id,
+      authenticatorId: authenticator.id,
       ipAddress: call.address,
       configTypes: this.#configTypes(given.configTypes ?? []),
       envInfoJson: infoJson(given.envInfo, envInfo),
@@ -133,7 +148,9 @@ class LogIn {
     const payload = toBinary(SessionCreateSchema, message)
     // A record of the request id would keep a plain hash over the password in the log. A second session does no harm.
     call.isRepeatable = false
-    const id = await this.#services.writer.write(call, CommandKind.SESSION_CREATE, payload)
+    const id = await this.#services.writer.write(call, CommandKind.SESSION_CREATE, payload, [
+      { entity: 'authenticator', id: authenticator.id, revision: authenticator.revision },
+    ])
     const session = state.get('apiSession', id)
     const identity = state.get<Identity>('identity', proof.identityId)
     if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')

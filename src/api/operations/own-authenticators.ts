@@ -114,7 +114,7 @@ class OwnAuthenticators {
     })
   }
 
-  /** Sessions stay as they are: also the one that this is asked with. */
+  /** With a new password all other sessions of the caller end; the one that this is asked with stays. */
   async change(call: Call, mode: 'replace' | 'patch'): Promise<Answer> {
     const { limits } = this.#parts
     const body = call.body as JsonObject & { readonly currentPassword: string }
@@ -150,7 +150,7 @@ class OwnAuthenticators {
     const { address } = call
     const reserve = (): Promise<boolean> => lockout.reserve(own, address)
     const isRight = await throttle.attempt(username, address, async () =>
-      (await passwords.verify(passwordHash, currentPassword, reserve)) ? true : null,
+      (await passwords.verify(call, passwordHash, currentPassword, reserve)) ? true : null,
     )
     // What else the change may be refused for is no failed attempt.
     if (isRight === true) return lockout.prove(own, address)

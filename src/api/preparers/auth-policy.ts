@@ -1,5 +1,6 @@
 import { authPolicy } from '../../entities/auth-policy.ts'
 import { isObject } from '../../entities/check.ts'
+import { openPrimary } from '../../entities/auth-policy-factors.ts'
 import { normalise } from '../../entities/normalise.ts'
 import { passwordLengthMin } from '../../fsm/rules/auth-policy.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
@@ -30,7 +31,11 @@ function raised(primary: JsonObject): JsonObject {
   if (!isObject(updb)) return primary
   const numbers = Object.entries(minima).flatMap(([name, minimum]) => {
     const value = updb[name]
-    return typeof value === 'number' ? [[name, Math.max(value, minimum)] as const] : []
+    if (typeof value !== 'number') return []
+    // No length is no wish for the shortest one.
+    const isUnset = name === 'minPasswordLength' && value <= 0
+    const wanted = isUnset ? openPrimary.updb.minPasswordLength : value
+    return [[name, Math.max(wanted, minimum)] as const]
   })
   return { ...primary, updb: { ...updb, ...Object.fromEntries(numbers) } }
 }

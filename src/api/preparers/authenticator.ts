@@ -1,12 +1,12 @@
 import { authenticator } from '../../entities/authenticator.ts'
 import type { Authenticator } from '../../entities/authenticator.ts'
-import type { AuthPolicy } from '../../entities/auth-policy.ts'
 import type { Identity } from '../../entities/identity.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
+import { authPolicyOf } from '../../fsm/authentication.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { passwordReason } from '../auth/password-rules.ts'
+import { passwordFault } from '../auth/password-rules.ts'
 import { issuerOf } from '../auth/trusted-authorities.ts'
 import type { Call } from '../call.ts'
 import { latest } from '../consistency.ts'
@@ -105,10 +105,9 @@ async function credentialFields(
   // A record of the request id would keep a plain hash over the password in the log.
   call.isRepeatable = false
   const identity = await holder()
-  const policy = parts.state.get<AuthPolicy>('authPolicy', identity.authPolicyId)
-  const reason = policy === undefined ? null : passwordReason(policy.primary.updb, password)
+  const reason = passwordFault(authPolicyOf(parts.state, identity), password)
   if (reason !== null) throw fieldProblem('password', reason)
-  fields['passwordHash'] = await services.passwords.hash(password)
+  fields['passwordHash'] = await services.passwords.hash(call, password)
   return fields
 }
 

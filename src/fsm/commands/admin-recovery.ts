@@ -2,12 +2,11 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { AdminRecoverSchema } from '../../../proto/gen/command_pb.ts'
 import type { AdminRecover } from '../../../proto/gen/command_pb.ts'
 import { openPrimary, openSecondary } from '../../entities/auth-policy-factors.ts'
-import type { AuthPolicy } from '../../entities/auth-policy.ts'
 import type { Authenticator } from '../../entities/authenticator.ts'
 import type { Identity } from '../../entities/identity.ts'
 import type { Json } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { allowsPasswordAlone, authPolicyOf, DEFAULT_AUTH_POLICY } from '../authentication.ts'
+import { authPolicyOf, recoveryPolicyOf } from '../authentication.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
 import { endSessions } from './identity.ts'
@@ -86,9 +85,9 @@ function putPassword(
 
 /** Its own policy or the default one where that lets it in; else one made for it, which changes nothing for anybody else. */
 function usablePolicyId(state: State, identity: Identity, context: CommandContext): string {
-  if (allowsPasswordAlone(authPolicyOf(state, identity))) return identity.authPolicyId
-  if (allowsPasswordAlone(state.get<AuthPolicy>('authPolicy', DEFAULT_AUTH_POLICY))) {
-    return DEFAULT_AUTH_POLICY
+  const known = recoveryPolicyOf(state, identity)
+  if (known !== undefined) {
+    return authPolicyOf(state, identity) === known ? identity.authPolicyId : known.id
   }
   const id = `recovery-${context.index}`
   consequencesIn(state, context).put('authPolicy', id, {

@@ -7,6 +7,8 @@ export interface CommandContext {
   readonly index: Index
   /** UTC ms; never running back along the log. */
   readonly logTimeMs: number
+  /** The API session that it was asked with; '' where there was none. */
+  readonly sessionId: string
   /** How far the rights of its caller reach. */
   readonly authority: Authority
   /** The permissions that its caller was given; they decide whom a limited authority reaches. */

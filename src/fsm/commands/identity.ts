@@ -65,9 +65,15 @@ export function enableIdentity(
   return done(id)
 }
 
-/** All API sessions of an identity, with what lives by them. */
-export function endSessions(state: State, identityId: string, context: CommandContext): void {
+/** All API sessions of an identity, or all but one, with what lives by them. */
+export function endSessions(
+  state: State,
+  identityId: string,
+  context: CommandContext,
+  exceptId = '',
+): void {
   for (const id of [...state.table('apiSession').indexes.ids('identityId', identityId)]) {
+    if (id === exceptId) continue
     const session = state.get('apiSession', id)
     if (session !== undefined) removeWithReferences(state, apiSession, session, context)
   }

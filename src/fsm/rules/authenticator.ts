@@ -4,6 +4,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../commands/admins.ts'
 import type { CommandContext } from '../commands/context.ts'
+import { endSessions } from '../commands/identity.ts'
 import { faulty, refused } from '../commands/outcome.ts'
 import type { State } from '../state.ts'
 import type { Consequences, KindRules, Write, Written } from './kind-rules.ts'
@@ -11,7 +12,7 @@ import type { Consequences, KindRules, Write, Written } from './kind-rules.ts'
 export const authenticatorRules: KindRules = {
   judgeWrite: judgeAuthenticator,
   judgeDelete: judgeAuthenticatorDelete,
-  afterWrite: unlock,
+  afterWrite: followPassword,
 }
 
 function judgeAuthenticator(state: State, write: Write): Outcome | null {
@@ -32,9 +33,18 @@ function judgeAuthenticatorDelete(
   return reason === null ? null : refused('ENTITY_CAN_NOT_BE_DELETED', reason)
 }
 
-/** Attempts at a password that is no longer in force count for nothing. */
-function unlock({ before, after }: Written, { remove }: Consequences): void {
-  if (before?.['passwordHash'] !== after['passwordHash']) remove('passwordAttempts', after.id)
+/**
+ * Attempts at a password that is no longer in force count for nothing, and who has it keeps no session: all of its holder's
+ * end, but the one that the holder changed it in.
+ */
+function followPassword(
+  { before, after }: Written,
+  { state, context, remove }: Consequences,
+): void {
+  if (before?.['passwordHash'] === after['passwordHash']) return
+  remove('passwordAttempts', after.id)
+  if (before === undefined) return
+  endSessions(state, String(after['identityId']), context, context.sessionId)
 }
 
 /** What makes a credential of each method, and what a caller gives it as. */

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { CallerOf, client, management } from '../api/support/caller.ts'
+import { user } from '../api/support/controller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+
+// An attacker knows the password of somebody. It is changed, and the attacker goes on with what the old one still gives.
+
+const { controller, root } = await controllerForFile()
+const whoAmI = `${client}/current-identity`
+
+async function setPassword(password: string): Promise<void> {
+  const reply = await root.call('PATCH', `${management}/authenticators/alice-updb`, { password })
+  expect(reply.status, reply.text).toBe(200)
+}
+
+test('no session goes on that was opened by the old password', async () => {
+  const attacker = new CallerOf(controller)
+  expect((await attacker.logIn(user, client)).status).toBe(200)
+  await setPassword('the second password')
+  expect((await attacker.get(whoAmI)).status).toBe(401)
+})
+
+test('no session is opened that was on its way while the password changed', async () => {
+  await setPassword(user.password)
+  const attacker = new CallerOf(controller)
+  const { cluster } = controller
+  const { propose } = cluster
+  cluster.propose = async (input) => {
+    cluster.propose = propose
+    await setPassword('the third password')
+    return propose.call(cluster, input)
+  }
+  expect((await attacker.logIn(user, client)).status).toBe(401)
+})
