@@ -2,9 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { makeManyIdentities } from './support/many.ts'
+import { made as newRecord } from './support/network.ts'
 
 // A slice of no time is one row: what comes between two turns does not depend on the machine.
 const { controller, root, sessionOf } = await controllerForFile({
+  processorSliceMs: 0,
   longListBytesMax: 1024 * 1024,
   longListBytesOfOthersMax: 64 * 1024,
   longListBytesMin: 32 * 1024,
@@ -58,15 +60,15 @@ describe('a list that is asked for whole', () => {
 })
 
 test('a page of long rows is made in turns too, and is bounded', async () => {
-  const long = 'x'.repeat(4000)
-  const tags = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`tag${i}`, long]))
+  const configs = `${management}/configs`
+  const configTypeId = await newRecord(root, `${management}/config-types`, { name: 'of long data' })
   for (let i = 0; i < 20; i += 1) {
-    const body = { name: `long ${i}`, type: 'User', isAdmin: false, tags }
-    expect((await root.call('POST', url, body)).status).toBe(201)
+    const body = { name: `long ${i}`, configTypeId, data: { long: 'x'.repeat(80_000) } }
+    expect((await root.call('POST', configs, body)).status).toBe(201)
   }
-  const long10 = `${url}?filter=${encodeURIComponent('name contains "long"')}&limit=10`
-  expect((await root.get(long10)).body.data).toHaveLength(10)
-  const long20 = `${url}?filter=${encodeURIComponent('name contains "long"')}&limit=20`
+  const of = `${configs}?filter=${encodeURIComponent('name contains "long"')}`
+  expect((await root.get(`${of}&limit=10`)).body.data).toHaveLength(10)
+  const long20 = `${of}&limit=20`
   const reply = await root.get(long20)
   expect(reply.status).toBe(400)
   expect(reply.body.error?.cause?.['field']).toBe('limit')
