@@ -170,6 +170,7 @@ test('no password, token, key or certificate stands in any line', async () => {
   expect((await holder.call('PATCH', ownUrl, wrong)).status).toBe(401)
   const right = { currentPassword: password, password: next }
   expect((await holder.call('PATCH', ownUrl, right)).status).toBe(200)
+  expect((await holder.call('DELETE', `${client}/current-api-session`)).status).toBe(200)
   const third = secret('the third of many')
   const byAdmin = { username: 'holder', password: third }
   const url = `${management}/authenticators/${authenticator?.id ?? ''}`
@@ -196,7 +197,6 @@ test('no password, token, key or certificate stands in any line', async () => {
   })
   const { verificationToken } = await shown(root, `${management}/cas/${caId}`)
   secrets.push(String(verificationToken), ca.certificatePem.split('\n')[1] ?? '')
-  expect((await holder.call('DELETE', `${client}/current-api-session`)).status).toBe(200)
   await lines(12)
   const text = readFileSync(path, 'utf8')
   for (const one of secrets) {
