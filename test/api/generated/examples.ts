@@ -139,4 +139,6 @@ export const refusedOnPurpose: readonly string[] = [
   'fabric POST /cluster/join',
   'fabric POST /cluster/promote-member',
   'fabric POST /cluster/replace-member',
+  // For a ticket that no controller has joined by; test/api/join.test.ts revokes one.
+  'fabric POST /cluster/revoke-ticket',
 ]
