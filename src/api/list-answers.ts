@@ -126,13 +126,11 @@ export class ListAnswers {
         this.#takeRoom(call)
       }
       if (rendering.bytes > bytesMax) throw tooLong(bytesMax)
-      if (isLong) rendering.pack()
+      rendering.pack()
       yield
       checkWanted(call)
     }
-    if (!isLong) return rendering.answer()
-    if (rendering.bytes > bytesMax) throw tooLong(bytesMax)
-    rendering.pack()
+    if (isLong && rendering.bytes > bytesMax) throw tooLong(bytesMax)
     return rendering.answer()
   }
 
