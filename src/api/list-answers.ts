@@ -145,9 +145,9 @@ export class ListAnswers {
   }
 }
 
-/** @throws {Problem} TIMEOUT when its caller has been answered already. */
+/** @throws {Problem} TIMEOUT when its caller has been answered already, or its connection has closed. */
 function checkWanted(call: Call): void {
-  if (call.isAbandoned) throw new Problem('TIMEOUT')
+  if (call.isGone) throw new Problem('TIMEOUT')
 }
 
 function tooLong(bytesMax: number): Problem {
