@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 
+import { EXIT_FAILED } from './failure.ts'
 import { removePidFile, runningPid, writePidFile } from './pid-file.ts'
 import { copyLogAside, putLogAside } from './quickstart-log.ts'
 import type { ControllerPlan } from './quickstart-plan.ts'
@@ -36,7 +37,7 @@ export class ControllerProcesses {
     program: string,
     onEvent: (event: ProcessEvent) => void,
   ) {
-    this.#watched = plans.map((plan) => ({ plan, child: null, pid: runningPid(plan.configPath) }))
+    this.#watched = plans.map((plan) => ({ plan, child: null, pid: pidOfController(plan) }))
     this.#program = program
     this.#onEvent = onEvent
   }
@@ -102,7 +103,7 @@ export class ControllerProcesses {
       keepLogShort(one.plan.logPath)
       const before = one.pid
       const now = livePid(one)
-      if (before !== null && now !== before) this.#end(one, howEnded(one))
+      if (before !== null && now !== before && !isTakenBy(one, now)) this.#end(one, howEnded(one))
       if (now !== null && now !== before) {
         one.pid = now
         this.#onEvent({ type: 'running', plan: one.plan, pid: now })
@@ -135,7 +136,20 @@ function livePid({ child, plan }: Watched): number | null {
   if (child !== null && child.exitCode === null && child.signalCode === null) {
     return child.pid ?? null
   }
-  return runningPid(plan.configPath)
+  return pidOfController(plan)
+}
+
+function pidOfController({ configPath, dataFolder }: ControllerPlan): number | null {
+  return runningPid(configPath, dataFolder)
+}
+
+/**
+ * Whether the one started here gave way to one that had the data folder before. A quickstart that is killed between the
+ * start of a controller and the writing of its pid file leaves such a one, which the next quickstart can not see until
+ * it holds its folder.
+ */
+function isTakenBy({ child }: Watched, now: number | null): boolean {
+  return now !== null && child?.exitCode === EXIT_FAILED
 }
 
 function howEnded({ child }: Watched): string {

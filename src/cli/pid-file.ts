@@ -8,6 +8,8 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
+import { holderOf, pidIn } from '../store/folder-lock.ts'
+
 /** The pid file stands beside the configuration. */
 export function pidFileOf(configPath: string): string {
   return join(dirname(configPath), 'pid')
@@ -27,20 +29,20 @@ export function removePidFile(configPath: string, pid = process.pid): void {
 }
 
 /**
- * The process that runs this controller now. A pid file outlives a kill -9, and its number may by then belong to
+ * The process that runs this controller now: the one that the pid file names, or the one that holds its data folder, as
+ * a controller holds it before it writes its pid file. Both outlive a kill -9, and the number may by then belong to
  * anybody, so the command line of the process must say that it runs this very configuration (`controller run CONFIG`, or
  * `cluster join CONFIG`, which goes on as one).
  * @returns null when none does.
  */
-export function runningPid(configPath: string): number | null {
-  const pid = readPid(configPath)
-  return pid !== null && runsController(pid, configPath) ? pid : null
+export function runningPid(configPath: string, dataFolder: string): number | null {
+  const pids = [readPid(configPath), holderOf(dataFolder)]
+  return pids.find((pid) => pid !== null && runsController(pid, configPath)) ?? null
 }
 
 function readPid(configPath: string): number | null {
   try {
-    const text = readFileSync(pidFileOf(configPath), 'utf8').trim()
-    return /^[1-9][0-9]{0,9}$/.test(text) ? Number(text) : null
+    return pidIn(readFileSync(pidFileOf(configPath), 'utf8'))
   } catch {
     return null
   }

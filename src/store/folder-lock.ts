@@ -6,6 +6,7 @@ export interface FolderLock {
   release(): Promise<void>
 }
 
+const LOCK_NAME = 'lock'
 const HOLDER_NAME = 'holder'
 
 /**
@@ -14,27 +15,35 @@ const HOLDER_NAME = 'holder'
  * @throws {StoreError} IN_USE.
  */
 export async function lockDataFolder(dir: string): Promise<FolderLock> {
-  const path = `${dir}/lock`
+  const path = `${dir}/${LOCK_NAME}`
   try {
     const database = await openDatabase(path)
-    // Only for the sentence that a second process shows.
+    // For the sentence that a second process shows, and for quickstart, which takes up a controller that it finds running.
     writeFileSync(`${path}/${HOLDER_NAME}`, `${process.pid}\n`, { mode: 0o600 })
     return { release: () => database.close() }
   } catch (error) {
     if (!(error instanceof StoreError) || error.code !== 'IN_USE') throw error
+    const holder = holderOf(dir)
     throw new StoreError(
       'IN_USE',
       dir,
-      `the data folder ${dir} is in use by another process${holderOf(path)}: a controller runs on it already; stop that one first.`,
+      `the data folder ${dir} is in use by another process${holder === null ? '' : ` (pid ${holder})`}: a controller runs on it already; stop that one first.`,
       error,
     )
   }
 }
 
-function holderOf(path: string): string {
+/** @returns the process that took the lock last, which may have ended since; null when none is known. */
+export function holderOf(dir: string): number | null {
   try {
-    return ` (pid ${readFileSync(`${path}/${HOLDER_NAME}`, 'utf8').trim()})`
+    return pidIn(readFileSync(`${dir}/${LOCK_NAME}/${HOLDER_NAME}`, 'utf8'))
   } catch {
-    return ''
+    return null
   }
+}
+
+/** @returns null for anything but one process id. */
+export function pidIn(text: string): number | null {
+  const trimmed = text.trim()
+  return /^[1-9][0-9]{0,9}$/.test(trimmed) ? Number(trimmed) : null
 }

@@ -31,6 +31,13 @@ trap 'rm "$(dirname "$3")/pid"; exit 0' TERM
 while :; do sleep 0.02; done
 `
 const TALKATIVE = WELL_BEHAVED.replace('sleep 0.02', 'echo still here; sleep 0.02')
+/** Ends when another holds the data folder, as a controller does. */
+const HOLDER = `#!/bin/sh
+holder="$(dirname "$3")/data/lock/holder"
+until [ -f "$holder" ]; do sleep 0.02; done
+[ "$(cat "$holder")" = $$ ] || exit 1
+while :; do sleep 0.02; done
+`
 const STUBBORN = `#!/bin/sh
 echo $$ > "$(dirname "$3")/pid"
 trap '' TERM
@@ -73,8 +80,10 @@ function processesOf(): ControllerProcesses {
 }
 
 const first = (): ControllerPlan => plans[0] ?? expect.unreachable('a plan')
+const firstPid = (): number | null => runningPid(first().configPath, first().dataFolder)
 const allRun = (): void => {
-  for (const { configPath } of plans) expect(runningPid(configPath)).not.toBeNull()
+  for (const { configPath, dataFolder } of plans)
+    expect(runningPid(configPath, dataFolder)).not.toBeNull()
 }
 const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 10_000 })
 
@@ -83,11 +92,13 @@ test('All are started with their output in their log, and all are ended', async 
   processes.start()
   await until(allRun)
   const pids = plans.map((plan) => processes.pidOf(plan))
-  expect(pids).toEqual(plans.map(({ configPath }) => runningPid(configPath)))
+  expect(pids).toEqual(
+    plans.map(({ configPath, dataFolder }) => runningPid(configPath, dataFolder)),
+  )
   await until(() => expect(readFileSync(first().logPath, 'utf8')).toContain('started '))
   await processes.stop(never)
-  for (const { configPath, folder: own } of plans) {
-    expect(runningPid(configPath)).toBeNull()
+  for (const { configPath, dataFolder, folder: own } of plans) {
+    expect(runningPid(configPath, dataFolder)).toBeNull()
     expect(existsSync(join(own, 'pid'))).toBe(false)
   }
   expect(events).toEqual([])
@@ -97,7 +108,7 @@ test('One that is killed is told, and so is one that somebody starts again', asy
   const processes = processesOf()
   processes.start()
   await until(allRun)
-  process.kill(runningPid(first().configPath) ?? 0, 'SIGKILL')
+  process.kill(firstPid() ?? 0, 'SIGKILL')
   await until(() => expect(events).toHaveLength(1))
   expect(events[0]).toMatchObject({ type: 'ended', how: 'was killed by SIGKILL' })
   expect(processes.pidOf(first())).toBeNull()
@@ -113,14 +124,31 @@ test('One that runs already is taken over, not started twice, and ended with the
     cwd: first().folder,
     stdio: 'ignore',
   })
-  await until(() => expect(runningPid(first().configPath)).toBe(earlier.pid))
+  await until(() => expect(firstPid()).toBe(earlier.pid))
   const processes = processesOf()
   expect(processes.pidOf(first())).toBe(earlier.pid)
   processes.start()
   await until(allRun)
-  expect(runningPid(first().configPath)).toBe(earlier.pid)
+  expect(firstPid()).toBe(earlier.pid)
   await processes.stop(never)
   await until(() => expect(earlier.exitCode).toBe(0))
+})
+
+test('One that shows itself only by its data folder is taken over, by one that is started or before', async () => {
+  install(HOLDER)
+  const earlier = spawn(program, ['controller', 'run', first().configPath], { stdio: 'ignore' })
+  const processes = processesOf()
+  // Its script has not begun, so it can not be seen, and a second one is started, which finds the folder taken.
+  mkdirSync(join(first().dataFolder, 'lock'), { recursive: true })
+  processes.start()
+  writeFileSync(join(first().dataFolder, 'lock/holder'), `${earlier.pid}\n`)
+  await until(() => expect(processes.pidOf(first())).toBe(earlier.pid))
+  expect(events.filter(({ plan }) => plan === first())).toEqual([
+    { type: 'running', plan: first(), pid: earlier.pid },
+  ])
+  expect(processesOf().pidOf(first())).toBe(earlier.pid)
+  await processes.stop(never)
+  await until(() => expect(earlier.signalCode).toBe('SIGTERM'))
 })
 
 test('One that does not heed SIGTERM is killed', async () => {
@@ -129,17 +157,18 @@ test('One that does not heed SIGTERM is killed', async () => {
   processes.start()
   await until(allRun)
   await processes.stop(Promise.resolve())
-  for (const { configPath } of plans) expect(runningPid(configPath)).toBeNull()
+  for (const { configPath, dataFolder } of plans)
+    expect(runningPid(configPath, dataFolder)).toBeNull()
 })
 
 test('A pid file that a killed process left behind names nobody, whoever has the number now', () => {
   writePidFile(first().configPath)
   expect(readFileSync(join(first().folder, 'pid'), 'utf8')).toBe(`${process.pid}\n`)
   // This very process: it is alive, and no controller.
-  expect(runningPid(first().configPath)).toBeNull()
+  expect(firstPid()).toBeNull()
   for (const text of ['', '0', '-1', '1x', '99999999999', 'no']) {
     writeFileSync(join(first().folder, 'pid'), text)
-    expect(runningPid(first().configPath)).toBeNull()
+    expect(firstPid()).toBeNull()
   }
 })
 

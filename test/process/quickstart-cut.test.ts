@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from './support/client.ts'
@@ -24,6 +24,11 @@ test('a quickstart that is killed while it forms goes on when it is run again', 
   const { password } = JSON.parse(readFileSync(join(cluster.folder, '.forming'), 'utf8')) as {
     password: string
   }
+  // As if the kill had come between the start of a controller and the writing of its pid file.
+  await until('ctrl1 holds its folder', () =>
+    Promise.resolve(existsSync(join(cluster.folder, 'ctrl1/data/lock/holder'))),
+  )
+  rmSync(join(cluster.folder, 'ctrl1/pid'))
   await cluster.quickstart()
   expect(cluster.admin.password).toBe(password)
   expect(existsSync(join(cluster.folder, '.forming'))).toBe(false)
