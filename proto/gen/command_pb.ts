@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file command.proto.
  */
 export const file_command: GenFile = /*@__PURE__*/
-  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMImMKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRISCgpwZXJtaXNzaW9uGAQgASgJEgwKBG5hbWUYBSABKAkiOAoIUmV2aXNpb24SDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEhAKCHJldmlzaW9uGAMgASgEIjYKClNlZWRSZWNvcmQSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiTAoERm9ybRISCgpjbHVzdGVyX2lkGAEgASgJEjAKB3JlY29yZHMYAiADKAsyHy5mbG90aWxsYS5jb21tYW5kLnYxLlNlZWRSZWNvcmQiNwoLRW50aXR5V3JpdGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiKgoMRW50aXR5RGVsZXRlEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCSKaAQoLRW50aXR5QmF0Y2gSNAoFc3RlcHMYASADKAsyJS5mbG90aWxsYS5jb21tYW5kLnYxLkVudGl0eUJhdGNoLlN0ZXASDgoGYW5zd2VyGAIgASgNGkUKBFN0ZXASDAoEa2luZBgBIAEoDRIvCgV3cml0ZRgCIAEoCzIgLmZsb3RpbGxhLmNvbW1hbmQudjEuRW50aXR5V3JpdGUiogEKDVNlc3Npb25DcmVhdGUSCgoCaWQYASABKAkSEwoLaWRlbnRpdHlfaWQYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCRISCgppcF9hZGRyZXNzGAQgASgJEhQKDGNvbmZpZ190eXBlcxgFIAMoCRIVCg1lbnZfaW5mb19qc29uGAYgASgMEhUKDXNka19pbmZvX2pzb24YByABKAwiGwoNU2Vzc2lvbkRlbGV0ZRIKCgJpZBgBIAEoCSJoCgxTZXNzaW9uVG91Y2gSNQoFbWFya3MYASADKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25Ub3VjaC5NYXJrGiEKBE1hcmsSCgoCaWQYASABKAkSDQoFYXRfbXMYAiABKAQidQoNU2Vzc2lvbkV4cGlyZRI2CgVtYXJrcxgBIAMoCzInLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvbkV4cGlyZS5NYXJrGiwKBE1hcmsSCgoCaWQYASABKAkSGAoQbGFzdF9hY3Rpdml0eV9tcxgCIAEoBCJQCgxUaWNrZXRDcmVhdGUSCgoCaWQYASABKAkSDgoGZGlnZXN0GAIgASgMEg0KBXZvdGVyGAMgASgIEhUKDWV4cGlyZXNfYXRfbXMYBCABKAQiGgoMVGlja2V0UmV2b2tlEgoKAmlkGAEgASgJItMBCgxUaWNrZXRSZWRlZW0SEQoJdGlja2V0X2lkGAEgASgJEhUKDXRpY2tldF9kaWdlc3QYAiABKAwSDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIXCg9wdWJsaWNfa2V5X3Nwa2kYBSABKAwSDwoHYWRkcmVzcxgGIAEoCRIXCg9jZXJ0aWZpY2F0ZV9wZW0YByABKAkSMwoHc2VjcmV0cxgIIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCJiCg9BZG1pc3Npb25EZWxldGUSDwoHbm9kZV9pZBgBIAEoCRIXCg9wdWJsaWNfa2V5X3Nwa2kYAiABKAwSEAoIYW5ub3VuY2UYAyABKAgSEwoLY29tcHJvbWlzZWQYBCABKAgiTAoNV3JhcHBlZFNlY3JldBIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRILCgNqd2UYBCABKAkilwEKDFNlY3JldFJvdGF0ZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SFwoPY2VydGlmaWNhdGVfcGVtGAMgASgJEjMKB3dyYXBwZWQYBCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQSGgoSb3ZlcmxhcF9lbmRzX2F0X21zGAUgASgEIkIKC1NlY3JldFNoYXJlEjMKB3dyYXBwZWQYASADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQiNwoPSWRlbnRpdHlEaXNhYmxlEgoKAmlkGAEgASgJEhgKEGR1cmF0aW9uX21pbnV0ZXMYAiABKAQiHAoOSWRlbnRpdHlFbmFibGUSCgoCaWQYASABKAkijQEKDlNlcnZpY2VDb25maWdzEhMKC2lkZW50aXR5X2lkGAEgASgJEjcKBXBhaXJzGAIgAygLMiguZmxvdGlsbGEuY29tbWFuZC52MS5TZXJ2aWNlQ29uZmlncy5QYWlyGi0KBFBhaXISEgoKc2VydmljZV9pZBgBIAEoCRIRCgljb25maWdfaWQYAiABKAkisAEKFFNlcnZpY2VTZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSDAoEdHlwZRgEIAEoCRIRCgl0YWdzX2pzb24YBiABKAwSOQoOcGFzc2luZ19jaGVja3MYByADKAsyIS5mbG90aWxsYS5jb21tYW5kLnYxLlBhc3NpbmdDaGVja0oECAUQBiIsCgxQYXNzaW5nQ2hlY2sSCgoCaWQYASABKAkSEAoIcmV2aXNpb24YAiABKAQiIAoRU2VydmljZVNlc3Npb25FbmQSCwoDaWRzGAEgAygJIjsKD1Bhc3N3b3JkQXR0ZW1wdBIYChBhdXRoZW50aWNhdG9yX2lkGAEgASgJEg4KBnByb3ZlbhgCIAEoCCJNCgxBZG1pblJlY292ZXISDAoEbmFtZRgBIAEoCRIVCg1wYXNzd29yZF9oYXNoGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkiFgoIQ2FWZXJpZnkSCgoCaWQYASABKAkiOwoaQXV0aGVudGljYXRvclJlcXVlc3RFeHRlbmQSCgoCaWQYASABKAkSEQoJcm9sbF9rZXlzGAIgASgIIi8KDkludGVncml0eVN0YXJ0EgoKAmlkGAEgASgJEhEKCWlzX2ZpeGluZxgCIAEoCCIwCg5JbnRlZ3JpdHlDbGFpbRIOCgZydW5faWQYASABKAkSDgoGcnVubmVyGAIgASgJIsIBCgxJbnRlZ3JpdHlFbmQSDgoGcnVuX2lkGAEgASgJEg4KBnJ1bm5lchgCIAEoCRINCgVlcnJvchgDIAEoCRI7CghmaW5kaW5ncxgEIAMoCzIpLmZsb3RpbGxhLmNvbW1hbmQudjEuSW50ZWdyaXR5RW5kLkZpbmRpbmcSFwoPdG9vX21hbnlfZXJyb3JzGAUgASgIGi0KB0ZpbmRpbmcSEwoLZGVzY3JpcHRpb24YASABKAkSDQoFZml4ZWQYAiABKAgiIgoQSW50ZWdyaXR5UmVidWlsZBIOCgZlbnRpdHkYASABKAkiUAoPSW50ZWdyaXR5RGV0YWNoEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRINCgVmaWVsZBgDIAEoCRISCgptaXNzaW5nX2lkGAQgASgJIlAKDUNsdXN0ZXJBY3Rpb24SDgoGYWN0aW9uGAEgASgJEg4KBnRhcmdldBgCIAEoCRIPCgdvdXRjb21lGAMgASgJEg4KBnJlYXNvbhgEIAEoCSrvCAoLQ29tbWFuZEtpbmQSHAoYQ09NTUFORF9LSU5EX1VOU1BFQ0lGSUVEEAASFQoRQ09NTUFORF9LSU5EX0ZPUk0QARIeChpDT01NQU5EX0tJTkRfRU5USVRZX0NSRUFURRACEh8KG0NPTU1BTkRfS0lORF9FTlRJVFlfUkVQTEFDRRADEh0KGUNPTU1BTkRfS0lORF9FTlRJVFlfUEFUQ0gQBBIeChpDT01NQU5EX0tJTkRfRU5USVRZX0RFTEVURRAFEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0NSRUFURRAGEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0RFTEVURRAHEh4KGkNPTU1BTkRfS0lORF9TRVNTSU9OX1RPVUNIEAgSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fRVhQSVJFEAkSHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9DUkVBVEUQChIeChpDT01NQU5EX0tJTkRfVElDS0VUX1JFREVFTRALEiEKHUNPTU1BTkRfS0lORF9BRE1JU1NJT05fREVMRVRFEAwSHgoaQ09NTUFORF9LSU5EX1NFQ1JFVF9ST1RBVEUQDRIdChlDT01NQU5EX0tJTkRfU0VDUkVUX1NIQVJFEA4SHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9SRVZPS0UQDxIhCh1DT01NQU5EX0tJTkRfSURFTlRJVFlfRElTQUJMRRAUEiAKHENPTU1BTkRfS0lORF9JREVOVElUWV9FTkFCTEUQFRIqCiZDT01NQU5EX0tJTkRfU0VSVklDRV9DT05GSUdTX0FTU09DSUFURRAWEi0KKUNPTU1BTkRfS0lORF9TRVJWSUNFX0NPTkZJR1NfRElTQVNTT0NJQVRFEBcSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9CQVRDSBAYEicKI0NPTU1BTkRfS0lORF9TRVJWSUNFX1NFU1NJT05fQ1JFQVRFEB4SJAogQ09NTUFORF9LSU5EX1NFUlZJQ0VfU0VTU0lPTl9FTkQQHxIhCh1DT01NQU5EX0tJTkRfUEFTU1dPUkRfQVRURU1QVBAoEh4KGkNPTU1BTkRfS0lORF9BRE1JTl9SRUNPVkVSECkSGgoWQ09NTUFORF9LSU5EX0NBX1ZFUklGWRAyEi0KKUNPTU1BTkRfS0lORF9BVVRIRU5USUNBVE9SX1JFUVVFU1RfRVhURU5EEDMSIAocQ09NTUFORF9LSU5EX0lOVEVHUklUWV9TVEFSVBA8EiAKHENPTU1BTkRfS0lORF9JTlRFR1JJVFlfQ0xBSU0QPRIeChpDT01NQU5EX0tJTkRfSU5URUdSSVRZX0VORBA+EiIKHkNPTU1BTkRfS0lORF9JTlRFR1JJVFlfUkVCVUlMRBA/EiEKHUNPTU1BTkRfS0lORF9JTlRFR1JJVFlfREVUQUNIEEASHwobQ09NTUFORF9LSU5EX0NMVVNURVJfQUNUSU9OEFBiBnByb3RvMw");
+  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMImMKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRISCgpwZXJtaXNzaW9uGAQgASgJEgwKBG5hbWUYBSABKAkiOAoIUmV2aXNpb24SDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEhAKCHJldmlzaW9uGAMgASgEIjYKClNlZWRSZWNvcmQSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiTAoERm9ybRISCgpjbHVzdGVyX2lkGAEgASgJEjAKB3JlY29yZHMYAiADKAsyHy5mbG90aWxsYS5jb21tYW5kLnYxLlNlZWRSZWNvcmQiNwoLRW50aXR5V3JpdGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiKgoMRW50aXR5RGVsZXRlEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCSKaAQoLRW50aXR5QmF0Y2gSNAoFc3RlcHMYASADKAsyJS5mbG90aWxsYS5jb21tYW5kLnYxLkVudGl0eUJhdGNoLlN0ZXASDgoGYW5zd2VyGAIgASgNGkUKBFN0ZXASDAoEa2luZBgBIAEoDRIvCgV3cml0ZRgCIAEoCzIgLmZsb3RpbGxhLmNvbW1hbmQudjEuRW50aXR5V3JpdGUi3gEKDVNlc3Npb25DcmVhdGUSCgoCaWQYASABKAkSEwoLaWRlbnRpdHlfaWQYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCRISCgppcF9hZGRyZXNzGAQgASgJEhQKDGNvbmZpZ190eXBlcxgFIAMoCRIVCg1lbnZfaW5mb19qc29uGAYgASgMEhUKDXNka19pbmZvX2pzb24YByABKAwSOgoLY2VydGlmaWNhdGUYCCABKAsyJS5mbG90aWxsYS5jb21tYW5kLnYxLkNlcnRpZmljYXRlUHJvb2YiYwoQQ2VydGlmaWNhdGVQcm9vZhITCgtmaW5nZXJwcmludBgBIAEoCRINCgVjYV9pZBgCIAEoCRIWCg5pbXByb3Blcl9jaGFpbhgDIAEoCBITCgtleHRlcm5hbF9pZBgEIAEoCSIbCg1TZXNzaW9uRGVsZXRlEgoKAmlkGAEgASgJImgKDFNlc3Npb25Ub3VjaBI1CgVtYXJrcxgBIAMoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvblRvdWNoLk1hcmsaIQoETWFyaxIKCgJpZBgBIAEoCRINCgVhdF9tcxgCIAEoBCJ1Cg1TZXNzaW9uRXhwaXJlEjYKBW1hcmtzGAEgAygLMicuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uRXhwaXJlLk1hcmsaLAoETWFyaxIKCgJpZBgBIAEoCRIYChBsYXN0X2FjdGl2aXR5X21zGAIgASgEIlAKDFRpY2tldENyZWF0ZRIKCgJpZBgBIAEoCRIOCgZkaWdlc3QYAiABKAwSDQoFdm90ZXIYAyABKAgSFQoNZXhwaXJlc19hdF9tcxgEIAEoBCIaCgxUaWNrZXRSZXZva2USCgoCaWQYASABKAki0wEKDFRpY2tldFJlZGVlbRIRCgl0aWNrZXRfaWQYASABKAkSFQoNdGlja2V0X2RpZ2VzdBgCIAEoDBIPCgdub2RlX2lkGAMgASgJEhAKCHN0b3JlX2lkGAQgASgMEhcKD3B1YmxpY19rZXlfc3BraRgFIAEoDBIPCgdhZGRyZXNzGAYgASgJEhcKD2NlcnRpZmljYXRlX3BlbRgHIAEoCRIzCgdzZWNyZXRzGAggAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0ImIKD0FkbWlzc2lvbkRlbGV0ZRIPCgdub2RlX2lkGAEgASgJEhcKD3B1YmxpY19rZXlfc3BraRgCIAEoDBIQCghhbm5vdW5jZRgDIAEoCBITCgtjb21wcm9taXNlZBgEIAEoCCJMCg1XcmFwcGVkU2VjcmV0EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoDRIPCgdub2RlX2lkGAMgASgJEgsKA2p3ZRgEIAEoCSKXAQoMU2VjcmV0Um90YXRlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoDRIXCg9jZXJ0aWZpY2F0ZV9wZW0YAyABKAkSMwoHd3JhcHBlZBgEIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldBIaChJvdmVybGFwX2VuZHNfYXRfbXMYBSABKAQiQgoLU2VjcmV0U2hhcmUSMwoHd3JhcHBlZBgBIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCI3Cg9JZGVudGl0eURpc2FibGUSCgoCaWQYASABKAkSGAoQZHVyYXRpb25fbWludXRlcxgCIAEoBCIcCg5JZGVudGl0eUVuYWJsZRIKCgJpZBgBIAEoCSKNAQoOU2VydmljZUNvbmZpZ3MSEwoLaWRlbnRpdHlfaWQYASABKAkSNwoFcGFpcnMYAiADKAsyKC5mbG90aWxsYS5jb21tYW5kLnYxLlNlcnZpY2VDb25maWdzLlBhaXIaLQoEUGFpchISCgpzZXJ2aWNlX2lkGAEgASgJEhEKCWNvbmZpZ19pZBgCIAEoCSKwAQoUU2VydmljZVNlc3Npb25DcmVhdGUSCgoCaWQYASABKAkSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIMCgR0eXBlGAQgASgJEhEKCXRhZ3NfanNvbhgGIAEoDBI5Cg5wYXNzaW5nX2NoZWNrcxgHIAMoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuUGFzc2luZ0NoZWNrSgQIBRAGIiwKDFBhc3NpbmdDaGVjaxIKCgJpZBgBIAEoCRIQCghyZXZpc2lvbhgCIAEoBCIgChFTZXJ2aWNlU2Vzc2lvbkVuZBILCgNpZHMYASADKAkiOwoPUGFzc3dvcmRBdHRlbXB0EhgKEGF1dGhlbnRpY2F0b3JfaWQYASABKAkSDgoGcHJvdmVuGAIgASgIIk0KDEFkbWluUmVjb3ZlchIMCgRuYW1lGAEgASgJEhUKDXBhc3N3b3JkX2hhc2gYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCSIWCghDYVZlcmlmeRIKCgJpZBgBIAEoCSI7ChpBdXRoZW50aWNhdG9yUmVxdWVzdEV4dGVuZBIKCgJpZBgBIAEoCRIRCglyb2xsX2tleXMYAiABKAgiXgoRQ2xpZW50Q2VydGlmaWNhdGUSCwoDcGVtGAEgASgJEhMKC2ZpbmdlcnByaW50GAIgASgJEhgKEHB1YmxpY19rZXlfcHJpbnQYAyABKAkSDQoFY2FfaWQYBCABKAkiYAoSUm91dGVyQ2VydGlmaWNhdGVzEjYKBmNsaWVudBgBIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGUSEgoKc2VydmVyX3BlbRgCIAEoCSL5AQoGRW5yb2xsEhUKDWVucm9sbG1lbnRfaWQYASABKAkSDQoFdG9rZW4YAiABKAkSDgoGbWV0aG9kGAMgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYBCABKAkSFwoNcGFzc3dvcmRfaGFzaBgFIAEoCUgAEj0KC2NlcnRpZmljYXRlGAYgASgLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5DbGllbnRDZXJ0aWZpY2F0ZUgAEjkKBnJvdXRlchgHIAEoCzInLmZsb3RpbGxhLmNvbW1hbmQudjEuUm91dGVyQ2VydGlmaWNhdGVzSABCDAoKY3JlZGVudGlhbCKoAQoIQ2FFbnJvbGwSDQoFY2FfaWQYASABKAkSEwoLaWRlbnRpdHlfaWQYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCRITCgtleHRlcm5hbF9pZBgEIAEoCRIMCgRuYW1lGAUgASgJEjsKC2NlcnRpZmljYXRlGAYgASgLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5DbGllbnRDZXJ0aWZpY2F0ZSJ1CgxSb3V0ZXJFeHRlbmQSEQoJcm91dGVyX2lkGAEgASgJEhMKC2ZpbmdlcnByaW50GAIgASgJEj0KDGNlcnRpZmljYXRlcxgDIAEoCzInLmZsb3RpbGxhLmNvbW1hbmQudjEuUm91dGVyQ2VydGlmaWNhdGVzInMKE0F1dGhlbnRpY2F0b3JFeHRlbmQSCgoCaWQYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkSOwoLY2VydGlmaWNhdGUYAyABKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLkNsaWVudENlcnRpZmljYXRlIjwKGUF1dGhlbnRpY2F0b3JFeHRlbmRWZXJpZnkSCgoCaWQYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkiuAEKGFNlc3Npb25DZXJ0aWZpY2F0ZUNyZWF0ZRIKCgJpZBgBIAEoCRIWCg5hcGlfc2Vzc2lvbl9pZBgCIAEoCRI7CgtjZXJ0aWZpY2F0ZRgDIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGUSDwoHc3ViamVjdBgEIAEoCRIVCg12YWxpZF9mcm9tX21zGAUgASgEEhMKC3ZhbGlkX3RvX21zGAYgASgEIj4KGFNlc3Npb25DZXJ0aWZpY2F0ZURlbGV0ZRIKCgJpZBgBIAEoCRIWCg5hcGlfc2Vzc2lvbl9pZBgCIAEoCSIvCg5JbnRlZ3JpdHlTdGFydBIKCgJpZBgBIAEoCRIRCglpc19maXhpbmcYAiABKAgiMAoOSW50ZWdyaXR5Q2xhaW0SDgoGcnVuX2lkGAEgASgJEg4KBnJ1bm5lchgCIAEoCSLCAQoMSW50ZWdyaXR5RW5kEg4KBnJ1bl9pZBgBIAEoCRIOCgZydW5uZXIYAiABKAkSDQoFZXJyb3IYAyABKAkSOwoIZmluZGluZ3MYBCADKAsyKS5mbG90aWxsYS5jb21tYW5kLnYxLkludGVncml0eUVuZC5GaW5kaW5nEhcKD3Rvb19tYW55X2Vycm9ycxgFIAEoCBotCgdGaW5kaW5nEhMKC2Rlc2NyaXB0aW9uGAEgASgJEg0KBWZpeGVkGAIgASgIIiIKEEludGVncml0eVJlYnVpbGQSDgoGZW50aXR5GAEgASgJIlAKD0ludGVncml0eURldGFjaBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDQoFZmllbGQYAyABKAkSEgoKbWlzc2luZ19pZBgEIAEoCSJQCg1DbHVzdGVyQWN0aW9uEg4KBmFjdGlvbhgBIAEoCRIOCgZ0YXJnZXQYAiABKAkSDwoHb3V0Y29tZRgDIAEoCRIOCgZyZWFzb24YBCABKAkq8woKC0NvbW1hbmRLaW5kEhwKGENPTU1BTkRfS0lORF9VTlNQRUNJRklFRBAAEhUKEUNPTU1BTkRfS0lORF9GT1JNEAESHgoaQ09NTUFORF9LSU5EX0VOVElUWV9DUkVBVEUQAhIfChtDT01NQU5EX0tJTkRfRU5USVRZX1JFUExBQ0UQAxIdChlDT01NQU5EX0tJTkRfRU5USVRZX1BBVENIEAQSHgoaQ09NTUFORF9LSU5EX0VOVElUWV9ERUxFVEUQBRIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9DUkVBVEUQBhIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9ERUxFVEUQBxIeChpDT01NQU5EX0tJTkRfU0VTU0lPTl9UT1VDSBAIEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0VYUElSRRAJEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfQ1JFQVRFEAoSHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9SRURFRU0QCxIhCh1DT01NQU5EX0tJTkRfQURNSVNTSU9OX0RFTEVURRAMEh4KGkNPTU1BTkRfS0lORF9TRUNSRVRfUk9UQVRFEA0SHQoZQ09NTUFORF9LSU5EX1NFQ1JFVF9TSEFSRRAOEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfUkVWT0tFEA8SIQodQ09NTUFORF9LSU5EX0lERU5USVRZX0RJU0FCTEUQFBIgChxDT01NQU5EX0tJTkRfSURFTlRJVFlfRU5BQkxFEBUSKgomQ09NTUFORF9LSU5EX1NFUlZJQ0VfQ09ORklHU19BU1NPQ0lBVEUQFhItCilDT01NQU5EX0tJTkRfU0VSVklDRV9DT05GSUdTX0RJU0FTU09DSUFURRAXEh0KGUNPTU1BTkRfS0lORF9FTlRJVFlfQkFUQ0gQGBInCiNDT01NQU5EX0tJTkRfU0VSVklDRV9TRVNTSU9OX0NSRUFURRAeEiQKIENPTU1BTkRfS0lORF9TRVJWSUNFX1NFU1NJT05fRU5EEB8SIQodQ09NTUFORF9LSU5EX1BBU1NXT1JEX0FUVEVNUFQQKBIeChpDT01NQU5EX0tJTkRfQURNSU5fUkVDT1ZFUhApEhoKFkNPTU1BTkRfS0lORF9DQV9WRVJJRlkQMhItCilDT01NQU5EX0tJTkRfQVVUSEVOVElDQVRPUl9SRVFVRVNUX0VYVEVORBAzEhcKE0NPTU1BTkRfS0lORF9FTlJPTEwQNBIaChZDT01NQU5EX0tJTkRfQ0FfRU5ST0xMEDUSHgoaQ09NTUFORF9LSU5EX1JPVVRFUl9FWFRFTkQQNhIlCiFDT01NQU5EX0tJTkRfQVVUSEVOVElDQVRPUl9FWFRFTkQQNxIsCihDT01NQU5EX0tJTkRfQVVUSEVOVElDQVRPUl9FWFRFTkRfVkVSSUZZEDgSKwonQ09NTUFORF9LSU5EX1NFU1NJT05fQ0VSVElGSUNBVEVfQ1JFQVRFEDkSKwonQ09NTUFORF9LSU5EX1NFU1NJT05fQ0VSVElGSUNBVEVfREVMRVRFEDoSIAocQ09NTUFORF9LSU5EX0lOVEVHUklUWV9TVEFSVBA8EiAKHENPTU1BTkRfS0lORF9JTlRFR1JJVFlfQ0xBSU0QPRIeChpDT01NQU5EX0tJTkRfSU5URUdSSVRZX0VORBA+EiIKHkNPTU1BTkRfS0lORF9JTlRFR1JJVFlfUkVCVUlMRBA/EiEKHUNPTU1BTkRfS0lORF9JTlRFR1JJVFlfREVUQUNIEEASHwobQ09NTUFORF9LSU5EX0NMVVNURVJfQUNUSU9OEFBiBnByb3RvMw");
 
 /**
  * One log entry of type `command`.
@@ -419,6 +419,13 @@ export type SessionCreate = Message<"flotilla.command.v1.SessionCreate"> & {
    * @generated from field: bytes sdk_info_json = 7;
    */
   sdkInfoJson: Uint8Array;
+
+  /**
+   * absent: the log-in was by something else
+   *
+   * @generated from field: flotilla.command.v1.CertificateProof certificate = 8;
+   */
+  certificate?: CertificateProof | undefined;
 };
 
 /**
@@ -427,6 +434,48 @@ export type SessionCreate = Message<"flotilla.command.v1.SessionCreate"> & {
  */
 export const SessionCreateSchema: GenMessage<SessionCreate> = /*@__PURE__*/
   messageDesc(file_command, 10);
+
+/**
+ * The certificate that a log-in was by, as it was judged.
+ *
+ * @generated from message flotilla.command.v1.CertificateProof
+ */
+export type CertificateProof = Message<"flotilla.command.v1.CertificateProof"> & {
+  /**
+   * SHA-1 of the DER, lower-case hex
+   *
+   * @generated from field: string fingerprint = 1;
+   */
+  fingerprint: string;
+
+  /**
+   * of somebody else's CA that issued it; empty: the network's own
+   *
+   * @generated from field: string ca_id = 2;
+   */
+  caId: string;
+
+  /**
+   * its chain led to an authority of the network only, not to a root
+   *
+   * @generated from field: bool improper_chain = 3;
+   */
+  improperChain: boolean;
+
+  /**
+   * of whom the CA's claim says that it belongs to; empty: it is an authenticator's
+   *
+   * @generated from field: string external_id = 4;
+   */
+  externalId: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.CertificateProof.
+ * Use `create(CertificateProofSchema)` to create a new message.
+ */
+export const CertificateProofSchema: GenMessage<CertificateProof> = /*@__PURE__*/
+  messageDesc(file_command, 11);
 
 /**
  * @generated from message flotilla.command.v1.SessionDelete
@@ -443,7 +492,7 @@ export type SessionDelete = Message<"flotilla.command.v1.SessionDelete"> & {
  * Use `create(SessionDeleteSchema)` to create a new message.
  */
 export const SessionDeleteSchema: GenMessage<SessionDelete> = /*@__PURE__*/
-  messageDesc(file_command, 11);
+  messageDesc(file_command, 12);
 
 /**
  * Activity seen by one controller; a mark never moves backwards.
@@ -462,7 +511,7 @@ export type SessionTouch = Message<"flotilla.command.v1.SessionTouch"> & {
  * Use `create(SessionTouchSchema)` to create a new message.
  */
 export const SessionTouchSchema: GenMessage<SessionTouch> = /*@__PURE__*/
-  messageDesc(file_command, 12);
+  messageDesc(file_command, 13);
 
 /**
  * @generated from message flotilla.command.v1.SessionTouch.Mark
@@ -484,7 +533,7 @@ export type SessionTouch_Mark = Message<"flotilla.command.v1.SessionTouch.Mark">
  * Use `create(SessionTouch_MarkSchema)` to create a new message.
  */
 export const SessionTouch_MarkSchema: GenMessage<SessionTouch_Mark> = /*@__PURE__*/
-  messageDesc(file_command, 12, 0);
+  messageDesc(file_command, 13, 0);
 
 /**
  * Ends sessions whose last activity is still the one named.
@@ -503,7 +552,7 @@ export type SessionExpire = Message<"flotilla.command.v1.SessionExpire"> & {
  * Use `create(SessionExpireSchema)` to create a new message.
  */
 export const SessionExpireSchema: GenMessage<SessionExpire> = /*@__PURE__*/
-  messageDesc(file_command, 13);
+  messageDesc(file_command, 14);
 
 /**
  * @generated from message flotilla.command.v1.SessionExpire.Mark
@@ -525,7 +574,7 @@ export type SessionExpire_Mark = Message<"flotilla.command.v1.SessionExpire.Mark
  * Use `create(SessionExpire_MarkSchema)` to create a new message.
  */
 export const SessionExpire_MarkSchema: GenMessage<SessionExpire_Mark> = /*@__PURE__*/
-  messageDesc(file_command, 13, 0);
+  messageDesc(file_command, 14, 0);
 
 /**
  * A single-use permission to join. The ticket itself is never kept, only its digest.
@@ -565,7 +614,7 @@ export type TicketCreate = Message<"flotilla.command.v1.TicketCreate"> & {
  * Use `create(TicketCreateSchema)` to create a new message.
  */
 export const TicketCreateSchema: GenMessage<TicketCreate> = /*@__PURE__*/
-  messageDesc(file_command, 14);
+  messageDesc(file_command, 15);
 
 /**
  * Takes back a ticket that no controller has joined by; refused when one has.
@@ -584,7 +633,7 @@ export type TicketRevoke = Message<"flotilla.command.v1.TicketRevoke"> & {
  * Use `create(TicketRevokeSchema)` to create a new message.
  */
 export const TicketRevokeSchema: GenMessage<TicketRevoke> = /*@__PURE__*/
-  messageDesc(file_command, 15);
+  messageDesc(file_command, 16);
 
 /**
  * Uses a ticket up: admits one controller by id, key and store. The same three again get the same answer.
@@ -648,7 +697,7 @@ export type TicketRedeem = Message<"flotilla.command.v1.TicketRedeem"> & {
  * Use `create(TicketRedeemSchema)` to create a new message.
  */
 export const TicketRedeemSchema: GenMessage<TicketRedeem> = /*@__PURE__*/
-  messageDesc(file_command, 16);
+  messageDesc(file_command, 17);
 
 /**
  * The controller is no longer to be admitted: its id may be used again. Its wrapped secrets go with it.
@@ -688,7 +737,7 @@ export type AdmissionDelete = Message<"flotilla.command.v1.AdmissionDelete"> & {
  * Use `create(AdmissionDeleteSchema)` to create a new message.
  */
 export const AdmissionDeleteSchema: GenMessage<AdmissionDelete> = /*@__PURE__*/
-  messageDesc(file_command, 17);
+  messageDesc(file_command, 18);
 
 /**
  * A version of a shared secret as one controller can open it.
@@ -726,7 +775,7 @@ export type WrappedSecret = Message<"flotilla.command.v1.WrappedSecret"> & {
  * Use `create(WrappedSecretSchema)` to create a new message.
  */
 export const WrappedSecretSchema: GenMessage<WrappedSecret> = /*@__PURE__*/
-  messageDesc(file_command, 18);
+  messageDesc(file_command, 19);
 
 /**
  * Puts the next version of a shared secret in force. The versions before it go on verifying until `overlap_ends_at_ms`.
@@ -771,7 +820,7 @@ export type SecretRotate = Message<"flotilla.command.v1.SecretRotate"> & {
  * Use `create(SecretRotateSchema)` to create a new message.
  */
 export const SecretRotateSchema: GenMessage<SecretRotate> = /*@__PURE__*/
-  messageDesc(file_command, 19);
+  messageDesc(file_command, 20);
 
 /**
  * Wraps versions in force for controllers that can not open them yet.
@@ -790,7 +839,7 @@ export type SecretShare = Message<"flotilla.command.v1.SecretShare"> & {
  * Use `create(SecretShareSchema)` to create a new message.
  */
 export const SecretShareSchema: GenMessage<SecretShare> = /*@__PURE__*/
-  messageDesc(file_command, 20);
+  messageDesc(file_command, 21);
 
 /**
  * Ends the sessions of an identity and lets it open none, for so many minutes of log time; 0: until it is enabled.
@@ -814,7 +863,7 @@ export type IdentityDisable = Message<"flotilla.command.v1.IdentityDisable"> & {
  * Use `create(IdentityDisableSchema)` to create a new message.
  */
 export const IdentityDisableSchema: GenMessage<IdentityDisable> = /*@__PURE__*/
-  messageDesc(file_command, 21);
+  messageDesc(file_command, 22);
 
 /**
  * @generated from message flotilla.command.v1.IdentityEnable
@@ -831,7 +880,7 @@ export type IdentityEnable = Message<"flotilla.command.v1.IdentityEnable"> & {
  * Use `create(IdentityEnableSchema)` to create a new message.
  */
 export const IdentityEnableSchema: GenMessage<IdentityEnable> = /*@__PURE__*/
-  messageDesc(file_command, 22);
+  messageDesc(file_command, 23);
 
 /**
  * Configs that an identity gets of services in place of the services' own, one a config type; all pairs or none.
@@ -855,7 +904,7 @@ export type ServiceConfigs = Message<"flotilla.command.v1.ServiceConfigs"> & {
  * Use `create(ServiceConfigsSchema)` to create a new message.
  */
 export const ServiceConfigsSchema: GenMessage<ServiceConfigs> = /*@__PURE__*/
-  messageDesc(file_command, 23);
+  messageDesc(file_command, 24);
 
 /**
  * @generated from message flotilla.command.v1.ServiceConfigs.Pair
@@ -877,7 +926,7 @@ export type ServiceConfigs_Pair = Message<"flotilla.command.v1.ServiceConfigs.Pa
  * Use `create(ServiceConfigs_PairSchema)` to create a new message.
  */
 export const ServiceConfigs_PairSchema: GenMessage<ServiceConfigs_Pair> = /*@__PURE__*/
-  messageDesc(file_command, 23, 0);
+  messageDesc(file_command, 24, 0);
 
 /**
  * What an API session asks to dial or host. Where it has that already, nothing changes and that one is the answer.
@@ -927,7 +976,7 @@ export type ServiceSessionCreate = Message<"flotilla.command.v1.ServiceSessionCr
  * Use `create(ServiceSessionCreateSchema)` to create a new message.
  */
 export const ServiceSessionCreateSchema: GenMessage<ServiceSessionCreate> = /*@__PURE__*/
-  messageDesc(file_command, 24);
+  messageDesc(file_command, 25);
 
 /**
  * @generated from message flotilla.command.v1.PassingCheck
@@ -949,7 +998,7 @@ export type PassingCheck = Message<"flotilla.command.v1.PassingCheck"> & {
  * Use `create(PassingCheckSchema)` to create a new message.
  */
 export const PassingCheckSchema: GenMessage<PassingCheck> = /*@__PURE__*/
-  messageDesc(file_command, 25);
+  messageDesc(file_command, 26);
 
 /**
  * Service sessions whose client does not pass the posture checks any more; those that are gone are passed over.
@@ -968,7 +1017,7 @@ export type ServiceSessionEnd = Message<"flotilla.command.v1.ServiceSessionEnd">
  * Use `create(ServiceSessionEndSchema)` to create a new message.
  */
 export const ServiceSessionEndSchema: GenMessage<ServiceSessionEnd> = /*@__PURE__*/
-  messageDesc(file_command, 26);
+  messageDesc(file_command, 27);
 
 /**
  * Reserves an attempt to prove a password whose auth policy counts attempts, before its hash is computed: every attempt counts
@@ -995,7 +1044,7 @@ export type PasswordAttempt = Message<"flotilla.command.v1.PasswordAttempt"> & {
  * Use `create(PasswordAttemptSchema)` to create a new message.
  */
 export const PasswordAttemptSchema: GenMessage<PasswordAttempt> = /*@__PURE__*/
-  messageDesc(file_command, 27);
+  messageDesc(file_command, 28);
 
 /**
  * Lets an administrator log in by a new password, whatever stood in the way: asked by whoever runs a controller.
@@ -1030,7 +1079,7 @@ export type AdminRecover = Message<"flotilla.command.v1.AdminRecover"> & {
  * Use `create(AdminRecoverSchema)` to create a new message.
  */
 export const AdminRecoverSchema: GenMessage<AdminRecover> = /*@__PURE__*/
-  messageDesc(file_command, 28);
+  messageDesc(file_command, 29);
 
 /**
  * Somebody has shown a certificate that the CA signed over its verification token; judged before proposing.
@@ -1049,7 +1098,7 @@ export type CaVerify = Message<"flotilla.command.v1.CaVerify"> & {
  * Use `create(CaVerifySchema)` to create a new message.
  */
 export const CaVerifySchema: GenMessage<CaVerify> = /*@__PURE__*/
-  messageDesc(file_command, 29);
+  messageDesc(file_command, 30);
 
 /**
  * Asks the holder of a certificate to have it extended at its next log-in.
@@ -1075,7 +1124,348 @@ export type AuthenticatorRequestExtend = Message<"flotilla.command.v1.Authentica
  * Use `create(AuthenticatorRequestExtendSchema)` to create a new message.
  */
 export const AuthenticatorRequestExtendSchema: GenMessage<AuthenticatorRequestExtend> = /*@__PURE__*/
-  messageDesc(file_command, 30);
+  messageDesc(file_command, 31);
+
+/**
+ * A client certificate, judged before proposing.
+ *
+ * @generated from message flotilla.command.v1.ClientCertificate
+ */
+export type ClientCertificate = Message<"flotilla.command.v1.ClientCertificate"> & {
+  /**
+   * leaf first, then whatever was issued along with it
+   *
+   * @generated from field: string pem = 1;
+   */
+  pem: string;
+
+  /**
+   * SHA-1 of the leaf's DER, lower-case hex
+   *
+   * @generated from field: string fingerprint = 2;
+   */
+  fingerprint: string;
+
+  /**
+   * SHA-256 of its SubjectPublicKeyInfo, lower-case hex
+   *
+   * @generated from field: string public_key_print = 3;
+   */
+  publicKeyPrint: string;
+
+  /**
+   * somebody else's CA that issued it; empty: the network's own
+   *
+   * @generated from field: string ca_id = 4;
+   */
+  caId: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.ClientCertificate.
+ * Use `create(ClientCertificateSchema)` to create a new message.
+ */
+export const ClientCertificateSchema: GenMessage<ClientCertificate> = /*@__PURE__*/
+  messageDesc(file_command, 32);
+
+/**
+ * The two certificates of a router, issued by the network.
+ *
+ * @generated from message flotilla.command.v1.RouterCertificates
+ */
+export type RouterCertificates = Message<"flotilla.command.v1.RouterCertificates"> & {
+  /**
+   * @generated from field: flotilla.command.v1.ClientCertificate client = 1;
+   */
+  client?: ClientCertificate | undefined;
+
+  /**
+   * leaf first, then the intermediates
+   *
+   * @generated from field: string server_pem = 2;
+   */
+  serverPem: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.RouterCertificates.
+ * Use `create(RouterCertificatesSchema)` to create a new message.
+ */
+export const RouterCertificatesSchema: GenMessage<RouterCertificates> = /*@__PURE__*/
+  messageDesc(file_command, 33);
+
+/**
+ * Uses an enrollment up: from this entry on its token is worth nothing, and what it led to is there.
+ *
+ * @generated from message flotilla.command.v1.Enroll
+ */
+export type Enroll = Message<"flotilla.command.v1.Enroll"> & {
+  /**
+   * @generated from field: string enrollment_id = 1;
+   */
+  enrollmentId: string;
+
+  /**
+   * refused when it is not the enrollment's any more
+   *
+   * @generated from field: string token = 2;
+   */
+  token: string;
+
+  /**
+   * refused when it is not the enrollment's
+   *
+   * @generated from field: string method = 3;
+   */
+  method: string;
+
+  /**
+   * of the credential that an identity gets
+   *
+   * @generated from field: string authenticator_id = 4;
+   */
+  authenticatorId: string;
+
+  /**
+   * @generated from oneof flotilla.command.v1.Enroll.credential
+   */
+  credential: {
+    /**
+     * PHC string
+     *
+     * @generated from field: string password_hash = 5;
+     */
+    value: string;
+    case: "passwordHash";
+  } | {
+    /**
+     * @generated from field: flotilla.command.v1.ClientCertificate certificate = 6;
+     */
+    value: ClientCertificate;
+    case: "certificate";
+  } | {
+    /**
+     * @generated from field: flotilla.command.v1.RouterCertificates router = 7;
+     */
+    value: RouterCertificates;
+    case: "router";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message flotilla.command.v1.Enroll.
+ * Use `create(EnrollSchema)` to create a new message.
+ */
+export const EnrollSchema: GenMessage<Enroll> = /*@__PURE__*/
+  messageDesc(file_command, 34);
+
+/**
+ * Lets the holder of a certificate of a verified CA in as a new identity.
+ *
+ * @generated from message flotilla.command.v1.CaEnroll
+ */
+export type CaEnroll = Message<"flotilla.command.v1.CaEnroll"> & {
+  /**
+   * @generated from field: string ca_id = 1;
+   */
+  caId: string;
+
+  /**
+   * @generated from field: string identity_id = 2;
+   */
+  identityId: string;
+
+  /**
+   * @generated from field: string authenticator_id = 3;
+   */
+  authenticatorId: string;
+
+  /**
+   * what the CA's claim says of the certificate; empty: the certificate itself is the credential
+   *
+   * @generated from field: string external_id = 4;
+   */
+  externalId: string;
+
+  /**
+   * a number is added to it where it is taken
+   *
+   * @generated from field: string name = 5;
+   */
+  name: string;
+
+  /**
+   * @generated from field: flotilla.command.v1.ClientCertificate certificate = 6;
+   */
+  certificate?: ClientCertificate | undefined;
+};
+
+/**
+ * Describes the message flotilla.command.v1.CaEnroll.
+ * Use `create(CaEnrollSchema)` to create a new message.
+ */
+export const CaEnrollSchema: GenMessage<CaEnroll> = /*@__PURE__*/
+  messageDesc(file_command, 35);
+
+/**
+ * Puts new certificates in the place of a router's; the one before is refused from this entry on.
+ *
+ * @generated from message flotilla.command.v1.RouterExtend
+ */
+export type RouterExtend = Message<"flotilla.command.v1.RouterExtend"> & {
+  /**
+   * @generated from field: string router_id = 1;
+   */
+  routerId: string;
+
+  /**
+   * of the client certificate that it was asked with; refused when it is not the router's any more
+   *
+   * @generated from field: string fingerprint = 2;
+   */
+  fingerprint: string;
+
+  /**
+   * @generated from field: flotilla.command.v1.RouterCertificates certificates = 3;
+   */
+  certificates?: RouterCertificates | undefined;
+};
+
+/**
+ * Describes the message flotilla.command.v1.RouterExtend.
+ * Use `create(RouterExtendSchema)` to create a new message.
+ */
+export const RouterExtendSchema: GenMessage<RouterExtend> = /*@__PURE__*/
+  messageDesc(file_command, 36);
+
+/**
+ * Another certificate for the holder of one, beside the one in force until it is verified.
+ *
+ * @generated from message flotilla.command.v1.AuthenticatorExtend
+ */
+export type AuthenticatorExtend = Message<"flotilla.command.v1.AuthenticatorExtend"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * of the certificate that it was asked with; refused when it is not in force any more
+   *
+   * @generated from field: string fingerprint = 2;
+   */
+  fingerprint: string;
+
+  /**
+   * @generated from field: flotilla.command.v1.ClientCertificate certificate = 3;
+   */
+  certificate?: ClientCertificate | undefined;
+};
+
+/**
+ * Describes the message flotilla.command.v1.AuthenticatorExtend.
+ * Use `create(AuthenticatorExtendSchema)` to create a new message.
+ */
+export const AuthenticatorExtendSchema: GenMessage<AuthenticatorExtend> = /*@__PURE__*/
+  messageDesc(file_command, 37);
+
+/**
+ * The holder has its new certificate: it takes the place of the old one.
+ *
+ * @generated from message flotilla.command.v1.AuthenticatorExtendVerify
+ */
+export type AuthenticatorExtendVerify = Message<"flotilla.command.v1.AuthenticatorExtendVerify"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * of the new certificate; refused when it is not the one that waits
+   *
+   * @generated from field: string fingerprint = 2;
+   */
+  fingerprint: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.AuthenticatorExtendVerify.
+ * Use `create(AuthenticatorExtendVerifySchema)` to create a new message.
+ */
+export const AuthenticatorExtendVerifySchema: GenMessage<AuthenticatorExtendVerify> = /*@__PURE__*/
+  messageDesc(file_command, 38);
+
+/**
+ * A certificate for one API session, by which its client connects to routers.
+ *
+ * @generated from message flotilla.command.v1.SessionCertificateCreate
+ */
+export type SessionCertificateCreate = Message<"flotilla.command.v1.SessionCertificateCreate"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string api_session_id = 2;
+   */
+  apiSessionId: string;
+
+  /**
+   * @generated from field: flotilla.command.v1.ClientCertificate certificate = 3;
+   */
+  certificate?: ClientCertificate | undefined;
+
+  /**
+   * @generated from field: string subject = 4;
+   */
+  subject: string;
+
+  /**
+   * UTC
+   *
+   * @generated from field: uint64 valid_from_ms = 5;
+   */
+  validFromMs: bigint;
+
+  /**
+   * UTC
+   *
+   * @generated from field: uint64 valid_to_ms = 6;
+   */
+  validToMs: bigint;
+};
+
+/**
+ * Describes the message flotilla.command.v1.SessionCertificateCreate.
+ * Use `create(SessionCertificateCreateSchema)` to create a new message.
+ */
+export const SessionCertificateCreateSchema: GenMessage<SessionCertificateCreate> = /*@__PURE__*/
+  messageDesc(file_command, 39);
+
+/**
+ * @generated from message flotilla.command.v1.SessionCertificateDelete
+ */
+export type SessionCertificateDelete = Message<"flotilla.command.v1.SessionCertificateDelete"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * refused for another's
+   *
+   * @generated from field: string api_session_id = 2;
+   */
+  apiSessionId: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.SessionCertificateDelete.
+ * Use `create(SessionCertificateDeleteSchema)` to create a new message.
+ */
+export const SessionCertificateDeleteSchema: GenMessage<SessionCertificateDelete> = /*@__PURE__*/
+  messageDesc(file_command, 40);
 
 /**
  * Asks for a look through everything that is derived from the records; refused while one is under way.
@@ -1103,7 +1493,7 @@ export type IntegrityStart = Message<"flotilla.command.v1.IntegrityStart"> & {
  * Use `create(IntegrityStartSchema)` to create a new message.
  */
 export const IntegrityStartSchema: GenMessage<IntegrityStart> = /*@__PURE__*/
-  messageDesc(file_command, 31);
+  messageDesc(file_command, 41);
 
 /**
  * Taken up by the controller that leads; refused when another has it.
@@ -1129,7 +1519,7 @@ export type IntegrityClaim = Message<"flotilla.command.v1.IntegrityClaim"> & {
  * Use `create(IntegrityClaimSchema)` to create a new message.
  */
 export const IntegrityClaimSchema: GenMessage<IntegrityClaim> = /*@__PURE__*/
-  messageDesc(file_command, 32);
+  messageDesc(file_command, 42);
 
 /**
  * @generated from message flotilla.command.v1.IntegrityEnd
@@ -1172,7 +1562,7 @@ export type IntegrityEnd = Message<"flotilla.command.v1.IntegrityEnd"> & {
  * Use `create(IntegrityEndSchema)` to create a new message.
  */
 export const IntegrityEndSchema: GenMessage<IntegrityEnd> = /*@__PURE__*/
-  messageDesc(file_command, 33);
+  messageDesc(file_command, 43);
 
 /**
  * @generated from message flotilla.command.v1.IntegrityEnd.Finding
@@ -1194,7 +1584,7 @@ export type IntegrityEnd_Finding = Message<"flotilla.command.v1.IntegrityEnd.Fin
  * Use `create(IntegrityEnd_FindingSchema)` to create a new message.
  */
 export const IntegrityEnd_FindingSchema: GenMessage<IntegrityEnd_Finding> = /*@__PURE__*/
-  messageDesc(file_command, 33, 0);
+  messageDesc(file_command, 43, 0);
 
 /**
  * Derives the indexes and digests of one table anew from its records, on every controller.
@@ -1213,7 +1603,7 @@ export type IntegrityRebuild = Message<"flotilla.command.v1.IntegrityRebuild"> &
  * Use `create(IntegrityRebuildSchema)` to create a new message.
  */
 export const IntegrityRebuildSchema: GenMessage<IntegrityRebuild> = /*@__PURE__*/
-  messageDesc(file_command, 34);
+  messageDesc(file_command, 44);
 
 /**
  * Takes a reference to a record that does not exist out of its holder; refused when the record exists.
@@ -1247,7 +1637,7 @@ export type IntegrityDetach = Message<"flotilla.command.v1.IntegrityDetach"> & {
  * Use `create(IntegrityDetachSchema)` to create a new message.
  */
 export const IntegrityDetachSchema: GenMessage<IntegrityDetach> = /*@__PURE__*/
-  messageDesc(file_command, 35);
+  messageDesc(file_command, 45);
 
 /**
  * Remembers what no other entry names an actor for: a change of the members, a transfer of leadership, a certificate that
@@ -1290,7 +1680,7 @@ export type ClusterAction = Message<"flotilla.command.v1.ClusterAction"> & {
  * Use `create(ClusterActionSchema)` to create a new message.
  */
 export const ClusterActionSchema: GenMessage<ClusterAction> = /*@__PURE__*/
-  messageDesc(file_command, 36);
+  messageDesc(file_command, 46);
 
 /**
  * @generated from enum flotilla.command.v1.CommandKind
@@ -1482,6 +1872,55 @@ export const CommandKind = {
    * @generated from enum value: COMMAND_KIND_AUTHENTICATOR_REQUEST_EXTEND = 51;
    */
   AUTHENTICATOR_REQUEST_EXTEND: 51,
+
+  /**
+   * Enroll
+   *
+   * @generated from enum value: COMMAND_KIND_ENROLL = 52;
+   */
+  ENROLL: 52,
+
+  /**
+   * CaEnroll
+   *
+   * @generated from enum value: COMMAND_KIND_CA_ENROLL = 53;
+   */
+  CA_ENROLL: 53,
+
+  /**
+   * RouterExtend
+   *
+   * @generated from enum value: COMMAND_KIND_ROUTER_EXTEND = 54;
+   */
+  ROUTER_EXTEND: 54,
+
+  /**
+   * AuthenticatorExtend
+   *
+   * @generated from enum value: COMMAND_KIND_AUTHENTICATOR_EXTEND = 55;
+   */
+  AUTHENTICATOR_EXTEND: 55,
+
+  /**
+   * AuthenticatorExtendVerify
+   *
+   * @generated from enum value: COMMAND_KIND_AUTHENTICATOR_EXTEND_VERIFY = 56;
+   */
+  AUTHENTICATOR_EXTEND_VERIFY: 56,
+
+  /**
+   * SessionCertificateCreate
+   *
+   * @generated from enum value: COMMAND_KIND_SESSION_CERTIFICATE_CREATE = 57;
+   */
+  SESSION_CERTIFICATE_CREATE: 57,
+
+  /**
+   * SessionCertificateDelete
+   *
+   * @generated from enum value: COMMAND_KIND_SESSION_CERTIFICATE_DELETE = 58;
+   */
+  SESSION_CERTIFICATE_DELETE: 58,
 
   /**
    * IntegrityStart

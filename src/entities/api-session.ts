@@ -1,6 +1,15 @@
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { computed, empty, reference, text, texts, timestamp } from './fields.ts'
+import {
+  boolean,
+  computed,
+  empty,
+  optionalText,
+  reference,
+  text,
+  texts,
+  timestamp,
+} from './fields.ts'
 import { refOf } from './refs.ts'
 import { authQueryList, dateTime, flag, text as textShape } from './shapes.ts'
 
@@ -19,6 +28,11 @@ export const apiSession = defineEntity({
   fields: {
     identityId: reference('identity', 'cascade', { required: true }),
     authenticatorId: reference('authenticator', 'cascade'),
+    /** Somebody else's CA whose word for the holder of the certificate was taken at log-in; its sessions end with it. */
+    caId: reference('ca', 'cascade', { settable: 'never', shown: 'never' }),
+    /** SHA-1 of the client certificate that it was opened by, hex; null: it was opened by something else. */
+    certFingerprint: optionalText({ settable: 'never', shown: 'never' }),
+    hasImproperChain: boolean({ settable: 'never', shown: 'never' }),
     ipAddress: text({ settable: 'never' }),
     configTypes: texts({ settable: 'never' }),
     /** Only moves forward. */
@@ -32,7 +46,7 @@ export const apiSession = defineEntity({
     isCertExtendable: computed(ofAuthenticator('isIssuedByNetwork'), flag),
     isCertExtendRequested: computed(ofAuthenticator('isExtendRequested'), flag, whenSet),
     isCertKeyRollRequested: computed(ofAuthenticator('isKeyRollRequested'), flag, whenSet),
-    improperClientCertChain: computed({ from: 'constant', value: false }, flag, whenSet),
+    improperClientCertChain: computed({ from: 'field', field: 'hasImproperChain' }, flag, whenSet),
   },
   symbols: [
     { name: 'identity', field: 'identityId' },

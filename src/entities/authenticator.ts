@@ -32,6 +32,12 @@ export const authenticator = defineEntity({
     publicKeyPrint: optionalText({ settable: 'proposer', shown: 'never' }),
     /** The CA of somebody else that issued the certificate; it takes the authenticator along when it is deleted. */
     caId: reference('ca', 'cascade', { settable: 'proposer', shown: 'never' }),
+    /** SHA-256 of the one-time token that it was enrolled by, hex: who lost the answer and asks again gets it again. */
+    enrolledBy: optionalText({ settable: 'never', shown: 'never', unique: 'a token is used once' }),
+    /** A certificate that takes the place of `certPem` once its holder has shown that it has it. */
+    nextCertPem: optionalText({ settable: 'never', shown: 'never', charactersMax: 65_536 }),
+    nextFingerprint: optionalText({ settable: 'never', shown: 'never' }),
+    nextPublicKeyPrint: optionalText({ settable: 'never', shown: 'never' }),
     extendRequestedAt: timestamp(hint),
     isExtendRequested: boolean(hint),
     isIssuedByNetwork: boolean(hint),

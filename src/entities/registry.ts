@@ -28,6 +28,7 @@ import { postureCheckType } from './posture-check-type.ts'
 import { postureCheck } from './posture-check.ts'
 import { revocation } from './revocation.ts'
 import { router } from './router.ts'
+import { sessionCertificate } from './session-certificate.ts'
 import { serviceEdgeRouterPolicy } from './service-edge-router-policy.ts'
 import { service } from './service.ts'
 import { servicePolicy } from './service-policy.ts'
@@ -70,6 +71,7 @@ export const entities: readonly Entity[] = [
   serviceEdgeRouterPolicy,
   servicePolicy,
   session,
+  sessionCertificate,
   sharedSecret,
   terminator,
   transitRouter,

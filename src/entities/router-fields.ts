@@ -79,6 +79,10 @@ export const transitFields = {
     shownAs: { from: 'anyFlag', of: { isVerified: true, isTransit: false } },
   }),
   certPem: optionalText({ settable: 'proposer', charactersMax: 65_536, ...hidden }),
+  /** Issued beside `certPem` at the enrollment; kept for a router that lost the answer and asks again. */
+  serverCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
+  /** SHA-256 of the one-time token that it was enrolled by, hex. */
+  enrolledBy: optionalText({ settable: 'never', unique: 'a token is used once', ...hidden }),
   /** It was made by `/routers` or `/transit-routers`, and can be changed there. */
   isTransit: boolean({ settable: 'proposer', ...hidden }),
 } as const

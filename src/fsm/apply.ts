@@ -12,7 +12,14 @@ import type { Touched } from './commands/audit.ts'
 import { authorityOf, permissionsOf } from './commands/authority.ts'
 import { tellAction } from './commands/cluster-action.ts'
 import { createTicket, deleteAdmission, redeemTicket, revokeTicket } from './commands/cluster.ts'
+import {
+  createSessionCertificate,
+  deleteSessionCertificate,
+  extendAuthenticator,
+  verifyExtension,
+} from './commands/certificate.ts'
 import type { CommandContext } from './commands/context.ts'
+import { enroll, enrollByCa, extendRouter } from './commands/enrollment.ts'
 import {
   createEntity,
   deleteEntity,
@@ -66,6 +73,13 @@ const handlers: Readonly<Record<Exclude<CommandKind, typeof CommandKind.UNSPECIF
   [CommandKind.ADMIN_RECOVER]: recoverAdmin,
   [CommandKind.CA_VERIFY]: verifyCa,
   [CommandKind.AUTHENTICATOR_REQUEST_EXTEND]: requestExtend,
+  [CommandKind.ENROLL]: enroll,
+  [CommandKind.CA_ENROLL]: enrollByCa,
+  [CommandKind.ROUTER_EXTEND]: extendRouter,
+  [CommandKind.AUTHENTICATOR_EXTEND]: extendAuthenticator,
+  [CommandKind.AUTHENTICATOR_EXTEND_VERIFY]: verifyExtension,
+  [CommandKind.SESSION_CERTIFICATE_CREATE]: createSessionCertificate,
+  [CommandKind.SESSION_CERTIFICATE_DELETE]: deleteSessionCertificate,
   [CommandKind.TICKET_CREATE]: createTicket,
   [CommandKind.TICKET_REDEEM]: redeemTicket,
   [CommandKind.TICKET_REVOKE]: revokeTicket,

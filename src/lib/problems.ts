@@ -127,6 +127,67 @@ export const problems = {
     retry: 'never',
     message: 'An enrollment of this method is outstanding already',
   },
+  INVALID_ENROLLMENT_TOKEN: {
+    http: 404,
+    retry: 'never',
+    message: 'The enrollment token is unknown, was used, or is no longer valid',
+  },
+  INVALID_ENROLL_METHOD: {
+    http: 400,
+    retry: 'never',
+    message: 'The enrollment token is for another method of enrollment',
+  },
+  ENROLLMENT_EXPIRED: {
+    http: 400,
+    retry: 'never',
+    message: 'The enrollment has expired; an administrator can refresh it',
+  },
+  ENROLLMENT_CA_NOT_VALID: {
+    http: 400,
+    retry: 'never',
+    message:
+      'The CA of the enrollment is not verified, or not enabled for enrollment by one-time token',
+  },
+  ENROLLMENT_NO_VALID_CAS: {
+    http: 400,
+    retry: 'never',
+    message: 'No CA is registered that could let clients enroll by its certificates',
+  },
+  ENROLLMENT_IDENTITY_ALREADY_ENROLLED: {
+    http: 409,
+    retry: 'never',
+    message: 'An identity with this external id is enrolled already',
+  },
+  CERT_FAILED_VALIDATION: {
+    http: 400,
+    retry: 'never',
+    message: 'The client certificate is missing, or no CA that is enabled for enrollment issued it',
+  },
+  CERT_IN_USE: {
+    http: 409,
+    retry: 'never',
+    message: 'The client certificate is the credential of an identity already',
+  },
+  MISSING_CERT_CLAIM: {
+    http: 400,
+    retry: 'never',
+    message: 'The client certificate lacks what the CA takes the external id from',
+  },
+  MISSING_OR_INVALID_CSR: {
+    http: 400,
+    retry: 'never',
+    message: 'A certificate signing request is missing',
+  },
+  COULD_NOT_PROCESS_CSR: {
+    http: 400,
+    retry: 'never',
+    message: 'The certificate signing request could not be processed',
+  },
+  INVALID_CLIENT_CERT: {
+    http: 400,
+    retry: 'never',
+    message: 'The certificate is not the one that waits to be verified',
+  },
   COULD_NOT_PARSE_PEM_BLOCK: {
     http: 400,
     retry: 'never',

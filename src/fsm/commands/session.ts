@@ -5,10 +5,11 @@ import {
   SessionExpireSchema,
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { SessionCreate } from '../../../proto/gen/command_pb.ts'
+import type { CertificateProof, SessionCreate } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/api-session.ts'
 import { apiSession } from '../../entities/api-session.ts'
 import type { Authenticator } from '../../entities/authenticator.ts'
+import type { Ca } from '../../entities/ca.ts'
 import type { Identity } from '../../entities/identity.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
@@ -41,6 +42,25 @@ function noteClient(
   })
 }
 
+/**
+ * Whether the certificate of a log-in still is its holder's: the authenticator may have got another one meanwhile, and a CA
+ * may have been taken back.
+ */
+function isStillHeld(
+  state: State,
+  identity: Identity,
+  authenticator: Authenticator | undefined,
+  { fingerprint, caId, externalId }: CertificateProof,
+): boolean {
+  const isByClaim = externalId !== ''
+  if (isByClaim ? identity.externalId !== externalId : authenticator?.fingerprint !== fingerprint) {
+    return false
+  }
+  if (caId === '') return !isByClaim
+  const ca = state.get<Ca>('ca', caId)
+  return ca?.isVerified === true && ca.isAuthEnabled
+}
+
 /** A log-in. The credential was judged before; that its holder still exists and may log in is judged here. */
 export function createSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SessionCreateSchema, payload)
@@ -50,6 +70,10 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     return refused('INVALID_AUTH')
   }
   if (message.authenticatorId !== '' && authenticator?.identityId !== identity.id) {
+    return refused('INVALID_AUTH')
+  }
+  const { certificate } = message
+  if (certificate !== undefined && !isStillHeld(state, identity, authenticator, certificate)) {
     return refused('INVALID_AUTH')
   }
   // Its credential was right, whatever else may stand in the way of a session.
@@ -73,6 +97,9 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     revision: context.index,
     identityId: identity.id,
     authenticatorId: message.authenticatorId,
+    caId: certificate?.externalId ? certificate.caId : '',
+    certFingerprint: certificate?.fingerprint ?? null,
+    hasImproperChain: certificate?.improperChain ?? false,
     ipAddress: message.ipAddress,
     configTypes: message.configTypes,
   })
