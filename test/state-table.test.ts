@@ -1,10 +1,12 @@
-import { existsSync, readFileSync, readdirSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { readTransitions } from './contract/facts.ts'
 
 // Goal: every state transition that the controller promises is proven by a test.
-// Method: the table of transitions as data; each names the words that the title of its test has (with that of its
-// `describe`). Transitions without such a test are named below, exactly: who writes one takes its line away.
+// Method: the table of transitions as data; each names its tests by file and title, to the letter, as
+// a run prints them: `file > block > test`. Transitions without a test are named below, exactly; a new
+// test takes its line away.
 
 interface Transition {
   readonly name: string
@@ -14,7 +16,7 @@ interface Transition {
   readonly condition: string
   readonly next: string
   readonly effects: string
-  /** A test for each: its title has all of the words. */
+  /** Tests below this folder, each as `file > block > test`; rows of a table of tests share its one title. */
   readonly proofs: readonly string[]
 }
 
@@ -27,7 +29,7 @@ const table: readonly Transition[] = [
     condition: 'credential valid',
     next: 'partially authenticated',
     effects: 'session token issued',
-    proofs: ['log-in second factor pending partially'],
+    proofs: [],
   },
   {
     name: 'log-in',
@@ -37,17 +39,19 @@ const table: readonly Transition[] = [
     condition: 'no secondary factor required',
     next: 'fully authenticated',
     effects: 'no further interaction needed',
-    proofs: ['log-in answers session token'],
+    proofs: [
+      'api/sessions.test.ts > a log-in answers with the session, its token in both headers and its end',
+    ],
   },
   {
     name: 'second factor',
     subject: 'API session',
     state: 'partially authenticated',
-    trigger: 'complete MFA with a valid code, or present a valid JWT',
+    trigger: 'complete MFA with a valid code, or present a valid JWT for the JWT secondary factor',
     condition: 'code or JWT valid',
     next: 'fully authenticated',
     effects: '',
-    proofs: ['session complete code', 'session complete JWT'],
+    proofs: [],
   },
   {
     name: 'end of a session',
@@ -58,9 +62,9 @@ const table: readonly Transition[] = [
     next: 'ended',
     effects: 'sessions tied to it are removed',
     proofs: [
-      'session ends inactivity',
-      'logging out ends session',
-      'end of an API session takes its sessions',
+      'api/sessions.test.ts > a session ends by inactivity, and every use of it counts as activity',
+      'api/sessions.test.ts > logging out ends the session at once',
+      'api/sessions.test.ts > the end of an API session takes its sessions for services along: by %s',
     ],
   },
   {
@@ -71,7 +75,9 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'ended',
     effects: '',
-    proofs: ['administrator session ends'],
+    proofs: [
+      'api/sessions.test.ts > an administrator lists and ends sessions, and sees the token of its own alone',
+    ],
   },
   {
     name: 'MFA begun',
@@ -81,7 +87,7 @@ const table: readonly Transition[] = [
     condition: 'not already enrolled',
     next: 'created, unverified',
     effects: 'detail gives provisioningUrl and recoveryCodes',
-    proofs: ['MFA begun unverified'],
+    proofs: [],
   },
   {
     name: 'MFA begun twice',
@@ -91,7 +97,7 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'unchanged',
     effects: '409',
-    proofs: ['MFA twice 409'],
+    proofs: [],
   },
   {
     name: 'MFA verified',
@@ -101,7 +107,7 @@ const table: readonly Transition[] = [
     condition: 'code valid',
     next: 'verified',
     effects: 'recovery codes viewable',
-    proofs: ['MFA verified code'],
+    proofs: [],
   },
   {
     name: 'MFA disabled by its holder',
@@ -111,7 +117,7 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'none',
     effects: '',
-    proofs: ['MFA removed holder code'],
+    proofs: [],
   },
   {
     name: 'MFA removed by an administrator',
@@ -121,17 +127,17 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'none',
     effects: '',
-    proofs: ['MFA removed administrator'],
+    proofs: [],
   },
   {
     name: 'recovery codes made anew',
     subject: 'MFA recovery codes',
     state: 'verified enrollment',
-    trigger: 'regenerate (valid code)',
+    trigger: 'regenerate',
     condition: '',
     next: 'verified',
     effects: 'all previous codes replaced',
-    proofs: ['recovery codes replaced'],
+    proofs: [],
   },
   {
     name: 'CA created',
@@ -141,7 +147,9 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'unverified',
     effects: 'verificationToken generated; of no use yet',
-    proofs: ['create unverified verificationToken generated'],
+    proofs: [
+      'api/cas.test.ts > CA states > none, create: unverified (`isVerified` false), `verificationToken` generated; cannot be used for authentication',
+    ],
   },
   {
     name: 'CA verified',
@@ -151,7 +159,9 @@ const table: readonly Transition[] = [
     condition: 'certificate signed by the CA whose common name is the token',
     next: 'verified',
     effects: '',
-    proofs: ['CA verified common name'],
+    proofs: [
+      'api/cas.test.ts > CA states > unverified, verify with a PEM certificate signed by the CA whose common name equals `verificationToken`: verified',
+    ],
   },
   {
     name: 'CA deleted',
@@ -161,7 +171,9 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'deleted',
     effects: 'its certificate authenticators are deleted',
-    proofs: ['CA deleted authenticators'],
+    proofs: [
+      'api/cas.test.ts > CA states > any, delete: deleted; its certificate authenticators are deleted',
+    ],
   },
   {
     name: 'client certificate extended',
@@ -171,7 +183,7 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'new certificate returned, old still active',
     effects: '',
-    proofs: ['certificate extended old'],
+    proofs: [],
   },
   {
     name: 'client certificate confirmed',
@@ -181,7 +193,7 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'new certificate must be used for new connections',
     effects: '',
-    proofs: ['certificate extend-verify new'],
+    proofs: [],
   },
   {
     name: 'router certificates extended',
@@ -191,7 +203,7 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'new certificates returned',
     effects: 'the previous client certificate becomes invalid',
-    proofs: ['router certificate extended previous invalid'],
+    proofs: [],
   },
   {
     name: 'enrollment created',
@@ -201,7 +213,10 @@ const table: readonly Transition[] = [
     condition: 'none outstanding of the same type for the identity',
     next: 'outstanding',
     effects: 'otherwise 409',
-    proofs: ['no outstanding same type 409'],
+    proofs: [
+      'api/enrollments.test.ts > Outstanding enrollment, none → create > gives a token, a JWT of this controller, and shows on the identity',
+      'api/enrollments.test.ts > Outstanding enrollment, none → create > no outstanding enrollment of the same type for the identity, otherwise 409',
+    ],
   },
   {
     name: 'enrollment refreshed',
@@ -211,7 +226,10 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'outstanding',
     effects: 'new JWT; the previous one is unusable',
-    proofs: ['enrollment refresh JWT'],
+    proofs: [
+      'api/enrollments.test.ts > Outstanding enrollment, outstanding or expired → refresh > new JWT generated; previous unusable',
+      'api/enrollments.test.ts > Outstanding enrollment, outstanding or expired → refresh > an expired one stays listed until it is refreshed',
+    ],
   },
   {
     name: 'enrollment deleted',
@@ -221,7 +239,9 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'none',
     effects: '',
-    proofs: ['enrollment deleted'],
+    proofs: [
+      'api/enrollments.test.ts > Outstanding enrollment, outstanding → delete > the entry of the identity disappears',
+    ],
   },
   {
     name: 'authenticator re-enrolled',
@@ -231,7 +251,11 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'authenticator deleted; enrollment created',
     effects: 'updb gives updb, cert gives ott, cert with CA gives ottca',
-    proofs: ['authenticator re-enroll'],
+    proofs: [
+      'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > authenticator deleted; enrollment created: updb gives updb, of the same user name',
+      'api/certificate-authenticators.test.ts > a certificate given to an identity > re-enrolled leaves an ott enrollment in its place',
+      'api/cas.test.ts > a certificate of a CA, re-enrolled, leaves an ottca enrollment of that CA in its place',
+    ],
   },
   {
     name: 'edge router re-enrolled',
@@ -241,7 +265,10 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'certificate authentication removed; enrollment required',
     effects: 'the rest is kept; a connected router is disconnected',
-    proofs: ['router re-enroll'],
+    proofs: [
+      'api/routers.test.ts > Edge router enrolled → re-enroll > enrollment required again: a new token each time, never two, the properties kept',
+      'fsm/routers.test.ts > Edge router enrolled → re-enroll > the certificate goes, other properties and associations stay, an outstanding token is replaced',
+    ],
   },
   {
     name: 'identity disabled',
@@ -252,19 +279,21 @@ const table: readonly Transition[] = [
     next: 'disabled',
     effects: 'sessions are refused for so long, 0: for good; disabledAt, disabledUntil',
     proofs: [
-      'identity disabled minutes refused disabledUntil',
-      'identity disabled 0 minutes for good',
+      'api/disabled-identities.test.ts > an identity disabled for some minutes is refused for so long, up to disabledUntil, with its session and without',
+      'api/disabled-identities.test.ts > an identity disabled for 0 minutes is so for good',
     ],
   },
   {
     name: 'identity enabled',
     subject: 'Identity',
     state: 'disabled',
-    trigger: 'clear disabled state (admin)',
+    trigger: 'clear disabled state',
     condition: '',
     next: 'enabled',
     effects: '',
-    proofs: ['identity disabled enabled again logs in'],
+    proofs: [
+      'api/disabled-identities.test.ts > an identity disabled and enabled again logs in at once and shows no trace of it',
+    ],
   },
   {
     name: 'integrity run begun',
@@ -274,7 +303,9 @@ const table: readonly Transition[] = [
     condition: 'no other run in progress',
     next: 'running',
     effects: '202; one run at a time',
-    proofs: ['integrity one at a time'],
+    proofs: [
+      'api/database.test.ts > the data integrity > is looked at by one run at a time, and a run that its controller left is ended by the next',
+    ],
   },
   {
     name: 'integrity run ended',
@@ -284,7 +315,10 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'idle',
     effects: 'results available',
-    proofs: ['integrity results'],
+    proofs: [
+      'api/database.test.ts > the data integrity > is checked and found whole',
+      'api/database.test.ts > the data integrity > is harmed, found harmed, put right, and then found whole',
+    ],
   },
 ]
 
@@ -303,66 +337,87 @@ const unproven: readonly string[] = [
   'router certificates extended',
 ]
 
-interface Title {
-  readonly file: string
-  readonly text: string
+/**
+ * A block or test at the beginning of a line, up to its title. The rows of `each` and `for`, and the
+ * condition of `skipIf` and `runIf`, come between: the title is the first string of a second call.
+ */
+const HEADING =
+  /^( *)(describe|test)((?:\.\w+)*)(?:(?<=\.(?:each|for|skipIf|runIf))[^]*?\))?\(\s*('(?:[^'\\\n]|\\.)*'|"[^"\n]*"|`[^`\n]*`),/gm
+
+/** Titles in the text of a test file, each after those of its blocks; what may be skipped is none. */
+function titlesIn(source: string): string[] {
+  const titles: string[] = []
+  const blocks: { readonly depth: number; readonly title: string | null }[] = []
+  for (const [, indent = '', word, modifier = '', quoted = ''] of source.matchAll(HEADING)) {
+    while ((blocks.at(-1)?.depth ?? -1) >= indent.length) blocks.pop()
+    const runs = modifier === '' || modifier === '.each' || modifier === '.for'
+    const title = runs ? quoted.slice(1, -1).replaceAll(/\\(.)/g, '$1') : null
+    const path = [...blocks.map((block) => block.title), title]
+    if (word === 'describe') blocks.push({ depth: indent.length, title })
+    else if (!path.includes(null)) titles.push(path.join(' > '))
+  }
+  return titles
 }
 
-const root = import.meta.dirname
-
-/** Titles of all tests, each with that of the block it stands in. */
-function titles(): Title[] {
-  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
-    (file) => file.endsWith('.test.ts') && file !== 'state-table.test.ts',
-  )
-  return files.flatMap((file) => {
-    const source = readFileSync(join(root, file), 'utf8')
-    const found: Title[] = []
-    let block = ''
-    for (const [, indent = '', word, quoted = ''] of source.matchAll(HEADING)) {
-      const text = quoted.slice(1, -1)
-      if (word === 'describe') block = text
-      else found.push({ file, text: indent === '' ? text : `${block} ${text}` })
-    }
-    return found
+/** Proofs that name no test. */
+function withoutTest(proofs: readonly string[]): string[] {
+  const titles = new Map<string, readonly string[]>()
+  return proofs.filter((proof) => {
+    const [file = ''] = proof.split(' > ', 1)
+    const path = join(import.meta.dirname, file)
+    if (!titles.has(file))
+      titles.set(file, existsSync(path) ? titlesIn(readFileSync(path, 'utf8')) : [])
+    return titles.get(file)?.includes(proof.slice(`${file} > `.length)) !== true
   })
 }
 
-/** `test('…'`, `test.each([…])('…'`, `describe('…'` at the beginning of a line. */
-const HEADING =
-  /^([ ]*)(?:(?:\]\)?|\]\s*as const\))\(|(test|describe)(?:\.[a-zA-Z]+)*(?:\([^'"`\n]*\))?\(\s*)('(?:[^'\\\n]|\\.)*'|"[^"\n]*"|`[^`\n]*`)/gm
-
-/** Each word begins one of the title; what is written in capitals is so there. */
-function hasWords(title: string, words: string): boolean {
-  return words
-    .split(' ')
-    .every((word) => new RegExp(`\\b${word}`, word === word.toUpperCase() ? '' : 'i').test(title))
-}
-
 test('every transition of the table is proven by a test, but for those that are named', () => {
-  const all = titles()
-  expect(all.length).toBeGreaterThan(500)
-  const lacking = table
-    .filter(({ proofs }) => !proofs.every((words) => all.some(({ text }) => hasWords(text, words))))
-    .map(({ name }) => name)
-  expect(lacking).toEqual(unproven)
+  const proofs = table.flatMap((transition) => transition.proofs)
+  expect(withoutTest(proofs), 'renamed or gone: name the test that proves it now').toEqual([])
+  const lacking = table.filter((transition) => transition.proofs.length === 0)
+  expect(lacking.map(({ name }) => name)).toEqual(unproven)
 })
 
-const mission = resolve(
-  process.env['FLOTILLA_SHARED'] ?? '../shared',
-  'mission/controller-apis.txt',
+test('a proof is a test of that file and title, to the letter, that is not skipped', () => {
+  const source = `
+test('plain', () => {})
+describe('block', () => {
+  test('inside', async () => {})
+  test.each([
+    ['a row', f('x')],
+  ] as const)('row %s', () => {})
+  describe.each(['x'])('of %s', () => {
+    test("it's within", () => {})
+  })
+  test.skip('skipped', () => {})
+  test.skipIf(isOff())('skipped by a condition', () => {})
+  // test('left out', () => {})
+})
+describe.skipIf(!existsSync('folder'))('absent', () => {
+  test('never', () => {})
+})
+test.for(ends)(
+  'on a line of its own',
+  () => {},
 )
-test.skipIf(!existsSync(mission))('the table is that of the mission, row by row', () => {
-  const text = readFileSync(mission, 'utf8')
-  const begin = text.indexOf('## States and transitions')
-  const rows = text
-    .slice(begin, text.indexOf('\n## ', begin + 1))
-    .split('\n')
-    .filter((line) => line.startsWith('| ') && !line.startsWith('| Subject'))
-    .map((line) => line.split('|').map((cell) => cell.replaceAll('`', '').trim()))
-  expect(rows.map((cells) => [cells[1], cells[2]])).toEqual(
-    table.map(({ subject, state }) => [subject, state]),
+`
+  expect(titlesIn(source)).toEqual([
+    'plain',
+    'block > inside',
+    'block > row %s',
+    "block > of %s > it's within",
+    'on a line of its own',
+  ])
+  const file = 'state-table.test.ts'
+  const title = 'the table has the transitions that are promised, row by row'
+  const proof = `${file} > ${title}`
+  const wrong = [proof.slice(0, -1), `${proof}.`, `${file} > block > ${title}`]
+  wrong.push(`${file} > T${title.slice(1)}`, `api/${proof}`, file, title)
+  expect(withoutTest([proof, ...wrong])).toEqual(wrong)
+})
+
+test('the table has the transitions that are promised, row by row', () => {
+  expect(table.map(({ subject, state, trigger }) => ({ subject, state, trigger }))).toEqual(
+    readTransitions(),
   )
-  for (const [at, { trigger, name }] of table.entries())
-    expect(rows[at]?.[3], name).toContain(trigger)
 })

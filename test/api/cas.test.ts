@@ -90,6 +90,22 @@ describe('CA states', () => {
   })
 })
 
+test('a certificate of a CA, re-enrolled, leaves an ottca enrollment of that CA in its place', async () => {
+  const made = await newCaRecord()
+  await verify(made.id, await proof(made))
+  const identity = { name: `again ${serial}`, type: 'User', isAdmin: false }
+  const identityId = idOf(await root.call('POST', `${management}/identities`, identity))
+  const certPem = await clientCertificate(made.key, 'again', nowMs())
+  const credential = { identityId, method: 'cert', certPem }
+  const authenticators = `${management}/authenticators`
+  const url = `${authenticators}/${idOf(await root.call('POST', authenticators, credential))}`
+  const expiresAt = new Date(nowMs() + hour).toISOString()
+  const enrollment = idOf(await root.call('POST', `${url}/re-enroll`, { expiresAt }))
+  const { body: shownAs } = await root.get(`${management}/enrollments/${enrollment}`)
+  expect(shownAs.data).toMatchObject({ method: 'ottca', caId: made.id, identityId, expiresAt })
+  expect((await root.get(url)).status).toBe(404)
+})
+
 describe('verifying a CA', () => {
   test('twice is 409, whatever is sent, and the same request again is the first one', async () => {
     const made = await newCaRecord()

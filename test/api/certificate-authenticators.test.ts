@@ -121,6 +121,17 @@ describe('a certificate given to an identity', () => {
     expect(await shown(id)).toMatchObject({ tags: { a: 'b' }, method: 'cert' })
   })
 
+  test('re-enrolled leaves an ott enrollment in its place', async () => {
+    const identityId = await newIdentity()
+    const id = idOf(await give(identityId, await ofNetwork()))
+    const expiresAt = new Date(nowMs() + 60_000).toISOString()
+    const url = `${authenticators}/${id}/re-enroll`
+    const enrollment = idOf(await root.call('POST', url, { expiresAt }))
+    const made = await root.get(`${management}/enrollments/${enrollment}`)
+    expect(made.body.data).toMatchObject({ method: 'ott', identityId, expiresAt })
+    expect((await root.get(`${authenticators}/${id}`)).status).toBe(404)
+  })
+
   test('takes the sessions made with it along', async () => {
     const identityId = await newIdentity()
     const id = idOf(await give(identityId, await ofNetwork()))

@@ -1,6 +1,11 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { describe, expect, test } from 'vitest'
+import { readContract, readMissing } from '../contract/facts.ts'
+import type { ContractedApi } from '../contract/facts.ts'
+import { faultsOf } from '../contract/judge.ts'
+import type { ServedDocument, ServedOperation } from '../contract/judge.ts'
+import { bases } from '../support/served-answers.ts'
 import { client, fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
@@ -8,9 +13,19 @@ type Json = Readonly<Record<string, unknown>>
 
 const { controller } = await controllerForFile()
 
+const texts = new Map<string, string>()
+
+/** The text of a document, asked for once. */
+async function textAt(base: string): Promise<string> {
+  const known = texts.get(base)
+  if (known !== undefined) return known
+  const { payload } = await controller.app.inject(`${base}/openapi.json`)
+  texts.set(base, payload)
+  return payload
+}
+
 async function documentAt(base: string): Promise<Json> {
-  const answer = await controller.app.inject(`${base}/openapi.json`)
-  return JSON.parse(answer.payload) as Json
+  return JSON.parse(await textAt(base)) as Json
 }
 
 const text = { type: 'string', minLength: 1 } as const
@@ -282,3 +297,178 @@ test('one list declares members that no row of it has, optional, as its contract
   )
   expect(users.map(([path]) => path)).toEqual(['/edge-routers/{id}/service-edge-router-policies'])
 })
+
+// The documents offer what clients of the API family call, and nothing that is offered gets lost.
+describe('the served documents and the contract of the API family', () => {
+  const known = readMissing()
+  const contracts = { client: readContract('client'), management: readContract('management') }
+
+  /** Lines of what a document lacks, once it is changed. */
+  async function faultsAfter(
+    api: ContractedApi,
+    change: (document: Changeable) => void,
+  ): Promise<string[]> {
+    const document = JSON.parse(await textAt(bases[api])) as Changeable
+    change(document)
+    return faultsOf(contracts[api], document as ServedDocument).map((fault) => `${api} ${fault}`)
+  }
+
+  test('differ exactly where it is written down', async () => {
+    const found = [
+      ...(await faultsAfter('client', () => {})),
+      ...(await faultsAfter('management', () => {})),
+    ]
+    const lost = found.filter((line) => !known.includes(line))
+    const offered = known.filter((line) => !found.includes(line))
+    expect(lost, 'what was offered before must not get lost').toEqual([])
+    expect(offered, 'what is offered now goes out of test/contract/missing.txt').toEqual([])
+  })
+
+  test.each<[string, (document: Changeable) => void, readonly string[]]>([
+    [
+      'the base path',
+      (document) => {
+        document.servers = []
+      },
+      ['base path /edge/client/v1'],
+    ],
+    [
+      'an operation',
+      ({ paths }) => {
+        delete paths['/services']?.['get']
+      },
+      ['GET /services listServices: absent'],
+    ],
+    [
+      'an operation id',
+      ({ paths }) => {
+        changed(paths['/services']?.['get']).operationId = 'getServices'
+      },
+      ['GET /services listServices: operation id'],
+    ],
+    [
+      'a status',
+      ({ paths }) => {
+        delete changed(paths['/services']?.['get']).responses['503']
+      },
+      ['GET /services listServices: status 503'],
+    ],
+    [
+      'a parameter of the query',
+      ({ paths }) => {
+        const operation = changed(paths['/services']?.['get'])
+        operation.parameters = operation.parameters.filter(({ name }) => name !== 'filter')
+      },
+      ['GET /services listServices: parameter query filter'],
+    ],
+    [
+      'a parameter of the path',
+      ({ paths }) => {
+        changed(paths['/services/{id}']?.['get']).parameters = []
+      },
+      ['GET /services/{id} detailService: parameter path id'],
+    ],
+    [
+      'a parameter that may be left out',
+      ({ paths }) => {
+        changed(paths['/services']?.['get']).parameters.push({
+          name: 'realm',
+          in: 'query',
+          required: true,
+        })
+      },
+      ['GET /services listServices: parameter query realm is required'],
+    ],
+    [
+      'a request body',
+      ({ paths }) => {
+        delete paths['/services/{id}']?.['patch']?.requestBody
+      },
+      ['PATCH /services/{id} patchService: body absent'],
+    ],
+    [
+      'a field of a request body',
+      ({ components }) => {
+        delete components.schemas['serviceUpdate']?.properties['tags']
+      },
+      ['PUT /services/{id} updateService: body tags'],
+    ],
+    [
+      'a field that a request body requires',
+      ({ components }) => {
+        changed(components.schemas['serviceUpdate']).required = []
+      },
+      ['PUT /services/{id} updateService: body name is not required'],
+    ],
+    [
+      'a field that a request body may leave out',
+      ({ components }) => {
+        changed(components.schemas['serviceUpdate']).required.push('tags')
+      },
+      ['PUT /services/{id} updateService: body tags is required'],
+    ],
+    [
+      'the type of a field of a request body',
+      ({ components }) => {
+        changed(components.schemas['serviceUpdate']).properties['tags'] = { type: 'string' }
+      },
+      ['PUT /services/{id} updateService: body tags is string'],
+    ],
+    [
+      'a field of an answer',
+      ({ components }) => {
+        delete components.schemas['serviceDetail']?.properties['permissions']
+      },
+      [
+        'GET /services listServices: data permissions',
+        'GET /services/{id} detailService: data permissions',
+      ],
+    ],
+    [
+      'a field that an answer always has',
+      ({ components }) => {
+        changed(components.schemas['networkJWT']).required = ['name']
+      },
+      ['GET /network-jwts listNetworkJWTs: data token is not required'],
+    ],
+    [
+      'a list',
+      ({ paths, components }) => {
+        changed(paths['/services']?.['get']).responses['200'] = {
+          content: {
+            'application/json': {
+              schema: { properties: { data: components.schemas['serviceDetail'] } },
+            },
+          },
+        }
+      },
+      ['GET /services listServices: data is no list'],
+    ],
+  ])('differ once a document loses %s', async (_what, lose, faults) => {
+    const found = await faultsAfter('client', lose)
+    const more = found.filter((line) => !known.includes(line))
+    expect(more).toEqual(faults.map((fault) => `client ${fault}`))
+  })
+})
+
+/** A document that a test takes a part from. */
+interface Changeable {
+  servers: { url: string }[]
+  readonly paths: Record<string, Record<string, ChangeableOperation>>
+  readonly components: {
+    readonly schemas: Record<string, { properties: Record<string, unknown>; required: string[] }>
+  }
+}
+
+interface ChangeableOperation {
+  operationId: string
+  parameters: { name: string; in: string; required?: boolean }[]
+  requestBody?: NonNullable<ServedOperation['requestBody']>
+  responses: Record<string, unknown>
+}
+
+/** A test can only change a part that is there. */
+function changed<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error('the document has no such part')
+  return part
+}

@@ -8,6 +8,7 @@ import {
   wireCode,
   type ProblemCode,
 } from '../../src/lib/problems.ts'
+import { readCodes } from '../contract/facts.ts'
 
 const page = join(import.meta.dirname, '../../docs/errors.md')
 
@@ -43,4 +44,14 @@ test('a problem of a field names the field, and a plain one says its default mes
     value: undefined,
   })
   expect(new Problem('NOT_FOUND').message).toBe(problems.NOT_FOUND.message)
+})
+
+test('codes of the API family come with the statuses that its clients know', () => {
+  const known = readCodes()
+  expect(known.size).toBeGreaterThan(50)
+  const others = Object.entries(problems).filter(([code, { http }]) => {
+    const wire = wireCode[code as ProblemCode]
+    return wire === undefined && known.has(code) && known.get(code) !== http
+  })
+  expect(others).toEqual([])
 })
