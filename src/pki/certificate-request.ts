@@ -3,10 +3,9 @@ import type { webcrypto } from 'node:crypto'
 import { generateKeyPairSync } from 'node:crypto'
 
 import { CertificateError, parsePrivateKey } from './certificate.ts'
+import { CERTIFICATE_REQUEST_CHARACTERS_MAX } from './pem.ts'
 import { parsePublicKey, spkiSha256 } from './public-key.ts'
 import { Pkcs10CertificateRequest, Pkcs10CertificateRequestGenerator } from './x509.ts'
-
-export const CERTIFICATE_REQUEST_CHARACTERS_MAX = 16 * 1024
 
 const HASHES: Readonly<Record<string, string>> = {
   'P-256': 'SHA-256',

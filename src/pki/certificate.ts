@@ -1,13 +1,15 @@
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 
+import { formatIp, noNames, readAlternativeNames } from './asn1/alternative-names.ts'
+import type { AlternativeNames } from './asn1/alternative-names.ts'
+import { readCertificate } from './asn1/certificate-contents.ts'
+import type { CertificateContents } from './asn1/certificate-contents.ts'
+import { textsOf } from './asn1/distinguished-name.ts'
+import { basicConstraintsOf } from './asn1/extensions.ts'
+import { attributeOids, extensionOids } from './asn1/object-identifiers.ts'
 import { controllerIdOf, parseSpiffeId } from './spiffe.ts'
 import type { SpiffeId } from './spiffe.ts'
-import {
-  BasicConstraintsExtension,
-  SubjectAlternativeNameExtension,
-  X509Certificate as ParsedCertificate,
-} from './x509.ts'
 
 /** Bounds of what is parsed: PEM text of one file, certificates in it, bytes and names of one certificate. */
 export const PEM_BYTES_MAX = 1024 * 1024
@@ -36,9 +38,15 @@ export interface Certificate {
   readonly pem: string
   /** Of the subject; null when there is none or more than one. */
   readonly commonName: string | null
+  /** All of them, in the order of the subject. */
+  readonly commonNames: readonly string[]
   readonly uris: readonly string[]
+  readonly emails: readonly string[]
   readonly dnsNames: readonly string[]
   readonly ipAddresses: readonly string[]
+  /** All alternative names, those that have a list of texts above included. */
+  readonly names: AlternativeNames
+  readonly contents: CertificateContents
   readonly isAuthority: boolean
   /** Authorities that may stand between this one and a leaf; null when it sets no limit. */
   readonly pathLengthMax: number | null
@@ -64,7 +72,7 @@ export function parseCertificate(input: Uint8Array | string): Certificate {
     return {
       der,
       pem: native.toString(),
-      ...contentsOf(der),
+      ...parsedOf(der),
       isAuthority: native.ca,
       notBeforeMs: native.validFromDate.getTime(),
       notAfterMs: native.validToDate.getTime(),
@@ -79,27 +87,38 @@ export function parseCertificate(input: Uint8Array | string): Certificate {
   }
 }
 
-type Contents = Pick<
+type Parsed = Pick<
   Certificate,
-  'commonName' | 'uris' | 'dnsNames' | 'ipAddresses' | 'pathLengthMax'
+  | 'commonName'
+  | 'commonNames'
+  | 'uris'
+  | 'emails'
+  | 'dnsNames'
+  | 'ipAddresses'
+  | 'names'
+  | 'contents'
+  | 'pathLengthMax'
 >
 
-/** @throws an Error when an extension does not parse, stands there twice, or holds too much. */
-function contentsOf(der: Uint8Array): Contents {
-  const parsed = new ParsedCertificate(Uint8Array.from(der))
-  const extensions = parsed.getExtensions(SubjectAlternativeNameExtension)
-  if (extensions.length > 1) throw new RangeError('two subject alternative name extensions')
-  const names = extensions[0]?.names.items ?? []
-  if (names.length > ALTERNATIVE_NAMES_MAX) throw new RangeError('too many alternative names')
-  const ofType = (type: string): string[] =>
-    names.filter((name) => name.type === type).map((name) => name.value)
-  const commonNames = parsed.subjectName.getField('CN')
+/** @throws {DerError} when an extension does not parse, stands there twice, or holds too much. */
+function parsedOf(der: Uint8Array): Parsed {
+  const contents = readCertificate(der)
+  const alternative = contents.extensions.get(extensionOids.subjectAlternativeName)
+  const names =
+    alternative === undefined
+      ? noNames
+      : readAlternativeNames(alternative.value, ALTERNATIVE_NAMES_MAX)
+  const commonNames = textsOf(contents.subject, attributeOids.commonName)
   return {
     commonName: commonNames.length === 1 ? (commonNames[0] ?? null) : null,
-    uris: ofType('url'),
-    dnsNames: ofType('dns'),
-    ipAddresses: ofType('ip'),
-    pathLengthMax: parsed.getExtension(BasicConstraintsExtension)?.pathLength ?? null,
+    commonNames,
+    uris: names.uris,
+    emails: names.emails,
+    dnsNames: names.dnsNames,
+    ipAddresses: names.ipAddresses.map(formatIp),
+    names,
+    contents,
+    pathLengthMax: basicConstraintsOf(contents.extensions).pathLengthMax,
   }
 }
 

@@ -1,3 +1,6 @@
+/** Of the PEM text of a certificate request, whoever makes it. */
+export const CERTIFICATE_REQUEST_CHARACTERS_MAX = 16 * 1024
+
 /** One block of a PEM text (RFC 7468). */
 export interface PemBlock {
   /** `CERTIFICATE`. */
@@ -15,4 +18,11 @@ export function pemBlocks(text: string, blocksMax: number): PemBlock[] {
     blocks.push({ label, der: Uint8Array.from(Buffer.from(base64, 'base64')) })
   }
   return blocks
+}
+
+/** One block, with a line end after it. */
+export function pemText(label: string, der: Uint8Array): string {
+  const base64 = Buffer.from(der.buffer, der.byteOffset, der.length).toString('base64')
+  const lines = base64.match(/.{1,64}/g) ?? []
+  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`
 }

@@ -31,6 +31,26 @@ export function controllerSpiffeId(trustDomain: string, controllerId: string): s
   return `spiffe://${trustDomain}/controller/${controllerId}`
 }
 
+export function identitySpiffeId(trustDomain: string, identityId: string): string {
+  return `spiffe://${trustDomain}/identity/${identityId}`
+}
+
+/** A certificate that an identity holds for the time of one API session. */
+export function sessionSpiffeId(
+  trustDomain: string,
+  ids: {
+    readonly identityId: string
+    readonly apiSessionId: string
+    readonly certificateId: string
+  },
+): string {
+  return `${identitySpiffeId(trustDomain, ids.identityId)}/apiSession/${ids.apiSessionId}/apiSessionCertificate/${ids.certificateId}`
+}
+
+export function routerSpiffeId(trustDomain: string, routerId: string): string {
+  return `spiffe://${trustDomain}/router/${routerId}`
+}
+
 /** @returns the controller's id, or null when this is another trust domain, or another kind of path. */
 export function controllerIdOf(spiffeId: SpiffeId, trustDomain: string): string | null {
   const prefix = '/controller/'

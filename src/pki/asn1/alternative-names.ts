@@ -1,0 +1,114 @@
+import { contextTag, DerError, DerReader, derTag, onlyValue, tagged } from './der.ts'
+import type { DerValue } from './der.ts'
+import { readName } from './distinguished-name.ts'
+import type { DistinguishedName } from './distinguished-name.ts'
+
+/** The types of a GeneralName (RFC 5280, 4.2.1.6) that this program reads, by their tags. */
+export const nameTag = {
+  email: contextTag(1, false),
+  dns: contextTag(2, false),
+  directory: contextTag(4),
+  uri: contextTag(6, false),
+  ip: contextTag(7, false),
+} as const
+
+/** Alternative names by type, each in the order of the extension. */
+export interface AlternativeNames {
+  readonly emails: readonly string[]
+  readonly dnsNames: readonly string[]
+  readonly uris: readonly string[]
+  /** 4 or 16 bytes each. */
+  readonly ipAddresses: readonly Uint8Array[]
+  readonly directoryNames: readonly DistinguishedName[]
+  /** Tags of names of other types, which are not read. */
+  readonly otherTags: readonly number[]
+}
+
+export const noNames: AlternativeNames = {
+  emails: [],
+  dnsNames: [],
+  uris: [],
+  ipAddresses: [],
+  directoryNames: [],
+  otherTags: [],
+}
+
+/**
+ * @param extension what the extension's OCTET STRING holds.
+ * @throws {DerError} also when there are more than so many, or a name holds characters that it can not have.
+ */
+export function readAlternativeNames(extension: Uint8Array, namesMax: number): AlternativeNames {
+  const emails: string[] = []
+  const dnsNames: string[] = []
+  const uris: string[] = []
+  const ipAddresses: Uint8Array[] = []
+  const directoryNames: DistinguishedName[] = []
+  const otherTags: number[] = []
+  const reader = new DerReader(onlyValue(extension, derTag.sequence).contents)
+  for (let count = 0; !reader.isAtEnd; count += 1) {
+    if (count === namesMax) throw new DerError(`more than ${namesMax} alternative names`)
+    const value = reader.next()
+    if (value.tag === nameTag.email) emails.push(ia5Text(value))
+    else if (value.tag === nameTag.dns) dnsNames.push(ia5Text(value))
+    else if (value.tag === nameTag.uri) uris.push(ia5Text(value))
+    else if (value.tag === nameTag.ip) ipAddresses.push(ipAddress(value))
+    else if (value.tag === nameTag.directory) directoryNames.push(directoryName(value))
+    else otherTags.push(value.tag)
+  }
+  return { emails, dnsNames, uris, ipAddresses, directoryNames, otherTags }
+}
+
+/** A NUL or a line end inside of a name has let one name pass for another in many programs. */
+export function ia5Text({ contents }: DerValue): string {
+  for (const byte of contents) {
+    if (byte < 0x20 || byte > 0x7e) throw new DerError('a character that a name can not have')
+  }
+  return contents.toString('latin1')
+}
+
+export function directoryName({ contents }: DerValue): DistinguishedName {
+  return readName(onlyValue(contents, derTag.sequence))
+}
+
+function ipAddress({ contents }: DerValue): Uint8Array {
+  if (contents.length !== 4 && contents.length !== 16) {
+    throw new DerError('an IP address has 4 or 16 bytes')
+  }
+  return contents
+}
+
+/** What the OCTET STRING of the extension holds. Directory names and names of other types are left out. */
+export function encodeAlternativeNames(names: AlternativeNames): Buffer {
+  const texts = (tag: number, list: readonly string[]): Buffer[] =>
+    list.map((text) => tagged(tag, Buffer.from(text, 'latin1')))
+  return tagged(
+    derTag.sequence,
+    ...texts(nameTag.dns, names.dnsNames),
+    ...texts(nameTag.email, names.emails),
+    ...names.ipAddresses.map((address) => tagged(nameTag.ip, address)),
+    ...texts(nameTag.uri, names.uris),
+  )
+}
+
+/** Dotted, or as RFC 5952 has it: `::1`. */
+export function formatIp(bytes: Uint8Array): string {
+  if (bytes.length === 4) return bytes.join('.')
+  const groups: number[] = []
+  for (let at = 0; at < bytes.length; at += 2) {
+    groups.push(((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0))
+  }
+  const { from, length } = longestZeros(groups)
+  const hex = (part: readonly number[]): string => part.map((group) => group.toString(16)).join(':')
+  if (length < 2) return hex(groups)
+  return `${hex(groups.slice(0, from))}::${hex(groups.slice(from + length))}`
+}
+
+function longestZeros(groups: readonly number[]): { from: number; length: number } {
+  let best = { from: 0, length: 0 }
+  for (let from = 0; from < groups.length; from += 1) {
+    let length = 0
+    while (groups[from + length] === 0) length += 1
+    if (length > best.length) best = { from, length }
+  }
+  return best
+}

@@ -1,0 +1,56 @@
+import { contextTag, DerError, DerReader, derTag, onlyValue, wholeBytes } from './der.ts'
+import { readName } from './distinguished-name.ts'
+import type { DistinguishedName } from './distinguished-name.ts'
+import { readExtensions } from './extensions.ts'
+import type { Extensions } from './extensions.ts'
+
+/** What stands in a certificate (RFC 5280, 4.1), as views of its bytes. */
+export interface CertificateContents {
+  /** What is signed. */
+  readonly tbs: Buffer
+  readonly signature: Buffer
+  /** An AlgorithmIdentifier. */
+  readonly signatureAlgorithm: Buffer
+  /** Names in DER: equal bytes are one name. */
+  readonly issuer: Buffer
+  readonly subject: DistinguishedName
+  readonly spki: Buffer
+  readonly extensions: Extensions
+}
+
+const none: Extensions = new Map()
+
+/** @throws {DerError} */
+export function readCertificate(der: Uint8Array): CertificateContents {
+  const outer = new DerReader(onlyValue(der, derTag.sequence).contents)
+  const tbs = outer.take(derTag.sequence)
+  const signatureAlgorithm = outer.take(derTag.sequence).whole
+  const signature = wholeBytes(outer.take(derTag.bitString))
+  outer.end()
+  const reader = new DerReader(tbs.contents)
+  reader.optional(contextTag(0))
+  reader.take(derTag.integer)
+  const signedAlgorithm = reader.take(derTag.sequence).whole
+  if (!signedAlgorithm.equals(signatureAlgorithm)) {
+    // The outer one is not signed: who changes it must not change how the signature is checked.
+    throw new DerError('two different signature algorithms')
+  }
+  const issuer = reader.take(derTag.sequence).whole
+  reader.take(derTag.sequence)
+  const subject = readName(reader.take(derTag.sequence))
+  const spki = reader.take(derTag.sequence).whole
+  reader.optional(contextTag(1, false))
+  reader.optional(contextTag(2, false))
+  const extensions = reader.optional(contextTag(3))
+  reader.end()
+  return {
+    tbs: tbs.whole,
+    signature,
+    signatureAlgorithm,
+    issuer,
+    subject,
+    spki,
+    extensions:
+      extensions === null ? none : readExtensions(onlyValue(extensions.contents, derTag.sequence)),
+  }
+}

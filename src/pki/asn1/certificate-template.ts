@@ -1,0 +1,52 @@
+import { contextTag, derTag, tagged, unsignedInteger } from './der.ts'
+
+/** What a certificate is to say (RFC 5280, 4.1); all but the times in DER. */
+export interface CertificateTemplate {
+  /** Big-endian, not negative. */
+  readonly serial: Uint8Array
+  /** An AlgorithmIdentifier. */
+  readonly signatureAlgorithm: Uint8Array
+  readonly issuer: Uint8Array
+  /** UTC ms; certificates tell whole seconds. */
+  readonly notBeforeMs: number
+  readonly notAfterMs: number
+  readonly subject: Uint8Array
+  readonly spki: Uint8Array
+  readonly extensions: readonly Uint8Array[]
+}
+
+const VERSION_3 = tagged(contextTag(0), tagged(derTag.integer, Uint8Array.of(2)))
+
+/** What is to be signed. */
+export function encodeTbs(template: CertificateTemplate): Buffer {
+  const { serial, signatureAlgorithm, issuer, subject, spki, extensions } = template
+  return tagged(
+    derTag.sequence,
+    VERSION_3,
+    unsignedInteger(serial),
+    signatureAlgorithm,
+    issuer,
+    tagged(derTag.sequence, encodeTime(template.notBeforeMs), encodeTime(template.notAfterMs)),
+    subject,
+    spki,
+    tagged(contextTag(3), tagged(derTag.sequence, ...extensions)),
+  )
+}
+
+export function encodeCertificate(
+  tbs: Uint8Array,
+  signatureAlgorithm: Uint8Array,
+  signature: Uint8Array,
+): Buffer {
+  const bits = tagged(derTag.bitString, Uint8Array.of(0), signature)
+  return tagged(derTag.sequence, tbs, signatureAlgorithm, bits)
+}
+
+/** Two digits for the year until 2049, four from then on (RFC 5280, 4.1.2.5). */
+function encodeTime(ms: number): Buffer {
+  const date = new Date(ms)
+  const digits = `${date.toISOString().slice(0, 19).replace(/[-T:]/g, '')}Z`
+  return date.getUTCFullYear() < 2050
+    ? tagged(derTag.utcTime, Buffer.from(digits.slice(2)))
+    : tagged(derTag.generalizedTime, Buffer.from(digits))
+}

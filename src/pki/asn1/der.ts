@@ -1,0 +1,181 @@
+/** Tags of DER (X.690), each with its class and whether it is constructed. */
+export const derTag = {
+  boolean: 0x01,
+  integer: 0x02,
+  bitString: 0x03,
+  octetString: 0x04,
+  null: 0x05,
+  objectIdentifier: 0x06,
+  utf8String: 0x0c,
+  numericString: 0x12,
+  printableString: 0x13,
+  teletexString: 0x14,
+  ia5String: 0x16,
+  utcTime: 0x17,
+  generalizedTime: 0x18,
+  visibleString: 0x1a,
+  universalString: 0x1c,
+  bmpString: 0x1e,
+  sequence: 0x30,
+  set: 0x31,
+} as const
+
+/** Context-specific tag `[number]`; constructed when it is explicit or holds other values. */
+export function contextTag(number: number, isConstructed = true): number {
+  return 0x80 | (isConstructed ? 0x20 : 0) | number
+}
+
+/** The bytes are no DER of the type expected. Its message is for logs; it never holds the bytes. */
+export class DerError extends Error {
+  override readonly name = 'DerError'
+}
+
+/** Both are views of the bytes they were read from. */
+export interface DerValue {
+  readonly tag: number
+  readonly contents: Buffer
+  /** With tag and length. */
+  readonly whole: Buffer
+}
+
+/** Longer values than this program ever reads have more length bytes. */
+const LENGTH_BYTES_MAX = 3
+
+/**
+ * Reads the values of one constructed type, strictly: definite lengths in their shortest form and one-byte tags only, so that
+ * two different texts never have one meaning. It copies nothing and never recurses.
+ */
+export class DerReader {
+  readonly #bytes: Buffer
+  #at = 0
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at === this.#bytes.length
+  }
+
+  /** @throws {DerError} when there is none, or it is cut off. */
+  next(): DerValue {
+    const from = this.#at
+    const tag = this.#byte()
+    if ((tag & 0x1f) === 0x1f) throw new DerError('a tag of several bytes')
+    const length = this.#length()
+    const start = this.#at
+    if (length > this.#bytes.length - start) throw new DerError('a value is cut off')
+    this.#at = start + length
+    return {
+      tag,
+      contents: this.#bytes.subarray(start, this.#at),
+      whole: this.#bytes.subarray(from, this.#at),
+    }
+  }
+
+  /** @throws {DerError} when the next value has another tag. */
+  take(tag: number): DerValue {
+    const value = this.next()
+    if (value.tag !== tag) throw new DerError(`tag ${value.tag} where ${tag} is expected`)
+    return value
+  }
+
+  /** @returns null, and stays where it is, when the next value has another tag or there is none. */
+  optional(tag: number): DerValue | null {
+    return !this.isAtEnd && this.#bytes[this.#at] === tag ? this.next() : null
+  }
+
+  /** @throws {DerError} when something follows. */
+  end(): void {
+    if (!this.isAtEnd) throw new DerError('something follows where nothing is expected')
+  }
+
+  #byte(): number {
+    const byte = this.#bytes[this.#at]
+    if (byte === undefined) throw new DerError('a value is cut off')
+    this.#at += 1
+    return byte
+  }
+
+  #length(): number {
+    const first = this.#byte()
+    if (first < 0x80) return first
+    const count = first & 0x7f
+    if (count === 0 || count > LENGTH_BYTES_MAX) throw new DerError('a length out of range')
+    let length = 0
+    for (let at = 0; at < count; at += 1) length = length * 0x100 + this.#byte()
+    if (length < 0x80 || length < 0x100 ** (count - 1)) {
+      throw new DerError('a length that is not in its shortest form')
+    }
+    return length
+  }
+}
+
+/** The one value of these bytes. @throws {DerError} also when something follows it. */
+export function onlyValue(bytes: Uint8Array, tag: number): DerValue {
+  const reader = new DerReader(bytes)
+  const value = reader.take(tag)
+  reader.end()
+  return value
+}
+
+/** The values inside one value, at most so many. @throws {DerError} */
+export function valuesOf(value: DerValue, valuesMax: number): DerValue[] {
+  const reader = new DerReader(value.contents)
+  const values: DerValue[] = []
+  while (!reader.isAtEnd) {
+    if (values.length === valuesMax) throw new DerError(`more than ${valuesMax} values`)
+    values.push(reader.next())
+  }
+  return values
+}
+
+/** A whole number that is not negative. @throws {DerError} when it is, or does not fit 32 bits. */
+export function smallInteger({ contents }: DerValue): number {
+  const [first = 0x80, second = 0] = contents
+  if (first >= 0x80 || contents.length > 5) throw new DerError('an integer out of range')
+  if (contents.length > 1 && first === 0 && second < 0x80) {
+    throw new DerError('an integer that is not in its shortest form')
+  }
+  const number = contents.readUIntBE(0, contents.length)
+  if (number > 0xffff_ffff) throw new DerError('an integer out of range')
+  return number
+}
+
+/** The bytes of a BIT STRING that ends with a whole byte. @throws {DerError} */
+export function wholeBytes({ contents }: DerValue): Buffer {
+  if (contents[0] !== 0) throw new DerError('a bit string that does not end with a whole byte')
+  return contents.subarray(1)
+}
+
+/** Encodes one value. */
+export function tagged(tag: number, ...contents: readonly Uint8Array[]): Buffer {
+  let length = 0
+  for (const part of contents) length += part.length
+  const head = headOf(tag, length)
+  const bytes = Buffer.allocUnsafe(head.length + length)
+  bytes.set(head)
+  let at = head.length
+  for (const part of contents) {
+    bytes.set(part, at)
+    at += part.length
+  }
+  return bytes
+}
+
+/** Tag and length: a length below 128 takes one byte; others the number of bytes, then those. */
+function headOf(tag: number, length: number): readonly number[] {
+  if (length < 0x80) return [tag, length]
+  if (length < 0x100) return [tag, 0x81, length]
+  if (length < 0x1_0000) return [tag, 0x82, length >> 8, length & 0xff]
+  return [tag, 0x83, length >> 16, (length >> 8) & 0xff, length & 0xff]
+}
+
+/** An INTEGER that is not negative, in its shortest form. @param bytes big-endian. */
+export function unsignedInteger(bytes: Uint8Array): Buffer {
+  let from = 0
+  while (from < bytes.length - 1 && bytes[from] === 0) from += 1
+  const magnitude = bytes.subarray(from)
+  const isHigh = (magnitude[0] ?? 0) >= 0x80
+  return tagged(derTag.integer, isHigh ? Uint8Array.of(0) : Uint8Array.of(), magnitude)
+}

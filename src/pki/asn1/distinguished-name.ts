@@ -1,0 +1,165 @@
+import { DerError, derTag, tagged, valuesOf } from './der.ts'
+import type { DerValue } from './der.ts'
+import { attributeNames, attributeOids, encodeOid, oidOf } from './object-identifiers.ts'
+import type { Oid } from './object-identifiers.ts'
+
+/** Bounds of one name: relative names in it, and attributes in one of these. */
+const RELATIVE_NAMES_MAX = 64
+const ATTRIBUTES_MAX = 16
+
+export interface NameAttribute {
+  readonly type: Oid
+  /** null when the value is no text. */
+  readonly text: string | null
+  /** The value in DER. */
+  readonly der: Buffer
+}
+
+export type RelativeName = readonly NameAttribute[]
+
+/** A distinguished name (RFC 5280, 4.1.2.4), the most general relative name first. */
+export interface DistinguishedName {
+  readonly der: Buffer
+  readonly relativeNames: readonly RelativeName[]
+}
+
+/** @throws {DerError} */
+export function readName(value: DerValue): DistinguishedName {
+  if (value.tag !== derTag.sequence) throw new DerError('a name is a sequence')
+  const relativeNames = valuesOf(value, RELATIVE_NAMES_MAX).map((set) => {
+    if (set.tag !== derTag.set) throw new DerError('a relative name is a set')
+    const attributes = valuesOf(set, ATTRIBUTES_MAX).map(readAttribute)
+    if (attributes.length === 0) throw new DerError('a relative name is empty')
+    return attributes
+  })
+  return { der: value.whole, relativeNames }
+}
+
+function readAttribute(value: DerValue): NameAttribute {
+  const [type, one, ...others] = valuesOf(value, 2)
+  if (type?.tag !== derTag.objectIdentifier || one === undefined || others.length > 0) {
+    throw new DerError('an attribute of a name is a type and a value')
+  }
+  return { type: oidOf(type), text: textOf(one), der: one.whole }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** @returns null for a value that is no text. @throws {DerError} for text that can not be read. */
+function textOf({ tag, contents }: DerValue): string | null {
+  switch (tag) {
+    case derTag.utf8String:
+      return utf8Text(contents)
+    case derTag.printableString:
+    case derTag.numericString:
+    case derTag.ia5String:
+    case derTag.visibleString:
+    case derTag.teletexString:
+      return contents.toString('latin1')
+    case derTag.bmpString:
+      return wideText(contents, 2)
+    case derTag.universalString:
+      return wideText(contents, 4)
+    default:
+      return null
+  }
+}
+
+function utf8Text(contents: Buffer): string {
+  try {
+    return utf8.decode(contents)
+  } catch {
+    throw new DerError('a text that is no UTF-8')
+  }
+}
+
+function wideText(contents: Buffer, bytesEach: number): string {
+  let text = ''
+  if (contents.length % bytesEach !== 0) throw new DerError('a text that is cut off')
+  for (let at = 0; at < contents.length; at += bytesEach) {
+    const point = contents.readUIntBE(at, bytesEach)
+    if (point > 0x10_ffff) throw new DerError('a text with a character that there is not')
+    text += String.fromCodePoint(point)
+  }
+  return text
+}
+
+/** The texts of one attribute, in the order of the name. */
+export function textsOf(name: DistinguishedName, type: Oid): string[] {
+  const texts: string[] = []
+  for (const relative of name.relativeNames) {
+    for (const attribute of relative) {
+      if (attribute.type === type && attribute.text !== null) texts.push(attribute.text)
+    }
+  }
+  return texts
+}
+
+/** A name of one common name. */
+export function encodeCommonName(text: string): Buffer {
+  const value = tagged(derTag.utf8String, Buffer.from(text, 'utf8'))
+  const attribute = tagged(derTag.sequence, encodeOid(attributeOids.commonName), value)
+  return tagged(derTag.sequence, tagged(derTag.set, attribute))
+}
+
+/** As RFC 4514 prints it: `CN=a,O=b`, the most specific first, on one line whatever is in it. */
+export function formatName({ relativeNames }: DistinguishedName): string {
+  return relativeNames
+    .toReversed()
+    .map((relative) => relative.map(formatAttribute).join('+'))
+    .join(',')
+}
+
+function formatAttribute({ type, text, der }: NameAttribute): string {
+  const name = attributeNames.get(type)
+  if (name === undefined || text === null) {
+    return `${name ?? dotted(type)}=#${der.toString('hex')}`
+  }
+  return `${name}=${escaped(text)}`
+}
+
+/** RFC 4514, 2.4; control characters too, so that a name never breaks a line of a log. */
+function escaped(text: string): string {
+  return text
+    .replace(/[\\",+<>;]|^[ #]| $/g, (character) => `\\${character}`)
+    .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) =>
+      Buffer.from(character).toString('hex').replace(/../g, '\\$&'),
+    )
+}
+
+function dotted(type: Oid): string {
+  const arcs: number[] = []
+  let arc = 0
+  for (const byte of Buffer.from(type, 'hex')) {
+    arc = arc * 128 + (byte & 0x7f)
+    if (byte >= 0x80) continue
+    arcs.push(arc)
+    arc = 0
+  }
+  const [first = 0, ...rest] = arcs
+  const root = Math.min(2, Math.floor(first / 40))
+  return [root, first - root * 40, ...rest].join('.')
+}
+
+/** Whether a name is, or stands below, another one (RFC 5280, 7.1: texts without regard to case and runs of blanks). */
+export function isWithin(name: DistinguishedName, above: DistinguishedName): boolean {
+  return (
+    above.relativeNames.length <= name.relativeNames.length &&
+    above.relativeNames.every((relative, at) => {
+      const own = name.relativeNames[at]
+      return own !== undefined && comparable(own) === comparable(relative)
+    })
+  )
+}
+
+function comparable(relative: RelativeName): string {
+  return relative
+    .map(({ type, text, der }) => `${type}=${text === null ? der.toString('hex') : folded(text)}`)
+    .sort()
+    .join('\n')
+}
+
+function folded(text: string): string {
+  const words = text.normalize('NFKC').toLowerCase().split(/\s+/)
+  return JSON.stringify(words.filter((word) => word !== '').join(' '))
+}

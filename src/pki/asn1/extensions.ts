@@ -1,0 +1,99 @@
+import { DerError, DerReader, derTag, onlyValue, smallInteger, tagged, valuesOf } from './der.ts'
+import type { DerValue } from './der.ts'
+import { encodeOid, extensionOids, oidOf } from './object-identifiers.ts'
+import type { Oid } from './object-identifiers.ts'
+
+const EXTENSIONS_MAX = 64
+const PURPOSES_MAX = 64
+
+export interface Extension {
+  readonly isCritical: boolean
+  /** What its OCTET STRING holds. */
+  readonly value: Buffer
+}
+
+export type Extensions = ReadonlyMap<Oid, Extension>
+
+/**
+ * @param sequence an Extensions value (RFC 5280, 4.1).
+ * @throws {DerError} also for an extension that stands there twice: programs would differ in which one counts.
+ */
+export function readExtensions(sequence: DerValue): Extensions {
+  if (sequence.tag !== derTag.sequence) throw new DerError('extensions are a sequence')
+  const extensions = new Map<Oid, Extension>()
+  for (const value of valuesOf(sequence, EXTENSIONS_MAX)) {
+    if (value.tag !== derTag.sequence) throw new DerError('an extension is a sequence')
+    const reader = new DerReader(value.contents)
+    const type = oidOf(reader.take(derTag.objectIdentifier))
+    const critical = reader.optional(derTag.boolean)
+    const { contents } = reader.take(derTag.octetString)
+    reader.end()
+    if (extensions.has(type)) throw new DerError('two extensions of one type')
+    extensions.set(type, {
+      isCritical: critical !== null && isTrue(critical),
+      value: contents,
+    })
+  }
+  return extensions
+}
+
+function isTrue({ contents }: DerValue): boolean {
+  const [byte] = contents
+  if (contents.length !== 1 || (byte !== 0 && byte !== 0xff)) {
+    throw new DerError('a boolean that is neither true nor false')
+  }
+  return byte === 0xff
+}
+
+export interface BasicConstraints {
+  readonly isAuthority: boolean
+  readonly pathLengthMax: number | null
+}
+
+/** @throws {DerError} */
+export function basicConstraintsOf(extensions: Extensions): BasicConstraints {
+  const extension = extensions.get(extensionOids.basicConstraints)
+  if (extension === undefined) return { isAuthority: false, pathLengthMax: null }
+  const reader = new DerReader(onlyValue(extension.value, derTag.sequence).contents)
+  const authority = reader.optional(derTag.boolean)
+  const pathLength = reader.optional(derTag.integer)
+  reader.end()
+  return {
+    isAuthority: authority !== null && isTrue(authority),
+    pathLengthMax: pathLength === null ? null : smallInteger(pathLength),
+  }
+}
+
+/** Bits of a KeyUsage in their order (RFC 5280, 4.2.1.3). */
+export const keyUsageBit = {
+  digitalSignature: 0,
+  keyEncipherment: 2,
+  dataEncipherment: 3,
+  keyCertSign: 5,
+} as const
+
+/** @returns null without the extension, when every use is allowed. @throws {DerError} */
+export function keyUsesOf(extensions: Extensions): ReadonlySet<number> | null {
+  const extension = extensions.get(extensionOids.keyUsage)
+  if (extension === undefined) return null
+  const [unused = 8, ...bytes] = onlyValue(extension.value, derTag.bitString).contents
+  if (unused > 7 || bytes.length > 2) throw new DerError('a key usage out of range')
+  const uses = new Set<number>()
+  for (let bit = 0; bit < bytes.length * 8; bit += 1) {
+    if (((bytes[bit >> 3] ?? 0) & (0x80 >> (bit & 7))) !== 0) uses.add(bit)
+  }
+  return uses
+}
+
+/** @returns null without the extension, when every purpose is allowed. @throws {DerError} */
+export function purposesOf(extensions: Extensions): readonly Oid[] | null {
+  const extension = extensions.get(extensionOids.extendedKeyUsage)
+  if (extension === undefined) return null
+  return valuesOf(onlyValue(extension.value, derTag.sequence), PURPOSES_MAX).map(oidOf)
+}
+
+/** @param value what its OCTET STRING is to hold. */
+export function encodeExtension(type: Oid, isCritical: boolean, value: Uint8Array): Buffer {
+  const critical = isCritical ? [tagged(derTag.boolean, Uint8Array.of(0xff))] : []
+  return tagged(derTag.sequence, encodeOid(type), ...critical, tagged(derTag.octetString, value))
+}

@@ -1,0 +1,127 @@
+import { constants, verify } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+
+import { contextTag, DerError, DerReader, derTag, onlyValue, smallInteger, tagged } from './der.ts'
+import type { DerValue } from './der.ts'
+import {
+  brokenSignatures,
+  encodeOid,
+  hashOids,
+  keyOids,
+  oidOf,
+  signatureOids,
+} from './object-identifiers.ts'
+import type { Oid } from './object-identifiers.ts'
+
+export type Hash = 'sha256' | 'sha384' | 'sha512'
+
+/** How a signature was made; `kind` is that of the key that fits it. */
+export type SignatureAlgorithm =
+  | { readonly kind: 'rsa' | 'ec'; readonly hash: Hash }
+  | { readonly kind: 'rsa-pss'; readonly hash: Hash; readonly saltBytes: number }
+  | { readonly kind: 'ed25519' }
+
+const plain: ReadonlyMap<Oid, SignatureAlgorithm> = new Map<Oid, SignatureAlgorithm>([
+  [signatureOids.sha256WithRsa, { kind: 'rsa', hash: 'sha256' }],
+  [signatureOids.sha384WithRsa, { kind: 'rsa', hash: 'sha384' }],
+  [signatureOids.sha512WithRsa, { kind: 'rsa', hash: 'sha512' }],
+  [signatureOids.ecdsaWithSha256, { kind: 'ec', hash: 'sha256' }],
+  [signatureOids.ecdsaWithSha384, { kind: 'ec', hash: 'sha384' }],
+  [signatureOids.ecdsaWithSha512, { kind: 'ec', hash: 'sha512' }],
+  [keyOids.ed25519, { kind: 'ed25519' }],
+])
+
+const SALT_BYTES_MAX = 512
+
+/**
+ * @param identifier an AlgorithmIdentifier.
+ * @returns a few words that end the sentence "it is signed ..." when no such signature counts.
+ * @throws {DerError}
+ */
+export function readSignatureAlgorithm(identifier: Uint8Array): SignatureAlgorithm | string {
+  const reader = new DerReader(onlyValue(identifier, derTag.sequence).contents)
+  const type = oidOf(reader.next())
+  const parameters = reader.isAtEnd ? null : reader.next()
+  reader.end()
+  const broken = brokenSignatures.get(type)
+  if (broken !== undefined) return `with ${broken}, which is broken`
+  if (type === signatureOids.rsaPss) return readPss(parameters)
+  const algorithm = plain.get(type)
+  if (algorithm === undefined) return 'in a way that is not accepted here'
+  if (parameters !== null && (algorithm.kind !== 'rsa' || parameters.tag !== derTag.null)) {
+    throw new DerError('a signature algorithm with parameters that it can not have')
+  }
+  return algorithm
+}
+
+/** RFC 4055, 3.1: what is left out stands for SHA-1. */
+function readPss(parameters: DerValue | null): SignatureAlgorithm | string {
+  const sha1 = 'with SHA-1, which is broken'
+  if (parameters === null) return sha1
+  const reader = new DerReader(onlyValue(parameters.whole, derTag.sequence).contents)
+  const hash = reader.optional(contextTag(0))
+  const mask = reader.optional(contextTag(1))
+  const salt = reader.optional(contextTag(2))
+  const trailer = reader.optional(contextTag(3))
+  reader.end()
+  if (hash === null || mask === null) return sha1
+  const name = hashOf(onlyValue(hash.contents, derTag.sequence))
+  const maskReader = new DerReader(onlyValue(mask.contents, derTag.sequence).contents)
+  const isMask1 = oidOf(maskReader.next()) === signatureOids.maskGeneration1
+  const maskHash = hashOf(maskReader.take(derTag.sequence))
+  if (name === null || maskHash !== name || !isMask1 || trailer !== null) {
+    return 'in a way that is not accepted here'
+  }
+  const saltBytes = salt === null ? 20 : smallInteger(onlyValue(salt.contents, derTag.integer))
+  if (saltBytes > SALT_BYTES_MAX) throw new DerError('a salt that is too long')
+  return { kind: 'rsa-pss', hash: name, saltBytes }
+}
+
+function hashOf(identifier: DerValue): Hash | null {
+  return hashOids.get(oidOf(new DerReader(identifier.contents).next())) ?? null
+}
+
+/** False as well when the key is of another kind than the algorithm. */
+export function isSignedBy(
+  key: KeyObject,
+  algorithm: SignatureAlgorithm,
+  bytes: Uint8Array,
+  signature: Uint8Array,
+): boolean {
+  const kind = algorithm.kind === 'rsa-pss' ? 'rsa' : algorithm.kind
+  if (key.asymmetricKeyType !== kind) return false
+  try {
+    if (algorithm.kind === 'ed25519') return verify(null, bytes, key, signature)
+    if (algorithm.kind !== 'rsa-pss') return verify(algorithm.hash, bytes, key, signature)
+    const padding = constants.RSA_PKCS1_PSS_PADDING
+    const parameters = { key, padding, saltLength: algorithm.saltBytes }
+    return verify(algorithm.hash, bytes, parameters, signature)
+  } catch {
+    // OpenSSL refuses signatures of some forms with an error.
+    return false
+  }
+}
+
+/** The algorithm that a key of an authority signs with; null for a kind of key that none has. */
+export function signingAlgorithm(
+  key: KeyObject,
+): { readonly hash: Hash; readonly identifier: Buffer } | null {
+  if (key.asymmetricKeyType === 'rsa') {
+    const nothing = tagged(derTag.null)
+    return { hash: 'sha256', identifier: identify(signatureOids.sha256WithRsa, nothing) }
+  }
+  switch (key.asymmetricKeyType === 'ec' ? key.asymmetricKeyDetails?.namedCurve : null) {
+    case 'prime256v1':
+      return { hash: 'sha256', identifier: identify(signatureOids.ecdsaWithSha256) }
+    case 'secp384r1':
+      return { hash: 'sha384', identifier: identify(signatureOids.ecdsaWithSha384) }
+    case 'secp521r1':
+      return { hash: 'sha512', identifier: identify(signatureOids.ecdsaWithSha512) }
+    default:
+      return null
+  }
+}
+
+function identify(type: Oid, ...parameters: readonly Buffer[]): Buffer {
+  return tagged(derTag.sequence, encodeOid(type), ...parameters)
+}

@@ -1,0 +1,325 @@
+import type { KeyObject } from 'node:crypto'
+
+import { DerError } from './asn1/der.ts'
+import { formatName } from './asn1/distinguished-name.ts'
+import { basicConstraintsOf, keyUsageBit, keyUsesOf, purposesOf } from './asn1/extensions.ts'
+import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from './asn1/key-info.ts'
+import { extensionOids, purposeOids } from './asn1/object-identifiers.ts'
+import { isSignedBy, readSignatureAlgorithm } from './asn1/signature.ts'
+import type { SignatureAlgorithm } from './asn1/signature.ts'
+import { isoTime } from './certificate.ts'
+import type { Certificate } from './certificate.ts'
+import { constraintFault, nameConstraintsOf } from './name-constraints.ts'
+import type { Work } from './name-constraints.ts'
+
+/** Bounds of the search for one chain; what goes beyond is refused. */
+export const clientChainLimits = {
+  /** Certificates of one path, leaf and anchor included. */
+  depthMax: 10,
+  /** Certificates that a client presents. */
+  presentedMax: 16,
+  /** Signatures that are checked. */
+  signaturesMax: 64,
+  /** Authorities that are tried, on all paths together. */
+  stepsMax: 256,
+  /** Of a name with a constraint. */
+  comparisonsMax: 20_000,
+} as const
+
+export interface ClientChainQuestion {
+  /** As presented: the leaf first, intermediates in any order. */
+  readonly chain: readonly [Certificate, ...Certificate[]]
+  /** Those that come first are tried first. Each must be a CA certificate; it need not be self-signed. */
+  readonly anchors: readonly Certificate[]
+  /** UTC ms. */
+  readonly nowMs: number
+  /** An extended key usage, in whichever certificate of the path it stands, must allow clientAuth. */
+  readonly requiresClientAuth: boolean
+  /** `reported`: a leaf out of its time is accepted, and `leafTime` tells. Authorities must always be in theirs. */
+  readonly leafTime: 'enforced' | 'reported'
+}
+
+export type LeafTime = 'valid' | 'expired' | 'not-yet-valid'
+
+export type ClientChain =
+  | {
+      readonly ok: true
+      /** Leaf first, anchor last. */
+      readonly path: readonly [Certificate, ...Certificate[]]
+      readonly leafTime: LeafTime
+    }
+  /** One sentence, fit for a log. */
+  | { readonly ok: false; readonly reason: string }
+
+/**
+ * Verifies the certificates of a client up to an anchor (RFC 5280, section 6, without policies). It looks from the anchors
+ * down, so that no signature is checked of an authority that no anchor leads to, whatever a client presents.
+ */
+export function verifyClientChain(question: ClientChainQuestion): ClientChain {
+  const [leaf, ...others] = question.chain
+  if (others.length >= clientChainLimits.presentedMax) {
+    return { ok: false, reason: 'it presents more certificates than are looked at' }
+  }
+  const leafTime = timeOf(leaf, question.nowMs)
+  const fault = attempt(() => leafFault(leaf, leafTime, question))
+  if (fault !== null) return { ok: false, reason: `the certificate ${fault}` }
+  const search = new PathSearch(question)
+  const path = search.find()
+  return path === null ? { ok: false, reason: search.reason } : { ok: true, path, leafTime }
+}
+
+function timeOf({ notBeforeMs, notAfterMs }: Certificate, nowMs: number): LeafTime {
+  if (nowMs > notAfterMs) return 'expired'
+  return nowMs < notBeforeMs ? 'not-yet-valid' : 'valid'
+}
+
+/** An extension that does not parse refuses its certificate. */
+function attempt(judge: () => string | null): string | null {
+  try {
+    return judge()
+  } catch (error) {
+    if (error instanceof DerError) return `can not be read: ${error.message}`
+    throw error
+  }
+}
+
+function leafFault(
+  leaf: Certificate,
+  leafTime: LeafTime,
+  question: ClientChainQuestion,
+): string | null {
+  if (basicConstraintsOf(leaf.contents.extensions).isAuthority) {
+    return 'is that of a CA, and no client is one'
+  }
+  if (question.leafTime === 'enforced' && leafTime !== 'valid') return timeFault(leaf, leafTime)
+  return commonFault(leaf, question)
+}
+
+function timeFault({ notBeforeMs, notAfterMs }: Certificate, time: LeafTime): string {
+  return time === 'expired'
+    ? `expired at ${isoTime(notAfterMs)}`
+    : `is not valid before ${isoTime(notBeforeMs)}`
+}
+
+/** Extensions that this program heeds, or that say nothing about whom to trust. */
+const known: ReadonlySet<string> = new Set(Object.values(extensionOids))
+
+/** What is asked of every certificate of a path. */
+function commonFault(
+  { contents }: Certificate,
+  { requiresClientAuth }: ClientChainQuestion,
+): string | null {
+  if (!isAllowedKey(keyInfoOf(contents.spki))) {
+    return `has a key of no kind allowed (${KEYS_ALLOWED})`
+  }
+  for (const [type, { isCritical }] of contents.extensions) {
+    if (isCritical && !known.has(type)) return 'has a critical extension that is not known here'
+  }
+  const purposes = requiresClientAuth ? purposesOf(contents.extensions) : null
+  const isForClients =
+    purposes === null ||
+    purposes.includes(purposeOids.clientAuth) ||
+    purposes.includes(purposeOids.any)
+  return isForClients ? null : 'is not meant for clients (extended key usage without clientAuth)'
+}
+
+function authorityFault(authority: Certificate, question: ClientChainQuestion): string | null {
+  const { extensions } = authority.contents
+  if (!basicConstraintsOf(extensions).isAuthority) return 'is no CA certificate'
+  if (keyUsesOf(extensions)?.has(keyUsageBit.keyCertSign) === false) {
+    return 'may not sign certificates (key usage without keyCertSign)'
+  }
+  const time = timeOf(authority, question.nowMs)
+  return time === 'valid' ? commonFault(authority, question) : timeFault(authority, time)
+}
+
+type Path = readonly [Certificate, ...Certificate[]]
+
+/** Depth first from each anchor towards the leaf. Each signature is checked once, however many paths it is part of. */
+class PathSearch {
+  readonly #question: ClientChainQuestion
+  readonly #leaf: Certificate
+  /** Presented ones that the leaf leads to by names alone. */
+  readonly #between: readonly Certificate[]
+  readonly #signed = new Map<Certificate, Map<Certificate, string | null>>()
+  readonly #faults = new Map<Certificate, string | null>()
+  readonly #work: Work = { left: clientChainLimits.comparisonsMax }
+  #signaturesLeft: number = clientChainLimits.signaturesMax
+  #stepsLeft: number = clientChainLimits.stepsMax
+  #reason: string | null = null
+
+  constructor(question: ClientChainQuestion) {
+    const [leaf, ...others] = question.chain
+    this.#question = question
+    this.#leaf = leaf
+    this.#between = ancestorsOf(leaf, others)
+  }
+
+  /** Why there is no path: what stood in the way of the first one tried. */
+  get reason(): string {
+    const count = this.#question.anchors.length
+    return (
+      this.#reason ??
+      `the certificate does not lead to any of the ${count} CA certificates that are trusted for it`
+    )
+  }
+
+  find(): Path | null {
+    for (const anchor of this.#question.anchors) {
+      if (anchor.sha256 === this.#leaf.sha256 || !this.#leadsOn(anchor)) continue
+      const path = this.#descend([anchor])
+      if (path !== null) return path
+    }
+    return null
+  }
+
+  #leadsOn(authority: Certificate): boolean {
+    const isIssuer = (one: Certificate): boolean => hasIssuerName(one, authority)
+    return isIssuer(this.#leaf) || this.#between.some(isIssuer)
+  }
+
+  /** @param path its lowest certificate first, the anchor last. */
+  #descend(path: Path): Path | null {
+    const [authority] = path
+    this.#stepsLeft -= 1
+    if (this.#stepsLeft < 0) return this.#refuse('it takes too many steps to find a path')
+    const fault = this.#faultOf(authority)
+    if (fault !== null) return this.#refuse(`the CA certificate ${nameOf(authority)} ${fault}`)
+    return this.#toLeaf(path) ?? this.#toNext(path)
+  }
+
+  #toLeaf(path: Path): Path | null {
+    if (!hasIssuerName(this.#leaf, path[0])) return null
+    const fault = this.#signatureFault(this.#leaf, path[0])
+    if (fault !== null) return this.#refuse(`the certificate is ${fault}`)
+    const whole: Path = [this.#leaf, ...path]
+    const pathFault = attempt(() => faultOfPath(whole, this.#work))
+    return pathFault === null ? whole : this.#refuse(pathFault)
+  }
+
+  #toNext(path: Path): Path | null {
+    if (path.length + 2 > clientChainLimits.depthMax) return null
+    for (const next of this.#between) {
+      if (!hasIssuerName(next, path[0]) || path.some((one) => isSameAuthority(one, next))) continue
+      const fault = this.#signatureFault(next, path[0])
+      if (fault !== null) {
+        this.#refuse(`the CA certificate ${nameOf(next)} is ${fault}`)
+        continue
+      }
+      const found = this.#descend([next, ...path])
+      if (found !== null) return found
+    }
+    return null
+  }
+
+  #refuse(reason: string): null {
+    this.#reason ??= reason
+    return null
+  }
+
+  #faultOf(authority: Certificate): string | null {
+    const known = this.#faults.get(authority)
+    if (known !== undefined) return known
+    const fault = attempt(() => authorityFault(authority, this.#question))
+    this.#faults.set(authority, fault)
+    return fault
+  }
+
+  /** @returns words that follow "is"; null when the signature is good. */
+  #signatureFault(certificate: Certificate, issuer: Certificate): string | null {
+    const known = this.#signed.get(certificate)?.get(issuer)
+    if (known !== undefined) return known
+    this.#signaturesLeft -= 1
+    if (this.#signaturesLeft < 0) return 'one of too many whose signatures would have to be checked'
+    const fault = signatureFault(certificate, issuer)
+    const ofOne = this.#signed.get(certificate) ?? new Map<Certificate, string | null>()
+    this.#signed.set(certificate, ofOne.set(issuer, fault))
+    return fault
+  }
+}
+
+/** Names are one when their bytes are. */
+function hasIssuerName(certificate: Certificate, issuer: Certificate): boolean {
+  return certificate.contents.issuer.equals(issuer.contents.subject.der)
+}
+
+/** Authorities that were signed by several others have one certificate from each; no path holds two of them. */
+function isSameAuthority(one: Certificate, other: Certificate): boolean {
+  return (
+    one.contents.subject.der.equals(other.contents.subject.der) &&
+    one.contents.spki.equals(other.contents.spki)
+  )
+}
+
+function ancestorsOf(leaf: Certificate, others: readonly Certificate[]): readonly Certificate[] {
+  const found = new Map<string, Certificate>()
+  const queue = [leaf]
+  for (let one = queue.pop(); one !== undefined; one = queue.pop()) {
+    for (const other of others) {
+      if (other.sha256 === leaf.sha256 || found.has(other.sha256)) continue
+      if (!hasIssuerName(one, other)) continue
+      found.set(other.sha256, other)
+      queue.push(other)
+    }
+  }
+  return [...found.values()]
+}
+
+/** Making a key of its encoding takes as long as checking a signature with it. */
+const keys = new WeakMap<Certificate, KeyObject>()
+
+function keyOf(certificate: Certificate): KeyObject {
+  const key = keys.get(certificate) ?? certificate.native.publicKey
+  keys.set(certificate, key)
+  return key
+}
+
+/** @returns words that follow "is"; null when the signature is good. */
+function signatureFault({ contents }: Certificate, issuer: Certificate): string | null {
+  const algorithm = algorithmOf(contents.signatureAlgorithm)
+  if (typeof algorithm === 'string') return `signed ${algorithm}`
+  if (isSignedBy(keyOf(issuer), algorithm, contents.tbs, contents.signature)) return null
+  return `not signed by ${nameOf(issuer)}, as it says`
+}
+
+function algorithmOf(identifier: Uint8Array): SignatureAlgorithm | string {
+  try {
+    return readSignatureAlgorithm(identifier)
+  } catch (error) {
+    if (error instanceof DerError) return 'in a way that can not be read'
+    throw error
+  }
+}
+
+/** What depends on where in a path a certificate stands. */
+function faultOfPath([leaf, ...authorities]: Path, work: Work): string | null {
+  const below: Certificate[] = [leaf]
+  let depth = 0
+  for (const authority of authorities) {
+    const { extensions } = authority.contents
+    const { pathLengthMax } = basicConstraintsOf(extensions)
+    if (pathLengthMax !== null && depth > pathLengthMax) {
+      return `the CA certificate ${nameOf(authority)} allows ${pathLengthMax} authorities below it, and there are ${depth}`
+    }
+    const constraints = nameConstraintsOf(extensions)
+    for (const one of constraints === null ? [] : below) {
+      // An authority that signed itself a new certificate is under its own names (RFC 5280, 6.1.3).
+      if (one !== leaf && isSelfIssued(one)) continue
+      const named = { subject: one.contents.subject, names: one.names }
+      const fault = constraints && constraintFault(constraints, named, work)
+      if (fault !== null) return `the certificate ${nameOf(one)} ${fault}`
+    }
+    if (!isSelfIssued(authority)) depth += 1
+    below.push(authority)
+  }
+  return null
+}
+
+function isSelfIssued({ contents }: Certificate): boolean {
+  return contents.issuer.equals(contents.subject.der)
+}
+
+/** For a log: bounded, and on one line. */
+function nameOf({ contents }: Certificate): string {
+  return JSON.stringify(formatName(contents.subject).slice(0, 128))
+}

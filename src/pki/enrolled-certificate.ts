@@ -1,0 +1,315 @@
+import { createHash, randomBytes, sign } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+
+import { present } from '../lib/assert.ts'
+import { encodeAlternativeNames, noNames } from './asn1/alternative-names.ts'
+import type { AlternativeNames } from './asn1/alternative-names.ts'
+import { encodeCertificate, encodeTbs } from './asn1/certificate-template.ts'
+import { contextTag, derTag, onlyValue, tagged, valuesOf, wholeBytes } from './asn1/der.ts'
+import { encodeCommonName, formatName, readName } from './asn1/distinguished-name.ts'
+import { encodeExtension } from './asn1/extensions.ts'
+import { encodeOid, extensionOids, purposeOids } from './asn1/object-identifiers.ts'
+import { isSignedBy, readSignatureAlgorithm, signingAlgorithm } from './asn1/signature.ts'
+import type { Hash } from './asn1/signature.ts'
+import { CertificateError, isoTime, parseCertificates, parsePrivateKey } from './certificate.ts'
+import type { Certificate } from './certificate.ts'
+import type { EnrollmentRequest } from './enrollment-request.ts'
+import { pemText } from './pem.ts'
+import { checkRouterNames } from './router-names.ts'
+import { identitySpiffeId, parseSpiffeId, sessionSpiffeId } from './spiffe.ts'
+
+/** The clocks of those who verify a certificate may be behind ours by so much. */
+export const ENROLLED_BACKDATE_MS = 60 * 1000
+
+/** An issuing authority, parsed once for many certificates. */
+export interface Issuer {
+  readonly certificate: Certificate
+  readonly key: KeyObject
+  readonly hash: Hash
+  readonly signatureAlgorithm: Buffer
+  /** The extension that points to it. */
+  readonly authorityKeyIdentifier: Buffer
+  /** Its own certificate and what it carries along, without the root. */
+  readonly intermediatesPem: string
+}
+
+/** A certificate as it is kept and answered. */
+export interface EnrolledCertificate {
+  readonly leafPem: string
+  /** Leaf first, then the intermediates, without the root. */
+  readonly chainPem: string
+  /** SHA-1 of the DER, in lower-case hex. */
+  readonly fingerprint: string
+  /** SHA-256 of the SubjectPublicKeyInfo, in lower-case hex. */
+  readonly publicKeyPrint: string
+  /** As RFC 4514 prints it. */
+  readonly subject: string
+  /** UTC ms. */
+  readonly notBeforeMs: number
+  readonly notAfterMs: number
+}
+
+/** What every profile needs beside its own names. */
+export interface Enrollment {
+  readonly issuer: Issuer
+  readonly trustDomain: string
+  readonly request: EnrollmentRequest
+  readonly nowMs: number
+  /** From now on; a certificate never outlives its issuer. */
+  readonly lifetimeMs: number
+}
+
+/**
+ * @param authority its certificate first, then those above it.
+ * @throws {CertificateError} `unreadable`, `key-mismatch`.
+ */
+export function loadIssuer(authority: {
+  readonly certificatePem: string
+  readonly privateKeyPem: string
+}): Issuer {
+  const chain = parseCertificates(authority.certificatePem)
+  const [certificate] = chain
+  const key = parsePrivateKey(authority.privateKeyPem)
+  const algorithm = signingAlgorithm(key)
+  if (algorithm === null) {
+    throw new CertificateError(
+      'unreadable',
+      'the key of an authority must be RSA or EC on P-256, P-384 or P-521',
+    )
+  }
+  if (!certificate.native.checkPrivateKey(key)) {
+    throw new CertificateError('key-mismatch', 'the private key does not belong to the authority')
+  }
+  return {
+    certificate,
+    key,
+    hash: algorithm.hash,
+    signatureAlgorithm: algorithm.identifier,
+    authorityKeyIdentifier: encodeExtension(
+      extensionOids.authorityKeyIdentifier,
+      false,
+      tagged(derTag.sequence, tagged(contextTag(0, false), keyIdentifierOf(certificate))),
+    ),
+    intermediatesPem: chain
+      .filter(({ contents }) => !contents.issuer.equals(contents.subject.der))
+      .map(({ pem }) => pem)
+      .join(''),
+  }
+}
+
+/** The identifier that the authority gives itself: one from elsewhere may have made it in another way than we do. */
+function keyIdentifierOf({ contents }: Certificate): Uint8Array {
+  const own = contents.extensions.get(extensionOids.subjectKeyIdentifier)
+  return own === undefined
+    ? subjectKeyIdentifier(contents.spki)
+    : onlyValue(own.value, derTag.octetString).contents
+}
+
+/** RFC 5280, 4.2.1.2, method 1. */
+function subjectKeyIdentifier(spki: Uint8Array): Buffer {
+  const [, key] = valuesOf(onlyValue(spki, derTag.sequence), 2)
+  return createHash('sha1')
+    .update(key === undefined ? spki : wholeBytes(key))
+    .digest()
+}
+
+/**
+ * For an identity: the subject of its request as it is, and one SPIFFE id in place of what names it asked for.
+ * @throws {CertificateError} `wrong-identity`, `expired`.
+ */
+export function certifyIdentity(enrollment: Enrollment, identityId: string): EnrolledCertificate {
+  return certify(enrollment, {
+    subject: enrollment.request.subject.der,
+    names: { ...noNames, uris: [identityUri(enrollment, identityId)] },
+    purpose: purposeOids.clientAuth,
+  })
+}
+
+/**
+ * The next certificate of an identity. It keeps the names of its current one where this issuer signed that; by what others
+ * signed, nobody is named anything.
+ * @throws {CertificateError} `wrong-identity`, `expired`.
+ */
+export function extendIdentity(
+  enrollment: Enrollment,
+  identityId: string,
+  current: Certificate,
+): EnrolledCertificate {
+  const { dnsNames, ipAddresses, emails } = isIssuedBy(current, enrollment.issuer)
+    ? current.names
+    : noNames
+  const uris = [identityUri(enrollment, identityId)]
+  return certify(enrollment, {
+    subject: enrollment.request.subject.der,
+    names: { ...noNames, dnsNames, ipAddresses, emails, uris },
+    purpose: purposeOids.clientAuth,
+  })
+}
+
+function isIssuedBy({ contents }: Certificate, { certificate }: Issuer): boolean {
+  if (!contents.issuer.equals(certificate.contents.subject.der)) return false
+  const algorithm = readSignatureAlgorithm(contents.signatureAlgorithm)
+  if (typeof algorithm === 'string') return false
+  return isSignedBy(certificate.native.publicKey, algorithm, contents.tbs, contents.signature)
+}
+
+/**
+ * For one API session: nothing of the request but its key.
+ * @throws {CertificateError} `wrong-identity`, `expired`.
+ */
+export function certifySession(
+  enrollment: Enrollment,
+  ids: {
+    readonly identityId: string
+    readonly apiSessionId: string
+    readonly certificateId: string
+  },
+): EnrolledCertificate {
+  const uri = checkedSpiffeId(sessionSpiffeId(enrollment.trustDomain, ids), 6)
+  return certify(enrollment, {
+    subject: encodeCommonName(ids.identityId),
+    names: { ...noNames, uris: [uri] },
+    purpose: purposeOids.clientAuth,
+  })
+}
+
+/**
+ * For a router, as client or as server: subject and names of its request, which must name no other part of the network.
+ * @throws {CertificateError} `wrong-identity`, `expired`.
+ */
+export function certifyRouter(
+  enrollment: Enrollment,
+  routerId: string,
+  use: 'client' | 'server',
+): EnrolledCertificate {
+  const { request, trustDomain } = enrollment
+  if (use === 'client' && request.commonName !== routerId) {
+    throw new CertificateError(
+      'wrong-identity',
+      `the common name of the client request must be the id of the router, ${JSON.stringify(routerId)}`,
+    )
+  }
+  checkRouterNames(request.names, trustDomain, routerId)
+  const { dnsNames, ipAddresses, emails, uris } = request.names
+  return certify(enrollment, {
+    subject: request.subject.der,
+    names: { ...noNames, dnsNames, ipAddresses, emails, uris },
+    purpose: use === 'client' ? purposeOids.clientAuth : purposeOids.serverAuth,
+  })
+}
+
+function identityUri({ trustDomain }: Enrollment, identityId: string): string {
+  return checkedSpiffeId(identitySpiffeId(trustDomain, identityId), 2)
+}
+
+/** @param segments of its path: an id with a slash would name something else. */
+function checkedSpiffeId(uri: string, segments: number): string {
+  const found = parseSpiffeId(uri)?.path.split('/').length
+  if (found === segments + 1) return uri
+  throw new CertificateError(
+    'wrong-identity',
+    `${JSON.stringify(uri.slice(0, 256))} is no SPIFFE id: an id in it has characters that none can have`,
+  )
+}
+
+interface Profile {
+  /** A Name in DER. */
+  readonly subject: Buffer
+  readonly names: AlternativeNames
+  readonly purpose: string
+}
+
+/** digitalSignature, keyEncipherment, dataEncipherment: whatever the kind of key, as clients of this family expect. */
+const KEY_USAGE = encodeExtension(
+  extensionOids.keyUsage,
+  true,
+  tagged(derTag.bitString, Uint8Array.of(4, 0b1011_0000)),
+)
+const purposes: ReadonlyMap<string, Buffer> = new Map(
+  [purposeOids.clientAuth, purposeOids.serverAuth].map((purpose) => [
+    purpose,
+    encodeExtension(
+      extensionOids.extendedKeyUsage,
+      false,
+      tagged(derTag.sequence, encodeOid(purpose)),
+    ),
+  ]),
+)
+
+function certify(enrollment: Enrollment, profile: Profile): EnrolledCertificate {
+  const { issuer, request } = enrollment
+  const { notBeforeMs, notAfterMs } = validityOf(enrollment)
+  const tbs = encodeTbs({
+    serial: newSerial(),
+    signatureAlgorithm: issuer.signatureAlgorithm,
+    issuer: issuer.certificate.contents.subject.der,
+    notBeforeMs,
+    notAfterMs,
+    subject: profile.subject,
+    spki: request.publicKeySpki,
+    extensions: extensionsOf(enrollment, profile),
+  })
+  const signature = sign(issuer.hash, tbs, issuer.key)
+  const der = encodeCertificate(tbs, issuer.signatureAlgorithm, signature)
+  const leafPem = pemText('CERTIFICATE', der)
+  return {
+    leafPem,
+    chainPem: leafPem + issuer.intermediatesPem,
+    fingerprint: createHash('sha1').update(der).digest('hex'),
+    publicKeyPrint: createHash('sha256').update(request.publicKeySpki).digest('hex'),
+    subject: formatName(readName(onlyValue(profile.subject, derTag.sequence))),
+    notBeforeMs,
+    notAfterMs,
+  }
+}
+
+function extensionsOf({ issuer, request }: Enrollment, profile: Profile): Buffer[] {
+  const { names, subject, purpose } = profile
+  const count = Object.values(names).reduce((sum, { length }) => sum + length, 0)
+  const alternative = encodeExtension(
+    extensionOids.subjectAlternativeName,
+    // Where nothing else names the holder (RFC 5280, 4.2.1.6). An empty name has two bytes.
+    subject.length === 2,
+    encodeAlternativeNames(names),
+  )
+  return [
+    KEY_USAGE,
+    present(purposes.get(purpose), 'the purpose of a profile is one of two'),
+    encodeExtension(
+      extensionOids.subjectKeyIdentifier,
+      false,
+      tagged(derTag.octetString, subjectKeyIdentifier(request.publicKeySpki)),
+    ),
+    issuer.authorityKeyIdentifier,
+    ...(count === 0 ? [] : [alternative]),
+  ]
+}
+
+/** In whole seconds, as a certificate tells them. @throws {CertificateError} `expired` */
+function validityOf({ issuer, nowMs, lifetimeMs }: Enrollment): {
+  readonly notBeforeMs: number
+  readonly notAfterMs: number
+} {
+  const second = (ms: number): number => Math.floor(ms / 1000) * 1000
+  const { notAfterMs: endMs } = issuer.certificate
+  if (endMs <= nowMs) {
+    throw new CertificateError('expired', `the issuing authority expired at ${isoTime(endMs)}`)
+  }
+  return {
+    notBeforeMs: second(nowMs - ENROLLED_BACKDATE_MS),
+    notAfterMs: Math.min(second(nowMs + lifetimeMs), endMs),
+  }
+}
+
+const SERIAL_BYTES = 20
+const SERIALS_DRAWN = 256
+let serials = Buffer.alloc(0)
+
+/** 159 random bits (RFC 5280, 4.1.2.2: at most 20 bytes, positive). They are drawn many at a time, as each draw is a call of the system. */
+function newSerial(): Uint8Array {
+  if (serials.length === 0) serials = randomBytes(SERIALS_DRAWN * SERIAL_BYTES)
+  const serial = Uint8Array.from(serials.subarray(0, SERIAL_BYTES))
+  serials = serials.subarray(SERIAL_BYTES)
+  serial[0] = (serial[0] ?? 0) & 0x7f
+  return serial
+}

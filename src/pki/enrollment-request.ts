@@ -1,0 +1,155 @@
+import { createPublicKey } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+
+import { noNames, readAlternativeNames } from './asn1/alternative-names.ts'
+import type { AlternativeNames } from './asn1/alternative-names.ts'
+import {
+  contextTag,
+  DerError,
+  DerReader,
+  derTag,
+  onlyValue,
+  valuesOf,
+  wholeBytes,
+} from './asn1/der.ts'
+import type { DerValue } from './asn1/der.ts'
+import { readName, textsOf } from './asn1/distinguished-name.ts'
+import type { DistinguishedName } from './asn1/distinguished-name.ts'
+import { basicConstraintsOf, keyUsageBit, keyUsesOf, readExtensions } from './asn1/extensions.ts'
+import type { Extensions } from './asn1/extensions.ts'
+import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from './asn1/key-info.ts'
+import { attributeOids, extensionOids, oidOf } from './asn1/object-identifiers.ts'
+import { isSignedBy, readSignatureAlgorithm } from './asn1/signature.ts'
+import { CertificateError } from './certificate.ts'
+import { CERTIFICATE_REQUEST_CHARACTERS_MAX } from './pem.ts'
+
+/** Bounds of what is taken from a request: its subject in DER, and the alternative names it asks for. */
+export const REQUEST_SUBJECT_BYTES_MAX = 4 * 1024
+export const REQUEST_NAMES_MAX = 64
+const ATTRIBUTES_MAX = 16
+
+/** A request of an identity or a router for a certificate (PKCS #10, RFC 2986), judged as far as anybody's can be. */
+export interface EnrollmentRequest {
+  readonly subject: DistinguishedName
+  /** null when there is none or more than one. */
+  readonly commonName: string | null
+  /** What it asks to be named; whether a certificate names it so is decided by who signs it. */
+  readonly names: AlternativeNames
+  /** SubjectPublicKeyInfo in DER; a key has only one that is accepted. */
+  readonly publicKeySpki: Buffer
+}
+
+const PEM_BLOCK =
+  /^\s*-----BEGIN ((?:NEW )?CERTIFICATE REQUEST)-----([A-Za-z0-9+/=\s]+)-----END \1-----\s*$/
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
+
+/**
+ * Reads a request from anybody: one PEM block with nothing around it, bounded, of a key of an allowed type (which is more
+ * than controllers may have), and signed by that key.
+ * @throws {CertificateError} `unreadable`; `untrusted` when the signature is not by the key in it; `wrong-identity` when it
+ * asks for a CA certificate. One sentence, fit for the sender.
+ */
+export function readEnrollmentRequest(pem: string): EnrollmentRequest {
+  const der = requestDer(pem)
+  try {
+    return readRequest(der)
+  } catch (error) {
+    if (!(error instanceof DerError)) throw error
+    throw new CertificateError('unreadable', 'it is no certificate request that can be read', error)
+  }
+}
+
+function requestDer(pem: string): Buffer {
+  const isBounded = pem.length <= CERTIFICATE_REQUEST_CHARACTERS_MAX
+  const base64 = (isBounded ? PEM_BLOCK.exec(pem)?.[2] : undefined)?.replace(/\s+/g, '') ?? ''
+  if (!BASE64.test(base64) || base64.length % 4 !== 0) {
+    throw new CertificateError('unreadable', 'it is no PEM text of exactly one certificate request')
+  }
+  return Buffer.from(base64, 'base64')
+}
+
+function readRequest(der: Buffer): EnrollmentRequest {
+  const outer = new DerReader(onlyValue(der, derTag.sequence).contents)
+  const info = outer.take(derTag.sequence)
+  const signatureAlgorithm = outer.take(derTag.sequence).whole
+  const signature = wholeBytes(outer.take(derTag.bitString))
+  outer.end()
+  const reader = new DerReader(info.contents)
+  reader.take(derTag.integer)
+  const subject = readSubject(reader.take(derTag.sequence))
+  const publicKeySpki = reader.take(derTag.sequence).whole
+  const attributes = reader.optional(contextTag(0))
+  reader.end()
+  const names = requestedNames(attributes)
+  checkSignature({ publicKeySpki, signatureAlgorithm, signature, signed: info.whole })
+  const commonNames = textsOf(subject, attributeOids.commonName)
+  const commonName = commonNames.length === 1 ? (commonNames[0] ?? null) : null
+  return { subject, commonName, names, publicKeySpki }
+}
+
+function readSubject(value: DerValue): DistinguishedName {
+  if (value.whole.length <= REQUEST_SUBJECT_BYTES_MAX) return readName(value)
+  throw new CertificateError(
+    'unreadable',
+    `its subject has more than ${REQUEST_SUBJECT_BYTES_MAX} bytes`,
+  )
+}
+
+function requestedNames(attributes: DerValue | null): AlternativeNames {
+  const extensions = attributes === null ? null : requestedExtensions(attributes)
+  if (extensions === null) return noNames
+  const isForAuthority =
+    basicConstraintsOf(extensions).isAuthority ||
+    keyUsesOf(extensions)?.has(keyUsageBit.keyCertSign) === true
+  if (isForAuthority) {
+    throw new CertificateError(
+      'wrong-identity',
+      'it asks for a CA certificate (basic constraints CA, or key usage keyCertSign)',
+    )
+  }
+  const alternative = extensions.get(extensionOids.subjectAlternativeName)
+  if (alternative === undefined) return noNames
+  return readAlternativeNames(alternative.value, REQUEST_NAMES_MAX)
+}
+
+/** @returns null when it asks for none. @throws {DerError} also when it asks twice. */
+function requestedExtensions(attributes: DerValue): Extensions | null {
+  let found: Extensions | null = null
+  for (const attribute of valuesOf(attributes, ATTRIBUTES_MAX)) {
+    if (attribute.tag !== derTag.sequence) throw new DerError('an attribute is a sequence')
+    const reader = new DerReader(attribute.contents)
+    const type = oidOf(reader.next())
+    const values = reader.take(derTag.set)
+    reader.end()
+    if (type !== attributeOids.extensionRequest) continue
+    if (found !== null) throw new DerError('two requests for extensions')
+    found = readExtensions(onlyValue(values.contents, derTag.sequence))
+  }
+  return found
+}
+
+function checkSignature(parts: {
+  readonly publicKeySpki: Buffer
+  readonly signatureAlgorithm: Buffer
+  readonly signature: Buffer
+  readonly signed: Buffer
+}): void {
+  const key = requestKey(parts.publicKeySpki)
+  const algorithm = readSignatureAlgorithm(parts.signatureAlgorithm)
+  if (typeof algorithm === 'string') {
+    throw new CertificateError('untrusted', `the request is signed ${algorithm}`)
+  }
+  if (isSignedBy(key, algorithm, parts.signed, parts.signature)) return
+  throw new CertificateError('untrusted', 'the request is not signed by the key that is in it')
+}
+
+function requestKey(spki: Buffer): KeyObject {
+  if (!isAllowedKey(keyInfoOf(spki))) {
+    throw new CertificateError('unreadable', `its key is of no kind allowed: ${KEYS_ALLOWED}`)
+  }
+  try {
+    return createPublicKey({ key: spki, format: 'der', type: 'spki' })
+  } catch (error) {
+    throw new CertificateError('unreadable', 'its public key can not be read', error)
+  }
+}

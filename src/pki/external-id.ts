@@ -1,0 +1,126 @@
+/** Where in a client's certificate the external id of its holder stands; each CA has its own rule or none. */
+export interface ExternalIdRule {
+  /** Which of the ids found is meant, from 0. */
+  readonly index: number
+  readonly location: 'COMMON_NAME' | 'SAN_URI' | 'SAN_EMAIL'
+  readonly matcher: 'ALL' | 'PREFIX' | 'SUFFIX' | 'SCHEME'
+  readonly matcherCriteria: string
+  readonly parser: 'NONE' | 'SPLIT'
+  readonly parserCriteria: string
+}
+
+/** What ids are looked for in. */
+export interface ExternalIdNames {
+  readonly commonNames: readonly string[]
+  readonly uris: readonly string[]
+  readonly emails: readonly string[]
+}
+
+export type ExternalId =
+  | { readonly ok: true; readonly externalId: string }
+  /** Words that end a sentence about the certificate. */
+  | { readonly ok: false; readonly reason: string }
+
+/**
+ * The external id in a certificate that chains to the CA whose rule this is. It takes time linear in the names of the
+ * certificate, whatever the criteria are: no part of a rule is a pattern.
+ */
+export function externalIdOf(rule: ExternalIdRule, certificate: ExternalIdNames): ExternalId {
+  const matched = namesAt(rule, certificate).flatMap((name) => matchOf(rule, name))
+  if (matched.length === 0) return none('has no name that the claim of its CA matches')
+  const found = idAt(rule, matched)
+  if (found === null) {
+    return none(`has fewer than ${rule.index + 1} ids by the claim of its CA`)
+  }
+  if (found === '') return none('has an empty id by the claim of its CA')
+  return { ok: true, externalId: found }
+}
+
+function none(reason: string): ExternalId {
+  return { ok: false, reason }
+}
+
+function namesAt(
+  { location }: ExternalIdRule,
+  { commonNames, uris, emails }: ExternalIdNames,
+): readonly string[] {
+  switch (location) {
+    case 'COMMON_NAME':
+      return commonNames
+    case 'SAN_URI':
+      return uris
+    case 'SAN_EMAIL':
+      return emails
+  }
+}
+
+/** @returns nothing when the name does not match; a prefix or suffix is taken off. */
+function matchOf({ matcher, matcherCriteria, location }: ExternalIdRule, name: string): string[] {
+  const isUri = location === 'SAN_URI'
+  switch (matcher) {
+    case 'ALL':
+      return [name]
+    case 'PREFIX':
+      if (isUri || !name.startsWith(matcherCriteria)) return []
+      return [name.slice(matcherCriteria.length)]
+    case 'SUFFIX':
+      if (isUri || !name.endsWith(matcherCriteria)) return []
+      return [name.slice(0, name.length - matcherCriteria.length)]
+    case 'SCHEME':
+      return isUri && schemeOf(name) === matcherCriteria.toLowerCase() ? [name] : []
+  }
+}
+
+/** Schemes have no case (RFC 3986, 3.1). */
+function schemeOf(uri: string): string | null {
+  const colon = uri.indexOf(':')
+  return colon < 0 ? null : uri.slice(0, colon).toLowerCase()
+}
+
+/** Without making a list of all parts, which might be as many as the name has characters. */
+function idAt(
+  { parser, parserCriteria, index }: ExternalIdRule,
+  values: readonly string[],
+): string | null {
+  if (parser === 'NONE') return values[index] ?? null
+  // An empty separator is no rule that can be written; splitting by it would take names apart letter by letter.
+  if (parserCriteria === '') return null
+  const indexOfSeparator = searcherFor(parserCriteria)
+  let left = index
+  for (const value of values) {
+    let from = 0
+    for (;;) {
+      const to = indexOfSeparator(value, from)
+      if (left === 0) return to < 0 ? value.slice(from) : value.slice(from, to)
+      left -= 1
+      if (to < 0) break
+      from = to + parserCriteria.length
+    }
+  }
+  return null
+}
+
+/**
+ * The search of Knuth, Morris and Pratt: that of the language takes time in proportion to the product of both lengths for some
+ * separators, and the holder of a certificate may have chosen a name to go with such a one.
+ */
+function searcherFor(pattern: string): (text: string, from: number) => number {
+  // For each length of a part that fits: how much of it fits again at its own end.
+  const borders = [0]
+  const grow = (length: number, code: number): number => {
+    let fits = length
+    while (fits > 0 && pattern.charCodeAt(fits) !== code) fits = borders[fits - 1] ?? 0
+    return pattern.charCodeAt(fits) === code ? fits + 1 : fits
+  }
+  for (let at = 1; at < pattern.length; at += 1) {
+    borders.push(grow(borders[at - 1] ?? 0, pattern.charCodeAt(at)))
+  }
+  return (text, from) => {
+    let fits = 0
+    for (let at = from; at < text.length; at += 1) {
+      fits = grow(fits, text.charCodeAt(at))
+      if (fits === pattern.length) return at - fits + 1
+    }
+    return -1
+  }
+}

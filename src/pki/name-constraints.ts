@@ -1,0 +1,243 @@
+import { directoryName, formatIp, ia5Text, nameTag } from './asn1/alternative-names.ts'
+import type { AlternativeNames } from './asn1/alternative-names.ts'
+import { contextTag, DerError, DerReader, derTag, onlyValue, valuesOf } from './asn1/der.ts'
+import type { DerValue } from './asn1/der.ts'
+import { formatName, isWithin, textsOf } from './asn1/distinguished-name.ts'
+import type { DistinguishedName } from './asn1/distinguished-name.ts'
+import type { Extensions } from './asn1/extensions.ts'
+import { attributeOids, extensionOids } from './asn1/object-identifiers.ts'
+
+/** Subtrees of one certificate, permitted and excluded ones each. */
+const SUBTREES_MAX = 256
+
+/** The names that an authority may give to what stands below it (RFC 5280, 4.2.1.10). */
+export interface NameConstraints {
+  readonly permitted: readonly Subtree[]
+  readonly excluded: readonly Subtree[]
+}
+
+interface Subtree {
+  /** The type of names it speaks of, as in `nameTag`, or one of those that are not read. */
+  readonly tag: number
+  /** @returns null when the name is of a form that can not be compared. */
+  readonly holds: (name: Name) => boolean | null
+  /** The same where a name is judged that stands for many; only a wildcard does. */
+  readonly mayHold: (name: Name) => boolean | null
+}
+
+type Name = string | Uint8Array | DistinguishedName
+
+/** Whose names are judged. */
+export interface NamedCertificate {
+  readonly subject: DistinguishedName
+  readonly names: AlternativeNames
+}
+
+/** Comparisons that are left; shared by all constraints of one chain. */
+export interface Work {
+  left: number
+}
+
+/** @returns null when it sets none. @throws {DerError} */
+export function nameConstraintsOf(extensions: Extensions): NameConstraints | null {
+  const extension = extensions.get(extensionOids.nameConstraints)
+  if (extension === undefined) return null
+  const reader = new DerReader(onlyValue(extension.value, derTag.sequence).contents)
+  const permitted = reader.optional(contextTag(0))
+  const excluded = reader.optional(contextTag(1))
+  reader.end()
+  return { permitted: subtreesOf(permitted), excluded: subtreesOf(excluded) }
+}
+
+function subtreesOf(list: DerValue | null): Subtree[] {
+  if (list === null) return []
+  return valuesOf(list, SUBTREES_MAX).map((value) => {
+    // Minimum and maximum are not used (RFC 5280); one that is there would mean what nobody here judges.
+    const [base, ...distances] = value.tag === derTag.sequence ? valuesOf(value, 3) : []
+    if (base === undefined || distances.length > 0) throw new DerError('no subtree of names')
+    return subtreeOf(base)
+  })
+}
+
+function subtreeOf(base: DerValue): Subtree {
+  const { tag } = base
+  switch (tag) {
+    case nameTag.dns:
+      return dnsSubtree(ia5Text(base).toLowerCase())
+    case nameTag.email:
+      return plainSubtree(tag, emailTest(ia5Text(base)))
+    case nameTag.uri:
+      return plainSubtree(tag, uriTest(ia5Text(base).toLowerCase()))
+    case nameTag.ip:
+      return plainSubtree(tag, ipTest(base.contents))
+    case nameTag.directory:
+      return plainSubtree(tag, directoryTest(directoryName(base)))
+    default:
+      return plainSubtree(tag, () => null)
+  }
+}
+
+type NameTest = (name: Name) => boolean | null
+
+function plainSubtree(tag: number, holds: NameTest): Subtree {
+  return { tag, holds, mayHold: holds }
+}
+
+/** A host, and all below it; with a leading dot only those below it. */
+function dnsSubtree(constraint: string): Subtree {
+  const base = constraint.replace(/^\./, '')
+  const isBelowOnly = base !== constraint
+  if (base !== '' && labelsOf(base) === null) throw new DerError('no DNS name to constrain by')
+  const holds: NameTest = (name) => {
+    const host = hostOf(name)
+    if (host === null || base === '') return host === null ? null : true
+    return host.endsWith(`.${base}`) || (!isBelowOnly && host === base)
+  }
+  const mayHold: NameTest = (name) => {
+    const host = hostOf(name)
+    const parent = base.slice(base.indexOf('.') + 1)
+    // `*.example.org` is also `secret.example.org`.
+    if (host?.startsWith('*.') === true && host.slice(2) === parent && !isBelowOnly) return true
+    return holds(name)
+  }
+  return { tag: nameTag.dns, holds, mayHold }
+}
+
+function hostOf(name: Name): string | null {
+  if (typeof name !== 'string') return null
+  const host = name.toLowerCase()
+  return labelsOf(host) === null ? null : host
+}
+
+const LABEL = /^(?:\*|[a-z0-9_]|[a-z0-9_][a-z0-9_-]*[a-z0-9_])$/
+
+function labelsOf(host: string): readonly string[] | null {
+  const labels = host.split('.')
+  return host.length <= 253 && labels.every((label) => LABEL.test(label)) ? labels : null
+}
+
+/** A mailbox, all mailboxes of a host, or with a leading dot those of all hosts below it. */
+function emailTest(constraint: string): NameTest {
+  const at = constraint.lastIndexOf('@')
+  if (at >= 0) {
+    const local = constraint.slice(0, at)
+    const host = constraint.slice(at + 1).toLowerCase()
+    return (name) => {
+      const mailbox = mailboxOf(name)
+      return mailbox && mailbox.local === local && mailbox.host === host
+    }
+  }
+  const isOf = hostTest(constraint.toLowerCase())
+  return (name) => {
+    const mailbox = mailboxOf(name)
+    return mailbox && isOf(mailbox.host)
+  }
+}
+
+function mailboxOf(name: Name): { readonly local: string; readonly host: string } | null {
+  if (typeof name !== 'string') return null
+  const at = name.lastIndexOf('@')
+  const host = hostOf(name.slice(at + 1))
+  return at < 1 || host === null ? null : { local: name.slice(0, at), host }
+}
+
+/** A host, or with a leading dot all those below it. */
+function hostTest(constraint: string): (host: string) => boolean {
+  if (constraint === '') return () => true
+  if (labelsOf(constraint.replace(/^\./, '')) === null) {
+    throw new DerError('no host to constrain by')
+  }
+  return (host) => (constraint.startsWith('.') ? host.endsWith(constraint) : host === constraint)
+}
+
+/** The host of a URI; one without a host, or with an address for one, can not be compared (RFC 5280). */
+function uriTest(constraint: string): NameTest {
+  const isOf = hostTest(constraint)
+  return (name) => {
+    const authority =
+      typeof name === 'string' ? /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(name) : null
+    const host =
+      authority?.[1]
+        ?.replace(/^.*@/, '')
+        .replace(/:[0-9]*$/, '')
+        .toLowerCase() ?? ''
+    const labels = labelsOf(host)
+    if (labels === null || /^[0-9]+$/.test(labels.at(-1) ?? '')) return null
+    return isOf(host)
+  }
+}
+
+/** Address and mask, each of 4 or 16 bytes. */
+function ipTest(constraint: Uint8Array): NameTest {
+  const half = constraint.length / 2
+  if (half !== 4 && half !== 16) throw new DerError('no range of IP addresses')
+  const address = constraint.subarray(0, half)
+  const mask = constraint.subarray(half)
+  return (name) => {
+    if (!(name instanceof Uint8Array)) return null
+    if (name.length !== half) return false
+    return name.every((byte, at) => ((byte ^ (address[at] ?? 0)) & (mask[at] ?? 0)) === 0)
+  }
+}
+
+function directoryTest(above: DistinguishedName): NameTest {
+  return (name) =>
+    typeof name === 'string' || name instanceof Uint8Array ? null : isWithin(name, above)
+}
+
+/**
+ * @param work counted down by each comparison.
+ * @returns words that end a sentence about the certificate; null when its names are within the constraints.
+ */
+export function constraintFault(
+  { permitted, excluded }: NameConstraints,
+  { subject, names }: NamedCertificate,
+  work: Work,
+): string | null {
+  const subjects = subject.relativeNames.length === 0 ? [] : [subject]
+  const all: readonly (readonly [number, readonly Name[]])[] = [
+    [nameTag.dns, names.dnsNames],
+    [nameTag.email, emailsOf(subject, names)],
+    [nameTag.uri, names.uris],
+    [nameTag.ip, names.ipAddresses],
+    [nameTag.directory, [...subjects, ...names.directoryNames]],
+    ...[...new Set(names.otherTags)].map((tag) => [tag, ['']] as const),
+  ]
+  for (const [tag, list] of all) {
+    const outside = excluded.filter((subtree) => subtree.tag === tag)
+    const inside = permitted.filter((subtree) => subtree.tag === tag)
+    if (outside.length + inside.length === 0) continue
+    for (const name of list) {
+      work.left -= outside.length + inside.length
+      if (work.left < 0) return 'has too many names and constraints to compare'
+      if (!isAllowed(name, inside, outside)) {
+        return `names ${printed(name)}, which an authority above it may not name`
+      }
+    }
+  }
+  return null
+}
+
+function isAllowed(
+  name: Name,
+  permitted: readonly Subtree[],
+  excluded: readonly Subtree[],
+): boolean {
+  if (excluded.some((subtree) => subtree.mayHold(name) !== false)) return false
+  return permitted.length === 0 || permitted.some((subtree) => subtree.holds(name) === true)
+}
+
+/** An address in the subject counts where no alternative name could tell it (RFC 5280, 4.2.1.10). */
+function emailsOf(subject: DistinguishedName, names: AlternativeNames): readonly string[] {
+  const { emails, dnsNames, uris, ipAddresses, directoryNames, otherTags } = names
+  const others = [dnsNames, uris, ipAddresses, directoryNames, otherTags]
+  if (emails.length > 0 || others.some((list) => list.length > 0)) return emails
+  return textsOf(subject, attributeOids.emailAddress)
+}
+
+/** For a log: bounded, and on one line. */
+function printed(name: Name): string {
+  const text =
+    typeof name === 'string' ? name : name instanceof Uint8Array ? formatIp(name) : formatName(name)
+  return JSON.stringify(text.slice(0, 256))
+}
