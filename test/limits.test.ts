@@ -28,6 +28,7 @@ import { revocationLimits } from '../src/fsm/rules/revocation.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
 import { auditLimits } from '../src/fsm/audit-log.ts'
 import { auditQueryLimits } from '../src/fsm/audit-query.ts'
+import { clientChainLimits } from '../src/pki/client-chain.ts'
 import { batchLimits } from '../src/fsm/commands/entity.ts'
 import { integrityLimits } from '../src/fsm/commands/integrity.ts'
 import { serviceSessionLimits } from '../src/fsm/commands/service-session.ts'
@@ -108,6 +109,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/soft-state.ts': defaultSoftStateOptions,
   'src/cluster/posture-board.ts': postureLimits,
   'src/cluster/failed-requests.ts': failedRequestLimits,
+  'src/pki/client-chain.ts': clientChainLimits,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/store/repair-log.ts': { DAMAGED_BYTES_MAX },
   'src/store/snapshot-files.ts': snapshotFileLimits,
@@ -131,6 +133,8 @@ const configured: Readonly<Record<string, string>> = {
   'src/api/limits.ts passwordHashesWaitingMax': 'limits.logInsMax',
   'src/api/limits.ts identityEnrollmentMs': 'enrollment.identityMinutes',
   'src/api/limits.ts routerEnrollmentMs': 'enrollment.routerMinutes',
+  'src/api/limits.ts enrolledCertificateMs': 'enrollment.certificateDays',
+  'src/api/limits.ts sessionCertificateMs': 'enrollment.sessionCertificateMinutes',
   'src/cluster/gateway.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
   'src/cluster/gateway.ts outstandingMax': 'limits.outstandingWritesMax',
   'src/cluster/gateway.ts retainEntries': 'log.retainEntries',

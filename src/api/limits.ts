@@ -73,6 +73,16 @@ export interface ApiLimits {
   readonly schemaWaitMsMax: number
   /** Judgements that wait, shared by callers; beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS. */
   readonly schemasWaitingMax: number
+  /** One certificate being issued; beyond: 503 TIMEOUT. */
+  readonly certificateMsMax: number
+  /** Waiting for it; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
+  readonly certificateWaitMsMax: number
+  /** Certificates to be issued, shared by callers; beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS. */
+  readonly certificatesWaitingMax: number
+  /** Lifetime of certificates of identities and routers, unless their issuer ends before ... */
+  readonly enrolledCertificateMs: number
+  /** ... and of those that an identity has for one API session. */
+  readonly sessionCertificateMs: number
   /** How often a write is judged again when what it was judged on has moved; beyond: 409 REVISION_MOVED. */
   readonly judgementsMax: number
   /** Pairs in one request for configs of services; beyond: 400 COULD_NOT_VALIDATE. */
@@ -172,6 +182,11 @@ export const defaultLimits: ApiLimits = {
   schemaMsMax: 2 * SECOND,
   schemaWaitMsMax: 5 * SECOND,
   schemasWaitingMax: 16,
+  certificateMsMax: 2 * SECOND,
+  certificateWaitMsMax: 5 * SECOND,
+  certificatesWaitingMax: 1024,
+  enrolledCertificateMs: 365 * 24 * 60 * MINUTE,
+  sessionCertificateMs: 12 * 60 * MINUTE,
   judgementsMax: 4,
   serviceConfigsMax: 1000,
   logInsMax: 64,

@@ -1,6 +1,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import type { AuditTrail } from '../ports/audit.ts'
+import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
 import type { Admission, MembershipControl } from '../ports/membership.ts'
@@ -78,6 +79,8 @@ export interface ApiParts {
   readonly jwt: JwtSigner
   /** Asked at each use, as certificates are renewed. */
   readonly authorities: NetworkAuthorities
+  /** Certificates of identities, sessions and routers. */
+  readonly issuer: CertificateIssuer
   /** Lets new controllers in. */
   readonly admission: Admission
   readonly clock: Clock

@@ -11,6 +11,7 @@ import type { CoreOptions } from '../raft/options.ts'
 /** Where the checked configuration meets the options of the parts; nothing is decided here. */
 
 const MINUTE_MS = 60_000
+const DAY_MS = 24 * 60 * MINUTE_MS
 
 type ConfiguredApi = (typeof API_NAMES)[number]
 type ConfiguredName = (typeof WEB_API_NAMES)[number]
@@ -72,6 +73,8 @@ export function apiLimitsOf({ api, enrollment, limits }: ControllerConfig): ApiL
     connectionsPerSourceMax: limits.connectionsPerSourceMax,
     identityEnrollmentMs: enrollment.identityMinutes * MINUTE_MS,
     routerEnrollmentMs: enrollment.routerMinutes * MINUTE_MS,
+    enrolledCertificateMs: enrollment.certificateDays * DAY_MS,
+    sessionCertificateMs: enrollment.sessionCertificateMinutes * MINUTE_MS,
     waitingRequestsMax: limits.waitingRequestsMax,
     logInsMax: limits.logInsMax,
     passwordHashesWaitingMax: limits.logInsMax,

@@ -61,6 +61,7 @@ import type { AdminVerbs } from './admin-server.ts'
 import { adminVerbs } from './admin-verbs.ts'
 import type { Credentials } from './controller-check.ts'
 import { keepCertificates } from './controller-certificates.ts'
+import { networkAuthoritiesOf, openIssuer } from './controller-issuing.ts'
 import { healthOf } from './controller-health.ts'
 import { Listeners } from './controller-listeners.ts'
 import { openSnapshots } from './controller-snapshots.ts'
@@ -526,6 +527,8 @@ export class Controller {
     const limits = apiLimitsOf(config)
     const schemas = new SchemaWorker(limits, systemClock)
     this.#releases.push(() => schemas.close())
+    const issuer = openIssuer(keeper, limits, config.trustDomain)
+    this.#releases.push(() => issuer.close())
     return createApi({
       proposer: gateway,
       cluster: gateway,
@@ -533,10 +536,8 @@ export class Controller {
       schemas,
       keys: keeper,
       jwt: this.#jwtSigner(gateway),
-      authorities: {
-        anchorsPem: () => this.#caPem,
-        intermediatesPem: () => authoritiesHeld(keeper),
-      },
+      authorities: networkAuthoritiesOf(keeper, () => this.#caPem),
+      issuer,
       admission,
       activity: sessionActivity(gateway.soft),
       posture: new PostureBoard(config.id, postureTopic(gateway.soft), systemClock),
@@ -686,13 +687,4 @@ export class Controller {
       }
     }
   }
-}
-
-/** Those before the one in force too: what they signed is still about. */
-function authoritiesHeld(keeper: SecretKeeper): string {
-  return keeper
-    .held()
-    .filter(({ name }) => name === 'issuingAuthority')
-    .map(({ certificatePem }) => certificatePem)
-    .join('\n')
 }

@@ -235,6 +235,16 @@ export const controllerOptions = {
       scope: node,
       why: 'The same for a router that is made, or that is to enroll again.',
     }),
+    certificateDays: option(integer(1, 10 * 365), {
+      default: 365,
+      scope: node,
+      why: 'Lifetime of the certificates that identities and routers are issued; none outlives the issuing authority.',
+    }),
+    sessionCertificateMinutes: option(integer(5, 7 * 24 * 60), {
+      default: 12 * 60,
+      scope: node,
+      why: 'The same for the certificate that an identity is issued for one API session.',
+    }),
   }),
   limits: section('What one controller takes on at a time.', {
     outstandingWritesMax: option(integer(1, 65_536), {

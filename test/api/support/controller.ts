@@ -45,6 +45,7 @@ import type { Entry } from '../../../src/raft/types.ts'
 import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay } from '../../support/replayed.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
+import { InlineIssuer, testTrustDomain } from './inline-issuer.ts'
 import { LocalTopic } from './local-topic.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { nodeHealthExample, vitalsExample } from './node-examples.ts'
@@ -276,6 +277,7 @@ export interface TestController {
   readonly transfers: (string | null)[]
   readonly members: LocalMembership
   readonly keys: TestTokenKeys
+  readonly issuer: InlineIssuer
   readonly admission: TestAdmission
   readonly authorities: TestAuthorities
   /** The token of a session, as every controller of the cluster would sign it. */
@@ -312,6 +314,8 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
   const baseUrl = 'https://localhost:1280'
   const all = limitsWith(limits)
   const schemas = new SchemaWorker(all, systemClock)
+  const settings = { ...all, trustDomain: testTrustDomain }
+  const issuer = new InlineIssuer(authorities.issuing, settings, clock)
   // Made when something is written there.
   const dir = join(tmpdir(), `flotilla-api-${newShortId()}`)
   const parts: ApiParts = {
@@ -322,6 +326,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     keys,
     authorities,
     jwt: signerOf(await ownLeaf, [await ownLeaf], () => clock.nowMs()),
+    issuer,
     admission,
     activity,
     posture: new PostureBoard(cluster.selfId, posture, clock),
@@ -393,6 +398,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     transfers,
     members,
     keys,
+    issuer,
     admission,
     authorities,
     tokenOf,

@@ -1,0 +1,82 @@
+import { CertificateError, parseCertificates } from './certificate.ts'
+import {
+  certifyIdentity,
+  certifyRouter,
+  certifySession,
+  extendIdentity,
+} from './enrolled-certificate.ts'
+import type { EnrolledCertificate, Enrollment, Issuer } from './enrolled-certificate.ts'
+import { readEnrollmentRequest } from './enrollment-request.ts'
+
+/** What somebody is to be certified for; requests and certificates are PEM texts. */
+export type CertificateOrder =
+  | { readonly kind: 'identity'; readonly identityId: string; readonly requestPem: string }
+  | {
+      readonly kind: 'extension'
+      readonly identityId: string
+      readonly currentPem: string
+      readonly requestPem: string
+    }
+  | {
+      readonly kind: 'session'
+      readonly identityId: string
+      readonly apiSessionId: string
+      readonly certificateId: string
+      readonly requestPem: string
+    }
+  | {
+      readonly kind: 'router'
+      readonly routerId: string
+      readonly clientRequestPem: string
+      readonly serverRequestPem: string
+    }
+
+export interface IssuingSettings {
+  readonly trustDomain: string
+  /** Of certificates of identities and routers. */
+  readonly enrolledCertificateMs: number
+  readonly sessionCertificateMs: number
+}
+
+/**
+ * Judges the requests of an order and signs what they lead to. It waits for nothing and keeps nothing.
+ * @returns one certificate; of a router the client's, then the server's.
+ * @throws {CertificateError} `expired` when the issuer is, else about the request; one sentence, fit for its sender.
+ */
+export function issueCertificates(
+  order: CertificateOrder,
+  issuer: Issuer,
+  settings: IssuingSettings,
+  nowMs: number,
+): readonly [EnrolledCertificate, ...EnrolledCertificate[]] {
+  const { trustDomain, enrolledCertificateMs, sessionCertificateMs } = settings
+  const enroll = (requestPem: string, lifetimeMs = enrolledCertificateMs): Enrollment => {
+    return { issuer, trustDomain, request: readEnrollmentRequest(requestPem), nowMs, lifetimeMs }
+  }
+  switch (order.kind) {
+    case 'identity':
+      return [certifyIdentity(enroll(order.requestPem), order.identityId)]
+    case 'extension': {
+      const [current] = parseCertificates(order.currentPem)
+      return [extendIdentity(enroll(order.requestPem), order.identityId, current)]
+    }
+    case 'session':
+      return [certifySession(enroll(order.requestPem, sessionCertificateMs), order)]
+    case 'router': {
+      const server = ofServer(() =>
+        certifyRouter(enroll(order.serverRequestPem), order.routerId, 'server'),
+      )
+      return [certifyRouter(enroll(order.clientRequestPem), order.routerId, 'client'), server]
+    }
+  }
+}
+
+/** Two requests come together: a fault of the server's says that it is. */
+function ofServer(certify: () => EnrolledCertificate): EnrolledCertificate {
+  try {
+    return certify()
+  } catch (error) {
+    if (!(error instanceof CertificateError)) throw error
+    throw new CertificateError(error.fault, `server request: ${error.message}`, error)
+  }
+}

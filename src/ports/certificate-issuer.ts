@@ -1,0 +1,57 @@
+/** A certificate that the network has issued, as it is kept and answered. */
+export interface IssuedCertificate {
+  /** PEM, leaf first, then the intermediates, without the root. */
+  readonly chainPem: string
+  readonly leafPem: string
+  /** SHA-1 of the leaf in DER, in lower-case hex: a key to look it up by, and no proof. */
+  readonly fingerprint: string
+  /** SHA-256 of its SubjectPublicKeyInfo, in lower-case hex. */
+  readonly publicKeyPrint: string
+  /** As RFC 4514 prints it. */
+  readonly subject: string
+  /** UTC ms. */
+  readonly notBeforeMs: number
+  readonly notAfterMs: number
+}
+
+export interface IdentityOrder {
+  readonly identityId: string
+  /** PEM of a PKCS #10 request from anybody. */
+  readonly requestPem: string
+}
+
+export interface ExtensionOrder extends IdentityOrder {
+  /** PEM of the certificate in use, leaf first. That it is the identity's is for the caller to judge. */
+  readonly currentPem: string
+}
+
+export interface SessionOrder extends IdentityOrder {
+  readonly apiSessionId: string
+  readonly certificateId: string
+}
+
+export interface RouterOrder {
+  readonly routerId: string
+  /** Its common name must be the id of the router. */
+  readonly clientRequestPem: string
+  readonly serverRequestPem: string
+}
+
+/**
+ * Issues the certificates of identities, sessions and routers, away from the threads that others wait for. Callers are served
+ * in turn: `caller` is who waits. Nothing is kept: a certificate counts once the log has it.
+ *
+ * Each method throws a {Problem}: COULD_NOT_PROCESS_CSR with a sentence for the sender of the request;
+ * SERVER_TOO_MANY_REQUESTS when too many wait or this one has waited for too long; PEER_UNREACHABLE when this controller does
+ * not hold the issuing authority, and CERTIFICATE_REFUSED when that has expired.
+ */
+export interface CertificateIssuer {
+  identity(order: IdentityOrder, caller: string): Promise<IssuedCertificate>
+  extend(order: ExtensionOrder, caller: string): Promise<IssuedCertificate>
+  session(order: SessionOrder, caller: string): Promise<IssuedCertificate>
+  router(
+    order: RouterOrder,
+    caller: string,
+  ): Promise<{ readonly client: IssuedCertificate; readonly serverPem: string }>
+  close(): Promise<void>
+}

@@ -1,0 +1,27 @@
+import { parentPort, workerData } from 'node:worker_threads'
+
+import { present } from '../lib/assert.ts'
+import type { IssuingSettings } from '../pki/certificate-order.ts'
+import { loadIssuer } from '../pki/enrolled-certificate.ts'
+import type { Issuer } from '../pki/enrolled-certificate.ts'
+import { carryOut } from './certificate-messages.ts'
+import type { CertificateCommand, CertificateReport } from './certificate-messages.ts'
+
+// Thread of certificates: requests of anybody are read, their signatures checked and certificates signed here alone.
+
+const main = present(parentPort, 'certificates have a thread of their own')
+const settings = workerData as IssuingSettings
+let issuer: Issuer | null = null
+
+function report(message: CertificateReport): void {
+  main.postMessage(message)
+}
+
+main.on('message', (command: CertificateCommand) => {
+  if (command.type === 'authority') issuer = loadIssuer(command)
+  else {
+    const authority = present(issuer, 'an authority comes before the first order')
+    report(carryOut(command.order, authority, settings, command.nowMs))
+  }
+})
+report({ type: 'ready' })

@@ -1,0 +1,68 @@
+import type { Clock } from '../../../src/lib/clock.ts'
+import { present } from '../../../src/lib/assert.ts'
+import type { CertifiedKey } from '../../../src/pki/authority.ts'
+import type { CertificateOrder, IssuingSettings } from '../../../src/pki/certificate-order.ts'
+import { loadIssuer } from '../../../src/pki/enrolled-certificate.ts'
+import type {
+  CertificateIssuer,
+  ExtensionOrder,
+  IdentityOrder,
+  IssuedCertificate,
+  RouterOrder,
+  SessionOrder,
+} from '../../../src/ports/certificate-issuer.ts'
+import type { Problem } from '../../../src/lib/problems.ts'
+import { carryOut } from '../../../src/threads/certificate-messages.ts'
+import { problemOfRefusal } from '../../../src/threads/certificate-worker.ts'
+
+export const testTrustDomain = 'test.internal'
+
+/** What the thread of certificates does, done here and at once. */
+export class InlineIssuer implements CertificateIssuer {
+  readonly #authority: CertifiedKey
+  readonly #settings: IssuingSettings
+  readonly #clock: Clock
+  /** Thrown in place of a certificate. */
+  refusal: Problem | null = null
+  /** What was asked for, in order. */
+  readonly orders: CertificateOrder[] = []
+
+  constructor(authority: CertifiedKey, settings: IssuingSettings, clock: Clock) {
+    this.#authority = authority
+    this.#settings = settings
+    this.#clock = clock
+  }
+
+  async identity(order: IdentityOrder): Promise<IssuedCertificate> {
+    return (await this.#issue({ kind: 'identity', ...order }))[0]
+  }
+
+  async extend(order: ExtensionOrder): Promise<IssuedCertificate> {
+    return (await this.#issue({ kind: 'extension', ...order }))[0]
+  }
+
+  async session(order: SessionOrder): Promise<IssuedCertificate> {
+    return (await this.#issue({ kind: 'session', ...order }))[0]
+  }
+
+  async router(
+    order: RouterOrder,
+  ): Promise<{ readonly client: IssuedCertificate; readonly serverPem: string }> {
+    const [client, server] = await this.#issue({ kind: 'router', ...order })
+    return { client, serverPem: present(server, 'a router has two certificates').chainPem }
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  #issue(order: CertificateOrder): Promise<readonly [IssuedCertificate, ...IssuedCertificate[]]> {
+    this.orders.push(order)
+    if (this.refusal !== null) return Promise.reject(this.refusal)
+    const issuer = loadIssuer(this.#authority)
+    const result = carryOut(order, issuer, this.#settings, this.#clock.nowMs())
+    return result.type === 'issued'
+      ? Promise.resolve(result.certificates)
+      : Promise.reject(problemOfRefusal(result))
+  }
+}
