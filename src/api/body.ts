@@ -17,18 +17,22 @@ export async function readBody(
   stream: Readable,
   limits: Pick<ApiLimits, 'bodyBytesMax' | 'bodyDepthMax'>,
 ): Promise<unknown> {
-  const type = call.operation?.body?.type ?? 'application/json'
-  if (contentType?.split(';', 1)[0]?.trim().toLowerCase() !== type) {
+  const { type = 'application/json', textTypes = [] } = call.operation?.body ?? {}
+  const given = contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  const isText = textTypes.includes(given)
+  if (given !== type && !isText) {
+    const reason = `must be ${[type, ...textTypes].join(', ')}`
     throw new Problem('UNSUPPORTED_CONTENT_TYPE', {
-      fault: { field: 'Content-Type', reason: `must be ${type}`, value: contentType },
+      fault: { field: 'Content-Type', reason, value: contentType },
     })
   }
+  call.isTextBody = isText
   const bytesMax = Math.min(limits.bodyBytesMax, call.operation?.bodyBytesMax ?? Infinity)
   const bytes = await readBytes(stream, bytesMax)
   const text = decode(bytes)
   releaseBuffer(bytes)
   if (call.netRequestId !== null) call.bodyText = text
-  if (type !== 'application/json') return text
+  if (isText || type !== 'application/json') return text
   return text.trim() === '' ? undefined : parseJson(text, limits.bodyDepthMax)
 }
 

@@ -1,3 +1,4 @@
+import type { PeerChain } from './transport/peer.ts'
 import { createHash } from 'node:crypto'
 import type { PendingFactor } from '../fsm/authentication.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
@@ -43,6 +44,8 @@ export class Call {
   /** Those that the operation reads. */
   headers: Readonly<Record<string, string | undefined>> = {}
   body: unknown = undefined
+  /** The body is of a type whose text is taken as it is; else it is JSON, whatever that holds. */
+  isTextBody = false
   /** The body as it was sent; kept only for requests with an id. */
   bodyText = ''
   netRequestId: { readonly text: string; readonly bytes: Uint8Array } | null = null
@@ -65,6 +68,8 @@ export class Call {
   isAtWork = false
   /** From here on the fate of the write is the cluster's. */
   hasProposed = false
+  /** The certificates that the client of its connection showed; null: none. */
+  peerChain: () => PeerChain | null = () => null
   /** Whether its connection has closed. */
   isDisconnected: () => boolean = () => false
 

@@ -94,7 +94,12 @@ function describe(operation: Operation, api: ApiName, refer: Refer): Json {
       : {
           requestBody: {
             required: body.isRequired,
-            content: { [body.type ?? 'application/json']: { schema: refer(body.schema) } },
+            content: {
+              [body.type ?? 'application/json']: { schema: refer(body.schema) },
+              ...Object.fromEntries(
+                (body.textTypes ?? []).map((type) => [type, { schema: { type: 'string' } }]),
+              ),
+            },
           },
         }),
     responses,

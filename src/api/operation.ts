@@ -60,6 +60,8 @@ export interface Operation {
     readonly isRequired: boolean
     /** JSON when not said; else the body is its text. */
     readonly type?: 'text/plain'
+    /** Types beside JSON whose text is taken as it is, and judged by the operation. */
+    readonly textTypes?: readonly string[]
   }
   /** Where less than the listener's limit is enough; beyond: 413. */
   readonly bodyBytesMax?: number

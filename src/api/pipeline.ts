@@ -15,6 +15,7 @@ import { parseIfMatch } from './revisions.ts'
 import type { ApiServices } from './services.ts'
 import { sharerOf } from './sharer.ts'
 import { expectsUnknown } from './transport/continue.ts'
+import { peerChainOf } from './transport/peer.ts'
 import { Validator } from './validation.ts'
 import { outcomeUnknown } from './writes.ts'
 
@@ -175,6 +176,7 @@ export class Pipeline {
       startedAtMs: this.#parts.clock.monotonicMs(),
       accept: request.headers.accept ?? '',
     })
+    call.peerChain = () => peerChainOf(raw.socket)
     call.isDisconnected = () => raw.socket.destroyed
     return call
   }
@@ -273,6 +275,10 @@ export class Pipeline {
     }
     if (check === null) return
     const { body } = request
+    if (call.isTextBody) {
+      call.body = body
+      return
+    }
     if (body !== undefined && body !== null) check(body)
     else if (body === null || operation.body?.isRequired === true) {
       throw fieldProblem('body', 'body in body is required')

@@ -112,14 +112,14 @@ export const summary: NamedSchema = {
   schema: { type: 'object', additionalProperties: integer },
 }
 
-const baseProperties = {
+export const baseProperties = {
   _links: links,
   createdAt: dateTime,
   id: text,
   tags: { type: 'object' },
   updatedAt: dateTime,
 } as const
-const baseRequired = ['_links', 'createdAt', 'id', 'updatedAt'] as const
+export const baseRequired = ['_links', 'createdAt', 'id', 'updatedAt'] as const
 
 export const spec: NamedSchema = {
   name: 'specDetail',

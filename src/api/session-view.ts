@@ -24,6 +24,8 @@ export function sessionView(
   const holder = state.get<Identity>('identity', String(session['identityId']))
   return {
     ...detail,
+    // Who logged in by the claim of a CA did so by no authenticator that is kept.
+    ...(session['caId'] === '' ? {} : { authenticatorId: 'internal' }),
     isMfaRequired:
       holder !== undefined && pendingFactors(state, holder).some(({ kind }) => kind === 'totp'),
     cachedLastActivityAt: timeText(sessions.lastUseMs(session)),

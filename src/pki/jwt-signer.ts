@@ -1,10 +1,16 @@
+import { createHash, sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 
 import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
 
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
-import { CertificateError, parseCertificate, parsePrivateKey } from './certificate.ts'
+import {
+  CertificateError,
+  parseCertificate,
+  parseCertificates,
+  parsePrivateKey,
+} from './certificate.ts'
 
 /** Longer ones are not looked at. */
 export const JWT_CHARACTERS_MAX = 16 * 1024
@@ -69,6 +75,35 @@ export class LeafJwtSigner {
       }
     }
     return null
+  }
+
+  publicJwk(): JsonObject {
+    const pem = this.#parts.leafPem()
+    const { kid, key, algorithm } = this.#own(pem)
+    const chain = parseCertificates(pem)
+    const [{ der }] = chain
+    return {
+      ...(key.export({ format: 'jwk' }) as JsonObject),
+      use: 'sig',
+      alg: algorithm,
+      kid,
+      x5c: chain.map((certificate) => Buffer.from(certificate.der).toString('base64')),
+      x5t: createHash('sha1').update(der).digest('base64url'),
+      'x5t#S256': createHash('sha256').update(der).digest('base64url'),
+    }
+  }
+
+  signText(text: string): Promise<{ algorithm: string; kid: string; signature: string }> {
+    const key = parsePrivateKey(this.#parts.privateKeyPem())
+    const { kid, algorithm } = this.#own(this.#parts.leafPem())
+    const hash = `sha${algorithm.slice(2)}`
+    return new Promise((resolve, reject) => {
+      const input = { key, dsaEncoding: 'ieee-p1363' } as const
+      sign(hash, Buffer.from(text, 'utf8'), input, (error, signature) => {
+        if (error === null) resolve({ algorithm, kid, signature: signature.toString('base64url') })
+        else reject(error)
+      })
+    })
   }
 
   #own(pem: string): Leaf {

@@ -9,4 +9,12 @@ export interface JwtSigner {
    * null for anything else. Issuer, audience and purpose are for the caller to judge.
    */
   verify(token: string): Promise<JsonObject | null>
+  /** Of the leaf in force, as a JSON Web Key (RFC 7517) without private members, `kid` and `alg` included. */
+  publicJwk(): JsonObject
+  /** Signs a text as it is, as JWS does (RFC 7518, 3): `signature` is base64url, that of an EC key both numbers in a row. */
+  signText(text: string): Promise<{
+    readonly algorithm: string
+    readonly kid: string
+    readonly signature: string
+  }>
 }

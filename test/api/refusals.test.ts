@@ -246,7 +246,7 @@ describe('a log-in', () => {
     ['', {}, 400, 'COULD_NOT_VALIDATE'],
     ['?method=', {}, 400, 'COULD_NOT_VALIDATE'],
     ['?method=magic', {}, 400, 'INVALID_AUTH_METHOD'],
-    ['?method=cert', {}, 400, 'INVALID_AUTH_METHOD'],
+    ['?method=cert', {}, 401, 'INVALID_AUTH'],
     ['?method=ext-jwt', {}, 400, 'INVALID_AUTH_METHOD'],
     ['?method=password', {}, 400, 'COULD_NOT_VALIDATE'],
     ['?method=password', { username: 'admin' }, 400, 'COULD_NOT_VALIDATE'],

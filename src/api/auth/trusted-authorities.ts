@@ -25,7 +25,7 @@ export function networkAuthorities({ authorities }: Pick<ApiParts, 'authorities'
 /** Of CA records: a certificate is parsed once for as long as its record stands. */
 const parsed = new WeakMap<Ca, Certificate>()
 
-function certificateOf(ca: Ca): Certificate {
+export function certificateOf(ca: Ca): Certificate {
   const certificate = parsed.get(ca) ?? parseCertificate(ca.certPem)
   parsed.set(ca, certificate)
   return certificate

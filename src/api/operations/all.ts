@@ -15,7 +15,9 @@ import { currentOperations } from './current.ts'
 import { clientJwtSignerOperations } from './external-jwt-signers.ts'
 import { databaseOperations } from './database.ts'
 import { ownAuthenticatorOperations } from './own-authenticators.ts'
+import { ownCertificateOperations } from './own-certificates.ts'
 import { hostOperations } from './host.ts'
+import { enrollOperations } from './enroll.ts'
 import { enrollmentOperations } from './enrollments.ts'
 import { fabricOperations } from './fabric.ts'
 import { identityOperations } from './identities.ts'
@@ -41,8 +43,10 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...authenticateOperations(parts, services),
     ...currentOperations(parts, services),
     ...ownAuthenticatorOperations(parts, services),
+    ...ownCertificateOperations(parts, services),
     ...identityOperations(parts, services),
     ...enrollmentOperations(parts, services),
+    ...enrollOperations(parts, services),
     ...fabricOperations(),
     ...identityPostureOperations(parts),
     ...postureResponseOperations(parts, services),

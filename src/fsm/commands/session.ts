@@ -11,6 +11,7 @@ import { apiSession } from '../../entities/api-session.ts'
 import type { Authenticator } from '../../entities/authenticator.ts'
 import type { Ca } from '../../entities/ca.ts'
 import type { Identity } from '../../entities/identity.ts'
+import { isSameJson } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
 import { isDisabled } from './admins.ts'
@@ -34,12 +35,25 @@ function noteClient(
 ): void {
   if (message.envInfoJson.length === 0 && message.sdkInfoJson.length === 0) return
   const { envInfoJson, sdkInfoJson } = message
-  state.put('identity', {
-    ...identity,
+  const told = {
     envInfo: envInfoJson.length === 0 ? identity.envInfo : parseFields(envInfoJson),
     sdkInfo: sdkInfoJson.length === 0 ? identity.sdkInfo : parseFields(sdkInfoJson),
-    revision: context.index,
-  })
+  }
+  // A client says the same at each log-in; a record that is written anew is written to the disk of every controller.
+  if (isSameJson(told.envInfo, identity.envInfo) && isSameJson(told.sdkInfo, identity.sdkInfo))
+    return
+  state.put('identity', { ...identity, ...told, revision: context.index })
+}
+
+/** Whether its last log-in led to a root of the network, for whoever looks after its certificate. */
+function noteChain(
+  state: State,
+  authenticator: Authenticator,
+  lastAuthResolvedToRoot: boolean,
+  { index: revision }: CommandContext,
+): void {
+  if (authenticator.lastAuthResolvedToRoot === lastAuthResolvedToRoot) return
+  state.put('authenticator', { ...authenticator, lastAuthResolvedToRoot, revision })
 }
 
 /**
@@ -104,6 +118,9 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     configTypes: message.configTypes,
   })
   noteClient(state, identity, message, context)
+  if (certificate !== undefined && authenticator?.isIssuedByNetwork === true) {
+    noteChain(state, authenticator, !certificate.improperChain, context)
+  }
   return done(message.id)
 }
 

@@ -110,6 +110,7 @@ export const knownIds: Readonly<Record<string, string>> = {
 
 /** What a path must be asked with. */
 export const knownQueries: Readonly<Record<string, string>> = {
+  '/enroll/updb': '?token=00000000-0000-4000-8000-000000000000',
   '/authenticate': '?method=password',
 }
 

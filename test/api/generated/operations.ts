@@ -14,7 +14,12 @@ export interface ServedOperation {
   readonly operationId: string
   readonly query: readonly Parameter[]
   /** Its schema with every reference resolved; null where it takes none. */
-  readonly body: { readonly schema: Item; readonly isRequired: boolean } | null
+  readonly body: {
+    readonly schema: Item
+    readonly isRequired: boolean
+    /** Beside JSON. */
+    readonly otherTypes: readonly string[]
+  } | null
   readonly isPublic: boolean
   /** Statuses that it declares, `default` left aside. */
   readonly statuses: readonly number[]
@@ -42,7 +47,13 @@ export function operationsIn(api: ApiName, document: ApiDocument): ServedOperati
           body:
             content === undefined || requestBody === undefined
               ? null
-              : { schema: resolved(document, content.schema), isRequired: requestBody.required },
+              : {
+                  schema: resolved(document, content.schema),
+                  isRequired: requestBody.required,
+                  otherTypes: Object.keys(requestBody.content).filter(
+                    (type) => type !== 'application/json',
+                  ),
+                },
           isPublic: security.length === 0,
           statuses: Object.keys(responses).map(Number).filter(Number.isInteger),
           isList: method === 'GET' && query.some(({ name }) => name === 'filter'),

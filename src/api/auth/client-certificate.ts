@@ -1,0 +1,145 @@
+import type { Authenticator } from '../../entities/authenticator.ts'
+import type { Ca } from '../../entities/ca.ts'
+import type { ExternalIdClaim } from '../../entities/ca-external-id-claim.ts'
+import type { Identity } from '../../entities/identity.ts'
+import type { Router } from '../../entities/router.ts'
+import { parseCertificates } from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { verifyClientChain } from '../../pki/client-chain.ts'
+import type { ClientChain, ClientChainQuestion, LeafTime } from '../../pki/client-chain.ts'
+import { externalIdOf } from '../../pki/external-id.ts'
+import type { ExternalId } from '../../pki/external-id.ts'
+import type { ApiParts } from '../parts.ts'
+import type { PeerChain } from '../transport/peer.ts'
+import { certificateOf, networkAuthorities } from './trusted-authorities.ts'
+
+type TrustParts = Pick<ApiParts, 'authorities' | 'state' | 'clock'>
+
+/**
+ * Every judgement of a client's certificate: which authorities it may lead to, who it belongs to, and that it is the very
+ * certificate that is stored, byte for byte. A fingerprint leads to a record and proves nothing.
+ */
+export interface CertificateHolder {
+  readonly identity: Identity
+  /** Undefined where a CA's claim says who it is. */
+  readonly authenticator: Authenticator | undefined
+  /** '' but where the claim of `ca` says who it is. */
+  readonly externalId: string
+  /** Somebody else's CA that issued it; null: the network did. */
+  readonly ca: Ca | null
+  /** An expired one is for the auth policy to allow. */
+  readonly leafTime: LeafTime
+  /** It led to an authority of the network, and to none of its roots. */
+  readonly hasImproperChain: boolean
+}
+
+/** Who logs in by these certificates; null for nobody, and the reason is for the log alone. */
+export function holderOf(
+  parts: TrustParts,
+  chain: PeerChain,
+): CertificateHolder | { readonly reason: string } {
+  const question = { chain, requiresClientAuth: false, leafTime: 'reported' } as const
+  const byNetwork = networkChain(parts, question)
+  if (byNetwork.ok) {
+    const { leafTime, hasImproperChain } = byNetwork
+    return holderBy(parts, chain[0], { ca: null, leafTime, hasImproperChain })
+  }
+  let reason = byNetwork.reason
+  for (const ca of parts.state.findAll<Ca>('ca', 'isVerified', 'true')) {
+    if (!ca.isAuthEnabled) continue
+    const found = chainTo(parts, [certificateOf(ca)], question)
+    if (found.ok) {
+      const { leafTime } = found
+      return holderBy(parts, chain[0], { ca, leafTime, hasImproperChain: false })
+    }
+    reason = found.reason
+  }
+  return { reason }
+}
+
+interface Way {
+  readonly ca: Ca | null
+  readonly leafTime: LeafTime
+  readonly hasImproperChain: boolean
+}
+
+function holderBy(
+  { state }: TrustParts,
+  leaf: Certificate,
+  { ca, leafTime, hasImproperChain }: Way,
+): CertificateHolder | { readonly reason: string } {
+  const common = { ca, leafTime, hasImproperChain }
+  const claim = ca === null ? null : claimOf(ca, leaf)
+  if (claim?.ok === true) {
+    const identity = state.find('identity', 'externalId', claim.externalId) as Identity | undefined
+    if (identity === undefined) return { reason: 'no identity has the external id that it claims' }
+    return { ...common, identity, authenticator: undefined, externalId: claim.externalId }
+  }
+  const authenticator = state.find('authenticator', 'fingerprint', leaf.sha1) as
+    Authenticator | undefined
+  if (authenticator === undefined || !isOfRecord(leaf, authenticator.certPem)) {
+    return { reason: 'it is the credential of no identity' }
+  }
+  // Who was enrolled by the network must come by the network: another CA could issue one with the same names.
+  if (authenticator.isIssuedByNetwork !== (ca === null) && authenticator.isIssuedByNetwork) {
+    return { reason: 'it was issued by the network and leads to another CA' }
+  }
+  const identity = state.get<Identity>('identity', authenticator.identityId)
+  if (identity === undefined) return { reason: 'its identity is gone' }
+  return { ...common, identity, authenticator, externalId: '' }
+}
+
+/** What a CA's claim says of a certificate that leads to it; null: the CA has none. */
+export function claimOf(
+  { externalIdClaim }: Pick<Ca, 'externalIdClaim'>,
+  leaf: Certificate,
+): ExternalId | null {
+  const claim = externalIdClaim as ExternalIdClaim | null
+  return claim === null ? null : externalIdOf(claim, leaf)
+}
+
+/** The whole certificate, not its fingerprint alone, which is made by a hash that can be made to collide. */
+function isOfRecord(leaf: Certificate, certPem: string | null): boolean {
+  if (certPem === null) return false
+  return parseCertificates(certPem)[0].sha256 === leaf.sha256
+}
+
+type NetworkQuestion = Omit<ClientChainQuestion, 'anchors' | 'nowMs'>
+export type NetworkChain =
+  | (Extract<ClientChain, { ok: true }> & { readonly hasImproperChain: boolean })
+  | Extract<ClientChain, { ok: false }>
+
+/** Up to a root of the network by what the client presents; else by the authorities that are known here. */
+export function networkChain(parts: TrustParts, question: NetworkQuestion): NetworkChain {
+  const authorities = networkAuthorities(parts)
+  const roots = authorities.filter(isSelfIssued)
+  const proper = chainTo(parts, roots, question)
+  if (proper.ok) return { ...proper, hasImproperChain: false }
+  const found = chainTo(parts, authorities, question)
+  return found.ok ? { ...found, hasImproperChain: true } : found
+}
+
+function isSelfIssued({ native }: Certificate): boolean {
+  return native.issuer === native.subject
+}
+
+export function chainTo(
+  { clock }: Pick<ApiParts, 'clock'>,
+  anchors: readonly Certificate[],
+  question: NetworkQuestion,
+): ClientChain {
+  return verifyClientChain({ ...question, anchors, nowMs: clock.nowMs() })
+}
+
+/**
+ * The router whose certificate is at index 0, while it is in force: of the record, of the network, in its time.
+ * Null for anybody else. What stands behind index 0 proves nothing about who holds it.
+ */
+export function routerOf(parts: TrustParts, chain: PeerChain): Router | null {
+  const [leaf] = chain
+  const router = parts.state.find('router', 'fingerprint', leaf.sha1) as Router | undefined
+  if (router === undefined || !router.isVerified || router.disabled) return null
+  if (!isOfRecord(leaf, router.certPem)) return null
+  const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
+  return networkChain(parts, question).ok ? router : null
+}

@@ -1,0 +1,121 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { CommandKind, SessionCreateSchema } from '../../../proto/gen/command_pb.ts'
+import type { CertificateProofSchema } from '../../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../entities/authenticator.ts'
+import type { Identity } from '../../entities/identity.ts'
+import { envInfo, sdkInfo } from '../../entities/shapes.ts'
+import { canonicalJson } from '../../lib/canonical-json.ts'
+import { Problem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import type { Call } from '../call.ts'
+import { configTypeIds } from '../config-types.ts'
+import { detailAnswer } from '../envelope.ts'
+import type { Answer } from '../envelope.ts'
+import type { ApiParts } from '../parts.ts'
+import type { ApiServices } from '../services.ts'
+import { currentSessionView } from '../session-view.ts'
+import { callerIn } from './session-keeper.ts'
+
+/** What a client may say of itself as it logs in, whatever it logs in by. */
+export interface LogInBody {
+  readonly configTypes?: readonly string[] | null
+  readonly envInfo?: Readonly<Record<string, unknown>> | null
+  readonly sdkInfo?: Readonly<Record<string, unknown>> | null
+}
+
+/** A credential that was right, and whose it is. */
+export interface Proof {
+  readonly identityId: string
+  /** Undefined where a CA's claim says who it is. */
+  readonly authenticator: Authenticator | undefined
+  readonly certificate?: MessageInitShape<typeof CertificateProofSchema>
+}
+
+const utf8 = new TextEncoder()
+const INFO_CHARACTERS_MAX = 255
+
+/** Log-in is a write: the session that it makes must be known on every controller. */
+export class SessionOpener {
+  readonly #parts: ApiParts
+  readonly #services: ApiServices
+
+  constructor(parts: ApiParts, services: ApiServices) {
+    this.#parts = parts
+    this.#services = services
+  }
+
+  /**
+   * @throws {Problem} INVALID_AUTH where apply found that the holder may not log in any more; REVISION_MOVED where the
+   * credential was changed after it was judged: no session is opened by an old one.
+   */
+  async open(call: Call, proof: Proof, given: LogInBody): Promise<Answer> {
+    const { state } = this.#parts
+    const { authenticator, certificate, identityId } = proof
+    const message = create(SessionCreateSchema, {
+      id: newShortId(),
+      identityId,
+      authenticatorId: authenticator?.id ?? '',
+      ipAddress: call.address,
+      configTypes: this.#configTypes(given.configTypes ?? []),
+      envInfoJson: infoJson(given.envInfo, envInfo),
+      sdkInfoJson: infoJson(given.sdkInfo, sdkInfo),
+      ...(certificate === undefined ? {} : { certificate }),
+    })
+    const payload = toBinary(SessionCreateSchema, message)
+    // A record of the request id would keep a plain hash over a password in the log. A second session does no harm.
+    call.isRepeatable = false
+    // What a certificate is judged on is judged again at apply, so that log-ins by one at once stand in nobody's way.
+    const judgedOn =
+      authenticator === undefined || certificate !== undefined
+        ? []
+        : [{ entity: 'authenticator', id: authenticator.id, revision: authenticator.revision }]
+    const id = await this.#services.writer.write(
+      call,
+      CommandKind.SESSION_CREATE,
+      payload,
+      judgedOn,
+    )
+    const session = state.get('apiSession', id)
+    const identity = state.get<Identity>('identity', identityId)
+    if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')
+    this.#services.sessions.use(id)
+    const caller = callerIn(state, session, identity)
+    call.caller = caller
+    const token = this.#services.tokens.tokenOf(id)
+    return {
+      ...detailAnswer(currentSessionView(this.#parts, this.#services, caller)),
+      headers: {
+        'zt-session': token,
+        'net-session': token,
+        ...(authenticator?.isExtendRequested === true
+          ? { 'ziti-authenticator-extend-requested': 'true' }
+          : {}),
+      },
+    }
+  }
+
+  /** By id or name; what does not exist is dropped, and `all` stands alone. */
+  #configTypes(asked: readonly string[]): string[] {
+    const { state, limits } = this.#parts
+    if (asked.includes('all')) return ['all']
+    return configTypeIds(state, asked.slice(0, limits.configTypesMax))
+  }
+}
+
+/** Known members only, whatever their case: SDKs differ in it. Empty bytes when nothing was said. */
+function infoJson(
+  info: Readonly<Record<string, unknown>> | null | undefined,
+  shape: Readonly<Record<string, unknown>>,
+): Uint8Array {
+  if (info === null || info === undefined) return new Uint8Array()
+  const names = Object.keys(shape['properties'] as Readonly<Record<string, unknown>>)
+  const byLowerCase = new Map(names.map((name) => [name.toLowerCase(), name]))
+  const known: Record<string, string> = {}
+  for (const [name, value] of Object.entries(info)) {
+    const wanted = byLowerCase.get(name.toLowerCase())
+    if (wanted !== undefined && typeof value === 'string')
+      known[wanted] = value.slice(0, INFO_CHARACTERS_MAX)
+  }
+  return utf8.encode(canonicalJson(known))
+}

@@ -1,0 +1,54 @@
+import { authPolicyOf } from '../../../fsm/authentication.ts'
+import { isDisabled } from '../../../fsm/commands/admins.ts'
+import { Problem } from '../../../lib/problems.ts'
+import type { Call } from '../../call.ts'
+import { reachLatest } from '../../consistency.ts'
+import type { Answer } from '../../envelope.ts'
+import type { ApiParts } from '../../parts.ts'
+import type { ApiServices } from '../../services.ts'
+import { holderOf } from '../client-certificate.ts'
+import type { CertificateHolder } from '../client-certificate.ts'
+import { SessionOpener } from '../open-session.ts'
+import type { LogInBody } from '../open-session.ts'
+
+/** Log-in by the client certificate of the connection. */
+export class CertificateLogIn {
+  readonly #parts: ApiParts
+  readonly #services: ApiServices
+  readonly #opener: SessionOpener
+
+  constructor(parts: ApiParts, services: ApiServices) {
+    this.#parts = parts
+    this.#services = services
+    this.#opener = new SessionOpener(parts, services)
+  }
+
+  /** Every refusal is the same to the client: which certificates, CAs and identities there are is not told. */
+  async logIn(call: Call, given: LogInBody): Promise<Answer> {
+    const chain = call.peerChain()
+    if (chain === null) throw new Problem('INVALID_AUTH')
+    this.#services.tokens.requireKey()
+    const { cluster, state, limits } = this.#parts
+    // A certificate that was enrolled elsewhere a moment ago is known here after this; so is a CA that was taken back.
+    await reachLatest(cluster, state, limits.indexWaitMs)
+    const holder = holderOf(this.#parts, chain)
+    if ('reason' in holder || !this.#mayLogIn(holder)) throw new Problem('INVALID_AUTH')
+    const { identity, authenticator, externalId, ca, hasImproperChain } = holder
+    const certificate = {
+      fingerprint: chain[0].sha1,
+      caId: ca?.id ?? '',
+      improperChain: hasImproperChain,
+      externalId,
+    }
+    return this.#opener.open(call, { identityId: identity.id, authenticator, certificate }, given)
+  }
+
+  #mayLogIn({ identity, leafTime }: CertificateHolder): boolean {
+    const { state, clock } = this.#parts
+    if (isDisabled(identity, clock.nowMs())) return false
+    const rules = authPolicyOf(state, identity)?.primary.cert
+    if (rules?.allowed !== true) return false
+    // One whose time has not begun was made for later, whatever is allowed of one whose time is over.
+    return leafTime === 'valid' || (leafTime === 'expired' && rules.allowExpiredCerts)
+  }
+}

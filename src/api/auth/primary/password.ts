@@ -1,0 +1,77 @@
+import type { Authenticator } from '../../../entities/authenticator.ts'
+import type { Identity } from '../../../entities/identity.ts'
+import { authPolicyOf } from '../../../fsm/authentication.ts'
+import { isDisabled } from '../../../fsm/commands/admins.ts'
+import { Problem, fieldProblem } from '../../../lib/problems.ts'
+import type { Call } from '../../call.ts'
+import { reachLatest } from '../../consistency.ts'
+import type { Answer } from '../../envelope.ts'
+import type { ApiParts } from '../../parts.ts'
+import type { ApiServices } from '../../services.ts'
+import { judged } from '../../writes.ts'
+import { SessionOpener } from '../open-session.ts'
+import type { LogInBody, Proof } from '../open-session.ts'
+
+export interface PasswordBody extends LogInBody {
+  readonly password?: string
+  readonly username?: string
+}
+
+/** Log-in by user name and password. */
+export class PasswordLogIn {
+  readonly #parts: ApiParts
+  readonly #services: ApiServices
+  readonly #opener: SessionOpener
+
+  constructor(parts: ApiParts, services: ApiServices) {
+    this.#parts = parts
+    this.#services = services
+    this.#opener = new SessionOpener(parts, services)
+  }
+
+  async logIn(call: Call, given: PasswordBody): Promise<Answer> {
+    const { username, password } = given
+    if (username === undefined) throw fieldProblem('username', 'username is required')
+    if (password === undefined) throw fieldProblem('password', 'password is required')
+    this.#services.tokens.requireKey()
+    return await judged(call, this.#parts.limits, async () => {
+      const proof = await this.#services.throttle.attempt(username, call.address, async () => {
+        const { cluster, state, limits } = this.#parts
+        // Without a leader there will be no session, so no hash is computed; with one, a password set elsewhere a moment
+        // ago is known here too.
+        await reachLatest(cluster, state, limits.indexWaitMs)
+        return this.#prove(call, username, password)
+      })
+      if (proof === null) throw new Problem('INVALID_AUTH')
+      return this.#opener.open(call, proof, given)
+    })
+  }
+
+  /** Null for every reason to refuse, after the same work: an answer tells nothing about which names exist. */
+  async #prove(call: Call, username: string, password: string): Promise<Proof | null> {
+    const { state } = this.#parts
+    const authenticator = state.find('authenticator', 'username', username) as
+      Authenticator | undefined
+    const identityId = authenticator === undefined ? null : this.#holderOf(authenticator)
+    if (authenticator === undefined || identityId === null) {
+      await this.#services.passwords.verify(call, null, password)
+      return null
+    }
+    const isRight = await this.#services.passwords.verify(
+      call,
+      authenticator.passwordHash,
+      password,
+      () => this.#services.lockout.reserve(authenticator, call.address),
+    )
+    return isRight ? { authenticator, identityId } : null
+  }
+
+  /** The identity that may log in by this password, or null. */
+  #holderOf({ method, identityId }: Authenticator): string | null {
+    const { state, clock } = this.#parts
+    if (method !== 'updb') return null
+    const identity = state.get<Identity>('identity', identityId)
+    if (identity === undefined || isDisabled(identity, clock.nowMs())) return null
+    return authPolicyOf(state, identity)?.primary.updb.allowed === true ? identity.id : null
+  }
+}

@@ -1,0 +1,107 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CaEnrollSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { Ca } from '../../entities/ca.ts'
+import { fieldLimits } from '../../entities/fields.ts'
+import { Problem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { chainTo, claimOf } from '../auth/client-certificate.ts'
+import { certificateOf } from '../auth/trusted-authorities.ts'
+import type { Call } from '../call.ts'
+import { reachLatest } from '../consistency.ts'
+import { emptyAnswer } from '../envelope.ts'
+import type { Answer } from '../envelope.ts'
+import type { ApiParts } from '../parts.ts'
+import type { ApiServices } from '../services.ts'
+import { judged } from '../writes.ts'
+
+/** Whoever holds a certificate of a verified CA that is enabled for it becomes an identity, without a token. */
+export class CaEnrollment {
+  readonly #parts: ApiParts
+  readonly #services: Pick<ApiServices, 'writer'>
+
+  constructor(parts: ApiParts, services: Pick<ApiServices, 'writer'>) {
+    this.#parts = parts
+    this.#services = services
+  }
+
+  /** @param requestedName of the identity to be, as far as the CA's format asks for it. */
+  async enroll(call: Call, requestedName: string | undefined): Promise<Answer> {
+    const { cluster, state, limits } = this.#parts
+    // A CA that was verified elsewhere a moment ago is known here after this.
+    await reachLatest(cluster, state, limits.indexWaitMs)
+    return judged(call, limits, async () => {
+      const { ca, leaf } = this.#issuerOf(call)
+      const identityId = newShortId()
+      const message = create(CaEnrollSchema, {
+        caId: ca.id,
+        identityId,
+        authenticatorId: newShortId(),
+        externalId: externalIdIn(ca, leaf),
+        name: nameOf(ca, leaf, { identityId, requestedName }),
+        certificate: {
+          pem: leaf.pem,
+          fingerprint: leaf.sha1,
+          publicKeyPrint: Buffer.from(leaf.publicKeySha256).toString('hex'),
+          caId: ca.id,
+        },
+      })
+      const payload = toBinary(CaEnrollSchema, message)
+      const judgedOn = [{ entity: 'ca', id: ca.id, revision: ca.revision }]
+      await this.#services.writer.write(call, CommandKind.CA_ENROLL, payload, judgedOn)
+      return emptyAnswer()
+    })
+  }
+
+  /** The first CA that the certificate of the connection leads to. */
+  #issuerOf(call: Call): { readonly ca: Ca; readonly leaf: Certificate } {
+    const { state } = this.#parts
+    if (state.count('ca') === 0) throw new Problem('ENROLLMENT_NO_VALID_CAS')
+    const chain = call.peerChain()
+    if (chain === null) {
+      throw new Problem('CERT_FAILED_VALIDATION', {
+        detail: 'the connection shows no client certificate',
+      })
+    }
+    let reason = 'no CA is verified and enabled for automatic enrollment'
+    for (const ca of state.findAll<Ca>('ca', 'isVerified', 'true')) {
+      if (!ca.isAutoCaEnrollmentEnabled) continue
+      const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
+      const found = chainTo(this.#parts, [certificateOf(ca)], question)
+      if (found.ok) return { ca, leaf: chain[0] }
+      reason = found.reason
+    }
+    throw new Problem('CERT_FAILED_VALIDATION', { detail: reason })
+  }
+}
+
+function externalIdIn(ca: Ca, leaf: Certificate): string {
+  const claim = claimOf(ca, leaf)
+  if (claim === null) return ''
+  if (claim.ok) return claim.externalId
+  throw new Problem('MISSING_CERT_CLAIM', { detail: `the certificate ${claim.reason}` })
+}
+
+const PLACEHOLDER = /\[(caName|caId|commonName|requestedName|identityId)\]/g
+const DEFAULT_FORMAT = '[caName]-[commonName]'
+
+/** In one pass: what is put in is never looked through for placeholders again. */
+function nameOf(
+  { id, name, identityNameFormat }: Ca,
+  { commonName }: Certificate,
+  { identityId, requestedName }: { identityId: string; requestedName: string | undefined },
+): string {
+  const values: Readonly<Record<string, string>> = {
+    caName: name,
+    caId: id,
+    commonName: commonName ?? '',
+    requestedName: requestedName ?? identityId,
+    identityId,
+  }
+  const format = identityNameFormat === '' ? DEFAULT_FORMAT : identityNameFormat
+  const made = format.replace(PLACEHOLDER, (_, key: string) => values[key] ?? '')
+  // Room for a number that makes it unique.
+  return made.slice(0, fieldLimits.nameCharactersMax - NUMBER_CHARACTERS) || identityId
+}
+
+const NUMBER_CHARACTERS = 6

@@ -1,0 +1,159 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, EnrollSchema } from '../../../proto/gen/command_pb.ts'
+import type { Enroll } from '../../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../entities/authenticator.ts'
+import type { Ca } from '../../entities/ca.ts'
+import type { Enrollment } from '../../entities/enrollment.ts'
+import type { Identity } from '../../entities/identity.ts'
+import { authPolicyOf } from '../../fsm/authentication.ts'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import { chainTo } from '../auth/client-certificate.ts'
+import { passwordFault } from '../auth/password-rules.ts'
+import { certificateOf } from '../auth/trusted-authorities.ts'
+import type { Call } from '../call.ts'
+import { emptyAnswer } from '../envelope.ts'
+import type { Answer } from '../envelope.ts'
+import type { ApiParts } from '../parts.ts'
+import type { ApiServices } from '../services.ts'
+import { certificatesAnswer, networkCertificate } from './answers.ts'
+import { isTokenUnknown, outstanding, tokenDigest, tokenUsed } from './tokens.ts'
+
+type Credential = Enroll['credential']
+
+/** Identities enroll by a one-time token: for a certificate, with one that they have, or for a password. */
+export class IdentityEnrollment {
+  readonly #parts: ApiParts
+  readonly #services: Pick<ApiServices, 'writer' | 'passwords'>
+
+  constructor(parts: ApiParts, services: Pick<ApiServices, 'writer' | 'passwords'>) {
+    this.#parts = parts
+    this.#services = services
+  }
+
+  /** A certificate for the key of the request. Who brings the same token and key again is given the same one again. */
+  async ott(call: Call, token: string | undefined, csr: string | undefined): Promise<Answer> {
+    try {
+      return await this.#ott(call, token, csr)
+    } catch (error) {
+      if (!isTokenUnknown(error)) throw error
+      return await this.#ottAgain(call, token ?? '', csr)
+    }
+  }
+
+  async #ott(call: Call, token: string | undefined, csr: string | undefined): Promise<Answer> {
+    const enrollment = await outstanding(this.#parts, token, ['ott'])
+    const { identityId } = enrollment
+    const requestPem = requestIn(csr)
+    const issued = await this.#parts.issuer.identity({ identityId, requestPem }, call.address)
+    const value = networkCertificate(issued)
+    await this.#enroll(call, enrollment, { case: 'certificate', value } as Credential)
+    return certificatesAnswer(this.#parts, { cert: issued.chainPem })
+  }
+
+  async #ottAgain(call: Call, token: string, csr: string | undefined): Promise<Answer> {
+    const { state, issuer } = this.#parts
+    const known = this.#enrolledBy(token)
+    if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
+    const { certPem, publicKeyPrint, identityId } = known
+    if (certPem === null || csr === undefined || state.get('identity', identityId) === undefined) {
+      throw tokenUsed()
+    }
+    const asked = await issuer.identity({ identityId, requestPem: csr }, call.address)
+    if (asked.publicKeyPrint !== publicKeyPrint) throw tokenUsed()
+    return certificatesAnswer(this.#parts, { cert: certPem })
+  }
+
+  /** The certificate of the connection, of the CA that the enrollment names, becomes the credential. */
+  async ottca(call: Call, token: string | undefined): Promise<Answer> {
+    const { state } = this.#parts
+    let enrollment: Enrollment
+    try {
+      enrollment = await outstanding(this.#parts, token, ['ottca'])
+    } catch (error) {
+      if (isTokenUnknown(error)) return this.#ottcaAgain(call, token ?? '')
+      throw error
+    }
+    const ca = state.get<Ca>('ca', enrollment.caId)
+    if (ca?.isVerified !== true || !ca.isOttCaEnrollmentEnabled) {
+      throw new Problem('ENROLLMENT_CA_NOT_VALID')
+    }
+    const chain = call.peerChain()
+    if (chain === null) {
+      throw new Problem('CERTIFICATE_FAILED_VALIDATION', {
+        detail: 'the connection shows no client certificate',
+      })
+    }
+    const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
+    const found = chainTo(this.#parts, [certificateOf(ca)], question)
+    if (!found.ok) throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: found.reason })
+    const [leaf] = chain
+    const value = {
+      pem: leaf.pem,
+      fingerprint: leaf.sha1,
+      publicKeyPrint: Buffer.from(leaf.publicKeySha256).toString('hex'),
+      caId: ca.id,
+    }
+    await this.#enroll(call, enrollment, { case: 'certificate', value } as Credential)
+    return emptyAnswer()
+  }
+
+  #ottcaAgain(call: Call, token: string): Answer {
+    const known = this.#enrolledBy(token)
+    if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
+    const leaf = call.peerChain()?.[0]
+    if (known.fingerprint === null || leaf?.sha1 !== known.fingerprint) throw tokenUsed()
+    return emptyAnswer()
+  }
+
+  /** The user name stands in the enrollment; one that the body gives is passed over. */
+  async updb(call: Call, token: string | undefined, password: string | undefined): Promise<Answer> {
+    const { state } = this.#parts
+    let enrollment: Enrollment
+    try {
+      enrollment = await outstanding(this.#parts, token, ['updb'])
+    } catch (error) {
+      if (isTokenUnknown(error) && this.#enrolledBy(token ?? '') !== undefined) throw tokenUsed()
+      throw error
+    }
+    if (password === undefined) throw fieldProblem('password', 'password is required')
+    const identity = state.get<Identity>('identity', enrollment.identityId)
+    if (identity === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
+    const reason = passwordFault(authPolicyOf(state, identity), password)
+    if (reason !== null) throw fieldProblem('password', reason)
+    // A record of the request id would keep a plain hash over the password in the log.
+    call.isRepeatable = false
+    const value = await this.#services.passwords.hash(call, password)
+    await this.#enroll(call, enrollment, { case: 'passwordHash', value })
+    return emptyAnswer()
+  }
+
+  #enrolledBy(token: string): Authenticator | undefined {
+    if (token === '') return undefined
+    const { state } = this.#parts
+    return state.find('authenticator', 'enrolledBy', tokenDigest(token)) as
+      Authenticator | undefined
+  }
+
+  /** One entry, or nothing. */
+  async #enroll(call: Call, enrollment: Enrollment, credential: Credential): Promise<void> {
+    const { id: enrollmentId, token, method } = enrollment
+    const message = create(EnrollSchema, {
+      enrollmentId,
+      token,
+      method,
+      authenticatorId: newShortId(),
+      credential,
+    })
+    const payload = toBinary(EnrollSchema, message)
+    await this.#services.writer.write(call, CommandKind.ENROLL, payload)
+  }
+}
+
+/** @throws {Problem} COULD_NOT_PROCESS_CSR without one. */
+function requestIn(csr: string | undefined): string {
+  if (csr !== undefined && csr.trim() !== '') return csr
+  throw new Problem('COULD_NOT_PROCESS_CSR', {
+    detail: 'a certificate signing request in PEM is required',
+  })
+}

@@ -1,0 +1,115 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, EnrollSchema, RouterExtendSchema } from '../../../proto/gen/command_pb.ts'
+import type { Router } from '../../entities/router.ts'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { parseCertificates } from '../../pki/certificate.ts'
+import { routerOf } from '../auth/client-certificate.ts'
+import type { Call } from '../call.ts'
+import { reachLatest } from '../consistency.ts'
+import type { Answer } from '../envelope.ts'
+import type { ApiParts } from '../parts.ts'
+import type { ApiServices } from '../services.ts'
+import { certificatesAnswer, networkCertificate } from './answers.ts'
+import { isTokenUnknown, outstanding, tokenDigest, tokenUsed } from './tokens.ts'
+
+export interface RouterRequests {
+  readonly client: string | undefined
+  readonly server: string | undefined
+}
+
+/** Routers get a client and a server certificate by their token, and new ones by the client certificate that they have. */
+export class RouterEnrollment {
+  readonly #parts: ApiParts
+  readonly #services: Pick<ApiServices, 'writer'>
+
+  constructor(parts: ApiParts, services: Pick<ApiServices, 'writer'>) {
+    this.#parts = parts
+    this.#services = services
+  }
+
+  async enroll(call: Call, token: string | undefined, requests: RouterRequests): Promise<Answer> {
+    try {
+      return await this.#enroll(call, token, requests)
+    } catch (error) {
+      if (!isTokenUnknown(error)) throw error
+      return await this.#enrollAgain(call, token ?? '', requests)
+    }
+  }
+
+  async #enroll(call: Call, token: string | undefined, requests: RouterRequests): Promise<Answer> {
+    const enrollment = await outstanding(this.#parts, token, ['erott', 'trott'])
+    const routerId = enrollment.edgeRouterId || enrollment.transitRouterId
+    const issued = await this.#issue(call, routerId, requests)
+    const message = create(EnrollSchema, {
+      enrollmentId: enrollment.id,
+      token: enrollment.token,
+      method: enrollment.method,
+      credential: { case: 'router', value: commandOf(issued) },
+    })
+    await this.#services.writer.write(call, CommandKind.ENROLL, toBinary(EnrollSchema, message))
+    const { client, serverPem } = issued
+    return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: serverPem })
+  }
+
+  /** A router that lost the answer asks with the same keys, and is given the same certificates. */
+  async #enrollAgain(call: Call, token: string, requests: RouterRequests): Promise<Answer> {
+    const { state } = this.#parts
+    const known = token === '' ? undefined : state.find('router', 'enrolledBy', tokenDigest(token))
+    if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
+    const { id, certPem, serverCertPem } = known as Router
+    if (certPem === null || serverCertPem === null) throw tokenUsed()
+    const { client } = await this.#issue(call, id, requests)
+    const [leaf] = parseCertificates(certPem)
+    const print = Buffer.from(leaf.publicKeySha256).toString('hex')
+    if (client.publicKeyPrint !== print) throw tokenUsed()
+    return certificatesAnswer(this.#parts, { cert: certPem, serverCert: serverCertPem })
+  }
+
+  /** Only by the certificate at index 0 of the connection, whose key the handshake proved. */
+  async extend(call: Call, requests: RouterRequests): Promise<Answer> {
+    const { cluster, state, limits } = this.#parts
+    const chain = call.peerChain()
+    if (chain === null) throw new Problem('UNAUTHORIZED')
+    await reachLatest(cluster, state, limits.indexWaitMs)
+    const router = routerOf(this.#parts, chain)
+    if (router === null) throw new Problem('UNAUTHORIZED')
+    for (const [name, request] of [
+      ['certCsr', requests.client],
+      ['serverCertCsr', requests.server],
+    ] as const) {
+      if (request === undefined || request === '') throw fieldProblem(name, `${name} is required`)
+    }
+    const issued = await this.#issue(call, router.id, requests)
+    const message = create(RouterExtendSchema, {
+      routerId: router.id,
+      fingerprint: chain[0].sha1,
+      certificates: commandOf(issued),
+    })
+    const payload = toBinary(RouterExtendSchema, message)
+    await this.#services.writer.write(call, CommandKind.ROUTER_EXTEND, payload)
+    const { client, serverPem } = issued
+    return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: serverPem })
+  }
+
+  #issue(
+    call: Call,
+    routerId: string,
+    { client, server }: RouterRequests,
+  ): ReturnType<ApiParts['issuer']['router']> {
+    if (server === undefined || server === '') {
+      throw new Problem('MISSING_OR_INVALID_CSR', { detail: 'serverCertCsr is required' })
+    }
+    if (client === undefined || client === '') {
+      throw new Problem('MISSING_OR_INVALID_CSR', { detail: 'certCsr is required' })
+    }
+    const asked = { routerId, clientRequestPem: client, serverRequestPem: server }
+    return this.#parts.issuer.router(asked, call.address)
+  }
+}
+
+function commandOf({
+  client,
+  serverPem,
+}: Awaited<ReturnType<ApiParts['issuer']['router']>>): object {
+  return { client: networkCertificate(client), serverPem }
+}

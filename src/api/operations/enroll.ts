@@ -1,0 +1,211 @@
+import type { Json } from '../../lib/canonical-json.ts'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import type { Call } from '../call.ts'
+import { CaEnrollment } from '../enrollment/ca-enrollment.ts'
+import { authoritiesPem } from '../enrollment/answers.ts'
+import { IdentityEnrollment } from '../enrollment/identity-enrollment.ts'
+import { RouterEnrollment } from '../enrollment/router-enrollment.ts'
+import { bareAnswer } from '../envelope.ts'
+import type { Answer } from '../envelope.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import { queryParametersNamed } from '../query-parameters.ts'
+import { nothing } from '../schemas.ts'
+import {
+  caEnrollment,
+  challenge,
+  challengeSignature,
+  enrollmentCerts,
+  genericEnroll,
+  keySet,
+  ottEnrollment,
+  routerEnrollment,
+  routerExtension,
+  updbEnrollment,
+} from '../schemas-enrollment.ts'
+import type { ApiServices } from '../services.ts'
+
+/** Two requests for certificates of the longest keys, and room for the rest. */
+const BODY_BYTES_MAX = 64 * 1024
+/** As stock clients send a certificate signing request as it is. */
+const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain']
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/**
+ * The ways in: by one-time token, by the certificate of somebody else's CA, and for routers. `/enroll?method=` and the path of
+ * each method do the same.
+ */
+export function enrollOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  const identities = new IdentityEnrollment(parts, services)
+  const byCa = new CaEnrollment(parts, services)
+  const routers = new RouterEnrollment(parts, services)
+  const common = {
+    tag: 'enroll',
+    apis: ['client'],
+    permission: 'public',
+    method: 'POST',
+    bodyBytesMax: BODY_BYTES_MAX,
+    success: 200,
+  } as const
+  const token = queryParametersNamed(['token'])
+  const certificates = { kind: 'detail', schema: enrollmentCerts } as const
+  const acknowledged = { kind: 'detail', schema: nothing } as const
+  const refusals = [400, 404, 409, 429, 503]
+  const routerOf = (call: Call): Promise<Answer> => {
+    const requests = {
+      client: textIn(call, 'certCsr') ?? textIn(call, 'clientCsr'),
+      server: textIn(call, 'serverCertCsr') ?? textIn(call, 'serverCsr'),
+    }
+    return routers.enroll(call, tokenIn(call), requests)
+  }
+  const ott = (call: Call): Promise<Answer> => identities.ott(call, tokenIn(call), requestIn(call))
+  const ottca = (call: Call): Promise<Answer> => identities.ottca(call, tokenIn(call))
+  const updb = (call: Call): Promise<Answer> =>
+    identities.updb(call, tokenIn(call), textIn(call, 'password'))
+  const ca = (call: Call): Promise<Answer> => byCa.enroll(call, textIn(call, 'name'))
+  const byMethod: Readonly<Record<string, (call: Call) => Promise<Answer>>> = {
+    ott,
+    ottca,
+    updb,
+    ca,
+    erott: routerOf,
+    trott: routerOf,
+  }
+  return [
+    {
+      ...common,
+      operationId: 'enroll',
+      summary: 'Enrolls an identity or a router by the method that its token is for',
+      path: '/enroll',
+      query: queryParametersNamed(['token', 'method']),
+      body: { schema: genericEnroll, isRequired: false, textTypes: REQUEST_TYPES },
+      response: certificates,
+      refusals: [...refusals, 410],
+      handle: (call) => {
+        const method = call.first('method') ?? 'ott'
+        const enroll = Object.hasOwn(byMethod, method) ? byMethod[method] : undefined
+        if (enroll !== undefined) return enroll(call)
+        throw new Problem('INVALID_ENROLL_METHOD', {
+          detail: `method is one of ${Object.keys(byMethod).join(', ')}`,
+        })
+      },
+    },
+    {
+      ...common,
+      operationId: 'enrollOtt',
+      summary: 'Gives an identity a certificate for the key of its request, by a one-time token',
+      path: '/enroll/ott',
+      query: token,
+      body: { schema: ottEnrollment, isRequired: false, textTypes: REQUEST_TYPES },
+      response: certificates,
+      refusals,
+      handle: ott,
+    },
+    {
+      ...common,
+      operationId: 'enrollOttCa',
+      summary: 'Takes the client certificate of the connection as the credential of an identity',
+      path: '/enroll/ottca',
+      query: token,
+      body: { schema: ottEnrollment, isRequired: false, textTypes: REQUEST_TYPES },
+      response: acknowledged,
+      refusals,
+      handle: ottca,
+    },
+    {
+      ...common,
+      operationId: 'enrollCa',
+      summary: 'Makes an identity for who holds a certificate of a CA that is enabled for it',
+      path: '/enroll/ca',
+      body: { schema: caEnrollment, isRequired: false },
+      response: acknowledged,
+      refusals,
+      handle: ca,
+    },
+    {
+      ...common,
+      operationId: 'enrollUpdb',
+      summary: 'Sets the first password of an identity, whose user name its enrollment names',
+      path: '/enroll/updb',
+      query: token.map((parameter) => ({ ...parameter, isRequired: true })),
+      body: { schema: updbEnrollment, isRequired: true },
+      response: acknowledged,
+      refusals,
+      handle: updb,
+    },
+    {
+      ...common,
+      operationId: 'enrollErOtt',
+      summary: 'Gives a router its client and server certificates, by a one-time token',
+      path: '/enroll/erott',
+      query: token,
+      body: { schema: routerEnrollment, isRequired: true },
+      response: certificates,
+      refusals,
+      handle: routerOf,
+    },
+    {
+      ...common,
+      operationId: 'extendRouterEnrollment',
+      summary: 'Gives a router new certificates, by the client certificate that it has',
+      path: '/enroll/extend/router',
+      body: { schema: routerExtension, isRequired: true },
+      response: certificates,
+      refusals: [400, 401, 429, 503],
+      handle: (call) =>
+        routers.extend(call, {
+          client: textIn(call, 'certCsr'),
+          server: textIn(call, 'serverCertCsr'),
+        }),
+    },
+    {
+      ...common,
+      operationId: 'enrollmentChallenge',
+      summary: 'Signs a nonce by the key that enrollment tokens are signed by',
+      path: '/enroll/challenge',
+      body: { schema: challenge, isRequired: true },
+      response: { kind: 'bare', schema: challengeSignature },
+      refusals: [400, 429],
+      handle: async (call) => {
+        const { keyId, nonce } = call.body as { readonly keyId: string; readonly nonce: string }
+        // Anything else would let its sender have a token of its own making signed.
+        if (!UUID.test(nonce)) throw fieldProblem('nonce', 'must be a UUID', nonce.slice(0, 64))
+        if (keyId !== parts.jwt.publicJwk()['kid']) {
+          throw fieldProblem('keyId', 'is no key of this controller', keyId.slice(0, 64))
+        }
+        const signed = await parts.jwt.signText(nonce)
+        return bareAnswer(JSON.stringify({ ...signed, caPool: authoritiesPem(parts) }))
+      },
+    },
+    {
+      operationId: 'getEnrollmentJwks',
+      summary: 'The public key that enrollment tokens of this controller are signed by',
+      tag: 'enroll',
+      apis: ['client'],
+      permission: 'public',
+      method: 'GET',
+      path: '/enroll/jwks',
+      success: 200,
+      response: { kind: 'bare', schema: keySet },
+      refusals: [],
+      handle: () => bareAnswer(JSON.stringify({ keys: [parts.jwt.publicJwk()] })),
+    },
+  ]
+}
+
+/** In the query; else in the body. */
+function tokenIn(call: Call): string | undefined {
+  return call.first('token') ?? textIn(call, 'token')
+}
+
+function requestIn(call: Call): string | undefined {
+  if (call.isTextBody) return String(call.body)
+  return textIn(call, 'clientCsr') ?? textIn(call, 'certCsr')
+}
+
+/** A member of a JSON body; undefined: absent, null, empty, or the body is no JSON. */
+function textIn({ body }: Call, name: string): string | undefined {
+  if (typeof body !== 'object' || body === null) return undefined
+  const value = (body as Readonly<Record<string, Json>>)[name]
+  return typeof value === 'string' && value !== '' ? value : undefined
+}

@@ -1,0 +1,112 @@
+import { request } from 'node:https'
+import type { AddressInfo } from 'node:net'
+
+import { createApi } from '../../../src/api/server.ts'
+import { listenerTls } from '../../../src/api/transport/tls.ts'
+import { issueLeaf, validityFrom } from '../../../src/pki/authority.ts'
+import type { CertifiedKey, Validity } from '../../../src/pki/authority.ts'
+import type { Body } from './caller.ts'
+import type { TestController } from './controller.ts'
+
+const DAY_MS = 24 * 60 * 60_000
+
+export interface TlsReply {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly text: string
+  readonly body: Body
+}
+
+export interface TlsRequest {
+  readonly method?: string
+  readonly path: string
+  /** Shown in the handshake. */
+  readonly by?: CertifiedKey | null
+  /** JSON, but for a text. */
+  readonly body?: unknown
+  readonly token?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** The real listener of a controller, on a port of its own, as clients with certificates meet it. */
+export class TlsListener {
+  readonly #listener: ReturnType<ReturnType<typeof createApi>['listener']>
+  readonly port: number
+
+  private constructor(listener: ReturnType<ReturnType<typeof createApi>['listener']>) {
+    this.#listener = listener
+    this.port = (listener.server.address() as AddressInfo).port
+  }
+
+  static async open(controller: TestController): Promise<TlsListener> {
+    const own = await issueLeaf({
+      issuer: controller.authorities.issuing,
+      commonName: 'ctrl1',
+      uris: [],
+      hosts: ['127.0.0.1'],
+      usages: ['server'],
+      validity: validityFrom(controller.clock.nowMs(), DAY_MS),
+    })
+    const listener = createApi(controller.parts).listener({
+      apis: ['client', 'management', 'fabric', 'host'],
+      https: { ...listenerTls, cert: own.certificatePem, key: own.privateKeyPem },
+    })
+    await listener.listen({ port: 0, host: '127.0.0.1' })
+    return new TlsListener(listener)
+  }
+
+  /** Each on a connection of its own. */
+  call({
+    method = 'POST',
+    path,
+    by = null,
+    body,
+    token,
+    headers = {},
+  }: TlsRequest): Promise<TlsReply> {
+    return new Promise((resolve, reject) => {
+      const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
+      const asked = request({
+        ...{ host: '127.0.0.1', port: this.port, agent: false, rejectUnauthorized: false },
+        method,
+        path,
+        headers: {
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(token === undefined ? {} : { 'zt-session': token }),
+          ...(method === 'GET' ? {} : { 'content-length': String(Buffer.byteLength(text)) }),
+          ...headers,
+        },
+        ...(by === null ? {} : { cert: by.certificatePem, key: by.privateKeyPem }),
+      })
+      asked.on('response', (answer) => {
+        const chunks: Buffer[] = []
+        answer.on('data', (chunk: Buffer) => chunks.push(chunk))
+        answer.on('end', () => {
+          const text = Buffer.concat(chunks).toString('utf8')
+          const isJson = answer.headers['content-type'] === 'application/json'
+          const { statusCode: status = 0, headers } = answer
+          resolve({ status, headers, text, body: isJson ? (JSON.parse(text) as Body) : {} })
+        })
+      })
+      asked.on('error', reject)
+      asked.end(text)
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#listener.close()
+  }
+}
+
+/** A client's certificate with its key, by whoever is given. */
+export function clientKey(
+  issuer: CertifiedKey,
+  commonName: string,
+  validity: Validity | number,
+  uris: readonly string[] = [],
+): Promise<CertifiedKey> {
+  return issueLeaf({
+    ...{ issuer, commonName, uris, hosts: [], usages: ['client'] },
+    validity: typeof validity === 'number' ? validityFrom(validity, DAY_MS) : validity,
+  })
+}
