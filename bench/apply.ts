@@ -5,6 +5,7 @@ import { normalise } from '../src/entities/normalise.ts'
 import { apply } from '../src/fsm/apply.ts'
 import { State } from '../src/fsm/state.ts'
 import { canonicalJson } from '../src/lib/canonical-json.ts'
+import { systemActor } from '../src/ports/actor.ts'
 import type { Entry } from '../src/raft/types.ts'
 
 export interface ApplyResult {
@@ -14,6 +15,7 @@ export interface ApplyResult {
   readonly entitiesDigest: string
 }
 
+const actor = systemActor({ name: 'controller:ctrl1', address: '127.0.0.1' })
 const storeId = new Uint8Array(16).fill(7)
 
 /** createService as a controller proposes it: with an origin, about 300 bytes in the log. */
@@ -32,7 +34,7 @@ function createServiceEntry(index: number): Entry {
   const sequence = BigInt(index)
   const command = create(CommandSchema, {
     origin: { storeId, boot: 1n, sequence, lowestOutstanding: sequence },
-    actor: { identityId: 'admin', sessionId: 'session', address: '127.0.0.1' },
+    actor,
     kind: CommandKind.ENTITY_CREATE,
     level: 1,
     payload,

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file command.proto.
  */
 export const file_command: GenFile = /*@__PURE__*/
-  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMImMKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRISCgpwZXJtaXNzaW9uGAQgASgJEgwKBG5hbWUYBSABKAkiOAoIUmV2aXNpb24SDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEhAKCHJldmlzaW9uGAMgASgEIjYKClNlZWRSZWNvcmQSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiTAoERm9ybRISCgpjbHVzdGVyX2lkGAEgASgJEjAKB3JlY29yZHMYAiADKAsyHy5mbG90aWxsYS5jb21tYW5kLnYxLlNlZWRSZWNvcmQiNwoLRW50aXR5V3JpdGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiKgoMRW50aXR5RGVsZXRlEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCSKaAQoLRW50aXR5QmF0Y2gSNAoFc3RlcHMYASADKAsyJS5mbG90aWxsYS5jb21tYW5kLnYxLkVudGl0eUJhdGNoLlN0ZXASDgoGYW5zd2VyGAIgASgNGkUKBFN0ZXASDAoEa2luZBgBIAEoDRIvCgV3cml0ZRgCIAEoCzIgLmZsb3RpbGxhLmNvbW1hbmQudjEuRW50aXR5V3JpdGUiogEKDVNlc3Npb25DcmVhdGUSCgoCaWQYASABKAkSEwoLaWRlbnRpdHlfaWQYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCRISCgppcF9hZGRyZXNzGAQgASgJEhQKDGNvbmZpZ190eXBlcxgFIAMoCRIVCg1lbnZfaW5mb19qc29uGAYgASgMEhUKDXNka19pbmZvX2pzb24YByABKAwiGwoNU2Vzc2lvbkRlbGV0ZRIKCgJpZBgBIAEoCSJoCgxTZXNzaW9uVG91Y2gSNQoFbWFya3MYASADKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25Ub3VjaC5NYXJrGiEKBE1hcmsSCgoCaWQYASABKAkSDQoFYXRfbXMYAiABKAQidQoNU2Vzc2lvbkV4cGlyZRI2CgVtYXJrcxgBIAMoCzInLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvbkV4cGlyZS5NYXJrGiwKBE1hcmsSCgoCaWQYASABKAkSGAoQbGFzdF9hY3Rpdml0eV9tcxgCIAEoBCJQCgxUaWNrZXRDcmVhdGUSCgoCaWQYASABKAkSDgoGZGlnZXN0GAIgASgMEg0KBXZvdGVyGAMgASgIEhUKDWV4cGlyZXNfYXRfbXMYBCABKAQiGgoMVGlja2V0UmV2b2tlEgoKAmlkGAEgASgJItMBCgxUaWNrZXRSZWRlZW0SEQoJdGlja2V0X2lkGAEgASgJEhUKDXRpY2tldF9kaWdlc3QYAiABKAwSDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIXCg9wdWJsaWNfa2V5X3Nwa2kYBSABKAwSDwoHYWRkcmVzcxgGIAEoCRIXCg9jZXJ0aWZpY2F0ZV9wZW0YByABKAkSMwoHc2VjcmV0cxgIIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCJiCg9BZG1pc3Npb25EZWxldGUSDwoHbm9kZV9pZBgBIAEoCRIXCg9wdWJsaWNfa2V5X3Nwa2kYAiABKAwSEAoIYW5ub3VuY2UYAyABKAgSEwoLY29tcHJvbWlzZWQYBCABKAgiTAoNV3JhcHBlZFNlY3JldBIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRILCgNqd2UYBCABKAkilwEKDFNlY3JldFJvdGF0ZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SFwoPY2VydGlmaWNhdGVfcGVtGAMgASgJEjMKB3dyYXBwZWQYBCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQSGgoSb3ZlcmxhcF9lbmRzX2F0X21zGAUgASgEIkIKC1NlY3JldFNoYXJlEjMKB3dyYXBwZWQYASADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQiNwoPSWRlbnRpdHlEaXNhYmxlEgoKAmlkGAEgASgJEhgKEGR1cmF0aW9uX21pbnV0ZXMYAiABKAQiHAoOSWRlbnRpdHlFbmFibGUSCgoCaWQYASABKAkijQEKDlNlcnZpY2VDb25maWdzEhMKC2lkZW50aXR5X2lkGAEgASgJEjcKBXBhaXJzGAIgAygLMiguZmxvdGlsbGEuY29tbWFuZC52MS5TZXJ2aWNlQ29uZmlncy5QYWlyGi0KBFBhaXISEgoKc2VydmljZV9pZBgBIAEoCRIRCgljb25maWdfaWQYAiABKAkisAEKFFNlcnZpY2VTZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSDAoEdHlwZRgEIAEoCRIRCgl0YWdzX2pzb24YBiABKAwSOQoOcGFzc2luZ19jaGVja3MYByADKAsyIS5mbG90aWxsYS5jb21tYW5kLnYxLlBhc3NpbmdDaGVja0oECAUQBiIsCgxQYXNzaW5nQ2hlY2sSCgoCaWQYASABKAkSEAoIcmV2aXNpb24YAiABKAQiIAoRU2VydmljZVNlc3Npb25FbmQSCwoDaWRzGAEgAygJIjsKD1Bhc3N3b3JkQXR0ZW1wdBIYChBhdXRoZW50aWNhdG9yX2lkGAEgASgJEg4KBnByb3ZlbhgCIAEoCCJNCgxBZG1pblJlY292ZXISDAoEbmFtZRgBIAEoCRIVCg1wYXNzd29yZF9oYXNoGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkiFgoIQ2FWZXJpZnkSCgoCaWQYASABKAkiOwoaQXV0aGVudGljYXRvclJlcXVlc3RFeHRlbmQSCgoCaWQYASABKAkSEQoJcm9sbF9rZXlzGAIgASgIIi8KDkludGVncml0eVN0YXJ0EgoKAmlkGAEgASgJEhEKCWlzX2ZpeGluZxgCIAEoCCIwCg5JbnRlZ3JpdHlDbGFpbRIOCgZydW5faWQYASABKAkSDgoGcnVubmVyGAIgASgJIsIBCgxJbnRlZ3JpdHlFbmQSDgoGcnVuX2lkGAEgASgJEg4KBnJ1bm5lchgCIAEoCRINCgVlcnJvchgDIAEoCRI7CghmaW5kaW5ncxgEIAMoCzIpLmZsb3RpbGxhLmNvbW1hbmQudjEuSW50ZWdyaXR5RW5kLkZpbmRpbmcSFwoPdG9vX21hbnlfZXJyb3JzGAUgASgIGi0KB0ZpbmRpbmcSEwoLZGVzY3JpcHRpb24YASABKAkSDQoFZml4ZWQYAiABKAgiIgoQSW50ZWdyaXR5UmVidWlsZBIOCgZlbnRpdHkYASABKAkiUAoPSW50ZWdyaXR5RGV0YWNoEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRINCgVmaWVsZBgDIAEoCRISCgptaXNzaW5nX2lkGAQgASgJIlAKDUNsdXN0ZXJBY3Rpb24SDgoGYWN0aW9uGAEgASgJEg4KBnRhcmdldBgCIAEoCRIPCgdvdXRjb21lGAMgASgJEg4KBnJlYXNvbhgEIAEoCSrvCAoLQ29tbWFuZEtpbmQSHAoYQ09NTUFORF9LSU5EX1VOU1BFQ0lGSUVEEAASFQoRQ09NTUFORF9LSU5EX0ZPUk0QARIeChpDT01NQU5EX0tJTkRfRU5USVRZX0NSRUFURRACEh8KG0NPTU1BTkRfS0lORF9FTlRJVFlfUkVQTEFDRRADEh0KGUNPTU1BTkRfS0lORF9FTlRJVFlfUEFUQ0gQBBIeChpDT01NQU5EX0tJTkRfRU5USVRZX0RFTEVURRAFEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0NSRUFURRAGEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0RFTEVURRAHEh4KGkNPTU1BTkRfS0lORF9TRVNTSU9OX1RPVUNIEAgSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fRVhQSVJFEAkSHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9DUkVBVEUQChIeChpDT01NQU5EX0tJTkRfVElDS0VUX1JFREVFTRALEiEKHUNPTU1BTkRfS0lORF9BRE1JU1NJT05fREVMRVRFEAwSHgoaQ09NTUFORF9LSU5EX1NFQ1JFVF9ST1RBVEUQDRIdChlDT01NQU5EX0tJTkRfU0VDUkVUX1NIQVJFEA4SHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9SRVZPS0UQDxIhCh1DT01NQU5EX0tJTkRfSURFTlRJVFlfRElTQUJMRRAUEiAKHENPTU1BTkRfS0lORF9JREVOVElUWV9FTkFCTEUQFRIqCiZDT01NQU5EX0tJTkRfU0VSVklDRV9DT05GSUdTX0FTU09DSUFURRAWEi0KKUNPTU1BTkRfS0lORF9TRVJWSUNFX0NPTkZJR1NfRElTQVNTT0NJQVRFEBcSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9CQVRDSBAYEicKI0NPTU1BTkRfS0lORF9TRVJWSUNFX1NFU1NJT05fQ1JFQVRFEB4SJAogQ09NTUFORF9LSU5EX1NFUlZJQ0VfU0VTU0lPTl9FTkQQHxIhCh1DT01NQU5EX0tJTkRfUEFTU1dPUkRfQVRURU1QVBAoEh4KGkNPTU1BTkRfS0lORF9BRE1JTl9SRUNPVkVSECkSGgoWQ09NTUFORF9LSU5EX0NBX1ZFUklGWRAyEi0KKUNPTU1BTkRfS0lORF9BVVRIRU5USUNBVE9SX1JFUVVFU1RfRVhURU5EEDMSIAocQ09NTUFORF9LSU5EX0lOVEVHUklUWV9TVEFSVBA8EiAKHENPTU1BTkRfS0lORF9JTlRFR1JJVFlfQ0xBSU0QPRIeChpDT01NQU5EX0tJTkRfSU5URUdSSVRZX0VORBA+EiIKHkNPTU1BTkRfS0lORF9JTlRFR1JJVFlfUkVCVUlMRBA/EiEKHUNPTU1BTkRfS0lORF9JTlRFR1JJVFlfREVUQUNIEEASHwobQ09NTUFORF9LSU5EX0NMVVNURVJfQUNUSU9OEFBiBnByb3RvMw");
+  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvwCCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIyCgZzeXN0ZW0YCCABKAsyIC5mbG90aWxsYS5jb21tYW5kLnYxLlN5c3RlbUFjdG9ySAASOgoKZW5yb2xsbWVudBgJIAEoCzIkLmZsb3RpbGxhLmNvbW1hbmQudjEuRW5yb2xsbWVudEFjdG9ySAASNAoHc2Vzc2lvbhgKIAEoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvbkFjdG9ySAASDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb25CBwoFYWN0b3JKBAgDEAQiVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIlUKC1N5c3RlbUFjdG9yEgwKBG5hbWUYASABKAkSDwoHYWRkcmVzcxgCIAEoCRITCgtpZGVudGl0eV9pZBgDIAEoCRISCgpzZXNzaW9uX2lkGAQgASgJIkkKD0Vucm9sbG1lbnRBY3RvchIVCg1lbnJvbGxtZW50X2lkGAEgASgJEg4KBm1ldGhvZBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJIlwKDFNlc3Npb25BY3RvchITCgtpZGVudGl0eV9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSEgoKcGVybWlzc2lvbhgEIAEoCSI4CghSZXZpc2lvbhIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAQiNgoKU2VlZFJlY29yZBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCJMCgRGb3JtEhIKCmNsdXN0ZXJfaWQYASABKAkSMAoHcmVjb3JkcxgCIAMoCzIfLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VlZFJlY29yZCI3CgtFbnRpdHlXcml0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCIqCgxFbnRpdHlEZWxldGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJIpoBCgtFbnRpdHlCYXRjaBI0CgVzdGVwcxgBIAMoCzIlLmZsb3RpbGxhLmNvbW1hbmQudjEuRW50aXR5QmF0Y2guU3RlcBIOCgZhbnN3ZXIYAiABKA0aRQoEU3RlcBIMCgRraW5kGAEgASgNEi8KBXdyaXRlGAIgASgLMiAuZmxvdGlsbGEuY29tbWFuZC52MS5FbnRpdHlXcml0ZSKiAQoNU2Vzc2lvbkNyZWF0ZRIKCgJpZBgBIAEoCRITCgtpZGVudGl0eV9pZBgCIAEoCRIYChBhdXRoZW50aWNhdG9yX2lkGAMgASgJEhIKCmlwX2FkZHJlc3MYBCABKAkSFAoMY29uZmlnX3R5cGVzGAUgAygJEhUKDWVudl9pbmZvX2pzb24YBiABKAwSFQoNc2RrX2luZm9fanNvbhgHIAEoDCIbCg1TZXNzaW9uRGVsZXRlEgoKAmlkGAEgASgJImgKDFNlc3Npb25Ub3VjaBI1CgVtYXJrcxgBIAMoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvblRvdWNoLk1hcmsaIQoETWFyaxIKCgJpZBgBIAEoCRINCgVhdF9tcxgCIAEoBCJ1Cg1TZXNzaW9uRXhwaXJlEjYKBW1hcmtzGAEgAygLMicuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uRXhwaXJlLk1hcmsaLAoETWFyaxIKCgJpZBgBIAEoCRIYChBsYXN0X2FjdGl2aXR5X21zGAIgASgEIlAKDFRpY2tldENyZWF0ZRIKCgJpZBgBIAEoCRIOCgZkaWdlc3QYAiABKAwSDQoFdm90ZXIYAyABKAgSFQoNZXhwaXJlc19hdF9tcxgEIAEoBCIaCgxUaWNrZXRSZXZva2USCgoCaWQYASABKAki0wEKDFRpY2tldFJlZGVlbRIRCgl0aWNrZXRfaWQYASABKAkSFQoNdGlja2V0X2RpZ2VzdBgCIAEoDBIPCgdub2RlX2lkGAMgASgJEhAKCHN0b3JlX2lkGAQgASgMEhcKD3B1YmxpY19rZXlfc3BraRgFIAEoDBIPCgdhZGRyZXNzGAYgASgJEhcKD2NlcnRpZmljYXRlX3BlbRgHIAEoCRIzCgdzZWNyZXRzGAggAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0ImIKD0FkbWlzc2lvbkRlbGV0ZRIPCgdub2RlX2lkGAEgASgJEhcKD3B1YmxpY19rZXlfc3BraRgCIAEoDBIQCghhbm5vdW5jZRgDIAEoCBITCgtjb21wcm9taXNlZBgEIAEoCCJMCg1XcmFwcGVkU2VjcmV0EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoDRIPCgdub2RlX2lkGAMgASgJEgsKA2p3ZRgEIAEoCSKXAQoMU2VjcmV0Um90YXRlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoDRIXCg9jZXJ0aWZpY2F0ZV9wZW0YAyABKAkSMwoHd3JhcHBlZBgEIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldBIaChJvdmVybGFwX2VuZHNfYXRfbXMYBSABKAQiQgoLU2VjcmV0U2hhcmUSMwoHd3JhcHBlZBgBIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCI3Cg9JZGVudGl0eURpc2FibGUSCgoCaWQYASABKAkSGAoQZHVyYXRpb25fbWludXRlcxgCIAEoBCIcCg5JZGVudGl0eUVuYWJsZRIKCgJpZBgBIAEoCSKNAQoOU2VydmljZUNvbmZpZ3MSEwoLaWRlbnRpdHlfaWQYASABKAkSNwoFcGFpcnMYAiADKAsyKC5mbG90aWxsYS5jb21tYW5kLnYxLlNlcnZpY2VDb25maWdzLlBhaXIaLQoEUGFpchISCgpzZXJ2aWNlX2lkGAEgASgJEhEKCWNvbmZpZ19pZBgCIAEoCSKwAQoUU2VydmljZVNlc3Npb25DcmVhdGUSCgoCaWQYASABKAkSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIMCgR0eXBlGAQgASgJEhEKCXRhZ3NfanNvbhgGIAEoDBI5Cg5wYXNzaW5nX2NoZWNrcxgHIAMoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuUGFzc2luZ0NoZWNrSgQIBRAGIiwKDFBhc3NpbmdDaGVjaxIKCgJpZBgBIAEoCRIQCghyZXZpc2lvbhgCIAEoBCIgChFTZXJ2aWNlU2Vzc2lvbkVuZBILCgNpZHMYASADKAkiOwoPUGFzc3dvcmRBdHRlbXB0EhgKEGF1dGhlbnRpY2F0b3JfaWQYASABKAkSDgoGcHJvdmVuGAIgASgIIk0KDEFkbWluUmVjb3ZlchIMCgRuYW1lGAEgASgJEhUKDXBhc3N3b3JkX2hhc2gYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCSIWCghDYVZlcmlmeRIKCgJpZBgBIAEoCSI7ChpBdXRoZW50aWNhdG9yUmVxdWVzdEV4dGVuZBIKCgJpZBgBIAEoCRIRCglyb2xsX2tleXMYAiABKAgiLwoOSW50ZWdyaXR5U3RhcnQSCgoCaWQYASABKAkSEQoJaXNfZml4aW5nGAIgASgIIjAKDkludGVncml0eUNsYWltEg4KBnJ1bl9pZBgBIAEoCRIOCgZydW5uZXIYAiABKAkiwgEKDEludGVncml0eUVuZBIOCgZydW5faWQYASABKAkSDgoGcnVubmVyGAIgASgJEg0KBWVycm9yGAMgASgJEjsKCGZpbmRpbmdzGAQgAygLMikuZmxvdGlsbGEuY29tbWFuZC52MS5JbnRlZ3JpdHlFbmQuRmluZGluZxIXCg90b29fbWFueV9lcnJvcnMYBSABKAgaLQoHRmluZGluZxITCgtkZXNjcmlwdGlvbhgBIAEoCRINCgVmaXhlZBgCIAEoCCIiChBJbnRlZ3JpdHlSZWJ1aWxkEg4KBmVudGl0eRgBIAEoCSJQCg9JbnRlZ3JpdHlEZXRhY2gSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEg0KBWZpZWxkGAMgASgJEhIKCm1pc3NpbmdfaWQYBCABKAkiUAoNQ2x1c3RlckFjdGlvbhIOCgZhY3Rpb24YASABKAkSDgoGdGFyZ2V0GAIgASgJEg8KB291dGNvbWUYAyABKAkSDgoGcmVhc29uGAQgASgJKu8ICgtDb21tYW5kS2luZBIcChhDT01NQU5EX0tJTkRfVU5TUEVDSUZJRUQQABIVChFDT01NQU5EX0tJTkRfRk9STRABEh4KGkNPTU1BTkRfS0lORF9FTlRJVFlfQ1JFQVRFEAISHwobQ09NTUFORF9LSU5EX0VOVElUWV9SRVBMQUNFEAMSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9QQVRDSBAEEh4KGkNPTU1BTkRfS0lORF9FTlRJVFlfREVMRVRFEAUSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fQ1JFQVRFEAYSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fREVMRVRFEAcSHgoaQ09NTUFORF9LSU5EX1NFU1NJT05fVE9VQ0gQCBIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9FWFBJUkUQCRIeChpDT01NQU5EX0tJTkRfVElDS0VUX0NSRUFURRAKEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfUkVERUVNEAsSIQodQ09NTUFORF9LSU5EX0FETUlTU0lPTl9ERUxFVEUQDBIeChpDT01NQU5EX0tJTkRfU0VDUkVUX1JPVEFURRANEh0KGUNPTU1BTkRfS0lORF9TRUNSRVRfU0hBUkUQDhIeChpDT01NQU5EX0tJTkRfVElDS0VUX1JFVk9LRRAPEiEKHUNPTU1BTkRfS0lORF9JREVOVElUWV9ESVNBQkxFEBQSIAocQ09NTUFORF9LSU5EX0lERU5USVRZX0VOQUJMRRAVEioKJkNPTU1BTkRfS0lORF9TRVJWSUNFX0NPTkZJR1NfQVNTT0NJQVRFEBYSLQopQ09NTUFORF9LSU5EX1NFUlZJQ0VfQ09ORklHU19ESVNBU1NPQ0lBVEUQFxIdChlDT01NQU5EX0tJTkRfRU5USVRZX0JBVENIEBgSJwojQ09NTUFORF9LSU5EX1NFUlZJQ0VfU0VTU0lPTl9DUkVBVEUQHhIkCiBDT01NQU5EX0tJTkRfU0VSVklDRV9TRVNTSU9OX0VORBAfEiEKHUNPTU1BTkRfS0lORF9QQVNTV09SRF9BVFRFTVBUECgSHgoaQ09NTUFORF9LSU5EX0FETUlOX1JFQ09WRVIQKRIaChZDT01NQU5EX0tJTkRfQ0FfVkVSSUZZEDISLQopQ09NTUFORF9LSU5EX0FVVEhFTlRJQ0FUT1JfUkVRVUVTVF9FWFRFTkQQMxIgChxDT01NQU5EX0tJTkRfSU5URUdSSVRZX1NUQVJUEDwSIAocQ09NTUFORF9LSU5EX0lOVEVHUklUWV9DTEFJTRA9Eh4KGkNPTU1BTkRfS0lORF9JTlRFR1JJVFlfRU5EED4SIgoeQ09NTUFORF9LSU5EX0lOVEVHUklUWV9SRUJVSUxEED8SIQodQ09NTUFORF9LSU5EX0lOVEVHUklUWV9ERVRBQ0gQQBIfChtDT01NQU5EX0tJTkRfQ0xVU1RFUl9BQ1RJT04QUGIGcHJvdG8z");
 
 /**
  * One log entry of type `command`.
@@ -33,9 +33,29 @@ export type Command = Message<"flotilla.command.v1.Command"> & {
   request?: RequestId | undefined;
 
   /**
-   * @generated from field: flotilla.command.v1.Actor actor = 3;
+   * Who wants it, and by what right. A command that names no actor is refused at apply.
+   *
+   * @generated from oneof flotilla.command.v1.Command.actor
    */
-  actor?: Actor | undefined;
+  actor: {
+    /**
+     * @generated from field: flotilla.command.v1.SystemActor system = 8;
+     */
+    value: SystemActor;
+    case: "system";
+  } | {
+    /**
+     * @generated from field: flotilla.command.v1.EnrollmentActor enrollment = 9;
+     */
+    value: EnrollmentActor;
+    case: "enrollment";
+  } | {
+    /**
+     * @generated from field: flotilla.command.v1.SessionActor session = 10;
+     */
+    value: SessionActor;
+    case: "session";
+  } | { case: undefined; value?: undefined };
 
   /**
    * A CommandKind; an unknown one stops apply on that node, it is never skipped.
@@ -151,9 +171,82 @@ export const RequestIdSchema: GenMessage<RequestId> = /*@__PURE__*/
   messageDesc(file_command, 2);
 
 /**
- * @generated from message flotilla.command.v1.Actor
+ * The cluster itself, or whoever runs one of its hosts: every right.
+ *
+ * @generated from message flotilla.command.v1.SystemActor
  */
-export type Actor = Message<"flotilla.command.v1.Actor"> & {
+export type SystemActor = Message<"flotilla.command.v1.SystemActor"> & {
+  /**
+   * `controller:ctrl1`, `uid:1000 (alice)` at the admin socket, `bootstrap`; without one it is refused
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * of the client whose request led to it; empty: none did
+   *
+   * @generated from field: string address = 2;
+   */
+  address: string;
+
+  /**
+   * On whose behalf, for the audit alone: who has just logged in, or asked for a change that is over by now.
+   *
+   * @generated from field: string identity_id = 3;
+   */
+  identityId: string;
+
+  /**
+   * @generated from field: string session_id = 4;
+   */
+  sessionId: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.SystemActor.
+ * Use `create(SystemActorSchema)` to create a new message.
+ */
+export const SystemActorSchema: GenMessage<SystemActor> = /*@__PURE__*/
+  messageDesc(file_command, 3);
+
+/**
+ * Whoever shows the token of an enrollment. No command may be one's yet.
+ *
+ * @generated from message flotilla.command.v1.EnrollmentActor
+ */
+export type EnrollmentActor = Message<"flotilla.command.v1.EnrollmentActor"> & {
+  /**
+   * @generated from field: string enrollment_id = 1;
+   */
+  enrollmentId: string;
+
+  /**
+   * "ott", "ottca", "updb", ...
+   *
+   * @generated from field: string method = 2;
+   */
+  method: string;
+
+  /**
+   * @generated from field: string address = 3;
+   */
+  address: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.EnrollmentActor.
+ * Use `create(EnrollmentActorSchema)` to create a new message.
+ */
+export const EnrollmentActorSchema: GenMessage<EnrollmentActor> = /*@__PURE__*/
+  messageDesc(file_command, 4);
+
+/**
+ * An identity by its API session. Both are judged again at apply, for session and permission may have gone meanwhile.
+ *
+ * @generated from message flotilla.command.v1.SessionActor
+ */
+export type SessionActor = Message<"flotilla.command.v1.SessionActor"> & {
   /**
    * @generated from field: string identity_id = 1;
    */
@@ -170,27 +263,19 @@ export type Actor = Message<"flotilla.command.v1.Actor"> & {
   address: string;
 
   /**
-   * What it was admitted by: "session", "admin" or "<kind>.<action>"; judged again at apply, for session and permission may
-   * have gone meanwhile. Empty: a write of a controller itself, or one that needs no session.
+   * what it was admitted by: "partial", "session", "admin" or "<kind>.<action>"; any other is refused
    *
    * @generated from field: string permission = 4;
    */
   permission: string;
-
-  /**
-   * Who it is when it is no identity: `uid:1000 (alice)` at the admin socket, `controller:ctrl1` for a controller's own write.
-   *
-   * @generated from field: string name = 5;
-   */
-  name: string;
 };
 
 /**
- * Describes the message flotilla.command.v1.Actor.
- * Use `create(ActorSchema)` to create a new message.
+ * Describes the message flotilla.command.v1.SessionActor.
+ * Use `create(SessionActorSchema)` to create a new message.
  */
-export const ActorSchema: GenMessage<Actor> = /*@__PURE__*/
-  messageDesc(file_command, 3);
+export const SessionActorSchema: GenMessage<SessionActor> = /*@__PURE__*/
+  messageDesc(file_command, 5);
 
 /**
  * @generated from message flotilla.command.v1.Revision
@@ -219,7 +304,7 @@ export type Revision = Message<"flotilla.command.v1.Revision"> & {
  * Use `create(RevisionSchema)` to create a new message.
  */
 export const RevisionSchema: GenMessage<Revision> = /*@__PURE__*/
-  messageDesc(file_command, 4);
+  messageDesc(file_command, 6);
 
 /**
  * One record as it stands, of any entity.
@@ -250,7 +335,7 @@ export type SeedRecord = Message<"flotilla.command.v1.SeedRecord"> & {
  * Use `create(SeedRecordSchema)` to create a new message.
  */
 export const SeedRecordSchema: GenMessage<SeedRecord> = /*@__PURE__*/
-  messageDesc(file_command, 5);
+  messageDesc(file_command, 7);
 
 /**
  * @generated from message flotilla.command.v1.Form
@@ -272,7 +357,7 @@ export type Form = Message<"flotilla.command.v1.Form"> & {
  * Use `create(FormSchema)` to create a new message.
  */
 export const FormSchema: GenMessage<Form> = /*@__PURE__*/
-  messageDesc(file_command, 6);
+  messageDesc(file_command, 8);
 
 /**
  * @generated from message flotilla.command.v1.EntityWrite
@@ -303,7 +388,7 @@ export type EntityWrite = Message<"flotilla.command.v1.EntityWrite"> & {
  * Use `create(EntityWriteSchema)` to create a new message.
  */
 export const EntityWriteSchema: GenMessage<EntityWrite> = /*@__PURE__*/
-  messageDesc(file_command, 7);
+  messageDesc(file_command, 9);
 
 /**
  * @generated from message flotilla.command.v1.EntityDelete
@@ -325,7 +410,7 @@ export type EntityDelete = Message<"flotilla.command.v1.EntityDelete"> & {
  * Use `create(EntityDeleteSchema)` to create a new message.
  */
 export const EntityDeleteSchema: GenMessage<EntityDelete> = /*@__PURE__*/
-  messageDesc(file_command, 8);
+  messageDesc(file_command, 10);
 
 /**
  * Several writes as one: each sees what those before it made, and a refusal of any of them undoes all.
@@ -351,7 +436,7 @@ export type EntityBatch = Message<"flotilla.command.v1.EntityBatch"> & {
  * Use `create(EntityBatchSchema)` to create a new message.
  */
 export const EntityBatchSchema: GenMessage<EntityBatch> = /*@__PURE__*/
-  messageDesc(file_command, 9);
+  messageDesc(file_command, 11);
 
 /**
  * @generated from message flotilla.command.v1.EntityBatch.Step
@@ -377,7 +462,7 @@ export type EntityBatch_Step = Message<"flotilla.command.v1.EntityBatch.Step"> &
  * Use `create(EntityBatch_StepSchema)` to create a new message.
  */
 export const EntityBatch_StepSchema: GenMessage<EntityBatch_Step> = /*@__PURE__*/
-  messageDesc(file_command, 9, 0);
+  messageDesc(file_command, 11, 0);
 
 /**
  * @generated from message flotilla.command.v1.SessionCreate
@@ -426,7 +511,7 @@ export type SessionCreate = Message<"flotilla.command.v1.SessionCreate"> & {
  * Use `create(SessionCreateSchema)` to create a new message.
  */
 export const SessionCreateSchema: GenMessage<SessionCreate> = /*@__PURE__*/
-  messageDesc(file_command, 10);
+  messageDesc(file_command, 12);
 
 /**
  * @generated from message flotilla.command.v1.SessionDelete
@@ -443,7 +528,7 @@ export type SessionDelete = Message<"flotilla.command.v1.SessionDelete"> & {
  * Use `create(SessionDeleteSchema)` to create a new message.
  */
 export const SessionDeleteSchema: GenMessage<SessionDelete> = /*@__PURE__*/
-  messageDesc(file_command, 11);
+  messageDesc(file_command, 13);
 
 /**
  * Activity seen by one controller; a mark never moves backwards.
@@ -462,7 +547,7 @@ export type SessionTouch = Message<"flotilla.command.v1.SessionTouch"> & {
  * Use `create(SessionTouchSchema)` to create a new message.
  */
 export const SessionTouchSchema: GenMessage<SessionTouch> = /*@__PURE__*/
-  messageDesc(file_command, 12);
+  messageDesc(file_command, 14);
 
 /**
  * @generated from message flotilla.command.v1.SessionTouch.Mark
@@ -484,7 +569,7 @@ export type SessionTouch_Mark = Message<"flotilla.command.v1.SessionTouch.Mark">
  * Use `create(SessionTouch_MarkSchema)` to create a new message.
  */
 export const SessionTouch_MarkSchema: GenMessage<SessionTouch_Mark> = /*@__PURE__*/
-  messageDesc(file_command, 12, 0);
+  messageDesc(file_command, 14, 0);
 
 /**
  * Ends sessions whose last activity is still the one named.
@@ -503,7 +588,7 @@ export type SessionExpire = Message<"flotilla.command.v1.SessionExpire"> & {
  * Use `create(SessionExpireSchema)` to create a new message.
  */
 export const SessionExpireSchema: GenMessage<SessionExpire> = /*@__PURE__*/
-  messageDesc(file_command, 13);
+  messageDesc(file_command, 15);
 
 /**
  * @generated from message flotilla.command.v1.SessionExpire.Mark
@@ -525,7 +610,7 @@ export type SessionExpire_Mark = Message<"flotilla.command.v1.SessionExpire.Mark
  * Use `create(SessionExpire_MarkSchema)` to create a new message.
  */
 export const SessionExpire_MarkSchema: GenMessage<SessionExpire_Mark> = /*@__PURE__*/
-  messageDesc(file_command, 13, 0);
+  messageDesc(file_command, 15, 0);
 
 /**
  * A single-use permission to join. The ticket itself is never kept, only its digest.
@@ -565,7 +650,7 @@ export type TicketCreate = Message<"flotilla.command.v1.TicketCreate"> & {
  * Use `create(TicketCreateSchema)` to create a new message.
  */
 export const TicketCreateSchema: GenMessage<TicketCreate> = /*@__PURE__*/
-  messageDesc(file_command, 14);
+  messageDesc(file_command, 16);
 
 /**
  * Takes back a ticket that no controller has joined by; refused when one has.
@@ -584,7 +669,7 @@ export type TicketRevoke = Message<"flotilla.command.v1.TicketRevoke"> & {
  * Use `create(TicketRevokeSchema)` to create a new message.
  */
 export const TicketRevokeSchema: GenMessage<TicketRevoke> = /*@__PURE__*/
-  messageDesc(file_command, 15);
+  messageDesc(file_command, 17);
 
 /**
  * Uses a ticket up: admits one controller by id, key and store. The same three again get the same answer.
@@ -648,7 +733,7 @@ export type TicketRedeem = Message<"flotilla.command.v1.TicketRedeem"> & {
  * Use `create(TicketRedeemSchema)` to create a new message.
  */
 export const TicketRedeemSchema: GenMessage<TicketRedeem> = /*@__PURE__*/
-  messageDesc(file_command, 16);
+  messageDesc(file_command, 18);
 
 /**
  * The controller is no longer to be admitted: its id may be used again. Its wrapped secrets go with it.
@@ -688,7 +773,7 @@ export type AdmissionDelete = Message<"flotilla.command.v1.AdmissionDelete"> & {
  * Use `create(AdmissionDeleteSchema)` to create a new message.
  */
 export const AdmissionDeleteSchema: GenMessage<AdmissionDelete> = /*@__PURE__*/
-  messageDesc(file_command, 17);
+  messageDesc(file_command, 19);
 
 /**
  * A version of a shared secret as one controller can open it.
@@ -726,7 +811,7 @@ export type WrappedSecret = Message<"flotilla.command.v1.WrappedSecret"> & {
  * Use `create(WrappedSecretSchema)` to create a new message.
  */
 export const WrappedSecretSchema: GenMessage<WrappedSecret> = /*@__PURE__*/
-  messageDesc(file_command, 18);
+  messageDesc(file_command, 20);
 
 /**
  * Puts the next version of a shared secret in force. The versions before it go on verifying until `overlap_ends_at_ms`.
@@ -771,7 +856,7 @@ export type SecretRotate = Message<"flotilla.command.v1.SecretRotate"> & {
  * Use `create(SecretRotateSchema)` to create a new message.
  */
 export const SecretRotateSchema: GenMessage<SecretRotate> = /*@__PURE__*/
-  messageDesc(file_command, 19);
+  messageDesc(file_command, 21);
 
 /**
  * Wraps versions in force for controllers that can not open them yet.
@@ -790,7 +875,7 @@ export type SecretShare = Message<"flotilla.command.v1.SecretShare"> & {
  * Use `create(SecretShareSchema)` to create a new message.
  */
 export const SecretShareSchema: GenMessage<SecretShare> = /*@__PURE__*/
-  messageDesc(file_command, 20);
+  messageDesc(file_command, 22);
 
 /**
  * Ends the sessions of an identity and lets it open none, for so many minutes of log time; 0: until it is enabled.
@@ -814,7 +899,7 @@ export type IdentityDisable = Message<"flotilla.command.v1.IdentityDisable"> & {
  * Use `create(IdentityDisableSchema)` to create a new message.
  */
 export const IdentityDisableSchema: GenMessage<IdentityDisable> = /*@__PURE__*/
-  messageDesc(file_command, 21);
+  messageDesc(file_command, 23);
 
 /**
  * @generated from message flotilla.command.v1.IdentityEnable
@@ -831,7 +916,7 @@ export type IdentityEnable = Message<"flotilla.command.v1.IdentityEnable"> & {
  * Use `create(IdentityEnableSchema)` to create a new message.
  */
 export const IdentityEnableSchema: GenMessage<IdentityEnable> = /*@__PURE__*/
-  messageDesc(file_command, 22);
+  messageDesc(file_command, 24);
 
 /**
  * Configs that an identity gets of services in place of the services' own, one a config type; all pairs or none.
@@ -855,7 +940,7 @@ export type ServiceConfigs = Message<"flotilla.command.v1.ServiceConfigs"> & {
  * Use `create(ServiceConfigsSchema)` to create a new message.
  */
 export const ServiceConfigsSchema: GenMessage<ServiceConfigs> = /*@__PURE__*/
-  messageDesc(file_command, 23);
+  messageDesc(file_command, 25);
 
 /**
  * @generated from message flotilla.command.v1.ServiceConfigs.Pair
@@ -877,7 +962,7 @@ export type ServiceConfigs_Pair = Message<"flotilla.command.v1.ServiceConfigs.Pa
  * Use `create(ServiceConfigs_PairSchema)` to create a new message.
  */
 export const ServiceConfigs_PairSchema: GenMessage<ServiceConfigs_Pair> = /*@__PURE__*/
-  messageDesc(file_command, 23, 0);
+  messageDesc(file_command, 25, 0);
 
 /**
  * What an API session asks to dial or host. Where it has that already, nothing changes and that one is the answer.
@@ -927,7 +1012,7 @@ export type ServiceSessionCreate = Message<"flotilla.command.v1.ServiceSessionCr
  * Use `create(ServiceSessionCreateSchema)` to create a new message.
  */
 export const ServiceSessionCreateSchema: GenMessage<ServiceSessionCreate> = /*@__PURE__*/
-  messageDesc(file_command, 24);
+  messageDesc(file_command, 26);
 
 /**
  * @generated from message flotilla.command.v1.PassingCheck
@@ -949,7 +1034,7 @@ export type PassingCheck = Message<"flotilla.command.v1.PassingCheck"> & {
  * Use `create(PassingCheckSchema)` to create a new message.
  */
 export const PassingCheckSchema: GenMessage<PassingCheck> = /*@__PURE__*/
-  messageDesc(file_command, 25);
+  messageDesc(file_command, 27);
 
 /**
  * Service sessions whose client does not pass the posture checks any more; those that are gone are passed over.
@@ -968,7 +1053,7 @@ export type ServiceSessionEnd = Message<"flotilla.command.v1.ServiceSessionEnd">
  * Use `create(ServiceSessionEndSchema)` to create a new message.
  */
 export const ServiceSessionEndSchema: GenMessage<ServiceSessionEnd> = /*@__PURE__*/
-  messageDesc(file_command, 26);
+  messageDesc(file_command, 28);
 
 /**
  * Reserves an attempt to prove a password whose auth policy counts attempts, before its hash is computed: every attempt counts
@@ -995,7 +1080,7 @@ export type PasswordAttempt = Message<"flotilla.command.v1.PasswordAttempt"> & {
  * Use `create(PasswordAttemptSchema)` to create a new message.
  */
 export const PasswordAttemptSchema: GenMessage<PasswordAttempt> = /*@__PURE__*/
-  messageDesc(file_command, 27);
+  messageDesc(file_command, 29);
 
 /**
  * Lets an administrator log in by a new password, whatever stood in the way: asked by whoever runs a controller.
@@ -1030,7 +1115,7 @@ export type AdminRecover = Message<"flotilla.command.v1.AdminRecover"> & {
  * Use `create(AdminRecoverSchema)` to create a new message.
  */
 export const AdminRecoverSchema: GenMessage<AdminRecover> = /*@__PURE__*/
-  messageDesc(file_command, 28);
+  messageDesc(file_command, 30);
 
 /**
  * Somebody has shown a certificate that the CA signed over its verification token; judged before proposing.
@@ -1049,7 +1134,7 @@ export type CaVerify = Message<"flotilla.command.v1.CaVerify"> & {
  * Use `create(CaVerifySchema)` to create a new message.
  */
 export const CaVerifySchema: GenMessage<CaVerify> = /*@__PURE__*/
-  messageDesc(file_command, 29);
+  messageDesc(file_command, 31);
 
 /**
  * Asks the holder of a certificate to have it extended at its next log-in.
@@ -1075,7 +1160,7 @@ export type AuthenticatorRequestExtend = Message<"flotilla.command.v1.Authentica
  * Use `create(AuthenticatorRequestExtendSchema)` to create a new message.
  */
 export const AuthenticatorRequestExtendSchema: GenMessage<AuthenticatorRequestExtend> = /*@__PURE__*/
-  messageDesc(file_command, 30);
+  messageDesc(file_command, 32);
 
 /**
  * Asks for a look through everything that is derived from the records; refused while one is under way.
@@ -1103,7 +1188,7 @@ export type IntegrityStart = Message<"flotilla.command.v1.IntegrityStart"> & {
  * Use `create(IntegrityStartSchema)` to create a new message.
  */
 export const IntegrityStartSchema: GenMessage<IntegrityStart> = /*@__PURE__*/
-  messageDesc(file_command, 31);
+  messageDesc(file_command, 33);
 
 /**
  * Taken up by the controller that leads; refused when another has it.
@@ -1129,7 +1214,7 @@ export type IntegrityClaim = Message<"flotilla.command.v1.IntegrityClaim"> & {
  * Use `create(IntegrityClaimSchema)` to create a new message.
  */
 export const IntegrityClaimSchema: GenMessage<IntegrityClaim> = /*@__PURE__*/
-  messageDesc(file_command, 32);
+  messageDesc(file_command, 34);
 
 /**
  * @generated from message flotilla.command.v1.IntegrityEnd
@@ -1172,7 +1257,7 @@ export type IntegrityEnd = Message<"flotilla.command.v1.IntegrityEnd"> & {
  * Use `create(IntegrityEndSchema)` to create a new message.
  */
 export const IntegrityEndSchema: GenMessage<IntegrityEnd> = /*@__PURE__*/
-  messageDesc(file_command, 33);
+  messageDesc(file_command, 35);
 
 /**
  * @generated from message flotilla.command.v1.IntegrityEnd.Finding
@@ -1194,7 +1279,7 @@ export type IntegrityEnd_Finding = Message<"flotilla.command.v1.IntegrityEnd.Fin
  * Use `create(IntegrityEnd_FindingSchema)` to create a new message.
  */
 export const IntegrityEnd_FindingSchema: GenMessage<IntegrityEnd_Finding> = /*@__PURE__*/
-  messageDesc(file_command, 33, 0);
+  messageDesc(file_command, 35, 0);
 
 /**
  * Derives the indexes and digests of one table anew from its records, on every controller.
@@ -1213,7 +1298,7 @@ export type IntegrityRebuild = Message<"flotilla.command.v1.IntegrityRebuild"> &
  * Use `create(IntegrityRebuildSchema)` to create a new message.
  */
 export const IntegrityRebuildSchema: GenMessage<IntegrityRebuild> = /*@__PURE__*/
-  messageDesc(file_command, 34);
+  messageDesc(file_command, 36);
 
 /**
  * Takes a reference to a record that does not exist out of its holder; refused when the record exists.
@@ -1247,7 +1332,7 @@ export type IntegrityDetach = Message<"flotilla.command.v1.IntegrityDetach"> & {
  * Use `create(IntegrityDetachSchema)` to create a new message.
  */
 export const IntegrityDetachSchema: GenMessage<IntegrityDetach> = /*@__PURE__*/
-  messageDesc(file_command, 35);
+  messageDesc(file_command, 37);
 
 /**
  * Remembers what no other entry names an actor for: a change of the members, a transfer of leadership, a certificate that
@@ -1290,7 +1375,7 @@ export type ClusterAction = Message<"flotilla.command.v1.ClusterAction"> & {
  * Use `create(ClusterActionSchema)` to create a new message.
  */
 export const ClusterActionSchema: GenMessage<ClusterAction> = /*@__PURE__*/
-  messageDesc(file_command, 36);
+  messageDesc(file_command, 38);
 
 /**
  * @generated from enum flotilla.command.v1.CommandKind

@@ -18,7 +18,7 @@ import { checkKeyMatches, parseCertificates } from '../pki/certificate.ts'
 import { newClusterKey } from '../pki/cluster-key.ts'
 import type { Outcome, Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
-import { ITSELF } from '../ports/proposer.ts'
+import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { NodeId } from '../raft/types.ts'
 import type { Log } from './log.ts'
 import type { SecretKeeper } from './secret-keeper.ts'
@@ -242,7 +242,7 @@ async function propose(
   kind: CommandKind,
   payload: Uint8Array,
 ): Promise<Outcome> {
-  const { outcome } = await proposer.propose({ kind, payload, actor: ITSELF })
+  const { outcome } = await proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
   return outcome
 }
 

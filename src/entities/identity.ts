@@ -18,7 +18,7 @@ import {
   timestamp,
 } from './fields.ts'
 import { ownAuthenticators, ownEnrollments, wantedEnrollments } from './identity-credentials.ts'
-import { grantablePermissions } from './permissions.ts'
+import { grantablePermissions } from '../lib/permissions.ts'
 import { nullableRefOf, refOf } from './refs.ts'
 import { applicationData, envInfo, flag, interfaceList, sdkInfo } from './shapes.ts'
 import { listOfKnown } from './sub-lists.ts'

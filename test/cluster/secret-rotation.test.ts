@@ -21,6 +21,7 @@ import { wrapAll } from '../../src/cluster/wrap-secrets.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { SecretRotateSchema } from '../../proto/gen/command_pb.ts'
 import { OVERLAP_MS, SecretsCluster, spkiOf, startMs } from './secrets-fixture.ts'
+import { anySystem } from '../support/commands.ts'
 
 let cluster: SecretsCluster
 
@@ -260,7 +261,7 @@ describe('A member that lacks a secret', () => {
       wrapped: await wrapAll(cluster.machine.clusterId, [version], [recipient]),
     })
     const payload = toBinary(SecretRotateSchema, message)
-    const actor = { identityId: '', sessionId: '', address: '' }
+    const actor = anySystem
     const kind = CommandKind.SECRET_ROTATE
     expect((await rotation.proposer.propose({ kind, payload, actor })).outcome).toMatchObject({
       code: 'REVISION_MOVED',

@@ -1,15 +1,18 @@
-import { create } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
-import { ActorSchema, CommandKind } from '../../proto/gen/command_pb.ts'
+import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { tellsAdminSecret } from '../../src/fsm/admin-secrets.ts'
 import { authorityOf, writeGuard } from '../../src/fsm/commands/authority.ts'
-import { isGranted } from '../../src/entities/permissions.ts'
+import { isGranted } from '../../src/lib/permissions.ts'
+import type { SessionPermission } from '../../src/lib/permissions.ts'
+import { systemActor } from '../../src/ports/actor.ts'
+import type { Actor } from '../../src/ports/actor.ts'
+import { anySession } from '../support/commands.ts'
 import { LogWriter, formedState, identity, service } from './support/log.ts'
 
 const denial = { ok: false, code: 'UNAUTHORIZED' } as const
 
-function actor(permission: string, identityId = 'alice', sessionId = 'of-alice') {
-  return create(ActorSchema, { identityId, sessionId, permission })
+function actor(permission: SessionPermission, identityId = 'alice', sessionId = 'of-alice'): Actor {
+  return anySession({ identityId, sessionId, permission })
 }
 
 /** Alice with the permissions given, in a session. */
@@ -21,10 +24,9 @@ function withAlice(...permissions: readonly string[]) {
 }
 
 describe('what a caller may do as the log stands', () => {
-  test('is all of it for a controller itself, and for the holder of a session in its own matters', () => {
+  test('is all of it for the system, and for the holder of a session in its own matters', () => {
     const { state } = withAlice()
-    expect(authorityOf(state, undefined)).toBe('full')
-    expect(authorityOf(state, actor(''))).toBe('full')
+    expect(authorityOf(state, systemActor({ name: 'controller:ctrl1' }))).toBe('full')
     expect(authorityOf(state, actor('session'))).toBe('full')
   })
 
@@ -34,7 +36,15 @@ describe('what a caller may do as the log stands', () => {
     log.logOut('of-alice')
     expect(authorityOf(state, actor('service.create'))).toBe(null)
     expect(authorityOf(state, actor('session'))).toBe(null)
-    expect(authorityOf(state, actor('service.create', 'nobody', ''))).toBe(null)
+    expect(authorityOf(state, actor('service.create', 'nobody'))).toBe(null)
+  })
+
+  test('is nothing by the session of somebody else', () => {
+    const { state, log } = withAlice()
+    log.logIn('of-admin')
+    expect(authorityOf(state, actor('admin', 'admin', 'of-admin'))).toBe('full')
+    expect(authorityOf(state, actor('admin', 'admin', 'of-alice'))).toBe(null)
+    expect(authorityOf(state, actor('session', 'alice', 'of-admin'))).toBe(null)
   })
 
   test('follows the identity as it stands', () => {

@@ -9,6 +9,7 @@ import { canonicalJson } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
+import { systemActor } from '../../ports/actor.ts'
 import { callerIn } from '../auth/session-keeper.ts'
 import type { Call } from '../call.ts'
 import { configTypeIds } from '../config-types.ts'
@@ -148,9 +149,13 @@ class LogIn {
     const payload = toBinary(SessionCreateSchema, message)
     // A record of the request id would keep a plain hash over the password in the log. A second session does no harm.
     call.isRepeatable = false
-    const id = await this.#services.writer.write(call, CommandKind.SESSION_CREATE, payload, [
+    const judgedOn = [
       { entity: 'authenticator', id: authenticator.id, revision: authenticator.revision },
-    ])
+    ]
+    // The session that it could act by is what it makes.
+    const actor = systemActor({ address: call.address, identityId: proof.identityId })
+    const { writer } = this.#services
+    const id = await writer.write(call, CommandKind.SESSION_CREATE, payload, judgedOn, actor)
     const session = state.get('apiSession', id)
     const identity = state.get<Identity>('identity', proof.identityId)
     if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')
