@@ -1,11 +1,13 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, CommandSchema, EntityWriteSchema } from '../proto/gen/command_pb.ts'
+import { openSecondary } from '../src/entities/auth-policy-factors.ts'
 import { entityNamed } from '../src/entities/registry.ts'
 import { normalise } from '../src/entities/normalise.ts'
 import { apply } from '../src/fsm/apply.ts'
 import { State } from '../src/fsm/state.ts'
 import { canonicalJson } from '../src/lib/canonical-json.ts'
-import { systemActor } from '../src/ports/actor.ts'
+import type { Json } from '../src/lib/canonical-json.ts'
+import type { Actor } from '../src/ports/actor.ts'
 import type { Entry } from '../src/raft/types.ts'
 
 export interface ApplyResult {
@@ -15,7 +17,28 @@ export interface ApplyResult {
   readonly entitiesDigest: string
 }
 
-const actor = systemActor({ name: 'controller:ctrl1', address: '127.0.0.1' })
+/** An administrator in a session, whose right each entry is judged by. */
+const actor: Actor = {
+  case: 'session',
+  value: {
+    identityId: 'admin',
+    sessionId: 'session',
+    address: '127.0.0.1',
+    permission: 'service.create',
+  },
+}
+
+function stateWithSession(): State {
+  const state = new State()
+  const base = { createdAt: 1, updatedAt: 1, revision: 1 }
+  const secondary = openSecondary as unknown as Json
+  state.put('authPolicy', { ...base, id: 'default', name: 'Default', secondary })
+  const rights = { isAdmin: true, authPolicyId: 'default' }
+  state.put('identity', { ...base, id: 'admin', name: 'Default Admin', ...rights })
+  state.put('apiSession', { ...base, id: 'session', identityId: 'admin', lastActivityAt: 1 })
+  return state
+}
+
 const storeId = new Uint8Array(16).fill(7)
 
 /** createService as a controller proposes it: with an origin, about 300 bytes in the log. */
@@ -46,7 +69,7 @@ function createServiceEntry(index: number): Entry {
 /** Applies `count` entries made beforehand, in one thread, changes taken away in batches as write-behind does. */
 export function benchApply(count: number): ApplyResult {
   const entries = Array.from({ length: count }, (_, i) => createServiceEntry(i + 1))
-  const state = new State()
+  const state = stateWithSession()
   const started = performance.now()
   for (const entry of entries) {
     const { outcome } = apply(state, entry)

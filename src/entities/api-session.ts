@@ -1,6 +1,14 @@
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { computed, empty, reference, text, texts, timestamp } from './fields.ts'
+import {
+  computed,
+  constant,
+  notBuiltYetField,
+  reference,
+  text,
+  texts,
+  timestamp,
+} from './fields.ts'
 import { refOf } from './refs.ts'
 import { authQueryList, dateTime, flag, text as textShape } from './shapes.ts'
 
@@ -26,13 +34,14 @@ export const apiSession = defineEntity({
     identity: refOf('identity', 'identityId'),
     token: computed({ from: 'field', field: 'id' }, textShape),
     cachedLastActivityAt: computed({ from: 'field', field: 'lastActivityAt' }, dateTime),
-    authQueries: empty([], authQueryList),
-    isMfaRequired: empty(false, flag),
-    isMfaComplete: empty(false, flag),
+    /** What the policy of its identity asks for stands in no record of it: answers about sessions put it here. */
+    authQueries: constant([], authQueryList),
+    isMfaRequired: constant(false, flag),
+    isMfaComplete: notBuiltYetField(false, flag),
     isCertExtendable: computed(ofAuthenticator('isIssuedByNetwork'), flag),
     isCertExtendRequested: computed(ofAuthenticator('isExtendRequested'), flag, whenSet),
     isCertKeyRollRequested: computed(ofAuthenticator('isKeyRollRequested'), flag, whenSet),
-    improperClientCertChain: computed({ from: 'constant', value: false }, flag, whenSet),
+    improperClientCertChain: notBuiltYetField(false, flag, whenSet),
   },
   symbols: [
     { name: 'identity', field: 'identityId' },
