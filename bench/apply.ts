@@ -1,10 +1,13 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, CommandSchema, EntityWriteSchema } from '../proto/gen/command_pb.ts'
+import { openSecondary } from '../src/entities/auth-policy-factors.ts'
 import { entityNamed } from '../src/entities/registry.ts'
 import { normalise } from '../src/entities/normalise.ts'
 import { apply } from '../src/fsm/apply.ts'
 import { State } from '../src/fsm/state.ts'
 import { canonicalJson } from '../src/lib/canonical-json.ts'
+import type { Json } from '../src/lib/canonical-json.ts'
+import type { Actor } from '../src/ports/actor.ts'
 import type { Entry } from '../src/raft/types.ts'
 
 export interface ApplyResult {
@@ -12,6 +15,28 @@ export interface ApplyResult {
   readonly seconds: number
   readonly perSecond: number
   readonly entitiesDigest: string
+}
+
+/** An administrator in a session, whose right each entry is judged by. */
+const actor: Actor = {
+  case: 'session',
+  value: {
+    identityId: 'admin',
+    sessionId: 'session',
+    address: '127.0.0.1',
+    permission: 'service.create',
+  },
+}
+
+function stateWithSession(): State {
+  const state = new State()
+  const base = { createdAt: 1, updatedAt: 1, revision: 1 }
+  const secondary = openSecondary as unknown as Json
+  state.put('authPolicy', { ...base, id: 'default', name: 'Default', secondary })
+  const rights = { isAdmin: true, authPolicyId: 'default' }
+  state.put('identity', { ...base, id: 'admin', name: 'Default Admin', ...rights })
+  state.put('apiSession', { ...base, id: 'session', identityId: 'admin', lastActivityAt: 1 })
+  return state
 }
 
 const storeId = new Uint8Array(16).fill(7)
@@ -32,7 +57,7 @@ function createServiceEntry(index: number): Entry {
   const sequence = BigInt(index)
   const command = create(CommandSchema, {
     origin: { storeId, boot: 1n, sequence, lowestOutstanding: sequence },
-    actor: { identityId: 'admin', sessionId: 'session', address: '127.0.0.1' },
+    actor,
     kind: CommandKind.ENTITY_CREATE,
     level: 1,
     payload,
@@ -44,7 +69,7 @@ function createServiceEntry(index: number): Entry {
 /** Applies `count` entries made beforehand, in one thread, changes taken away in batches as write-behind does. */
 export function benchApply(count: number): ApplyResult {
   const entries = Array.from({ length: count }, (_, i) => createServiceEntry(i + 1))
-  const state = new State()
+  const state = stateWithSession()
   const started = performance.now()
   for (const entry of entries) {
     const { outcome } = apply(state, entry)

@@ -8,6 +8,7 @@ import { Controller } from '../../src/cli/controller.ts'
 import { preflight } from '../../src/cli/controller-check.ts'
 import { loadControllerConfig } from '../../src/config/load.ts'
 import { newShortId } from '../../src/lib/random.ts'
+import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'
 
 // A whole controller with a bare gRPC door beside its HTTPS one: `node bench/support/grpc-front.ts CONFIG PORT`.
 // A put is answered once its createService is applied here, refusals included.
@@ -27,14 +28,12 @@ const controller = await Controller.start({
   },
 })
 
-const actor = { identityId: '', sessionId: '', address: '' }
-
 async function put(value: Uint8Array): Promise<Buffer> {
   const write = create(EntityWriteSchema, { entity: 'service', id: newShortId(), json: value })
   const { outcome } = await controller.proposer.propose({
     kind: CommandKind.ENTITY_CREATE,
     payload: toBinary(EntityWriteSchema, write),
-    actor,
+    actor: SYSTEM_ACTOR,
   })
   if (!outcome.ok) throw new Error(`${outcome.code} ${outcome.detail ?? outcome.fault?.reason}`)
   return Buffer.from(outcome.id)

@@ -4,6 +4,7 @@ import type { HostOptions } from '../../src/cluster/host.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { startThreads } from '../../src/threads/start-threads.ts'
 import { CounterMachine } from './counter-machine.ts'
+import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'
 
 /** What the bench tells a member's process, and what it answers. */
 export type MemberCommand =
@@ -87,7 +88,7 @@ async function load(proposers: number, seconds: number, payloadBytes: number): P
   const input = {
     kind: CommandKind.ENTITY_CREATE,
     payload: new Uint8Array(payloadBytes).fill(7),
-    actor: { identityId: '', sessionId: '', address: '' },
+    actor: SYSTEM_ACTOR,
   }
   const propose = async (): Promise<void> => {
     for (let beforeMs = beginMs; beforeMs < endMs;) {

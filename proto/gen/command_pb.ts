@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file command.proto.
  */
 export const file_command: GenFile = /*@__PURE__*/
-  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvIBCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIpCgVhY3RvchgDIAEoCzIaLmZsb3RpbGxhLmNvbW1hbmQudjEuQWN0b3ISDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb24iVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMImMKBUFjdG9yEhMKC2lkZW50aXR5X2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRISCgpwZXJtaXNzaW9uGAQgASgJEgwKBG5hbWUYBSABKAkiOAoIUmV2aXNpb24SDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEhAKCHJldmlzaW9uGAMgASgEIjYKClNlZWRSZWNvcmQSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiTAoERm9ybRISCgpjbHVzdGVyX2lkGAEgASgJEjAKB3JlY29yZHMYAiADKAsyHy5mbG90aWxsYS5jb21tYW5kLnYxLlNlZWRSZWNvcmQiNwoLRW50aXR5V3JpdGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiKgoMRW50aXR5RGVsZXRlEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCSKaAQoLRW50aXR5QmF0Y2gSNAoFc3RlcHMYASADKAsyJS5mbG90aWxsYS5jb21tYW5kLnYxLkVudGl0eUJhdGNoLlN0ZXASDgoGYW5zd2VyGAIgASgNGkUKBFN0ZXASDAoEa2luZBgBIAEoDRIvCgV3cml0ZRgCIAEoCzIgLmZsb3RpbGxhLmNvbW1hbmQudjEuRW50aXR5V3JpdGUi3gEKDVNlc3Npb25DcmVhdGUSCgoCaWQYASABKAkSEwoLaWRlbnRpdHlfaWQYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCRISCgppcF9hZGRyZXNzGAQgASgJEhQKDGNvbmZpZ190eXBlcxgFIAMoCRIVCg1lbnZfaW5mb19qc29uGAYgASgMEhUKDXNka19pbmZvX2pzb24YByABKAwSOgoLY2VydGlmaWNhdGUYCCABKAsyJS5mbG90aWxsYS5jb21tYW5kLnYxLkNlcnRpZmljYXRlUHJvb2YiYwoQQ2VydGlmaWNhdGVQcm9vZhITCgtmaW5nZXJwcmludBgBIAEoCRINCgVjYV9pZBgCIAEoCRIWCg5pbXByb3Blcl9jaGFpbhgDIAEoCBITCgtleHRlcm5hbF9pZBgEIAEoCSIbCg1TZXNzaW9uRGVsZXRlEgoKAmlkGAEgASgJImgKDFNlc3Npb25Ub3VjaBI1CgVtYXJrcxgBIAMoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvblRvdWNoLk1hcmsaIQoETWFyaxIKCgJpZBgBIAEoCRINCgVhdF9tcxgCIAEoBCJ1Cg1TZXNzaW9uRXhwaXJlEjYKBW1hcmtzGAEgAygLMicuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uRXhwaXJlLk1hcmsaLAoETWFyaxIKCgJpZBgBIAEoCRIYChBsYXN0X2FjdGl2aXR5X21zGAIgASgEIlAKDFRpY2tldENyZWF0ZRIKCgJpZBgBIAEoCRIOCgZkaWdlc3QYAiABKAwSDQoFdm90ZXIYAyABKAgSFQoNZXhwaXJlc19hdF9tcxgEIAEoBCIaCgxUaWNrZXRSZXZva2USCgoCaWQYASABKAki0wEKDFRpY2tldFJlZGVlbRIRCgl0aWNrZXRfaWQYASABKAkSFQoNdGlja2V0X2RpZ2VzdBgCIAEoDBIPCgdub2RlX2lkGAMgASgJEhAKCHN0b3JlX2lkGAQgASgMEhcKD3B1YmxpY19rZXlfc3BraRgFIAEoDBIPCgdhZGRyZXNzGAYgASgJEhcKD2NlcnRpZmljYXRlX3BlbRgHIAEoCRIzCgdzZWNyZXRzGAggAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0ImIKD0FkbWlzc2lvbkRlbGV0ZRIPCgdub2RlX2lkGAEgASgJEhcKD3B1YmxpY19rZXlfc3BraRgCIAEoDBIQCghhbm5vdW5jZRgDIAEoCBITCgtjb21wcm9taXNlZBgEIAEoCCJMCg1XcmFwcGVkU2VjcmV0EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoDRIPCgdub2RlX2lkGAMgASgJEgsKA2p3ZRgEIAEoCSKXAQoMU2VjcmV0Um90YXRlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoDRIXCg9jZXJ0aWZpY2F0ZV9wZW0YAyABKAkSMwoHd3JhcHBlZBgEIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldBIaChJvdmVybGFwX2VuZHNfYXRfbXMYBSABKAQiQgoLU2VjcmV0U2hhcmUSMwoHd3JhcHBlZBgBIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCI3Cg9JZGVudGl0eURpc2FibGUSCgoCaWQYASABKAkSGAoQZHVyYXRpb25fbWludXRlcxgCIAEoBCIcCg5JZGVudGl0eUVuYWJsZRIKCgJpZBgBIAEoCSKNAQoOU2VydmljZUNvbmZpZ3MSEwoLaWRlbnRpdHlfaWQYASABKAkSNwoFcGFpcnMYAiADKAsyKC5mbG90aWxsYS5jb21tYW5kLnYxLlNlcnZpY2VDb25maWdzLlBhaXIaLQoEUGFpchISCgpzZXJ2aWNlX2lkGAEgASgJEhEKCWNvbmZpZ19pZBgCIAEoCSKwAQoUU2VydmljZVNlc3Npb25DcmVhdGUSCgoCaWQYASABKAkSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIMCgR0eXBlGAQgASgJEhEKCXRhZ3NfanNvbhgGIAEoDBI5Cg5wYXNzaW5nX2NoZWNrcxgHIAMoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuUGFzc2luZ0NoZWNrSgQIBRAGIiwKDFBhc3NpbmdDaGVjaxIKCgJpZBgBIAEoCRIQCghyZXZpc2lvbhgCIAEoBCIgChFTZXJ2aWNlU2Vzc2lvbkVuZBILCgNpZHMYASADKAkiOwoPUGFzc3dvcmRBdHRlbXB0EhgKEGF1dGhlbnRpY2F0b3JfaWQYASABKAkSDgoGcHJvdmVuGAIgASgIIk0KDEFkbWluUmVjb3ZlchIMCgRuYW1lGAEgASgJEhUKDXBhc3N3b3JkX2hhc2gYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCSIWCghDYVZlcmlmeRIKCgJpZBgBIAEoCSI7ChpBdXRoZW50aWNhdG9yUmVxdWVzdEV4dGVuZBIKCgJpZBgBIAEoCRIRCglyb2xsX2tleXMYAiABKAgiXgoRQ2xpZW50Q2VydGlmaWNhdGUSCwoDcGVtGAEgASgJEhMKC2ZpbmdlcnByaW50GAIgASgJEhgKEHB1YmxpY19rZXlfcHJpbnQYAyABKAkSDQoFY2FfaWQYBCABKAkiYAoSUm91dGVyQ2VydGlmaWNhdGVzEjYKBmNsaWVudBgBIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGUSEgoKc2VydmVyX3BlbRgCIAEoCSL5AQoGRW5yb2xsEhUKDWVucm9sbG1lbnRfaWQYASABKAkSDQoFdG9rZW4YAiABKAkSDgoGbWV0aG9kGAMgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYBCABKAkSFwoNcGFzc3dvcmRfaGFzaBgFIAEoCUgAEj0KC2NlcnRpZmljYXRlGAYgASgLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5DbGllbnRDZXJ0aWZpY2F0ZUgAEjkKBnJvdXRlchgHIAEoCzInLmZsb3RpbGxhLmNvbW1hbmQudjEuUm91dGVyQ2VydGlmaWNhdGVzSABCDAoKY3JlZGVudGlhbCKoAQoIQ2FFbnJvbGwSDQoFY2FfaWQYASABKAkSEwoLaWRlbnRpdHlfaWQYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCRITCgtleHRlcm5hbF9pZBgEIAEoCRIMCgRuYW1lGAUgASgJEjsKC2NlcnRpZmljYXRlGAYgASgLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5DbGllbnRDZXJ0aWZpY2F0ZSJ1CgxSb3V0ZXJFeHRlbmQSEQoJcm91dGVyX2lkGAEgASgJEhMKC2ZpbmdlcnByaW50GAIgASgJEj0KDGNlcnRpZmljYXRlcxgDIAEoCzInLmZsb3RpbGxhLmNvbW1hbmQudjEuUm91dGVyQ2VydGlmaWNhdGVzInMKE0F1dGhlbnRpY2F0b3JFeHRlbmQSCgoCaWQYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkSOwoLY2VydGlmaWNhdGUYAyABKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLkNsaWVudENlcnRpZmljYXRlIjwKGUF1dGhlbnRpY2F0b3JFeHRlbmRWZXJpZnkSCgoCaWQYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkiuAEKGFNlc3Npb25DZXJ0aWZpY2F0ZUNyZWF0ZRIKCgJpZBgBIAEoCRIWCg5hcGlfc2Vzc2lvbl9pZBgCIAEoCRI7CgtjZXJ0aWZpY2F0ZRgDIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGUSDwoHc3ViamVjdBgEIAEoCRIVCg12YWxpZF9mcm9tX21zGAUgASgEEhMKC3ZhbGlkX3RvX21zGAYgASgEIj4KGFNlc3Npb25DZXJ0aWZpY2F0ZURlbGV0ZRIKCgJpZBgBIAEoCRIWCg5hcGlfc2Vzc2lvbl9pZBgCIAEoCSIvCg5JbnRlZ3JpdHlTdGFydBIKCgJpZBgBIAEoCRIRCglpc19maXhpbmcYAiABKAgiMAoOSW50ZWdyaXR5Q2xhaW0SDgoGcnVuX2lkGAEgASgJEg4KBnJ1bm5lchgCIAEoCSLCAQoMSW50ZWdyaXR5RW5kEg4KBnJ1bl9pZBgBIAEoCRIOCgZydW5uZXIYAiABKAkSDQoFZXJyb3IYAyABKAkSOwoIZmluZGluZ3MYBCADKAsyKS5mbG90aWxsYS5jb21tYW5kLnYxLkludGVncml0eUVuZC5GaW5kaW5nEhcKD3Rvb19tYW55X2Vycm9ycxgFIAEoCBotCgdGaW5kaW5nEhMKC2Rlc2NyaXB0aW9uGAEgASgJEg0KBWZpeGVkGAIgASgIIiIKEEludGVncml0eVJlYnVpbGQSDgoGZW50aXR5GAEgASgJIlAKD0ludGVncml0eURldGFjaBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDQoFZmllbGQYAyABKAkSEgoKbWlzc2luZ19pZBgEIAEoCSJQCg1DbHVzdGVyQWN0aW9uEg4KBmFjdGlvbhgBIAEoCRIOCgZ0YXJnZXQYAiABKAkSDwoHb3V0Y29tZRgDIAEoCRIOCgZyZWFzb24YBCABKAkq8woKC0NvbW1hbmRLaW5kEhwKGENPTU1BTkRfS0lORF9VTlNQRUNJRklFRBAAEhUKEUNPTU1BTkRfS0lORF9GT1JNEAESHgoaQ09NTUFORF9LSU5EX0VOVElUWV9DUkVBVEUQAhIfChtDT01NQU5EX0tJTkRfRU5USVRZX1JFUExBQ0UQAxIdChlDT01NQU5EX0tJTkRfRU5USVRZX1BBVENIEAQSHgoaQ09NTUFORF9LSU5EX0VOVElUWV9ERUxFVEUQBRIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9DUkVBVEUQBhIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9ERUxFVEUQBxIeChpDT01NQU5EX0tJTkRfU0VTU0lPTl9UT1VDSBAIEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0VYUElSRRAJEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfQ1JFQVRFEAoSHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9SRURFRU0QCxIhCh1DT01NQU5EX0tJTkRfQURNSVNTSU9OX0RFTEVURRAMEh4KGkNPTU1BTkRfS0lORF9TRUNSRVRfUk9UQVRFEA0SHQoZQ09NTUFORF9LSU5EX1NFQ1JFVF9TSEFSRRAOEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfUkVWT0tFEA8SIQodQ09NTUFORF9LSU5EX0lERU5USVRZX0RJU0FCTEUQFBIgChxDT01NQU5EX0tJTkRfSURFTlRJVFlfRU5BQkxFEBUSKgomQ09NTUFORF9LSU5EX1NFUlZJQ0VfQ09ORklHU19BU1NPQ0lBVEUQFhItCilDT01NQU5EX0tJTkRfU0VSVklDRV9DT05GSUdTX0RJU0FTU09DSUFURRAXEh0KGUNPTU1BTkRfS0lORF9FTlRJVFlfQkFUQ0gQGBInCiNDT01NQU5EX0tJTkRfU0VSVklDRV9TRVNTSU9OX0NSRUFURRAeEiQKIENPTU1BTkRfS0lORF9TRVJWSUNFX1NFU1NJT05fRU5EEB8SIQodQ09NTUFORF9LSU5EX1BBU1NXT1JEX0FUVEVNUFQQKBIeChpDT01NQU5EX0tJTkRfQURNSU5fUkVDT1ZFUhApEhoKFkNPTU1BTkRfS0lORF9DQV9WRVJJRlkQMhItCilDT01NQU5EX0tJTkRfQVVUSEVOVElDQVRPUl9SRVFVRVNUX0VYVEVORBAzEhcKE0NPTU1BTkRfS0lORF9FTlJPTEwQNBIaChZDT01NQU5EX0tJTkRfQ0FfRU5ST0xMEDUSHgoaQ09NTUFORF9LSU5EX1JPVVRFUl9FWFRFTkQQNhIlCiFDT01NQU5EX0tJTkRfQVVUSEVOVElDQVRPUl9FWFRFTkQQNxIsCihDT01NQU5EX0tJTkRfQVVUSEVOVElDQVRPUl9FWFRFTkRfVkVSSUZZEDgSKwonQ09NTUFORF9LSU5EX1NFU1NJT05fQ0VSVElGSUNBVEVfQ1JFQVRFEDkSKwonQ09NTUFORF9LSU5EX1NFU1NJT05fQ0VSVElGSUNBVEVfREVMRVRFEDoSIAocQ09NTUFORF9LSU5EX0lOVEVHUklUWV9TVEFSVBA8EiAKHENPTU1BTkRfS0lORF9JTlRFR1JJVFlfQ0xBSU0QPRIeChpDT01NQU5EX0tJTkRfSU5URUdSSVRZX0VORBA+EiIKHkNPTU1BTkRfS0lORF9JTlRFR1JJVFlfUkVCVUlMRBA/EiEKHUNPTU1BTkRfS0lORF9JTlRFR1JJVFlfREVUQUNIEEASHwobQ09NTUFORF9LSU5EX0NMVVNURVJfQUNUSU9OEFBiBnByb3RvMw");
+  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvwCCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIyCgZzeXN0ZW0YCCABKAsyIC5mbG90aWxsYS5jb21tYW5kLnYxLlN5c3RlbUFjdG9ySAASOgoKZW5yb2xsbWVudBgJIAEoCzIkLmZsb3RpbGxhLmNvbW1hbmQudjEuRW5yb2xsbWVudEFjdG9ySAASNAoHc2Vzc2lvbhgKIAEoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvbkFjdG9ySAASDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb25CBwoFYWN0b3JKBAgDEAQiVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIlUKC1N5c3RlbUFjdG9yEgwKBG5hbWUYASABKAkSDwoHYWRkcmVzcxgCIAEoCRITCgtpZGVudGl0eV9pZBgDIAEoCRISCgpzZXNzaW9uX2lkGAQgASgJImsKD0Vucm9sbG1lbnRBY3RvchIVCg1lbnJvbGxtZW50X2lkGAEgASgJEg4KBm1ldGhvZBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEg0KBWNhX2lkGAQgASgJEhEKCXJvdXRlcl9pZBgFIAEoCSJcCgxTZXNzaW9uQWN0b3ISEwoLaWRlbnRpdHlfaWQYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEhIKCnBlcm1pc3Npb24YBCABKAkiOAoIUmV2aXNpb24SDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEhAKCHJldmlzaW9uGAMgASgEIjYKClNlZWRSZWNvcmQSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiTAoERm9ybRISCgpjbHVzdGVyX2lkGAEgASgJEjAKB3JlY29yZHMYAiADKAsyHy5mbG90aWxsYS5jb21tYW5kLnYxLlNlZWRSZWNvcmQiNwoLRW50aXR5V3JpdGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiKgoMRW50aXR5RGVsZXRlEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCSKaAQoLRW50aXR5QmF0Y2gSNAoFc3RlcHMYASADKAsyJS5mbG90aWxsYS5jb21tYW5kLnYxLkVudGl0eUJhdGNoLlN0ZXASDgoGYW5zd2VyGAIgASgNGkUKBFN0ZXASDAoEa2luZBgBIAEoDRIvCgV3cml0ZRgCIAEoCzIgLmZsb3RpbGxhLmNvbW1hbmQudjEuRW50aXR5V3JpdGUi3gEKDVNlc3Npb25DcmVhdGUSCgoCaWQYASABKAkSEwoLaWRlbnRpdHlfaWQYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCRISCgppcF9hZGRyZXNzGAQgASgJEhQKDGNvbmZpZ190eXBlcxgFIAMoCRIVCg1lbnZfaW5mb19qc29uGAYgASgMEhUKDXNka19pbmZvX2pzb24YByABKAwSOgoLY2VydGlmaWNhdGUYCCABKAsyJS5mbG90aWxsYS5jb21tYW5kLnYxLkNlcnRpZmljYXRlUHJvb2YiYwoQQ2VydGlmaWNhdGVQcm9vZhITCgtmaW5nZXJwcmludBgBIAEoCRINCgVjYV9pZBgCIAEoCRIWCg5pbXByb3Blcl9jaGFpbhgDIAEoCBITCgtleHRlcm5hbF9pZBgEIAEoCSIbCg1TZXNzaW9uRGVsZXRlEgoKAmlkGAEgASgJImgKDFNlc3Npb25Ub3VjaBI1CgVtYXJrcxgBIAMoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvblRvdWNoLk1hcmsaIQoETWFyaxIKCgJpZBgBIAEoCRINCgVhdF9tcxgCIAEoBCJ1Cg1TZXNzaW9uRXhwaXJlEjYKBW1hcmtzGAEgAygLMicuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uRXhwaXJlLk1hcmsaLAoETWFyaxIKCgJpZBgBIAEoCRIYChBsYXN0X2FjdGl2aXR5X21zGAIgASgEIlAKDFRpY2tldENyZWF0ZRIKCgJpZBgBIAEoCRIOCgZkaWdlc3QYAiABKAwSDQoFdm90ZXIYAyABKAgSFQoNZXhwaXJlc19hdF9tcxgEIAEoBCIaCgxUaWNrZXRSZXZva2USCgoCaWQYASABKAki0wEKDFRpY2tldFJlZGVlbRIRCgl0aWNrZXRfaWQYASABKAkSFQoNdGlja2V0X2RpZ2VzdBgCIAEoDBIPCgdub2RlX2lkGAMgASgJEhAKCHN0b3JlX2lkGAQgASgMEhcKD3B1YmxpY19rZXlfc3BraRgFIAEoDBIPCgdhZGRyZXNzGAYgASgJEhcKD2NlcnRpZmljYXRlX3BlbRgHIAEoCRIzCgdzZWNyZXRzGAggAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0IlYKD0FkbWlzc2lvbkRlbGV0ZRIPCgdub2RlX2lkGAEgASgJEhcKD3B1YmxpY19rZXlfc3BraRgCIAEoDBITCgtjb21wcm9taXNlZBgEIAEoCEoECAMQBCJMCg1XcmFwcGVkU2VjcmV0EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoDRIPCgdub2RlX2lkGAMgASgJEgsKA2p3ZRgEIAEoCSKXAQoMU2VjcmV0Um90YXRlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoDRIXCg9jZXJ0aWZpY2F0ZV9wZW0YAyABKAkSMwoHd3JhcHBlZBgEIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldBIaChJvdmVybGFwX2VuZHNfYXRfbXMYBSABKAQiQgoLU2VjcmV0U2hhcmUSMwoHd3JhcHBlZBgBIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCI3Cg9JZGVudGl0eURpc2FibGUSCgoCaWQYASABKAkSGAoQZHVyYXRpb25fbWludXRlcxgCIAEoBCIcCg5JZGVudGl0eUVuYWJsZRIKCgJpZBgBIAEoCSKNAQoOU2VydmljZUNvbmZpZ3MSEwoLaWRlbnRpdHlfaWQYASABKAkSNwoFcGFpcnMYAiADKAsyKC5mbG90aWxsYS5jb21tYW5kLnYxLlNlcnZpY2VDb25maWdzLlBhaXIaLQoEUGFpchISCgpzZXJ2aWNlX2lkGAEgASgJEhEKCWNvbmZpZ19pZBgCIAEoCSKwAQoUU2VydmljZVNlc3Npb25DcmVhdGUSCgoCaWQYASABKAkSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIMCgR0eXBlGAQgASgJEhEKCXRhZ3NfanNvbhgGIAEoDBI5Cg5wYXNzaW5nX2NoZWNrcxgHIAMoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuUGFzc2luZ0NoZWNrSgQIBRAGIiwKDFBhc3NpbmdDaGVjaxIKCgJpZBgBIAEoCRIQCghyZXZpc2lvbhgCIAEoBCIgChFTZXJ2aWNlU2Vzc2lvbkVuZBILCgNpZHMYASADKAkiOwoPUGFzc3dvcmRBdHRlbXB0EhgKEGF1dGhlbnRpY2F0b3JfaWQYASABKAkSDgoGcHJvdmVuGAIgASgIIk0KDEFkbWluUmVjb3ZlchIMCgRuYW1lGAEgASgJEhUKDXBhc3N3b3JkX2hhc2gYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCSIWCghDYVZlcmlmeRIKCgJpZBgBIAEoCSI7ChpBdXRoZW50aWNhdG9yUmVxdWVzdEV4dGVuZBIKCgJpZBgBIAEoCRIRCglyb2xsX2tleXMYAiABKAgiXgoRQ2xpZW50Q2VydGlmaWNhdGUSCwoDcGVtGAEgASgJEhMKC2ZpbmdlcnByaW50GAIgASgJEhgKEHB1YmxpY19rZXlfcHJpbnQYAyABKAkSDQoFY2FfaWQYBCABKAkiYAoSUm91dGVyQ2VydGlmaWNhdGVzEjYKBmNsaWVudBgBIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGUSEgoKc2VydmVyX3BlbRgCIAEoCSL5AQoGRW5yb2xsEhUKDWVucm9sbG1lbnRfaWQYASABKAkSDQoFdG9rZW4YAiABKAkSDgoGbWV0aG9kGAMgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYBCABKAkSFwoNcGFzc3dvcmRfaGFzaBgFIAEoCUgAEj0KC2NlcnRpZmljYXRlGAYgASgLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5DbGllbnRDZXJ0aWZpY2F0ZUgAEjkKBnJvdXRlchgHIAEoCzInLmZsb3RpbGxhLmNvbW1hbmQudjEuUm91dGVyQ2VydGlmaWNhdGVzSABCDAoKY3JlZGVudGlhbCKoAQoIQ2FFbnJvbGwSDQoFY2FfaWQYASABKAkSEwoLaWRlbnRpdHlfaWQYAiABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgDIAEoCRITCgtleHRlcm5hbF9pZBgEIAEoCRIMCgRuYW1lGAUgASgJEjsKC2NlcnRpZmljYXRlGAYgASgLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5DbGllbnRDZXJ0aWZpY2F0ZSJ1CgxSb3V0ZXJFeHRlbmQSEQoJcm91dGVyX2lkGAEgASgJEhMKC2ZpbmdlcnByaW50GAIgASgJEj0KDGNlcnRpZmljYXRlcxgDIAEoCzInLmZsb3RpbGxhLmNvbW1hbmQudjEuUm91dGVyQ2VydGlmaWNhdGVzInMKE0F1dGhlbnRpY2F0b3JFeHRlbmQSCgoCaWQYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkSOwoLY2VydGlmaWNhdGUYAyABKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLkNsaWVudENlcnRpZmljYXRlIjwKGUF1dGhlbnRpY2F0b3JFeHRlbmRWZXJpZnkSCgoCaWQYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkiuAEKGFNlc3Npb25DZXJ0aWZpY2F0ZUNyZWF0ZRIKCgJpZBgBIAEoCRIWCg5hcGlfc2Vzc2lvbl9pZBgCIAEoCRI7CgtjZXJ0aWZpY2F0ZRgDIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGUSDwoHc3ViamVjdBgEIAEoCRIVCg12YWxpZF9mcm9tX21zGAUgASgEEhMKC3ZhbGlkX3RvX21zGAYgASgEIj4KGFNlc3Npb25DZXJ0aWZpY2F0ZURlbGV0ZRIKCgJpZBgBIAEoCRIWCg5hcGlfc2Vzc2lvbl9pZBgCIAEoCSIvCg5JbnRlZ3JpdHlTdGFydBIKCgJpZBgBIAEoCRIRCglpc19maXhpbmcYAiABKAgiMAoOSW50ZWdyaXR5Q2xhaW0SDgoGcnVuX2lkGAEgASgJEg4KBnJ1bm5lchgCIAEoCSLCAQoMSW50ZWdyaXR5RW5kEg4KBnJ1bl9pZBgBIAEoCRIOCgZydW5uZXIYAiABKAkSDQoFZXJyb3IYAyABKAkSOwoIZmluZGluZ3MYBCADKAsyKS5mbG90aWxsYS5jb21tYW5kLnYxLkludGVncml0eUVuZC5GaW5kaW5nEhcKD3Rvb19tYW55X2Vycm9ycxgFIAEoCBotCgdGaW5kaW5nEhMKC2Rlc2NyaXB0aW9uGAEgASgJEg0KBWZpeGVkGAIgASgIIiIKEEludGVncml0eVJlYnVpbGQSDgoGZW50aXR5GAEgASgJIlAKD0ludGVncml0eURldGFjaBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDQoFZmllbGQYAyABKAkSEgoKbWlzc2luZ19pZBgEIAEoCSJQCg1DbHVzdGVyQWN0aW9uEg4KBmFjdGlvbhgBIAEoCRIOCgZ0YXJnZXQYAiABKAkSDwoHb3V0Y29tZRgDIAEoCRIOCgZyZWFzb24YBCABKAkq8woKC0NvbW1hbmRLaW5kEhwKGENPTU1BTkRfS0lORF9VTlNQRUNJRklFRBAAEhUKEUNPTU1BTkRfS0lORF9GT1JNEAESHgoaQ09NTUFORF9LSU5EX0VOVElUWV9DUkVBVEUQAhIfChtDT01NQU5EX0tJTkRfRU5USVRZX1JFUExBQ0UQAxIdChlDT01NQU5EX0tJTkRfRU5USVRZX1BBVENIEAQSHgoaQ09NTUFORF9LSU5EX0VOVElUWV9ERUxFVEUQBRIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9DUkVBVEUQBhIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9ERUxFVEUQBxIeChpDT01NQU5EX0tJTkRfU0VTU0lPTl9UT1VDSBAIEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0VYUElSRRAJEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfQ1JFQVRFEAoSHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9SRURFRU0QCxIhCh1DT01NQU5EX0tJTkRfQURNSVNTSU9OX0RFTEVURRAMEh4KGkNPTU1BTkRfS0lORF9TRUNSRVRfUk9UQVRFEA0SHQoZQ09NTUFORF9LSU5EX1NFQ1JFVF9TSEFSRRAOEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfUkVWT0tFEA8SIQodQ09NTUFORF9LSU5EX0lERU5USVRZX0RJU0FCTEUQFBIgChxDT01NQU5EX0tJTkRfSURFTlRJVFlfRU5BQkxFEBUSKgomQ09NTUFORF9LSU5EX1NFUlZJQ0VfQ09ORklHU19BU1NPQ0lBVEUQFhItCilDT01NQU5EX0tJTkRfU0VSVklDRV9DT05GSUdTX0RJU0FTU09DSUFURRAXEh0KGUNPTU1BTkRfS0lORF9FTlRJVFlfQkFUQ0gQGBInCiNDT01NQU5EX0tJTkRfU0VSVklDRV9TRVNTSU9OX0NSRUFURRAeEiQKIENPTU1BTkRfS0lORF9TRVJWSUNFX1NFU1NJT05fRU5EEB8SIQodQ09NTUFORF9LSU5EX1BBU1NXT1JEX0FUVEVNUFQQKBIeChpDT01NQU5EX0tJTkRfQURNSU5fUkVDT1ZFUhApEhoKFkNPTU1BTkRfS0lORF9DQV9WRVJJRlkQMhItCilDT01NQU5EX0tJTkRfQVVUSEVOVElDQVRPUl9SRVFVRVNUX0VYVEVORBAzEhcKE0NPTU1BTkRfS0lORF9FTlJPTEwQNBIaChZDT01NQU5EX0tJTkRfQ0FfRU5ST0xMEDUSHgoaQ09NTUFORF9LSU5EX1JPVVRFUl9FWFRFTkQQNhIlCiFDT01NQU5EX0tJTkRfQVVUSEVOVElDQVRPUl9FWFRFTkQQNxIsCihDT01NQU5EX0tJTkRfQVVUSEVOVElDQVRPUl9FWFRFTkRfVkVSSUZZEDgSKwonQ09NTUFORF9LSU5EX1NFU1NJT05fQ0VSVElGSUNBVEVfQ1JFQVRFEDkSKwonQ09NTUFORF9LSU5EX1NFU1NJT05fQ0VSVElGSUNBVEVfREVMRVRFEDoSIAocQ09NTUFORF9LSU5EX0lOVEVHUklUWV9TVEFSVBA8EiAKHENPTU1BTkRfS0lORF9JTlRFR1JJVFlfQ0xBSU0QPRIeChpDT01NQU5EX0tJTkRfSU5URUdSSVRZX0VORBA+EiIKHkNPTU1BTkRfS0lORF9JTlRFR1JJVFlfUkVCVUlMRBA/EiEKHUNPTU1BTkRfS0lORF9JTlRFR1JJVFlfREVUQUNIEEASHwobQ09NTUFORF9LSU5EX0NMVVNURVJfQUNUSU9OEFBiBnByb3RvMw");
 
 /**
  * One log entry of type `command`.
@@ -33,9 +33,29 @@ export type Command = Message<"flotilla.command.v1.Command"> & {
   request?: RequestId | undefined;
 
   /**
-   * @generated from field: flotilla.command.v1.Actor actor = 3;
+   * Who wants it, and by what right. A command that names no actor is refused at apply.
+   *
+   * @generated from oneof flotilla.command.v1.Command.actor
    */
-  actor?: Actor | undefined;
+  actor: {
+    /**
+     * @generated from field: flotilla.command.v1.SystemActor system = 8;
+     */
+    value: SystemActor;
+    case: "system";
+  } | {
+    /**
+     * @generated from field: flotilla.command.v1.EnrollmentActor enrollment = 9;
+     */
+    value: EnrollmentActor;
+    case: "enrollment";
+  } | {
+    /**
+     * @generated from field: flotilla.command.v1.SessionActor session = 10;
+     */
+    value: SessionActor;
+    case: "session";
+  } | { case: undefined; value?: undefined };
 
   /**
    * A CommandKind; an unknown one stops apply on that node, it is never skipped.
@@ -151,9 +171,99 @@ export const RequestIdSchema: GenMessage<RequestId> = /*@__PURE__*/
   messageDesc(file_command, 2);
 
 /**
- * @generated from message flotilla.command.v1.Actor
+ * The cluster itself, or whoever runs one of its hosts: every right.
+ *
+ * @generated from message flotilla.command.v1.SystemActor
  */
-export type Actor = Message<"flotilla.command.v1.Actor"> & {
+export type SystemActor = Message<"flotilla.command.v1.SystemActor"> & {
+  /**
+   * `controller:ctrl1`, `uid:1000 (alice)` at the admin socket, `bootstrap`; without one it is refused
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * of the client whose request led to it; empty: none did
+   *
+   * @generated from field: string address = 2;
+   */
+  address: string;
+
+  /**
+   * On whose behalf, for the audit alone: who has just logged in, or asked for a change that is over by now.
+   *
+   * @generated from field: string identity_id = 3;
+   */
+  identityId: string;
+
+  /**
+   * @generated from field: string session_id = 4;
+   */
+  sessionId: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.SystemActor.
+ * Use `create(SystemActorSchema)` to create a new message.
+ */
+export const SystemActorSchema: GenMessage<SystemActor> = /*@__PURE__*/
+  messageDesc(file_command, 3);
+
+/**
+ * Whoever gets in, or gets new certificates, by what it shows: a token, a certificate of a CA, the certificate of a router.
+ * Exactly one of them is named, and it may do that one thing.
+ *
+ * @generated from message flotilla.command.v1.EnrollmentActor
+ */
+export type EnrollmentActor = Message<"flotilla.command.v1.EnrollmentActor"> & {
+  /**
+   * whose token it shows: Enroll
+   *
+   * @generated from field: string enrollment_id = 1;
+   */
+  enrollmentId: string;
+
+  /**
+   * "ott", "ottca", "updb", ...
+   *
+   * @generated from field: string method = 2;
+   */
+  method: string;
+
+  /**
+   * @generated from field: string address = 3;
+   */
+  address: string;
+
+  /**
+   * whose certificate it shows: CaEnroll
+   *
+   * @generated from field: string ca_id = 4;
+   */
+  caId: string;
+
+  /**
+   * whose certificate it shows: RouterExtend
+   *
+   * @generated from field: string router_id = 5;
+   */
+  routerId: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.EnrollmentActor.
+ * Use `create(EnrollmentActorSchema)` to create a new message.
+ */
+export const EnrollmentActorSchema: GenMessage<EnrollmentActor> = /*@__PURE__*/
+  messageDesc(file_command, 4);
+
+/**
+ * An identity by its API session. Both are judged again at apply, for session and permission may have gone meanwhile.
+ *
+ * @generated from message flotilla.command.v1.SessionActor
+ */
+export type SessionActor = Message<"flotilla.command.v1.SessionActor"> & {
   /**
    * @generated from field: string identity_id = 1;
    */
@@ -170,27 +280,19 @@ export type Actor = Message<"flotilla.command.v1.Actor"> & {
   address: string;
 
   /**
-   * What it was admitted by: "session", "admin" or "<kind>.<action>"; judged again at apply, for session and permission may
-   * have gone meanwhile. Empty: a write of a controller itself, or one that needs no session.
+   * what it was admitted by: "partial", "session", "admin" or "<kind>.<action>"; any other is refused
    *
    * @generated from field: string permission = 4;
    */
   permission: string;
-
-  /**
-   * Who it is when it is no identity: `uid:1000 (alice)` at the admin socket, `controller:ctrl1` for a controller's own write.
-   *
-   * @generated from field: string name = 5;
-   */
-  name: string;
 };
 
 /**
- * Describes the message flotilla.command.v1.Actor.
- * Use `create(ActorSchema)` to create a new message.
+ * Describes the message flotilla.command.v1.SessionActor.
+ * Use `create(SessionActorSchema)` to create a new message.
  */
-export const ActorSchema: GenMessage<Actor> = /*@__PURE__*/
-  messageDesc(file_command, 3);
+export const SessionActorSchema: GenMessage<SessionActor> = /*@__PURE__*/
+  messageDesc(file_command, 5);
 
 /**
  * @generated from message flotilla.command.v1.Revision
@@ -219,7 +321,7 @@ export type Revision = Message<"flotilla.command.v1.Revision"> & {
  * Use `create(RevisionSchema)` to create a new message.
  */
 export const RevisionSchema: GenMessage<Revision> = /*@__PURE__*/
-  messageDesc(file_command, 4);
+  messageDesc(file_command, 6);
 
 /**
  * One record as it stands, of any entity.
@@ -250,7 +352,7 @@ export type SeedRecord = Message<"flotilla.command.v1.SeedRecord"> & {
  * Use `create(SeedRecordSchema)` to create a new message.
  */
 export const SeedRecordSchema: GenMessage<SeedRecord> = /*@__PURE__*/
-  messageDesc(file_command, 5);
+  messageDesc(file_command, 7);
 
 /**
  * @generated from message flotilla.command.v1.Form
@@ -272,7 +374,7 @@ export type Form = Message<"flotilla.command.v1.Form"> & {
  * Use `create(FormSchema)` to create a new message.
  */
 export const FormSchema: GenMessage<Form> = /*@__PURE__*/
-  messageDesc(file_command, 6);
+  messageDesc(file_command, 8);
 
 /**
  * @generated from message flotilla.command.v1.EntityWrite
@@ -303,7 +405,7 @@ export type EntityWrite = Message<"flotilla.command.v1.EntityWrite"> & {
  * Use `create(EntityWriteSchema)` to create a new message.
  */
 export const EntityWriteSchema: GenMessage<EntityWrite> = /*@__PURE__*/
-  messageDesc(file_command, 7);
+  messageDesc(file_command, 9);
 
 /**
  * @generated from message flotilla.command.v1.EntityDelete
@@ -325,7 +427,7 @@ export type EntityDelete = Message<"flotilla.command.v1.EntityDelete"> & {
  * Use `create(EntityDeleteSchema)` to create a new message.
  */
 export const EntityDeleteSchema: GenMessage<EntityDelete> = /*@__PURE__*/
-  messageDesc(file_command, 8);
+  messageDesc(file_command, 10);
 
 /**
  * Several writes as one: each sees what those before it made, and a refusal of any of them undoes all.
@@ -351,7 +453,7 @@ export type EntityBatch = Message<"flotilla.command.v1.EntityBatch"> & {
  * Use `create(EntityBatchSchema)` to create a new message.
  */
 export const EntityBatchSchema: GenMessage<EntityBatch> = /*@__PURE__*/
-  messageDesc(file_command, 9);
+  messageDesc(file_command, 11);
 
 /**
  * @generated from message flotilla.command.v1.EntityBatch.Step
@@ -377,7 +479,7 @@ export type EntityBatch_Step = Message<"flotilla.command.v1.EntityBatch.Step"> &
  * Use `create(EntityBatch_StepSchema)` to create a new message.
  */
 export const EntityBatch_StepSchema: GenMessage<EntityBatch_Step> = /*@__PURE__*/
-  messageDesc(file_command, 9, 0);
+  messageDesc(file_command, 11, 0);
 
 /**
  * @generated from message flotilla.command.v1.SessionCreate
@@ -433,7 +535,7 @@ export type SessionCreate = Message<"flotilla.command.v1.SessionCreate"> & {
  * Use `create(SessionCreateSchema)` to create a new message.
  */
 export const SessionCreateSchema: GenMessage<SessionCreate> = /*@__PURE__*/
-  messageDesc(file_command, 10);
+  messageDesc(file_command, 12);
 
 /**
  * The certificate that a log-in was by, as it was judged.
@@ -475,7 +577,7 @@ export type CertificateProof = Message<"flotilla.command.v1.CertificateProof"> &
  * Use `create(CertificateProofSchema)` to create a new message.
  */
 export const CertificateProofSchema: GenMessage<CertificateProof> = /*@__PURE__*/
-  messageDesc(file_command, 11);
+  messageDesc(file_command, 13);
 
 /**
  * @generated from message flotilla.command.v1.SessionDelete
@@ -492,7 +594,7 @@ export type SessionDelete = Message<"flotilla.command.v1.SessionDelete"> & {
  * Use `create(SessionDeleteSchema)` to create a new message.
  */
 export const SessionDeleteSchema: GenMessage<SessionDelete> = /*@__PURE__*/
-  messageDesc(file_command, 12);
+  messageDesc(file_command, 14);
 
 /**
  * Activity seen by one controller; a mark never moves backwards.
@@ -511,7 +613,7 @@ export type SessionTouch = Message<"flotilla.command.v1.SessionTouch"> & {
  * Use `create(SessionTouchSchema)` to create a new message.
  */
 export const SessionTouchSchema: GenMessage<SessionTouch> = /*@__PURE__*/
-  messageDesc(file_command, 13);
+  messageDesc(file_command, 15);
 
 /**
  * @generated from message flotilla.command.v1.SessionTouch.Mark
@@ -533,7 +635,7 @@ export type SessionTouch_Mark = Message<"flotilla.command.v1.SessionTouch.Mark">
  * Use `create(SessionTouch_MarkSchema)` to create a new message.
  */
 export const SessionTouch_MarkSchema: GenMessage<SessionTouch_Mark> = /*@__PURE__*/
-  messageDesc(file_command, 13, 0);
+  messageDesc(file_command, 15, 0);
 
 /**
  * Ends sessions whose last activity is still the one named.
@@ -552,7 +654,7 @@ export type SessionExpire = Message<"flotilla.command.v1.SessionExpire"> & {
  * Use `create(SessionExpireSchema)` to create a new message.
  */
 export const SessionExpireSchema: GenMessage<SessionExpire> = /*@__PURE__*/
-  messageDesc(file_command, 14);
+  messageDesc(file_command, 16);
 
 /**
  * @generated from message flotilla.command.v1.SessionExpire.Mark
@@ -574,7 +676,7 @@ export type SessionExpire_Mark = Message<"flotilla.command.v1.SessionExpire.Mark
  * Use `create(SessionExpire_MarkSchema)` to create a new message.
  */
 export const SessionExpire_MarkSchema: GenMessage<SessionExpire_Mark> = /*@__PURE__*/
-  messageDesc(file_command, 14, 0);
+  messageDesc(file_command, 16, 0);
 
 /**
  * A single-use permission to join. The ticket itself is never kept, only its digest.
@@ -614,7 +716,7 @@ export type TicketCreate = Message<"flotilla.command.v1.TicketCreate"> & {
  * Use `create(TicketCreateSchema)` to create a new message.
  */
 export const TicketCreateSchema: GenMessage<TicketCreate> = /*@__PURE__*/
-  messageDesc(file_command, 15);
+  messageDesc(file_command, 17);
 
 /**
  * Takes back a ticket that no controller has joined by; refused when one has.
@@ -633,7 +735,7 @@ export type TicketRevoke = Message<"flotilla.command.v1.TicketRevoke"> & {
  * Use `create(TicketRevokeSchema)` to create a new message.
  */
 export const TicketRevokeSchema: GenMessage<TicketRevoke> = /*@__PURE__*/
-  messageDesc(file_command, 16);
+  messageDesc(file_command, 18);
 
 /**
  * Uses a ticket up: admits one controller by id, key and store. The same three again get the same answer.
@@ -697,7 +799,7 @@ export type TicketRedeem = Message<"flotilla.command.v1.TicketRedeem"> & {
  * Use `create(TicketRedeemSchema)` to create a new message.
  */
 export const TicketRedeemSchema: GenMessage<TicketRedeem> = /*@__PURE__*/
-  messageDesc(file_command, 17);
+  messageDesc(file_command, 19);
 
 /**
  * The controller is no longer to be admitted: its id may be used again. Its wrapped secrets go with it.
@@ -718,13 +820,6 @@ export type AdmissionDelete = Message<"flotilla.command.v1.AdmissionDelete"> & {
   publicKeySpki: Uint8Array;
 
   /**
-   * Nothing goes yet: the admission only notes that its removal is under way, and how, for whoever leads next.
-   *
-   * @generated from field: bool announce = 3;
-   */
-  announce: boolean;
-
-  /**
    * What the controller knew is not honoured any longer, from the next rotation on.
    *
    * @generated from field: bool compromised = 4;
@@ -737,7 +832,7 @@ export type AdmissionDelete = Message<"flotilla.command.v1.AdmissionDelete"> & {
  * Use `create(AdmissionDeleteSchema)` to create a new message.
  */
 export const AdmissionDeleteSchema: GenMessage<AdmissionDelete> = /*@__PURE__*/
-  messageDesc(file_command, 18);
+  messageDesc(file_command, 20);
 
 /**
  * A version of a shared secret as one controller can open it.
@@ -775,7 +870,7 @@ export type WrappedSecret = Message<"flotilla.command.v1.WrappedSecret"> & {
  * Use `create(WrappedSecretSchema)` to create a new message.
  */
 export const WrappedSecretSchema: GenMessage<WrappedSecret> = /*@__PURE__*/
-  messageDesc(file_command, 19);
+  messageDesc(file_command, 21);
 
 /**
  * Puts the next version of a shared secret in force. The versions before it go on verifying until `overlap_ends_at_ms`.
@@ -820,7 +915,7 @@ export type SecretRotate = Message<"flotilla.command.v1.SecretRotate"> & {
  * Use `create(SecretRotateSchema)` to create a new message.
  */
 export const SecretRotateSchema: GenMessage<SecretRotate> = /*@__PURE__*/
-  messageDesc(file_command, 20);
+  messageDesc(file_command, 22);
 
 /**
  * Wraps versions in force for controllers that can not open them yet.
@@ -839,7 +934,7 @@ export type SecretShare = Message<"flotilla.command.v1.SecretShare"> & {
  * Use `create(SecretShareSchema)` to create a new message.
  */
 export const SecretShareSchema: GenMessage<SecretShare> = /*@__PURE__*/
-  messageDesc(file_command, 21);
+  messageDesc(file_command, 23);
 
 /**
  * Ends the sessions of an identity and lets it open none, for so many minutes of log time; 0: until it is enabled.
@@ -863,7 +958,7 @@ export type IdentityDisable = Message<"flotilla.command.v1.IdentityDisable"> & {
  * Use `create(IdentityDisableSchema)` to create a new message.
  */
 export const IdentityDisableSchema: GenMessage<IdentityDisable> = /*@__PURE__*/
-  messageDesc(file_command, 22);
+  messageDesc(file_command, 24);
 
 /**
  * @generated from message flotilla.command.v1.IdentityEnable
@@ -880,7 +975,7 @@ export type IdentityEnable = Message<"flotilla.command.v1.IdentityEnable"> & {
  * Use `create(IdentityEnableSchema)` to create a new message.
  */
 export const IdentityEnableSchema: GenMessage<IdentityEnable> = /*@__PURE__*/
-  messageDesc(file_command, 23);
+  messageDesc(file_command, 25);
 
 /**
  * Configs that an identity gets of services in place of the services' own, one a config type; all pairs or none.
@@ -904,7 +999,7 @@ export type ServiceConfigs = Message<"flotilla.command.v1.ServiceConfigs"> & {
  * Use `create(ServiceConfigsSchema)` to create a new message.
  */
 export const ServiceConfigsSchema: GenMessage<ServiceConfigs> = /*@__PURE__*/
-  messageDesc(file_command, 24);
+  messageDesc(file_command, 26);
 
 /**
  * @generated from message flotilla.command.v1.ServiceConfigs.Pair
@@ -926,7 +1021,7 @@ export type ServiceConfigs_Pair = Message<"flotilla.command.v1.ServiceConfigs.Pa
  * Use `create(ServiceConfigs_PairSchema)` to create a new message.
  */
 export const ServiceConfigs_PairSchema: GenMessage<ServiceConfigs_Pair> = /*@__PURE__*/
-  messageDesc(file_command, 24, 0);
+  messageDesc(file_command, 26, 0);
 
 /**
  * What an API session asks to dial or host. Where it has that already, nothing changes and that one is the answer.
@@ -976,7 +1071,7 @@ export type ServiceSessionCreate = Message<"flotilla.command.v1.ServiceSessionCr
  * Use `create(ServiceSessionCreateSchema)` to create a new message.
  */
 export const ServiceSessionCreateSchema: GenMessage<ServiceSessionCreate> = /*@__PURE__*/
-  messageDesc(file_command, 25);
+  messageDesc(file_command, 27);
 
 /**
  * @generated from message flotilla.command.v1.PassingCheck
@@ -998,7 +1093,7 @@ export type PassingCheck = Message<"flotilla.command.v1.PassingCheck"> & {
  * Use `create(PassingCheckSchema)` to create a new message.
  */
 export const PassingCheckSchema: GenMessage<PassingCheck> = /*@__PURE__*/
-  messageDesc(file_command, 26);
+  messageDesc(file_command, 28);
 
 /**
  * Service sessions whose client does not pass the posture checks any more; those that are gone are passed over.
@@ -1017,7 +1112,7 @@ export type ServiceSessionEnd = Message<"flotilla.command.v1.ServiceSessionEnd">
  * Use `create(ServiceSessionEndSchema)` to create a new message.
  */
 export const ServiceSessionEndSchema: GenMessage<ServiceSessionEnd> = /*@__PURE__*/
-  messageDesc(file_command, 27);
+  messageDesc(file_command, 29);
 
 /**
  * Reserves an attempt to prove a password whose auth policy counts attempts, before its hash is computed: every attempt counts
@@ -1044,7 +1139,7 @@ export type PasswordAttempt = Message<"flotilla.command.v1.PasswordAttempt"> & {
  * Use `create(PasswordAttemptSchema)` to create a new message.
  */
 export const PasswordAttemptSchema: GenMessage<PasswordAttempt> = /*@__PURE__*/
-  messageDesc(file_command, 28);
+  messageDesc(file_command, 30);
 
 /**
  * Lets an administrator log in by a new password, whatever stood in the way: asked by whoever runs a controller.
@@ -1079,7 +1174,7 @@ export type AdminRecover = Message<"flotilla.command.v1.AdminRecover"> & {
  * Use `create(AdminRecoverSchema)` to create a new message.
  */
 export const AdminRecoverSchema: GenMessage<AdminRecover> = /*@__PURE__*/
-  messageDesc(file_command, 29);
+  messageDesc(file_command, 31);
 
 /**
  * Somebody has shown a certificate that the CA signed over its verification token; judged before proposing.
@@ -1098,7 +1193,7 @@ export type CaVerify = Message<"flotilla.command.v1.CaVerify"> & {
  * Use `create(CaVerifySchema)` to create a new message.
  */
 export const CaVerifySchema: GenMessage<CaVerify> = /*@__PURE__*/
-  messageDesc(file_command, 30);
+  messageDesc(file_command, 32);
 
 /**
  * Asks the holder of a certificate to have it extended at its next log-in.
@@ -1124,7 +1219,7 @@ export type AuthenticatorRequestExtend = Message<"flotilla.command.v1.Authentica
  * Use `create(AuthenticatorRequestExtendSchema)` to create a new message.
  */
 export const AuthenticatorRequestExtendSchema: GenMessage<AuthenticatorRequestExtend> = /*@__PURE__*/
-  messageDesc(file_command, 31);
+  messageDesc(file_command, 33);
 
 /**
  * A client certificate, judged before proposing.
@@ -1166,7 +1261,7 @@ export type ClientCertificate = Message<"flotilla.command.v1.ClientCertificate">
  * Use `create(ClientCertificateSchema)` to create a new message.
  */
 export const ClientCertificateSchema: GenMessage<ClientCertificate> = /*@__PURE__*/
-  messageDesc(file_command, 32);
+  messageDesc(file_command, 34);
 
 /**
  * The two certificates of a router, issued by the network.
@@ -1192,7 +1287,7 @@ export type RouterCertificates = Message<"flotilla.command.v1.RouterCertificates
  * Use `create(RouterCertificatesSchema)` to create a new message.
  */
 export const RouterCertificatesSchema: GenMessage<RouterCertificates> = /*@__PURE__*/
-  messageDesc(file_command, 33);
+  messageDesc(file_command, 35);
 
 /**
  * Uses an enrollment up: from this entry on its token is worth nothing, and what it led to is there.
@@ -1257,7 +1352,7 @@ export type Enroll = Message<"flotilla.command.v1.Enroll"> & {
  * Use `create(EnrollSchema)` to create a new message.
  */
 export const EnrollSchema: GenMessage<Enroll> = /*@__PURE__*/
-  messageDesc(file_command, 34);
+  messageDesc(file_command, 36);
 
 /**
  * Lets the holder of a certificate of a verified CA in as a new identity.
@@ -1305,7 +1400,7 @@ export type CaEnroll = Message<"flotilla.command.v1.CaEnroll"> & {
  * Use `create(CaEnrollSchema)` to create a new message.
  */
 export const CaEnrollSchema: GenMessage<CaEnroll> = /*@__PURE__*/
-  messageDesc(file_command, 35);
+  messageDesc(file_command, 37);
 
 /**
  * Puts new certificates in the place of a router's; the one before is refused from this entry on.
@@ -1336,7 +1431,7 @@ export type RouterExtend = Message<"flotilla.command.v1.RouterExtend"> & {
  * Use `create(RouterExtendSchema)` to create a new message.
  */
 export const RouterExtendSchema: GenMessage<RouterExtend> = /*@__PURE__*/
-  messageDesc(file_command, 36);
+  messageDesc(file_command, 38);
 
 /**
  * Another certificate for the holder of one, beside the one in force until it is verified.
@@ -1367,7 +1462,7 @@ export type AuthenticatorExtend = Message<"flotilla.command.v1.AuthenticatorExte
  * Use `create(AuthenticatorExtendSchema)` to create a new message.
  */
 export const AuthenticatorExtendSchema: GenMessage<AuthenticatorExtend> = /*@__PURE__*/
-  messageDesc(file_command, 37);
+  messageDesc(file_command, 39);
 
 /**
  * The holder has its new certificate: it takes the place of the old one.
@@ -1393,7 +1488,7 @@ export type AuthenticatorExtendVerify = Message<"flotilla.command.v1.Authenticat
  * Use `create(AuthenticatorExtendVerifySchema)` to create a new message.
  */
 export const AuthenticatorExtendVerifySchema: GenMessage<AuthenticatorExtendVerify> = /*@__PURE__*/
-  messageDesc(file_command, 38);
+  messageDesc(file_command, 40);
 
 /**
  * A certificate for one API session, by which its client connects to routers.
@@ -1441,7 +1536,7 @@ export type SessionCertificateCreate = Message<"flotilla.command.v1.SessionCerti
  * Use `create(SessionCertificateCreateSchema)` to create a new message.
  */
 export const SessionCertificateCreateSchema: GenMessage<SessionCertificateCreate> = /*@__PURE__*/
-  messageDesc(file_command, 39);
+  messageDesc(file_command, 41);
 
 /**
  * @generated from message flotilla.command.v1.SessionCertificateDelete
@@ -1465,7 +1560,7 @@ export type SessionCertificateDelete = Message<"flotilla.command.v1.SessionCerti
  * Use `create(SessionCertificateDeleteSchema)` to create a new message.
  */
 export const SessionCertificateDeleteSchema: GenMessage<SessionCertificateDelete> = /*@__PURE__*/
-  messageDesc(file_command, 40);
+  messageDesc(file_command, 42);
 
 /**
  * Asks for a look through everything that is derived from the records; refused while one is under way.
@@ -1493,7 +1588,7 @@ export type IntegrityStart = Message<"flotilla.command.v1.IntegrityStart"> & {
  * Use `create(IntegrityStartSchema)` to create a new message.
  */
 export const IntegrityStartSchema: GenMessage<IntegrityStart> = /*@__PURE__*/
-  messageDesc(file_command, 41);
+  messageDesc(file_command, 43);
 
 /**
  * Taken up by the controller that leads; refused when another has it.
@@ -1519,7 +1614,7 @@ export type IntegrityClaim = Message<"flotilla.command.v1.IntegrityClaim"> & {
  * Use `create(IntegrityClaimSchema)` to create a new message.
  */
 export const IntegrityClaimSchema: GenMessage<IntegrityClaim> = /*@__PURE__*/
-  messageDesc(file_command, 42);
+  messageDesc(file_command, 44);
 
 /**
  * @generated from message flotilla.command.v1.IntegrityEnd
@@ -1562,7 +1657,7 @@ export type IntegrityEnd = Message<"flotilla.command.v1.IntegrityEnd"> & {
  * Use `create(IntegrityEndSchema)` to create a new message.
  */
 export const IntegrityEndSchema: GenMessage<IntegrityEnd> = /*@__PURE__*/
-  messageDesc(file_command, 43);
+  messageDesc(file_command, 45);
 
 /**
  * @generated from message flotilla.command.v1.IntegrityEnd.Finding
@@ -1584,7 +1679,7 @@ export type IntegrityEnd_Finding = Message<"flotilla.command.v1.IntegrityEnd.Fin
  * Use `create(IntegrityEnd_FindingSchema)` to create a new message.
  */
 export const IntegrityEnd_FindingSchema: GenMessage<IntegrityEnd_Finding> = /*@__PURE__*/
-  messageDesc(file_command, 43, 0);
+  messageDesc(file_command, 45, 0);
 
 /**
  * Derives the indexes and digests of one table anew from its records, on every controller.
@@ -1603,7 +1698,7 @@ export type IntegrityRebuild = Message<"flotilla.command.v1.IntegrityRebuild"> &
  * Use `create(IntegrityRebuildSchema)` to create a new message.
  */
 export const IntegrityRebuildSchema: GenMessage<IntegrityRebuild> = /*@__PURE__*/
-  messageDesc(file_command, 44);
+  messageDesc(file_command, 46);
 
 /**
  * Takes a reference to a record that does not exist out of its holder; refused when the record exists.
@@ -1637,7 +1732,7 @@ export type IntegrityDetach = Message<"flotilla.command.v1.IntegrityDetach"> & {
  * Use `create(IntegrityDetachSchema)` to create a new message.
  */
 export const IntegrityDetachSchema: GenMessage<IntegrityDetach> = /*@__PURE__*/
-  messageDesc(file_command, 45);
+  messageDesc(file_command, 47);
 
 /**
  * Remembers what no other entry names an actor for: a change of the members, a transfer of leadership, a certificate that
@@ -1680,7 +1775,7 @@ export type ClusterAction = Message<"flotilla.command.v1.ClusterAction"> & {
  * Use `create(ClusterActionSchema)` to create a new message.
  */
 export const ClusterActionSchema: GenMessage<ClusterAction> = /*@__PURE__*/
-  messageDesc(file_command, 46);
+  messageDesc(file_command, 48);
 
 /**
  * @generated from enum flotilla.command.v1.CommandKind

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { EnrollmentMethod } from '../entities/enrollment.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
 import { Problem } from '../lib/problems.ts'
+import { notBuiltYet } from '../lib/not-built-yet.ts'
 import type { ApiParts } from './parts.ts'
 
 export interface NewToken {
@@ -39,8 +40,7 @@ export async function newEnrollmentToken(
     exp: Math.floor(expiresAtMs / 1000),
     jti: token,
     em: method,
-    // No control channel is served yet.
-    ctrls: [],
+    ctrls: notBuiltYet([]),
   })
   return { token, jwt, expiresAt: expiresAtMs }
 }

@@ -11,7 +11,7 @@ import type { IntegrityRun } from '../entities/integrity-run.ts'
 import { Problem } from '../lib/problems.ts'
 import type { Finding, IntegrityScan, Repair } from '../ports/integrity.ts'
 import type { Outcome } from '../ports/proposer.ts'
-import { ITSELF } from '../ports/proposer.ts'
+import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { ApiParts } from './parts.ts'
 
 type KeeperParts = Pick<
@@ -151,7 +151,7 @@ export class IntegrityKeeper {
   }
 
   async #propose(kind: CommandKind, payload: Uint8Array): Promise<Outcome> {
-    const { outcome } = await this.#parts.proposer.propose({ kind, payload, actor: ITSELF })
+    const { outcome } = await this.#parts.proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
     return outcome
   }
 }

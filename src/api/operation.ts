@@ -1,4 +1,6 @@
 import type { NamedSchema } from '../entities/operations.ts'
+import { isSessionPermission } from '../lib/permissions.ts'
+import type { SessionPermission } from '../lib/permissions.ts'
 import type { Call } from './call.ts'
 import type { Answer } from './envelope.ts'
 
@@ -10,12 +12,10 @@ export type ApiName = 'client' | 'management' | 'fabric' | 'host'
  * second factor. `session`: any identity with a full session. `admin`: an identity with isAdmin, in a full session, too. `<kind>.<action>`: also one that was given it (auth/permissions.ts). Others get 401 UNAUTHORIZED, as in the
  * whole API family.
  */
-export type Permission = 'public' | 'partial' | 'session' | 'admin' | `${string}.${string}`
-
-const PERMISSION = /^(public|partial|session|admin|[a-z-]+\.(read|create|update|delete))$/
+export type Permission = 'public' | SessionPermission
 
 export function isPermission(text: unknown): text is Permission {
-  return typeof text === 'string' && PERMISSION.test(text)
+  return text === 'public' || isSessionPermission(text)
 }
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

@@ -6,7 +6,7 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import type { Posture, PostureReport } from '../ports/posture.ts'
 import type { DialBind, PostureFailureView } from '../ports/state-view.ts'
-import { ITSELF } from '../ports/proposer.ts'
+import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Caller } from './call.ts'
 import type { ApiParts } from './parts.ts'
 
@@ -178,7 +178,7 @@ export class PostureKeeper {
         await proposer.propose({
           kind: CommandKind.SERVICE_SESSION_END,
           payload: toBinary(ServiceSessionEndSchema, create(ServiceSessionEndSchema, message)),
-          actor: ITSELF,
+          actor: SYSTEM_ACTOR,
         })
       }
     } catch (error) {

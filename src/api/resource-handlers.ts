@@ -22,6 +22,8 @@ import { Preparers } from './preparers/preparer.ts'
 import { taggedAnswer, writeIfMatches } from './revisions.ts'
 import type { ApiServices } from './services.ts'
 import { judged } from './writes.ts'
+import { visibleRecords } from './visible-records.ts'
+import type { VisibleRecords } from './visible-records.ts'
 import type { Writer } from './writes.ts'
 
 export type Handler = (call: Call) => Answer | Promise<Answer>
@@ -41,16 +43,12 @@ export class ResourceHandlers {
   }
 
   of(operation: EntityOperation): Handler {
-    const { entity, api } = operation
-    // On the client API a caller sees only what its policies reach, administrators included.
-    const isScoped = api === 'client'
+    const { entity } = operation
     switch (operation.shape) {
       case 'list':
-        return (call) => this.#list(call, operation, isScoped)
       case 'detail':
-        return (call) => this.#detail(call, entity, isScoped)
       case 'subList':
-        return (call) => this.#subList(call, operation, isScoped)
+        return this.#read(operation, operation.shape)
       case 'create':
         return (call) => this.#create(call, entity)
       case 'replace':
@@ -62,10 +60,23 @@ export class ResourceHandlers {
     }
   }
 
+  /** @throws {AssertionError} as `visibleRecords`, before anything is served. */
+  #read(operation: EntityOperation, shape: 'list' | 'detail' | 'subList'): Handler {
+    const visible = visibleRecords(this.#parts.state, operation)
+    switch (shape) {
+      case 'list':
+        return (call) => this.#list(call, operation, visible)
+      case 'detail':
+        return (call) => this.#detail(call, operation, visible)
+      case 'subList':
+        return (call) => this.#subList(call, operation, visible)
+    }
+  }
+
   #list(
     call: Call,
     { entity, query: known }: EntityOperation,
-    isScoped: boolean,
+    visible: VisibleRecords,
   ): Answer | Promise<Answer> {
     const { state, limits } = this.#parts
     const caller = callerOf(call)
@@ -74,9 +85,7 @@ export class ResourceHandlers {
       : noConfigTypes
     const listedFor = (identityId: string): Answer | Promise<Answer> => {
       const query = listQueryOf(call)
-      const listing = isScoped
-        ? state.listing({ of: 'services', identityId }, query)
-        : state.listing({ of: 'kind', entity: entity.name }, query)
+      const listing = state.listing(visible.source(caller.identity.id), query)
       assert(listing !== null, 'only a sub-list may have no parent')
       return this.#listed(call, entity, listing, identityId, types)
     }
@@ -89,14 +98,18 @@ export class ResourceHandlers {
     })
   }
 
-  #subList(call: Call, operation: EntityOperation, isScoped: boolean): Answer | Promise<Answer> {
+  #subList(
+    call: Call,
+    operation: EntityOperation,
+    visible: VisibleRecords,
+  ): Answer | Promise<Answer> {
     const { state } = this.#parts
     const { list, entity } = operation
     assert(list !== null, 'a sub-list operation has a list')
     const id = call.param('id')
     return foundOrConfirmed(this.#parts, call, named(entity, id), () => {
       const callerId = callerOf(call).identity.id
-      if (isScoped && state.permissions(callerId, id).length === 0) return null
+      if (!visible.has(callerId, id)) return null
       const source = { of: 'subList', entity: entity.name, id, key: list.key } as const
       const listing = state.listing(source, listQueryOf(call))
       return listing === null ? null : this.#listed(call, list.of, listing, callerId)
@@ -120,17 +133,21 @@ export class ResourceHandlers {
     }))
   }
 
-  #detail(call: Call, entity: Entity, isScoped: boolean): Answer | Promise<Answer> {
+  #detail(
+    call: Call,
+    { entity, api }: EntityOperation,
+    visible: VisibleRecords,
+  ): Answer | Promise<Answer> {
     const { state } = this.#parts
     const id = call.param('id')
     const caller = callerOf(call)
     const callerId = caller.identity.id
     // The management API never unfolds them in a detail, as the whole API family.
-    const types = isScoped ? configTypesOfSession(caller) : noConfigTypes
+    const types = api === 'client' ? configTypesOfSession(caller) : noConfigTypes
     return foundOrConfirmed(this.#parts, call, named(entity, id), () => {
       const record = state.get(entity.name, id)
       if (record === undefined) return null
-      if (isScoped && state.permissions(callerId, id).length === 0) return null
+      if (!visible.has(callerId, id)) return null
       if (!caller.isAdmin && tellsAdminSecret(state, entity.name, record)) {
         throw new Problem('UNAUTHORIZED', { detail: 'it belongs to an administrator' })
       }

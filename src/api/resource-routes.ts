@@ -1,3 +1,4 @@
+import type { Entity } from '../entities/define.ts'
 import { operationsOf } from '../entities/operations.ts'
 import type { Operation as EntityOperation } from '../entities/operations.ts'
 import { entities } from '../entities/registry.ts'
@@ -9,10 +10,17 @@ import { queryParametersNamed } from './query-parameters.ts'
 import { ResourceHandlers } from './resource-handlers.ts'
 import type { ApiServices } from './services.ts'
 
-/** Every operation that the descriptors give. */
-export function resourceOperations(parts: ApiParts, services: ApiServices): Operation[] {
+/**
+ * Every operation that the descriptors give.
+ * @throws {AssertionError} for a descriptor that could not be served as it says.
+ */
+export function resourceOperations(
+  parts: ApiParts,
+  services: ApiServices,
+  kinds: readonly Entity[] = entities,
+): Operation[] {
   const handlers = new ResourceHandlers(parts, services)
-  return entities.flatMap((entity) =>
+  return kinds.flatMap((entity) =>
     operationsOf(entity).map((operation) => operationFrom(operation, handlers)),
   )
 }

@@ -3,6 +3,7 @@ import type { Identity } from '../entities/identity.ts'
 import { pendingFactors } from '../fsm/authentication.ts'
 import type { PendingFactor } from '../fsm/authentication.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
+import { notBuiltYet } from '../lib/not-built-yet.ts'
 import type { Caller } from './call.ts'
 import { timeText } from './envelope.ts'
 import type { ApiParts } from './parts.ts'
@@ -69,7 +70,7 @@ function authQueryOf(
       maxLength: 6,
       httpMethod: 'POST',
       httpUrl: './authenticate/mfa',
-      isTotpEnrolled: false,
+      isTotpEnrolled: notBuiltYet(false),
     }
   }
   const signer = state.get<ExternalJwtSigner>('externalJwtSigner', factor.signerId)

@@ -5,11 +5,14 @@ import {
   EntityDeleteSchema,
   EntityWriteSchema,
 } from '../../proto/gen/command_pb.ts'
+import { assert } from '../lib/assert.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { releaseBuffer } from '../lib/release-buffer.ts'
 import { Problem } from '../lib/problems.ts'
 import { formatUuid } from '../lib/uuid.ts'
-import type { Actor, ProposalInput, Proposer } from '../ports/proposer.ts'
+import { callerIdOf } from '../ports/actor.ts'
+import type { Actor } from '../ports/actor.ts'
+import type { ProposalInput, Proposer } from '../ports/proposer.ts'
 import { neededOn } from './auth/permissions.ts'
 import type { Call } from './call.ts'
 import type { ApiLimits } from './limits.ts'
@@ -39,6 +42,7 @@ export class Writer {
   }
 
   /**
+   * @param actor of a write that no session asks for.
    * @returns the id the write took effect on: of the first request when this one repeats it.
    * @throws {Problem} what apply refused it with, or why its fate is not known.
    */
@@ -47,9 +51,9 @@ export class Writer {
     kind: ProposalInput['kind'],
     payload: Uint8Array,
     judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
+    actor: Actor = actorOf(call),
   ): Promise<string> {
     const { netRequestId } = call
-    const actor = actorOf(call)
     const input: ProposalInput = {
       kind,
       payload,
@@ -59,7 +63,7 @@ export class Writer {
         ? {}
         : {
             request: {
-              caller: actor.identityId,
+              caller: callerIdOf(actor),
               id: netRequestId.bytes,
               bodyHash: call.bodyHash(),
             },
@@ -130,20 +134,18 @@ export class Writer {
   }
 }
 
-/** Who asks, as the log is to have it. */
-export function actorOf(call: Call): Actor {
-  return {
-    identityId: call.caller?.identity.id ?? '',
-    sessionId: call.caller?.session.id ?? '',
-    address: call.address,
-    permission: admittedBy(call),
-  }
-}
-
-/** '' where no session was asked for. */
-function admittedBy({ caller, operation, api }: Call): string {
-  if (caller === null || operation === null || operation.permission === 'public') return ''
-  return neededOn(api, operation.permission)
+/**
+ * Who asks, as the log is to have it.
+ * @throws {AssertionError} for a call that no session was asked for: what is written for it has another actor.
+ */
+export function actorOf({ caller, operation, api, address }: Call): Actor {
+  assert(
+    caller !== null && operation !== null && operation.permission !== 'public',
+    'a write of a call has a session, and the permission that it was admitted by',
+  )
+  const permission = neededOn(api, operation.permission)
+  const [identityId, sessionId] = [caller.identity.id, caller.session.id]
+  return { case: 'session', value: { identityId, sessionId, address, permission } }
 }
 
 /**

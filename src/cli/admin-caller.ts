@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os'
 
-import type { Actor } from '../ports/proposer.ts'
+import { systemActor } from '../ports/actor.ts'
+import type { Actor } from '../ports/actor.ts'
 
 /** Who runs a command of this host, as it says of itself. */
 export interface AdminCaller {
@@ -35,7 +36,7 @@ export function actorAt(claimed: unknown, own: AdminCaller): Actor {
   const isEither = uid === 0 || uid === own.uid
   const known = isEither && typeof name === 'string' && isName(name) ? { uid, name } : own
   const inBrackets = known.name === '' ? '' : ` (${known.name})`
-  return { identityId: '', sessionId: '', address: '', name: `uid:${known.uid}${inBrackets}` }
+  return systemActor({ name: `uid:${known.uid}${inBrackets}` })
 }
 
 function isName(name: string): boolean {

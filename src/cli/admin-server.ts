@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import type { Server, Socket } from 'node:net'
 
 import { Problem } from '../lib/problems.ts'
-import type { Actor } from '../ports/proposer.ts'
+import type { Actor } from '../ports/actor.ts'
 import { actorAt, ownCaller } from './admin-caller.ts'
 import { ADMIN_REQUEST_BYTES_MAX, adminSocketAddress, LineSplitter } from './admin-protocol.ts'
 import type { AdminAnswer, SocketAddress } from './admin-protocol.ts'

@@ -10,13 +10,12 @@ export function adminVerbs(parts: {
   readonly cluster: ClusterView
   readonly membership: MembershipControl
   readonly admission: Pick<Admission, 'invite' | 'tickets' | 'revoke'>
-  /** Absent: status tells of neither risk nor alarms. */
-  readonly health?: () => NodeHealth
+  readonly health: () => NodeHealth
 }): AdminVerbs {
   const { cluster, membership, health } = parts
   return {
-    status: () => Promise.resolve({ ...clusterStatus(cluster), ...riskOf(health?.()) }),
-    ...(health === undefined ? {} : { health: () => Promise.resolve(health()) }),
+    status: () => Promise.resolve(clusterStatus(cluster, health())),
+    health: () => Promise.resolve(health()),
     invite: (params, by) =>
       parts.admission.invite(
         { isVoter: params['isVoter'] !== false, lifetimeMs: Number(params['lifetimeMs']) },
@@ -87,19 +86,19 @@ function wrong(detail: string): Problem {
   return new Problem('COULD_NOT_VALIDATE', { detail })
 }
 
-function riskOf(node: NodeHealth | undefined): Partial<ClusterStatus> {
-  if (node === undefined) return {}
-  const { failureTolerance, nextRisk, alarms } = node
-  return { failureTolerance, nextRisk, alarms }
-}
-
-function clusterStatus(cluster: ClusterView): ClusterStatus {
+function clusterStatus(
+  cluster: ClusterView,
+  { failureTolerance, nextRisk, alarms }: NodeHealth,
+): ClusterStatus {
   return {
     clusterId: cluster.clusterId,
     generation: cluster.generation,
     selfId: cluster.selfId,
     leaderId: cluster.leaderId(),
     members: cluster.members().map(memberStatus),
+    failureTolerance,
+    nextRisk,
+    alarms,
   }
 }
 

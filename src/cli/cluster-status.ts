@@ -16,8 +16,8 @@ export interface MemberStatus {
   readonly digest: string
   /** Since the asked controller last heard from it; 0 for itself, null when never. */
   readonly lastContactMs: number | null
-  /** It says that it does not answer from its state, or is about to stop. Absent from an older release. */
-  readonly isFailing?: boolean
+  /** It says that it does not answer from its state, or is about to stop. */
+  readonly isFailing: boolean
 }
 
 export interface ClusterStatus {
@@ -28,12 +28,12 @@ export interface ClusterStatus {
   readonly leaderId: string | null
   /** Sorted by id. */
   readonly members: readonly MemberStatus[]
-  /** Voters that may be lost while writes go on; -1: there is no quorum. Absent from an older release, as what follows. */
-  readonly failureTolerance?: number
+  /** Voters that may be lost while writes go on; -1: there is no quorum. */
+  readonly failureTolerance: number
   /** One sentence: what the next loss would do. */
-  readonly nextRisk?: string
+  readonly nextRisk: string
   /** What is wrong now, as the asked controller sees it. */
-  readonly alarms?: readonly {
+  readonly alarms: readonly {
     readonly code: string
     readonly text: string
     /** UTC ms. */

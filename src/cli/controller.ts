@@ -40,7 +40,7 @@ import { newShortId } from '../lib/random.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
 import type { ActionRecorder, MembershipControl } from '../ports/membership.ts'
-import { ITSELF } from '../ports/proposer.ts'
+import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import { parseCertificates } from '../pki/certificate.ts'
@@ -493,7 +493,7 @@ export class Controller {
         transfer: async (to, reason) => {
           await gateway.transferLeadership(to)
           const action = { action: 'leadership-transfer', target: to, reason }
-          void actions.note({ ...action, outcome: 'done' }, ITSELF)
+          void actions.note({ ...action, outcome: 'done' }, SYSTEM_ACTOR)
         },
       },
     )

@@ -27,6 +27,7 @@ import type { CertifiedKey } from '../pki/authority.ts'
 import { parseCertificates } from '../pki/certificate.ts'
 import { syncFolder, writePublicFile, writeSecretFile } from '../pki/key-file.ts'
 import { validityWithin } from '../pki/renewal.ts'
+import { systemActor } from '../ports/actor.ts'
 import type { Entry } from '../raft/types.ts'
 import { formDataFolder } from '../store/form-data-folder.ts'
 import { makeFolder } from './make-folder.ts'
@@ -231,6 +232,7 @@ function formingCommand(clusterId: string, records: SeedRecord[]): Uint8Array {
     create(CommandSchema, {
       kind: CommandKind.FORM,
       level: featureLevel,
+      actor: systemActor({ name: 'bootstrap' }),
       payload: toBinary(FormSchema, create(FormSchema, { clusterId, records })),
     }),
   )

@@ -107,6 +107,6 @@ export function layDown(
     })
   }
   const { configuration, configurationIndex: index } = answer
-  writeRosterFile(config.data, { configuration, index, claims: [] })
+  writeRosterFile(config.data, { configuration, index, claims: [], marks: [] })
   endJoinState(folder)
 }

@@ -95,5 +95,5 @@ function layDownEmpty(
 ): void {
   const { clusterId, generation, configuration, configurationIndex } = answer
   formDataFolder(config.data, { nodeId: config.id, storeId, clusterId, generation, entries: [] })
-  writeRosterFile(config.data, { configuration, index: configurationIndex, claims: [] })
+  writeRosterFile(config.data, { configuration, index: configurationIndex, claims: [], marks: [] })
 }

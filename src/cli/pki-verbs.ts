@@ -21,7 +21,7 @@ import { hasIssuerName, validityWithin } from '../pki/renewal.ts'
 import { checkSigner } from '../pki/signer.ts'
 import { externalSpiffeId } from '../pki/spiffe.ts'
 import type { ActionRecorder } from '../ports/membership.ts'
-import type { Actor } from '../ports/proposer.ts'
+import type { Actor } from '../ports/actor.ts'
 import type { AdminVerb, AdminVerbs } from './admin-server.ts'
 import { ISSUED_DAYS_MAX } from './pki-limits.ts'
 

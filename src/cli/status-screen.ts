@@ -5,11 +5,11 @@ const DIGEST_SHOWN_LENGTH = 12
 
 /** What `cluster status` shows to people. */
 export function statusText(status: ClusterStatus): string {
-  const { clusterId, generation, leaderId, selfId, nextRisk, alarms = [] } = status
+  const { clusterId, generation, leaderId, selfId, nextRisk, alarms } = status
   const lines = [
     `cluster ${clusterId}, generation ${generation}, as ${selfId} sees it`,
     leaderId === null ? 'there is no leader: writes wait for one' : `${leaderId} is the leader`,
-    ...(nextRisk === undefined ? [] : [nextRisk]),
+    nextRisk,
     ...alarms.map(({ code, text }) => `alarm ${code}: ${text}`),
     '',
     memberTable(status),
@@ -19,7 +19,7 @@ export function statusText(status: ClusterStatus): string {
 
 /** The same in one line, for where lines add up. */
 export function statusLine(status: ClusterStatus): string {
-  const { selfId, leaderId, members, failureTolerance, alarms = [] } = status
+  const { selfId, leaderId, members, failureTolerance, alarms } = status
   const self = members.find(({ id }) => id === selfId)
   const commit = Math.max(0, ...members.map((member) => member.commit))
   const silent = members.filter(({ role }) => role === 'unknown').map(({ id }) => id)
@@ -28,7 +28,7 @@ export function statusLine(status: ClusterStatus): string {
     `term ${self?.term ?? 0}`,
     `commit ${commit}`,
     `applied ${self?.applied ?? 0}`,
-    ...(failureTolerance === undefined ? [] : [`tolerance ${failureTolerance}`]),
+    `tolerance ${failureTolerance}`,
     ...(silent.length === 0 ? [] : [`silent ${silent.join(' ')}`]),
     ...(alarms.length === 0 ? [] : [`alarms ${alarms.map(({ code }) => code).join(' ')}`]),
   ]
@@ -38,7 +38,7 @@ export function statusLine(status: ClusterStatus): string {
 function memberTable({ members }: ClusterStatus): string {
   const rows = members.map((member) => [
     member.id,
-    member.isFailing === true ? `${member.role}, not serving` : member.role,
+    member.isFailing ? `${member.role}, not serving` : member.role,
     String(member.term),
     String(member.commit),
     String(member.applied),

@@ -2,9 +2,10 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { ClusterActionSchema, CommandKind } from '../../proto/gen/command_pb.ts'
 import { Problem } from '../lib/problems.ts'
+import { actorName, systemActor } from '../ports/actor.ts'
+import type { Actor } from '../ports/actor.ts'
 import type { ActionRecorder, ClusterAction } from '../ports/membership.ts'
-import { ITSELF } from '../ports/proposer.ts'
-import type { Actor, Proposer } from '../ports/proposer.ts'
+import type { Proposer } from '../ports/proposer.ts'
 import type { Log } from './log.ts'
 import { problemOf } from './secret-rotation.ts'
 
@@ -27,19 +28,27 @@ export class ActionLog implements ActionRecorder {
   }
 
   async note(action: ClusterAction, by: Actor): Promise<void> {
-    // What has been done is told whether or not its actor may still ask for it.
-    const { permission: _, ...asWell } = by
     try {
-      await this.record(action, by === ITSELF ? by : asWell)
+      await this.record(action, outlasting(by))
     } catch (error) {
       const code = error instanceof Problem ? error.code : 'UNHANDLED'
       const { target } = action
       this.#log.warn(
-        { ...action, actor: by.identityId || by.name, code },
+        { ...action, actor: actorName(by), code },
         `cannot write to the audit that ${action.action} ${target ?? ''} ended as ${action.outcome}: ${code}`,
       )
     }
   }
+}
+
+/**
+ * What has been done is remembered whether or not whoever asked for it may still ask: the cluster records it on their behalf,
+ * for a session that ended meanwhile would be refused.
+ */
+function outlasting(by: Actor): Actor {
+  if (by.case !== 'session') return by
+  const { address, identityId, sessionId } = by.value
+  return systemActor({ address, identityId, sessionId })
 }
 
 /**

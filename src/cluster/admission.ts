@@ -35,9 +35,10 @@ import type {
   JoinRequest,
   TicketView,
 } from '../ports/membership.ts'
-import type { Actor, Proposer } from '../ports/proposer.ts'
+import type { Actor } from '../ports/actor.ts'
+import type { Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
-import { ITSELF } from '../ports/proposer.ts'
+import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { ConfigurationInForce } from './gateway.ts'
 import type { Log } from './log.ts'
 import type { SecretKeeper } from './secret-keeper.ts'
@@ -172,7 +173,7 @@ export class AdmissionDesk implements Admission {
     const { log } = this.#parts
     for (let attempt = 1; ; attempt += 1) {
       const payload = await this.#redeem(request, ticket, digest, publicKeySpki)
-      const { outcome } = await this.#propose(CommandKind.TICKET_REDEEM, payload, ITSELF)
+      const { outcome } = await this.#propose(CommandKind.TICKET_REDEEM, payload, SYSTEM_ACTOR)
       if (outcome.ok) break
       if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX) throw problemOf(outcome)
     }

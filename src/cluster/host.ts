@@ -443,9 +443,6 @@ export class RaftHost {
 
   #onForward(from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean): void {
     switch (frame.case) {
-      case 'presence':
-        // Of a release before the soft state; what it says is said there now.
-        break
       case 'roster':
         this.#roster.take(from, frame.value)
         break

@@ -29,7 +29,6 @@ import {
   encodeForward,
   encodeSnapshotAck,
   encodeSnapshotChunk,
-  integer,
   MessageEncoder,
 } from './message-codec.ts'
 import type { RaftContent } from './message-codec.ts'
@@ -200,9 +199,6 @@ export class Mesh implements Transport {
         events.onRaft(from, content, storeId)
       },
       onForward: (from, frame) => {
-        if (frame.case === 'presence') {
-          this.#witness.noteApplied(from, null, integer(frame.value.applied))
-        }
         events.onForward(from, frame, false)
       },
       onCall: (leafDer, request, answer) => this.#onCall(leafDer, request, answer),

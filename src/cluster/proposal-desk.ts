@@ -5,7 +5,8 @@ import type { Clock } from '../lib/clock.ts'
 import { Problem } from '../lib/problems.ts'
 import type { AuditRecord } from '../ports/audit.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
-import { ITSELF } from '../ports/proposer.ts'
+import { actorFault, callerIdOf, systemActor } from '../ports/actor.ts'
+import type { Actor, ClaimedActor } from '../ports/actor.ts'
 import type { Applied, ProposalInput } from '../ports/proposer.ts'
 import type { RefusalCode } from './link.ts'
 import { OutstandingProposals } from './outstanding.ts'
@@ -67,10 +68,13 @@ export class ProposalDesk {
   /** @throws {Problem} as {@link Proposer.propose}. */
   async propose(input: ProposalInput): Promise<Applied> {
     if (this.#isClosed) throw new Problem('CLUSTER_NO_LEADER')
-    const caller = input.actor.identityId
+    const actor = this.#named(input.actor)
+    const fault = actorFault(actor)
+    if (fault !== null) throw new Problem('UNAUTHORIZED', { detail: fault })
+    const caller = callerIdOf(actor)
     if (!this.#outstanding.hasRoomFor(caller)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
     const sequence = this.#outstanding.nextSequence
-    const command = this.#encode(input, sequence)
+    const command = this.#encode(input, actor, sequence)
     return await new Promise<Applied>((resolve, reject) => {
       this.#outstanding.add({
         sequence,
@@ -159,7 +163,13 @@ export class ProposalDesk {
     this.#parts.send(packProposals(proposals))
   }
 
-  #encode(input: ProposalInput, sequence: number): Uint8Array {
+  /** A controller's own writes bear its name, which those that make them need not know. */
+  #named<A extends ClaimedActor>(actor: A): A | Actor {
+    if (actor?.case !== 'system' || actor.value.name !== '') return actor
+    return systemActor({ ...actor.value, name: `controller:${this.#parts.selfId}` })
+  }
+
+  #encode(input: ProposalInput, actor: Actor, sequence: number): Uint8Array {
     const { storeId, boot } = this.#options
     return toBinary(
       CommandSchema,
@@ -171,10 +181,7 @@ export class ProposalDesk {
           lowestOutstanding: BigInt(Math.min(this.#outstanding.lowest, sequence)),
         },
         ...(input.request === undefined ? {} : { request: input.request }),
-        actor:
-          input.actor === ITSELF
-            ? { ...ITSELF, name: `controller:${this.#parts.selfId}` }
-            : input.actor,
+        actor,
         kind: input.kind,
         level: FEATURE_LEVEL,
         payload: input.payload,

@@ -18,7 +18,7 @@ import { checkKeyMatches, parseCertificates } from '../pki/certificate.ts'
 import { newClusterKey } from '../pki/cluster-key.ts'
 import type { Outcome, Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
-import { ITSELF } from '../ports/proposer.ts'
+import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { NodeId } from '../raft/types.ts'
 import type { Log } from './log.ts'
 import type { SecretKeeper } from './secret-keeper.ts'
@@ -57,10 +57,10 @@ export function isRotationDue(state: StateView): boolean {
   return (versionsOf(state, 'clusterKey').at(-1)?.exposure ?? 'none') !== 'none'
 }
 
-/** Admitted controllers that can not open every version in force, sorted; none that is about to go. */
+/** Admitted controllers that can not open every version in force, sorted. */
 export function membersLackingSecrets(state: StateView): readonly NodeId[] {
   return admissionsOf(state)
-    .filter(({ id, removal }) => removal === 'none' && lacking(state, id).length > 0)
+    .filter(({ id }) => lacking(state, id).length > 0)
     .map(({ id }) => id)
 }
 
@@ -140,7 +140,7 @@ export async function shareMissing(parts: RotationParts): Promise<boolean> {
   await keeper.refresh()
   const wrapped = []
   for (const admission of admissionsOf(state)) {
-    const wanted = admission.removal === 'none' ? lacking(state, admission.id) : []
+    const wanted = lacking(state, admission.id)
     const versions = keeper
       .held()
       .filter(({ name, version }) =>
@@ -161,19 +161,6 @@ export async function shareMissing(parts: RotationParts): Promise<boolean> {
 }
 
 /**
- * Before the members change: notes in the state how the controller is to go, so that whoever leads when it has gone
- * knows. Without it a removal as compromised would be one in peace if the leader died in between.
- * @throws {Problem}
- */
-export async function announceRemoval(
-  parts: RotationParts,
-  id: NodeId,
-  { isCompromised }: RemovalManner,
-): Promise<void> {
-  await deleteAdmission(parts, id, { announce: true, compromised: isCompromised })
-}
-
-/**
  * After it has gone from the members: deletes its admission, which marks what it could open, and rotates the cluster key
  * if that is among it. Each step is found to be done or due in the state alone, so it may be repeated at any point.
  * @throws {Problem}
@@ -183,7 +170,7 @@ export async function afterRemoval(
   id: NodeId,
   { isCompromised }: RemovalManner,
 ): Promise<void> {
-  await deleteAdmission(parts, id, { announce: false, compromised: isCompromised })
+  await deleteAdmission(parts, id, isCompromised)
   await rotateIfDue(parts, `${id} was removed`)
   if (isCompromised) await endExposed(parts, `${id} is said to be compromised`)
 }
@@ -222,12 +209,12 @@ function warnOfAuthority({ state, log }: RotationParts): void {
 async function deleteAdmission(
   parts: RotationParts,
   nodeId: NodeId,
-  flags: { readonly announce: boolean; readonly compromised: boolean },
+  compromised: boolean,
 ): Promise<void> {
   const known = parts.state.get<AdmissionRecord>('admission', nodeId)
   if (known === undefined) return
   const { publicKeySpki } = recipientOf(known)
-  const message = create(AdmissionDeleteSchema, { nodeId, publicKeySpki, ...flags })
+  const message = create(AdmissionDeleteSchema, { nodeId, publicKeySpki, compromised })
   const payload = toBinary(AdmissionDeleteSchema, message)
   const outcome = await propose(parts, CommandKind.ADMISSION_DELETE, payload)
   if (!outcome.ok) throw problemOf(outcome)
@@ -242,7 +229,7 @@ async function propose(
   kind: CommandKind,
   payload: Uint8Array,
 ): Promise<Outcome> {
-  const { outcome } = await proposer.propose({ kind, payload, actor: ITSELF })
+  const { outcome } = await proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
   return outcome
 }
 

@@ -121,14 +121,11 @@ export class Witness {
     this.#isChanged = true
   }
 
-  /**
-   * @param startedAtMs of the process that said so: it may be heard of late, when another has taken its place. Null: it has
-   * just said so on a stream that stands.
-   */
-  noteApplied(id: NodeId, startedAtMs: bigint | null, index: Index): void {
+  /** @param startedAtMs of the process that said so: it may be heard of late, when another has taken its place. */
+  noteApplied(id: NodeId, startedAtMs: bigint, index: Index): void {
     const known = this.#peers.get(id)
     if (known === undefined || index <= known.heard.applied) return
-    if (startedAtMs !== null && known.life.startedAtMs !== startedAtMs) return
+    if (known.life.startedAtMs !== startedAtMs) return
     known.heard.applied = index
     this.#isChanged = true
   }

@@ -1,6 +1,6 @@
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { boolean, choice, text } from './fields.ts'
+import { boolean, text } from './fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
@@ -21,8 +21,6 @@ export const admission = defineEntity({
     /** '' for the controllers that the cluster was formed with. */
     ticketId: text(hidden),
     isVoter: boolean(hidden),
-    /** Announced, and for what reason; 'none' for a controller that is to stay. */
-    removal: choice(['none', 'planned', 'compromised'], { ...hidden, otherwise: 'none' }),
   },
   symbols: [],
   digest: 'state',

@@ -3,7 +3,8 @@ import type { EntityOf } from './define.ts'
 import {
   boolean,
   computed,
-  empty,
+  constant,
+  notBuiltYetField,
   optionalText,
   reference,
   text,
@@ -40,9 +41,10 @@ export const apiSession = defineEntity({
     identity: refOf('identity', 'identityId'),
     token: computed({ from: 'field', field: 'id' }, textShape),
     cachedLastActivityAt: computed({ from: 'field', field: 'lastActivityAt' }, dateTime),
-    authQueries: empty([], authQueryList),
-    isMfaRequired: empty(false, flag),
-    isMfaComplete: empty(false, flag),
+    /** What the policy of its identity asks for stands in no record of it: answers about sessions put it here. */
+    authQueries: constant([], authQueryList),
+    isMfaRequired: constant(false, flag),
+    isMfaComplete: notBuiltYetField(false, flag),
     isCertExtendable: computed(ofAuthenticator('isIssuedByNetwork'), flag),
     isCertExtendRequested: computed(ofAuthenticator('isExtendRequested'), flag, whenSet),
     isCertKeyRollRequested: computed(ofAuthenticator('isKeyRollRequested'), flag, whenSet),

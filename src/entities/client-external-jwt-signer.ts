@@ -1,5 +1,5 @@
 import { defineEntity } from './define.ts'
-import { boolean, choice, computed, nameText, text, texts } from './fields.ts'
+import { boolean, choice, constant, nameText, text, texts } from './fields.ts'
 import * as shapes from './shapes.ts'
 
 export const urlCharactersMax = 2048
@@ -27,9 +27,7 @@ export const clientExternalJwtSigner = defineEntity({
   fields: {
     ...publicSignerFields,
     /** Not kept: clients find it below `externalAuthUrl`. */
-    openIdConfigurationUrl: computed({ from: 'constant', value: '' }, shapes.text, {
-      shown: 'whenSet',
-    }),
+    openIdConfigurationUrl: constant('', shapes.text, { shown: 'whenSet' }),
   },
   symbols: [
     'name',

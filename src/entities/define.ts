@@ -74,6 +74,13 @@ export interface Scope {
   readonly value: boolean
 }
 
+/**
+ * Which records of a kind a caller of the client API may see. `access`: the services that its service policies reach.
+ * `reference`: those that name it by the field `by`.
+ */
+export type CallerScope<By = string> =
+  { readonly through: 'access' } | { readonly through: 'reference'; readonly by: By }
+
 /** Erased of its types: what interpreters read. */
 export interface Entity {
   /** Singular, camel case: `servicePolicy`. Also the kind's name in commands, keys and messages. */
@@ -93,6 +100,8 @@ export interface Entity {
   readonly operations: Readonly<
     Partial<Record<Api, Readonly<Partial<Record<OperationShape, string>>>>>
   >
+  /** null: the client API shows none of them. */
+  readonly callerScope: CallerScope | null
   readonly operationIds: Readonly<Partial<Record<OperationShape, string>>>
   /** Statuses of refusals that the contract declares beside those that the shape has in every kind. */
   readonly refusals: Readonly<Partial<Record<OperationShape, readonly number[]>>>
@@ -154,14 +163,26 @@ type SymbolInput<F> =
       }
     }
 
-export interface Definition<F extends Fields> {
+/** A kind with operations on the client API says whose records its callers see, or does not compile. */
+type Served<F extends Fields> =
+  | {
+      readonly operations: Entity['operations']
+      readonly callerScope: CallerScope<SymbolName<F>>
+    }
+  | {
+      readonly operations: Omit<Entity['operations'], 'client'> & { readonly client?: never }
+      readonly callerScope?: never
+    }
+
+export type Definition<F extends Fields> = Served<F> & DefinitionBase<F>
+
+interface DefinitionBase<F extends Fields> {
   readonly name: string
   readonly plural: string
   readonly table?: string
   /** Where it is not the plural in kebab case: of a view that stands on another API under the name of its table. */
   readonly collection?: string
   readonly scope?: Scope
-  readonly operations: Entity['operations']
   readonly operationIds?: Entity['operationIds']
   readonly refusals?: Entity['refusals']
   readonly idFrom?: string
@@ -288,6 +309,7 @@ export function defineEntity<const F extends Fields>(
     scope: definition.scope ?? null,
     collection: definition.collection ?? kebab(definition.plural),
     operations: definition.operations,
+    callerScope: definition.callerScope ?? null,
     operationIds: definition.operationIds ?? {},
     refusals: definition.refusals ?? {},
     idFrom: definition.idFrom ?? null,

@@ -1,7 +1,7 @@
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { attributes, boolean, empty, map, optionalText } from './fields.ts'
+import { attributes, boolean, notBuiltYetField, map, optionalText } from './fields.ts'
 import {
   connectedSymbol,
   enrolledFields,
@@ -32,9 +32,9 @@ export const edgeRouter = defineEntity({
     isTunnelerEnabled: boolean(),
     roleAttributes: attributes(),
     appData: map({ shown: 'whenSet' }),
-    hostname: empty('', text),
-    supportedProtocols: empty({}, { type: 'object', additionalProperties: text }),
-    syncStatus: empty('SYNC_UNKNOWN', text),
+    hostname: notBuiltYetField('', text),
+    supportedProtocols: notBuiltYetField({}, { type: 'object', additionalProperties: text }),
+    syncStatus: notBuiltYetField('SYNC_UNKNOWN', text),
     versionInfo: unknownVersion,
   },
   indexes: ['roleAttributes'],

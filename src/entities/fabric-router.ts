@@ -1,7 +1,7 @@
 import { atCreate, inEveryBody } from './body-members.ts'
 import { crudOf } from './crud.ts'
 import { defineEntity } from './define.ts'
-import { boolean, empty, integer, optionalText } from './fields.ts'
+import { boolean, notBuiltYetField, integer, optionalText } from './fields.ts'
 import {
   connectedSymbol,
   routerCostMax,
@@ -35,8 +35,8 @@ export const fabricRouter = defineEntity({
       ...uniqueFingerprint,
       shownAs: { from: 'field', field: 'fingerprint', otherwise: '' },
     }),
-    connected: empty(false, flag),
-    listenerAddresses: empty([], { type: 'array', items: { type: 'object' } }),
+    connected: notBuiltYetField(false, flag),
+    listenerAddresses: notBuiltYetField([], { type: 'array', items: { type: 'object' } }),
     versionInfo: unknownVersion,
   },
   body: {

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import { notBuiltYet } from '../lib/not-built-yet.ts'
 
 /** Bounds on what one record may hold; a body is bounded beside that (1 MiB). */
 export const fieldLimits = {
@@ -348,7 +349,20 @@ export function computed(
   return { ...made, kind: 'computed', computed: source }
 }
 
-/** A read-only value whose subsystem is not part of this controller: always its documented empty value. */
-export function empty(value: Json, schema: JsonObject): ComputedField {
-  return computed({ from: 'constant', value }, schema)
+/** A read-only value that is the same for every record. */
+export function constant(
+  value: Json,
+  schema: JsonObject,
+  rules: { readonly shown?: Shown } = {},
+): ComputedField {
+  return computed({ from: 'constant', value }, schema, rules)
+}
+
+/** A read-only value that nothing here can know before a part of the product is built: its documented empty value. */
+export function notBuiltYetField(
+  value: Json,
+  schema: JsonObject,
+  rules: { readonly shown?: Shown } = {},
+): ComputedField {
+  return constant(notBuiltYet(value), schema, rules)
 }

@@ -1,5 +1,4 @@
 import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
 import { nameText } from './fields.ts'
 
 /** Seeded and read only: `Default` and `Router`. */
@@ -10,5 +9,3 @@ export const identityType = defineEntity({
   fields: { name: nameText() },
   symbols: ['name'],
 })
-
-export type IdentityType = EntityOf<typeof identityType>

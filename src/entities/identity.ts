@@ -7,7 +7,7 @@ import {
   boolean,
   choice,
   computed,
-  empty,
+  notBuiltYetField,
   integer,
   map,
   nameText,
@@ -18,7 +18,7 @@ import {
   timestamp,
 } from './fields.ts'
 import { ownAuthenticators, ownEnrollments, wantedEnrollments } from './identity-credentials.ts'
-import { grantablePermissions } from './permissions.ts'
+import { grantablePermissions } from '../lib/permissions.ts'
 import { nullableRefOf, refOf } from './refs.ts'
 import { applicationData, envInfo, flag, interfaceList, sdkInfo } from './shapes.ts'
 import { listOfKnown } from './sub-lists.ts'
@@ -57,10 +57,10 @@ export const identity = defineEntity({
     disabled: computed({ from: 'isWithin', since: 'disabledAt', until: 'disabledUntil' }, flag),
     hasApiSession: computed({ from: 'isReferenced', of: 'apiSession', by: 'identityId' }, flag),
     enrollment: ownEnrollments,
-    isMfaEnabled: empty(false, flag),
-    hasEdgeRouterConnection: empty(false, flag),
-    edgeRouterConnectionStatus: empty('unknown', connection),
-    interfaces: empty([], interfaceList),
+    isMfaEnabled: notBuiltYetField(false, flag),
+    hasEdgeRouterConnection: notBuiltYetField(false, flag),
+    edgeRouterConnectionStatus: notBuiltYetField('unknown', connection),
+    interfaces: notBuiltYetField([], interfaceList),
   },
   body: {
     type: inEveryBody(kind, 'create', 'replace'),

@@ -1,5 +1,4 @@
 import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
 import { nameText, objects, text } from './fields.ts'
 import { operatingSystem } from './posture-check-subjects.ts'
 
@@ -15,5 +14,3 @@ export const postureCheckType = defineEntity({
   },
   symbols: ['name'],
 })
-
-export type PostureCheckType = EntityOf<typeof postureCheckType>

@@ -7,7 +7,7 @@ import {
   attributes,
   boolean,
   choice,
-  empty,
+  constant,
   integer,
   nameText,
   object,
@@ -49,7 +49,7 @@ export const postureCheck = defineEntity({
     name: nameText(),
     typeId: choice(postureTypes, { required: true, settable: 'create' }),
     roleAttributes: attributes(),
-    version: empty(1, { type: 'integer' }),
+    version: constant(1, { type: 'integer' }),
     operatingSystems: objects(operatingSystem, { ...of('OS'), itemsMin: 1, itemsMax: 64 }),
     domains: texts({ ...of('DOMAIN'), itemsMin: 1 }),
     /** Lower-case hex, nothing between the digits. */

@@ -1,7 +1,7 @@
 import {
   boolean,
   computed,
-  empty,
+  notBuiltYetField,
   integer,
   nameText,
   object,
@@ -29,14 +29,14 @@ export const routerFields = {
   disabled: boolean(),
   ctrlChanListeners: object(listeners, {}, { shown: 'whenSet' }),
   configs: references('config', 'strip'),
-  interfaces: empty([], interfaceList),
+  interfaces: notBuiltYetField([], interfaceList),
 } as const
 
 /** What a router has that is enrolled by a one-time token. */
 export const enrolledFields = {
-  isOnline: empty(false, flag),
-  unverifiedCertPem: empty(null, nullableText),
-  unverifiedFingerprint: empty(null, nullableText),
+  isOnline: notBuiltYetField(false, flag),
+  unverifiedCertPem: notBuiltYetField(null, nullableText),
+  unverifiedFingerprint: notBuiltYetField(null, nullableText),
 } as const
 
 /** The token that the router is still to be enrolled by: of the enrollment that names it by `by`. */
@@ -52,8 +52,8 @@ export function outstandingEnrollment(by: 'edgeRouterId' | 'transitRouterId') {
 }
 
 /** Nothing is known of its program until it connects. */
-export const unknownVersion = computed(
-  { from: 'constant', value: null },
+export const unknownVersion = notBuiltYetField(
+  null,
   { type: 'object', additionalProperties: text },
   { shown: 'whenSet' },
 )

@@ -1,6 +1,5 @@
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
 import { choice, computed, nameText, roleList } from './fields.ts'
 import { namedRoles } from './shapes.ts'
 
@@ -30,5 +29,3 @@ export const serviceEdgeRouterPolicy = defineEntity({
     services: { of: 'service', through: 'roles', by: 'serviceRoles' },
   },
 })
-
-export type ServiceEdgeRouterPolicy = EntityOf<typeof serviceEdgeRouterPolicy>

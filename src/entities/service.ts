@@ -21,6 +21,7 @@ export const service = defineEntity({
     },
     management: crud('service'),
   },
+  callerScope: { through: 'access' },
   fields: {
     name: nameText(),
     encryptionRequired: boolean({ required: true, settable: 'create' }),

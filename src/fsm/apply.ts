@@ -3,6 +3,7 @@ import { CommandKind, CommandSchema } from '../../proto/gen/command_pb.ts'
 import type { Command, RequestId } from '../../proto/gen/command_pb.ts'
 import { assert } from '../lib/assert.ts'
 import { problems } from '../lib/problems.ts'
+import { actorFault } from '../ports/actor.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
@@ -127,11 +128,11 @@ function performUnaudited(
 ): Outcome {
   const handler = (handlers as Readonly<Record<number, Handler | undefined>>)[command.kind]
   if (handler === undefined) throw new Error(`command kind ${command.kind} is unknown here`)
-  const authority = authorityOf(state, command.actor)
-  if (authority === null) return refused('UNAUTHORIZED')
+  const authority = authorityOf(state, command.actor, command.kind)
+  if (authority === null) return refused('UNAUTHORIZED', actorFault(command.actor))
   const held = permissionsOf(state, command.actor)
   if (hasMoved(state, command)) return refused('REVISION_MOVED')
-  const sessionId = command.actor?.sessionId ?? ''
+  const sessionId = command.actor.case === 'session' ? command.actor.value.sessionId : ''
   return handler(state, command.payload, { ...place, sessionId, authority, held, touched })
 }
 

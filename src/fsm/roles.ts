@@ -160,23 +160,6 @@ export function bitsOf(grants: Grants, id: string): number {
   return (grants.bind.has(id) ? BIND : 0) | (grants.dial.has(id) ? DIAL : 0)
 }
 
-function grantsBy(
-  state: State,
-  record: EntityRecord,
-  own: 'identityRoles' | 'serviceRoles',
-  other: 'identityRoles' | 'serviceRoles',
-): Grants {
-  const kind = other === 'serviceRoles' ? 'service' : 'identity'
-  const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
-  const policies = policiesMatching<ServicePolicy>(state.table('servicePolicy'), own, record)
-  for (const policy of policies) {
-    lists[policy.type].push({ roles: policy[other], semantic: policy.semantic })
-  }
-  const bind = members(state, kind, lists.Bind)
-  const dial = members(state, kind, lists.Dial)
-  return { bind, dial, any: union(bind, dial, state.table(kind).rows.size) }
-}
-
 /** The larger one where it holds the other: as it does when it is all there is. */
 function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
   const [small, large] = a.size < b.size ? [a, b] : [b, a]
@@ -184,14 +167,16 @@ function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
   return new SetScope(new Set([...large, ...small]))
 }
 
-/** The services that an identity may use. */
-export function serviceGrants(state: State, identity: EntityRecord): Grants {
-  return grantsBy(state, identity, 'identityRoles', 'serviceRoles')
-}
-
 /** The identities that may use a service. */
 export function identityGrants(state: State, service: EntityRecord): Grants {
-  return grantsBy(state, service, 'serviceRoles', 'identityRoles')
+  const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
+  const table = state.table('servicePolicy')
+  for (const policy of policiesMatching<ServicePolicy>(table, 'serviceRoles', service)) {
+    lists[policy.type].push({ roles: policy.identityRoles, semantic: policy.semantic })
+  }
+  const bind = members(state, 'identity', lists.Bind)
+  const dial = members(state, 'identity', lists.Dial)
+  return { bind, dial, any: union(bind, dial, state.table('identity').rows.size) }
 }
 
 /** The policies that link the two, in id order. */

@@ -11,7 +11,7 @@ const windows = { type: 'Windows', versions: ['Vista', '7', '8', '10', '2000'] }
 
 /**
  * The types of posture checks that every installation of the API family lists. They are records of the forming entry, so a
- * cluster has those of the program that formed it; no release has formed one without them.
+ * cluster has those of the program that formed it.
  */
 export const seededPostureTypes: readonly {
   readonly id: string

@@ -27,9 +27,6 @@ export interface SharedSecretRecord extends EntityRecord {
   readonly versions: readonly SecretVersion[]
 }
 
-/** Announced, and for what reason; `none` for a controller that is to stay. */
-export type Removal = 'none' | 'planned' | 'compromised'
-
 /** Kind `admission`: which key may come in as controller `id`, with which store. */
 export interface AdmissionRecord extends EntityRecord {
   /** DER of the leaf's SubjectPublicKeyInfo, base64. */
@@ -43,7 +40,6 @@ export interface AdmissionRecord extends EntityRecord {
   /** '' for the controllers that the cluster was formed with. */
   readonly ticketId: string
   readonly isVoter: boolean
-  readonly removal: Removal
 }
 
 /** Kind `joinTicket`: a single-use permission to join, by its digest. */

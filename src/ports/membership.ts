@@ -1,6 +1,6 @@
 import type { ProblemCode } from '../lib/problems.ts'
 import type { Index, NodeId } from '../raft/types.ts'
-import type { Actor } from './proposer.ts'
+import type { Actor } from './actor.ts'
 
 /** What an operator may ask for. Asking for what is already so is done, and changes nothing. */
 export type MembershipChange =

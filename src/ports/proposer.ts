@@ -1,5 +1,6 @@
 import type { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { FieldFault, ProblemCode } from '../lib/problems.ts'
+import type { Actor } from './actor.ts'
 
 /** What apply decided: a value, part of the replicated result, equal on every controller. Never holds a secret. */
 export type Outcome =
@@ -10,17 +11,6 @@ export type Outcome =
       readonly fault: FieldFault | null
       readonly detail: string | null
     }
-
-/** Who wants a write. */
-export interface Actor {
-  readonly identityId: string
-  readonly sessionId: string
-  readonly address: string
-  /** What it was admitted by, to be judged again at apply; absent: not to be. */
-  readonly permission?: string
-  /** Who it is when it is no identity, for the audit. */
-  readonly name?: string
-}
 
 export interface ProposalInput {
   readonly kind: CommandKind
@@ -40,9 +30,6 @@ export interface ProposalInput {
   }[]
 }
 
-/** The actor of what a controller writes itself, on nobody's behalf. Its name is added where it is proposed. */
-export const ITSELF: Actor = { identityId: '', sessionId: '', address: '' }
-
 export interface Applied {
   /** Log index that the outcome stands at, already applied on this controller. */
   readonly index: number
@@ -54,7 +41,7 @@ export interface Proposer {
   /**
    * Proposes through whichever controller leads, again when it dies, and resolves after this controller has applied
    * it: a refusal is an outcome, not an exception.
-   * @throws {Problem} CLUSTER_NO_LEADER: never handed to a leader, nothing changed. OUTCOME_UNKNOWN: handed over, fate
+   * @throws {Problem} UNAUTHORIZED: the actor gives no right, whatever the state. CLUSTER_NO_LEADER: never handed to a leader, nothing changed. OUTCOME_UNKNOWN: handed over, fate
    * not known by the deadline. SERVER_TOO_MANY_REQUESTS: this controller's window of outstanding writes is full.
    */
   propose(input: ProposalInput): Promise<Applied>

@@ -12,7 +12,7 @@ export interface RosterRecord {
   /** mesh.v1.AddressClaim each, encoded and signed: where members have said they are reached. */
   readonly claims: readonly Uint8Array[]
   /** One a member that has said anything. */
-  readonly marks?: readonly WitnessMark[]
+  readonly marks: readonly WitnessMark[]
 }
 
 /** What a store has said of itself, as promises that outlive any crash. Never more than it had said to be durable. */

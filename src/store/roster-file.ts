@@ -78,13 +78,12 @@ async function replaceSoon(dir: string, text: string): Promise<void> {
 }
 
 function textOf(roster: RosterRecord): string {
-  const { marks } = roster
   const members = {
     format: ROSTER_FORMAT,
     configuration: Buffer.from(roster.configuration).toString('base64'),
     index: roster.index,
     claims: roster.claims.slice(0, CLAIMS_MAX).map((one) => Buffer.from(one).toString('base64')),
-    ...(marks === undefined ? {} : { marks: marks.slice(0, MARKS_MAX).map(textMark) }),
+    marks: roster.marks.slice(0, MARKS_MAX).map(textMark),
   }
   const text = `${canonicalJson({ ...members, check: checkOf(members) })}\n`
   assert(text.length <= FILE_BYTES_MAX, 'a roster is within its limit')
@@ -137,8 +136,6 @@ function rosterOf(members: Record<string, unknown>): RosterRecord | null {
   const [first, ...rest] = decoded.filter((bytes) => bytes !== null)
   if (first === undefined || rest.length !== claims.length) return null
   const roster = { configuration: first, index, claims: rest }
-  // A file of a release before them has none.
-  if (marks === undefined) return roster
   if (!Array.isArray(marks) || marks.length > MARKS_MAX) return null
   return { ...roster, marks: (marks as unknown[]).map(markOf).filter((mark) => mark !== null) }
 }

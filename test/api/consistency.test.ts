@@ -1,11 +1,12 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { CommandKind, CommandSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
+import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
 import { canonicalJson } from '../../src/lib/canonical-json.ts'
 import { formatUuid, newUuidv7 } from '../../src/lib/uuid.ts'
 import { CallerOf, management } from './support/caller.ts'
 import { sessionCommand, startController, user } from './support/controller.ts'
 import type { TestController } from './support/controller.ts'
+import { commandData } from '../support/commands.ts'
 
 let controller: TestController
 let root: CallerOf
@@ -32,10 +33,7 @@ function serviceElsewhere(id: string, name: string): Uint8Array {
     EntityWriteSchema,
     create(EntityWriteSchema, { entity: 'service', id, json }),
   )
-  return toBinary(
-    CommandSchema,
-    create(CommandSchema, { kind: CommandKind.ENTITY_CREATE, level: 1, payload }),
-  )
+  return commandData(CommandKind.ENTITY_CREATE, payload)
 }
 
 test('an answer says which index it reflects and how old that may be', async () => {

@@ -10,11 +10,11 @@ import { snapshotFileLimits } from '../../src/store/snapshot-files.ts'
 import { SnapshotDecoder } from '../../src/store/snapshot-stream.ts'
 import { CallerOf, fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
+import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'
 
 const { controller, root } = await controllerForFile()
 
 const database = `${management}/database`
-const self = { identityId: '', sessionId: '', address: '' }
 
 interface Result {
   readonly inProgress: boolean
@@ -92,7 +92,7 @@ describe('the data integrity', () => {
     const { runId = '' } = controller.machine.get<IntegrityRun>('integrityRun', 'run') ?? {}
     const claim = create(IntegrityClaimSchema, { runId, runner: 'ctrl2 gone' })
     const payload = toBinary(IntegrityClaimSchema, claim)
-    await cluster.propose({ kind: CommandKind.INTEGRITY_CLAIM, payload, actor: self })
+    await cluster.propose({ kind: CommandKind.INTEGRITY_CLAIM, payload, actor: SYSTEM_ACTOR })
     expect((await result()).inProgress).toBe(true)
     cluster.leader = null
     controller.scheduler.run(controller.parts.limits.integrityLookMs)

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
-import { CommandKind, CommandSchema, IdentityDisableSchema } from '../../proto/gen/command_pb.ts'
+import { CommandKind, IdentityDisableSchema } from '../../proto/gen/command_pb.ts'
 import { CallerOf, client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
+import { commandData } from '../support/commands.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
 const alice = sessionOf('alice-id')
@@ -290,8 +291,7 @@ describe('disabling', () => {
     held.token = controller.openSession(id)
     const message = create(IdentityDisableSchema, { id })
     const payload = toBinary(IdentityDisableSchema, message)
-    const command = create(CommandSchema, { kind: CommandKind.IDENTITY_DISABLE, level: 1, payload })
-    controller.cluster.arriving.push(toBinary(CommandSchema, command))
+    controller.cluster.arriving.push(commandData(CommandKind.IDENTITY_DISABLE, payload))
     const url = `${client}/services`
     expect((await held.get(url)).status).toBe(200)
     expect((await held.get(`${url}?consistency=linearizable`)).status).toBe(401)

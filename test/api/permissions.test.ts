@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
-import { CommandKind, CommandSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
-import { grantablePermissions } from '../../src/entities/permissions.ts'
+import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
+import { grantablePermissions } from '../../src/lib/permissions.ts'
 import { canonicalJson } from '../../src/lib/canonical-json.ts'
 import { CallerOf, client, fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { neededFor } from './support/matrix.ts'
+import { commandData } from '../support/commands.ts'
 
 const { controller, root } = await controllerForFile()
 const other = new CallerOf(controller)
@@ -22,8 +23,7 @@ function patched(
 ): Uint8Array {
   const json = utf8.encode(canonicalJson(fields))
   const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
-  const kind = CommandKind.ENTITY_PATCH
-  return toBinary(CommandSchema, create(CommandSchema, { kind, level: 1, payload }))
+  return commandData(CommandKind.ENTITY_PATCH, payload)
 }
 
 let aliceSession: string | null = null

@@ -1,11 +1,12 @@
 import { beforeEach, expect, test } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
-import { CommandKind, CommandSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
+import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
 import { canonicalJson } from '../../src/lib/canonical-json.ts'
 import { CallerOf, client, management } from './support/caller.ts'
 import type { Reply } from './support/caller.ts'
 import { user } from './support/controller.ts'
 import { controllerForFile } from './support/for-file.ts'
+import { commandData } from '../support/commands.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
 const signers = `${management}/external-jwt-signers`
@@ -123,14 +124,10 @@ test('a factor that was asked for before the entry counts, wherever the write wa
   const fields = { secondary: { requireTotp: true } }
   const json = new TextEncoder().encode(canonicalJson(fields))
   const write = create(EntityWriteSchema, { entity: 'authPolicy', id: policy, json })
-  const command = create(CommandSchema, {
-    kind: CommandKind.ENTITY_PATCH,
-    level: 1,
-    payload: toBinary(EntityWriteSchema, write),
-  })
+  const command = commandData(CommandKind.ENTITY_PATCH, toBinary(EntityWriteSchema, write))
   cluster.propose = (input) => {
     cluster.propose = propose
-    cluster.apply(toBinary(CommandSchema, command))
+    cluster.apply(command)
     return propose(input)
   }
   const own = `${client}/current-identity/authenticators/alice-updb`

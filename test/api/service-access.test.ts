@@ -4,6 +4,7 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { LogWriter } from '../fsm/support/log.ts'
 import { CallerOf, client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
+import { anySystem } from '../support/commands.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
 const alice = sessionOf('alice-id')
@@ -353,7 +354,7 @@ test('the routers of a caller are those that are enrolled; an administrator sees
     const { outcome } = await controller.cluster.propose({
       kind: CommandKind.ENTITY_PATCH,
       payload: LogWriter.write('edgeRouter', id, { isVerified: true }),
-      actor: { identityId: '', sessionId: '', address: '' },
+      actor: anySystem,
     })
     expect(outcome.ok).toBe(true)
   }

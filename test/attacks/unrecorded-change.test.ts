@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 
 import { ActionLog, recorded } from '../../src/cluster/action-recorder.ts'
 import { startController } from '../api/support/controller.ts'
+import { anySession } from '../support/commands.ts'
 
 // The attack: an administrator whose session has just been ended asks for a change of the cluster that no entry of the log
 // would name anybody for. Whoever may not write it down may not do it.
@@ -10,12 +11,8 @@ test('nothing is changed for somebody who may not write down any more that he wa
   const controller = await startController()
   try {
     const recorder = new ActionLog(controller.cluster, { warn: () => undefined })
-    const by = {
-      identityId: 'admin-id',
-      sessionId: 'ended meanwhile',
-      address: '10.0.0.1',
-      permission: 'admin',
-    }
+    const sessionId = 'ended meanwhile'
+    const by = anySession({ identityId: 'admin-id', sessionId, permission: 'admin' })
     let isDone = false
     const wanted = { action: 'member-remove', target: 'ctrl2' }
     const asked = recorded(recorder, wanted, by, () => {

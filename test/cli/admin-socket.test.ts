@@ -8,6 +8,7 @@ import { AdminError, askController } from '../../src/cli/admin-client.ts'
 import { adminSocketAddress } from '../../src/cli/admin-protocol.ts'
 import { AdminServer } from '../../src/cli/admin-server.ts'
 import { Problem } from '../../src/lib/problems.ts'
+import { actorName } from '../../src/ports/actor.ts'
 
 let folder = ''
 let server: AdminServer
@@ -19,7 +20,7 @@ beforeEach(() => {
   server = new AdminServer(
     {
       echo: (params) => Promise.resolve(params),
-      who: (_params, by) => Promise.resolve(by.name),
+      who: (_params, by) => Promise.resolve(actorName(by)),
       refuse: () => Promise.reject(new Problem('CLUSTER_NO_LEADER')),
       break: () => Promise.reject(new TypeError('a mistake')),
       never: () => new Promise(() => undefined),

@@ -27,7 +27,7 @@ const check = (): typeof NOTHING => checkLog({ id: 'ctrl1', data, cluster: { see
 function knowVoters(...ids: readonly string[]): void {
   const members = ids.map((id) => ({ id, voter: true, address: `${id}:6262` }))
   const configuration = toBinary(ConfigurationSchema, create(ConfigurationSchema, { members }))
-  writeRosterFile(data, { configuration, index: 2, claims: [] })
+  writeRosterFile(data, { configuration, index: 2, claims: [], marks: [] })
 }
 
 function spoil(name: string, at: number): void {

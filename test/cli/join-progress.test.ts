@@ -11,12 +11,13 @@ afterEach(() => {
 function at(id: string, commit: number, applied: number): MemberStatus {
   return {
     ...{ id, role: 'follower', term: 1, commit, applied, persisted: applied },
-    ...{ digestIndex: 0, digest: '', lastContactMs: 0 },
+    ...{ digestIndex: 0, digest: '', lastContactMs: 0, isFailing: false },
   }
 }
 
 function seen(members: readonly MemberStatus[], leaderId: string | null): ClusterStatus {
-  return { clusterId: 'c-1', generation: 1, selfId: 'ctrl2', leaderId, members }
+  const risk = { failureTolerance: 1, nextRisk: '', alarms: [] }
+  return { clusterId: 'c-1', generation: 1, selfId: 'ctrl2', leaderId, members, ...risk }
 }
 
 function listed(id: string, voter: boolean): ListedMember {

@@ -30,7 +30,7 @@ test('nobody is known where nothing is: an empty state says nothing', () => {
 
 test('a roster names the meshes of the others', () => {
   const bytes = toBinary(ConfigurationSchema, configuration(['a', 'b'], ['c']))
-  const known = membersOfRoster({ configuration: bytes, index: 3, claims: [] })
+  const known = membersOfRoster({ configuration: bytes, index: 3, claims: [], marks: [] })
   expect(known?.index).toBe(3)
   expect(meshesOf('a', known)).toEqual(['b:1000'])
 })

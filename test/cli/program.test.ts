@@ -7,6 +7,7 @@ import { AdminServer } from '../../src/cli/admin-server.ts'
 import { adminVerbs } from '../../src/cli/admin-verbs.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
+import { nodeHealthExample } from '../api/support/node-examples.ts'
 import { layOut, run } from './support.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
 
@@ -141,6 +142,7 @@ describe('The cluster verbs', () => {
     }
     const verbs = adminVerbs({
       cluster: viewOf([member, silent]),
+      health: () => nodeHealthExample,
       membership: { transferLeadership, plan: unasked, change: unasked },
       admission: {
         tickets: () => Promise.resolve([]),
@@ -190,6 +192,9 @@ describe('The cluster verbs', () => {
           isFailing: false,
         },
       ],
+      failureTolerance: 0,
+      nextRisk: 'one more voter lost stops writes',
+      alarms: [{ code: 'CLOCK_SKEW', text: 'a clock is off', sinceMs: 1, isCritical: false }],
     })
   })
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import type { ClusterStatus } from '../../src/cli/cluster-status.ts'
 import { CommandFailure, EXIT_FAILED } from '../../src/cli/failure.ts'
-import { statusLine, statusText } from '../../src/cli/status-screen.ts'
+import { statusText } from '../../src/cli/status-screen.ts'
 import { watchStatus } from '../../src/cli/status-watch.ts'
 import type { WatchParts } from '../../src/cli/status-watch.ts'
 
@@ -16,6 +16,7 @@ const member = {
   digestIndex: 6,
   digest: '00112233445566778899',
   lastContactMs: 0,
+  isFailing: false,
 }
 const status: ClusterStatus = {
   clusterId: 'c-1',
@@ -75,12 +76,6 @@ test('elsewhere each look is one line, or one JSON document', async () => {
     'ctrl1: no controller is running',
     null,
   ])
-})
-
-test('a status of an older release is shown without what it does not tell', () => {
-  const { failureTolerance: _tolerance, nextRisk: _risk, alarms: _alarms, ...older } = status
-  expect(statusText(older)).not.toContain('alarm')
-  expect(statusLine(older)).not.toContain('tolerance')
 })
 
 test('a member that says it answers nothing is shown so', () => {

@@ -32,6 +32,7 @@ import {
   until,
 } from './mesh-fixture.ts'
 import type { Authority } from './mesh-fixture.ts'
+import { anySession } from '../support/commands.ts'
 
 export interface TestNode {
   readonly id: string
@@ -281,6 +282,6 @@ export function command(text: string): ProposalInput {
   return {
     kind: CommandKind.ENTITY_CREATE,
     payload: new TextEncoder().encode(text),
-    actor: { identityId: 'i', sessionId: 's', address: '127.0.0.1' },
+    actor: anySession(),
   }
 }

@@ -5,6 +5,7 @@ import type { Applied } from '../../src/ports/proposer.ts'
 import { command, formCluster } from './cluster-fixture.ts'
 import type { StartChanges, TestCluster, TestNode } from './cluster-fixture.ts'
 import { until } from './mesh-fixture.ts'
+import { anySession } from '../support/commands.ts'
 
 const clusters: TestCluster[] = []
 
@@ -166,7 +167,7 @@ test('a full window of outstanding writes refuses more, and opens again', async 
   const { gateway } = await formed.leader()
   const write = (i: number) => {
     const made = command(`${i}`)
-    const actor = { ...made.actor, identityId: `caller ${i}` }
+    const actor = anySession({ identityId: `caller ${i}` })
     return problemOf(gateway.propose({ ...made, actor }))
   }
   const results = await Promise.all(Array.from({ length: 11 }, (_, i) => write(i)))

@@ -3,7 +3,7 @@ import { status as Status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { Member } from '../../proto/gen/membership_pb.ts'
-import { PositionSchema, PresenceSchema } from '../../proto/gen/mesh_pb.ts'
+import { PositionSchema } from '../../proto/gen/mesh_pb.ts'
 import type { Hello } from '../../proto/gen/mesh_pb.ts'
 import { encodeForward, encodeRaftHello, MessageEncoder } from '../../src/cluster/message-codec.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
@@ -122,7 +122,7 @@ test('a dialler learns why it is refused, but only from a member whose key is pi
   expect(unsure.refusals).toEqual([])
 })
 
-test('a disk that has fallen behind what it acknowledged is refused as rolled back, by term, entries or state', async () => {
+test('a disk that has fallen behind what it acknowledged is refused as rolled back, by term or entries', async () => {
   const victim = await mesh('a', a, members)
   void attack(victim, position(7n, 40n), [acknowledgement])
   await until('the acknowledgement has arrived', () => victim.raft.length > 0)
@@ -134,14 +134,6 @@ test('a disk that has fallen behind what it acknowledged is refused as rolled ba
   const restarted = { boot: 2n, startedAtMs: helloOf('b').startedAtMs + 1n }
   expect(await attack(victim, { ...position(7n, 49n), ...restarted })).toMatchObject({ refusal })
   expect(victim.log.lines.some((line) => line.includes('restored backup'))).toBe(true)
-
-  const presence = encodeForward({
-    case: 'presence',
-    value: create(PresenceSchema, { nodeId: 'b', applied: 60n }),
-  })
-  void attack(victim, position(8n, 60n), [presence], 'forward')
-  await until('the presence has arrived', () => victim.forward.length > 0)
-  expect(await attack(victim, position(9n, 59n))).toMatchObject({ refusal })
 })
 
 test('of two processes on copies of one data folder the later takes the place of the earlier, on every stream', async () => {

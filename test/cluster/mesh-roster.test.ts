@@ -226,7 +226,12 @@ test('its own removal is read in its log or in a roster, and an old one of anoth
 
 test('what was kept from an earlier run decides until the own log has come as far', () => {
   const configuration = toBinary(ConfigurationSchema, recordOf('abd'))
-  const { keeper, letIn } = stage(statusOf('abc', 5), { configuration, index: 9, claims: [] })
+  const { keeper, letIn } = stage(statusOf('abc', 5), {
+    configuration,
+    index: 9,
+    claims: [],
+    marks: [],
+  })
   expect(letIn()).toBe('abd')
   keeper.onStatus(statusOf('abcd', 12))
   expect(letIn()).toBe('abcd')

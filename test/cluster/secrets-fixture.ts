@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
-import { CommandKind, CommandSchema, FormSchema } from '../../proto/gen/command_pb.ts'
+import { CommandKind, FormSchema } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { AdmissionDesk } from '../../src/cluster/admission.ts'
 import { SecretKeeper } from '../../src/cluster/secret-keeper.ts'
@@ -22,6 +22,7 @@ import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import type { Applied, ProposalInput, Proposer } from '../../src/ports/proposer.ts'
 import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
 import { RecordedLog } from './mesh-fixture.ts'
+import { anySystem, commandData } from '../support/commands.ts'
 
 export const startMs = Date.now()
 export const TRUST_DOMAIN = 'test.internal'
@@ -113,7 +114,7 @@ export class SecretsCluster implements Proposer {
     }
     const form = create(FormSchema, { clusterId: CLUSTER_ID, records })
     const payload = toBinary(FormSchema, form)
-    this.#command({ kind: CommandKind.FORM, payload, actor: noActor })
+    this.#command({ kind: CommandKind.FORM, payload, actor: anySystem })
   }
 
   /** A controller that holds the key of that leaf. */
@@ -180,8 +181,7 @@ export class SecretsCluster implements Proposer {
   }
 
   #command({ kind, payload }: ProposalInput): Applied {
-    const command = create(CommandSchema, { kind, payload, level: 1 })
-    const { index, outcome } = this.#append('command', toBinary(CommandSchema, command))
+    const { index, outcome } = this.#append('command', commandData(kind, payload))
     if (outcome === null) throw new Error('a command has an outcome')
     return { index, outcome }
   }
@@ -213,8 +213,6 @@ type AdmissionView = Pick<
   ConstructorParameters<typeof AdmissionDesk>[0]['cluster'],
   'configuration'
 >
-
-const noActor = { identityId: '', sessionId: '', address: '' } as const
 
 export function spkiOf(certificatePem: string): Uint8Array {
   const [{ native }] = parseCertificates(certificatePem)

@@ -1,16 +1,26 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
-import { ActorSchema, ClusterActionSchema, CommandKind } from '../../proto/gen/command_pb.ts'
+import { ClusterActionSchema, CommandKind } from '../../proto/gen/command_pb.ts'
 import { auditLimits } from '../../src/fsm/audit-log.ts'
 import { listAudit } from '../../src/fsm/audit-query.ts'
 import { loadState } from '../../src/fsm/load.ts'
 import { State } from '../../src/fsm/state.ts'
 import { markOf } from '../../src/fsm/write-behind.ts'
 import type { ListQuery } from '../../src/ports/state-view.ts'
+import { systemActor } from '../../src/ports/actor.ts'
+import type { Actor } from '../../src/ports/actor.ts'
+import { anySession } from '../support/commands.ts'
 import { formedState, identity, service } from './support/log.ts'
 import { TestStore } from './support/store.ts'
 
-const actor = create(ActorSchema, { identityId: 'admin', sessionId: 's1', address: '10.0.0.1' })
+const actor = anySession({ sessionId: 's1', address: '10.0.0.1', permission: 'admin' })
+
+/** The actor of the tests has its session. */
+function withSession() {
+  const formed = formedState()
+  formed.log.logIn('s1')
+  return formed
+}
 
 function list(state: State, query: ListQuery = {}) {
   return listAudit(state.audit, query, () => Promise.resolve())
@@ -22,7 +32,7 @@ async function newest(state: State): Promise<Readonly<Record<string, unknown>>> 
 
 describe('what is remembered of a write', () => {
   test('is who asked, from where, what it touched, when and what came of it', async () => {
-    const { state, log } = formedState()
+    const { state, log } = withSession()
     log.create('service', 'mail', service('mail'), { actor })
     expect(await newest(state)).toMatchObject({
       index: log.entries.length,
@@ -43,7 +53,7 @@ describe('what is remembered of a write', () => {
     log.patch('service', 'none', { name: 'x' }, { actor })
     expect(await newest(state)).toMatchObject({ entityId: 'none', outcome: 'NOT_FOUND' })
     log.delete('service', 'mail')
-    expect(await newest(state)).toMatchObject({ action: 'delete', actor: '', entityId: 'mail' })
+    expect(await newest(state)).toMatchObject({ action: 'delete', actor: 'test', entityId: 'mail' })
     log.disable('admin', 0)
     expect(await newest(state)).toMatchObject({ action: 'identity-disable' })
     log.logIn('session')
@@ -51,10 +61,10 @@ describe('what is remembered of a write', () => {
   })
 
   test('is also who did what to the cluster beside its records, when it was wanted and what came of it', async () => {
-    const { state, log } = formedState()
+    const { state, log } = withSession()
     const told = (
       content: { target?: string; outcome?: string; reason?: string; action?: string },
-      by = actor,
+      by: Actor = actor,
     ) => {
       const message = create(ClusterActionSchema, { action: 'member-demote', ...content })
       const payload = toBinary(ClusterActionSchema, message)
@@ -63,7 +73,7 @@ describe('what is remembered of a write', () => {
     told({ target: 'ctrl2', outcome: 'requested' })
     const named = { action: 'member-demote', entity: 'controller', entityId: 'ctrl2' }
     expect(await newest(state)).toMatchObject({ ...named, actor: 'admin', outcome: 'requested' })
-    const root = create(ActorSchema, { name: 'uid:0 (root)' })
+    const root = systemActor({ name: 'uid:0 (root)' })
     told({ target: 'ctrl2', outcome: 'TOLERANCE_REFUSED', reason: 'a reason' }, root)
     expect(await newest(state)).toMatchObject({
       ...named,
@@ -104,7 +114,7 @@ describe('what is remembered of a write', () => {
 
 describe('the list', () => {
   test('is filtered, sorted and paged over all of it', async () => {
-    const { state, log } = formedState()
+    const { state, log } = withSession()
     const { size } = state.audit
     for (let i = 0; i < 200; i += 1) log.create('service', `s${i}`, service(`s${i}`), { actor })
     for (let i = 0; i < 50; i += 1) log.delete('service', `s${i}`)
@@ -129,7 +139,7 @@ describe('the list', () => {
 describe('what is remembered', () => {
   test('is the same after a restart, with the digests of the state, and goes on equally', async () => {
     const store = new TestStore()
-    const { state, log } = formedState()
+    const { state, log } = withSession()
     for (let i = 0; i < 150; i += 1) {
       log.create('service', `s${i}`, service(`s${i}`), { actor })
       if (i % 40 === 0) await store.write(state.takeDirty(), markOf(state))

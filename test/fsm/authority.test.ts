@@ -1,15 +1,24 @@
-import { create } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
-import { ActorSchema, CommandKind } from '../../proto/gen/command_pb.ts'
+import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { tellsAdminSecret } from '../../src/fsm/admin-secrets.ts'
 import { authorityOf, writeGuard } from '../../src/fsm/commands/authority.ts'
-import { isGranted } from '../../src/entities/permissions.ts'
+import type { State } from '../../src/fsm/state.ts'
+import { isGranted } from '../../src/lib/permissions.ts'
+import type { SessionPermission } from '../../src/lib/permissions.ts'
+import { systemActor } from '../../src/ports/actor.ts'
+import type { Actor } from '../../src/ports/actor.ts'
+import { anySession } from '../support/commands.ts'
 import { LogWriter, formedState, identity, service } from './support/log.ts'
 
 const denial = { ok: false, code: 'UNAUTHORIZED' } as const
 
-function actor(permission: string, identityId = 'alice', sessionId = 'of-alice') {
-  return create(ActorSchema, { identityId, sessionId, permission })
+function actor(permission: SessionPermission, identityId = 'alice', sessionId = 'of-alice'): Actor {
+  return anySession({ identityId, sessionId, permission })
+}
+
+/** Of a command that any session may give, as far as its permission goes. */
+function authority(state: State, by: Actor): string | null {
+  return authorityOf(state, by, CommandKind.ENTITY_PATCH)
 }
 
 /** Alice with the permissions given, in a session. */
@@ -21,29 +30,36 @@ function withAlice(...permissions: readonly string[]) {
 }
 
 describe('what a caller may do as the log stands', () => {
-  test('is all of it for a controller itself, and for the holder of a session in its own matters', () => {
+  test('is all of it for the system, and for the holder of a session in its own matters', () => {
     const { state } = withAlice()
-    expect(authorityOf(state, undefined)).toBe('full')
-    expect(authorityOf(state, actor(''))).toBe('full')
-    expect(authorityOf(state, actor('session'))).toBe('full')
+    expect(authority(state, systemActor({ name: 'controller:ctrl1' }))).toBe('full')
+    expect(authority(state, actor('session'))).toBe('full')
   })
 
   test('is nothing once the session or the identity is gone', () => {
     const { state, log } = withAlice('service')
-    expect(authorityOf(state, actor('service.create'))).toBe('limited')
+    expect(authority(state, actor('service.create'))).toBe('limited')
     log.logOut('of-alice')
-    expect(authorityOf(state, actor('service.create'))).toBe(null)
-    expect(authorityOf(state, actor('session'))).toBe(null)
-    expect(authorityOf(state, actor('service.create', 'nobody', ''))).toBe(null)
+    expect(authority(state, actor('service.create'))).toBe(null)
+    expect(authority(state, actor('session'))).toBe(null)
+    expect(authority(state, actor('service.create', 'nobody'))).toBe(null)
+  })
+
+  test('is nothing by the session of somebody else', () => {
+    const { state, log } = withAlice()
+    log.logIn('of-admin')
+    expect(authority(state, actor('admin', 'admin', 'of-admin'))).toBe('full')
+    expect(authority(state, actor('admin', 'admin', 'of-alice'))).toBe(null)
+    expect(authority(state, actor('session', 'alice', 'of-admin'))).toBe(null)
   })
 
   test('follows the identity as it stands', () => {
     const { state, log } = withAlice('service.create')
-    expect(authorityOf(state, actor('service.create'))).toBe('limited')
-    expect(authorityOf(state, actor('service.delete'))).toBe(null)
-    expect(authorityOf(state, actor('admin'))).toBe(null)
+    expect(authority(state, actor('service.create'))).toBe('limited')
+    expect(authority(state, actor('service.delete'))).toBe(null)
+    expect(authority(state, actor('admin'))).toBe(null)
     log.patch('identity', 'alice', { isAdmin: true })
-    expect(authorityOf(state, actor('admin'))).toBe('full')
+    expect(authority(state, actor('admin'))).toBe('full')
   })
 
   test('refuses the entry of who may nothing, and changes nothing', () => {

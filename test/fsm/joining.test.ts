@@ -25,7 +25,6 @@ test('a ticket lets one controller in, with the secrets in force', () => {
     certificatePem: 'certificate of ctrl4',
     ticketId: 'ticket-a',
     isVoter: true,
-    removal: 'none',
   })
   for (const name of ['clusterKey', 'issuingAuthority']) {
     expect(Object.keys(cluster.versions(name)[0]?.wrapped ?? {})).toEqual(['ctrl1', 'ctrl4'])
@@ -221,20 +220,6 @@ test('an admission made anew with another key survives a late deletion of the ol
   cluster.redeem('ticket-b', { ...ann, key: 'new key', store: 'new' })
   expect(cluster.remove('ctrl4')).toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
   expect(cluster.admission('ctrl4')?.ticketId).toBe('ticket-b')
-})
-
-test('how a controller is to go is remembered from the announcement to the deletion', () => {
-  const cluster = withSecrets()
-  cluster.join('ctrl4')
-  cluster.members([{ id: 'ctrl4', key: 'key-ctrl4' }])
-  expect(cluster.remove('ctrl4', { announce: true, compromised: true }).ok).toBe(true)
-  expect(cluster.admission('ctrl4')?.removal).toBe('compromised')
-  // Announced again by somebody who does not know.
-  cluster.remove('ctrl4', { announce: true })
-  expect(cluster.admission('ctrl4')?.removal).toBe('compromised')
-  cluster.members([])
-  cluster.remove('ctrl4')
-  expect(cluster.versions('clusterKey')[0]?.exposure).toBe('compromised')
 })
 
 test('a command repeated by another leader takes effect once', () => {

@@ -3,7 +3,14 @@ import type { MemberStatus } from '../../src/cli/cluster-status.ts'
 import { StatesDiffer, compareDigests } from './support/digests.ts'
 
 function member(id: string, digestIndex: number, digest: string): MemberStatus {
-  const progress = { term: 1, commit: 9, applied: 9, persisted: 9, lastContactMs: 0 }
+  const progress = {
+    term: 1,
+    commit: 9,
+    applied: 9,
+    persisted: 9,
+    lastContactMs: 0,
+    isFailing: false,
+  }
   return { id, role: 'follower', ...progress, digestIndex, digest }
 }
 const all = (): boolean => true

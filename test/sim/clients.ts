@@ -11,6 +11,7 @@ import type { Controller, Life } from './controller.ts'
 import type { Load } from './plan.ts'
 import type { Tally } from './tally.ts'
 import type { VirtualLoop } from './virtual-loop.ts'
+import { anySystem, commandData } from '../support/commands.ts'
 
 /** What clients ask of the world around them. */
 export interface ClientWorld {
@@ -35,7 +36,6 @@ interface Operation {
 }
 
 const REGISTERS = ['register-1', 'register-2', 'register-3']
-const ACTOR = { identityId: 'i', sessionId: 's', address: '127.0.0.1' }
 const utf8 = new TextEncoder()
 const text = new TextDecoder()
 
@@ -43,8 +43,7 @@ const text = new TextDecoder()
 export function formingCommands(): readonly Uint8Array[] {
   return REGISTERS.map((id) => {
     const payload = writeOf(id, { name: id, encryptionRequired: true, maxIdleTimeMillis: 0 })
-    const command = create(CommandSchema, { kind: CommandKind.ENTITY_CREATE, level: 1, payload })
-    return toBinary(CommandSchema, command)
+    return commandData(CommandKind.ENTITY_CREATE, payload)
   })
 }
 
@@ -348,7 +347,7 @@ function inputOf(
     id: requestIdOf(number, idMs),
     bodyHash: utf8.encode(`hash ${number}`),
   }
-  return { ...content, actor: ACTOR, ...(isIdentified ? { request } : {}) }
+  return { ...content, actor: anySystem, ...(isIdentified ? { request } : {}) }
 }
 
 /** UUIDv7. */

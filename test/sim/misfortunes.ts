@@ -370,6 +370,7 @@ export class Misfortunes {
             configuration: encodeConfiguration(record.configurationRecord),
             index: record.configurationIndex,
             claims: [],
+            marks: [],
           }
     this.#operator.enter(again)
     world.startAfter(again, downMs)

@@ -160,6 +160,7 @@ export class Operator {
       configuration: encodeConfiguration(configurationRecord),
       index: configurationIndex,
       claims: [],
+      marks: [],
     }
     controller.form([])
     this.enter(controller)

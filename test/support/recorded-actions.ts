@@ -1,5 +1,6 @@
 import type { ActionRecorder, ClusterAction } from '../../src/ports/membership.ts'
-import type { Actor } from '../../src/ports/proposer.ts'
+import { actorName, systemActor } from '../../src/ports/actor.ts'
+import type { Actor } from '../../src/ports/actor.ts'
 
 /** Keeps what would have been written into the log. */
 export class RecordedActions implements ActionRecorder {
@@ -9,7 +10,7 @@ export class RecordedActions implements ActionRecorder {
 
   record(action: ClusterAction, by: Actor): Promise<void> {
     if (this.refusal !== null) return Promise.reject(this.refusal)
-    this.all.push({ ...action, by: by.identityId || (by.name ?? '') })
+    this.all.push({ ...action, by: actorName(by) })
     return Promise.resolve()
   }
 
@@ -19,9 +20,4 @@ export class RecordedActions implements ActionRecorder {
 }
 
 /** Whoever asks, in a test about something else. */
-export const anOperator: Actor = {
-  identityId: '',
-  sessionId: '',
-  address: '',
-  name: 'uid:1000 (op)',
-}
+export const anOperator = systemActor({ name: 'uid:1000 (op)' })

@@ -10,6 +10,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import { NO_VITALS } from '../../src/ports/vitals.ts'
 import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { anySystem } from '../support/commands.ts'
 
 const TURNS = 50
 const silent = () => undefined
@@ -17,7 +18,7 @@ const silent = () => undefined
 export const someWrite: ProposalInput = {
   kind: CommandKind.ENTITY_CREATE,
   payload: new Uint8Array(0),
-  actor: { identityId: 'i', sessionId: 's', address: '127.0.0.1' },
+  actor: anySystem,
 }
 
 /** The real gateway over the real state machine; what the host would say is said by the scenario. */

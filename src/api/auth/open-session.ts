@@ -8,6 +8,7 @@ import { envInfo, sdkInfo } from '../../entities/shapes.ts'
 import { canonicalJson } from '../../lib/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
+import { systemActor } from '../../ports/actor.ts'
 import type { Call } from '../call.ts'
 import { configTypeIds } from '../config-types.ts'
 import { detailAnswer } from '../envelope.ts'
@@ -70,12 +71,10 @@ export class SessionOpener {
       authenticator === undefined || certificate !== undefined
         ? []
         : [{ entity: 'authenticator', id: authenticator.id, revision: authenticator.revision }]
-    const id = await this.#services.writer.write(
-      call,
-      CommandKind.SESSION_CREATE,
-      payload,
-      judgedOn,
-    )
+    // The session that it could act by is what it makes.
+    const actor = systemActor({ address: call.address, identityId })
+    const { writer } = this.#services
+    const id = await writer.write(call, CommandKind.SESSION_CREATE, payload, judgedOn, actor)
     const session = state.get('apiSession', id)
     const identity = state.get<Identity>('identity', identityId)
     if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')

@@ -5,6 +5,7 @@ import type { Identity } from '../../entities/identity.ts'
 import type { PasswordAttempts } from '../../entities/password-attempts.ts'
 import { authPolicyOf, isLockedOut } from '../../fsm/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
+import { systemActor } from '../../ports/actor.ts'
 import type { ApiParts } from '../parts.ts'
 
 type LockoutParts = Pick<ApiParts, 'state' | 'proposer' | 'clock'>
@@ -47,7 +48,7 @@ export class PasswordLockout {
     const { outcome } = await this.#parts.proposer.propose({
       kind: CommandKind.PASSWORD_ATTEMPT,
       payload: toBinary(PasswordAttemptSchema, message),
-      actor: { identityId: '', sessionId: '', address },
+      actor: systemActor({ address }),
     })
     if (outcome.ok) return true
     if (outcome.code === 'INVALID_AUTH') return false

@@ -1,4 +1,4 @@
-import { isGranted } from '../../entities/permissions.ts'
+import { isGranted } from '../../lib/permissions.ts'
 import { reachReason } from '../../fsm/commands/authority.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -10,7 +10,7 @@ import type { ApiName, Permission } from '../operation.ts'
  * What an operation asks of its caller on that API. What identities are given holds on the management API alone, but
  * for `ops`, whose circuits and links are on the fabric API; everything else there and elsewhere is for administrators.
  */
-export function neededOn(api: ApiName, permission: Permission): Permission {
+export function neededOn<P extends Permission>(api: ApiName, permission: P): P | 'admin' {
   if (!permission.includes('.')) return permission
   if (api === 'management' || (api === 'fabric' && permission.startsWith('ops.'))) return permission
   return 'admin'

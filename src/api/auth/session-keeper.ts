@@ -12,7 +12,7 @@ import { pendingFactors } from '../../fsm/authentication.ts'
 import { isDisabled } from '../../fsm/commands/admins.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
-import { ITSELF } from '../../ports/proposer.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { Caller } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
 
@@ -132,7 +132,7 @@ export class SessionKeeper {
         await proposer.propose({
           kind: CommandKind.SESSION_TOUCH,
           payload: toBinary(SessionTouchSchema, message),
-          actor: ITSELF,
+          actor: SYSTEM_ACTOR,
         })
       }
     } catch (error) {
@@ -189,7 +189,7 @@ export class SessionKeeper {
     this.#isSweeping = true
     try {
       const payload = toBinary(SessionExpireSchema, create(SessionExpireSchema, { marks }))
-      await proposer.propose({ kind: CommandKind.SESSION_EXPIRE, payload, actor: ITSELF })
+      await proposer.propose({ kind: CommandKind.SESSION_EXPIRE, payload, actor: SYSTEM_ACTOR })
     } catch (error) {
       this.#logUnexpected(error, 'expired sessions could not be removed')
     } finally {

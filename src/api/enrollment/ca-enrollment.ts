@@ -4,6 +4,7 @@ import type { Ca } from '../../entities/ca.ts'
 import { fieldLimits } from '../../entities/fields.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
+import { enrollmentActor } from '../../ports/actor.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import { chainTo, claimOf } from '../auth/client-certificate.ts'
 import { certificateOf } from '../auth/trusted-authorities.ts'
@@ -48,7 +49,8 @@ export class CaEnrollment {
       })
       const payload = toBinary(CaEnrollSchema, message)
       const judgedOn = [{ entity: 'ca', id: ca.id, revision: ca.revision }]
-      await this.#services.writer.write(call, CommandKind.CA_ENROLL, payload, judgedOn)
+      const actor = enrollmentActor({ caId: ca.id }, { method: 'ca', address: call.address })
+      await this.#services.writer.write(call, CommandKind.CA_ENROLL, payload, judgedOn, actor)
       return emptyAnswer()
     })
   }

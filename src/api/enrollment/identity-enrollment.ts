@@ -8,6 +8,7 @@ import type { Identity } from '../../entities/identity.ts'
 import { authPolicyOf } from '../../fsm/authentication.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
+import { enrollmentActor } from '../../ports/actor.ts'
 import { chainTo } from '../auth/client-certificate.ts'
 import { passwordFault } from '../auth/password-rules.ts'
 import { certificateOf } from '../auth/trusted-authorities.ts'
@@ -146,7 +147,8 @@ export class IdentityEnrollment {
       credential,
     })
     const payload = toBinary(EnrollSchema, message)
-    await this.#services.writer.write(call, CommandKind.ENROLL, payload)
+    const actor = enrollmentActor({ enrollmentId }, { method, address: call.address })
+    await this.#services.writer.write(call, CommandKind.ENROLL, payload, [], actor)
   }
 }
 

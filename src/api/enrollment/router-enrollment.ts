@@ -2,6 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, EnrollSchema, RouterExtendSchema } from '../../../proto/gen/command_pb.ts'
 import type { Router } from '../../entities/router.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { enrollmentActor } from '../../ports/actor.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
 import { routerOf } from '../auth/client-certificate.ts'
 import type { Call } from '../call.ts'
@@ -46,7 +47,10 @@ export class RouterEnrollment {
       method: enrollment.method,
       credential: { case: 'router', value: commandOf(issued) },
     })
-    await this.#services.writer.write(call, CommandKind.ENROLL, toBinary(EnrollSchema, message))
+    const { id: enrollmentId, method } = enrollment
+    const payload = toBinary(EnrollSchema, message)
+    const actor = enrollmentActor({ enrollmentId }, { method, address: call.address })
+    await this.#services.writer.write(call, CommandKind.ENROLL, payload, [], actor)
     const { client, serverPem } = issued
     return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: serverPem })
   }
@@ -86,7 +90,9 @@ export class RouterEnrollment {
       certificates: commandOf(issued),
     })
     const payload = toBinary(RouterExtendSchema, message)
-    await this.#services.writer.write(call, CommandKind.ROUTER_EXTEND, payload)
+    const shown = { routerId: router.id }
+    const actor = enrollmentActor(shown, { method: 'extend', address: call.address })
+    await this.#services.writer.write(call, CommandKind.ROUTER_EXTEND, payload, [], actor)
     const { client, serverPem } = issued
     return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: serverPem })
   }

@@ -4,6 +4,7 @@ import { Lister } from '../../fsm/query/list.ts'
 import { symbolNames } from '../../fsm/query/symbols.ts'
 import { Table } from '../../fsm/state.ts'
 import { Problem } from '../../lib/problems.ts'
+import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import type { Call } from '../call.ts'
 import { listAnswer } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
@@ -20,7 +21,7 @@ const rows = defineEntity({
   fields: {},
   symbols: [],
 })
-const noRows = new Table(rows)
+const noRows = notBuiltYet(new Table(rows))
 const lister = new Lister(noLinks)
 
 /** Links and circuits are reported by routers that are connected; until one is, there are none. */

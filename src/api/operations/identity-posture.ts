@@ -1,5 +1,6 @@
 import { never } from '../../fsm/access/posture-judge.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
+import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import type { EndpointState } from '../../ports/posture.ts'
 import { requireReach } from '../auth/permissions.ts'
 import type { Call } from '../call.ts'
@@ -65,7 +66,8 @@ export function identityPostureOperations(parts: ApiParts): Operation[] {
       handle: (call) =>
         ofIdentity(call, () => {
           requireReach(parts.state, callerOf(call), call.param('id'))
-          return emptyAnswer()
+          // Nobody has a second factor, and one that is not there counts as removed.
+          return notBuiltYet(emptyAnswer())
         }),
     },
   ]
@@ -106,8 +108,8 @@ function told(report: { readonly checkId: string; readonly atMs: number } | null
 }
 
 function noSecondFactor(apiSessionId: string): JsonObject {
-  const passed = { passedMfa: false, passedOnUnlock: false, passedOnWake: false }
-  return { apiSessionId, passedAt: never, ...passed }
+  const passed = { passedMfa: false, passedOnUnlock: false, passedOnWake: false, passedAt: never }
+  return { apiSessionId, ...notBuiltYet(passed) }
 }
 
 function shownEndpoint(endpoint: EndpointState | undefined): JsonObject {

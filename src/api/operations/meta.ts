@@ -4,11 +4,12 @@ import type { Answer } from '../envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts, BindingName } from '../parts.ts'
 import { basePaths } from '../paths.ts'
+import { notBuiltYet } from '../../lib/not-built-yet.ts'
 
 /** Every capability of the API family; those in force stand in the version answer. */
 const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
-/** None of them works here yet, and clients act on what is announced. */
-const activeCapabilities: readonly string[] = []
+/** Clients act on what is announced, so a capability is named here once it works. */
+const activeCapabilities: readonly string[] = notBuiltYet([])
 
 const bindingPaths: Readonly<Record<BindingName, string>> = {
   'edge-client': basePaths.client,

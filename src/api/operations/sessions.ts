@@ -5,6 +5,7 @@ import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
+import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import type { DialBind, ListResult } from '../../ports/state-view.ts'
 import type { Call } from '../call.ts'
 import { answer, detailAnswer, emptyAnswer } from '../envelope.ts'
@@ -169,7 +170,7 @@ function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
       path: '/sessions/{id}/route-path',
       response: { kind: 'detail', schema: sessionRoutePath },
       refusals: [401, 404, 429, 503],
-      handle: (call) => shown(call, () => ({ routePath: [] })),
+      handle: (call) => shown(call, () => ({ routePath: notBuiltYet([]) })),
     },
   ]
 }

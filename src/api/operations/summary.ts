@@ -3,6 +3,7 @@ import { detailAnswer } from '../envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { summary } from '../schemas.ts'
+import { notBuiltYet } from '../../lib/not-built-yet.ts'
 
 /** Every store of the API family: consoles draw a number for each, also for those this controller does not keep. */
 const stores = [
@@ -39,7 +40,7 @@ export function summaryOperations(parts: ApiParts): Operation[] {
     if (store === 'controllers') return parts.cluster.members().length
     if (store === 'routers.edge') return parts.state.count('edgeRouter')
     const name = namesByPlural.get(store)
-    return name === undefined ? 0 : parts.state.count(name)
+    return name === undefined ? notBuiltYet(0) : parts.state.count(name)
   }
   return [
     {

@@ -10,7 +10,7 @@ import type {
   MembershipChange,
   MembershipControl,
 } from '../../ports/membership.ts'
-import type { Actor } from '../../ports/proposer.ts'
+import type { Actor } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { recorded } from '../action-recorder.ts'
 import type { MemberChanger } from './changer.ts'

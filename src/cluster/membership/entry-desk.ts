@@ -6,7 +6,7 @@ import { parseHostPort } from '../../lib/names.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import type { PeerCaller } from '../../ports/peer-channel.ts'
-import { ITSELF } from '../../ports/proposer.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { MemberChanger } from './changer.ts'
 import { admissionOf } from './consensus.ts'
@@ -110,7 +110,7 @@ export class EntryDesk {
     const how = outcome === 'added' ? 'has come in' : 'has come back with another disk'
     log.info({ member: caller.id, address }, `${caller.id} ${how}, as a learner`)
     const action = outcome === 'added' ? 'member-add' : 'member-return'
-    void actions.note({ action, target: caller.id, outcome: 'done' }, ITSELF)
+    void actions.note({ action, target: caller.id, outcome: 'done' }, SYSTEM_ACTOR)
     return this.#accepted(outcome)
   }
 

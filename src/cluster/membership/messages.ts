@@ -1,8 +1,8 @@
 import { isControllerId } from '../../lib/names.ts'
+import { isSessionPermission } from '../../lib/permissions.ts'
 import { Problem } from '../../lib/problems.ts'
+import type { Actor } from '../../ports/actor.ts'
 import type { MembershipChange } from '../../ports/membership.ts'
-import { ITSELF } from '../../ports/proposer.ts'
-import type { Actor } from '../../ports/proposer.ts'
 import type { NodeId } from '../../raft/types.ts'
 
 /**
@@ -84,18 +84,38 @@ export function changeOf(message: Message): MembershipChange {
   }
 }
 
-/** Who asked the controller that passes a request on. A release that names nobody asks as a controller. */
+/** Who asked the controller that passes a request on. @throws {Problem} COULD_NOT_VALIDATE where it names nobody. */
 export function actorOf(value: unknown): Actor {
-  if (value === undefined) return ITSELF
   const by = messageIn({ by: value }, 'by')
-  const identityId = textIn(by, 'identityId')
-  const sessionId = textIn(by, 'sessionId')
-  const address = textIn(by, 'address')
-  return {
-    ...{ identityId, sessionId, address },
-    ...(by['permission'] === undefined ? {} : { permission: textIn(by, 'permission') }),
-    ...(by['name'] === undefined ? {} : { name: textIn(by, 'name') }),
+  const claimed = messageIn(by, 'value')
+  switch (by['case']) {
+    case 'system':
+      return {
+        case: 'system',
+        value: textsIn(claimed, ['name', 'address', 'identityId', 'sessionId']),
+      }
+    case 'enrollment':
+      return {
+        case: 'enrollment',
+        value: textsIn(claimed, ['enrollmentId', 'method', 'address', 'caId', 'routerId']),
+      }
+    case 'session': {
+      const permission = claimed['permission']
+      if (!isSessionPermission(permission)) throw malformed('permission is none of a session')
+      const who = textsIn(claimed, ['identityId', 'sessionId', 'address'])
+      return { case: 'session', value: { ...who, permission } }
+    }
+    default:
+      throw malformed('by is none of system, enrollment, session')
   }
+}
+
+function textsIn<const K extends string>(
+  message: Message,
+  keys: readonly K[],
+): Readonly<Record<K, string>> {
+  const texts = keys.map((key) => [key, textIn(message, key)] as const)
+  return Object.fromEntries(texts) as Record<K, string>
 }
 
 function malformed(detail: string): Problem {

@@ -8,7 +8,7 @@ import type {
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
-import { ITSELF } from '../../ports/proposer.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { LogThrottle } from '../log.ts'
 import type { Log } from '../log.ts'
@@ -191,13 +191,16 @@ export class Steward {
     if (duty.type === 'promote') {
       const reason = 'it has caught up'
       for (const target of duty.ids) {
-        await actions.note({ action: 'member-promote', target, outcome: 'done', reason }, ITSELF)
+        await actions.note(
+          { action: 'member-promote', target, outcome: 'done', reason },
+          SYSTEM_ACTOR,
+        )
       }
     }
     if (duty.type !== 'drop') return
     const reason = 'it was let in and never came'
     const target = duty.id
-    await actions.note({ action: 'member-remove', target, outcome: 'done', reason }, ITSELF)
+    await actions.note({ action: 'member-remove', target, outcome: 'done', reason }, SYSTEM_ACTOR)
   }
 
   /** @returns the line for the log. */

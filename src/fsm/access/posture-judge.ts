@@ -2,6 +2,7 @@ import type { PostureCheck } from '../../entities/posture-check.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { hexDigits } from '../../lib/hex-digits.ts'
 import { isInVersionRange } from '../../lib/version-range.ts'
+import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import type { Posture, ProcessReport } from '../../ports/posture.ts'
 
 interface OperatingSystem {
@@ -59,7 +60,7 @@ function judge(check: PostureCheck, posture: Posture): boolean {
     }
     default:
       // MFA: no session has shown a second factor, as none can be enrolled.
-      return false
+      return notBuiltYet(false)
   }
 }
 

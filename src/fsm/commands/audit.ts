@@ -3,12 +3,12 @@ import {
   ClusterActionSchema,
   CommandKind,
   CommandKindSchema,
-  SessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { Command } from '../../../proto/gen/command_pb.ts'
 import { isSameJson } from '../../lib/canonical-json.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
+import { actorName } from '../../ports/actor.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
@@ -47,16 +47,16 @@ export function auditOf(
   const { outcome, touched } = result
   if (command.kind === CommandKind.PASSWORD_ATTEMPT && touched.length === 0) return null
   const told = outcome.ok ? toldAction(command) : null
-  const actor = command.actor?.identityId ?? ''
-  const who = actor || loggedIn(command) || (command.actor?.name ?? '')
+  const { actor } = command
+  const who = actorName(actor)
   const named = touched.find(({ id }) => outcome.ok && id === outcome.id) ?? touched[0]
   return {
     index: place.index,
     atMs: place.logTimeMs,
     actor: who,
-    actorName: who === '' ? '' : nameOf(state.get('identity', who)) || (command.actor?.name ?? ''),
-    session: command.actor?.sessionId ?? '',
-    address: command.actor?.address ?? '',
+    actorName: nameOf(state.get('identity', who)) || (isSystemAlone(actor) ? who : ''),
+    session: sessionOf(actor),
+    address: actor.value?.address ?? '',
     action: told?.action ?? named?.action ?? actions.get(command.kind) ?? String(command.kind),
     entity: told === null ? (named?.entity ?? '') : told.entity,
     entityId: named?.id ?? (outcome.ok ? outcome.id : ''),
@@ -77,10 +77,13 @@ function toldAction({
   return { action, entity: target === '' ? '' : 'controller', outcome, reason }
 }
 
-/** Whoever logs in has no session yet to be known by. */
-function loggedIn({ kind, payload }: Command): string {
-  if (kind !== CommandKind.SESSION_CREATE) return ''
-  return fromBinary(SessionCreateSchema, payload).identityId
+/** On nobody's behalf. */
+function isSystemAlone(actor: Command['actor']): boolean {
+  return actor.case === 'system' && actor.value.identityId === ''
+}
+
+function sessionOf(actor: Command['actor']): string {
+  return actor.case === 'system' || actor.case === 'session' ? actor.value.sessionId : ''
 }
 
 function nameOf(identity: EntityRecord | undefined): string {

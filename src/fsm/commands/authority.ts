@@ -1,8 +1,11 @@
-import type { Actor } from '../../../proto/gen/command_pb.ts'
+import { CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { ApiSession } from '../../entities/api-session.ts'
 import type { Identity } from '../../entities/identity.ts'
-import { isGranted } from '../../entities/permissions.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
+import { isGranted } from '../../lib/permissions.ts'
+import { actorFault } from '../../ports/actor.ts'
+import type { ClaimedActor, EnrollmentActor, SessionClaim } from '../../ports/actor.ts'
 import { pendingFactors } from '../authentication.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
@@ -10,7 +13,7 @@ import { refused } from './outcome.ts'
 import type { Refusal } from './outcome.ts'
 
 /**
- * `full`: an administrator, the holder of a session in its own matters, or a controller itself. `limited`: somebody who
+ * `full`: an administrator, the holder of a session in its own matters, or the system actor. `limited`: somebody who
  * was given a permission, which reaches nobody who may do more.
  */
 export type Authority = 'full' | 'limited'
@@ -24,24 +27,52 @@ export const ownedKinds: ReadonlySet<string> = new Set([
 ])
 
 /**
- * What the caller of a command may do as the log stands there; null: nothing. The gate judged the same from what its
- * controller had applied: a log-out or a right taken away before this entry counts, wherever it was asked for.
+ * What the actor of a command may do as the log stands there; null: nothing. The gate judged the same from what its
+ * controller had applied: a log-out or a right taken away before this entry counts, wherever it was asked for. Nothing is
+ * ever meant by what an actor leaves out, or by a permission that this program does not know.
  */
-export function authorityOf(state: State, actor: Actor | undefined): Authority | null {
-  if (actor === undefined || actor.permission === '') return 'full'
-  if (actor.sessionId !== '' && state.get('apiSession', actor.sessionId) === undefined) return null
-  const identity = state.get<Identity>('identity', actor.identityId)
-  if (identity === undefined) return null
-  if (actor.permission === 'partial') return 'full'
-  if (pendingFactors(state, identity).length > 0) return null
-  if (identity.isAdmin || actor.permission === 'session') return 'full'
-  // What comes through the log is no read.
-  return isGranted(identity.permissions, actor.permission, false) ? 'limited' : null
+export function authorityOf(state: State, actor: ClaimedActor, kind: number): Authority | null {
+  if (actor === undefined || actorFault(actor) !== null) return null
+  switch (actor.case) {
+    case 'system':
+      return 'full'
+    case 'session':
+      return sessionAuthority(state, actor.value)
+    case 'enrollment':
+      return enrollmentAuthority(actor.value, kind)
+    default:
+      return null
+  }
 }
 
-/** The permissions of the caller of a command, which decide whom a limited one reaches. */
-export function permissionsOf(state: State, actor: Actor | undefined): readonly string[] {
-  return state.get<Identity>('identity', actor?.identityId ?? '')?.permissions ?? []
+/** Whose command each of them is: what an enrollment shows opens one thing. */
+const shownFor: ReadonlyMap<number, 'enrollmentId' | 'caId' | 'routerId'> = new Map([
+  [CommandKind.ENROLL, 'enrollmentId'],
+  [CommandKind.CA_ENROLL, 'caId'],
+  [CommandKind.ROUTER_EXTEND, 'routerId'],
+])
+
+function enrollmentAuthority(actor: EnrollmentActor, kind: number): Authority | null {
+  const shown = shownFor.get(kind)
+  return shown === undefined || actor[shown] === '' ? null : 'full'
+}
+
+function sessionAuthority(state: State, actor: SessionClaim): Authority | null {
+  const { identityId, sessionId, permission } = actor
+  if (state.get<ApiSession>('apiSession', sessionId)?.identityId !== identityId) return null
+  const identity = state.get<Identity>('identity', identityId)
+  if (identity === undefined) return null
+  if (permission === 'partial') return 'full'
+  if (pendingFactors(state, identity).length > 0) return null
+  if (identity.isAdmin || permission === 'session') return 'full'
+  // What comes through the log is no read.
+  return isGranted(identity.permissions, permission, false) ? 'limited' : null
+}
+
+/** The permissions of the actor of a command, which decide whom a limited one reaches. */
+export function permissionsOf(state: State, actor: ClaimedActor): readonly string[] {
+  if (actor?.case !== 'session') return []
+  return state.get<Identity>('identity', actor.value.identityId)?.permissions ?? []
 }
 
 /** What of the state is needed to tell whose record it is. */

@@ -245,20 +245,10 @@ export function deleteAdmission(
   if (known.publicKeySpki !== base64(message.publicKeySpki)) {
     return refused('MEMBERSHIP_REFUSED', `${nodeId} has been admitted with another key meanwhile`)
   }
-  const isCompromised = message.compromised || known.removal === 'compromised'
-  if (message.announce) {
-    state.put('admission', {
-      ...known,
-      removal: isCompromised ? 'compromised' : 'planned',
-      updatedAt: context.logTimeMs,
-      revision: context.index,
-    })
-    return done(nodeId)
-  }
   if (memberNamed(state, nodeId) !== undefined) {
     return refused('MEMBERSHIP_REFUSED', `${nodeId} is still a member; remove it first`)
   }
-  dropWrapped(state, nodeId, isCompromised ? 'compromised' : 'left', context)
+  dropWrapped(state, nodeId, message.compromised ? 'compromised' : 'left', context)
   state.remove('admission', nodeId)
   return done(nodeId)
 }

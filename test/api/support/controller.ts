@@ -35,7 +35,9 @@ import type {
   JoinRequest,
   TicketView,
 } from '../../../src/ports/membership.ts'
-import type { Actor, Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
+import { actorName, systemActor } from '../../../src/ports/actor.ts'
+import type { Actor } from '../../../src/ports/actor.ts'
+import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
 import { networkAuthorities } from '../../support/authorities.ts'
 import type { TestAuthorities } from '../../support/authorities.ts'
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
@@ -52,6 +54,7 @@ import { nodeHealthExample, vitalsExample } from './node-examples.ts'
 import { SchemaWorker } from '../../../src/threads/schema-worker.ts'
 import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
 import { SnapshotFiles } from '../../../src/store/snapshot-files.ts'
+import { anySystem, commandData } from '../../support/commands.ts'
 
 export const admin = { username: 'admin', password: 'correct horse battery' }
 export const user = { username: 'alice', password: 'a staple of alice' }
@@ -98,7 +101,7 @@ export class LocalCluster implements Proposer, ClusterView {
     const command = create(CommandSchema, {
       kind: rest.kind,
       payload: rest.payload,
-      actor: rest.actor,
+      actor: named(rest.actor),
       level: 1,
       ...(request === undefined ? {} : { request }),
       judgedOn: judgedOn.map((one) => ({ ...one, revision: BigInt(one.revision) })),
@@ -236,7 +239,7 @@ export class TestAdmission implements Admission {
 
   revoke(id: string, by: Actor): Promise<void> {
     if (this.refusal !== null) return Promise.reject(this.refusal)
-    this.revoked.push([id, by.identityId])
+    this.revoked.push([id, actorName(by)])
     return Promise.resolve()
   }
 
@@ -423,10 +426,13 @@ export function sessionCommand(id: string, identityId: string, authenticatorId =
   const ipAddress = '10.0.0.9'
   const session = create(SessionCreateSchema, { id, identityId, authenticatorId, ipAddress })
   const payload = toBinary(SessionCreateSchema, session)
-  return toBinary(
-    CommandSchema,
-    create(CommandSchema, { kind: CommandKind.SESSION_CREATE, level: 1, payload }),
-  )
+  return commandData(CommandKind.SESSION_CREATE, payload)
+}
+
+/** As a controller does with what it writes itself. */
+function named(actor: Actor): Actor {
+  if (actor.case !== 'system' || actor.value.name !== '') return actor
+  return systemActor({ ...actor.value, name: 'controller:ctrl1' })
 }
 
 async function form(cluster: LocalCluster): Promise<void> {
@@ -470,6 +476,6 @@ async function form(cluster: LocalCluster): Promise<void> {
   await cluster.propose({
     kind: CommandKind.FORM,
     payload: toBinary(FormSchema, message),
-    actor: { identityId: '', sessionId: '', address: '' },
+    actor: anySystem,
   })
 }

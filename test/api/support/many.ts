@@ -1,7 +1,8 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import { CommandKind, CommandSchema, EntityWriteSchema } from '../../../proto/gen/command_pb.ts'
+import { CommandKind, EntityWriteSchema } from '../../../proto/gen/command_pb.ts'
 import { canonicalJson } from '../../../src/lib/canonical-json.ts'
 import type { TestController } from './controller.ts'
+import { commandData } from '../../support/commands.ts'
 
 /** Records as other controllers make them: in the log, without a request each. */
 export function makeMany(
@@ -15,8 +16,7 @@ export function makeMany(
     const id = `many${String(at).padStart(6, '0')}`
     const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
     const kind = CommandKind.ENTITY_CREATE
-    const command = create(CommandSchema, { kind, level: 1, payload })
-    controller.cluster.apply(toBinary(CommandSchema, command))
+    controller.cluster.apply(commandData(kind, payload))
   }
 }
 

@@ -121,7 +121,7 @@ export class Joining {
     if (!outcome.ok) throw new Error(JSON.stringify(outcome))
   }
 
-  remove(nodeId: string, flags: { announce?: boolean; compromised?: boolean } = {}): Outcome {
+  remove(nodeId: string, flags: { compromised?: boolean } = {}): Outcome {
     const message = create(AdmissionDeleteSchema, {
       nodeId,
       publicKeySpki: bytes(`key-${nodeId}`),

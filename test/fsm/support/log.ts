@@ -28,10 +28,15 @@ import type { Entry, EntryType } from '../../../src/raft/types.ts'
 import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay } from '../../support/replayed.ts'
 import type { StateDigests } from '../../support/replayed.ts'
+import { systemActor } from '../../../src/ports/actor.ts'
+import type { Actor } from '../../../src/ports/actor.ts'
+import { anySystem } from '../../support/commands.ts'
 
 export const startMs = 1_700_000_000_000
 
-type CommandInput = Partial<Pick<Command, 'actor' | 'origin' | 'request' | 'judgedOn' | 'level'>>
+type CommandInput = Partial<Pick<Command, 'origin' | 'request' | 'judgedOn' | 'level'>> & {
+  readonly actor?: Actor
+}
 
 const utf8 = new TextEncoder()
 
@@ -74,7 +79,7 @@ export class LogWriter {
   }
 
   command(kind: number, payload: Uint8Array, input: CommandInput = {}): AppliedEntry {
-    const message = create(CommandSchema, { kind, payload, level: 1, ...input })
+    const message = create(CommandSchema, { kind, payload, level: 1, actor: anySystem, ...input })
     return this.append('command', toBinary(CommandSchema, message))
   }
 
@@ -145,6 +150,7 @@ export class LogWriter {
     return this.#outcome(
       CommandKind.SESSION_CREATE,
       toBinary(SessionCreateSchema, create(SessionCreateSchema, init)),
+      { actor: systemActor({ name: 'test', identityId }) },
     )
   }
 

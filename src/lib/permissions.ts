@@ -18,6 +18,27 @@ const kinds = [
   'service-policy',
   'terminator',
 ] as const
+/** No identity is given these: operations that need them are an administrator's. */
+const adminKinds = ['authenticator', 'controller-setting', 'revocation'] as const
+const actions = ['read', 'create', 'update', 'delete'] as const
+
+type PermissionKind = (typeof kinds)[number] | (typeof adminKinds)[number] | 'controllers' | 'ops'
+
+/** What an operation behind a session may ask for, so the only permissions that a session is ever admitted by. */
+export type SessionPermission =
+  'partial' | 'session' | 'admin' | `${PermissionKind}.${(typeof actions)[number]}`
+
+const sessionPermissions: ReadonlySet<string> = new Set([
+  ...['partial', 'session', 'admin'],
+  ...[...kinds, ...adminKinds, 'controllers', 'ops'].flatMap((kind) =>
+    actions.map((action) => `${kind}.${action}`),
+  ),
+])
+
+export function isSessionPermission(text: unknown): text is SessionPermission {
+  return typeof text === 'string' && sessionPermissions.has(text)
+}
+
 export const grantablePermissions: readonly string[] = [
   'admin_readonly',
   'controllers',
@@ -26,10 +47,7 @@ export const grantablePermissions: readonly string[] = [
   'ops.read',
   'ops.update',
   'ops.delete',
-  ...kinds.flatMap((kind) => [
-    kind,
-    ...['read', 'create', 'update', 'delete'].map((action) => `${kind}.${action}`),
-  ]),
+  ...kinds.flatMap((kind) => [kind, ...actions.map((action) => `${kind}.${action}`)]),
 ].sort()
 
 const grantable: ReadonlySet<string> = new Set(grantablePermissions)

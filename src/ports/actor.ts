@@ -1,0 +1,118 @@
+import { isSessionPermission } from '../lib/permissions.ts'
+import type { SessionPermission } from '../lib/permissions.ts'
+
+/**
+ * Who wants a write, and by what right: a closed union, in the shape that the command carries it. No member of it is the
+ * meaning of an absent one.
+ */
+export type Actor =
+  | { readonly case: 'system'; readonly value: SystemActor }
+  | { readonly case: 'enrollment'; readonly value: EnrollmentActor }
+  | { readonly case: 'session'; readonly value: SessionActor }
+
+/** The cluster itself, or whoever runs one of its hosts: every right. */
+export interface SystemActor {
+  /** Empty: the controller that proposes, which puts its own name there. */
+  readonly name: string
+  /** Of the client whose request led to it; '' without one. */
+  readonly address: string
+  /** On whose behalf, for the audit alone: it gives and takes no right. */
+  readonly identityId: string
+  readonly sessionId: string
+}
+
+/** Whoever shows the token of an enrollment, a certificate of a CA, or that of a router: one of them is named, the others are ''. */
+export interface EnrollmentActor {
+  readonly enrollmentId: string
+  readonly method: string
+  readonly address: string
+  readonly caId: string
+  readonly routerId: string
+}
+
+/** An identity by its API session. */
+export interface SessionActor {
+  readonly identityId: string
+  readonly sessionId: string
+  readonly address: string
+  /** What it was admitted by, to be judged again at apply. */
+  readonly permission: SessionPermission
+}
+
+/** @param shown what it shows, one of three. */
+export function enrollmentActor(
+  shown: Partial<Pick<EnrollmentActor, 'enrollmentId' | 'caId' | 'routerId'>>,
+  given: Pick<EnrollmentActor, 'method' | 'address'>,
+): Actor {
+  const value = { enrollmentId: '', caId: '', routerId: '', ...shown, ...given }
+  return { case: 'enrollment', value }
+}
+
+export function systemActor(given: Partial<SystemActor> = {}): Actor {
+  const value = { name: '', address: '', identityId: '', sessionId: '', ...given }
+  return { case: 'system', value }
+}
+
+/** A controller, of what it writes on nobody's behalf. */
+export const SYSTEM_ACTOR = systemActor()
+
+/** A session actor out of the log: its permission may be any text. */
+export type SessionClaim = Readonly<Record<keyof SessionActor, string>>
+
+/** An actor out of the log: there may be none. */
+export type ClaimedActor =
+  | Actor
+  | { readonly case: 'session'; readonly value: SessionClaim }
+  | { readonly case?: undefined }
+  | undefined
+
+/** Why an actor gives no right at all, whatever the state; null when it may give some. */
+export function actorFault(actor: ClaimedActor): string | null {
+  switch (actor?.case) {
+    case 'system':
+      return actor.value.name === '' ? 'the system actor has no name' : null
+    case 'enrollment':
+      return shownBy(actor.value).length === 1
+        ? null
+        : 'the enrollment actor does not show exactly one of token, CA and router'
+    case 'session':
+      return sessionFault(actor.value)
+    default:
+      return 'the command names no actor'
+  }
+}
+
+/** `enrollment:ID`, `ca:ID` and `router:ID`, as many as are named. */
+function shownBy({ enrollmentId, caId, routerId }: EnrollmentActor): string[] {
+  return Object.entries({ enrollment: enrollmentId, ca: caId, router: routerId }).flatMap(
+    ([kind, id]) => (id === '' ? [] : `${kind}:${id}`),
+  )
+}
+
+function sessionFault(session: SessionClaim): string | null {
+  if (session.identityId === '') return 'the session actor names no identity'
+  if (session.sessionId === '') return 'the session actor names no API session'
+  if (session.permission === '') return 'the session actor has no permission'
+  return isSessionPermission(session.permission)
+    ? null
+    : 'the permission of the session actor is unknown'
+}
+
+/** Of a session; '' where none asks. */
+export function callerIdOf(actor: Actor): string {
+  return actor.case === 'session' ? actor.value.identityId : ''
+}
+
+/** How logs and audit records call an actor: by the id of an identity where there is one. */
+export function actorName(actor: ClaimedActor): string {
+  switch (actor?.case) {
+    case 'system':
+      return actor.value.identityId || actor.value.name
+    case 'enrollment':
+      return shownBy(actor.value).join(' ')
+    case 'session':
+      return actor.value.identityId
+    default:
+      return ''
+  }
+}

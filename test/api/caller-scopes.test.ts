@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest'
+import { Call } from '../../src/api/call.ts'
+import type { Operation } from '../../src/api/operation.ts'
+import { resourceOperations } from '../../src/api/resource-routes.ts'
+import { createServices } from '../../src/api/services.ts'
+import { authenticator } from '../../src/entities/authenticator.ts'
+import { defineEntity } from '../../src/entities/define.ts'
+import type { Entity } from '../../src/entities/define.ts'
+import { reference } from '../../src/entities/fields.ts'
+import { service } from '../../src/entities/service.ts'
+import { present } from '../../src/lib/assert.ts'
+import { client, management } from './support/caller.ts'
+import { controllerForFile } from './support/for-file.ts'
+import { made, newIdentity } from './support/network.ts'
+
+const { controller, root, sessionOf } = await controllerForFile()
+const { parts } = controller
+const services = createServices(parts)
+const read = { client: { list: 'session', detail: 'session' } } as const
+
+/** Credentials as a second kind on the client API: each caller is shown its own. */
+const own: Entity = {
+  ...authenticator,
+  operations: read,
+  callerScope: { through: 'reference', by: 'identityId' },
+}
+
+function served(kind: Entity, shape: 'list' | 'detail'): Operation {
+  const isWanted = ({ path }: Operation) => path.endsWith('{id}') === (shape === 'detail')
+  return present(resourceOperations(parts, services, [kind]).find(isWanted), `its ${shape}`)
+}
+
+/** What a caller is shown by an operation of the client API. */
+async function shownBy(operation: Operation, identityId: string, id = ''): Promise<unknown> {
+  const { path } = operation
+  const about = { operation, api: 'client', method: 'GET', path, accept: '' } as const
+  const call = new Call({ ...about, address: '10.0.0.1', startedAtMs: 0 })
+  const session = present(
+    parts.state.findAll('apiSession', 'identityId', identityId)[0],
+    'a session of the caller',
+  )
+  const identity = present(parts.state.get('identity', identityId), 'the caller')
+  call.caller = { session, identity, isAdmin: identity['isAdmin'] === true, pendingFactors: [] }
+  call.params = { id }
+  const { body } = await operation.handle(call)
+  return (JSON.parse(Buffer.from(body as string).toString()) as { data: unknown }).data
+}
+
+const idsOf = (rows: unknown): string[] => (rows as { id: string }[]).map(({ id }) => id)
+
+describe('a kind on the client API', () => {
+  sessionOf('alice-id')
+
+  test('serves its own records by the scope of its descriptor, to each caller its own', async () => {
+    const list = served(own, 'list')
+    expect(idsOf(await shownBy(list, 'alice-id'))).toEqual(['alice-updb'])
+    expect(idsOf(await shownBy(list, 'admin-id'))).toEqual(['admin-updb'])
+    const detail = served(own, 'detail')
+    expect(await shownBy(detail, 'alice-id', 'alice-updb')).toMatchObject({ id: 'alice-updb' })
+    for (const [caller, id] of [
+      ['alice-id', 'admin-updb'],
+      ['admin-id', 'alice-updb'],
+    ] as const) {
+      await expect(shownBy(detail, caller, id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    }
+  })
+
+  test('serves none of them to a caller that has services, and no services in their place', async () => {
+    const id = await newIdentity(root, 'with services', { roleAttributes: ['mine'] })
+    await made(root, `${management}/services`, {
+      ...{ name: 'mine', encryptionRequired: true, roleAttributes: ['mine'] },
+    })
+    await made(root, `${management}/service-policies`, {
+      ...{ name: 'mine', type: 'Dial', semantic: 'AnyOf' },
+      ...{ identityRoles: ['#mine'], serviceRoles: ['#mine'] },
+    })
+    const caller = sessionOf(id)
+    expect((await caller.get(`${client}/services`)).body.data).toHaveLength(1)
+    expect(await shownBy(served(own, 'list'), id)).toEqual([])
+  })
+
+  test.each([
+    ['no scope', { ...authenticator, operations: read }, /has a scope in its descriptor/],
+    [
+      'the scope of services',
+      { ...authenticator, operations: read, callerScope: { through: 'access' } },
+      /so no authenticator/,
+    ],
+    [
+      'a scope by a field that names no identity',
+      { ...own, callerScope: { through: 'reference', by: 'caId' } },
+      /names an identity/,
+    ],
+    [
+      'a scope, of which the records are a part of their table',
+      { ...service, callerScope: { through: 'reference', by: 'name' } },
+      /names an identity/,
+    ],
+  ] as const)('does not start with %s', (_what, kind: Entity, reason) => {
+    expect(() => resourceOperations(parts, services, [kind])).toThrow(reason)
+  })
+
+  test('does not compile without a scope', () => {
+    const about = { name: 'thing', plural: 'things', symbols: [] } as const
+    const fields = { identityId: reference('identity', 'cascade') }
+    // @ts-expect-error: operations on the client API without a scope.
+    expect(defineEntity({ ...about, fields, operations: read }).callerScope).toBe(null)
+    const operations = { management: { list: 'admin' } } as const
+    expect(defineEntity({ ...about, fields, operations }).callerScope).toBe(null)
+    const callerScope = { through: 'reference', by: 'identityId' } as const
+    const kind = defineEntity({ ...about, fields, operations: read, callerScope })
+    expect(kind.callerScope).toEqual(callerScope)
+  })
+})

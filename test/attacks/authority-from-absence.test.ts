@@ -1,0 +1,67 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+import { CommandKind, CommandSchema } from '../../proto/gen/command_pb.ts'
+import { ProposalDesk } from '../../src/cluster/proposal-desk.ts'
+import type { Actor } from '../../src/ports/actor.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+import { ManualClock } from '../api/support/manual-time.ts'
+import { LogWriter } from '../fsm/support/log.ts'
+
+// The attack: a write reaches the log, or the desk that proposes it, and says less of its actor than it must: none at all, no
+// permission, the session of somebody else. What is left out must never stand for a right.
+
+const { controller } = await controllerForFile()
+const rootSession = sessionIdOf('admin-id')
+const aliceSession = sessionIdOf('alice-id')
+
+function sessionIdOf(identityId: string): string {
+  const [, sessionId = ''] = controller.openSession(identityId).split('.')
+  return sessionId
+}
+
+type ActorInit = NonNullable<MessageInitShape<typeof CommandSchema>['actor']>
+
+function session(identityId: string, sessionId: string, permission: string): ActorInit {
+  return { case: 'session', value: { identityId, sessionId, address: '10.0.0.1', permission } }
+}
+
+const incomplete: readonly (readonly [string, ActorInit])[] = [
+  ['no actor', { case: undefined }],
+  ['no permission', session('admin-id', rootSession, '')],
+  ['a permission that no operation asks for', session('admin-id', rootSession, 'everything')],
+  ['no API session', session('admin-id', '', 'admin')],
+  ['a system without a name', { case: 'system', value: {} }],
+]
+
+/** Makes an administrator of Alice. */
+const payload = LogWriter.write('identity', 'alice-id', { isAdmin: true })
+const kind = CommandKind.ENTITY_PATCH
+
+test.each([
+  ...incomplete,
+  ['the session of somebody else', session('admin-id', aliceSession, 'admin')] as const,
+])('nobody becomes an administrator by an entry with %s', (_what, actor) => {
+  const command = create(CommandSchema, { kind, level: 1, payload, actor })
+  const { outcome } = controller.cluster.apply(toBinary(CommandSchema, command))
+  expect(outcome).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })
+  expect(controller.state.get('identity', 'alice-id')?.['isAdmin']).toBe(false)
+})
+
+test.each(incomplete.slice(0, -1))('a write with %s is not even proposed', async (_what, actor) => {
+  const sent: Uint8Array[] = []
+  const room = { outstandingMax: 9, outstandingSpanMax: 9, outstandingBytesMax: 1 << 20 }
+  const desk = new ProposalDesk(
+    { storeId: new Uint8Array(16), boot: 1, proposeTimeoutMs: 1000, ...room },
+    {
+      selfId: 'ctrl1',
+      clock: new ManualClock(),
+      send: (proposals) => sent.push(proposals),
+      hasLeader: () => true,
+    },
+  )
+  const proposed = desk.propose({ kind, payload, actor: actor as Actor })
+  setImmediate(() => desk.close())
+  await expect(proposed).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+  expect(sent).toEqual([])
+})

@@ -1,0 +1,121 @@
+import { enrollmentActor } from '../../src/ports/actor.ts'
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { describe, expect, test } from 'vitest'
+import { CommandKind, CommandKindSchema, CommandSchema } from '../../proto/gen/command_pb.ts'
+import { apply } from '../../src/fsm/apply.ts'
+import { State } from '../../src/fsm/state.ts'
+import type { Entry } from '../../src/raft/types.ts'
+import { formedState } from './support/log.ts'
+
+type CommandInit = MessageInitShape<typeof CommandSchema>
+
+/** Every kind that apply has a handler for: the table of handlers is total over the enum. */
+const kinds = CommandKindSchema.values
+  .map(({ name, number }) => [name.replace('COMMAND_KIND_', ''), number as CommandKind] as const)
+  .filter(([, kind]) => kind !== CommandKind.UNSPECIFIED)
+
+const admin = { identityId: 'admin', sessionId: 'of-admin', address: '10.0.0.1' }
+
+function session(given: Partial<Record<keyof typeof admin | 'permission', string>>): CommandInit {
+  return { actor: { case: 'session', value: { ...admin, permission: 'admin', ...given } } }
+}
+
+/** Actors that give no right at all. The administrator has a session, so nothing else stands in the way. */
+const powerless: readonly (readonly [string, CommandInit, RegExp])[] = [
+  ['no actor', {}, /names no actor/],
+  ['no permission', session({ permission: '' }), /has no permission/],
+  ['an unknown permission', session({ permission: 'full' }), /permission .* is unknown/],
+  ['a permission of no kind', session({ permission: 'nothing.create' }), /is unknown/],
+  ['no API session', session({ sessionId: '' }), /names no API session/],
+  ['no identity', session({ identityId: '' }), /names no identity/],
+  ['a system without a name', { actor: { case: 'system', value: {} } }, /has no name/],
+  [
+    'no enrollment',
+    { actor: { case: 'enrollment', value: {} } },
+    /exactly one of token, CA and router/,
+  ],
+]
+
+/** The actor as entries held it before it was a union, field 3: the administrator's, with and without a permission. */
+const oldForms = [
+  Buffer.concat([text(1, admin.identityId), text(2, admin.sessionId), text(4, 'admin')]),
+  Buffer.concat([text(1, admin.identityId), text(2, admin.sessionId)]),
+  text(5, 'controller:ctrl1'),
+]
+
+/** A text, or bytes, as field `number` of a message on the wire. */
+function text(number: number, value: string | Uint8Array): Uint8Array {
+  return Buffer.concat([Buffer.from([(number << 3) | 2, value.length]), Buffer.from(value)])
+}
+
+/** A formed cluster whose administrator is logged in, and a way to apply one command to it. */
+function formed() {
+  const { state, log } = formedState()
+  log.logIn(admin.sessionId)
+  return {
+    applied: (data: Uint8Array) => log.append('command', data),
+    recordsOf: () => state.entitiesDigest(),
+  }
+}
+
+function dataOf(kind: CommandKind, init: CommandInit): Uint8Array {
+  return toBinary(CommandSchema, create(CommandSchema, { level: 1, ...init, kind }))
+}
+
+describe.each(kinds)('a command of kind %s', (_name, kind) => {
+  const { applied, recordsOf } = formed()
+
+  test.each(powerless)('is refused with %s', (_what, init, reason) => {
+    const before = recordsOf()
+    expect(applied(dataOf(kind, init)).outcome).toEqual({
+      ...{ ok: false, code: 'UNAUTHORIZED', fault: null },
+      detail: expect.stringMatching(reason) as string,
+    })
+    expect(recordsOf()).toBe(before)
+  })
+
+  test('is refused with the actor of an entry in the old form', () => {
+    const before = recordsOf()
+    for (const old of oldForms) {
+      const data = Buffer.concat([dataOf(kind, {}), text(3, old)])
+      expect(fromBinary(CommandSchema, data).actor.case).toBeUndefined()
+      expect(applied(data).outcome).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })
+    }
+    expect(recordsOf()).toBe(before)
+  })
+
+  test('is refused from whoever enrolls, but for the one thing that what it shows opens', () => {
+    for (const [shown, opens] of [
+      ['enrollmentId', CommandKind.ENROLL],
+      ['caId', CommandKind.CA_ENROLL],
+      ['routerId', CommandKind.ROUTER_EXTEND],
+    ] as const) {
+      if (kind === opens) continue
+      const actor = enrollmentActor({ [shown]: 'one' }, { method: 'ott', address: '10.0.0.1' })
+      expect(applied(dataOf(kind, { actor })).outcome).toMatchObject({
+        ok: false,
+        code: 'UNAUTHORIZED',
+      })
+    }
+  })
+})
+
+test('a cluster is not formed by a command without an actor', () => {
+  const state = new State()
+  const data = dataOf(CommandKind.FORM, { payload: new Uint8Array([10, 1, 99]) })
+  const entry: Entry = { index: 1, term: 1, timeMs: 1, type: 'command', data }
+  expect(apply(state, entry).outcome).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })
+  expect(state.clusterId).toBe('')
+})
+
+test('the refusal is remembered with the actor that was named, if any', () => {
+  const { applied } = formed()
+  expect(applied(dataOf(CommandKind.ENTITY_CREATE, {})).audit).toMatchObject({
+    ...{ actor: '', session: '', address: '', outcome: 'UNAUTHORIZED' },
+  })
+  const unnamed = dataOf(CommandKind.ENTITY_CREATE, session({ permission: '' }))
+  expect(applied(unnamed).audit).toMatchObject({
+    ...{ actor: 'admin', session: 'of-admin', address: '10.0.0.1', outcome: 'UNAUTHORIZED' },
+  })
+})

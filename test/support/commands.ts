@@ -1,0 +1,18 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandSchema } from '../../proto/gen/command_pb.ts'
+import { systemActor } from '../../src/ports/actor.ts'
+import type { Actor, SessionActor } from '../../src/ports/actor.ts'
+
+/** Whoever writes, in a test about something else: it may write everything. */
+export const anySystem: Actor = systemActor({ name: 'test' })
+
+/** A session that is enough for whatever looks at the form of an actor alone. */
+export function anySession(given: Partial<SessionActor> = {}): Actor {
+  const who = { identityId: 'admin', sessionId: 'session', address: '127.0.0.1' }
+  return { case: 'session', value: { ...who, permission: 'session', ...given } }
+}
+
+/** What the log holds of a command, as another controller would have proposed it. */
+export function commandData(kind: number, payload: Uint8Array, actor = anySystem): Uint8Array {
+  return toBinary(CommandSchema, create(CommandSchema, { kind, level: 1, payload, actor }))
+}
