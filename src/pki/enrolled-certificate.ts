@@ -1,4 +1,4 @@
-import { createHash, randomBytes, sign } from 'node:crypto'
+import { hash, randomBytes, sign } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 
 import { present } from '../lib/assert.ts'
@@ -108,9 +108,7 @@ function keyIdentifierOf({ contents }: Certificate): Uint8Array {
 /** RFC 5280, 4.2.1.2, method 1. */
 function subjectKeyIdentifier(spki: Uint8Array): Buffer {
   const [, key] = valuesOf(onlyValue(spki, derTag.sequence), 2)
-  return createHash('sha1')
-    .update(key === undefined ? spki : wholeBytes(key))
-    .digest()
+  return hash('sha1', key === undefined ? spki : wholeBytes(key), 'buffer')
 }
 
 /**
@@ -255,8 +253,8 @@ function certify(enrollment: Enrollment, profile: Profile): EnrolledCertificate 
   return {
     leafPem,
     chainPem: leafPem + issuer.intermediatesPem,
-    fingerprint: createHash('sha1').update(der).digest('hex'),
-    publicKeyPrint: createHash('sha256').update(request.publicKeySpki).digest('hex'),
+    fingerprint: hash('sha1', der, 'hex'),
+    publicKeyPrint: hash('sha256', request.publicKeySpki, 'hex'),
     subject: formatName(readName(onlyValue(profile.subject, derTag.sequence))),
     notBeforeMs,
     notAfterMs,

@@ -21,7 +21,7 @@ import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from './asn1/key-info.ts'
 import { attributeOids, extensionOids, oidOf } from './asn1/object-identifiers.ts'
 import { isSignedBy, readSignatureAlgorithm } from './asn1/signature.ts'
 import { CertificateError } from './certificate.ts'
-import { CERTIFICATE_REQUEST_CHARACTERS_MAX } from './pem.ts'
+import { CERTIFICATE_REQUEST_CHARACTERS_MAX, pemText } from './pem.ts'
 
 /** Bounds of what is taken from a request: its subject in DER, and the alternative names it asks for. */
 export const REQUEST_SUBJECT_BYTES_MAX = 4 * 1024
@@ -148,7 +148,8 @@ function requestKey(spki: Buffer): KeyObject {
     throw new CertificateError('unreadable', `its key is of no kind allowed: ${KEYS_ALLOWED}`)
   }
   try {
-    return createPublicKey({ key: spki, format: 'der', type: 'spki' })
+    // Given as DER, Node first tries it as each kind of key object, by exceptions that cost as much as the key itself.
+    return createPublicKey(pemText('PUBLIC KEY', spki))
   } catch (error) {
     throw new CertificateError('unreadable', 'its public key can not be read', error)
   }

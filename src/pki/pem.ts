@@ -23,6 +23,7 @@ export function pemBlocks(text: string, blocksMax: number): PemBlock[] {
 /** One block, with a line end after it. */
 export function pemText(label: string, der: Uint8Array): string {
   const base64 = Buffer.from(der.buffer, der.byteOffset, der.length).toString('base64')
-  const lines = base64.match(/.{1,64}/g) ?? []
-  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`
+  let lines = ''
+  for (let at = 0; at < base64.length; at += 64) lines += `${base64.slice(at, at + 64)}\n`
+  return `-----BEGIN ${label}-----\n${lines}-----END ${label}-----\n`
 }

@@ -42,11 +42,24 @@ export function encodeCertificate(
   return tagged(derTag.sequence, tbs, signatureAlgorithm, bits)
 }
 
+const ZERO = 0x30
+const ZULU = 0x5a
+
 /** Two digits for the year until 2049, four from then on (RFC 5280, 4.1.2.5). */
 function encodeTime(ms: number): Buffer {
   const date = new Date(ms)
-  const digits = `${date.toISOString().slice(0, 19).replace(/[-T:]/g, '')}Z`
-  return date.getUTCFullYear() < 2050
-    ? tagged(derTag.utcTime, Buffer.from(digits.slice(2)))
-    : tagged(derTag.generalizedTime, Buffer.from(digits))
+  const year = date.getUTCFullYear()
+  const parts = [
+    year % 100,
+    date.getUTCMonth() + 1,
+    date.getUTCDate(),
+    date.getUTCHours(),
+    date.getUTCMinutes(),
+    date.getUTCSeconds(),
+  ]
+  const digits = parts.flatMap((part) => [ZERO + Math.floor(part / 10), ZERO + (part % 10)])
+  if (year < 2050) return tagged(derTag.utcTime, Uint8Array.from([...digits, ZULU]))
+  const century = Math.floor(year / 100)
+  const first = [ZERO + Math.floor(century / 10), ZERO + (century % 10)]
+  return tagged(derTag.generalizedTime, Uint8Array.from([...first, ...digits, ZULU]))
 }

@@ -1,0 +1,167 @@
+import { createPublicKey, sign, verify } from 'node:crypto'
+import { parseArgs } from 'node:util'
+
+import { systemClock } from '../src/lib/clock.ts'
+import { createIssuingAuthority, createRootAuthority, validityFrom } from '../src/pki/authority.ts'
+import { issueCertificates } from '../src/pki/certificate-order.ts'
+import { parseCertificate } from '../src/pki/certificate.ts'
+import { loadIssuer } from '../src/pki/enrolled-certificate.ts'
+import { CertificateWorker } from '../src/threads/certificate-worker.ts'
+import { DerReader, derTag, onlyValue, wholeBytes } from '../src/pki/asn1/der.ts'
+import { newEcKey, newRsaKey, requestDer, spkiOf } from '../test/pki/support/fixtures.ts'
+import type { KeyPair } from '../test/pki/support/fixtures.ts'
+import { pemText } from '../src/pki/pem.ts'
+import { heading, spread } from './support/report.ts'
+
+// What does issuing a certificate cost beside what can not be left out of it: one check of a signature, by a key that was
+// never seen before, and one signature? Both sides in turns: the bare calls of OpenSSL in this thread, the same and all
+// that is around them (reading, judging, encoding) in this thread, and through the thread of certificates with several callers.
+
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '2' },
+    clients: { type: 'string', default: '16' },
+  },
+})
+const seconds = Number(options.seconds)
+const clients = Number(options.clients)
+
+console.log(
+  heading(
+    `Certificates issued a second through a thread, ${clients} callers, beside bare verifying and signing; ` +
+      'min / median / max over rounds',
+  ),
+)
+
+const nowMs = Date.now()
+const validity = validityFrom(nowMs, 10 * 365 * 24 * 3_600_000)
+const root = await createRootAuthority({ commonName: 'bench root', validity })
+const authority = await createIssuingAuthority({ commonName: 'bench issuing', root, validity })
+const issuer = loadIssuer(authority)
+const settings = {
+  trustDomain: 'bench.internal',
+  enrolledCertificateMs: 365 * 24 * 3_600_000,
+  sessionCertificateMs: 12 * 3_600_000,
+}
+
+interface Sample {
+  readonly pem: string
+  readonly keyPem: string
+  readonly signed: Buffer
+  readonly signature: Buffer
+  readonly tbs: Buffer
+}
+
+function sampleOf(keys: KeyPair): Sample {
+  const der = requestDer({ keys })
+  const outer = new DerReader(onlyValue(der, derTag.sequence).contents)
+  const signed = outer.take(derTag.sequence).whole
+  outer.next()
+  const signature = wholeBytes(outer.next())
+  const pem = pemText('CERTIFICATE REQUEST', der)
+  const order = { kind: 'identity', identityId: 'id', requestPem: pem } as const
+  const [{ leafPem }] = issueCertificates(order, issuer, settings, nowMs)
+  const { tbs } = parseCertificate(leafPem).contents
+  return { pem, keyPem: pemText('PUBLIC KEY', spkiOf(keys)), signed, signature, tbs }
+}
+
+const hashes: Readonly<Record<string, string>> = { 'EC P-384': 'sha384' }
+
+function bare(sample: Sample, hash: string): void {
+  // The fastest way to a key that Node has.
+  const key = createPublicKey(sample.keyPem)
+  if (!verify(hash, sample.signed, key, sample.signature)) throw new Error('a request is not good')
+  sign(issuer.hash, sample.tbs, issuer.key)
+}
+
+/** How many a second, and microseconds of processor time that each took in this thread and in all others. */
+interface Figures {
+  readonly rate: number
+  readonly hereUs: number
+  readonly elsewhereUs: number
+}
+
+function meter(): (done: number) => Figures {
+  const from = performance.now()
+  const whole = process.cpuUsage()
+  const here = process.threadCpuUsage()
+  return (done) => {
+    const ms = performance.now() - from
+    const ofThread = process.threadCpuUsage(here)
+    const ofAll = process.cpuUsage(whole)
+    const hereUs = (ofThread.user + ofThread.system) / done
+    const allUs = (ofAll.user + ofAll.system) / done
+    return { rate: (done * 1000) / ms, hereUs, elsewhereUs: allUs - hereUs }
+  }
+}
+
+function figuresOf(samples: readonly Sample[], work: (sample: Sample) => void): Figures {
+  const measured = meter()
+  const until = performance.now() + seconds * 1000
+  let done = 0
+  while (performance.now() < until) {
+    for (const sample of samples) work(sample)
+    done += samples.length
+  }
+  return measured(done)
+}
+
+const worker = new CertificateWorker({
+  limits: { certificateMsMax: 2000, certificateWaitMsMax: 5000, certificatesWaitingMax: 1024 },
+  settings,
+  authority: () => authority,
+  clock: systemClock,
+})
+
+async function throughThread(samples: readonly Sample[]): Promise<Figures> {
+  const measured = meter()
+  const until = performance.now() + seconds * 1000
+  let done = 0
+  await Promise.all(
+    Array.from({ length: clients }, async (_, client) => {
+      for (let at = client; performance.now() < until; at += 1) {
+        const requestPem = samples[at % samples.length]?.pem ?? ''
+        await worker.identity({ identityId: 'id', requestPem }, `client ${client}`)
+        done += 1
+      }
+    }),
+  )
+  return measured(done)
+}
+
+const kinds: readonly (readonly [string, () => KeyPair])[] = [
+  ['EC P-256', () => newEcKey()],
+  ['EC P-384', () => newEcKey('P-384')],
+  ['RSA 2048', () => newRsaKey()],
+]
+for (const [kind, newKey] of kinds) {
+  const samples = Array.from({ length: 32 }, () => sampleOf(newKey()))
+  const hash = hashes[kind] ?? 'sha256'
+  const issue = ({ pem }: Sample): void => {
+    const order = { kind: 'identity', identityId: 'id', requestPem: pem } as const
+    issueCertificates(order, issuer, settings, nowMs)
+  }
+  const bares: Figures[] = []
+  const here: Figures[] = []
+  const threads: Figures[] = []
+  figuresOf(samples, issue)
+  await throughThread(samples)
+  for (let round = 0; round < Number(options.rounds); round += 1) {
+    bares.push(figuresOf(samples, (sample) => bare(sample, hash)))
+    here.push(figuresOf(samples, issue))
+    threads.push(await throughThread(samples))
+  }
+  const line = (title: string, list: readonly Figures[]): string => {
+    const rates = spread(list.map(({ rate }) => rate))
+    const ratios = list.map(({ rate }, at) => rate / (bares[at]?.rate ?? NaN))
+    const own = spread(list.map(({ hereUs }) => hereUs))
+    const others = spread(list.map(({ elsewhereUs }) => elsewhereUs))
+    return `  ${title.padEnd(14)} ${rates} /s, ${spread(ratios, 2)} of bare; processor time ${own} us in this thread, ${others} us in others`
+  }
+  console.log(`requests of ${kind} keys, signed by EC P-256`)
+  console.log(line('bare', bares))
+  console.log(line('issued here', here))
+  console.log(line('by the thread', threads))
+}
+await worker.close()

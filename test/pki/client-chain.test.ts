@@ -1,0 +1,432 @@
+import { describe, expect, test } from 'vitest'
+
+import { derTag, tagged } from '../../src/pki/asn1/der.ts'
+import { encodeCommonName } from '../../src/pki/asn1/distinguished-name.ts'
+import { encodeExtension } from '../../src/pki/asn1/extensions.ts'
+import type { Certificate } from '../../src/pki/certificate.ts'
+import { clientChainLimits, verifyClientChain } from '../../src/pki/client-chain.ts'
+import type { ClientChain, ClientChainQuestion } from '../../src/pki/client-chain.ts'
+import {
+  alternativeNames,
+  basicConstraints,
+  DAY_MS,
+  keyUsage,
+  makeAuthority,
+  makeCertificate,
+  makeClient,
+  nameConstraints,
+  newEcKey,
+  newEdKey,
+  newRsaKey,
+  purposes,
+  rsaPss,
+  sha1WithRsa,
+  testNowMs,
+} from './support/fixtures.ts'
+import type { Made, SubtreeList } from './support/fixtures.ts'
+
+function verify(
+  chain: readonly [Made, ...Made[]],
+  anchors: readonly Made[],
+  changes: Partial<ClientChainQuestion> = {},
+): ClientChain {
+  const [leaf, ...others] = chain.map(({ certificate }) => certificate)
+  return verifyClientChain({
+    chain: [leaf as Certificate, ...others],
+    anchors: anchors.map(({ certificate }) => certificate),
+    nowMs: testNowMs,
+    requiresClientAuth: true,
+    leafTime: 'enforced',
+    ...changes,
+  })
+}
+
+const path = (...made: readonly Made[]): object => ({
+  ok: true,
+  path: made.map(({ certificate }) => certificate),
+})
+const refused = (reason: string): object => ({ ok: false, reason: expect.stringContaining(reason) })
+
+const root = makeAuthority('root')
+const middle = makeAuthority('middle', { issuer: root })
+const low = makeAuthority('low', { issuer: middle })
+const leaf = makeClient('client', low)
+
+describe('The chain of a client', () => {
+  test('leads to an anchor, whatever order its intermediates come in', () => {
+    for (const others of [
+      [middle, low],
+      [low, middle],
+      [low, low, middle, leaf, root],
+    ]) {
+      expect(verify([leaf, ...others], [root])).toMatchObject(path(leaf, low, middle, root))
+    }
+  })
+
+  test('ends at the first anchor that it leads to, which need not be self-signed', () => {
+    expect(verify([leaf], [low])).toMatchObject(path(leaf, low))
+    expect(verify([leaf, low, middle], [low, root])).toMatchObject(path(leaf, low))
+    expect(verify([leaf, low, middle], [root, low])).toMatchObject(path(leaf, low, middle, root))
+  })
+
+  test('leads nowhere when one is missing, or the anchor is another of the same name', () => {
+    const none = refused('does not lead to any of the 1 CA certificates')
+    expect(verify([leaf, low], [root])).toMatchObject(none)
+    expect(verify([leaf, middle], [root])).toMatchObject(none)
+    expect(verify([leaf, low, middle], [makeAuthority('other')])).toMatchObject(none)
+    const namesake = makeAuthority('root')
+    expect(verify([leaf, low, middle], [namesake])).toMatchObject(refused('not signed by'))
+    expect(verify([leaf, low, middle], [namesake, root])).toMatchObject({ ok: true })
+  })
+
+  test('trusts nothing that the client presents: not its own root, not itself', () => {
+    expect(verify([leaf, low, middle, root], [makeAuthority('other')])).toMatchObject({ ok: false })
+    const own = makeCertificate({ name: 'own' })
+    expect(verify([own], [own])).toMatchObject({ ok: false })
+    expect(verify([middle], [root])).toMatchObject(refused('is that of a CA'))
+  })
+
+  test.each([
+    ['EC P-384', newEcKey('P-384'), undefined],
+    ['EC P-521', newEcKey('P-521'), undefined],
+    ['RSA', newRsaKey(), undefined],
+    ['RSA-PSS', newRsaKey(), rsaPss('sha256', '608648016503040201')],
+    ['Ed25519', newEdKey(), undefined],
+  ])('may be signed by %s', (_type, keys, signing) => {
+    const made = signing === undefined ? { keys } : { keys, signing }
+    const authority = makeAuthority('of that key', made)
+    const client = makeClient('client', authority, signing === undefined ? {} : { signing })
+    expect(verify([client], [authority])).toMatchObject(path(client, authority))
+  })
+})
+
+describe('An authority', () => {
+  const without = (extensions: readonly Buffer[], reason: string): void => {
+    const fake = makeCertificate({ name: 'fake', issuer: root, extensions })
+    const client = makeClient('client', fake)
+    expect(verify([client, fake], [root])).toMatchObject(refused(reason))
+    expect(verify([client], [fake])).toMatchObject(refused(reason))
+  }
+
+  test('needs the CA bit', () => {
+    without([], 'is no CA certificate')
+    without([basicConstraints(false)], 'is no CA certificate')
+    without([keyUsage(0x04)], 'is no CA certificate')
+  })
+
+  test('needs keyCertSign where it has a key usage', () => {
+    without([basicConstraints(true), keyUsage(0x80)], 'may not sign certificates')
+    const old = makeCertificate({ name: 'old', issuer: root, extensions: [basicConstraints(true)] })
+    expect(verify([makeClient('client', old), old], [root])).toMatchObject({ ok: true })
+  })
+
+  test('that expired, or is not valid yet, leads no one to an anchor, an anchor included', () => {
+    const past = { notBeforeMs: testNowMs - 2 * DAY_MS, notAfterMs: testNowMs - 1000 }
+    const future = { notBeforeMs: testNowMs + 1000, notAfterMs: testNowMs + DAY_MS }
+    for (const [times, reason] of [
+      [past, 'expired at 2030-01-14T23:59:59Z'],
+      [future, 'is not valid before 2030-01-15T00:00:01Z'],
+    ] as const) {
+      const off = makeAuthority('off', { issuer: root, ...times })
+      expect(verify([makeClient('client', off), off], [root])).toMatchObject(refused(reason))
+      const anchor = makeAuthority('anchor', times)
+      expect(verify([makeClient('client', anchor)], [anchor])).toMatchObject(refused(reason))
+    }
+  })
+
+  test('with a key that is too small, or a signature with SHA-1, is refused', () => {
+    const small = makeAuthority('small', { issuer: root, keys: newRsaKey(1024) })
+    expect(verify([makeClient('client', small), small], [root])).toMatchObject(
+      refused('a key of no kind allowed'),
+    )
+    const rsaRoot = makeAuthority('rsa root', { keys: newRsaKey(), signing: sha1WithRsa })
+    const weak = makeAuthority('weak', { issuer: rsaRoot, signing: sha1WithRsa })
+    expect(verify([makeClient('client', weak), weak], [rsaRoot])).toMatchObject(
+      refused('signed with SHA-1, which is broken'),
+    )
+    const client = makeClient('client', rsaRoot, { signing: sha1WithRsa })
+    expect(verify([client], [rsaRoot])).toMatchObject(refused('SHA-1'))
+    // Nobody relies on what an anchor says of itself.
+    expect(verify([makeClient('client', rsaRoot)], [rsaRoot])).toMatchObject({ ok: true })
+  })
+
+  test('with a critical extension that nobody here knows is refused; any other is passed over', () => {
+    const extension = (isCritical: boolean): Buffer =>
+      encodeExtension('2a0304', isCritical, tagged(derTag.null))
+    for (const isCritical of [true, false]) {
+      const options = { issuer: root, extensions: [extension(isCritical)] }
+      const odd = makeAuthority('odd', options)
+      const expected = isCritical ? refused('critical extension') : { ok: true }
+      expect(verify([makeClient('client', odd), odd], [root])).toMatchObject(expected)
+      const client = makeClient('client', root, { extensions: [extension(isCritical)] })
+      expect(verify([client], [root])).toMatchObject(expected)
+    }
+  })
+})
+
+describe('Path length', () => {
+  test('counts the authorities between this one and the leaf', () => {
+    const top = makeAuthority('top', { pathLength: 1 })
+    const one = makeAuthority('one', { issuer: top })
+    const two = makeAuthority('two', { issuer: one })
+    expect(verify([makeClient('client', one), one], [top])).toMatchObject({ ok: true })
+    expect(verify([makeClient('client', two), one, two], [top])).toMatchObject(
+      refused('allows 1 authorities below it, and there are 2'),
+    )
+  })
+
+  test('does not count authorities that issued themselves', () => {
+    const top = makeAuthority('top', { pathLength: 0 })
+    const renewed = makeAuthority('top', { issuer: top })
+    const client = makeClient('client', renewed)
+    expect(verify([client, renewed], [top])).toMatchObject(path(client, renewed, top))
+    const foreign = makeAuthority('foreign', { issuer: renewed })
+    expect(verify([makeClient('client', foreign), foreign, renewed], [top])).toMatchObject({
+      ok: false,
+    })
+  })
+})
+
+describe('The purpose', () => {
+  test('is judged on request, of leaf and authorities; none is every purpose', () => {
+    const server = makeCertificate({
+      name: 's',
+      issuer: root,
+      extensions: [purposes('serverAuth')],
+    })
+    expect(verify([server], [root])).toMatchObject(refused('without clientAuth'))
+    expect(verify([server], [root], { requiresClientAuth: false })).toMatchObject({ ok: true })
+    const plain = makeCertificate({ name: 'plain', issuer: root })
+    expect(verify([plain], [root])).toMatchObject({ ok: true })
+    const any = makeCertificate({ name: 'any', issuer: root, extensions: [purposes('any')] })
+    expect(verify([any], [root])).toMatchObject({ ok: true })
+    const extensions = [purposes('serverAuth')]
+    const narrow = makeAuthority('narrow', { issuer: root, extensions })
+    expect(verify([makeClient('client', narrow), narrow], [root])).toMatchObject(
+      refused('without clientAuth'),
+    )
+  })
+})
+
+test('the time of the leaf is enforced or told, as the caller wants', () => {
+  const past = { notBeforeMs: testNowMs - 2 * DAY_MS, notAfterMs: testNowMs - 1000 }
+  const future = { notBeforeMs: testNowMs + 1000, notAfterMs: testNowMs + DAY_MS }
+  const leafTime = 'reported'
+  for (const [times, time, reason] of [
+    [past, 'expired', 'expired at'],
+    [future, 'not-yet-valid', 'is not valid before'],
+  ] as const) {
+    const client = makeClient('client', root, times)
+    expect(verify([client], [root])).toMatchObject(refused(reason))
+    expect(verify([client], [root], { leafTime })).toMatchObject({ ok: true, leafTime: time })
+  }
+  const good = makeClient('client', root)
+  expect(verify([good], [root], { leafTime })).toMatchObject({ ok: true, leafTime: 'valid' })
+})
+
+describe('A leaf', () => {
+  test('with a key that is too small is refused', () => {
+    const client = makeClient('client', root, { keys: newRsaKey(1024) })
+    expect(verify([client], [root])).toMatchObject(refused('a key of no kind allowed'))
+  })
+
+  test('that was changed after it was signed is refused', () => {
+    const other = makeAuthority('root')
+    const client = makeClient('client', other)
+    expect(verify([client], [root])).toMatchObject(refused('not signed by "CN=root"'))
+  })
+})
+
+describe('Work', () => {
+  const keys = Array.from({ length: 6 }, () => newEcKey())
+  /** Each of some authorities has a certificate from each other one. */
+  const crossed = keys.flatMap((own, to) =>
+    keys.flatMap((issuerKeys, from) => {
+      if (from === to) return []
+      const issuer = makeAuthority(`ca${from}`, { keys: issuerKeys })
+      return [makeAuthority(`ca${to}`, { keys: own, issuer })]
+    }),
+  )
+  const [own = newEcKey()] = keys
+  const issuer = makeAuthority('ca0', { keys: own })
+
+  test('ends with authorities that signed each other, whoever is trusted', () => {
+    const client = makeClient('client', issuer)
+    const presented = crossed.slice(0, clientChainLimits.presentedMax - 1)
+    expect(verify([client, ...presented], [root])).toMatchObject({ ok: false })
+    expect(verify([client, ...presented], [issuer])).toMatchObject(path(client, issuer))
+    // The anchor stands above all of them, and each path of theirs breaks at the leaf.
+    const wrong = makeClient('client', makeAuthority('ca0'))
+    const anchors = [makeAuthority('ca5', { keys: keys[5] ?? own })]
+    expect(verify([wrong, ...presented], anchors)).toMatchObject({ ok: false })
+  })
+
+  test('is not bought by a chain that no anchor leads to', () => {
+    const client = makeClient('client', issuer)
+    let looked = 0
+    const anchor = new Proxy(root.certificate, {
+      get(target, name) {
+        if (name === 'native') looked += 1
+        return Reflect.get(target, name) as unknown
+      },
+    })
+    const presented = crossed.slice(0, 15).map(({ certificate }) => certificate)
+    const chain: [Certificate, ...Certificate[]] = [client.certificate, ...presented]
+    const question = { nowMs: testNowMs, requiresClientAuth: true, leafTime: 'enforced' } as const
+    expect(verifyClientChain({ ...question, chain, anchors: [anchor] })).toMatchObject({
+      ok: false,
+    })
+    expect(looked).toBe(0)
+  })
+
+  test('has an end at a chain that is too long, in depth or in number', () => {
+    let above = root
+    const presented: Made[] = []
+    for (let at = 0; at < clientChainLimits.depthMax; at += 1) {
+      above = makeAuthority(`level ${at}`, { issuer: above })
+      presented.push(above)
+    }
+    expect(verify([makeClient('client', above), ...presented], [root])).toMatchObject({ ok: false })
+    const [first] = presented
+    const near = makeClient('client', first ?? root)
+    expect(verify([near, ...presented], [root])).toMatchObject({ ok: true })
+    const many = Array.from({ length: clientChainLimits.presentedMax }, () => low)
+    expect(verify([leaf, ...many], [root])).toMatchObject(refused('more certificates'))
+  })
+})
+
+describe('Name constraints', () => {
+  const ip = (...bytes: readonly number[]): Buffer => Buffer.from(bytes)
+  const names = alternativeNames({
+    dnsNames: ['host.good.example'],
+    emails: ['ann@good.example'],
+    uris: ['spiffe://good.example/x'],
+    ipAddresses: [ip(10, 1, 2, 3)],
+  })
+  const judge = (permitted: SubtreeList, excluded: SubtreeList, named = names): ClientChain => {
+    const extensions = [nameConstraints(permitted, excluded)]
+    const bound = makeAuthority('bound', { issuer: root, extensions })
+    const client = makeClient('client', bound, { extensions: [named] })
+    const through = makeAuthority('through', { issuer: bound })
+    const far = makeClient('client', through, { extensions: [named] })
+    const answer = verify([client, bound], [root])
+    // They hold as far down as the leaf is, and for an anchor as well.
+    expect(verify([far, through, bound], [root]).ok).toBe(answer.ok)
+    expect(verify([client], [bound]).ok).toBe(answer.ok)
+    return answer
+  }
+
+  test.each<[string, SubtreeList, SubtreeList]>([
+    ['a domain', [['dns', 'good.example']], [['dns', 'bad.example']]],
+    ['any domain', [['dns', '']], []],
+    ['hosts below a domain', [['dns', '.good.example']], [['dns', '.host.good.example']]],
+    ['case does not count', [['dns', 'GOOD.example']], []],
+    ['a mailbox', [['email', 'ann@GOOD.example']], [['email', 'Ann@good.example']]],
+    ['the mailboxes of a host', [['email', 'good.example']], [['email', '.good.example']]],
+    ['the host of a URI', [['uri', 'good.example']], [['uri', '.good.example']]],
+    ['a network', [['ip', ip(10, 0, 0, 0, 255, 0, 0, 0)]], [['ip', ip(11, 0, 0, 0, 255, 0, 0, 0)]]],
+    ['types that it does not name', [['ip', ip(10, 0, 0, 0, 255, 0, 0, 0)]], []],
+    [
+      'one of several',
+      [
+        ['dns', 'x.example'],
+        ['dns', 'good.example'],
+      ],
+      [],
+    ],
+  ])('allow %s', (_what, permitted, excluded) => {
+    expect(judge(permitted, excluded)).toMatchObject({ ok: true })
+  })
+
+  test.each<[string, SubtreeList, SubtreeList]>([
+    ['another domain', [['dns', 'ood.example']], []],
+    ['a host that is below one', [['dns', 'x.host.good.example']], []],
+    ['an excluded domain', [], [['dns', 'good.example']]],
+    ['an excluded one that is permitted too', [['dns', 'example']], [['dns', 'good.example']]],
+    ['every domain', [], [['dns', '']]],
+    ['another mailbox', [['email', 'bob@good.example']], []],
+    ['mailboxes below a host', [['email', '.good.example']], []],
+    ['an excluded host of mailboxes', [], [['email', 'good.example']]],
+    ['another host of a URI', [['uri', 'example']], []],
+    ['hosts of URIs below one', [['uri', '.good.example']], []],
+    ['another network', [['ip', ip(10, 0, 0, 0, 255, 255, 0, 0)]], []],
+    ['networks of another family', [['ip', Buffer.alloc(32)]], []],
+    ['an excluded network', [], [['ip', Buffer.alloc(8)]]],
+  ])('refuse %s', (_what, permitted, excluded) => {
+    expect(judge(permitted, excluded)).toMatchObject(
+      refused('which an authority above it may not name'),
+    )
+  })
+
+  test('refuse names that can not be compared', () => {
+    for (const [permitted, named] of [
+      [['uri', 'good.example'], { uris: ['urn:x:y'] }],
+      [['uri', 'good.example'], { uris: ['https://10.0.0.1/'] }],
+      [['dns', 'good.example'], { dnsNames: ['.good.example'] }],
+      [['email', 'good.example'], { emails: ['@good.example'] }],
+    ] as const) {
+      expect(judge([permitted], [], alternativeNames(named))).toMatchObject({ ok: false })
+    }
+  })
+
+  test('exclude a wildcard that stands for an excluded host', () => {
+    const wild = alternativeNames({ dnsNames: ['*.good.example'] })
+    expect(judge([], [['dns', 'secret.good.example']], wild)).toMatchObject({ ok: false })
+    expect(judge([], [['dns', 'x.secret.good.example']], wild)).toMatchObject({ ok: true })
+  })
+
+  test('hold for the subject, and for a mail address in it that no alternative name tells', () => {
+    const attribute = (oid: string, text: string): Buffer =>
+      tagged(
+        derTag.set,
+        tagged(
+          derTag.sequence,
+          tagged(derTag.objectIdentifier, Buffer.from(oid, 'hex')),
+          tagged(derTag.utf8String, Buffer.from(text)),
+        ),
+      )
+    const organization = attribute('55040a', 'Good  Inc')
+    const above = tagged(derTag.sequence, attribute('55040a', 'good inc'))
+    const subjectOf = (...parts: readonly Buffer[]): Buffer => tagged(derTag.sequence, ...parts)
+    const bound = (permitted: SubtreeList): Made =>
+      makeAuthority('bound', { issuer: root, extensions: [nameConstraints(permitted)] })
+    const judged = (by: Made, subject: Buffer): ClientChain =>
+      verify([makeClient(subject, by), by], [root])
+    const directory = bound([['directory', above]])
+    expect(judged(directory, subjectOf(organization, attribute('550403', 'a')))).toMatchObject({
+      ok: true,
+    })
+    expect(judged(directory, encodeCommonName('a'))).toMatchObject({ ok: false })
+    const mail = bound([['email', 'good.example']])
+    const mailOid = '2a864886f70d010901'
+    const mine = subjectOf(attribute(mailOid, 'ann@good.example'))
+    expect(judged(mail, mine)).toMatchObject({ ok: true })
+    const other = subjectOf(attribute(mailOid, 'ann@bad.example'))
+    expect(judged(mail, other)).toMatchObject({ ok: false })
+  })
+
+  test('hold for intermediates, but for those that issued themselves', () => {
+    const inside = tagged(derTag.sequence, encodeCommonName('bound').subarray(2))
+    const extensions = [nameConstraints([['directory', inside]])]
+    const bound = makeAuthority('top', { issuer: root, extensions })
+    const renewed = makeAuthority('top', { issuer: bound })
+    const client = makeClient('bound', renewed)
+    expect(verify([client, renewed, bound], [root])).toMatchObject({ ok: true })
+    const foreign = makeAuthority('foreign', { issuer: bound })
+    expect(verify([makeClient('bound', foreign), foreign, bound], [root])).toMatchObject(
+      refused('foreign'),
+    )
+  })
+
+  test('that do not parse refuse whatever is below them', () => {
+    for (const base of [['ip', ip(1, 2, 3)] as const, ['dns', 'a b'] as const]) {
+      expect(judge([base], [])).toMatchObject(refused('can not be read'))
+    }
+  })
+
+  test('are compared no more often than there is work for', () => {
+    const dnsNames = Array.from({ length: 250 }, (_, at) => `n${at}.good.example`)
+    const excluded = Array.from({ length: 250 }, (_, at) => ['dns', `x${at}.example`] as const)
+    expect(judge([], excluded, alternativeNames({ dnsNames }))).toMatchObject(refused('too many'))
+  })
+})

@@ -1,0 +1,265 @@
+import { X509Certificate } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+
+import { encodeCommonName } from '../../src/pki/asn1/distinguished-name.ts'
+import { keyUsesOf, purposesOf } from '../../src/pki/asn1/extensions.ts'
+import { extensionOids, purposeOids } from '../../src/pki/asn1/object-identifiers.ts'
+import {
+  createIssuingAuthority,
+  createRootAuthority,
+  validityFrom,
+} from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { parseCertificate, parseCertificates } from '../../src/pki/certificate.ts'
+import {
+  certifyIdentity,
+  certifyRouter,
+  certifySession,
+  extendIdentity,
+  loadIssuer,
+} from '../../src/pki/enrolled-certificate.ts'
+import type { Enrollment, Issuer } from '../../src/pki/enrolled-certificate.ts'
+import { readEnrollmentRequest } from '../../src/pki/enrollment-request.ts'
+import { X509Certificate as OtherReader } from '../../src/pki/x509.ts'
+import {
+  alternativeNames,
+  DAY_MS,
+  makeAuthority,
+  makeClient,
+  newRsaKey,
+  requestPem,
+  testNowMs,
+} from './support/fixtures.ts'
+import type { RequestOptions } from './support/fixtures.ts'
+
+const nowMs = testNowMs
+const yearMs = 365 * DAY_MS
+const validity = validityFrom(nowMs, 10 * yearMs)
+let root: CertifiedKey
+let issuing: CertifiedKey
+let issuer: Issuer
+
+beforeAll(async () => {
+  root = await createRootAuthority({ commonName: 'network root', validity })
+  issuing = await createIssuingAuthority({ commonName: 'network issuing', root, validity })
+  issuer = loadIssuer(issuing)
+})
+
+function enrollment(options: RequestOptions = {}, changes: Partial<Enrollment> = {}): Enrollment {
+  const request = readEnrollmentRequest(requestPem(options))
+  return { issuer, trustDomain: 'test.internal', request, nowMs, lifetimeMs: yearMs, ...changes }
+}
+
+const asked = alternativeNames({
+  dnsNames: ['a.example', '*.b.example'],
+  emails: ['a@b.example'],
+  uris: ['urn:x:y', 'spiffe://test.internal/router/r1', 'spiffe://other.internal/x'],
+  ipAddresses: [Buffer.from([10, 0, 0, 1]), Buffer.from('fe800000000000000000000000000001', 'hex')],
+})
+
+describe('A certificate of an identity', () => {
+  test('has the subject of the request, one SPIFFE id and nothing else that was asked for', () => {
+    const issued = certifyIdentity(enrollment({ extensions: [asked] }), 'id-1')
+    const [leaf, above, ...others] = parseCertificates(issued.chainPem)
+    expect(leaf.commonName).toBe('somebody')
+    expect(leaf.uris).toEqual(['spiffe://test.internal/identity/id-1'])
+    expect([leaf.dnsNames, leaf.emails, leaf.ipAddresses]).toEqual([[], [], []])
+    expect(leaf.isAuthority).toBe(false)
+    expect([...(keyUsesOf(leaf.contents.extensions) ?? [])]).toEqual([0, 2, 3])
+    expect(purposesOf(leaf.contents.extensions)).toEqual([purposeOids.clientAuth])
+    expect(leaf.contents.extensions.has(extensionOids.basicConstraints)).toBe(false)
+    expect(leaf.native.verify(issuer.certificate.native.publicKey)).toBe(true)
+    expect(leaf.native.checkIssued(issuer.certificate.native)).toBe(true)
+    expect(above?.sha256).toBe(issuer.certificate.sha256)
+    expect(others).toEqual([])
+    expect(issued).toMatchObject({
+      leafPem: leaf.pem,
+      fingerprint: leaf.sha1,
+      publicKeyPrint: Buffer.from(leaf.publicKeySha256).toString('hex'),
+      subject: 'CN=somebody',
+      notBeforeMs: nowMs - 60_000,
+      notAfterMs: nowMs + yearMs,
+    })
+    expect([leaf.notBeforeMs, leaf.notAfterMs]).toEqual([issued.notBeforeMs, issued.notAfterMs])
+  })
+
+  test('reads the same in another program', () => {
+    const { leafPem } = certifyIdentity(enrollment({ extensions: [asked] }), 'id-1')
+    const other = new OtherReader(leafPem)
+    expect(other.subject).toBe('CN=somebody')
+    expect(other.issuer).toBe('CN=network issuing')
+    expect(other.extensions.map(({ type }) => type)).toEqual([
+      '2.5.29.15',
+      '2.5.29.37',
+      '2.5.29.14',
+      '2.5.29.35',
+      '2.5.29.17',
+    ])
+    expect(new X509Certificate(leafPem).subjectAltName).toBe(
+      'URI:spiffe://test.internal/identity/id-1',
+    )
+  })
+
+  test('has a serial number of its own: positive, at most 20 bytes', () => {
+    const made = enrollment()
+    const serials = Array.from({ length: 300 }, () => {
+      const { serialNumber } = new X509Certificate(certifyIdentity(made, 'id-1').leafPem)
+      expect(serialNumber).toMatch(/^[0-9A-F]{2,40}$/)
+      return BigInt(`0x${serialNumber}`)
+    })
+    expect(new Set(serials).size).toBe(300)
+    expect(serials.every((serial) => serial > 0n && serial < 1n << 159n)).toBe(true)
+  })
+
+  test('never ends after its issuer, and an issuer that has ended issues nothing', () => {
+    const late = issuer.certificate.notAfterMs - DAY_MS
+    const issued = certifyIdentity(enrollment({}, { nowMs: late }), 'id-1')
+    expect(issued.notAfterMs).toBe(issuer.certificate.notAfterMs)
+    const over = enrollment({}, { nowMs: issuer.certificate.notAfterMs })
+    expect(() => certifyIdentity(over, 'id-1')).toThrow('the issuing authority expired')
+  })
+
+  test('tells a time beyond 2049', () => {
+    const until = Date.UTC(2060, 5, 1)
+    const made = makeAuthority('lasting', { notAfterMs: until + DAY_MS })
+    const lasting = loadIssuer({
+      certificatePem: made.certificate.pem,
+      privateKeyPem: made.keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    })
+    const options = { issuer: lasting, lifetimeMs: until - nowMs }
+    const { leafPem } = certifyIdentity(enrollment({}, options), 'id-1')
+    expect(parseCertificate(leafPem).notAfterMs).toBe(until)
+  })
+
+  test('is signed by whatever key the authority has', () => {
+    for (const keys of [newRsaKey()]) {
+      const made = makeAuthority('of rsa', { keys })
+      const rsa = loadIssuer({
+        certificatePem: made.certificate.pem,
+        privateKeyPem: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+      })
+      const issued = certifyIdentity(enrollment({}, { issuer: rsa }), 'id-1')
+      const leaf = parseCertificate(issued.leafPem)
+      expect(leaf.native.verify(keys.publicKey)).toBe(true)
+      // A root that signs itself is not sent along.
+      expect(issued.chainPem).toBe(issued.leafPem)
+    }
+  })
+
+  test('with no subject marks its names as critical', () => {
+    const { leafPem } = certifyIdentity(enrollment({ subject: Buffer.from('3000', 'hex') }), 'id-1')
+    const { extensions } = parseCertificate(leafPem).contents
+    expect(extensions.get(extensionOids.subjectAlternativeName)?.isCritical).toBe(true)
+  })
+
+  test('is refused for an id that would name something else', () => {
+    for (const id of ['', 'a/b', '..', 'a b', 'controller/ctrl1', 'ä', `${'x'.repeat(3000)}`]) {
+      expect(() => certifyIdentity(enrollment(), id), id.slice(0, 20)).toThrow('SPIFFE')
+    }
+  })
+})
+
+describe('The next certificate of an identity', () => {
+  test('has the names of the current one when the network issued that', () => {
+    const parts = { certificate: issuer.certificate }
+    const privateKey = issuer.key
+    const keys = { privateKey, publicKey: issuer.certificate.native.publicKey }
+    const current = makeClient('now', { ...parts, keys }, { extensions: [asked] })
+    const issued = extendIdentity(enrollment(), 'id-1', current.certificate)
+    const leaf = parseCertificate(issued.leafPem)
+    expect(leaf.dnsNames).toEqual(['a.example', '*.b.example'])
+    expect(leaf.uris).toEqual(['spiffe://test.internal/identity/id-1'])
+    expect(leaf.ipAddresses).toEqual(['10.0.0.1', 'fe80::1'])
+  })
+
+  test('has its SPIFFE id alone when somebody else did, under the same name too', () => {
+    const impostor = makeAuthority('network issuing')
+    for (const other of [impostor, makeAuthority('other')]) {
+      const current = makeClient('now', other, { extensions: [asked] })
+      const issued = extendIdentity(enrollment(), 'id-1', current.certificate)
+      const { dnsNames, emails, uris } = parseCertificate(issued.leafPem)
+      expect([dnsNames, emails]).toEqual([[], []])
+      expect(uris).toEqual(['spiffe://test.internal/identity/id-1'])
+    }
+  })
+})
+
+test('a certificate of a session has nothing of its request but the key', () => {
+  const ids = { identityId: 'id-1', apiSessionId: 's-1', certificateId: 'c-1' }
+  const made = enrollment({ extensions: [asked] }, { lifetimeMs: DAY_MS / 2 })
+  const issued = certifySession(made, ids)
+  const leaf = parseCertificate(issued.leafPem)
+  expect(issued.subject).toBe('CN=id-1')
+  expect(leaf.commonNames).toEqual(['id-1'])
+  expect(leaf.uris).toEqual([
+    'spiffe://test.internal/identity/id-1/apiSession/s-1/apiSessionCertificate/c-1',
+  ])
+  expect(leaf.dnsNames).toEqual([])
+  expect(leaf.notAfterMs).toBe(nowMs + DAY_MS / 2)
+  expect(() => certifySession(made, { ...ids, apiSessionId: 's/1' })).toThrow('SPIFFE')
+})
+
+describe('A certificate of a router', () => {
+  const subject = encodeCommonName('r1')
+
+  test('has the names of its request, each use a purpose of its own', () => {
+    const made = enrollment({ subject, extensions: [asked] })
+    for (const [use, purpose] of [
+      ['client', purposeOids.clientAuth],
+      ['server', purposeOids.serverAuth],
+    ] as const) {
+      const leaf = parseCertificate(certifyRouter(made, 'r1', use).leafPem)
+      expect(leaf.commonName).toBe('r1')
+      expect(leaf.dnsNames).toEqual(['a.example', '*.b.example'])
+      expect(leaf.emails).toEqual(['a@b.example'])
+      expect(leaf.ipAddresses).toEqual(['10.0.0.1', 'fe80::1'])
+      expect(leaf.uris).toHaveLength(3)
+      expect(purposesOf(leaf.contents.extensions)).toEqual([purpose])
+    }
+  })
+
+  test('needs its id as the common name of the client request alone', () => {
+    const other = enrollment({ subject: encodeCommonName('r2') })
+    expect(() => certifyRouter(other, 'r1', 'client')).toThrow('must be the id of the router')
+    expect(certifyRouter(other, 'r1', 'server').subject).toBe('CN=r2')
+  })
+
+  test.each([
+    'spiffe://test.internal/controller/ctrl1',
+    'spiffe://test.internal/identity/id-1',
+    'spiffe://test.internal/router/r2',
+    'spiffe://test.internal/router/r1/x',
+    'spiffe://test.internal/router/r1?x',
+    'spiffe://test.internal/router/../controller/ctrl1',
+    'SPIFFE://test.internal/controller/ctrl1',
+    'spiffe://TEST.internal/controller/ctrl1',
+    'spiffe://test.internal:443/controller/ctrl1',
+    'spiffe://x@test.internal/controller/ctrl1',
+    'spiffe:test.internal/controller/ctrl1',
+    'spiffe://test.internal',
+    ' spiffe://test.internal/controller/ctrl1',
+    'no uri',
+  ])('may not be named %s', (uri) => {
+    const made = enrollment({ subject, extensions: [alternativeNames({ uris: [uri] })] })
+    expect(() => certifyRouter(made, 'r1', 'server')).toThrow('alternative name')
+  })
+
+  test.each([
+    { dnsNames: ['a b'] },
+    { dnsNames: [''] },
+    { dnsNames: ['a..b'] },
+    { dnsNames: ['x'.repeat(64)] },
+    { dnsNames: ['a.*.b'] },
+    { emails: ['a'] },
+    { emails: ['a@b@c d'] },
+  ])('may not be named %o', (names) => {
+    const made = enrollment({ subject, extensions: [alternativeNames(names)] })
+    expect(() => certifyRouter(made, 'r1', 'server')).toThrow('alternative name')
+  })
+})
+
+test('an authority with the key of another one is refused', () => {
+  expect(() => loadIssuer({ ...issuing, privateKeyPem: root.privateKeyPem })).toThrow(
+    'does not belong',
+  )
+})

@@ -1,0 +1,165 @@
+import { expect, test } from 'vitest'
+
+import { derTag, tagged } from '../../src/pki/asn1/der.ts'
+import { encodeCommonName, formatName } from '../../src/pki/asn1/distinguished-name.ts'
+import {
+  createCertificateRequest,
+  generatePrivateKeyPem,
+} from '../../src/pki/certificate-request.ts'
+import { readEnrollmentRequest } from '../../src/pki/enrollment-request.ts'
+import { pemText } from '../../src/pki/pem.ts'
+import {
+  alternativeNames,
+  basicConstraints,
+  extensionRequest,
+  keyUsage,
+  newEcKey,
+  newEdKey,
+  newRsaKey,
+  requestDer,
+  requestPem,
+  rsaPss,
+  sha1WithRsa,
+  spkiOf,
+} from './support/fixtures.ts'
+
+const SHA256 = '608648016503040201'
+const rsa = newRsaKey()
+
+test.each([
+  ['EC P-256', newEcKey('P-256')],
+  ['EC P-384', newEcKey('P-384')],
+  ['EC P-521', newEcKey('P-521')],
+  ['RSA 2048', rsa],
+  ['Ed25519', newEdKey()],
+])('a request by a key of type %s is read', (_type, keys) => {
+  const request = readEnrollmentRequest(requestPem({ keys, subject: encodeCommonName('r1') }))
+  expect(request.commonName).toBe('r1')
+  expect(request.publicKeySpki).toEqual(spkiOf(keys))
+  expect(formatName(request.subject)).toBe('CN=r1')
+})
+
+test('a request signed by RSA-PSS is read, and one whose parameters stand for SHA-1 is not', () => {
+  const keys = rsa
+  const good = requestPem({ keys, signing: rsaPss('sha256', SHA256) })
+  expect(readEnrollmentRequest(good).commonName).toBe('somebody')
+  const old = requestPem({ keys, signing: rsaPss('sha1', null, 20) })
+  expect(() => readEnrollmentRequest(old)).toThrow('SHA-1')
+})
+
+test('a request of another program is read', async () => {
+  const pem = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'r7' })
+  expect(readEnrollmentRequest(pem)).toMatchObject({ commonName: 'r7', names: { uris: [] } })
+})
+
+test('the names that it asks for are given by type', () => {
+  const names = {
+    dnsNames: ['a.example', '*.b.example'],
+    emails: ['a@b.example'],
+    uris: ['urn:x:y'],
+    ipAddresses: [Buffer.from([10, 0, 0, 1])],
+  }
+  const pem = requestPem({ extensions: [alternativeNames(names)] })
+  expect(readEnrollmentRequest(pem).names).toMatchObject(names)
+  // A request need not ask for anything.
+  expect(readEnrollmentRequest(requestPem({ attributes: [] })).names.dnsNames).toEqual([])
+})
+
+test('a bit that is flipped anywhere is never taken', () => {
+  const der = requestDer({ keys: newEdKey() })
+  for (let at = 0; at < der.length; at += 1) {
+    const harmed = Buffer.from(der)
+    harmed[at] = (harmed[at] ?? 0) ^ 1
+    expect(() => readEnrollmentRequest(pemText('CERTIFICATE REQUEST', harmed))).toThrow()
+  }
+})
+
+test('a request that is cut off anywhere is never taken', () => {
+  const der = requestDer()
+  for (let length = 0; length < der.length; length += 1) {
+    const part = pemText('CERTIFICATE REQUEST', der.subarray(0, length))
+    expect(() => readEnrollmentRequest(part)).toThrow()
+  }
+})
+
+test('a request signed with another key than the one in it is refused', () => {
+  const pem = requestPem({ spki: spkiOf(newEcKey()) })
+  expect(() => readEnrollmentRequest(pem)).toThrow('not signed by the key that is in it')
+})
+
+test('a signature with SHA-1 is refused', () => {
+  const pem = requestPem({ keys: rsa, signing: sha1WithRsa })
+  expect(() => readEnrollmentRequest(pem)).toThrow('SHA-1')
+})
+
+test.each([
+  ['RSA of 512 bits', newRsaKey(512)],
+  ['RSA of 1,024 bits', newRsaKey(1024)],
+  ['a curve of other networks', newEcKey('secp256k1')],
+])('a key of %s is refused', (_type, keys) => {
+  const signing = keys.publicKey.asymmetricKeyType === 'ec' ? { keys: newEcKey() } : { keys }
+  const pem = requestPem({ ...signing, spki: spkiOf(keys) })
+  expect(() => readEnrollmentRequest(pem)).toThrow('RSA of 2,048 to 8,192 bits')
+})
+
+test('a point that is compressed is refused, as a key has one encoding', () => {
+  const keys = newEcKey()
+  const spki = spkiOf(keys)
+  const point = Buffer.from([2 + ((spki.at(-1) ?? 0) & 1), ...spki.subarray(27, 59)])
+  const algorithm = spki.subarray(2, 23)
+  const bits = tagged(derTag.bitString, Buffer.from([0]), point)
+  const compressed = tagged(derTag.sequence, algorithm, bits)
+  expect(() => readEnrollmentRequest(requestPem({ keys, spki: compressed }))).toThrow('no kind')
+})
+
+test.each([
+  ['basic constraints CA', basicConstraints(true)],
+  ['key usage keyCertSign', keyUsage(0x04)],
+])('a request with %s is refused', (_what, extension) => {
+  const pem = requestPem({ extensions: [extension] })
+  expect(() => readEnrollmentRequest(pem)).toThrow('asks for a CA certificate')
+})
+
+test('extensions that are asked for twice are refused, in one list or in two', () => {
+  const plain = basicConstraints(false)
+  for (const attributes of [
+    [extensionRequest([plain, basicConstraints(true)])],
+    [extensionRequest([plain]), extensionRequest([])],
+  ]) {
+    expect(() => readEnrollmentRequest(requestPem({ attributes }))).toThrow('can be read')
+  }
+})
+
+test('a subject beyond its bound is refused, in a text of any size', () => {
+  const large = requestPem({ subject: encodeCommonName('x'.repeat(5000)) })
+  expect(() => readEnrollmentRequest(large)).toThrow('4096 bytes')
+  const huge = requestPem({ subject: encodeCommonName('x'.repeat(64 * 1024)) })
+  expect(() => readEnrollmentRequest(huge)).toThrow('exactly one certificate request')
+})
+
+test('more names than there may be are refused, and so is a name with a NUL in it', () => {
+  const many = alternativeNames({ dnsNames: Array.from({ length: 65 }, (_, at) => `n${at}`) })
+  expect(() => readEnrollmentRequest(requestPem({ extensions: [many] }))).toThrow('can be read')
+  const split = alternativeNames({ dnsNames: ['good.example\0.evil.example'] })
+  expect(() => readEnrollmentRequest(requestPem({ extensions: [split] }))).toThrow('can be read')
+})
+
+test('anything beside one block is refused', () => {
+  const pem = requestPem()
+  const der = requestDer()
+  for (const text of [
+    '',
+    'hello',
+    pem + pem,
+    `${pem}hello`,
+    `hello\n${pem}`,
+    pem.replaceAll('CERTIFICATE REQUEST', 'CERTIFICATE'),
+    pem.replace('BEGIN CERT', 'BEGIN NEW CERT'),
+    pemText('CERTIFICATE REQUEST', Buffer.concat([der, Buffer.from([0])])),
+    pemText('CERTIFICATE REQUEST', Buffer.concat([der, der])),
+    pem.padEnd(17 * 1024, '\n'),
+  ]) {
+    expect(() => readEnrollmentRequest(text), text.slice(0, 40)).toThrow()
+  }
+  expect(readEnrollmentRequest(`\n${pem.replaceAll('\n', '\r\n')}\n`).commonName).toBe('somebody')
+})

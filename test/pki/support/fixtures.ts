@@ -1,0 +1,229 @@
+import { constants, generateKeyPairSync, sign } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+
+import {
+  encodeAlternativeNames,
+  nameTag,
+  noNames,
+} from '../../../src/pki/asn1/alternative-names.ts'
+import type { AlternativeNames } from '../../../src/pki/asn1/alternative-names.ts'
+import { encodeCertificate, encodeTbs } from '../../../src/pki/asn1/certificate-template.ts'
+import { contextTag, derTag, tagged, unsignedInteger } from '../../../src/pki/asn1/der.ts'
+import { encodeCommonName } from '../../../src/pki/asn1/distinguished-name.ts'
+import { encodeExtension } from '../../../src/pki/asn1/extensions.ts'
+import {
+  attributeOids,
+  encodeOid,
+  extensionOids,
+  purposeOids,
+} from '../../../src/pki/asn1/object-identifiers.ts'
+import { signingAlgorithm } from '../../../src/pki/asn1/signature.ts'
+import { parseCertificate } from '../../../src/pki/certificate.ts'
+import type { Certificate } from '../../../src/pki/certificate.ts'
+import { pemText } from '../../../src/pki/pem.ts'
+
+// Certificates and requests with whatever somebody may have put into them, signed by plain calls of OpenSSL's functions.
+
+export const DAY_MS = 24 * 60 * 60 * 1000
+
+export interface KeyPair {
+  readonly publicKey: KeyObject
+  readonly privateKey: KeyObject
+}
+
+export const newEcKey = (namedCurve = 'P-256'): KeyPair => generateKeyPairSync('ec', { namedCurve })
+export const newRsaKey = (modulusLength = 2048): KeyPair =>
+  generateKeyPairSync('rsa', { modulusLength })
+export const newEdKey = (): KeyPair => generateKeyPairSync('ed25519')
+
+export const spkiOf = ({ publicKey }: KeyPair): Buffer =>
+  publicKey.export({ type: 'spki', format: 'der' })
+
+/** A signature and how it was made. */
+export interface Signing {
+  readonly identifier: Buffer
+  readonly sign: (bytes: Buffer, key: KeyObject) => Buffer
+}
+
+const sequence = (...values: readonly Buffer[]): Buffer => tagged(derTag.sequence, ...values)
+const oid = (hex: string): Buffer => encodeOid(hex)
+
+export function usual(key: KeyObject): Signing {
+  if (key.asymmetricKeyType === 'ed25519') {
+    const identifier = sequence(oid('2b6570'))
+    return { identifier, sign: (bytes) => sign(null, bytes, key) }
+  }
+  const algorithm = signingAlgorithm(key)
+  if (algorithm === null) throw new Error('no key of an authority')
+  const { hash, identifier } = algorithm
+  return { identifier, sign: (bytes) => sign(hash, bytes, key) }
+}
+
+export const sha1WithRsa: Signing = {
+  identifier: sequence(oid('2a864886f70d010105'), tagged(derTag.null)),
+  sign: (bytes, key) => sign('sha1', bytes, key),
+}
+
+/** @param hashOid hex; null leaves it out, which stands for SHA-1. */
+export function rsaPss(hash: string, hashOid: string | null, saltLength = 32): Signing {
+  const parts =
+    hashOid === null
+      ? []
+      : [
+          tagged(contextTag(0), sequence(oid(hashOid))),
+          tagged(contextTag(1), sequence(oid('2a864886f70d010108'), sequence(oid(hashOid)))),
+          tagged(contextTag(2), unsignedInteger(Buffer.from([saltLength]))),
+        ]
+  return {
+    identifier: sequence(oid('2a864886f70d01010a'), sequence(...parts)),
+    sign: (bytes, key) =>
+      sign(hash, bytes, { key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength }),
+  }
+}
+
+export interface Made {
+  readonly certificate: Certificate
+  readonly keys: KeyPair
+}
+
+export interface CertificateOptions {
+  readonly name: string | Buffer
+  /** Absent: it signs itself. */
+  readonly issuer?: Made
+  readonly keys?: KeyPair
+  readonly nowMs?: number
+  readonly notBeforeMs?: number
+  readonly notAfterMs?: number
+  readonly extensions?: readonly Buffer[]
+  readonly signing?: Signing
+  /** Whose name it says that it is from; that of its issuer when absent. */
+  readonly issuerName?: Buffer
+}
+
+export const testNowMs = Date.UTC(2030, 0, 15)
+let serial = 0
+
+export function makeCertificate(options: CertificateOptions): Made {
+  const { name, issuer, nowMs = testNowMs } = options
+  const keys = options.keys ?? newEcKey()
+  const signer = issuer?.keys ?? keys
+  const signing = options.signing ?? usual(signer.privateKey)
+  const subject = typeof name === 'string' ? encodeCommonName(name) : name
+  serial += 1
+  const tbs = encodeTbs({
+    serial: Buffer.from([1, serial >> 8, serial & 0xff]),
+    signatureAlgorithm: signing.identifier,
+    issuer: options.issuerName ?? issuer?.certificate.contents.subject.der ?? subject,
+    notBeforeMs: options.notBeforeMs ?? nowMs - DAY_MS,
+    notAfterMs: options.notAfterMs ?? nowMs + DAY_MS,
+    subject,
+    spki: spkiOf(keys),
+    extensions: options.extensions ?? [],
+  })
+  const der = encodeCertificate(tbs, signing.identifier, signing.sign(tbs, signer.privateKey))
+  return { certificate: parseCertificate(der), keys }
+}
+
+export function basicConstraints(isAuthority: boolean, pathLength?: number): Buffer {
+  const parts = isAuthority ? [tagged(derTag.boolean, Buffer.from([0xff]))] : []
+  if (pathLength !== undefined) parts.push(unsignedInteger(Buffer.from([pathLength])))
+  return encodeExtension(extensionOids.basicConstraints, true, sequence(...parts))
+}
+
+/** @param bits the first byte of the bit string. */
+export function keyUsage(bits: number): Buffer {
+  return encodeExtension(
+    extensionOids.keyUsage,
+    true,
+    tagged(derTag.bitString, Buffer.from([0, bits])),
+  )
+}
+
+export function purposes(...names: readonly (keyof typeof purposeOids)[]): Buffer {
+  const list = names.map((name) => oid(purposeOids[name]))
+  return encodeExtension(extensionOids.extendedKeyUsage, false, sequence(...list))
+}
+
+export function alternativeNames(names: Partial<AlternativeNames>): Buffer {
+  return encodeExtension(
+    extensionOids.subjectAlternativeName,
+    false,
+    encodeAlternativeNames({ ...noNames, ...names }),
+  )
+}
+
+/** Each a type of names and the base of a subtree: a text, the bytes of address and mask, or a common name. */
+export type SubtreeList = readonly (readonly [keyof typeof nameTag, string | Buffer])[]
+
+export function nameConstraints(permitted: SubtreeList, excluded: SubtreeList = []): Buffer {
+  const list = (number: number, subtrees: SubtreeList): Buffer[] => {
+    if (subtrees.length === 0) return []
+    const each = subtrees.map(([type, base]) =>
+      sequence(tagged(nameTag[type], typeof base === 'string' ? Buffer.from(base) : base)),
+    )
+    return [tagged(contextTag(number), ...each)]
+  }
+  const value = sequence(...list(0, permitted), ...list(1, excluded))
+  return encodeExtension(extensionOids.nameConstraints, true, value)
+}
+
+/** An authority as most make them. */
+export function makeAuthority(
+  name: string,
+  options: Omit<CertificateOptions, 'name'> & { readonly pathLength?: number } = {},
+): Made {
+  const { pathLength, extensions = [], ...rest } = options
+  return makeCertificate({
+    name,
+    ...rest,
+    extensions: [basicConstraints(true, pathLength), keyUsage(0x06), ...extensions],
+  })
+}
+
+export function makeClient(
+  name: string | Buffer,
+  issuer: Made,
+  options: Omit<CertificateOptions, 'name' | 'issuer'> = {},
+): Made {
+  const { extensions = [], ...rest } = options
+  return makeCertificate({
+    name,
+    issuer,
+    ...rest,
+    extensions: [purposes('clientAuth'), ...extensions],
+  })
+}
+
+export interface RequestOptions {
+  readonly keys?: KeyPair
+  readonly subject?: Buffer
+  readonly extensions?: readonly Buffer[]
+  readonly signing?: Signing
+  /** In place of the extensions: whole attributes. */
+  readonly attributes?: readonly Buffer[]
+  readonly spki?: Buffer
+}
+
+export function requestDer(options: RequestOptions = {}): Buffer {
+  const keys = options.keys ?? newEcKey()
+  const signing = options.signing ?? usual(keys.privateKey)
+  const { extensions = [] } = options
+  const attributes = options.attributes ?? [extensionRequest(extensions)]
+  const info = sequence(
+    unsignedInteger(Buffer.from([0])),
+    options.subject ?? encodeCommonName('somebody'),
+    options.spki ?? spkiOf(keys),
+    tagged(contextTag(0), ...attributes),
+  )
+  const signature = signing.sign(info, keys.privateKey)
+  const bits = tagged(derTag.bitString, Buffer.from([0]), signature)
+  return sequence(info, signing.identifier, bits)
+}
+
+export function extensionRequest(extensions: readonly Buffer[]): Buffer {
+  return sequence(oid(attributeOids.extensionRequest), tagged(derTag.set, sequence(...extensions)))
+}
+
+export function requestPem(options: RequestOptions = {}): string {
+  return pemText('CERTIFICATE REQUEST', requestDer(options))
+}
