@@ -15,6 +15,9 @@ export default defineConfig({
           exclude: ['test/process/**'],
           pool: 'forks',
           maxWorkers: 2,
+          // Modules are loaded once a process, not once a file, which saves a third of the processor time: no file may leave
+          // behind what another one could meet (test/support/after-each.ts puts back what the program itself changes).
+          isolate: false,
         },
       },
       {

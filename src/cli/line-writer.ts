@@ -24,6 +24,15 @@ export interface LineOutput {
   readonly current: number
 }
 
+/** As much of the file system as lines need. */
+export interface Disk {
+  write(
+    fd: number,
+    bytes: Buffer,
+    done: (error: NodeJS.ErrnoException | null, written: number) => void,
+  ): void
+}
+
 /**
  * Lines to a file, pipe or terminal, in their order. Nobody waits for it: what is not read fast enough waits in bounded
  * memory, and beyond that is dropped and counted.
@@ -32,6 +41,7 @@ export class LineWriter {
   /** Told how many lines were dropped, once lines are written again. */
   onDropped: (count: number) => void = () => undefined
   readonly #output: LineOutput
+  readonly #disk: Disk
   /** None of them is under way. */
   #chunks: string[] = []
   /** What is left of the chunk under way. */
@@ -45,7 +55,9 @@ export class LineWriter {
   #characters = 0
   #dropped = 0
 
-  constructor(output: number | LineOutput) {
+  /** @param disk what writes to the output: that of the system. */
+  constructor(output: number | LineOutput, disk: Disk = { write }) {
+    this.#disk = disk
     this.#output = typeof output === 'number' ? { fdFor: () => output, current: output } : output
   }
 
@@ -95,7 +107,7 @@ export class LineWriter {
   #put(fd: number, bytes: Buffer<ArrayBuffer>): void {
     this.#rest = bytes
     this.#isTaken = true
-    write(fd, bytes, (error, written) => {
+    this.#disk.write(fd, bytes, (error, written) => {
       this.#isTaken = false
       if (error === null && written > 0) this.#isTorn = bytes[written - 1] !== NEWLINE
       if (error?.code === 'EAGAIN') {

@@ -1,5 +1,4 @@
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
-import type * as FileSystem from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, write } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -8,29 +7,31 @@ import { LineWriter } from '../../src/cli/line-writer.ts'
 
 // Method: a disk that takes so many bytes and no more, as one does that fills up in the middle of a write.
 
-const disk = vi.hoisted(() => ({ room: Infinity, refusals: 0 }))
-vi.mock('node:fs', async (original) => {
-  const real = await original<typeof FileSystem>()
-  type Done = (error: NodeJS.ErrnoException | null, written: number) => void
-  const write = (fd: number, bytes: Buffer, done: Done): void => {
+const disk = {
+  room: Infinity,
+  refusals: 0,
+  write(
+    fd: number,
+    bytes: Buffer,
+    done: (error: NodeJS.ErrnoException | null, written: number) => void,
+  ): void {
     const taken = Math.min(bytes.length, disk.room)
     disk.room -= taken
     if (taken > 0) {
-      real.write(fd, bytes.subarray(0, taken), done)
+      write(fd, bytes.subarray(0, taken), done)
       return
     }
     disk.refusals += 1
     setImmediate(done, Object.assign(new Error('no space left'), { code: 'ENOSPC' }), 0)
-  }
-  return { ...real, write }
-})
+  },
+}
 
 test('a line that a full disk cut off takes neither the next one with it nor those before it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'flotilla-torn-'))
   const path = join(folder, 'log')
   const fd = openSync(path, 'a')
   try {
-    const writer = new LineWriter(fd)
+    const writer = new LineWriter(fd, disk)
     const dropped = vi.fn()
     writer.onDropped = dropped
     disk.room = 14
