@@ -1,3 +1,6 @@
+import type { ApiSession } from '../entities/api-session.ts'
+import type { Authenticator } from '../entities/authenticator.ts'
+import type { Ca } from '../entities/ca.ts'
 import type { PrimaryRules } from '../entities/auth-policy-factors.ts'
 import type { AuthPolicy } from '../entities/auth-policy.ts'
 import type { Identity } from '../entities/identity.ts'
@@ -94,4 +97,19 @@ export function nextAttempt(
   if (attempts === undefined) return 1
   if (attempts.count >= rules.maxAttempts && hasLapsed(attempts, rules, atMs)) return 1
   return attempts.count + 1
+}
+
+/**
+ * Whether the certificate that a session was opened by is still one that log-ins are taken of: a CA of somebody else that issued
+ * it must be verified, and enabled for that. True for a session that was opened by something else.
+ */
+export function isCertificateHonoured(records: RecordSource, session: ApiSession): boolean {
+  if (session.certFingerprint === null) return true
+  const { caId, authenticatorId } = session
+  const issuer = caId || (records.get<Authenticator>('authenticator', authenticatorId)?.caId ?? '')
+  return issuer === '' || takesLogIns(records.get<Ca>('ca', issuer))
+}
+
+export function takesLogIns(ca: Ca | undefined): boolean {
+  return ca?.isVerified === true && ca.isAuthEnabled
 }

@@ -5,10 +5,8 @@ import {
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/api-session.ts'
-import type { Authenticator } from '../../entities/authenticator.ts'
-import type { Ca } from '../../entities/ca.ts'
 import type { Identity } from '../../entities/identity.ts'
-import { pendingFactors } from '../../fsm/authentication.ts'
+import { isCertificateHonoured, pendingFactors } from '../../fsm/authentication.ts'
 import { isDisabled } from '../../fsm/commands/admins.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -81,7 +79,7 @@ export class SessionKeeper {
     if (clock.nowMs() - this.lastUseMs(session) > limits.sessionTimeoutMs) return 'expired'
     const identity = state.get<Identity>('identity', String(session['identityId']))
     if (identity === undefined || isDisabled(identity, clock.nowMs())) return 'refused'
-    if (!isCertificateHonoured(state, session)) return 'refused'
+    if (!isCertificateHonoured(state, session as ApiSession)) return 'refused'
     return callerIn(state, session, identity)
   }
 
@@ -202,19 +200,6 @@ export class SessionKeeper {
     if (error instanceof Problem) return
     this.#parts.logger.error({ err: error }, message)
   }
-}
-
-/** The CA of somebody else whose certificate a session was opened by must still be one that log-ins are taken of. */
-function isCertificateHonoured(
-  state: Pick<ApiParts['state'], 'get'>,
-  session: EntityRecord,
-): boolean {
-  if (session['certFingerprint'] === null) return true
-  const { caId, authenticatorId } = session as ApiSession
-  const issuer = caId || (state.get<Authenticator>('authenticator', authenticatorId)?.caId ?? '')
-  if (issuer === '') return true
-  const ca = state.get<Ca>('ca', issuer)
-  return ca?.isVerified === true && ca.isAuthEnabled
 }
 
 /** Whoever holds that session, judged by the records of now. */

@@ -6,7 +6,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isGranted } from '../../lib/permissions.ts'
 import { actorFault } from '../../ports/actor.ts'
 import type { ClaimedActor, EnrollmentActor, SessionClaim } from '../../ports/actor.ts'
-import { pendingFactors } from '../authentication.ts'
+import { isCertificateHonoured, pendingFactors } from '../authentication.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
 import { refused } from './outcome.ts'
@@ -59,7 +59,8 @@ function enrollmentAuthority(actor: EnrollmentActor, kind: number): Authority | 
 
 function sessionAuthority(state: State, actor: SessionClaim): Authority | null {
   const { identityId, sessionId, permission } = actor
-  if (state.get<ApiSession>('apiSession', sessionId)?.identityId !== identityId) return null
+  const session = state.get<ApiSession>('apiSession', sessionId)
+  if (session?.identityId !== identityId || !isCertificateHonoured(state, session)) return null
   const identity = state.get<Identity>('identity', identityId)
   if (identity === undefined) return null
   if (permission === 'partial') return 'full'

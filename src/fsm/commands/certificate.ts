@@ -26,6 +26,7 @@ export function extendAuthenticator(
   const { id, fingerprint, certificate } = fromBinary(AuthenticatorExtendSchema, payload)
   const authenticator = state.get<Authenticator>('authenticator', id)
   if (authenticator === undefined) return notFound('authenticator', id)
+  if (!isOfCaller(state, authenticator.identityId, context)) return notFound('authenticator', id)
   if (certificate === undefined || !authenticator.isIssuedByNetwork) {
     return refused('CAN_NOT_UPDATE_AUTHENTICATOR')
   }
@@ -52,6 +53,7 @@ export function verifyExtension(
   const { id, fingerprint } = fromBinary(AuthenticatorExtendVerifySchema, payload)
   const authenticator = state.get<Authenticator>('authenticator', id)
   if (authenticator === undefined) return notFound('authenticator', id)
+  if (!isOfCaller(state, authenticator.identityId, context)) return notFound('authenticator', id)
   const { nextCertPem, nextFingerprint, nextPublicKeyPrint } = authenticator
   if (nextCertPem === null || nextFingerprint === null) {
     return refused('CAN_NOT_UPDATE_AUTHENTICATOR', 'no new certificate waits to be verified')
@@ -101,7 +103,9 @@ export function createSessionCertificate(
   const message = fromBinary(SessionCertificateCreateSchema, payload)
   const { id, apiSessionId, certificate, subject } = message
   const session = state.get<ApiSession>('apiSession', apiSessionId)
-  if (session === undefined || certificate === undefined) return refused('UNAUTHORIZED')
+  if (session === undefined || certificate === undefined || !isSessionOf(apiSessionId, context)) {
+    return refused('UNAUTHORIZED')
+  }
   if (id === '' || state.get('sessionCertificate', id) !== undefined) {
     return faulty({ field: 'id', reason: 'id must be unique' })
   }
@@ -144,9 +148,20 @@ export function deleteSessionCertificate(
 ): Outcome {
   const { id, apiSessionId } = fromBinary(SessionCertificateDeleteSchema, payload)
   const known = state.get<SessionCertificate>('sessionCertificate', id)
-  if (known === undefined || known.apiSessionId !== apiSessionId) {
+  const isOwn = known?.apiSessionId === apiSessionId && isSessionOf(apiSessionId, context)
+  if (!isOwn) {
     return notFound('sessionCertificate', id)
   }
   consequencesIn(state, context).remove('sessionCertificate', id)
   return done(id)
+}
+
+/** Whoever asks in a session asks for what is its identity's; the system asks for anybody. */
+function isOfCaller(state: State, identityId: string, { sessionId }: CommandContext): boolean {
+  if (sessionId === '') return true
+  return state.get<ApiSession>('apiSession', sessionId)?.identityId === identityId
+}
+
+function isSessionOf(apiSessionId: string, { sessionId }: CommandContext): boolean {
+  return sessionId === '' || sessionId === apiSessionId
 }

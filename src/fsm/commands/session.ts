@@ -13,6 +13,7 @@ import type { Ca } from '../../entities/ca.ts'
 import type { Identity } from '../../entities/identity.ts'
 import { isSameJson } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
+import { takesLogIns } from '../authentication.ts'
 import type { State } from '../state.ts'
 import { isDisabled } from './admins.ts'
 import type { CommandContext } from './context.ts'
@@ -71,8 +72,7 @@ function isStillHeld(
     return false
   }
   if (caId === '') return !isByClaim
-  const ca = state.get<Ca>('ca', caId)
-  return ca?.isVerified === true && ca.isAuthEnabled
+  return takesLogIns(state.get<Ca>('ca', caId))
 }
 
 /** A log-in. The credential was judged before; that its holder still exists and may log in is judged here. */
