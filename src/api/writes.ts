@@ -5,6 +5,8 @@ import {
   EntityDeleteSchema,
   EntityWriteSchema,
 } from '../../proto/gen/command_pb.ts'
+import { levelOf } from '../entities/levels.ts'
+import { entityNamed } from '../entities/registry.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { releaseBuffer } from '../lib/release-buffer.ts'
 import { Problem } from '../lib/problems.ts'
@@ -47,12 +49,14 @@ export class Writer {
     kind: ProposalInput['kind'],
     payload: Uint8Array,
     judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
+    level = 1,
   ): Promise<string> {
     const { netRequestId } = call
     const actor = actorOf(call)
     const input: ProposalInput = {
       kind,
       payload,
+      level,
       ...(judgedOn.length === 0 ? {} : { judgedOn }),
       actor,
       ...(netRequestId === null || !call.isRepeatable
@@ -91,7 +95,8 @@ export class Writer {
     const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
     releaseBuffer(json)
     try {
-      return await this.write(call, kind, payload, judgedOn)
+      const level = levelOf(entityNamed(entity), fields)
+      return await this.write(call, kind, payload, judgedOn, level)
     } finally {
       releaseBuffer(payload)
     }
@@ -115,7 +120,10 @@ export class Writer {
       answer,
     })
     const payload = toBinary(EntityBatchSchema, message)
-    return this.write(call, CommandKind.ENTITY_BATCH, payload, judgedOn)
+    const level = Math.max(
+      ...steps.map(({ entity, fields }) => levelOf(entityNamed(entity), fields)),
+    )
+    return this.write(call, CommandKind.ENTITY_BATCH, payload, judgedOn, level)
   }
 
   deleteEntity(
@@ -126,7 +134,8 @@ export class Writer {
   ): Promise<string> {
     const message = create(EntityDeleteSchema, { entity, id })
     const payload = toBinary(EntityDeleteSchema, message)
-    return this.write(call, CommandKind.ENTITY_DELETE, payload, judgedOn)
+    const level = levelOf(entityNamed(entity))
+    return this.write(call, CommandKind.ENTITY_DELETE, payload, judgedOn, level)
   }
 }
 

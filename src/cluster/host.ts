@@ -547,6 +547,7 @@ export class RaftHost {
           version,
         })),
         certificatePem: leafPem,
+        featureLevel: hello?.featureLevel ?? 0,
         matchIndex: matches.get(id) ?? null,
       })),
       vitals: {

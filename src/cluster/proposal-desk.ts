@@ -4,6 +4,7 @@ import { CommandSchema } from '../../proto/gen/command_pb.ts'
 import type { Clock } from '../lib/clock.ts'
 import { Problem } from '../lib/problems.ts'
 import type { AuditRecord } from '../ports/audit.ts'
+import { levelOfKind } from '../ports/feature-level.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
 import { ITSELF } from '../ports/proposer.ts'
 import type { Applied, ProposalInput } from '../ports/proposer.ts'
@@ -11,9 +12,6 @@ import type { RefusalCode } from './link.ts'
 import { OutstandingProposals } from './outstanding.ts'
 import type { OutstandingProposal } from './outstanding.ts'
 import { packProposals } from './proposal-codec.ts'
-
-/** The feature level that commands of this release ask for. */
-const FEATURE_LEVEL = 1
 
 export interface ProposalDeskOptions {
   /** 16 bytes. */
@@ -35,6 +33,8 @@ export interface ProposalDeskParts {
   /** Packed by proposal-codec.ts; the buffer is given away. */
   readonly send: (proposals: Uint8Array<ArrayBuffer>) => void
   readonly hasLeader: () => boolean
+  /** The feature level in force, as applied here: what needs it is logged after the entry that raised it. */
+  readonly featureLevel: () => number
   /** Told of each write that was proposed here, also of one whose caller has given up waiting. */
   readonly onAudited?: (record: AuditRecord) => void
 }
@@ -67,10 +67,12 @@ export class ProposalDesk {
   /** @throws {Problem} as {@link Proposer.propose}. */
   async propose(input: ProposalInput): Promise<Applied> {
     if (this.#isClosed) throw new Problem('CLUSTER_NO_LEADER')
+    const level = Math.max(levelOfKind(input.kind), input.level ?? 1)
+    this.#refuseAbove(level)
     const caller = input.actor.identityId
     if (!this.#outstanding.hasRoomFor(caller)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
     const sequence = this.#outstanding.nextSequence
-    const command = this.#encode(input, sequence)
+    const command = this.#encode(input, level, sequence)
     return await new Promise<Applied>((resolve, reject) => {
       this.#outstanding.add({
         sequence,
@@ -159,7 +161,16 @@ export class ProposalDesk {
     this.#parts.send(packProposals(proposals))
   }
 
-  #encode(input: ProposalInput, sequence: number): Uint8Array {
+  /** Some voter may not know what it asks for, whichever controller leads. */
+  #refuseAbove(level: number): void {
+    const inForce = this.#parts.featureLevel()
+    if (level <= inForce) return
+    throw new Problem('FEATURE_LEVEL_NOT_RAISED', {
+      detail: `it needs feature level ${level}, and level ${inForce} is in force; 'flotilla cluster status' tells which controllers to upgrade`,
+    })
+  }
+
+  #encode(input: ProposalInput, level: number, sequence: number): Uint8Array {
     const { storeId, boot } = this.#options
     return toBinary(
       CommandSchema,
@@ -176,7 +187,7 @@ export class ProposalDesk {
             ? { ...ITSELF, name: `controller:${this.#parts.selfId}` }
             : input.actor,
         kind: input.kind,
-        level: FEATURE_LEVEL,
+        level,
         payload: input.payload,
         judgedOn: (input.judgedOn ?? []).map(({ entity, id, revision }) => ({
           entity,
