@@ -41,6 +41,7 @@ const empty = (): Counted => ({
  * "store" is a copy that it takes now and then. For the engine's bench and for tests of what drives a machine.
  */
 export class CounterMachine implements Machine {
+  readonly featureLevel = 1
   onPersisted: (position: Position) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
   /** Called for each command that takes effect. */
@@ -201,7 +202,7 @@ const NOTHING = (index: Index): AppliedEntry => ({
 
 function markOf(kept: Counted): StoreMark {
   const { position, timeMs, configuration, digest } = kept
-  return { position, timeMs, configuration, digest, entitiesDigest: digest }
+  return { position, timeMs, configuration, featureLevel: 1, digest, entitiesDigest: digest }
 }
 
 class CounterReceiver implements StoreReceiver {

@@ -1,5 +1,6 @@
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { Entity } from '../entities/define.ts'
+import { membersAt } from '../entities/levels.ts'
 import type { Operation as EntityOperation } from '../entities/operations.ts'
 import type { RequestMode } from '../entities/schema.ts'
 import { tellsAdminSecret } from '../fsm/admin-secrets.ts'
@@ -185,10 +186,12 @@ export class ResourceHandlers {
     id: string,
   ): Promise<{ readonly id: string; readonly ignoredFields: readonly string[] }> {
     const prepare = this.#preparers.of(entity)
-    const body = bodyOf(call)
+    const level = this.#parts.state.featureLevel
+    const { known: body, later } = membersAt(entity, bodyOf(call), level)
     return await judged(call, this.#parts.limits, async () => {
       const { ignoredFields, judgedOn = [], ...prepared } = await prepare(call, mode, body, id)
-      const { fields, also = [] } = prepared
+      const { also = [] } = prepared
+      const { known: fields } = membersAt(entity, prepared.fields, level)
       const kind = kinds[mode]
       const step = { kind, entity: entity.name, id: prepared.id ?? id, fields }
       const written = await this.#ifMatches(call, { entity: entity.name, id }, (matched) => {
@@ -197,7 +200,7 @@ export class ResourceHandlers {
           ? this.#writer.entity(call, kind, step.entity, step.id, fields, judged)
           : this.#writer.batch(call, [step, ...also], 0, judged)
       })
-      return { id: written, ignoredFields }
+      return { id: written, ignoredFields: [...ignoredFields, ...later] }
     })
   }
 

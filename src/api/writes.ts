@@ -6,6 +6,8 @@ import {
   EntityWriteSchema,
 } from '../../proto/gen/command_pb.ts'
 import { assert } from '../lib/assert.ts'
+import { levelOf } from '../entities/levels.ts'
+import { entityNamed } from '../entities/registry.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { releaseBuffer } from '../lib/release-buffer.ts'
 import { Problem } from '../lib/problems.ts'
@@ -33,6 +35,13 @@ export interface WriteStep {
   readonly fields?: Readonly<Record<string, unknown>>
 }
 
+export interface WriteOptions {
+  /** Of a write that no session asks for; else the caller in its session. */
+  readonly actor?: Actor
+  /** That its fields need; 1 when not said. */
+  readonly level?: number
+}
+
 /** Takes a caller's writes to the cluster and turns refusals, which are values there, into problems. */
 export class Writer {
   readonly #proposer: Proposer
@@ -42,7 +51,6 @@ export class Writer {
   }
 
   /**
-   * @param actor of a write that no session asks for.
    * @returns the id the write took effect on: of the first request when this one repeats it.
    * @throws {Problem} what apply refused it with, or why its fate is not known.
    */
@@ -51,12 +59,14 @@ export class Writer {
     kind: ProposalInput['kind'],
     payload: Uint8Array,
     judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
-    actor: Actor = actorOf(call),
+    by: WriteOptions = {},
   ): Promise<string> {
     const { netRequestId } = call
+    const { actor = actorOf(call), level = 1 } = by
     const input: ProposalInput = {
       kind,
       payload,
+      level,
       ...(judgedOn.length === 0 ? {} : { judgedOn }),
       actor,
       ...(netRequestId === null || !call.isRepeatable
@@ -95,7 +105,8 @@ export class Writer {
     const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
     releaseBuffer(json)
     try {
-      return await this.write(call, kind, payload, judgedOn)
+      const level = levelOf(entityNamed(entity), fields)
+      return await this.write(call, kind, payload, judgedOn, { level })
     } finally {
       releaseBuffer(payload)
     }
@@ -119,7 +130,10 @@ export class Writer {
       answer,
     })
     const payload = toBinary(EntityBatchSchema, message)
-    return this.write(call, CommandKind.ENTITY_BATCH, payload, judgedOn)
+    const level = Math.max(
+      ...steps.map(({ entity, fields }) => levelOf(entityNamed(entity), fields)),
+    )
+    return this.write(call, CommandKind.ENTITY_BATCH, payload, judgedOn, { level })
   }
 
   deleteEntity(
@@ -130,7 +144,8 @@ export class Writer {
   ): Promise<string> {
     const message = create(EntityDeleteSchema, { entity, id })
     const payload = toBinary(EntityDeleteSchema, message)
-    return this.write(call, CommandKind.ENTITY_DELETE, payload, judgedOn)
+    const level = levelOf(entityNamed(entity))
+    return this.write(call, CommandKind.ENTITY_DELETE, payload, judgedOn, { level })
   }
 }
 

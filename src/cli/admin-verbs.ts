@@ -86,15 +86,31 @@ function wrong(detail: string): Problem {
   return new Problem('COULD_NOT_VALIDATE', { detail })
 }
 
+/** What every voter has to know before it is in force; null when no voter knows more than that. */
+function nextFeatureLevel(
+  cluster: ClusterView,
+): NonNullable<ClusterStatus['nextFeatureLevel']> | null {
+  const voters = cluster.members().filter(({ voter }) => voter)
+  const level = Math.max(...voters.map(({ featureLevel }) => featureLevel))
+  if (level <= cluster.featureLevel) return null
+  const waitsFor = voters
+    .filter(({ connected, featureLevel }) => !connected || featureLevel < level)
+    .map(({ id }) => id)
+  return { level, waitsFor }
+}
+
 function clusterStatus(
   cluster: ClusterView,
   { failureTolerance, nextRisk, alarms }: NodeHealth,
 ): ClusterStatus {
+  const next = nextFeatureLevel(cluster)
   return {
     clusterId: cluster.clusterId,
     generation: cluster.generation,
     selfId: cluster.selfId,
     leaderId: cluster.leaderId(),
+    featureLevel: cluster.featureLevel,
+    ...(next === null ? {} : { nextFeatureLevel: next }),
     members: cluster.members().map(memberStatus),
     failureTolerance,
     nextRisk,
@@ -102,7 +118,13 @@ function clusterStatus(
   }
 }
 
-function memberStatus({ id, progress, lastContactMs, vitals }: MemberView): MemberStatus {
+function memberStatus({
+  id,
+  progress,
+  lastContactMs,
+  vitals,
+  featureLevel,
+}: MemberView): MemberStatus {
   return {
     id,
     role: progress?.role ?? 'unknown',
@@ -114,6 +136,7 @@ function memberStatus({ id, progress, lastContactMs, vitals }: MemberView): Memb
     digest: progress?.digest ?? '',
     lastContactMs,
     isFailing: vitals?.isFailing ?? false,
+    featureLevel,
   }
 }
 

@@ -18,6 +18,8 @@ export interface MemberStatus {
   readonly lastContactMs: number | null
   /** It says that it does not answer from its state, or is about to stop. */
   readonly isFailing: boolean
+  /** The newest feature level that it knows; 0 when it was not heard. */
+  readonly featureLevel: number
 }
 
 export interface ClusterStatus {
@@ -32,6 +34,10 @@ export interface ClusterStatus {
   readonly failureTolerance: number
   /** One sentence: what the next loss would do. */
   readonly nextRisk: string
+  /** In force: what needs a higher one is not written. */
+  readonly featureLevel: number
+  /** A higher one that some voter knows, and the voters that do not, or are not connected; absent when there is none. */
+  readonly nextFeatureLevel?: { readonly level: number; readonly waitsFor: readonly string[] }
   /** What is wrong now, as the asked controller sees it. */
   readonly alarms: readonly {
     readonly code: string

@@ -15,6 +15,7 @@ import { sessionActivity } from '../cluster/session-activity.ts'
 import type { HostOptions } from '../cluster/host.ts'
 import { ActionLog } from '../cluster/action-recorder.ts'
 import { AdmissionDesk } from '../cluster/admission.ts'
+import { raiseFeatureLevel } from '../cluster/feature-level.ts'
 import { enterCluster } from '../cluster/membership/enter-cluster.ts'
 import { Entrance } from '../cluster/membership/entrance.ts'
 import type { EntryAnswer } from '../cluster/membership/entry.ts'
@@ -31,7 +32,6 @@ import {
 import { SecretKeeper } from '../cluster/secret-keeper.ts'
 import { sharedOptionsSha256 } from '../config/fingerprint.ts'
 import type { ControllerConfig } from '../config/options.ts'
-import { featureLevel } from '../fsm/apply.ts'
 import type { StateMachine } from '../fsm/machine.ts'
 import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -39,6 +39,7 @@ import type { ProblemCode } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
+import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import type { ActionRecorder, MembershipControl } from '../ports/membership.ts'
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Proposer } from '../ports/proposer.ts'
@@ -475,7 +476,6 @@ export class Controller {
       trustDomain: config.trustDomain,
       addressOf: (id) => this.#meshOf(gateway, id),
       caPem: () => this.#caPem,
-      featureLevel,
     })
   }
 
@@ -625,6 +625,7 @@ export class Controller {
         membersLackingSecrets: () => membersLackingSecrets(machine),
         shareMissing: () => shareMissing(rotation),
       },
+      featureLevel: { own: FEATURE_LEVEL, raise: (level) => raiseFeatureLevel(gateway, level) },
     })
     const entrance = new Entrance({
       consensus,
@@ -663,7 +664,7 @@ export class Controller {
       storeId,
       address: config.cluster.advertise,
       version: `v${programVersion()}`,
-      featureLevel,
+      featureLevel: FEATURE_LEVEL,
       startedAtMs: this.#startedAtMs,
       timeoutMs: ENTER_TIMEOUT_MS,
     })

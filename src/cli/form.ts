@@ -10,7 +10,6 @@ import { hashPassword } from '../api/auth/password.ts'
 import { formingSecrets } from '../cluster/wrap-secrets.ts'
 import type { FormingAdmission } from '../cluster/wrap-secrets.ts'
 import type { ControllerConfig } from '../config/options.ts'
-import { featureLevel } from '../fsm/apply.ts'
 import { formingRecords } from '../fsm/seed.ts'
 import { newOpaqueId, newShortId } from '../lib/random.ts'
 import { formatUuid, newUuidv7 } from '../lib/uuid.ts'
@@ -28,6 +27,7 @@ import { parseCertificates } from '../pki/certificate.ts'
 import { syncFolder, writePublicFile, writeSecretFile } from '../pki/key-file.ts'
 import { validityWithin } from '../pki/renewal.ts'
 import { systemActor } from '../ports/actor.ts'
+import { FEATURE_LEVEL, levelOfKind } from '../ports/feature-level.ts'
 import type { Entry } from '../raft/types.ts'
 import { formDataFolder } from '../store/form-data-folder.ts'
 import { makeFolder } from './make-folder.ts'
@@ -231,9 +231,12 @@ function formingCommand(clusterId: string, records: SeedRecord[]): Uint8Array {
     CommandSchema,
     create(CommandSchema, {
       kind: CommandKind.FORM,
-      level: featureLevel,
+      level: levelOfKind(CommandKind.FORM),
       actor: systemActor({ name: 'bootstrap' }),
-      payload: toBinary(FormSchema, create(FormSchema, { clusterId, records })),
+      payload: toBinary(
+        FormSchema,
+        create(FormSchema, { clusterId, records, featureLevel: FEATURE_LEVEL }),
+      ),
     }),
   )
 }

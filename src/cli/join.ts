@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, rmdirSync } from 'node:fs'
 
-import { featureLevel } from '../fsm/apply.ts'
 import { systemClock } from '../lib/clock.ts'
 import { createCertificateRequest } from '../pki/certificate-request.ts'
 import type { Ticket } from '../pki/ticket.ts'
+import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import { CheckList } from './check-list.ts'
 import { advertisedHosts, planConfig } from './config-from-flags.ts'
 import type { ConfigFlags, PlannedConfig } from './config-from-flags.ts'
@@ -118,7 +118,7 @@ async function askAndLayDown(
     address: config.cluster.advertise,
     hosts: advertisedHosts(config),
     version: `v${programVersion()}`,
-    featureLevel,
+    featureLevel: FEATURE_LEVEL,
   }
   const addresses = asking.members.map(({ address }) => address)
   const outcome = await requestJoin(ticket, addresses, request)
@@ -135,7 +135,7 @@ async function askAndLayDown(
     case 'admitted':
       checks.ok(
         'admission',
-        `as ${outcome.answer.isVoter ? 'voter' : 'learner'}, feature level ${featureLevel}`,
+        `as ${outcome.answer.isVoter ? 'voter' : 'learner'}, knowing feature levels up to ${FEATURE_LEVEL}`,
       )
       checkAnswer(planned, state, outcome.answer, checks, nowMs)
       layDown(planned, state, outcome.answer, keepsCertificate)

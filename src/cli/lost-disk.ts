@@ -2,9 +2,9 @@ import { enterCluster } from '../cluster/membership/enter-cluster.ts'
 import type { EntryAnswer } from '../cluster/membership/entry.ts'
 import type { Log } from '../cluster/log.ts'
 import type { ControllerConfig } from '../config/options.ts'
-import { featureLevel } from '../fsm/apply.ts'
 import { Problem } from '../lib/problems.ts'
 import { newOpaqueId } from '../lib/random.ts'
+import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import { formDataFolder } from '../store/form-data-folder.ts'
 import { writeRosterFile } from '../store/roster-file.ts'
 import type { Credentials } from './controller-check.ts'
@@ -78,7 +78,7 @@ async function ask(lost: LostDisk, storeId: Uint8Array): Promise<EntryAnswer | s
       storeId,
       address: config.cluster.advertise,
       version: `v${programVersion()}`,
-      featureLevel,
+      featureLevel: FEATURE_LEVEL,
       startedAtMs,
       timeoutMs: ANSWER_MS,
     })

@@ -10,11 +10,27 @@ export function statusText(status: ClusterStatus): string {
     `cluster ${clusterId}, generation ${generation}, as ${selfId} sees it`,
     leaderId === null ? 'there is no leader: writes wait for one' : `${leaderId} is the leader`,
     nextRisk,
+    ...levelLines(status),
     ...alarms.map(({ code, text }) => `alarm ${code}: ${text}`),
     '',
     memberTable(status),
   ]
   return lines.join('\n')
+}
+
+function levelLines({ featureLevel, nextFeatureLevel, members }: ClusterStatus): string[] {
+  const inForce = `feature level ${featureLevel} is in force`
+  if (nextFeatureLevel === undefined) return [inForce]
+  const { level, waitsFor } = nextFeatureLevel
+  if (waitsFor.length === 0) return [`${inForce}; level ${level} is about to be raised`]
+  const levels = new Map(members.map((member) => [member.id, member.featureLevel]))
+  const waiting = waitsFor.map((id) => {
+    const known = levels.get(id) ?? 0
+    return known >= level || known === 0
+      ? `${id} (not connected)`
+      : `${id} (knows levels up to ${known})`
+  })
+  return [`${inForce}; level ${level} waits for ${waiting.join(', ')}`]
 }
 
 /** The same in one line, for where lines add up. */

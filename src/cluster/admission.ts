@@ -57,8 +57,6 @@ export interface AdmissionParts {
   readonly caPem: () => string
   /** host:port where a member's mesh is reached now; null when nobody can tell better than its record. */
   readonly addressOf?: (id: string) => string | null
-  /** What commands of this cluster ask for. */
-  readonly featureLevel: number
 }
 
 /** Bounds of what anybody with a ticket may send. */
@@ -170,6 +168,7 @@ export class AdmissionDesk implements Admission {
     // One that was made elsewhere a moment ago is known here after this; so is who else has come in.
     await this.#reachLatest()
     this.#checkKnown(ticket, digest)
+    this.#checkLevel(request)
     const { log } = this.#parts
     for (let attempt = 1; ; attempt += 1) {
       const payload = await this.#redeem(request, ticket, digest, publicKeySpki)
@@ -216,9 +215,18 @@ export class AdmissionDesk implements Admission {
     }
   }
 
+  /** A newer version may join an older level; one that does not know the level in force would stop at once. */
+  #checkLevel({ featureLevel }: JoinRequest): void {
+    const inForce = this.#parts.state.featureLevel
+    if (featureLevel >= inForce) return
+    throw new Problem('MEMBERSHIP_REFUSED', {
+      detail: `feature level ${inForce} is in force and the new controller knows levels up to ${String(featureLevel)}; install the version that the cluster runs`,
+    })
+  }
+
   /** @returns the key that the request proves to hold. */
   async #judge(request: JoinRequest): Promise<Uint8Array> {
-    const { id, address, hosts, storeId, featureLevel } = request
+    const { id, address, hosts, storeId } = request
     if (!isControllerId(id)) {
       throw fieldProblem('id', 'must be 1 to 64 letters, digits, dots, underscores and hyphens')
     }
@@ -228,11 +236,6 @@ export class AdmissionDesk implements Admission {
     }
     if (hosts.length === 0 || hosts.length > admissionLimits.hostsMax || !hosts.every(isHost)) {
       throw fieldProblem('hosts', 'must be 1 to 32 DNS names or IP addresses')
-    }
-    if (!(featureLevel >= this.#parts.featureLevel)) {
-      throw new Problem('MEMBERSHIP_REFUSED', {
-        detail: `the cluster writes at feature level ${this.#parts.featureLevel} and the new controller knows ${String(featureLevel)}; install the version that the cluster runs`,
-      })
     }
     try {
       const parsed = await parseCertificateRequest(request.certificateRequestPem)

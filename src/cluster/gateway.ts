@@ -15,13 +15,13 @@ import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import type { SoftState } from '../ports/soft-state.ts'
 import type { HostVitals } from '../ports/vitals.ts'
-import type { Entry, Index, NodeId, Position, Role, Term } from '../raft/types.ts'
+import type { Entry, Index, NodeId, Position } from '../raft/types.ts'
 import { AlarmWatch } from './alarm-watch.ts'
 import { Alarms } from './alarms.ts'
-import type { Alarm } from './alarms.ts'
 import { ApplyQueue } from './apply-queue.ts'
 import { CatchUps } from './catch-up.ts'
 import { votersIn } from './failure-tolerance.ts'
+import type { GatewayStatus } from './gateway-status.ts'
 import { HostRequests } from './host-requests.ts'
 import { KnownMembers } from './known-members.ts'
 import type { MemberMemory } from './known-members.ts'
@@ -106,20 +106,6 @@ export interface ConfigurationInForce {
   readonly isCommitted: boolean
 }
 
-export interface GatewayStatus {
-  readonly role: Role
-  readonly term: Term
-  readonly leader: NodeId | null
-  readonly commit: Index
-  readonly applied: Index
-  readonly persisted: Index
-  readonly digestIndex: Index
-  readonly digest: string
-  readonly entitiesDigest: string
-  readonly outstanding: number
-  readonly alarms: readonly Alarm[]
-}
-
 const SWEEP_MS = 50
 /** The host is told how far apply is this often, or after so many entries: it only bounds a lag that is far longer. */
 const PROGRESS_MS = 10
@@ -177,6 +163,7 @@ export class Gateway implements Proposer, ClusterView {
       clock,
       send: (proposals) => link.post({ type: 'propose', proposals }, [proposals.buffer]),
       hasLeader: () => this.#status.leader !== null,
+      featureLevel: () => machine.featureLevel,
       // A wrong state knows nothing of what came of a write.
       onAudited: (record) => (this.#guard.isOut ? undefined : parts.audit?.applied(record)),
     })
@@ -247,6 +234,11 @@ export class Gateway implements Proposer, ClusterView {
   /** How consensus, mesh and disk of this process have been. */
   get vitals(): HostVitals {
     return this.#status.vitals
+  }
+
+  /** The feature level in force, as applied here. */
+  get featureLevel(): number {
+    return this.#parts.machine.featureLevel
   }
 
   get generation(): number {

@@ -544,6 +544,7 @@ export class RaftHost {
           version,
         })),
         certificatePem: leafPem,
+        featureLevel: hello?.featureLevel ?? 0,
         matchIndex: matches.get(id) ?? null,
       })),
       vitals: {

@@ -226,6 +226,8 @@ export interface PeerStatus {
     readonly version: string
   }[]
   readonly certificatePem: string
+  /** The newest that it knows, as its Hello says; 0 when none was heard. */
+  readonly featureLevel: number
   /** Known by the leader only. */
   readonly matchIndex: Index | null
 }

@@ -1,5 +1,6 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { ApiAddress, MemberProgress, MemberView } from '../ports/cluster-view.ts'
+import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import type { NodeId } from '../raft/types.ts'
 import type { KnownMember } from './known-members.ts'
 import type { HostStatus, PeerStatus } from './link.ts'
@@ -68,6 +69,7 @@ function selfPart({ self, status, own }: MemberSources): LivePart {
     version: self.version,
     apiAddresses: self.apiAddresses,
     certificatePem: self.certificatePem,
+    featureLevel: FEATURE_LEVEL,
     startedAtMs: self.startedAtMs,
     lastContactMs: 0,
     progress: progressOf(own),
@@ -93,6 +95,7 @@ function peerPart(
     version: presence?.version ?? said?.version ?? '',
     apiAddresses: presence?.apiAddresses ?? said?.apiAddresses ?? [],
     certificatePem: said?.certificatePem ?? '',
+    featureLevel: peer?.featureLevel ?? 0,
     startedAtMs: presence?.startedAtMs ?? said?.startedAtMs ?? 0,
     lastContactMs:
       peer === undefined || peer.silentMs === null ? null : Math.round(peer.silentMs + ageMs),

@@ -2,11 +2,10 @@ import { create } from '@bufbuild/protobuf'
 
 import { HelloSchema, PositionSchema } from '../../proto/gen/mesh_pb.ts'
 import type { AddressClaim, Hello, Position as WirePosition } from '../../proto/gen/mesh_pb.ts'
+import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import type { FullStatus } from '../raft/core.ts'
 import type { Index, Position } from '../raft/types.ts'
 import type { HostOptions } from './host.ts'
-
-const FEATURE_LEVEL = 1
 
 /** What this member says of itself first on every stream: for good, and as of now. */
 export function makeHello(

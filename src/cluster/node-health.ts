@@ -2,7 +2,7 @@ import type { Configuration as ConfigurationRecord } from '../../proto/gen/membe
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import { toleranceNow } from './failure-tolerance.ts'
-import type { GatewayStatus } from './gateway.ts'
+import type { GatewayStatus } from './gateway-status.ts'
 import type { HostVitals } from '../ports/vitals.ts'
 
 /** What the document of a node is made from. */

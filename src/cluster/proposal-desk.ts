@@ -4,6 +4,7 @@ import { CommandSchema } from '../../proto/gen/command_pb.ts'
 import type { Clock } from '../lib/clock.ts'
 import { Problem } from '../lib/problems.ts'
 import type { AuditRecord } from '../ports/audit.ts'
+import { levelOfKind } from '../ports/feature-level.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
 import { actorFault, callerIdOf, systemActor } from '../ports/actor.ts'
 import type { Actor, ClaimedActor } from '../ports/actor.ts'
@@ -12,9 +13,6 @@ import type { RefusalCode } from './link.ts'
 import { OutstandingProposals } from './outstanding.ts'
 import type { OutstandingProposal } from './outstanding.ts'
 import { packProposals } from './proposal-codec.ts'
-
-/** The feature level that commands of this release ask for. */
-const FEATURE_LEVEL = 1
 
 export interface ProposalDeskOptions {
   /** 16 bytes. */
@@ -36,6 +34,8 @@ export interface ProposalDeskParts {
   /** Packed by proposal-codec.ts; the buffer is given away. */
   readonly send: (proposals: Uint8Array<ArrayBuffer>) => void
   readonly hasLeader: () => boolean
+  /** The feature level in force, as applied here: what needs it is logged after the entry that raised it. */
+  readonly featureLevel: () => number
   /** Told of each write that was proposed here, also of one whose caller has given up waiting. */
   readonly onAudited?: (record: AuditRecord) => void
 }
@@ -71,10 +71,12 @@ export class ProposalDesk {
     const actor = this.#named(input.actor)
     const fault = actorFault(actor)
     if (fault !== null) throw new Problem('UNAUTHORIZED', { detail: fault })
+    const level = Math.max(levelOfKind(input.kind), input.level ?? 1)
+    this.#refuseAbove(level)
     const caller = callerIdOf(actor)
     if (!this.#outstanding.hasRoomFor(caller)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
     const sequence = this.#outstanding.nextSequence
-    const command = this.#encode(input, actor, sequence)
+    const command = this.#encode(input, actor, { level, sequence })
     return await new Promise<Applied>((resolve, reject) => {
       this.#outstanding.add({
         sequence,
@@ -169,7 +171,20 @@ export class ProposalDesk {
     return systemActor({ ...actor.value, name: `controller:${this.#parts.selfId}` })
   }
 
-  #encode(input: ProposalInput, actor: Actor, sequence: number): Uint8Array {
+  /** Some voter may not know what it asks for, whichever controller leads. */
+  #refuseAbove(level: number): void {
+    const inForce = this.#parts.featureLevel()
+    if (level <= inForce) return
+    throw new Problem('FEATURE_LEVEL_NOT_RAISED', {
+      detail: `it needs feature level ${level}, and level ${inForce} is in force; 'flotilla cluster status' tells which controllers to upgrade`,
+    })
+  }
+
+  #encode(
+    input: ProposalInput,
+    actor: Actor,
+    { level, sequence }: { readonly level: number; readonly sequence: number },
+  ): Uint8Array {
     const { storeId, boot } = this.#options
     return toBinary(
       CommandSchema,
@@ -183,7 +198,7 @@ export class ProposalDesk {
         ...(input.request === undefined ? {} : { request: input.request }),
         actor,
         kind: input.kind,
-        level: FEATURE_LEVEL,
+        level,
         payload: input.payload,
         judgedOn: (input.judgedOn ?? []).map(({ entity, id, revision }) => ({
           entity,

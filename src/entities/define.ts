@@ -94,6 +94,8 @@ export interface Entity {
   readonly table: string
   /** null: every record of the table. What is made as this kind is in its scope. */
   readonly scope: Scope | null
+  /** The feature level that brought the kind: below it there are no records of it. */
+  readonly since: number
   /** Path and `entity` of an EntityRef: `service-policies`. */
   readonly collection: string
   /** Shapes served, per API, with the permission each needs. */
@@ -183,6 +185,7 @@ interface DefinitionBase<F extends Fields> {
   /** Where it is not the plural in kebab case: of a view that stands on another API under the name of its table. */
   readonly collection?: string
   readonly scope?: Scope
+  readonly since?: number
   readonly operationIds?: Entity['operationIds']
   readonly refusals?: Entity['refusals']
   readonly idFrom?: string
@@ -307,6 +310,7 @@ export function defineEntity<const F extends Fields>(
     plural: definition.plural,
     table: definition.table ?? definition.name,
     scope: definition.scope ?? null,
+    since: definition.since ?? 1,
     collection: definition.collection ?? kebab(definition.plural),
     operations: definition.operations,
     callerScope: definition.callerScope ?? null,

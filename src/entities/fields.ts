@@ -117,8 +117,13 @@ export interface Field {
   readonly kind: FieldKind
   readonly settable: Settable
   readonly isRequired: boolean
-  /** Value when create or replace leave the field out. */
+  /**
+   * Value when create or replace leave the field out. A stored record leaves such members out as well, so the zero of a
+   * field that was ever stored must not change.
+   */
   readonly zero: Json
+  /** The feature level that brought the field: below it nothing sets it, and it counts as unknown in requests. */
+  readonly since: number
   readonly shown: Shown
   readonly schema: JsonObject
   readonly reference: ReferenceRule | null
@@ -153,6 +158,7 @@ interface Rules {
   readonly required?: boolean
   readonly shown?: Shown
   readonly shownAs?: ComputedSource
+  readonly since?: number
 }
 
 function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): Field {
@@ -161,6 +167,7 @@ function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): F
     settable: rules.settable ?? 'always',
     isRequired: rules.required ?? false,
     zero,
+    since: rules.since ?? 1,
     shown: rules.shown ?? 'always',
     schema,
     reference: null,

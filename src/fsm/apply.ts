@@ -4,6 +4,7 @@ import type { Command, RequestId } from '../../proto/gen/command_pb.ts'
 import { assert } from '../lib/assert.ts'
 import { problems } from '../lib/problems.ts'
 import { actorFault } from '../ports/actor.ts'
+import type { KnownKind } from '../ports/feature-level.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
@@ -28,6 +29,7 @@ import {
   replaceEntity,
   writeBatch,
 } from './commands/entity.ts'
+import { raiseFeatureLevel } from './commands/feature-level.ts'
 import { form } from './commands/form.ts'
 import { disableIdentity, enableIdentity } from './commands/identity.ts'
 import {
@@ -47,15 +49,12 @@ import { createSession, deleteSession, expireSessions, touchSessions } from './c
 import { requestExtend, verifyCa } from './commands/trust.ts'
 import type { State } from './state.ts'
 
-/** The newest feature level whose commands this program knows. */
-export const featureLevel = 1
-
 /** Where an entry stands and when. */
 type Place = Pick<CommandContext, 'index' | 'logTimeMs'>
 type Handler = (state: State, payload: Uint8Array, context: CommandContext) => Outcome
 
 /** Total: a kind without a handler does not compile. It would stop apply on every controller at the first entry of it. */
-const handlers: Readonly<Record<Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>, Handler>> = {
+const handlers: Readonly<Record<KnownKind, Handler>> = {
   [CommandKind.FORM]: form,
   [CommandKind.ENTITY_CREATE]: createEntity,
   [CommandKind.ENTITY_REPLACE]: replaceEntity,
@@ -95,6 +94,7 @@ const handlers: Readonly<Record<Exclude<CommandKind, typeof CommandKind.UNSPECIF
   [CommandKind.INTEGRITY_REBUILD]: rebuildTable,
   [CommandKind.INTEGRITY_DETACH]: detachMissing,
   [CommandKind.CLUSTER_ACTION]: tellAction,
+  [CommandKind.FEATURE_LEVEL_RAISE]: raiseFeatureLevel,
 }
 
 const nothingDone = { outcome: null, audit: null } as const
@@ -153,14 +153,16 @@ function performOnce(state: State, command: Command, request: RequestId, place: 
 }
 
 function applyCommand(state: State, command: Command, place: Place): Omit<AppliedEntry, 'index'> {
-  if (command.level > featureLevel) {
-    throw new Error(`a command of feature level ${command.level} is unknown here`)
-  }
   const { request } = command
-  const run = (): Performed =>
-    request === undefined
+  const run = (): Performed => {
+    // Judged by the replicated level alone: a version that does not know the command refuses it as all others do.
+    if (command.level > state.featureLevel) {
+      return { outcome: refused('FEATURE_LEVEL_NOT_RAISED'), audit: null }
+    }
+    return request === undefined
       ? perform(state, command, place)
       : performOnce(state, command, request, place)
+  }
   if (command.origin === undefined) return { origin: null, ...run() }
   const storeId = hex(command.origin.storeId)
   const boot = Number(command.origin.boot)
@@ -173,7 +175,8 @@ function applyCommand(state: State, command: Command, place: Place): Omit<Applie
 /**
  * Moves the state over one entry. Pure: state and entry decide, alone. The outcome is null for a noop, a
  * configuration, and a command that took effect before.
- * @throws when the entry is not the next one, can not be decoded, or is of a kind or level unknown here; the state is
+ * @throws when the entry is not the next one, can not be decoded, is of a kind unknown here, or raises
+ * the feature level to one that this version does not know; the state is
  * not to be used any more, for it may be half changed.
  */
 export function apply(state: State, entry: Entry): AppliedEntry {

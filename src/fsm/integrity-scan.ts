@@ -75,7 +75,7 @@ export class StateScan implements IntegrityScan {
     for (const field of indexes.lacking(id, record)) {
       this.#note(`${what} is not found by its ${field}`, rebuild)
     }
-    const lanes = lanesOf(recordKey(entity.name, id), JSON.stringify(record))
+    const lanes = lanesOf(recordKey(entity.name, id), table.stored(record))
     const kept = table.rows.get(id)?.lanes
     const isSame =
       kept?.a === lanes.a && kept.b === lanes.b && kept.c === lanes.c && kept.d === lanes.d

@@ -1,4 +1,5 @@
 import type { StateStore } from '../ports/state-store.ts'
+import { FEATURE_LEVEL, FeatureLevelUnknown } from '../ports/feature-level.ts'
 import { State } from './state.ts'
 
 /** The records are not those that the store's own digests speak of: damage, not to be built upon. */
@@ -8,12 +9,17 @@ export class StateDamaged extends Error {
 
 /**
  * The state as the store holds it; an empty one when nothing was ever written.
- * @throws {StateDamaged} And what the store throws.
+ * @throws {StateDamaged} And {FeatureLevelUnknown}, and what the store throws.
  */
 export async function loadState(store: StateStore): Promise<State> {
   const state = new State()
   const mark = store.mark()
   if (mark === null) return state
+  // A record of a kind that is not known here must not be taken for damage.
+  if (mark.featureLevel > FEATURE_LEVEL) {
+    throw new FeatureLevelUnknown('the state of this controller', mark.featureLevel)
+  }
+  state.featureLevel = mark.featureLevel
   for await (const { key, value } of store.records()) readable(() => state.load(key, value))
   readable(() => state.loaded())
   state.position = mark.position

@@ -195,6 +195,10 @@ export class StateMachine implements Machine, StateView {
     return this.#state.logTimeMs
   }
 
+  get featureLevel(): number {
+    return this.#state.featureLevel
+  }
+
   get clusterId(): string {
     return this.#state.clusterId
   }

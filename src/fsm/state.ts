@@ -3,6 +3,7 @@ import { isInScope } from '../entities/define.ts'
 import type { Entity } from '../entities/define.ts'
 import { entities, entitiesByName, entityNamed } from '../entities/registry.ts'
 import { assert } from '../lib/assert.ts'
+import { isSameJson } from '../lib/canonical-json.ts'
 import type { Json } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Outcome } from '../ports/proposer.ts'
@@ -22,6 +23,12 @@ interface Row {
   readonly lanes: Lanes
 }
 
+interface Member {
+  readonly name: string
+  readonly zero: Json
+  readonly since: number
+}
+
 /** The records of one kind with their indexes. Changed by `State` alone. */
 export class Table {
   readonly entity: Entity
@@ -32,8 +39,8 @@ export class Table {
   version = 0
   /** Moves when a record comes, goes, or changes its role attributes: what role lists match may differ. */
   matchVersion = 0
-  /** Stored fields in the order in which a record holds them. */
-  readonly #keys: readonly string[]
+  /** What is stored of a record, in the order in which it holds it. */
+  readonly #members: readonly Member[]
 
   constructor(entity: Entity) {
     this.entity = entity
@@ -41,7 +48,10 @@ export class Table {
     const stored = Object.keys(entity.fields).filter(
       (name) => entity.fields[name]?.computed === null,
     )
-    this.#keys = [...stored, 'createdAt', 'id', 'revision', 'updatedAt'].sort()
+    this.#members = [...stored, 'createdAt', 'id', 'revision', 'updatedAt'].sort().map((name) => {
+      const { zero = null, since = 1 } = entity.fields[name] ?? {}
+      return { name, zero, since }
+    })
   }
 
   get(id: string): EntityRecord | undefined {
@@ -53,7 +63,7 @@ export class Table {
     this.ids = new SortedIds()
     this.indexes = new Indexes(this.entity)
     for (const [id, { record }] of this.rows) {
-      const lanes = lanesOf(recordKey(this.entity.name, id), JSON.stringify(record))
+      const lanes = lanesOf(recordKey(this.entity.name, id), this.stored(record))
       this.rows.set(id, { record, lanes })
       this.ids.add(id)
       this.indexes.move(id, undefined, record)
@@ -62,13 +72,29 @@ export class Table {
     this.matchVersion += 1
   }
 
-  /** One order of members for all records, so that equal records have equal JSON; fields not given are zero. */
-  shape(values: Readonly<Record<string, Json>>): EntityRecord {
+  /**
+   * One order of members for all records, so that equal records have equal JSON. Fields not given are zero, and so are
+   * those that a later feature level brings, whatever is given.
+   */
+  shape(values: Readonly<Record<string, Json>>, level: number): EntityRecord {
     const record: Record<string, Json> = {}
-    for (const key of this.#keys) {
-      record[key] = values[key] ?? this.entity.fields[key]?.zero ?? null
+    for (const { name, zero, since } of this.#members) {
+      record[name] = since > level ? zero : (values[name] ?? zero)
     }
     return record as EntityRecord
+  }
+
+  /**
+   * A record as it is stored and digested: without the members that are zero. A version that has a field more, which
+   * nothing has set yet, so stores the same bytes as one that does not know it.
+   */
+  stored(record: EntityRecord): string {
+    const kept: Record<string, Json> = {}
+    for (const { name, zero } of this.#members) {
+      const value = record[name] ?? null
+      if (value !== zero && !isSameJson(value, zero)) kept[name] = value
+    }
+    return JSON.stringify(kept)
   }
 
   change(id: string, row: Row | undefined): Row | undefined {
@@ -133,6 +159,8 @@ export class State {
   position: Position = { term: 0, index: 0 }
   /** Log time at `position`, UTC ms. */
   logTimeMs = 0
+  /** In force at `position`; never falls. */
+  featureLevel = 1
   /** membership.v1.Configuration bytes in force at `position`. */
   configuration: Uint8Array = new Uint8Array()
   #clusterId = ''
@@ -197,8 +225,8 @@ export class State {
   /** Writes a record as `Table.shape` makes it from `values`; base fields included. */
   put(entity: string, values: Readonly<Record<string, Json>> & { readonly id: string }): void {
     const table = this.table(entity)
-    const record = table.shape(values)
-    const value = JSON.stringify(record)
+    const record = table.shape(values, this.featureLevel)
+    const value = table.stored(record)
     const key = recordKey(table.entity.name, record.id)
     this.#replace(table, record.id, { record, lanes: lanesOf(key, value) })
     this.#note(key, value)
@@ -223,7 +251,7 @@ export class State {
     if (outcome.ok) return outcome
     for (const { table, id, row } of undo.reverse()) {
       this.#replace(table, id, row)
-      const value = row === undefined ? null : JSON.stringify(row.record)
+      const value = row === undefined ? null : table.stored(row.record)
       this.#note(recordKey(table.entity.name, id), value)
     }
     return outcome
@@ -283,13 +311,18 @@ export class State {
     return records
   }
 
-  /** Takes back one stored record; `loaded` follows the last. @throws on one that is malformed. */
+  /**
+   * Takes back one stored record; `loaded` follows the last. The feature level must be in place by then.
+   * @throws on one that is malformed.
+   */
   load(key: string, value: string): void {
     const [kind, name] = key.split('/', 2)
     if (key === CLUSTER_KEY) this.#clusterId = JSON.parse(value) as string
     else if (kind === 'e' && name !== undefined) {
-      const record = JSON.parse(value) as EntityRecord
-      this.#place(this.table(name), record.id, { record, lanes: lanesOf(key, value) })
+      const table = this.table(name)
+      const values = JSON.parse(value) as Readonly<Record<string, Json>>
+      const record = table.shape(values, this.featureLevel)
+      this.#place(table, record.id, { record, lanes: lanesOf(key, value) })
     } else if (kind === 'o' && name !== undefined) {
       this.origins.load(name, JSON.parse(value) as StoredOrigin)
     } else if (kind === 'r') {
@@ -340,7 +373,7 @@ export class State {
     return this.#entitiesDigest.hex()
   }
 
-  /** Hex; over everything, position, log time and configuration included. */
+  /** Hex; over everything, position, log time, feature level and configuration included. */
   stateDigest(): string {
     const origins = new SetDigest()
     this.origins.digestInto(origins, originKey)
@@ -353,6 +386,7 @@ export class State {
       this.position.term,
       this.position.index,
       this.logTimeMs,
+      this.featureLevel,
       Buffer.from(this.configuration).toString('hex'),
     ]
     return hash('sha256', whole.join('\n')).slice(0, 32)

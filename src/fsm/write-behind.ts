@@ -21,6 +21,7 @@ export function markOf(state: State): StoreMark {
     position: state.position,
     timeMs: state.logTimeMs,
     configuration: Buffer.from(state.configuration).toString('base64'),
+    featureLevel: state.featureLevel,
     digest: state.stateDigest(),
     entitiesDigest: state.entitiesDigest(),
   }

@@ -107,6 +107,12 @@ export const problems = {
     retry: 'never',
     message: 'The authenticator can not be updated: it has no user name and password',
   },
+  FEATURE_LEVEL_NOT_RAISED: {
+    http: 503,
+    retry: 'later',
+    message:
+      'The request needs a feature level that is not in force yet: it is raised once every voter runs a version that knows it',
+  },
   INVALID_POSTURE: {
     http: 409,
     retry: 'later',

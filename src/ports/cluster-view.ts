@@ -18,6 +18,8 @@ export interface MemberView {
   readonly version: string
   readonly apiAddresses: readonly ApiAddress[]
   readonly certificatePem: string
+  /** The newest feature level that its version knows; 0 when it was not heard since this controller started. */
+  readonly featureLevel: number
   /** Start of its current process, UTC ms; 0 when never heard of. */
   readonly startedAtMs: number
   /** Since this controller last heard from it; 0 for itself, null when never. */
@@ -63,6 +65,8 @@ export interface ClusterView {
   readonly selfId: NodeId
   readonly clusterId: string
   readonly generation: number
+  /** In force, as applied here. */
+  readonly featureLevel: number
   /** Sorted by id. */
   members(): readonly MemberView[]
   leaderId(): NodeId | null

@@ -43,6 +43,8 @@ export interface Machine {
   /** So much is applied and not written that apply should wait for the store; `onPersisted` tells when to look again. */
   readonly isBehind: boolean
   digests(): Digests
+  /** The feature level in force: a command that needs a higher one is not proposed. */
+  readonly featureLevel: number
   /** Resolves once `index` is applied; false when `timeoutMs` passed first. */
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>
   /** Called after each durable write-behind batch. */

@@ -16,6 +16,8 @@ export interface ProposalInput {
   readonly kind: CommandKind
   /** The payload message of that kind, encoded. */
   readonly payload: Uint8Array
+  /** The feature level that the payload needs, where that is more than its kind does. */
+  readonly level?: number
   readonly actor: Actor
   /** The caller's own request id, when it sent one. */
   readonly request?: {
@@ -43,6 +45,7 @@ export interface Proposer {
    * it: a refusal is an outcome, not an exception.
    * @throws {Problem} UNAUTHORIZED: the actor gives no right, whatever the state. CLUSTER_NO_LEADER: never handed to a leader, nothing changed. OUTCOME_UNKNOWN: handed over, fate
    * not known by the deadline. SERVER_TOO_MANY_REQUESTS: this controller's window of outstanding writes is full.
+   * FEATURE_LEVEL_NOT_RAISED: the command needs a feature level that is not in force.
    */
   propose(input: ProposalInput): Promise<Applied>
 }

@@ -14,6 +14,8 @@ export interface StoreMark {
   readonly timeMs: number
   /** membership.v1.Configuration in force at `position`, base64. */
   readonly configuration: string
+  /** In force at `position`: whether this version knows it is to be asked before any record is read. */
+  readonly featureLevel: number
   /** Hex digests at `position`. */
   readonly digest: string
   readonly entitiesDigest: string

@@ -121,6 +121,8 @@ export interface StateView {
   readonly logTimeMs: number
   /** '' before the forming command is applied. */
   readonly clusterId: string
+  /** The feature level in force at `appliedIndex`. */
+  readonly featureLevel: number
   /** Request ids of callers whose outcome is remembered. */
   readonly requestIds: number
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>

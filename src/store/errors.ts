@@ -65,7 +65,9 @@ export function newerFormat(path: string, found: number, known: number): StoreEr
   return new StoreError(
     'NEWER_FORMAT',
     path,
-    `${path} has format ${found} and this program reads up to ${known}: run the version that wrote it, or a later one.`,
+    found > known
+      ? `${path} has format ${found} and this program reads up to ${known}: run the version that wrote it, or a later one.`
+      : `${path} has format ${found}, of a version before the first release, and this program reads format ${known}: form the cluster again.`,
   )
 }
 

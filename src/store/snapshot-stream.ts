@@ -219,7 +219,7 @@ export class SnapshotDecoder {
       throw new StoreError(
         'NEWER_FORMAT',
         'snapshot',
-        `the snapshot has format ${mark}, which this program does not read: upgrade this controller.`,
+        `the snapshot has format ${mark}, which this program does not read: run the same release on all controllers.`,
       )
     }
     this.#mark = mark

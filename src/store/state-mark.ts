@@ -1,10 +1,10 @@
 import type { StoreMark } from '../ports/state-store.ts'
 
-export const STATE_FORMAT = 1
+export const STATE_FORMAT = 2
 
 /** The text under which a mark lies in a store and travels in a snapshot. */
 export function encodeMark(mark: StoreMark): string {
-  const { position, timeMs, configuration, digest, entitiesDigest } = mark
+  const { position, timeMs, configuration, featureLevel, digest, entitiesDigest } = mark
   const { term, index } = position
   return JSON.stringify({
     format: STATE_FORMAT,
@@ -12,6 +12,7 @@ export function encodeMark(mark: StoreMark): string {
     index,
     timeMs,
     configuration,
+    featureLevel,
     digest,
     entitiesDigest,
   })
@@ -21,7 +22,7 @@ function isIndex(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
-/** @returns null: no mark; a number: the format of a newer program. */
+/** @returns null: no mark; a number: another format, that of a newer program or one from before the first release. */
 export function decodeMark(text: string): StoreMark | number | null {
   let value: unknown
   try {
@@ -31,11 +32,18 @@ export function decodeMark(text: string): StoreMark | number | null {
   }
   if (typeof value !== 'object' || value === null) return null
   const found = value as Record<string, unknown>
-  const { format, term, index, timeMs, configuration, digest, entitiesDigest } = found
+  const { format, term, index, timeMs, configuration, featureLevel, digest, entitiesDigest } = found
   if (!isIndex(format)) return null
-  if (format > STATE_FORMAT) return format
+  if (format !== STATE_FORMAT) return format
   if (!isIndex(term) || !isIndex(index) || !isIndex(timeMs)) return null
   if (typeof configuration !== 'string' || typeof digest !== 'string') return null
-  if (typeof entitiesDigest !== 'string') return null
-  return { position: { term, index }, timeMs, configuration, digest, entitiesDigest }
+  if (typeof entitiesDigest !== 'string' || !isIndex(featureLevel)) return null
+  return {
+    position: { term, index },
+    timeMs,
+    configuration,
+    featureLevel,
+    digest,
+    entitiesDigest,
+  }
 }

@@ -58,6 +58,7 @@ test.each(incomplete.slice(0, -1))('a write with %s is not even proposed', async
       clock: new ManualClock(),
       send: (proposals) => sent.push(proposals),
       hasLeader: () => true,
+      featureLevel: () => 1,
     },
   )
   const proposed = desk.propose({ kind, payload, actor: actor as Actor })

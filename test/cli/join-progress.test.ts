@@ -11,12 +11,12 @@ afterEach(() => {
 function at(id: string, commit: number, applied: number): MemberStatus {
   return {
     ...{ id, role: 'follower', term: 1, commit, applied, persisted: applied },
-    ...{ digestIndex: 0, digest: '', lastContactMs: 0, isFailing: false },
+    ...{ digestIndex: 0, digest: '', lastContactMs: 0, isFailing: false, featureLevel: 1 },
   }
 }
 
 function seen(members: readonly MemberStatus[], leaderId: string | null): ClusterStatus {
-  const risk = { failureTolerance: 1, nextRisk: '', alarms: [] }
+  const risk = { failureTolerance: 1, nextRisk: '', alarms: [], featureLevel: 1 }
   return { clusterId: 'c-1', generation: 1, selfId: 'ctrl2', leaderId, members, ...risk }
 }
 

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { AdminServer } from '../../src/cli/admin-server.ts'
 import { adminVerbs } from '../../src/cli/admin-verbs.ts'
 import { Problem } from '../../src/lib/problems.ts'
+import { statusText } from '../../src/cli/status-screen.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import { nodeHealthExample } from '../api/support/node-examples.ts'
 import { layOut, run } from './support.ts'
@@ -89,6 +90,7 @@ const member: MemberView = {
   version: 'v0.1.0',
   apiAddresses: [],
   certificatePem: '',
+  featureLevel: 1,
   startedAtMs: 1,
   lastContactMs: 0,
   progress: {
@@ -119,6 +121,7 @@ function viewOf(members: readonly MemberView[]): ClusterView {
     selfId: 'ctrl1',
     clusterId: 'c-1',
     generation: 1,
+    featureLevel: 1,
     members: () => members,
     leaderId: () => members.find(({ leader }) => leader)?.id ?? null,
     leaderContactMs: () => 0,
@@ -164,6 +167,7 @@ describe('The cluster verbs', () => {
     expect(JSON.parse(stdout)).toEqual({
       clusterId: 'c-1',
       generation: 1,
+      featureLevel: 1,
       selfId: 'ctrl1',
       leaderId: 'ctrl1',
       members: [
@@ -178,6 +182,7 @@ describe('The cluster verbs', () => {
           digest: '00112233445566778899',
           lastContactMs: 0,
           isFailing: false,
+          featureLevel: 1,
         },
         {
           id: 'ctrl2',
@@ -190,6 +195,7 @@ describe('The cluster verbs', () => {
           digest: '',
           lastContactMs: null,
           isFailing: false,
+          featureLevel: 1,
         },
       ],
       failureTolerance: 0,
@@ -203,6 +209,26 @@ describe('The cluster verbs', () => {
     expect(stdout).toContain('ctrl1 is the leader')
     expect(stdout).toMatch(/^ctrl1 +leader +3 +9 +8 +7 +6:001122334455 +0 ms ago$/m)
     expect(stdout).toMatch(/^ctrl2 +unknown .* never$/m)
+  })
+
+  test('status tells people which feature level is in force, and who holds the next one back', () => {
+    const of = (id: string, featureLevel: number) => ({
+      ...{ id, role: 'follower', term: 1, commit: 1, applied: 1, persisted: 1 },
+      ...{ digestIndex: 1, digest: '', lastContactMs: 0, isFailing: false, featureLevel },
+    })
+    const status = {
+      ...{ clusterId: 'c', generation: 1, selfId: 'a', leaderId: 'a', featureLevel: 1 },
+      members: [of('a', 2), of('b', 1), of('c', 0)],
+      ...{ failureTolerance: 1, nextRisk: '', alarms: [] },
+    }
+    expect(statusText(status)).toMatch(/^feature level 1 is in force$/m)
+    const nextFeatureLevel = { level: 2, waitsFor: ['b', 'c'] }
+    expect(statusText({ ...status, nextFeatureLevel })).toMatch(
+      /^feature level 1 is in force; level 2 waits for b \(knows levels up to 1\), c \(not connected\)$/m,
+    )
+    expect(statusText({ ...status, nextFeatureLevel: { level: 2, waitsFor: [] } })).toContain(
+      'level 2 is about to be raised',
+    )
   })
 
   test('list gives the members', async () => {

@@ -17,12 +17,14 @@ const member = {
   digest: '00112233445566778899',
   lastContactMs: 0,
   isFailing: false,
+  featureLevel: 1,
 }
 const status: ClusterStatus = {
   clusterId: 'c-1',
   generation: 1,
   selfId: 'ctrl1',
   leaderId: 'ctrl1',
+  featureLevel: 1,
   members: [member, { ...member, id: 'ctrl2', role: 'unknown', lastContactMs: null }],
   failureTolerance: 0,
   nextRisk: 'one more voter lost stops writes',

@@ -362,6 +362,7 @@ describe('A join request', () => {
     const { request } = await joiner(await invite(), { featureLevel: 0 })
     const refusal = await refusalOf(request)
     expect(refusal.code).toBe('MEMBERSHIP_REFUSED')
+    expect(refusal.message).toContain('feature level 1 is in force')
     expect(refusal.message).toContain('install the version')
   })
 

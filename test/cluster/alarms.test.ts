@@ -41,6 +41,7 @@ const view = (id: string, changes: Partial<MemberView> = {}): MemberView => ({
   version: '',
   apiAddresses: [],
   certificatePem: '',
+  featureLevel: 1,
   startedAtMs: 1,
   lastContactMs: 0,
   progress: null,

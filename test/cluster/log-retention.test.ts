@@ -86,7 +86,7 @@ function status(peers: readonly (readonly [string, number | null])[], role: Role
 function peer(id: string, changes: Partial<PeerStatus> = {}): PeerStatus {
   return {
     ...{ id, address: '', isConnected: true, silentMs: 0, version: '', startedAtMs: 1 },
-    ...{ apiAddresses: [], certificatePem: '', matchIndex: 0 },
+    ...{ apiAddresses: [], certificatePem: '', featureLevel: 1, matchIndex: 0 },
     ...changes,
   }
 }

@@ -89,7 +89,11 @@ class ScriptedConsensus implements Consensus {
   }
 }
 
-const state = { get: () => undefined, waitForApplied: () => Promise.resolve(true) }
+const state = {
+  featureLevel: 1,
+  get: () => undefined,
+  waitForApplied: () => Promise.resolve(true),
+}
 
 function without(id: string, changes: Partial<WantedChange> = {}): WantedChange {
   return {
@@ -248,6 +252,7 @@ test.each([
           return shareMissing()
         },
       },
+      featureLevel: { own: 1, raise: () => Promise.resolve() },
     })
     steward.start()
     await until('it has tried twice', () => shares === 2)

@@ -151,6 +151,9 @@ export class ManagedCluster {
       state: {
         get: (entity, id) =>
           (entity === 'admission' ? this.#admissions.get(id) : undefined) as never,
+        get featureLevel() {
+          return node.machine.featureLevel
+        },
         waitForApplied: (index, timeoutMs) => node.machine.waitForApplied(index, timeoutMs),
       },
       clusterId: CLUSTER_ID,
@@ -171,6 +174,7 @@ export class ManagedCluster {
         membersLackingSecrets: () => [],
         shareMissing: () => Promise.resolve(false),
       },
+      featureLevel: { own: 1, raise: () => Promise.resolve() },
     })
     management.start()
     this.#managements.set(node.id, management)

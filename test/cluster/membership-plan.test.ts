@@ -191,6 +191,7 @@ describe('Entering', () => {
     record: membersOf(text),
     configurationIndex: 12,
     clusterId: 'k1',
+    featureLevel: 1,
     admitted: null,
     liveStartedAtMs: null,
     ...changes,
@@ -267,6 +268,23 @@ describe('Entering', () => {
     },
   )
 
+  test('of a version older than the level in force is refused with the remedy, by a new controller and by one with a new disk', () => {
+    const admitted = { keySha256: keyOf('c3'), isVoter: true }
+    const cases = [
+      ['c3', context('C1 C2', { admitted, featureLevel: 2 })],
+      ['c2', context('C1 C2', { featureLevel: 2 })],
+    ] as const
+    for (const [id, seen] of cases) {
+      const old = judgeEntry(caller(id), request(id, { storeId: otherStore }), seen)
+      expect(old).toMatchObject({ verdict: 'refused', reason: 'too-old' })
+      expect(old).toMatchObject({
+        because: expect.stringContaining('feature level 2 is in force') as string,
+      })
+      const newer = request(id, { storeId: otherStore, featureLevel: 3 })
+      expect('target' in judgeEntry(caller(id), newer, seen)).toBe(true)
+    }
+  })
+
   test('of a controller that is no member is refused with the configuration that says so', () => {
     const verdict = judgeEntry(caller('c3'), request('c3'), context('C1 C2'))
     expect(verdict).toMatchObject({
@@ -282,6 +300,7 @@ describe('The next duty', () => {
     silentMs: () => 0,
     isRotationDue: false,
     lacksSecrets: false,
+    featureLevel: { inForce: 1, ofVoters: 1 },
     ...changes,
   })
 
@@ -316,6 +335,15 @@ describe('The next duty', () => {
     const due = viewOf('C1 C2', { lacksSecrets: true, isRotationDue: true })
     expect(nextDuty(due, 1000)).toEqual({ type: 'rotate' })
     expect(nextDuty(due, 1000, (type) => type === 'rotate')).toEqual({ type: 'share' })
+  })
+
+  test('is to raise the feature level when every voter knows a higher one, and never to lower it', () => {
+    const view = (inForce: number, ofVoters: number): StewardView =>
+      viewOf('C1 C2 C3', { featureLevel: { inForce, ofVoters } })
+    expect(nextDuty(view(1, 2), 1000)).toEqual({ type: 'raise', level: 2 })
+    expect(nextDuty(view(2, 2), 1000)).toBeNull()
+    expect(nextDuty(view(2, 1), 1000)).toBeNull()
+    expect(nextDuty(view(2, 0), 1000)).toBeNull()
   })
 
   test('is to drop who was to vote and never came, never one that is waited for', () => {

@@ -136,7 +136,6 @@ export class SecretsCluster implements Proposer {
       log,
       trustDomain: TRUST_DOMAIN,
       caPem: () => this.root.certificatePem,
-      featureLevel: 1,
       addressOf: (one) => this.moved.get(one) ?? null,
     })
     const rotation = { proposer: this, state, keeper, log, overlapMs: OVERLAP_MS }
@@ -196,6 +195,7 @@ export class SecretsCluster implements Proposer {
       selfId,
       clusterId: CLUSTER_ID,
       generation: 1,
+      featureLevel: 1,
       members: () => [...this.members.keys()].sort().map(memberView),
       leaderId: () => selfId,
       leaderContactMs: () => 0,
@@ -233,6 +233,7 @@ function memberView(id: string): MemberView {
       { api: 'fabric', url: `${url}/fabric/v1`, version: 'v1' },
     ],
     certificatePem: '',
+    featureLevel: 1,
     startedAtMs: 0,
     lastContactMs: 0,
     progress: null,

@@ -37,7 +37,7 @@ afterEach(async () => {
 })
 
 function markAt(index: number, changes: Partial<StoreMark> = {}): StoreMark {
-  const common = { timeMs: index, digest: '', entitiesDigest: '' }
+  const common = { timeMs: index, featureLevel: 1, digest: '', entitiesDigest: '' }
   const text = Buffer.from(configuration).toString('base64')
   return { position: { term: 1, index }, configuration: text, ...common, ...changes }
 }

@@ -264,12 +264,6 @@ describe('undecodable commands', () => {
     expect(() => log.command(kind, payload)).toThrow()
   })
 
-  test('a command of a later feature level stops apply', () => {
-    const { log } = formedState()
-    const payload = LogWriter.write('service', 's', { name: 'x' })
-    expect(() => log.command(CommandKind.ENTITY_CREATE, payload, { level: 99 })).toThrow('level 99')
-  })
-
   test('bytes that are no command stop apply', () => {
     const { log } = formedState()
     expect(() => log.append('command', Uint8Array.of(255, 1, 2))).toThrow()

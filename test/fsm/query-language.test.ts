@@ -371,7 +371,7 @@ describe('symbols of the record that a reference names', () => {
   const places = new Table(place)
   const desks = new Table(desk)
   const put = (table: Table, values: { readonly id: string }): void => {
-    const record = table.shape({ createdAt: 1, updatedAt: 1, revision: 1, ...values })
+    const record = table.shape({ createdAt: 1, updatedAt: 1, revision: 1, ...values }, 1)
     table.change(record.id, { record, lanes: lanesOf('', '') })
   }
   for (const [id, name] of [

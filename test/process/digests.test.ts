@@ -10,6 +10,7 @@ function member(id: string, digestIndex: number, digest: string): MemberStatus {
     persisted: 9,
     lastContactMs: 0,
     isFailing: false,
+    featureLevel: 1,
   }
   return { id, role: 'follower', ...progress, digestIndex, digest }
 }

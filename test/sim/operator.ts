@@ -255,6 +255,7 @@ export class Operator {
       record,
       configurationIndex: 0,
       clusterId: CLUSTER_ID,
+      featureLevel: 1,
       admitted: { keySha256: publicKeySha256, isVoter: true },
       liveStartedAtMs: null,
     })

@@ -13,6 +13,7 @@ export function markAt(index: number, term = 1): StoreMark {
     timeMs: 1_700_000_000_000 + index,
     configuration: 'Y29uZmlndXJhdGlvbg==',
     digest: `d${index}`,
+    featureLevel: 1,
     entitiesDigest: `e${index}`,
   }
 }

@@ -40,6 +40,7 @@ export class Replay {
       position,
       timeMs: logTimeMs,
       configuration: Buffer.from(configuration).toString('base64'),
+      featureLevel: this.#state.featureLevel,
       digest: this.#state.stateDigest(),
       entitiesDigest: this.#state.entitiesDigest(),
     })

@@ -74,7 +74,7 @@ export class SessionOpener {
     // The session that it could act by is what it makes.
     const actor = systemActor({ address: call.address, identityId })
     const { writer } = this.#services
-    const id = await writer.write(call, CommandKind.SESSION_CREATE, payload, judgedOn, actor)
+    const id = await writer.write(call, CommandKind.SESSION_CREATE, payload, judgedOn, { actor })
     const session = state.get('apiSession', id)
     const identity = state.get<Identity>('identity', identityId)
     if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')

@@ -50,7 +50,7 @@ export class CaEnrollment {
       const payload = toBinary(CaEnrollSchema, message)
       const judgedOn = [{ entity: 'ca', id: ca.id, revision: ca.revision }]
       const actor = enrollmentActor({ caId: ca.id }, { method: 'ca', address: call.address })
-      await this.#services.writer.write(call, CommandKind.CA_ENROLL, payload, judgedOn, actor)
+      await this.#services.writer.write(call, CommandKind.CA_ENROLL, payload, judgedOn, { actor })
       return emptyAnswer()
     })
   }

@@ -148,7 +148,7 @@ export class IdentityEnrollment {
     })
     const payload = toBinary(EnrollSchema, message)
     const actor = enrollmentActor({ enrollmentId }, { method, address: call.address })
-    await this.#services.writer.write(call, CommandKind.ENROLL, payload, [], actor)
+    await this.#services.writer.write(call, CommandKind.ENROLL, payload, [], { actor })
   }
 }
 

@@ -50,7 +50,7 @@ export class RouterEnrollment {
     const { id: enrollmentId, method } = enrollment
     const payload = toBinary(EnrollSchema, message)
     const actor = enrollmentActor({ enrollmentId }, { method, address: call.address })
-    await this.#services.writer.write(call, CommandKind.ENROLL, payload, [], actor)
+    await this.#services.writer.write(call, CommandKind.ENROLL, payload, [], { actor })
     const { client, serverPem } = issued
     return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: serverPem })
   }
@@ -92,7 +92,7 @@ export class RouterEnrollment {
     const payload = toBinary(RouterExtendSchema, message)
     const shown = { routerId: router.id }
     const actor = enrollmentActor(shown, { method: 'extend', address: call.address })
-    await this.#services.writer.write(call, CommandKind.ROUTER_EXTEND, payload, [], actor)
+    await this.#services.writer.write(call, CommandKind.ROUTER_EXTEND, payload, [], { actor })
     const { client, serverPem } = issued
     return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: serverPem })
   }

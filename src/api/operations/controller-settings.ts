@@ -2,6 +2,7 @@ import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { controllerSetting, globalSettingId } from '../../entities/controller-setting.ts'
 import type { ControllerSetting } from '../../entities/controller-setting.ts'
 import { merged } from '../../entities/nested.ts'
+import { membersAt } from '../../entities/levels.ts'
 import { normalise } from '../../entities/normalise.ts'
 import { requestSchema } from '../../entities/schema.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
@@ -46,7 +47,7 @@ export function controllerSettingOperations(parts: ApiParts, services: ApiServic
       summary: 'Replaces the settings of a controller',
       method: 'PUT',
       body: { schema: bodyOf('replace'), isRequired: true },
-      handle: (call) => write(services, call, 'replace'),
+      handle: (call) => write(parts, services, call, 'replace'),
     },
     {
       ...change,
@@ -54,7 +55,7 @@ export function controllerSettingOperations(parts: ApiParts, services: ApiServic
       summary: 'Changes the settings given of a controller',
       method: 'PATCH',
       body: { schema: bodyOf('patch'), isRequired: true },
-      handle: (call) => write(services, call, 'patch'),
+      handle: (call) => write(parts, services, call, 'patch'),
     },
     {
       ...change,
@@ -77,14 +78,23 @@ function bodyOf(mode: 'replace' | 'patch') {
 }
 
 async function write(
+  { state }: ApiParts,
   { writer }: ApiServices,
   call: Call,
   mode: 'replace' | 'patch',
 ): Promise<Answer> {
-  const { fields, ignoredFields } = normalise(controllerSetting, mode, call.body as JsonObject)
+  const level = state.featureLevel
+  const { known, later } = membersAt(controllerSetting, call.body as JsonObject, level)
+  const { fields, ignoredFields } = normalise(controllerSetting, mode, known)
   const command = mode === 'replace' ? CommandKind.ENTITY_REPLACE : CommandKind.ENTITY_PATCH
-  await writer.entity(call, command, kind, call.param('id'), fields)
-  return emptyAnswer(ignoredFields)
+  await writer.entity(
+    call,
+    command,
+    kind,
+    call.param('id'),
+    membersAt(controllerSetting, fields, level).known,
+  )
+  return emptyAnswer([...ignoredFields, ...later])
 }
 
 function effective(parts: ApiParts, call: Call): Answer | Promise<Answer> {

@@ -34,7 +34,7 @@ export interface AdmissionRecord extends EntityRecord {
 }
 
 /** The part of the replicated state that is asked here. */
-export type AdmissionState = Pick<StateView, 'get' | 'waitForApplied'>
+export type AdmissionState = Pick<StateView, 'get' | 'waitForApplied' | 'featureLevel'>
 
 export function admissionOf(state: AdmissionState, id: NodeId): AdmissionRecord | undefined {
   return state.get<AdmissionRecord>('admission', id)

@@ -18,6 +18,8 @@ export interface StewardView extends Pick<MembersNow, 'inContact' | 'lagEntries'
   readonly isRotationDue: boolean
   /** Some member cannot open a shared secret in force. */
   readonly lacksSecrets: boolean
+  /** In force, and the highest that every voter is known to know. */
+  readonly featureLevel: { readonly inForce: number; readonly ofVoters: number }
 }
 
 export type Duty =
@@ -27,6 +29,8 @@ export type Duty =
   | { readonly type: 'promote'; readonly ids: readonly NodeId[] }
   | { readonly type: 'rotate' }
   | { readonly type: 'share' }
+  /** Every voter runs a version that knows a higher feature level. */
+  | { readonly type: 'raise'; readonly level: number }
   /** A learner that was let in to vote and never came. */
   | { readonly type: 'drop'; readonly id: NodeId }
 
@@ -50,6 +54,8 @@ function dutiesOf(view: StewardView, joinTimeoutMs: number): readonly Duty[] {
   const ids = candidates(view.record).filter((id) => isReady(view, id))
   if (ids.length > 0) duties.push({ type: 'promote', ids })
   if (view.lacksSecrets) duties.push({ type: 'share' })
+  const { inForce, ofVoters } = view.featureLevel
+  if (ofVoters > inForce) duties.push({ type: 'raise', level: ofVoters })
   const late = view.record.members.find(
     ({ id, voter, promote, returning }) =>
       !voter && promote && !returning && view.silentMs(id) >= joinTimeoutMs,

@@ -39,6 +39,7 @@ const REASONS: readonly EntryRefusalReason[] = [
   'other-cluster',
   'store-in-use',
   'full',
+  'too-old',
 ]
 
 /**

@@ -122,6 +122,7 @@ export class EntryDesk {
       record,
       configurationIndex,
       clusterId,
+      featureLevel: this.#parts.state.featureLevel,
       admitted:
         admission === undefined
           ? null

@@ -28,7 +28,7 @@ export interface EntryCaller {
 }
 
 export type EntryRefusalReason =
-  'not-admitted' | 'removed' | 'other-key' | 'other-cluster' | 'store-in-use' | 'full'
+  'not-admitted' | 'removed' | 'other-key' | 'other-cluster' | 'store-in-use' | 'full' | 'too-old'
 
 /** `member`: it was one already, by this key and store. `returning`: its place with another disk. */
 export type EntryAnswer =
@@ -53,6 +53,8 @@ export interface EntryContext {
   readonly record: ConfigurationRecord
   readonly configurationIndex: Index
   readonly clusterId: string
+  /** In force. */
+  readonly featureLevel: number
   /** The key admitted by the caller's id, and whether it is to vote; null for none. */
   readonly admitted: { readonly keySha256: Uint8Array; readonly isVoter: boolean } | null
   /** Start of the process that is connected by the caller's id now, as its member; null when none is. */
@@ -100,6 +102,8 @@ export function judgeEntry(
       `${id} is admitted by another key: start it with the certificate of its last join, or remove ${id} and join again with a new ticket`,
     )
   }
+  const tooOld = refusedOlder(id, request, context)
+  if (tooOld !== null) return tooOld
   if (context.record.members.length >= membershipLimits.membersMax) {
     return refused(
       'full',
@@ -119,8 +123,9 @@ export function judgeEntry(
 function judgeMember(
   { id }: EntryCaller,
   request: EntryRequest,
-  { record, liveStartedAtMs }: EntryContext,
+  context: EntryContext,
 ): EntryVerdict {
+  const { record, liveStartedAtMs } = context
   const target = clone(ConfigurationSchema, record)
   const member = target.members.find((known) => known.id === id)
   const isSameStore = member !== undefined && sameBytes(member.storeId, request.storeId)
@@ -132,6 +137,8 @@ function judgeMember(
     )
   }
   if (member === undefined || isSameStore) return { verdict: 'member' }
+  const tooOld = refusedOlder(id, request, context)
+  if (tooOld !== null) return tooOld
   const isWaitedFor = member.voter || member.returning
   member.storeId = request.storeId
   member.address = request.address
@@ -140,6 +147,19 @@ function judgeMember(
   member.voter = false
   if (target.members.some(({ voter }) => voter)) return { verdict: 'returning', target }
   return refused('store-in-use', `${id} is the last voter and leads: there is nobody to let it in`)
+}
+
+/** It could not apply the log, so it would never catch up. */
+function refusedOlder(
+  id: NodeId,
+  { featureLevel: known }: EntryRequest,
+  { featureLevel: inForce }: EntryContext,
+): EntryVerdict | null {
+  if (known >= inForce) return null
+  return refused(
+    'too-old',
+    `feature level ${inForce} is in force and ${id} knows levels up to ${known}: install the version that the cluster runs`,
+  )
 }
 
 function isDeparted({ id, publicKeySha256 }: EntryCaller, { record }: EntryContext): boolean {

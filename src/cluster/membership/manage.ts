@@ -9,7 +9,10 @@ import { LeaderCalls } from './leader-calls.ts'
 import { Steward } from './steward.ts'
 import type { StewardParts } from './steward.ts'
 
-export interface MemberManagementParts extends Pick<StewardParts, 'secrets' | 'joinTimeoutMs'> {
+export interface MemberManagementParts extends Pick<
+  StewardParts,
+  'secrets' | 'featureLevel' | 'joinTimeoutMs'
+> {
   readonly consensus: Consensus
   readonly state: AdmissionState
   readonly clusterId: string

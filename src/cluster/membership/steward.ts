@@ -10,6 +10,7 @@ import { Problem } from '../../lib/problems.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
+import { levelOfVoters } from '../feature-level.ts'
 import { LogThrottle } from '../log.ts'
 import type { Log } from '../log.ts'
 import type { MemberChanger } from './changer.ts'
@@ -19,7 +20,7 @@ import { candidates, nextDuty } from './duties.ts'
 import type { Duty, StewardView } from './duties.ts'
 import { membershipLimits } from './limits.ts'
 import { decodeMessage, encodeMessage } from './messages.ts'
-import { isReadyToVote, makeVoter, planChange } from './plan.ts'
+import { isReadyToVote, makeVoter, planChange, votersOf } from './plan.ts'
 import { isAtRest, isOfKey, keySha256Of, membersNow } from './record.ts'
 
 /** What the steward sees to of the shared secrets. All of it may be repeated at any point. */
@@ -46,6 +47,12 @@ export interface StewardParts {
   readonly clock: Clock
   readonly log: Pick<Log, 'info' | 'warn'>
   readonly secrets: MemberSecrets
+  readonly featureLevel: {
+    /** The newest that this version knows. */
+    readonly own: number
+    /** By one logged command, which may be repeated. @throws {Problem} */
+    raise(level: number): Promise<void>
+  }
   readonly actions: ActionRecorder
   readonly joinTimeoutMs?: number
 }
@@ -153,10 +160,16 @@ export class Steward {
   }
 
   #view(): StewardView {
-    const { consensus, state, clock, secrets } = this.#parts
+    const { consensus, state, clock, secrets, featureLevel } = this.#parts
     const nowMs = clock.monotonicMs()
+    const now = membersNow(consensus, state)
+    const known = {
+      selfId: consensus.selfId,
+      own: featureLevel.own,
+      peers: consensus.peerStatuses(),
+    }
     return {
-      ...membersNow(consensus, state),
+      ...now,
       reachedBy: (id) => {
         const voters = [...this.#reachedBy].filter(([, reached]) => reached.has(id))
         return new Set(voters.map(([voter]) => voter))
@@ -164,6 +177,10 @@ export class Steward {
       silentMs: (id) => nowMs - (this.#lastContactMs.get(id) ?? this.#leadsSinceMs ?? nowMs),
       isRotationDue: secrets.isRotationDue(),
       lacksSecrets: secrets.membersLackingSecrets().length > 0,
+      featureLevel: {
+        inForce: state.featureLevel,
+        ofVoters: levelOfVoters(votersOf(now.record), known),
+      },
     }
   }
 
@@ -217,6 +234,9 @@ export class Steward {
       case 'share':
         if (!(await this.#parts.secrets.shareMissing())) throw new Problem(...NOTHING_TO_SHARE)
         return 'shared secrets were wrapped for members that lacked them'
+      case 'raise':
+        await this.#parts.featureLevel.raise(duty.level)
+        return `raised the feature level to ${duty.level}; a version that does not know it can no longer run here`
       case 'drop':
         return await this.#drop(duty.id)
     }
@@ -291,6 +311,8 @@ function nameOf(duty: Duty): string {
       return 'rotating shared secrets'
     case 'share':
       return 'sharing secrets'
+    case 'raise':
+      return `raising the feature level to ${duty.level}`
     case 'drop':
       return `dropping ${duty.id}`
   }

@@ -40,13 +40,20 @@ export function parseFields(json: Uint8Array): JsonObject {
   return value as JsonObject
 }
 
-/** Only what may be written, so that a body can not set a read-only field whoever proposed it. */
-function writable(entity: Entity, fields: JsonObject, isCreate: boolean): JsonObject {
+/**
+ * Only what may be written at the feature level in force, so that a body can not set a read-only field, nor one that some
+ * voter may not know, whoever proposed it.
+ */
+function writable(
+  entity: Entity,
+  fields: JsonObject,
+  { isCreate, level }: { readonly isCreate: boolean; readonly level: number },
+): JsonObject {
   const kept: Record<string, Json> = {}
   for (const name of Object.keys(fields)) {
     const field = Object.hasOwn(entity.fields, name) ? entity.fields[name] : undefined
     const value = fields[name]
-    if (field === undefined || value === undefined) continue
+    if (field === undefined || value === undefined || field.since > level) continue
     if (field.settable === 'never' || (field.settable === 'create' && !isCreate)) continue
     kept[name] = value
   }
@@ -92,9 +99,10 @@ interface DecodedWrite {
   readonly fields: JsonObject
 }
 
-function decode(write: EntityWrite, isCreate: boolean): DecodedWrite {
+function decode(state: State, write: EntityWrite, isCreate: boolean): DecodedWrite {
   const entity = entityNamed(write.entity)
-  return { entity, write, fields: writable(entity, parseFields(write.json), isCreate) }
+  const at = { isCreate, level: state.featureLevel }
+  return { entity, write, fields: writable(entity, parseFields(write.json), at) }
 }
 
 /** Every required field that can be is given; the zero of one would pass for a value otherwise. */
@@ -112,7 +120,7 @@ export function createEntity(state: State, payload: Uint8Array, context: Command
 }
 
 function insert(state: State, message: EntityWrite, context: CommandContext): Outcome {
-  const { entity, write, fields } = decode(message, true)
+  const { entity, write, fields } = decode(state, message, true)
   const rules = rulesOf(entity.name)
   const { name: kind } = entity
   context.touched.push({ action: 'create', entity: kind, id: write.id, fields: [] })
@@ -210,12 +218,12 @@ function update(
 
 /** PUT: every writable field as given, or zero; read-only ones and those fixed at creation stay. */
 export function replaceEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
-  return update(state, decode(fromBinary(EntityWriteSchema, payload), false), context, false)
+  return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, false)
 }
 
 /** PATCH: the fields given, others as they stand when it is applied. */
 export function patchEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
-  return update(state, decode(fromBinary(EntityWriteSchema, payload), false), context, true)
+  return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, true)
 }
 
 export function deleteEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
@@ -267,9 +275,9 @@ function step(state: State, kind: number, write: EntityWrite, context: CommandCo
     case CommandKind.ENTITY_CREATE:
       return insert(state, write, context)
     case CommandKind.ENTITY_REPLACE:
-      return update(state, decode(write, false), context, false)
+      return update(state, decode(state, write, false), context, false)
     case CommandKind.ENTITY_PATCH:
-      return update(state, decode(write, false), context, true)
+      return update(state, decode(state, write, false), context, true)
     case CommandKind.ENTITY_DELETE:
       return remove(state, entityNamed(write.entity), write.id, context)
     default:

@@ -72,6 +72,9 @@ export class LocalCluster implements Proposer, ClusterView {
   readonly selfId = 'ctrl1'
   readonly clusterId = 'cluster-1'
   readonly generation = 3
+  get featureLevel(): number {
+    return this.#machine.featureLevel
+  }
   readonly #machine: StateMachine
   readonly #clock: ManualClock
   hasLeader = true
@@ -102,7 +105,7 @@ export class LocalCluster implements Proposer, ClusterView {
       kind: rest.kind,
       payload: rest.payload,
       actor: named(rest.actor),
-      level: 1,
+      level: rest.level ?? 1,
       ...(request === undefined ? {} : { request }),
       judgedOn: judgedOn.map((one) => ({ ...one, revision: BigInt(one.revision) })),
     })
@@ -133,6 +136,7 @@ export class LocalCluster implements Proposer, ClusterView {
       voter: true,
       version: 'v1.2.3',
       certificatePem: '',
+      featureLevel: 1,
       progress: null,
       vitals: null,
     }

@@ -124,7 +124,7 @@ export class Network implements World {
     const base = { id, createdAt, updatedAt: createdAt + random.integer(0, 9), revision: 1 }
     const values = { ...base, tags: this.#tags(), ...this.#fields(kind, id) }
     const table = kind === 'hosting' ? this.#hostings : this.#state.table(kind)
-    const record = table.shape(values)
+    const record = table.shape(values, 1)
     if (kind === 'hosting') this.#hostings.change(id, { record, lanes: lanesOf('', '') })
     else this.#state.put(kind, values)
     if (random.next() < 0.05) this.#state.takeDirty()

@@ -29,6 +29,8 @@ interface RequestOptions {
   readonly body?: unknown
   readonly headers?: Record<string, string>
   readonly timeoutMs?: number
+  /** False: the answer is of a release that serves another document. */
+  readonly isHeld?: boolean
 }
 
 /** What the controllers say of their APIs: one release serves the same everywhere, so it is asked for once a process. */
@@ -55,7 +57,7 @@ export class Client {
    */
   async request(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
     const answer = await this.#ask(method, path, options)
-    await this.#hold(method, path, answer)
+    if (options.isHeld !== false) await this.#hold(method, path, answer)
     return answer
   }
 

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync } fr
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import type { MemberStatus } from '../../../src/cli/cluster-status.ts'
+import type { ClusterStatus, MemberStatus } from '../../../src/cli/cluster-status.ts'
 import { type AdminFile, Client, isRunning, until } from './client.ts'
 import { compareDigests } from './digests.ts'
 import { formedSecret } from '../../support/formed-secret.ts'
@@ -131,11 +131,11 @@ export class TestCluster {
   }
 
   /** Starts a controller by hand, as the notice of quickstart tells an operator to. */
-  run(k: number): ChildProcess {
+  run(k: number, env: Readonly<Record<string, string>> = {}): ChildProcess {
     const folder = join(this.folder, this.id(k))
     const log = openSync(join(folder, 'controller.log'), 'a')
     const child = spawn(flotilla, ['controller', 'run', join(folder, 'config.yml')], {
-      env: this.env,
+      env: { ...this.env, ...env },
       stdio: ['ignore', log, log],
     })
     closeSync(log)
@@ -161,16 +161,18 @@ export class TestCluster {
     return client
   }
 
-  /** What controller k says of the cluster over its admin socket. */
+  /** What controller k says of the members over its admin socket. */
   async status(k: number): Promise<readonly MemberStatus[]> {
+    return (await this.clusterStatus(k)).members
+  }
+
+  async clusterStatus(k: number): Promise<ClusterStatus> {
     const { stdout } = await promisify(execFile)(
       flotilla,
       ['cluster', 'status', '--json', '--config', join(this.folder, this.id(k), 'config.yml')],
       { env: this.env, timeout: 20_000 },
     )
-    const parsed = JSON.parse(stdout) as
-      { members: readonly MemberStatus[] } | readonly MemberStatus[]
-    return 'members' in parsed ? parsed.members : parsed
+    return JSON.parse(stdout) as ClusterStatus
   }
 
   /** The number of the leader, as any controller that answers sees it. */

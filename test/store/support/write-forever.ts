@@ -6,7 +6,7 @@ const store = await LevelStateStore.open(process.argv[2] ?? '', { freeBytesMin: 
 for (let number = (store.mark()?.position.index ?? 0) + 1; ; number += 1) {
   const records = Array.from({ length: 10 }, (_, key) => ({ key: `${key}`, value: `${number}` }))
   const position = { term: 1, index: number }
-  const rest = { timeMs: 0, configuration: '', digest: '', entitiesDigest: '' }
+  const rest = { timeMs: 0, configuration: '', featureLevel: 1, digest: '', entitiesDigest: '' }
   await store.write(records, { position, ...rest })
   process.stdout.write(`${number}\n`)
 }

@@ -1,0 +1,38 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
+import { SYSTEM_ACTOR } from '../ports/actor.ts'
+import type { Proposer } from '../ports/proposer.ts'
+import type { NodeId } from '../raft/types.ts'
+import type { PeerStatus } from './link.ts'
+import { problemOf } from './secret-rotation.ts'
+
+/** What this controller knows of the feature levels of itself and the others. */
+export interface KnownLevels {
+  readonly selfId: NodeId
+  /** The newest level that this version knows. */
+  readonly own: number
+  readonly peers: readonly Pick<PeerStatus, 'id' | 'isConnected' | 'featureLevel'>[]
+}
+
+/**
+ * The highest feature level that every voter knows. 0 while a voter is not connected: it may come back with an older
+ * version, which the raise would stop.
+ */
+export function levelOfVoters(voters: readonly NodeId[], known: KnownLevels): number {
+  const peers = new Map(known.peers.map((peer) => [peer.id, peer]))
+  const levels = voters.map((id) => {
+    if (id === known.selfId) return known.own
+    const peer = peers.get(id)
+    return peer?.isConnected === true ? peer.featureLevel : 0
+  })
+  return levels.length === 0 ? 0 : Math.min(...levels)
+}
+
+/** @throws {Problem} when it was not put in force, or that is not known. */
+export async function raiseFeatureLevel(proposer: Proposer, level: number): Promise<void> {
+  const payload = toBinary(FeatureLevelRaiseSchema, create(FeatureLevelRaiseSchema, { level }))
+  const kind = CommandKind.FEATURE_LEVEL_RAISE
+  const { outcome } = await proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
+  if (!outcome.ok) throw problemOf(outcome)
+}

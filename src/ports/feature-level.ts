@@ -1,0 +1,73 @@
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+
+/**
+ * The newest feature level that this version knows: the only place where it is said. It goes up by one with a release
+ * that adds a stored field, a kind of record or a kind of command, and each of them names it as the level that it came with.
+ */
+export const FEATURE_LEVEL = 1
+
+export type KnownKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
+
+/**
+ * The level that brought each kind of command. Total, so that a kind without a level does not compile: proposed while
+ * a voter does not know it, it would stop that voter.
+ */
+const commandLevels: Readonly<Record<KnownKind, number>> = {
+  [CommandKind.FORM]: 1,
+  [CommandKind.ENTITY_CREATE]: 1,
+  [CommandKind.ENTITY_REPLACE]: 1,
+  [CommandKind.ENTITY_PATCH]: 1,
+  [CommandKind.ENTITY_DELETE]: 1,
+  [CommandKind.ENTITY_BATCH]: 1,
+  [CommandKind.SESSION_CREATE]: 1,
+  [CommandKind.SESSION_DELETE]: 1,
+  [CommandKind.SESSION_TOUCH]: 1,
+  [CommandKind.SESSION_EXPIRE]: 1,
+  [CommandKind.IDENTITY_DISABLE]: 1,
+  [CommandKind.IDENTITY_ENABLE]: 1,
+  [CommandKind.SERVICE_CONFIGS_ASSOCIATE]: 1,
+  [CommandKind.SERVICE_CONFIGS_DISASSOCIATE]: 1,
+  [CommandKind.PASSWORD_ATTEMPT]: 1,
+  [CommandKind.ADMIN_RECOVER]: 1,
+  [CommandKind.CA_VERIFY]: 1,
+  [CommandKind.AUTHENTICATOR_REQUEST_EXTEND]: 1,
+  [CommandKind.ENROLL]: 1,
+  [CommandKind.CA_ENROLL]: 1,
+  [CommandKind.ROUTER_EXTEND]: 1,
+  [CommandKind.AUTHENTICATOR_EXTEND]: 1,
+  [CommandKind.AUTHENTICATOR_EXTEND_VERIFY]: 1,
+  [CommandKind.SESSION_CERTIFICATE_CREATE]: 1,
+  [CommandKind.SESSION_CERTIFICATE_DELETE]: 1,
+  [CommandKind.TICKET_CREATE]: 1,
+  [CommandKind.TICKET_REDEEM]: 1,
+  [CommandKind.TICKET_REVOKE]: 1,
+  [CommandKind.ADMISSION_DELETE]: 1,
+  [CommandKind.SECRET_ROTATE]: 1,
+  [CommandKind.SECRET_SHARE]: 1,
+  [CommandKind.SERVICE_SESSION_CREATE]: 1,
+  [CommandKind.SERVICE_SESSION_END]: 1,
+  [CommandKind.INTEGRITY_START]: 1,
+  [CommandKind.INTEGRITY_CLAIM]: 1,
+  [CommandKind.INTEGRITY_END]: 1,
+  [CommandKind.INTEGRITY_REBUILD]: 1,
+  [CommandKind.INTEGRITY_DETACH]: 1,
+  [CommandKind.CLUSTER_ACTION]: 1,
+  [CommandKind.FEATURE_LEVEL_RAISE]: 1,
+}
+
+/** The level that a command of this kind needs, whatever it carries. */
+export function levelOfKind(kind: CommandKind): number {
+  return (commandLevels as Readonly<Record<number, number | undefined>>)[kind] ?? 1
+}
+
+/** A log or a state is of a feature level that this version does not know; nothing may be derived from it. */
+export class FeatureLevelUnknown extends Error {
+  override readonly name = 'FeatureLevelUnknown'
+
+  /** @param where what is of that level, at the head of a sentence. */
+  constructor(where: string, level: number) {
+    super(
+      `${where} is of feature level ${level}, and this version knows levels up to ${FEATURE_LEVEL}: install a version that knows level ${level}, such as the one that the other controllers run`,
+    )
+  }
+}

@@ -1,0 +1,54 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect, test, vi } from 'vitest'
+import { CommandKind, CommandSchema, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
+import { management } from './support/caller.ts'
+import { controllerForFile } from './support/for-file.ts'
+
+// The next release, in a cluster of level 1: its services have more fields.
+vi.mock(import('../../src/ports/feature-level.ts'), async (original) => ({
+  ...(await original()),
+  FEATURE_LEVEL: 2 as 1,
+}))
+vi.mock(import('../../src/entities/service.ts'), async (original) => {
+  const { nextFields } = await import('../support/next-fields.ts')
+  const module = await original()
+  const { service: known } = module
+  return { ...module, service: { ...known, fields: { ...known.fields, ...nextFields } } }
+})
+
+const { controller, root } = await controllerForFile()
+const services = `${management}/services`
+
+function raise(): void {
+  const payload = toBinary(FeatureLevelRaiseSchema, create(FeatureLevelRaiseSchema, { level: 2 }))
+  const kind = CommandKind.FEATURE_LEVEL_RAISE
+  controller.cluster.apply(
+    toBinary(CommandSchema, create(CommandSchema, { kind, level: 1, payload })),
+  )
+}
+
+test('a field of a level that is not in force is unknown in every body, and is set once it is', async () => {
+  const body = { name: 'one', encryptionRequired: true, owner: 'harbour', weight: 3, strange: 1 }
+  const made = await root.call('POST', services, body)
+  expect(made.status, made.text).toBe(201)
+  expect(made.body.meta?.ignoredFields).toEqual(['strange', 'owner', 'weight'])
+  const { id } = made.body.data as { id: string }
+  const proposal = controller.cluster.proposals.at(-1)
+  expect(proposal?.level, 'any voter may apply it').toBe(1)
+  expect(Buffer.from(proposal?.payload ?? []).toString()).not.toContain('owner')
+  for (const [method, rest] of [
+    ['PUT', { name: 'two' }],
+    ['PATCH', {}],
+  ] as const) {
+    const changed = await root.call(method, `${services}/${id}`, { ...rest, owner: 'pier' })
+    expect(changed.status, changed.text).toBe(200)
+    expect(changed.body.meta?.ignoredFields).toEqual(['owner'])
+  }
+  expect((await root.get(`${services}/${id}`)).body.data).toMatchObject({ owner: '', weight: 1 })
+
+  raise()
+  const changed = await root.call('PATCH', `${services}/${id}`, { owner: 'pier' })
+  expect(changed.body.meta?.ignoredFields ?? []).toEqual([])
+  expect(controller.cluster.proposals.at(-1)?.level).toBe(2)
+  expect((await root.get(`${services}/${id}`)).body.data).toMatchObject({ owner: 'pier' })
+})

@@ -1,0 +1,235 @@
+import { create, fromBinary } from '@bufbuild/protobuf'
+import { describe, expect, test } from 'vitest'
+
+import { CommandKind, CommandSchema, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
+import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
+import { levelOfVoters, raiseFeatureLevel } from '../../src/cluster/feature-level.ts'
+import type { KnownLevels } from '../../src/cluster/feature-level.ts'
+import type { PeerStatus } from '../../src/cluster/link.ts'
+import { MemberChanger } from '../../src/cluster/membership/changer.ts'
+import type { Consensus } from '../../src/cluster/membership/consensus.ts'
+import { Steward } from '../../src/cluster/membership/steward.ts'
+import { unpackProposals } from '../../src/cluster/proposal-codec.ts'
+import { ProposalDesk } from '../../src/cluster/proposal-desk.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'
+import type { ProposalInput } from '../../src/ports/proposer.ts'
+import type { Role } from '../../src/raft/types.ts'
+import { RecordedActions } from '../support/recorded-actions.ts'
+import { until } from './mesh-fixture.ts'
+
+// Goal: the level rises when every voter knows it, once, whoever leads; nothing of a higher level is proposed before.
+
+type Peer = KnownLevels['peers'][number]
+
+function peer(id: string, featureLevel: number, isConnected = true): Peer {
+  return { id, featureLevel, isConnected }
+}
+
+describe('the level that every voter knows', () => {
+  const known = (own: number, ...peers: Peer[]): KnownLevels => ({ selfId: 'n1', own, peers })
+  const voters = ['n1', 'n2', 'n3']
+
+  test.each<[string, number, KnownLevels]>([
+    ['the one they all know', 2, known(2, peer('n2', 2), peer('n3', 2))],
+    ['the lowest of them', 2, known(4, peer('n2', 2), peer('n3', 3))],
+    ['that of the leader, where it is the older one', 1, known(1, peer('n2', 2), peer('n3', 2))],
+    ['none while one has not said', 0, known(2, peer('n2', 2), peer('n3', 0))],
+    ['none while one was never heard of', 0, known(2, peer('n2', 2))],
+    ['none while one is away, whatever it said', 0, known(2, peer('n2', 2), peer('n3', 2, false))],
+    ['no matter of a learner', 2, known(2, peer('n2', 2), peer('n3', 2), peer('n4', 1))],
+    [
+      'no matter of a learner that is away',
+      2,
+      known(2, peer('n2', 2), peer('n3', 2), peer('n4', 0, false)),
+    ],
+  ])('is %s', (_title, level, levels) => {
+    expect(levelOfVoters(voters, levels)).toBe(level)
+  })
+
+  test('is its own for a controller that is alone, and none without voters', () => {
+    expect(levelOfVoters(['n1'], known(2))).toBe(2)
+    expect(levelOfVoters([], known(2))).toBe(0)
+  })
+})
+
+/** What a controller sees of a cluster whose log is `cluster`. */
+class SeenConsensus implements Consensus {
+  readonly selfId: string
+  role: Role
+  peersSeen: readonly Peer[]
+  readonly peers: Consensus['peers'] = {
+    note: () => undefined,
+    onNote: () => undefined,
+    onLink: () => undefined,
+    readyPeers: () => [],
+    call: () => Promise.reject(new Problem('PEER_UNREACHABLE')),
+    serve: () => undefined,
+  }
+  readonly #record = create(ConfigurationSchema, {
+    members: ['n1', 'n2', 'n3', 'n4'].map((id) => create(MemberSchema, { id, voter: id !== 'n4' })),
+  })
+
+  constructor(selfId: string, role: Role, peers: readonly Peer[]) {
+    this.selfId = selfId
+    this.role = role
+    this.peersSeen = peers
+  }
+
+  leaderId = (): string => this.selfId
+  status = () => ({ role: this.role, commit: 9 })
+  configuration = () => ({ record: this.#record, index: 1, isCommitted: true })
+  peerStatuses = (): readonly PeerStatus[] =>
+    this.peersSeen.map((seen) => ({
+      ...{ ...seen, address: '', silentMs: 0, version: '', startedAtMs: 1, apiAddresses: [] },
+      ...{ certificatePem: '', matchIndex: 9 },
+    }))
+  readIndex = () => Promise.resolve(9)
+  transferLeadership = () => Promise.resolve()
+  changeConfiguration = () => Promise.resolve(null)
+}
+
+/** The steward of a controller; what it raises is in force at once unless it is told to fail. */
+function stewardOf(
+  consensus: SeenConsensus,
+  cluster: { featureLevel: number; raised: string[]; fails?: boolean },
+): Steward {
+  const state = {
+    get featureLevel() {
+      return cluster.featureLevel
+    },
+    get: () => undefined,
+    waitForApplied: () => Promise.resolve(true),
+  }
+  return new Steward({
+    ...{ consensus, state, clock: systemClock, actions: new RecordedActions() },
+    changer: new MemberChanger(consensus, state, systemClock),
+    log: { info: () => undefined, warn: () => undefined },
+    secrets: {
+      afterRemoval: () => Promise.resolve(),
+      isRotationDue: () => false,
+      rotateIfDue: () => Promise.resolve(),
+      membersLackingSecrets: () => [],
+      shareMissing: () => Promise.resolve(false),
+    },
+    featureLevel: {
+      own: 2,
+      raise: (level) => {
+        cluster.raised.push(`${consensus.selfId} ${level}`)
+        if (cluster.fails === true) return Promise.reject(new Problem('CLUSTER_NO_LEADER'))
+        cluster.featureLevel = level
+        return Promise.resolve()
+      },
+    },
+  })
+}
+
+/** Long enough for several turns of a steward that does not wait for anything. */
+async function severalTurns(consensus: SeenConsensus): Promise<void> {
+  let turns = 0
+  const status = consensus.status
+  consensus.status = () => {
+    turns += 1
+    return status()
+  }
+  await until('it has looked several times', () => turns > 5)
+}
+
+describe('the leader', () => {
+  test('raises the level once the last voter has said that it knows it, once, and not for a learner', async () => {
+    const learner = peer('n4', 1)
+    const consensus = new SeenConsensus('n1', 'leader', [peer('n2', 2), peer('n3', 1), learner])
+    const cluster = { featureLevel: 1, raised: [] as string[] }
+    const steward = stewardOf(consensus, cluster)
+    steward.start()
+    await severalTurns(consensus)
+    expect(cluster.raised).toEqual([])
+    consensus.peersSeen = [peer('n2', 2), peer('n3', 2, false), learner]
+    await severalTurns(consensus)
+    expect(cluster.raised, 'one of them is away').toEqual([])
+    consensus.peersSeen = [peer('n2', 2), peer('n3', 2), learner]
+    await until('it is raised', () => cluster.featureLevel === 2)
+    consensus.peersSeen = [peer('n2', 1), peer('n3', 1), learner]
+    await severalTurns(consensus)
+    steward.stop()
+    expect(cluster.raised).toEqual(['n1 2'])
+  })
+
+  test('that is lost while it raises the level leaves it to the next one, which does it once', async () => {
+    const first = new SeenConsensus('n1', 'leader', [peer('n2', 2), peer('n3', 2)])
+    const second = new SeenConsensus('n2', 'follower', [peer('n1', 2), peer('n3', 2)])
+    const cluster = { featureLevel: 1, raised: [] as string[], fails: true }
+    const stewards = [stewardOf(first, cluster), stewardOf(second, cluster)]
+    for (const steward of stewards) steward.start()
+    await until('the first one has tried', () => cluster.raised.length > 0)
+    first.role = 'follower'
+    cluster.fails = false
+    await severalTurns(second)
+    expect(cluster.featureLevel, 'nobody leads').toBe(1)
+    second.role = 'leader'
+    await until('the second one has raised it', () => cluster.featureLevel === 2)
+    first.role = 'leader'
+    await severalTurns(first)
+    for (const steward of stewards) steward.stop()
+    // The first may have tried more than once before it knew that it no longer leads.
+    expect([...new Set(cluster.raised)]).toEqual(['n1 2', 'n2 2'])
+    expect(cluster.raised.filter((raised) => raised === 'n2 2')).toHaveLength(1)
+  })
+})
+
+test('the raise is one command of the controller itself, which needs no level above the first', async () => {
+  const proposed: ProposalInput[] = []
+  await raiseFeatureLevel(
+    {
+      propose: (input) => {
+        proposed.push(input)
+        return Promise.resolve({ index: 1, outcome: { ok: true, id: '2' } })
+      },
+    },
+    2,
+  )
+  const [input] = proposed
+  expect(proposed).toHaveLength(1)
+  expect(input).toMatchObject({ kind: CommandKind.FEATURE_LEVEL_RAISE, actor: SYSTEM_ACTOR })
+  expect(fromBinary(FeatureLevelRaiseSchema, input?.payload ?? new Uint8Array()).level).toBe(2)
+})
+
+describe('a write', () => {
+  const deskAt = (featureLevel: () => number, sent: Uint8Array[]): ProposalDesk =>
+    new ProposalDesk(
+      {
+        ...{ storeId: new Uint8Array(16), boot: 1, proposeTimeoutMs: 1000 },
+        ...{ outstandingMax: 10, outstandingSpanMax: 10, outstandingBytesMax: 10_000 },
+      },
+      {
+        ...{ selfId: 'n1', clock: systemClock, hasLeader: () => true, featureLevel },
+        send: (proposals) => sent.push(...unpackProposals(proposals).map(({ command }) => command)),
+      },
+    )
+  const input = { kind: CommandKind.ENTITY_CREATE, payload: new Uint8Array(1), actor: SYSTEM_ACTOR }
+
+  test('of a level that is not in force is refused where it is asked for, leader or not, and may be asked again', async () => {
+    const sent: Uint8Array[] = []
+    let inForce = 1
+    const desk = deskAt(() => inForce, sent)
+    const refusal = await desk.propose({ ...input, level: 2 }).catch((error: unknown) => error)
+    expect(refusal).toMatchObject({ code: 'FEATURE_LEVEL_NOT_RAISED' })
+    expect(String(refusal)).toContain('it needs feature level 2, and level 1 is in force')
+    expect([desk.count, sent]).toEqual([0, []])
+    inForce = 2
+    void desk.propose({ ...input, level: 2 }).catch(() => undefined)
+    await until('it is sent', () => sent.length === 1)
+    desk.close()
+    expect(fromBinary(CommandSchema, sent[0] ?? new Uint8Array()).level).toBe(2)
+  })
+
+  test('says the level that it needs, not the newest that its program knows', async () => {
+    const sent: Uint8Array[] = []
+    const desk = deskAt(() => 7, sent)
+    void desk.propose(input).catch(() => undefined)
+    await until('it is sent', () => sent.length === 1)
+    desk.close()
+    expect(fromBinary(CommandSchema, sent[0] ?? new Uint8Array()).level).toBe(1)
+  })
+})

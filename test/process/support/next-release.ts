@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs'
+import { registerHooks } from 'node:module'
+import { fileURLToPath } from 'node:url'
+
+// Preloaded into a controller (`node --import`), it makes of it the next release: one feature level more, and a field of
+// services that this level brings. The program itself knows nothing of it.
+
+const root = new URL('../../../', import.meta.url).href
+
+type Change = (source: string) => string
+
+const changes: ReadonlyMap<string, Change> = new Map([
+  [
+    `${root}src/ports/feature-level.ts`,
+    (source: string) => replaced(source, /(export const FEATURE_LEVEL) = \d+/, '$1 = 2'),
+  ],
+  [
+    `${root}src/entities/service.ts`,
+    (source: string) =>
+      `import { text as nextText } from './fields.ts'\n${replaced(source, /( {2}fields: \{\n)/, '$1    owner: nextText({ since: 2 }),\n')}`,
+  ],
+])
+
+/** @throws when there is nothing to replace: the test would show nothing. */
+function replaced(source: string, pattern: RegExp, by: string): string {
+  const changed = source.replace(pattern, by)
+  if (changed === source) throw new Error(`the next release cannot be made: ${String(pattern)}`)
+  return changed
+}
+
+registerHooks({
+  load(url, context, nextLoad) {
+    const change = changes.get(url)
+    if (change === undefined) return nextLoad(url, context)
+    const source = change(readFileSync(fileURLToPath(url), 'utf8'))
+    return { format: 'module-typescript', source, shortCircuit: true }
+  },
+})

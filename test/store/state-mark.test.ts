@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+import { newerFormat } from '../../src/store/errors.ts'
+import { STATE_FORMAT, decodeMark, encodeMark } from '../../src/store/state-mark.ts'
+
+const mark = {
+  position: { term: 2, index: 9 },
+  timeMs: 7,
+  configuration: '',
+  featureLevel: 3,
+  digest: 'd',
+  entitiesDigest: 'e',
+}
+
+test('a mark comes back as it was written, and one without a feature level is none', () => {
+  expect(decodeMark(encodeMark(mark))).toEqual(mark)
+  const { featureLevel, ...rest } = JSON.parse(encodeMark(mark)) as Record<string, unknown>
+  expect(featureLevel).toBe(3)
+  expect(decodeMark(JSON.stringify(rest))).toBeNull()
+})
+
+test.each([
+  [STATE_FORMAT - 1, 'of a version before the first release'],
+  [STATE_FORMAT + 1, 'run the version that wrote it, or a later one'],
+])('a mark of format %s is told from damage, with what to do', (format, remedy) => {
+  const other = JSON.stringify({ ...(JSON.parse(encodeMark(mark)) as object), format })
+  const found = decodeMark(other)
+  expect(found).toBe(format)
+  expect(newerFormat('data/state', Number(found), STATE_FORMAT).message).toContain(remedy)
+})
