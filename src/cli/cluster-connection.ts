@@ -94,24 +94,50 @@ function askHere(path: string): AskCluster {
 }
 
 function askThere(url: string, ca: string, sessionFile: string): AskCluster {
-  const base = baseUrl(url)
-  const caPem = readCa(ca)
-  const session = readSecretInput(sessionFile, 'the session')
+  const ask = sessionAt({ url, ca, sessionFile })
   return async (verb, params, timeoutMs) => {
     const operation = operations[verb]
     if (operation === null) throw usage(`${verb} is asked on the controller's host, with --config`)
     const [method, name] = operation
+    return await ask(method, `/fabric/v1/cluster/${name}`, params, timeoutMs)
+  }
+}
+
+/**
+ * Asks with a session. A text is sent as it is, anything else as JSON, and neither with a GET.
+ * @throws {CommandFailure} exit 1 with the controller's sentence.
+ */
+export type AskPath = (
+  method: 'GET' | 'POST',
+  path: string,
+  body?: unknown,
+  timeoutMs?: number,
+) => Promise<unknown>
+
+/** @throws {CommandFailure} exit 2 for an address that is none, exit 1 for a session that cannot be read. */
+export function sessionAt(options: {
+  readonly url: string
+  readonly ca: string
+  readonly sessionFile: string
+}): AskPath {
+  const base = baseUrl(options.url)
+  const caPem = readCa(options.ca)
+  const session = readSecretInput(options.sessionFile, 'the session')
+  return async (method, path, body, timeoutMs) => {
+    const sent = typeof body === 'string' ? { text: body } : { body }
     try {
-      const { status, body } = await askJson({
-        url: `${base}/fabric/v1/cluster/${name}`,
+      const answer = await askJson({
+        url: `${base}${path}`,
         method,
         headers: { 'net-session': session },
-        ...(method === 'POST' ? { body: params } : {}),
+        ...(method === 'POST' ? sent : {}),
         caPem,
         timeoutMs: timeoutMs ?? TIMEOUT_MS,
       })
-      if (status >= 200 && status < 300) return (body as { data?: unknown } | null)?.data ?? null
-      throw new CommandFailure(EXIT_FAILED, `${base}: ${refusalOf(status, body)}`)
+      if (answer.status >= 200 && answer.status < 300) {
+        return (answer.body as { data?: unknown } | null)?.data ?? null
+      }
+      throw new CommandFailure(EXIT_FAILED, `${base}: ${refusalOf(answer.status, answer.body)}`)
     } catch (error) {
       if (!(error instanceof HttpsFault)) throw error
       throw new CommandFailure(EXIT_FAILED, `${base}: it ${error.message}`, error)

@@ -30,6 +30,8 @@ export interface JsonRequest {
   readonly method: 'GET' | 'POST'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
+  /** Sent as text/plain in place of `body`. */
+  readonly text?: string
   /** PEM: the only certificates that the server may be verified against. */
   readonly caPem: string
   /** Judges who has answered, after its chain; the default is the host name of the URL. */
@@ -39,7 +41,7 @@ export interface JsonRequest {
 
 /** One request on a connection of its own. @throws {HttpsFault} */
 export function askJson(options: JsonRequest): Promise<JsonAnswer> {
-  const payload = options.body === undefined ? null : JSON.stringify(options.body)
+  const payload = options.text ?? (options.body === undefined ? null : JSON.stringify(options.body))
   let isSent = false
   return new Promise((resolve, reject) => {
     const fail = (error: unknown): void => {
@@ -61,7 +63,7 @@ export function askJson(options: JsonRequest): Promise<JsonAnswer> {
           ...(payload === null
             ? {}
             : {
-                'content-type': 'application/json',
+                'content-type': options.text === undefined ? 'application/json' : 'text/plain',
                 'content-length': String(Buffer.byteLength(payload)),
               }),
           ...options.headers,
@@ -106,8 +108,12 @@ function parsed(text: string): unknown {
   }
 }
 
-function reasonOf(error: unknown, timeoutMs: number): string {
+/** A clause that completes "<address>: it …". */
+export function reasonOf(error: unknown, timeoutMs: number): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (code === 'EPROTO' || code.startsWith('ERR_SSL_')) {
+    return 'speaks no TLS as a controller does: something else listens there'
+  }
   switch (code) {
     case 'ECONNREFUSED':
       return 'refuses connections: no controller listens there, or a firewall turns them away'
@@ -126,6 +132,8 @@ function reasonOf(error: unknown, timeoutMs: number): string {
       return 'shows an expired certificate: renew it there, or set the clock of this host right'
     case 'CERT_NOT_YET_VALID':
       return 'shows a certificate that is not valid yet: set the clock of this host right'
+    case 'ERR_TLS_CERT_ALTNAME_INVALID':
+      return 'shows a certificate that does not name this address: ask by the name that is in it'
     case 'DEPTH_ZERO_SELF_SIGNED_CERT':
     case 'SELF_SIGNED_CERT_IN_CHAIN':
     case 'UNABLE_TO_VERIFY_LEAF_SIGNATURE':

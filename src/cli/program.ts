@@ -1,6 +1,7 @@
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 
 import { addCluster } from './cluster-program.ts'
+import { addEnrollment } from './enroll/enroll-program.ts'
 import { CommandFailure, EXIT_DONE, EXIT_FAILED, EXIT_USAGE, operatorFailure } from './failure.ts'
 import { printJson, printLine } from './output.ts'
 import { addPki } from './pki-program.ts'
@@ -41,6 +42,7 @@ function buildProgram(): Command {
   addController(program)
   addCluster(program)
   addPki(program)
+  addEnrollment(program)
   program
     .command('version')
     .description('print the version')

@@ -12,16 +12,22 @@ const HASHES: Readonly<Record<string, string>> = {
   'P-384': 'SHA-384',
 }
 
-/** EC P-256, PKCS #8, unencrypted: for 0600 files only. */
-export function generatePrivateKeyPem(): string {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+export type KeyKind = 'ec' | 'rsa'
+const RSA_BITS = 3072
+
+/** EC P-256, or RSA of 3,072 bits; PKCS #8, unencrypted: for 0600 files only. */
+export function generatePrivateKeyPem(kind: KeyKind = 'ec'): string {
+  const { privateKey } =
+    kind === 'ec'
+      ? generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      : generateKeyPairSync('rsa', { modulusLength: RSA_BITS })
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 }
 
 /** PEM, PKCS #10 (RFC 2986): says by its signature that the sender holds the key. Only the common name is in it. */
 export async function createCertificateRequest(options: {
   readonly privateKeyPem: string
-  /** The controller's id. */
+  /** Of the controller or identity. */
   readonly id: string
 }): Promise<string> {
   const keys = keyPairOf(options.privateKeyPem)

@@ -1,4 +1,5 @@
-import { contextTag, derTag, tagged } from './asn1/der.ts'
+import { contextTag, DerError, DerReader, derTag, onlyValue, tagged } from './asn1/der.ts'
+import { BUNDLE_CERTIFICATES_MAX, CertificateError, parseCertificate } from './certificate.ts'
 import type { Certificate } from './certificate.ts'
 
 /** The two object identifiers of PKCS #7 (RFC 5652), encoded. */
@@ -27,4 +28,31 @@ export function certsOnly(certificates: readonly Certificate[]): Buffer {
       ),
     ),
   )
+}
+
+/**
+ * The certificates of such a text, which was fetched from somebody; who signed it, if anybody, is not looked at.
+ * @throws {CertificateError} `unreadable`, also when there are more than a file of CA certificates may have.
+ */
+export function readCertsOnly(der: Uint8Array): Certificate[] {
+  const certificates: Certificate[] = []
+  try {
+    const outer = new DerReader(onlyValue(der, derTag.sequence).contents)
+    if (!outer.next().whole.equals(SIGNED_DATA)) throw new DerError('it is no signed data')
+    const wrapped = outer.take(contextTag(0))
+    outer.end()
+    const data = new DerReader(onlyValue(wrapped.contents, derTag.sequence).contents)
+    data.take(derTag.integer)
+    data.take(derTag.set)
+    data.take(derTag.sequence)
+    const list = new DerReader(data.take(contextTag(0)).contents)
+    while (!list.isAtEnd) {
+      if (certificates.length === BUNDLE_CERTIFICATES_MAX) throw new DerError('too many')
+      certificates.push(parseCertificate(list.take(derTag.sequence).whole))
+    }
+  } catch (error) {
+    if (!(error instanceof DerError)) throw error
+    throw new CertificateError('unreadable', 'it is no PKCS #7 text of certificates', error)
+  }
+  return certificates
 }

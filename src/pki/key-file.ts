@@ -1,5 +1,5 @@
 import { closeSync, fchmodSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
-import { renameSync, rmSync } from 'node:fs'
+import { linkSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 export const SECRET_FILE_BYTES_MAX = 64 * 1024
@@ -23,7 +23,26 @@ export function writePublicFile(path: string, text: string): void {
   writeWhole(path, text, 0o644)
 }
 
-function writeWhole(path: string, text: string, mode: number): void {
+/**
+ * As the two above, but never over a file that is there, even one that came a moment ago.
+ * @throws the file system's error, EEXIST.
+ */
+export function writeNewFile(path: string, text: string, mode: 0o600 | 0o644): void {
+  writeWhole(path, text, mode, (partial) => {
+    try {
+      linkSync(partial, path)
+    } finally {
+      rmSync(partial, { force: true })
+    }
+  })
+}
+
+function writeWhole(
+  path: string,
+  text: string,
+  mode: number,
+  put = (partial: string): void => renameSync(partial, path),
+): void {
   const partial = `${path}.${process.pid}.partial`
   rmSync(partial, { force: true })
   const file = openSync(partial, 'wx', mode)
@@ -39,7 +58,7 @@ function writeWhole(path: string, text: string, mode: number): void {
   } finally {
     closeSync(file)
   }
-  renameSync(partial, path)
+  put(partial)
   syncFolder(dirname(path))
 }
 

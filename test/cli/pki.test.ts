@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { AdminServer } from '../../src/cli/admin-server.ts'
-import { run as runProgram } from '../../src/cli/program.ts'
 import { pkiVerbs } from '../../src/cli/pki-verbs.ts'
 import type { ControllerPlan } from '../../src/cli/quickstart-plan.ts'
 import { CertificateKeeper } from '../../src/cluster/certificate-keeper.ts'
@@ -23,8 +22,8 @@ import type { CertifiedKey, Validity } from '../../src/pki/authority.ts'
 import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
+import { runHere as run } from './run-here.ts'
 import { layOut, run as runProcess } from './support.ts'
-import type { Finished } from './support.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const now = Date.now()
@@ -71,28 +70,6 @@ afterEach(async () => {
   server = null
   rmSync(folder, { recursive: true, force: true })
 })
-
-/** The program in this process: a process of its own for each verb takes a second on a busy machine. */
-async function run(words: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
-  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
-  const written = { stdout: '', stderr: '' }
-  const spies = (['stdout', 'stderr'] as const).map((name) =>
-    vi.spyOn(process[name], 'write').mockImplementation((text) => {
-      written[name] += String(text)
-      return true
-    }),
-  )
-  const before = process.exitCode
-  process.exitCode = undefined
-  try {
-    await runProgram(['node', 'flotilla', ...words])
-    return { code: Number(process.exitCode), ...written }
-  } finally {
-    process.exitCode = before
-    for (const spy of spies) spy.mockRestore()
-    vi.unstubAllEnvs()
-  }
-}
 
 /** A file of ctrl1. */
 const own = (name: string): string => join(dirname(configPath), name)

@@ -162,6 +162,9 @@ test('each line of the README works when it is typed as it stands there, from to
   }
   await second.finish()
   expect(second.output).toMatch(/"name":"wiki"/)
+  // What the laptop, enrolled with the first controller, was shown by the third.
+  expect(second.output).toMatch(/^enrolled: \.flotilla\/laptop\.pem$/m)
+  expect(second.output).toMatch(/"name":"wiki"[^\n]*"permissions":\["Dial"\]/)
   await first.shows(/^ctrl[123] .*To start it again:$/m)
 
   // The write after the kill was taken by the two that are left.

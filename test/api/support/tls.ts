@@ -1,6 +1,7 @@
 import { request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
+import type { ApiParts } from '../../../src/api/parts.ts'
 import { createApi } from '../../../src/api/server.ts'
 import { listenerTls } from '../../../src/api/transport/tls.ts'
 import { issueLeaf, validityFrom } from '../../../src/pki/authority.ts'
@@ -38,16 +39,14 @@ export class TlsListener {
     this.port = (listener.server.address() as AddressInfo).port
   }
 
-  static async open(controller: TestController): Promise<TlsListener> {
-    const own = await issueLeaf({
-      issuer: controller.authorities.issuing,
-      commonName: 'ctrl1',
-      uris: [],
-      hosts: ['127.0.0.1'],
-      usages: ['server'],
-      validity: validityFrom(controller.clock.nowMs(), DAY_MS),
-    })
-    const listener = createApi(controller.parts).listener({
+  /** @param parts of the controller, where something is to differ. */
+  static async open(
+    controller: TestController,
+    own?: CertifiedKey,
+    parts: Partial<ApiParts> = {},
+  ): Promise<TlsListener> {
+    own ??= await serverKey(controller)
+    const listener = createApi({ ...controller.parts, ...parts }).listener({
       apis: ['client', 'management', 'fabric', 'host'],
       https: { ...listenerTls, cert: own.certificatePem, key: own.privateKeyPem },
     })
@@ -96,6 +95,18 @@ export class TlsListener {
   async close(): Promise<void> {
     await this.#listener.close()
   }
+}
+
+/** What the listener shows, issued by the authority of the network. */
+export function serverKey(controller: TestController): Promise<CertifiedKey> {
+  return issueLeaf({
+    issuer: controller.authorities.issuing,
+    commonName: 'ctrl1',
+    uris: [],
+    hosts: ['127.0.0.1'],
+    usages: ['server'],
+    validity: validityFrom(controller.clock.nowMs(), DAY_MS),
+  })
 }
 
 /** A client's certificate with its key, by whoever is given. */

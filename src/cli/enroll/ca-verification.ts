@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs'
+
+import { issueLeaf, validityFrom } from '../../pki/authority.ts'
+import {
+  BUNDLE_CERTIFICATES_MAX,
+  CertificateError,
+  checkKeyMatches,
+  isoTime,
+  parseCertificate,
+  parseCertificates,
+} from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { readSecretFile, SecretFileError, writePublicFile } from '../../pki/key-file.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { sessionAt } from '../cluster-connection.ts'
+import type { AskPath } from '../cluster-connection.ts'
+import { CommandFailure, EXIT_FAILED } from '../failure.ts'
+import { printJson, printLine } from '../output.ts'
+
+/** Long enough to be carried from an offline machine to a controller. */
+const PROOF_LIFETIME_MS = 60 * 60 * 1000
+const COMMON_NAME_CHARACTERS_MAX = 64
+
+export interface CaKeyOptions {
+  readonly caCert: string
+  readonly caKey: string
+  readonly json?: boolean
+}
+
+export interface CaVerifyOptions extends CaKeyOptions {
+  readonly url: string
+  readonly ca: string
+  readonly sessionFile: string
+}
+
+/** Proves to the cluster that the key of a registered CA is at hand; the key stays here. Safe to repeat. */
+export async function verifyCa(id: string, options: CaVerifyOptions): Promise<void> {
+  await explained(async () => {
+    const authority = readAuthority(options)
+    const ask = sessionAt(options)
+    const path = `/edge/management/v1/cas/${encodeURIComponent(id)}`
+    const { name, isVerified } = await verified(ask, path, authority)
+    if (options.json === true) printJson({ id, name, isVerified: true })
+    else printLine(`${name} ${isVerified ? 'is verified already' : 'is verified'}`)
+  })
+}
+
+async function verified(
+  ask: AskPath,
+  path: string,
+  authority: Authority,
+): Promise<{ readonly name: string; readonly isVerified: boolean }> {
+  const record = (await ask('GET', path)) as Readonly<Record<string, unknown>>
+  const { name, isVerified, verificationToken, certPem } = record
+  if (parseCertificate(String(certPem)).sha256 !== authority.certificate.sha256) {
+    throw new CertificateError(
+      'wrong-identity',
+      `the CA ${String(name)} was registered with another certificate than the one of --ca-cert`,
+    )
+  }
+  if (isVerified !== true) {
+    await ask('POST', `${path}/verify`, await proofOf(authority, String(verificationToken)))
+  }
+  return { name: String(name), isVerified: isVerified === true }
+}
+
+/** The same proof as a file, for a key on a machine that reaches no controller. */
+export async function signVerification(
+  options: CaKeyOptions & { readonly token: string; readonly out: string },
+): Promise<void> {
+  await explained(async () => {
+    const pem = await proofOf(readAuthority(options), options.token)
+    writePublicFile(options.out, pem)
+    const notAfter = isoTime(parseCertificate(pem).notAfterMs)
+    if (options.json === true) printJson({ out: options.out, notAfter })
+    else printLine(`${options.out}: send it to /cas/ID/verify before ${notAfter}`)
+  })
+}
+
+interface Authority {
+  readonly certificate: Certificate
+  readonly privateKeyPem: string
+}
+
+function readAuthority({ caCert, caKey }: CaKeyOptions): Authority {
+  const [certificate] = parseCertificates(readFileSync(caCert, 'utf8'), {
+    certificatesMax: BUNDLE_CERTIFICATES_MAX,
+  })
+  if (!certificate.isAuthority) {
+    throw new CertificateError('wrong-identity', `${caCert} does not begin with a CA certificate`)
+  }
+  const { text } = readSecretFile(caKey)
+  checkKeyMatches(certificate, text)
+  return { certificate, privateKeyPem: text }
+}
+
+async function proofOf({ certificate, privateKeyPem }: Authority, token: string): Promise<string> {
+  if (token === '' || token.length > COMMON_NAME_CHARACTERS_MAX) {
+    throw new CertificateError('unreadable', 'the verification token is none of a CA')
+  }
+  const { certificatePem } = await issueLeaf({
+    issuer: { certificatePem: certificate.pem, privateKeyPem },
+    commonName: token,
+    uris: [],
+    hosts: [],
+    usages: ['server'],
+    validity: validityFrom(systemClock.nowMs(), PROOF_LIFETIME_MS),
+  })
+  return parseCertificates(certificatePem)[0].pem
+}
+
+/** Files and certificates that are not good are the operator's to mend: one line, no stack. */
+async function explained(step: () => Promise<void>): Promise<void> {
+  try {
+    await step()
+  } catch (error) {
+    const isTheirs = error instanceof CertificateError || error instanceof SecretFileError
+    throw isTheirs ? new CommandFailure(EXIT_FAILED, error.message, error) : error
+  }
+}

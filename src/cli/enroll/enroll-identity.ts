@@ -1,0 +1,303 @@
+import { accessSync, constants, existsSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+import { systemClock } from '../../lib/clock.ts'
+import {
+  CertificateError,
+  checkKeyMatches,
+  isoTime,
+  parseCertificates,
+} from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import type { KeyKind } from '../../pki/certificate-request.ts'
+import { JWT_CHARACTERS_MAX } from '../../pki/jwt-signer.ts'
+import {
+  readSecretFile,
+  SecretFileError,
+  writeNewFile,
+  writePublicFile,
+  writeSecretFile,
+} from '../../pki/key-file.ts'
+import { CheckList } from '../check-list.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../failure.ts'
+import { printJson, printLine } from '../output.ts'
+import { readSecretInput, readStandardInput } from '../secret-input.ts'
+import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
+import { keyBeside, keyInFile } from './enrollment-key.ts'
+import type { EnrollmentKey } from './enrollment-key.ts'
+import { EnrollmentServer } from './enrollment-server.ts'
+import type { ClientKey } from './enrollment-server.ts'
+import { checkTime, readEnrollmentToken } from './enrollment-token.ts'
+import type { EnrollmentToken } from './enrollment-token.ts'
+import { identityFileText } from './identity-file.ts'
+import type { EnrolledIdentity } from './identity-file.ts'
+
+/** An identity's certificate begins a minute before it was made: a clock further behind takes it for one of the future. */
+const SKEW_MS_MAX = 60_000
+
+export interface EnrollOptions {
+  readonly out?: string
+  readonly cert?: string
+  readonly key?: string
+  readonly ca?: string
+  readonly clientCert?: string
+  readonly clientKey?: string
+  readonly name?: string
+  readonly passwordFile?: string
+  readonly keyAlg: KeyKind
+  readonly force?: boolean
+  readonly json?: boolean
+}
+
+/** What was enrolled, for who reads JSON. */
+interface Enrolled {
+  readonly method: string
+  /** Id of the identity; null for one that its CA's certificate has just made. */
+  readonly identityId: string | null
+  readonly controller: string
+  /** UTC; null where no certificate was issued or taken. */
+  readonly notAfter: string | null
+}
+
+/**
+ * Enrolls an identity by a token, and writes what it logs in by.
+ * @param source file of the token, or `-`.
+ * @throws {CommandFailure} one sentence.
+ */
+export async function enrollIdentity(source: string, options: EnrollOptions): Promise<void> {
+  const checks = new CheckList(options.json === true)
+  const run = new EnrollmentRun(options, checks)
+  try {
+    await run.go(source)
+  } catch (error) {
+    const isTheirs =
+      error instanceof EnrollmentFault ||
+      error instanceof CertificateError ||
+      error instanceof SecretFileError
+    if (isTheirs) throw new CommandFailure(EXIT_FAILED, sentenceOf(error), error)
+    throw error
+  }
+}
+
+class EnrollmentRun {
+  readonly #options: EnrollOptions
+  readonly #checks: CheckList
+
+  constructor(options: EnrollOptions, checks: CheckList) {
+    this.#options = options
+    this.#checks = checks
+  }
+
+  async go(source: string): Promise<void> {
+    const { passwordFile } = this.#options
+    if (source === '-' && passwordFile === '-') {
+      throw usage('token and password cannot both come from standard input: put one into a file')
+    }
+    const token = readEnrollmentToken(readToken(source))
+    judgeOptions(token, this.#options)
+    const password = passwordFile === undefined ? '' : readSecretInput(passwordFile, 'the password')
+    const client = clientKeyOf(this.#options)
+    this.#judgeTargets()
+    // Told only once they are known to be the controller's own words.
+    const server = await EnrollmentServer.meet(token)
+    this.#checks.ok('token', tokenLine(token))
+    this.#checks.ok('controller', `${token.origin} signed it; ${server.caCount} CA certificates`)
+    this.#judgeClock(server)
+    this.#writeAuthorities(server)
+    switch (token.method) {
+      case 'ott':
+        return await this.#ott(token, server)
+      case 'updb':
+        checkTime(token, server.dateMs ?? systemClock.nowMs())
+        await server.updb(password)
+        return this.#tell(token, null, 'the password is set: log in by it')
+      default:
+        return await this.#byClientKey(token, server, client)
+    }
+  }
+
+  async #ott(token: EnrollmentToken, server: EnrollmentServer): Promise<void> {
+    const { out, cert } = this.#options
+    const key = this.#keyOf(token)
+    let chain: [Certificate, ...Certificate[]]
+    try {
+      // One that was used in time is answered for its key later, too.
+      if (!key.isFound) checkTime(token, server.dateMs ?? systemClock.nowMs())
+      this.#checks.ok('key', key.isFound ? `the one in ${key.path}` : 'made here, stays here')
+      chain = await server.ott(key.privateKeyPem)
+    } catch (error) {
+      // A key that nothing was issued for is of no use; one of an unknown outcome is the way back in.
+      if (error instanceof EnrollmentRefused) key.forget()
+      throw error
+    }
+    const certificatePem = pemOf(chain)
+    this.#checks.ok('certificate', `until ${isoTime(chain[0].notAfterMs)}`)
+    const { privateKeyPem } = key
+    this.#write({ caPem: server.caPem, origin: token.origin, privateKeyPem, certificatePem })
+    if (out !== undefined) rmSync(key.path, { force: true })
+    this.#tell(token, chain[0], `enrolled: ${out ?? cert ?? ''}`)
+  }
+
+  async #byClientKey(
+    token: EnrollmentToken,
+    server: EnrollmentServer,
+    client: ClientKey | null,
+  ): Promise<void> {
+    if (client === null) throw usage(`a token for ${token.method} needs --client-cert`)
+    if (token.method === 'ottca') await server.ottca(client)
+    else await this.#ca(server, client)
+    this.#write({ caPem: server.caPem, origin: token.origin, ...client })
+    const [leaf] = parseCertificates(client.certificatePem)
+    this.#tell(token, leaf, 'enrolled: the client certificate logs in from now on')
+  }
+
+  /** Asked again after a run that was interrupted, the cluster says that it knows the certificate: that is what was wanted. */
+  async #ca(server: EnrollmentServer, client: ClientKey): Promise<void> {
+    try {
+      await server.ca(client, this.#options.name)
+    } catch (error) {
+      const isKnown =
+        error instanceof EnrollmentRefused &&
+        (error.code === 'CERT_IN_USE' || error.code === 'ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
+      if (!isKnown) throw error
+      this.#checks.warn('certificate', 'it was enrolled before; nothing was changed')
+    }
+  }
+
+  #keyOf(token: EnrollmentToken): EnrollmentKey {
+    const { out, key = '', keyAlg } = this.#options
+    return out === undefined ? keyInFile(key, keyAlg) : keyBeside(out, token.secret, keyAlg)
+  }
+
+  /** Before the token is used up for files that cannot be written. */
+  #judgeTargets(): void {
+    const { out, cert, key, ca, force } = this.#options
+    for (const path of [out, cert, key, ca]) {
+      if (path !== undefined) accessSync(dirname(path), constants.W_OK)
+    }
+    for (const path of [out, cert]) {
+      if (path !== undefined && force !== true && existsSync(path)) throw isThere(path)
+    }
+  }
+
+  #judgeClock({ dateMs }: EnrollmentServer): void {
+    if (dateMs === null) return
+    const aheadMs = systemClock.nowMs() - dateMs
+    if (Math.abs(aheadMs) <= SKEW_MS_MAX) return
+    const seconds = Math.round(Math.abs(aheadMs) / 1000)
+    const side = aheadMs > 0 ? 'ahead of' : 'behind'
+    this.#checks.warn(
+      'clock',
+      `this host's clock is ${seconds} s ${side} the controller's: set it by NTP, as certificates are judged by it`,
+    )
+  }
+
+  /** They are known to be the cluster's from here on. An earlier run may have written the same. */
+  #writeAuthorities({ caPem }: EnrollmentServer): void {
+    const { ca, force } = this.#options
+    if (ca === undefined) return
+    if (force === true || !existsSync(ca)) this.#put(ca, caPem, 0o644)
+    else if (readFileSync(ca, 'utf8') !== caPem) throw isThere(ca)
+  }
+
+  #write(identity: EnrolledIdentity): void {
+    const { out, cert } = this.#options
+    if (cert !== undefined) this.#put(cert, identity.certificatePem, 0o644)
+    if (out !== undefined) this.#put(out, identityFileText(identity), 0o600)
+  }
+
+  #put(path: string, text: string, mode: 0o600 | 0o644): void {
+    if (this.#options.force !== true) writeNewFile(path, text, mode)
+    else if (mode === 0o600) writeSecretFile(path, text)
+    else writePublicFile(path, text)
+  }
+
+  #tell(token: EnrollmentToken, leaf: Certificate | null, sentence: string): void {
+    const { out, cert, key, ca, json } = this.#options
+    const enrolled: Enrolled = {
+      method: token.method,
+      identityId: token.method === 'ca' ? null : token.subject,
+      controller: token.origin,
+      notAfter: leaf === null ? null : isoTime(leaf.notAfterMs),
+    }
+    if (json === true) printJson({ ...enrolled, out, cert, key, ca })
+    else printLine(sentence)
+  }
+}
+
+/** What each method needs, and what it has no use for. @throws {CommandFailure} exit 2, or 1 for a token of something else. */
+function judgeOptions({ method, subject }: EnrollmentToken, options: EnrollOptions): void {
+  const { out, cert, key, clientCert, clientKey, name, passwordFile } = options
+  if (!['ott', 'ottca', 'ca', 'updb'].includes(method)) {
+    const what = ['erott', 'trott'].includes(method)
+      ? `is for the router ${subject}, which enrolls itself: give it the token`
+      : `asks for the method ${JSON.stringify(method)}, which is not for this command`
+    throw new EnrollmentFault(`the token ${what}`)
+  }
+  const given = (flags: Readonly<Record<string, string | undefined>>): string[] =>
+    Object.keys(flags).filter((flag) => flags[flag] !== undefined)
+  const byClient = { '--client-cert': clientCert, '--client-key': clientKey }
+  const uses: Readonly<Record<string, Readonly<Record<string, string | undefined>>>> = {
+    ott: { '--out': out, '--cert': cert, '--key': key },
+    ottca: { '--out': out, ...byClient },
+    ca: { '--out': out, '--name': name, ...byClient },
+    updb: { '--password-file': passwordFile },
+  }
+  const all = { ...uses['ott'], ...uses['ca'], ...uses['updb'] }
+  const useless = given(all).filter((flag) => !Object.hasOwn(uses[method] ?? {}, flag))
+  if (useless.length > 0) throw usage(`this token is for ${method}, which takes no ${useless[0]}`)
+  if (method === 'ott' && (out === undefined) === (cert === undefined && key === undefined)) {
+    throw usage('say where the identity is written: --out FILE, or --cert FILE and --key FILE')
+  }
+  if ((cert === undefined) !== (key === undefined)) throw usage('--cert and --key go together')
+  if (method === 'updb' && passwordFile === undefined) {
+    throw usage('this token is for a password: give it by --password-file FILE, or -')
+  }
+  const isByClient = method === 'ottca' || method === 'ca'
+  if (isByClient && (clientCert === undefined || clientKey === undefined)) {
+    throw usage(
+      `this token is for ${method}: give the certificate of the CA by --client-cert FILE and --client-key FILE`,
+    )
+  }
+}
+
+function tokenLine({ method, subject, expiresAtMs }: EnrollmentToken): string {
+  const until = expiresAtMs === null ? 'without an end' : `until ${isoTime(expiresAtMs)}`
+  return `${method}, for ${method === 'ca' ? 'CA' : 'identity'} ${subject}, ${until}`
+}
+
+function clientKeyOf({ clientCert, clientKey }: EnrollOptions): ClientKey | null {
+  if (clientCert === undefined || clientKey === undefined) return null
+  const chain = parseCertificates(readFileSync(clientCert, 'utf8'))
+  const { text } = readSecretFile(clientKey)
+  checkKeyMatches(chain[0], text)
+  return { certificatePem: pemOf(chain), privateKeyPem: text }
+}
+
+/** Anybody may be able to read the file: a token is mailed about, and is worth nothing once it is used. */
+function readToken(source: string): string {
+  if (source === '-') return readStandardInput('the token')
+  if (source.split('.').length === 3 && source.length > 100) {
+    throw usage(
+      'give the file of the token, or - for standard input: every user of a host can read a command line',
+    )
+  }
+  const status = statSync(source)
+  if (status.isFile() && status.size <= JWT_CHARACTERS_MAX) return readFileSync(source, 'utf8')
+  throw new EnrollmentFault(`${source} is no file of an enrollment token`)
+}
+
+function pemOf(chain: readonly Certificate[]): string {
+  return chain.map(({ pem }) => `${pem.trim()}\n`).join('')
+}
+
+function isThere(path: string): CommandFailure {
+  return new CommandFailure(
+    EXIT_FAILED,
+    `${path} is there already: name another file, or write over it with --force`,
+  )
+}
+
+function usage(message: string): CommandFailure {
+  return new CommandFailure(EXIT_USAGE, message)
+}

@@ -1,0 +1,70 @@
+import { hash } from 'node:crypto'
+import { existsSync, rmSync } from 'node:fs'
+
+import { parsePrivateKey } from '../../pki/certificate.ts'
+import { generatePrivateKeyPem } from '../../pki/certificate-request.ts'
+import type { KeyKind } from '../../pki/certificate-request.ts'
+import { readSecretFile, writeNewFile } from '../../pki/key-file.ts'
+import { EnrollmentFault } from './enrollment-fault.ts'
+
+/** Beside the identity file, until that is written. */
+const ENROLLING_SUFFIX = '.enrolling'
+
+/**
+ * The key of an enrollment, on the disk before the token is used: the controller gives who asks again with the same token and
+ * key the same certificate, so a crash after it loses nothing.
+ */
+export interface EnrollmentKey {
+  readonly privateKeyPem: string
+  readonly path: string
+  /** It was there already. */
+  readonly isFound: boolean
+  /** Removes it when this run has made it, as the token was refused. */
+  readonly forget: () => void
+}
+
+/** In its own file, which stays. A key that is there is used: it is of an earlier run, or the caller's own. */
+export function keyInFile(path: string, kind: KeyKind): EnrollmentKey {
+  if (existsSync(path)) {
+    const { text } = readSecretFile(path)
+    parsePrivateKey(text)
+    return { privateKeyPem: text, path, isFound: true, forget: () => undefined }
+  }
+  const privateKeyPem = generatePrivateKeyPem(kind)
+  writeNewFile(path, privateKeyPem, 0o600)
+  return { privateKeyPem, path, isFound: false, forget: () => rmSync(path, { force: true }) }
+}
+
+/**
+ * Beside the identity file that is to be; the caller removes it once that is written.
+ * @throws {EnrollmentFault} when there is one of another token: both files would claim one name.
+ */
+export function keyBeside(out: string, secret: string, kind: KeyKind): EnrollmentKey {
+  const path = `${out}${ENROLLING_SUFFIX}`
+  const digest = hash('sha256', secret)
+  if (existsSync(path)) {
+    const { token, key } = enrollingIn(path)
+    if (token !== digest) {
+      throw new EnrollmentFault(
+        `${path} holds the key of an enrollment by another token that was interrupted: finish that one first, remove the file, or name another file with --out`,
+      )
+    }
+    parsePrivateKey(key)
+    return { privateKeyPem: key, path, isFound: true, forget: () => undefined }
+  }
+  const privateKeyPem = generatePrivateKeyPem(kind)
+  writeNewFile(path, `${JSON.stringify({ token: digest, key: privateKeyPem })}\n`, 0o600)
+  return { privateKeyPem, path, isFound: false, forget: () => rmSync(path, { force: true }) }
+}
+
+function enrollingIn(path: string): { readonly token: string; readonly key: string } {
+  try {
+    const { token, key } = JSON.parse(readSecretFile(path).text) as Record<string, unknown>
+    if (typeof token === 'string' && typeof key === 'string') return { token, key }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+  }
+  throw new EnrollmentFault(
+    `${path} is not of an interrupted enrollment: move it away, or name another file with --out`,
+  )
+}

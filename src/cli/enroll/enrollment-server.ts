@@ -1,0 +1,226 @@
+import {
+  BUNDLE_CERTIFICATES_MAX,
+  CertificateError,
+  checkKeyMatches,
+  parseCertificates,
+} from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { readCertsOnly } from '../../pki/certs-only.ts'
+import { createCertificateRequest } from '../../pki/certificate-request.ts'
+import { refusalOf } from '../cluster-connection.ts'
+import { HttpsFault } from '../https-json.ts'
+import { askBounded } from './bounded-https.ts'
+import type { BoundedAnswer, BoundedRequest } from './bounded-https.ts'
+import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
+import { checkSignature } from './enrollment-token.ts'
+import type { EnrollmentToken } from './enrollment-token.ts'
+
+const CLIENT_API = '/edge/client/v1'
+const TIMEOUT_MS = 15_000
+const PRINT_CHARACTERS_MAX = 200
+
+/** A certificate with its key that a CA of somebody else has issued. */
+export interface ClientKey {
+  readonly certificatePem: string
+  readonly privateKeyPem: string
+}
+
+/** The controller that a token names, once it is known to be the one that signed it. */
+export class EnrollmentServer {
+  readonly #token: EnrollmentToken
+  readonly #publicKeySha256: Uint8Array
+  /** The CA certificates of the cluster, PEM. */
+  readonly caPem: string
+  readonly caCount: number
+  /** How the controller tells the time, UTC ms; null when it does not. */
+  readonly dateMs: number | null
+
+  private constructor(
+    token: EnrollmentToken,
+    known: { publicKeySha256: Uint8Array; authorities: Certificate[]; dateMs: number | null },
+  ) {
+    this.#token = token
+    this.#publicKeySha256 = known.publicKeySha256
+    this.caPem = known.authorities.map(({ pem }) => `${pem.trim()}\n`).join('')
+    this.caCount = known.authorities.length
+    this.dateMs = known.dateMs
+  }
+
+  /**
+   * Asks whoever answers at the address of the token for the CA certificates, once its certificate is known to be the one
+   * that signed the token: until then nothing is sent.
+   * @throws {EnrollmentFault}
+   */
+  static async meet(token: EnrollmentToken): Promise<EnrollmentServer> {
+    let publicKeySha256: Uint8Array | null = null
+    const { status, dateMs, text } = await asked(
+      {
+        origin: token.origin,
+        path: `${CLIENT_API}/.well-known/est/cacerts`,
+        method: 'GET',
+        headers: { accept: 'application/pkcs7-mime' },
+        judge: async (leaf) => {
+          await checkSignature(token, leaf)
+          publicKeySha256 = leaf.publicKeySha256
+        },
+      },
+      null,
+    )
+    if (publicKeySha256 === null) throw new EnrollmentFault(`${token.origin}: it was not judged`)
+    if (status !== 200) {
+      throw new EnrollmentFault(
+        `${token.origin}: it answered ${status} in place of its CA certificates; ask an administrator whether it serves the client API`,
+      )
+    }
+    return new EnrollmentServer(token, {
+      publicKeySha256,
+      authorities: authoritiesIn(token.origin, text),
+      dateMs,
+    })
+  }
+
+  /** A certificate for this key; the same again for the same token and key. @returns PEM, leaf first. */
+  async ott(privateKeyPem: string): Promise<[Certificate, ...Certificate[]]> {
+    const body = await createCertificateRequest({ privateKeyPem, id: this.#token.subject })
+    const answer = await this.#enroll({
+      body,
+      headers: { 'content-type': 'application/x-pem-file' },
+    })
+    return this.#certificatesIn(answer, privateKeyPem)
+  }
+
+  async ottca(client: ClientKey): Promise<void> {
+    await this.#enroll({ client, headers: { 'content-type': 'text/plain' } })
+  }
+
+  async ca(client: ClientKey, name: string | undefined): Promise<void> {
+    const body = JSON.stringify(name === undefined ? {} : { name })
+    await this.#enroll({ client, body, headers: { 'content-type': 'application/json' } })
+  }
+
+  async updb(password: string): Promise<void> {
+    const body = JSON.stringify({ password })
+    await this.#enroll({ body, headers: { 'content-type': 'application/json' } })
+  }
+
+  /** By the CA certificates that it told, as an SDK will do later; and it must be the same controller still. */
+  async #enroll(
+    rest: Pick<BoundedRequest, 'body' | 'headers' | 'client'>,
+  ): Promise<Readonly<Record<string, unknown>>> {
+    const { origin, method, secret } = this.#token
+    const query = new URLSearchParams({ method, ...(method === 'ca' ? {} : { token: secret }) })
+    const answer = await asked(
+      {
+        ...rest,
+        origin,
+        path: `${CLIENT_API}/enroll?${query.toString()}`,
+        method: 'POST',
+        headers: { accept: 'application/json', ...rest.headers },
+        caPem: this.caPem,
+        judge: ({ publicKeySha256 }) => {
+          if (Buffer.compare(publicKeySha256, this.#publicKeySha256) === 0) return
+          throw new EnrollmentFault(
+            `${origin} shows another certificate than a moment before; nothing was sent, run this again`,
+          )
+        },
+      },
+      remedyOf(this.#token),
+    )
+    return this.#dataOf(answer)
+  }
+
+  #dataOf({ status, text }: BoundedAnswer): Readonly<Record<string, unknown>> {
+    const { origin } = this.#token
+    const body = parsed(text)
+    if (status === 200) {
+      const data = (body as { data?: unknown } | null)?.data
+      if (typeof data === 'object' && data !== null) return data as Record<string, unknown>
+      throw new EnrollmentFault(`${origin}: it gave an answer that no controller gives`)
+    }
+    const code = (body as { error?: { code?: unknown } } | null)?.error?.code
+    const sentence = printable(refusalOf(status, body))
+    if (status >= 400 && status < 500 && status !== 429 && typeof code === 'string') {
+      throw new EnrollmentRefused(code, this.#refusal(code, sentence))
+    }
+    throw new EnrollmentFault(`${origin}: ${sentence}; ${remedyOf(this.#token)}`)
+  }
+
+  #refusal(code: string, sentence: string): string {
+    const { origin } = this.#token
+    switch (code) {
+      case 'INVALID_ENROLLMENT_TOKEN':
+        return 'the token was used already, refreshed or taken back, and each enrolls once; ask an administrator for a new enrollment'
+      case 'ENROLLMENT_EXPIRED':
+        return 'the token has expired; an administrator can refresh the enrollment, which makes a new token'
+      case 'ENROLLMENT_CA_NOT_VALID':
+        return 'the CA of this enrollment is not verified, or not enabled for enrollment by one-time token; an administrator can change that'
+      case 'CERT_FAILED_VALIDATION':
+      case 'CERTIFICATE_FAILED_VALIDATION':
+        return `${origin} does not take the client certificate: ${sentence}`
+      default:
+        return `${origin}: ${sentence}`
+    }
+  }
+
+  #certificatesIn(
+    { cert }: Readonly<Record<string, unknown>>,
+    privateKeyPem: string,
+  ): [Certificate, ...Certificate[]] {
+    try {
+      const chain = parseCertificates(typeof cert === 'string' ? cert : '')
+      checkKeyMatches(chain[0], privateKeyPem)
+      return chain
+    } catch (error) {
+      if (!(error instanceof CertificateError)) throw error
+      const message = `${this.#token.origin}: it issued a certificate that is of no use (${error.message}); ask an administrator for a new enrollment`
+      throw new EnrollmentFault(message, { cause: error })
+    }
+  }
+}
+
+/** What to do where nobody can say whether the token was used. */
+function remedyOf({ method }: EnrollmentToken): string {
+  return method === 'updb'
+    ? 'try to log in by the password, and run the same command again if that fails'
+    : 'run the same command again, which goes on where this one was'
+}
+
+/** @param remedy for an answer that was lost after the request may have been carried out. */
+async function asked(
+  request: Omit<BoundedRequest, 'timeoutMs'>,
+  remedy: string | null,
+): Promise<BoundedAnswer> {
+  try {
+    return await askBounded({ ...request, timeoutMs: TIMEOUT_MS })
+  } catch (error) {
+    if (!(error instanceof HttpsFault)) throw error
+    const isOpen = error.isSent && remedy !== null
+    const unknown = isOpen ? `; nobody can say whether it enrolled: ${remedy}` : ''
+    throw new EnrollmentFault(`${request.origin}: it ${error.message}${unknown}`, { cause: error })
+  }
+}
+
+function authoritiesIn(origin: string, base64: string): Certificate[] {
+  try {
+    const found = readCertsOnly(Buffer.from(base64, 'base64')).filter((one) => one.isAuthority)
+    if (found.length > 0 && found.length <= BUNDLE_CERTIFICATES_MAX) return found
+  } catch (error) {
+    if (!(error instanceof CertificateError)) throw error
+  }
+  throw new EnrollmentFault(
+    `${origin}: it told no CA certificates that can be read; ask an administrator whether it is a controller`,
+  )
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return null
+  }
+}
+
+/** Of a server: one bounded line without what moves the cursor of a terminal. */
+function printable(text: string): string {
+  return text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, PRINT_CHARACTERS_MAX)
+}

@@ -1,0 +1,115 @@
+import { compactVerify, decodeJwt, decodeProtectedHeader } from 'jose'
+
+import { CertificateError, isoTime } from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { jwtAlgorithmOf, JWT_CHARACTERS_MAX } from '../../pki/jwt-signer.ts'
+import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
+
+const CLAIM_CHARACTERS_MAX = 256
+/** Claims are shown to a person: nothing in them moves the cursor of a terminal. */
+const PRINTABLE = /^[\x21-\x7e]+$/
+const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/
+
+/** What an enrollment token says. Nothing of it counts before `checkSignature`. */
+export interface EnrollmentToken {
+  readonly jwt: string
+  /** `https://host:port` of the controller that made it. */
+  readonly origin: string
+  /** Id of the identity, or of the CA. */
+  readonly subject: string
+  /** `ott`, `ottca`, `updb`, `ca`, or one that is not for identities. */
+  readonly method: string
+  /** The one-time token itself. */
+  readonly secret: string
+  /** UTC ms; null for the token of a CA, which has no end. */
+  readonly expiresAtMs: number | null
+  /** SHA-1 of the certificate that signed it, as the token says: a hint for messages alone. */
+  readonly keyId: string | null
+}
+
+/** @throws {EnrollmentFault} when it is no JWT, or lacks what an enrollment needs. */
+export function readEnrollmentToken(text: string): EnrollmentToken {
+  const jwt = text.trim()
+  if (jwt.length > JWT_CHARACTERS_MAX || !COMPACT.test(jwt)) {
+    throw new EnrollmentFault(
+      'this is no enrollment token: it has one line of three parts with dots between; copy it whole from where it was made',
+    )
+  }
+  const { claims, keyId } = decoded(jwt)
+  return {
+    jwt,
+    origin: originIn(claims['iss']),
+    subject: textIn(claims, 'sub'),
+    method: textIn(claims, 'em'),
+    secret: textIn(claims, 'jti'),
+    expiresAtMs: typeof claims['exp'] === 'number' ? claims['exp'] * 1000 : null,
+    keyId,
+  }
+}
+
+type Claims = Readonly<Record<string, unknown>>
+
+function decoded(jwt: string): { readonly claims: Claims; readonly keyId: string | null } {
+  try {
+    const { kid } = decodeProtectedHeader(jwt)
+    return { claims: decodeJwt(jwt), keyId: typeof kid === 'string' ? kid : null }
+  } catch (error) {
+    const message = 'the token cannot be read: it was cut off or edited; copy it again, whole'
+    throw new EnrollmentFault(message, { cause: error })
+  }
+}
+
+function textIn(claims: Claims, name: string): string {
+  const value = claims[name]
+  const isText = typeof value === 'string' && value.length <= CLAIM_CHARACTERS_MAX
+  if (isText && PRINTABLE.test(value)) return value
+  throw new EnrollmentFault(
+    `the token is not for an enrollment: it has no ${JSON.stringify(name)} that can be one; ask an administrator for an enrollment token`,
+  )
+}
+
+function originIn(issuer: unknown): string {
+  const url = typeof issuer === 'string' ? URL.parse(issuer) : null
+  const isPlain =
+    url?.protocol === 'https:' &&
+    url.pathname === '/' &&
+    [url.username, url.password, url.search, url.hash].every((part) => part === '')
+  if (isPlain) return url.origin
+  throw new EnrollmentFault(
+    'the token names no controller: its "iss" is not https://host:port; ask an administrator for an enrollment token',
+  )
+}
+
+/**
+ * Only the controller that signed the token can be told from somebody who stands between: it is the one that shows the
+ * certificate with the token's key. The algorithm is that of the key, whatever the token says.
+ * @throws {EnrollmentFault}
+ */
+export async function checkSignature(
+  { jwt, origin, keyId }: EnrollmentToken,
+  leaf: Certificate,
+): Promise<void> {
+  const { publicKey } = leaf.native
+  try {
+    await compactVerify(jwt, publicKey, { algorithms: [jwtAlgorithmOf(publicKey)] })
+  } catch (error) {
+    if (error instanceof CertificateError) {
+      const message = `the certificate at ${origin} has a key of a kind that signs no tokens: something else answers there`
+      throw new EnrollmentFault(message, { cause: error })
+    }
+    const message =
+      keyId === leaf.sha1
+        ? `the signature of the token is wrong: it was edited or cut off; copy it again, whole`
+        : `the controller at ${origin} did not sign this token: it is of another cluster, the token was edited, or somebody stands between; nothing was sent, ask an administrator for a new token`
+    throw new EnrollmentFault(message, { cause: error })
+  }
+}
+
+/** @param nowMs UTC, as the controller tells the time. @throws {EnrollmentRefused} */
+export function checkTime({ expiresAtMs }: EnrollmentToken, nowMs: number): void {
+  if (expiresAtMs === null || nowMs < expiresAtMs) return
+  throw new EnrollmentRefused(
+    'ENROLLMENT_EXPIRED',
+    `the token expired at ${isoTime(expiresAtMs)}; an administrator can refresh the enrollment, which makes a new token`,
+  )
+}

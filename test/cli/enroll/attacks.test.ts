@@ -1,0 +1,308 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { Server } from 'node:https'
+import type { RequestListener } from 'node:http'
+import { createServer as createTcp } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SignJWT } from 'jose'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { askBounded } from '../../../src/cli/enroll/bounded-https.ts'
+import { EnrollmentServer } from '../../../src/cli/enroll/enrollment-server.ts'
+import {
+  checkSignature,
+  checkTime,
+  readEnrollmentToken,
+} from '../../../src/cli/enroll/enrollment-token.ts'
+import { issueLeaf, validityFrom } from '../../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../../src/pki/authority.ts'
+import { certsOnly, readCertsOnly } from '../../../src/pki/certs-only.ts'
+import {
+  parseCertificate,
+  parseCertificates,
+  parsePrivateKey,
+} from '../../../src/pki/certificate.ts'
+import { newCa } from '../../support/authorities.ts'
+import { runHere } from '../run-here.ts'
+
+// Goal: nobody but the controller that signed a token learns anything of who enrolls, and nothing that a server does makes the
+// command hang, grow or follow. Method: servers that misbehave, with the right certificate or another one.
+
+let folder = ''
+let servers: { close: () => void }[] = []
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-enroll-'))
+})
+afterEach(() => {
+  for (const server of servers) server.close()
+  servers = []
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const DAY_MS = 24 * 60 * 60_000
+const validity = validityFrom(Date.now(), DAY_MS)
+const root = newCa('somebody', Date.now())
+const newLeaf = async (hosts = ['127.0.0.1']): Promise<CertifiedKey> =>
+  issueLeaf({
+    ...{ issuer: await root, commonName: 'ctrl1', uris: [], usages: ['server'], validity },
+    hosts,
+  })
+const sign = (
+  { privateKeyPem }: CertifiedKey,
+  claims: Record<string, unknown>,
+  alg = 'ES256',
+): Promise<string> =>
+  new SignJWT({ sub: 'me', em: 'ott', jti: 'secret', aud: [''], ...claims })
+    .setProtectedHeader({ alg, typ: 'JWT' })
+    .sign(parsePrivateKey(privateKeyPem))
+
+async function serve(leaf: CertifiedKey, listener: RequestListener): Promise<string> {
+  const options = { cert: leaf.certificatePem, key: leaf.privateKeyPem }
+  const server: Server = createServer(options, listener)
+  servers.push({
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  return `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+async function authorities(): Promise<string> {
+  return certsOnly([parseCertificate((await root).certificatePem)]).toString('base64')
+}
+
+async function enroll(jwt: string): Promise<{ code: number | null; stderr: string }> {
+  writeFileSync(join(folder, 'token.jwt'), jwt)
+  const out = join(folder, 'me.json')
+  const done = await runHere(['identity', 'enroll', join(folder, 'token.jwt'), '--out', out])
+  expect(existsSync(out)).toBe(false)
+  return done
+}
+
+describe('a token', () => {
+  const claims = { iss: 'https://127.0.0.1:1', exp: Math.floor(Date.now() / 1000) + 60 }
+
+  test('counts by the key that signed it alone, whatever algorithm it names', async () => {
+    const leaf = await newLeaf()
+    const [certificate] = parseCertificates(leaf.certificatePem)
+    const jwt = await sign(leaf, claims)
+    await checkSignature(readEnrollmentToken(jwt), certificate)
+    const [head = '', payload = '', signature = ''] = jwt.split('.')
+    const base64 = (value: object): string =>
+      Buffer.from(JSON.stringify(value)).toString('base64url')
+    const edited = { ...JSON.parse(Buffer.from(payload, 'base64url').toString()), sub: 'you' }
+    const hmac = await new SignJWT({ ...claims, sub: 'me', em: 'ott', jti: 'x' })
+      .setProtectedHeader({ alg: 'HS256' })
+      .sign(Buffer.from(certificate.native.publicKey.export({ type: 'spki', format: 'pem' })))
+    const rsaHead = base64({ alg: 'RS256' })
+    for (const forged of [
+      `${head}.${base64(edited)}.${signature}`,
+      `${base64({ alg: 'none' })}.${payload}.AA`,
+      `${rsaHead}.${payload}.${signature}`,
+      hmac,
+      await sign(await newLeaf(), claims),
+    ]) {
+      await expect(checkSignature(readEnrollmentToken(forged), certificate)).rejects.toThrow(
+        /did not sign this token/,
+      )
+    }
+  })
+
+  test('that was edited is told from one of another controller by the certificate that it names', async () => {
+    const leaf = await newLeaf()
+    const [certificate] = parseCertificates(leaf.certificatePem)
+    const token = readEnrollmentToken(await sign(await newLeaf(), claims))
+    await expect(
+      checkSignature({ ...token, keyId: certificate.sha1 }, certificate),
+    ).rejects.toThrow(/was edited or cut off; copy it again/)
+  })
+
+  test('has an end, judged by the time of the controller', async () => {
+    const token = readEnrollmentToken(await sign(await newLeaf(), claims))
+    const endMs = claims.exp * 1000
+    expect(() => checkTime(token, endMs - 1)).not.toThrow()
+    expect(() => checkTime(token, endMs)).toThrow(/expired at .*; an administrator can refresh/)
+    expect(() => checkTime({ ...token, expiresAtMs: null }, endMs)).not.toThrow()
+  })
+
+  test.each([
+    ['', /no enrollment token/],
+    ['a.b', /no enrollment token/],
+    ['a.b.c', /cannot be read/],
+    [`${'a'.repeat(20_000)}.b.c`, /no enrollment token/],
+  ])('that is none is refused: %#', (text, sentence) => {
+    expect(() => readEnrollmentToken(text)).toThrow(sentence)
+  })
+
+  test.each([
+    [{ iss: 'http://127.0.0.1' }, /names no controller/],
+    [{ iss: 'https://user@127.0.0.1' }, /names no controller/],
+    [{ iss: 'https://127.0.0.1/elsewhere' }, /names no controller/],
+    [{ iss: 'https://127.0.0.1?x=1' }, /names no controller/],
+    [{ iss: 7 }, /names no controller/],
+    [{ iss: claims.iss, em: '' }, /no "em"/],
+    [{ iss: claims.iss, jti: 'x'.repeat(300) }, /no "jti"/],
+    [{ iss: claims.iss, sub: '\u001b[2Jme' }, /no "sub"/],
+  ])('that lacks what it needs is refused: %j', async (rest, sentence) => {
+    const jwt = await sign(await newLeaf(), { ...claims, ...rest })
+    expect(() => readEnrollmentToken(jwt)).toThrow(sentence)
+  })
+})
+
+describe('whoever answers at the address of a token', () => {
+  test('with another certificate is sent nothing at all', async () => {
+    const asked: string[] = []
+    const iss = await serve(await newLeaf(), ({ url = '' }, answer) => {
+      asked.push(url)
+      answer.end()
+    })
+    const done = await enroll(await sign(await newLeaf(), { iss }))
+    expect(done.stderr).toMatch(/did not sign this token: .*nothing was sent/)
+    expect([done.code, asked]).toEqual([1, []])
+    expect(existsSync(join(folder, 'me.json.enrolling'))).toBe(false)
+  })
+
+  test('and sends elsewhere is not followed', async () => {
+    const leaf = await newLeaf()
+    let followed = 0
+    const elsewhere = await serve(leaf, (_request, answer) => {
+      followed += 1
+      answer.end()
+    })
+    const iss = await serve(leaf, (_request, answer) => {
+      answer.writeHead(302, { location: `${elsewhere}/edge/client/v1/.well-known/est/cacerts` })
+      answer.end()
+    })
+    const done = await enroll(await sign(leaf, { iss }))
+    expect(done.stderr).toMatch(/answered 302 in place of its CA certificates/)
+    expect([done.code, followed]).toEqual([1, 0])
+  })
+
+  test.each([
+    ['no certificates', 'AAAA'],
+    ['nothing', ''],
+    ['no base64', '<html>'],
+  ])('and tells %s is refused', async (_what, text) => {
+    const leaf = await newLeaf()
+    const iss = await serve(leaf, (_request, answer) => void answer.end(text))
+    expect((await enroll(await sign(leaf, { iss }))).stderr).toMatch(/no CA certificates that can/)
+  })
+
+  test('and changes its certificate before the enrollment is sent nothing', async () => {
+    const leaf = await newLeaf()
+    const [own, other] = [leaf, await newLeaf()]
+    const asked: string[] = []
+    const body = await authorities()
+    const server = createServer(
+      { cert: own.certificatePem, key: own.privateKeyPem },
+      ({ url = '' }, answer) => {
+        asked.push(url)
+        server.setSecureContext({ cert: other.certificatePem, key: other.privateKeyPem })
+        answer.end(body)
+      },
+    )
+    servers.push(server)
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    const iss = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const done = await enroll(await sign(leaf, { iss }))
+    expect(done.stderr).toMatch(/another certificate than a moment before/)
+    expect(asked).toHaveLength(1)
+  })
+
+  test('and is not named by its certificate is not sent the token', async () => {
+    const leaf = await newLeaf(['elsewhere.test'])
+    const asked: string[] = []
+    const body = await authorities()
+    const iss = await serve(leaf, ({ url = '' }, answer) => {
+      asked.push(url)
+      answer.end(body)
+    })
+    const done = await enroll(await sign(leaf, { iss }))
+    expect(done.stderr).toMatch(/does not name this address/)
+    expect(asked).toHaveLength(1)
+  })
+
+  test('and tells CA certificates that did not issue its own is not sent the token', async () => {
+    const leaf = await newLeaf()
+    const other = await newCa('other', Date.now())
+    const body = certsOnly([parseCertificate(other.certificatePem)]).toString('base64')
+    const iss = await serve(leaf, (_request, answer) => void answer.end(body))
+    expect((await enroll(await sign(leaf, { iss }))).stderr).toMatch(/certificate of another CA/)
+  })
+
+  test('and refuses with words of its own cannot draw on the terminal', async () => {
+    const leaf = await newLeaf()
+    const body = await authorities()
+    const iss = await serve(leaf, ({ method }, answer) => {
+      if (method === 'GET') {
+        answer.end(body)
+        return
+      }
+      const message = `\u001b[2J\n${'x'.repeat(5000)}`
+      answer.writeHead(409)
+      answer.end(JSON.stringify({ error: { code: 'WHAT', message } }))
+    })
+    const { stderr } = await enroll(await sign(leaf, { iss }))
+    expect(stderr).not.toContain('\u001b')
+    expect(stderr.length).toBeLessThan(400)
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1)
+  })
+
+  test('with more than an answer may have, or never to its end, is left', async () => {
+    const leaf = await newLeaf()
+    const origin = await serve(leaf, ({ url }, answer) => {
+      if (url === '/endless') {
+        const more = (): void => void answer.write(Buffer.alloc(64 * 1024), () => more())
+        more()
+      } else answer.write('a')
+    })
+    const asked = { origin, method: 'GET', judge: () => undefined } as const
+    await expect(askBounded({ ...asked, path: '/endless', timeoutMs: 20_000 })).rejects.toThrow(
+      /too long/,
+    )
+    await expect(askBounded({ ...asked, path: '/slow', timeoutMs: 200 })).rejects.toThrow(
+      /no answer within 0.2 s/,
+    )
+  })
+
+  test('and speaks no TLS, nothing, or is not there is told in a sentence', async () => {
+    const silent = createTcp((socket) => void socket.on('error', () => undefined))
+    const plain = createTcp((socket) => void socket.end('220 mail\r\n'))
+    servers.push(silent, plain)
+    const portOf = async (server: typeof silent): Promise<string> => {
+      await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+      return `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+    }
+    const asked = { path: '/', method: 'GET', judge: () => undefined } as const
+    const origin = await portOf(silent)
+    await expect(askBounded({ ...asked, origin, timeoutMs: 200 })).rejects.toThrow(/no answer/)
+    const leaf = await newLeaf()
+    for (const [iss, sentence] of [
+      [await portOf(plain), /speaks no TLS/],
+      ['https://127.0.0.1:1', /refuses connections/],
+      ['https://nobody.invalid', /cannot resolve/],
+    ] as const) {
+      await expect(
+        EnrollmentServer.meet(readEnrollmentToken(await sign(leaf, { iss }))),
+      ).rejects.toThrow(sentence)
+    }
+  })
+})
+
+test('certificates are read as they are written, and nothing else is', async () => {
+  const all = [await root, await newCa('b', Date.now())].map((one) =>
+    parseCertificate(one.certificatePem),
+  )
+  const der = certsOnly(all)
+  expect(
+    readCertsOnly(der)
+      .map(({ sha256 }) => sha256)
+      .sort(),
+  ).toEqual(all.map(({ sha256 }) => sha256).sort())
+  for (const bad of [der.subarray(0, -1), Buffer.concat([der, der]), Buffer.alloc(9, 0x30)]) {
+    expect(() => readCertsOnly(bad)).toThrow(/PKCS #7/)
+  }
+})

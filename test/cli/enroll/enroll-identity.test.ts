@@ -1,0 +1,265 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
+import { checkKeyMatches, parseCertificates } from '../../../src/pki/certificate.ts'
+import type { CertifiedKey } from '../../../src/pki/authority.ts'
+import { writeSecretFile } from '../../../src/pki/key-file.ts'
+import { client } from '../../api/support/caller.ts'
+import { clientKey } from '../../api/support/tls.ts'
+import type { TlsReply } from '../../api/support/tls.ts'
+import { runHere } from '../run-here.ts'
+import type { Finished } from '../support.ts'
+import { EnrollingController } from './support.ts'
+
+// Goal: whoever has a token gets in with one command, a run that was cut off loses nothing, and each refusal says what to do.
+// Method: the verb in this process against the real listener of a controller.
+
+let cluster: EnrollingController
+let folder = ''
+beforeAll(async () => {
+  cluster = await EnrollingController.open()
+}, 60_000)
+afterAll(() => cluster.close())
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-enroll-'))
+})
+afterEach(() => {
+  cluster.controller.cluster.losesAnswers = false
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const at = (name: string): string => join(folder, name)
+const file = (name: string): string => readFileSync(at(name), 'utf8')
+const mode = (name: string): string => (statSync(at(name)).mode & 0o777).toString(8)
+function tokenFile(jwt: string): string {
+  writeFileSync(at('token.jwt'), `${jwt}\n`)
+  return at('token.jwt')
+}
+const enroll = (jwt: string, ...flags: string[]): Promise<Finished> =>
+  runHere(['identity', 'enroll', tokenFile(jwt), ...flags])
+function refused(done: Finished, sentence: RegExp, code = 1): void {
+  expect(done.stderr).toMatch(sentence)
+  expect(done.stderr.trimEnd().split('\n')).toHaveLength(1)
+  expect(done.code).toBe(code)
+}
+const logIn = (by: CertifiedKey): Promise<TlsReply> =>
+  cluster.listener.call({ path: `${client}/authenticate?method=cert`, by, body: {} })
+
+interface IdentityFile {
+  readonly ztAPI: string
+  readonly id: Readonly<Record<'key' | 'cert' | 'ca', string>>
+}
+function identityIn(name: string): { file: IdentityFile; by: CertifiedKey } {
+  const parsed = JSON.parse(file(name)) as IdentityFile
+  const pem = (text: string): string => text.replace(/^pem:(?=-----BEGIN)/, '')
+  const by = { certificatePem: pem(parsed.id.cert), privateKeyPem: pem(parsed.id.key) }
+  return { file: parsed, by }
+}
+function writeClientKey({ certificatePem, privateKeyPem }: CertifiedKey): string[] {
+  writeFileSync(at('client.pem'), certificatePem)
+  writeSecretFile(at('client.key'), privateKeyPem)
+  return ['--client-cert', at('client.pem'), '--client-key', at('client.key')]
+}
+
+describe('a one-time token', () => {
+  test('becomes an identity file that only its owner can read, and that logs in', async () => {
+    const { id, jwt } = await cluster.newToken({ ott: true })
+    const done = await enroll(jwt, '--out', at('laptop.json'))
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    expect(done.stdout).toContain(`token ........ ok: ott, for identity ${id}, until `)
+    expect(done.stdout).toMatch(/^enrolled: .*laptop\.json$/m)
+    expect(mode('laptop.json')).toBe('600')
+    expect(existsSync(at('laptop.json.enrolling'))).toBe(false)
+    const { file: identity, by } = identityIn('laptop.json')
+    expect(Object.keys(identity)).toEqual(['ztAPI', 'id'])
+    expect(identity.ztAPI).toBe(`${cluster.origin}/edge/client/v1`)
+    expect(Object.keys(identity.id)).toEqual(['key', 'cert', 'ca'])
+    for (const text of Object.values(identity.id)) expect(text).toMatch(/^pem:-----BEGIN /)
+    const [leaf] = parseCertificates(by.certificatePem)
+    checkKeyMatches(leaf, by.privateKeyPem)
+    expect(leaf.commonName).toBe(id)
+    expect(identity.id.ca.slice(4)).toContain(cluster.controller.authorities.anchorsPem().trim())
+    expect((await logIn(by)).body.data).toMatchObject({ identityId: id })
+  })
+
+  test('becomes separate files, with an RSA key where that is asked for, and JSON tells of them', async () => {
+    const { id, jwt } = await cluster.newToken({ ott: true })
+    const flags = ['--cert', at('c.pem'), '--key', at('c.key'), '--ca', at('ca.pem')]
+    const done = await enroll(jwt, ...flags, '--key-alg', 'rsa', '--json')
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    expect(JSON.parse(done.stdout)).toMatchObject({
+      ...{ method: 'ott', identityId: id, controller: cluster.origin },
+      ...{ cert: at('c.pem'), key: at('c.key'), ca: at('ca.pem') },
+    })
+    expect([mode('c.key'), mode('c.pem')]).toEqual(['600', '644'])
+    expect(parseCertificates(file('c.pem'))[0].native.publicKey.asymmetricKeyType).toBe('rsa')
+    const by = { certificatePem: file('c.pem'), privateKeyPem: file('c.key') }
+    expect((await logIn(by)).status).toBe(200)
+  })
+
+  test('is taken up again with the same key when the answer was lost, and gives the same certificate', async () => {
+    const { id, jwt } = await cluster.newToken({ ott: true })
+    cluster.controller.cluster.losesAnswers = true
+    refused(await enroll(jwt, '--out', at('laptop.json')), /run the same command again/)
+    expect(mode('laptop.json.enrolling')).toBe('600')
+    expect(existsSync(at('laptop.json'))).toBe(false)
+    const { key } = JSON.parse(file('laptop.json.enrolling')) as { key: string }
+    cluster.controller.cluster.losesAnswers = false
+    const done = await enroll(jwt, '--out', at('laptop.json'))
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    const { by } = identityIn('laptop.json')
+    expect(by.privateKeyPem).toBe(key)
+    expect(existsSync(at('laptop.json.enrolling'))).toBe(false)
+    const { data } = (
+      await cluster.listener.call({
+        method: 'GET',
+        path: `/edge/management/v1/identities/${id}/authenticators`,
+        token: cluster.token,
+      })
+    ).body
+    expect(data).toMatchObject([{ fingerprint: parseCertificates(by.certificatePem)[0].sha1 }])
+  })
+
+  test('is taken up again with the key file, also once its time is over', async () => {
+    const { jwt } = await cluster.newToken({ ott: true })
+    const flags = ['--cert', at('c.pem'), '--key', at('c.key'), '--ca', at('ca.pem')]
+    expect((await enroll(jwt, ...flags)).code).toBe(0)
+    const [certificate, key] = [file('c.pem'), file('c.key')]
+    rmSync(at('c.pem'))
+    expect((await enroll(jwt, ...flags)).code).toBe(0)
+    expect([file('c.pem'), file('c.key')]).toEqual([certificate, key])
+  })
+
+  test('that was used is refused, and leaves no key behind', async () => {
+    const { jwt } = await cluster.newToken({ ott: true })
+    expect((await enroll(jwt, '--out', at('a.json'))).code).toBe(0)
+    refused(await enroll(jwt, '--out', at('b.json')), /was used already.*new enrollment$/m)
+    const flags = ['--cert', at('b.pem'), '--key', at('b.key')]
+    refused(await enroll(jwt, ...flags), /was used already/)
+    for (const name of ['b.json', 'b.json.enrolling', 'b.pem', 'b.key']) {
+      expect(existsSync(at(name)), name).toBe(false)
+    }
+  })
+
+  test('that the controller holds to be over is refused with the way to a new one', async () => {
+    const other = await EnrollingController.open()
+    try {
+      const { jwt } = await other.newToken({ ott: true })
+      other.controller.clock.advance(4 * 60 * 60_000)
+      refused(await enroll(jwt, '--out', at('a.json')), /has expired; .*refresh/)
+      expect(existsSync(at('a.json.enrolling'))).toBe(false)
+    } finally {
+      await other.close()
+    }
+  })
+
+  test('is not used where a file is in the way, unless it may be written over', async () => {
+    const { jwt } = await cluster.newToken({ ott: true })
+    writeFileSync(at('laptop.json'), 'mine')
+    refused(await enroll(jwt, '--out', at('laptop.json')), /is there already.*--force/)
+    expect(file('laptop.json')).toBe('mine')
+    writeFileSync(at('ca.pem'), 'mine')
+    const flags = ['--cert', at('c.pem'), '--key', at('c.key'), '--ca', at('ca.pem')]
+    refused(await enroll(jwt, ...flags), /ca\.pem is there already/)
+    refused(await enroll(jwt, '--out', at('nowhere/laptop.json')), /name another place/)
+    const done = await enroll(jwt, '--out', at('laptop.json'), '--force')
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    expect(mode('laptop.json')).toBe('600')
+  })
+
+  test('does not take the key of an interrupted run by another token', async () => {
+    const { jwt } = await cluster.newToken({ ott: true })
+    writeSecretFile(at('a.json.enrolling'), JSON.stringify({ token: 'other', key: 'x' }))
+    refused(await enroll(jwt, '--out', at('a.json')), /another token that was interrupted/)
+    writeSecretFile(at('a.json.enrolling'), 'no JSON')
+    refused(await enroll(jwt, '--out', at('a.json')), /not of an interrupted enrollment/)
+  })
+})
+
+describe('other tokens', () => {
+  test('of a user name set the password, from a file that is the owner’s alone', async () => {
+    const { jwt } = await cluster.newToken({ updb: 'field-unit' })
+    writeSecretFile(at('password'), 'a long enough one\n')
+    const done = await enroll(jwt, '--password-file', at('password'))
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    const body = { username: 'field-unit', password: 'a long enough one' }
+    const reply = await cluster.listener.call({
+      path: `${client}/authenticate?method=password`,
+      body,
+    })
+    expect(reply.status).toBe(200)
+    refused(await enroll(jwt, '--password-file', at('password')), /was used already/)
+  })
+
+  test('of a user name say how to find out what became of them when the answer was lost', async () => {
+    const { jwt } = await cluster.newToken({ updb: 'field-unit-3' })
+    writeSecretFile(at('password'), 'a long enough one')
+    cluster.controller.cluster.losesAnswers = true
+    const done = await enroll(jwt, '--password-file', at('password'))
+    refused(done, /try to log in by the password, and run the same command again if that fails/)
+  })
+
+  test('of a user name say what a password lacks, and are not used up by it', async () => {
+    const { jwt } = await cluster.newToken({ updb: 'field-unit-2' })
+    writeSecretFile(at('password'), 'short')
+    refused(await enroll(jwt, '--password-file', at('password')), /password: /)
+    writeSecretFile(at('password'), 'a long enough one')
+    expect((await enroll(jwt, '--password-file', at('password'))).code).toBe(0)
+  })
+
+  test('ottca take the certificate of the CA, and write it into an identity file', async () => {
+    const { id: caId, key } = await cluster.verifiedCa('workshop')
+    const { id, jwt } = await cluster.newToken({ ottca: caId })
+    const flags = writeClientKey(await clientKey(key, 'unit', Date.now()))
+    const done = await enroll(jwt, ...flags, '--out', at('unit.json'))
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    expect((await logIn(identityIn('unit.json').by)).body.data).toMatchObject({ identityId: id })
+    const foreign = await clientKey((await cluster.verifiedCa('elsewhere')).key, 'unit', Date.now())
+    const other = await cluster.newToken({ ottca: caId })
+    refused(await enroll(other.jwt, ...writeClientKey(foreign)), /does not take the client cert/)
+  })
+
+  test('of a CA make an identity, and asked again leave it as it is', async () => {
+    const { id: caId, key } = await cluster.verifiedCa('plant')
+    const { text } = await cluster.ask('GET', `/cas/${caId}/jwt`)
+    const by = await clientKey(key, 'pump', Date.now())
+    const flags = writeClientKey(by)
+    const done = await enroll(String(text), ...flags)
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    expect(done.stdout).toContain(`ca, for CA ${caId}, without an end`)
+    expect((await logIn(by)).status).toBe(200)
+    const again = await enroll(String(text), ...flags, '--out', at('pump.json'))
+    expect([again.code, again.stderr]).toEqual([0, ''])
+    expect(again.stdout).toContain('was enrolled before')
+    expect(identityIn('pump.json').by.certificatePem).toBe(by.certificatePem)
+  })
+
+  test('of a router are not for this command', async () => {
+    const { id } = await cluster.ask('POST', '/edge-routers', { name: 'gate' })
+    const { enrollmentJwt } = await cluster.ask('GET', `/edge-routers/${String(id)}`)
+    refused(await enroll(String(enrollmentJwt), '--out', at('r.json')), /for the router .* itself/)
+  })
+})
+
+describe('wrong usage ends with 2 and uses nothing up', () => {
+  test.each([
+    [{ ott: true }, [], /--out FILE, or --cert FILE and --key FILE/],
+    [{ ott: true }, ['--out', 'a', '--cert', 'b', '--key', 'c'], /--out FILE, or --cert/],
+    [{ ott: true }, ['--cert', 'b'], /go together/],
+    [{ ott: true }, ['--out', 'a', '--client-cert', 'c'], /takes no --client-cert/],
+    [{ updb: 'nobody-1' }, [], /--password-file FILE, or -/],
+    [{ updb: 'nobody-2' }, ['--out', 'a'], /takes no --out/],
+  ])('%j with %j', async (enrollment, flags, sentence) => {
+    const { jwt } = await cluster.newToken(enrollment)
+    refused(await enroll(jwt, ...flags), sentence, 2)
+  })
+
+  test('the token on the command line, where everybody can read it', async () => {
+    const { jwt } = await cluster.newToken({ ott: true })
+    const done = await runHere(['identity', 'enroll', jwt, '--out', at('a.json')])
+    refused(done, /every user of a host can read a command line/, 2)
+    expect(done.stderr).not.toContain(jwt)
+  })
+})

@@ -1,0 +1,97 @@
+import { expect } from 'vitest'
+
+import type { CertifiedKey } from '../../../src/pki/authority.ts'
+import { parseCertificates } from '../../../src/pki/certificate.ts'
+import { admin, startController } from '../../api/support/controller.ts'
+import type { TestController } from '../../api/support/controller.ts'
+import { TlsListener, clientKey, serverKey } from '../../api/support/tls.ts'
+import { management } from '../../api/support/caller.ts'
+import { newCa } from '../../support/authorities.ts'
+import { signerOf } from '../../support/member-leaf.ts'
+
+type Detail = Readonly<Record<string, unknown>>
+
+/** A controller whose tokens are signed by the certificate that it shows, as those of a real one are. */
+export class EnrollingController {
+  readonly controller: TestController
+  readonly own: CertifiedKey
+  readonly listener: TlsListener
+  token = ''
+  #serial = 0
+
+  private constructor(controller: TestController, own: CertifiedKey, listener: TlsListener) {
+    this.controller = controller
+    this.own = own
+    this.listener = listener
+  }
+
+  static async open(): Promise<EnrollingController> {
+    const controller = await startController()
+    // The other side judges certificates by the real time.
+    controller.clock.advance(Date.now() - controller.clock.nowMs())
+    const own = await serverKey(controller)
+    const bindings: Record<string, string[]> = { 'edge-client': [], 'edge-management': [] }
+    const jwt = signerOf(own, [], () => controller.clock.nowMs())
+    const listener = await TlsListener.open(controller, own, { jwt, bindings })
+    bindings['edge-client']?.push(`https://127.0.0.1:${listener.port}`)
+    const made = new EnrollingController(controller, own, listener)
+    const session = await made.ask('POST', '/authenticate?method=password', admin)
+    made.token = String(session['token'])
+    return made
+  }
+
+  get origin(): string {
+    return `https://127.0.0.1:${this.listener.port}`
+  }
+
+  /** What the management API answers, as an administrator. */
+  async ask(method: string, path: string, body?: unknown, type?: string): Promise<Detail> {
+    const reply = await this.listener.call({
+      method,
+      path: `${management}${path}`,
+      token: this.token,
+      body,
+      ...(type === undefined ? {} : { headers: { 'content-type': type } }),
+    })
+    expect([200, 201], `${method} ${path}: ${reply.text}`).toContain(reply.status)
+    return (reply.body.data ?? { text: reply.text }) as Detail
+  }
+
+  async newToken(enrollment: Detail): Promise<{ readonly id: string; readonly jwt: string }> {
+    this.#serial += 1
+    const name = `device ${this.#serial}`
+    const body = { name, type: 'Device', isAdmin: false, enrollment }
+    const id = String((await this.ask('POST', '/identities', body))['id'])
+    const identity = await this.ask('GET', `/identities/${id}`)
+    const [made] = Object.values(identity['enrollment'] as Record<string, Detail>)
+    return { id, jwt: String(made?.['jwt']) }
+  }
+
+  /** A CA of somebody else as it is registered, not yet verified. */
+  async newCa(name: string): Promise<{ readonly id: string; readonly key: CertifiedKey }> {
+    const key = await newCa(name, this.controller.clock.nowMs())
+    const body = {
+      name,
+      certPem: key.certificatePem,
+      identityRoles: [],
+      isAuthEnabled: true,
+      isAutoCaEnrollmentEnabled: true,
+      isOttCaEnrollmentEnabled: true,
+    }
+    return { id: String((await this.ask('POST', '/cas', body))['id']), key }
+  }
+
+  async verifiedCa(name: string): Promise<{ readonly id: string; readonly key: CertifiedKey }> {
+    const ca = await this.newCa(name)
+    const { verificationToken } = await this.ask('GET', `/cas/${ca.id}`)
+    const proof = await clientKey(ca.key, String(verificationToken), Date.now())
+    const [leaf] = parseCertificates(proof.certificatePem)
+    await this.ask('POST', `/cas/${ca.id}/verify`, leaf.pem, 'text/plain')
+    return ca
+  }
+
+  async close(): Promise<void> {
+    await this.listener.close()
+    await this.controller.close()
+  }
+}

@@ -1,0 +1,102 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+
+import { TestCluster, flotilla } from './support/cluster.ts'
+
+// Goal: whoever follows docs/enrolling.md word for word, with curl and openssl alone, gets what it says on three controllers.
+
+const PAGE = resolve(import.meta.dirname, '../../docs/enrolling.md')
+
+/** All that the page has typed, in order; only where the controllers listen is not the page's own. */
+function lines(port: number): string {
+  const page = readFileSync(PAGE, 'utf8')
+  const blocks = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
+  expect(blocks.length).toBeGreaterThan(9)
+  return blocks
+    .join("\nprintf '\\n'\n")
+    .replace(/(127\.0\.0\.1:)(128[0-9])\b/g, (_, host: string, found: string) => {
+      return `${host}${Number(found) - 1280 + port}`
+    })
+}
+
+interface Finished {
+  readonly code: number | null
+  readonly output: string
+}
+
+function run(script: string, cwd: string): Promise<Finished> {
+  return new Promise((done, reject) => {
+    const child = spawn('sh', ['-eu'], { cwd, stdio: ['pipe', 'pipe', 'pipe'] })
+    let output = ''
+    const gather = (chunk: Buffer): void => {
+      output += chunk.toString('utf8')
+    }
+    child.stdout.on('data', gather)
+    child.stderr.on('data', gather)
+    child.once('error', reject)
+    child.once('close', (code) => done({ code, output }))
+    child.stdin.end(script)
+  })
+}
+
+test('each line of docs/enrolling.md works when it is typed as it stands there, from top to bottom', async () => {
+  await using cluster = await TestCluster.start()
+  const { dir } = cluster
+  symlinkSync(cluster.folder, join(dir, '.flotilla'))
+  mkdirSync(join(dir, 'bin'))
+  symlinkSync(flotilla, join(dir, 'bin/flotilla'))
+  const told = `\ncat gate-client.pem gate-server.pem > gate.pem\n`
+  const { code, output } = await run(lines(cluster.port) + told, dir)
+  expect(code, `the page needs curl and openssl.\n${output}`).toBe(0)
+
+  expect(output).toMatch(/^desktop\.pem: OK$/m)
+  expect(output).toMatch(/"name":"desktop"/)
+  expect(output).toMatch(/^enrolled: tablet\.json$/m)
+  expect(output).toMatch(/"name":"plant-pump-1"/)
+  expect(output).toMatch(/"name":"valve"/)
+  expect(output).toMatch(/DNS:gate\.example\.net/)
+  const enrolling = join(dir, 'enrolling')
+  expect(statSync(join(enrolling, 'tablet.json')).mode & 0o777).toBe(0o600)
+  expect(readFileSync(join(enrolling, 'gate.pem'), 'utf8').match(/BEGIN/g)?.length).toBeGreaterThan(
+    1,
+  )
+
+  // What was enrolled with one controller is the same on another.
+  const client = await cluster.loggedIn(3)
+  const { body } = await client.request('GET', '/edge/management/v1/identities?limit=100')
+  const names = (body.data as { name: string }[]).map(({ name }) => name)
+  expect(names).toEqual(
+    expect.arrayContaining(['desktop', 'tablet', 'Alice', 'plant-pump-1', 'plant-pump-2', 'valve']),
+  )
+})
+
+test('an interrupted enrollment is taken up again at real controllers, and a used token is refused', async () => {
+  await using cluster = await TestCluster.start()
+  symlinkSync(cluster.folder, join(cluster.dir, '.flotilla'))
+  const client = await cluster.loggedIn(1)
+  const body = { name: 'laptop', type: 'Device', isAdmin: false, enrollment: { ott: true } }
+  const made = await client.request('POST', '/edge/management/v1/identities', { body })
+  const { id } = made.body.data as { id: string }
+  const { body: shown } = await client.request('GET', `/edge/management/v1/identities/${id}`)
+  const { jwt } = (shown.data as { enrollment: { ott: { jwt: string } } }).enrollment.ott
+  // The token names the first controller, and any of them may lead: the one that is asked forwards.
+  const script = `
+    umask 077
+    printf %s '${jwt}' > laptop.jwt
+    ${flotilla} identity enroll - --cert laptop.pem --key laptop.key --ca ca.pem < laptop.jwt
+    mv laptop.pem first.pem
+    ${flotilla} identity enroll laptop.jwt --cert laptop.pem --key laptop.key --ca ca.pem
+    cmp first.pem laptop.pem
+    ! ${flotilla} identity enroll laptop.jwt --out other.json
+    ls
+    curl -sS --fail-with-body --cacert ca.pem --cert laptop.pem --key laptop.key -H 'content-type: application/json' \
+      -d '{}' 'https://127.0.0.1:${cluster.port + 2}/edge/client/v1/authenticate?method=cert'
+  `
+  const { code, output } = await run(script, cluster.dir)
+  expect(code, output).toBe(0)
+  expect(output).toContain('the token was used already')
+  expect(output).not.toContain('other.json')
+  expect(output).toContain(`"identityId":"${id}"`)
+})
