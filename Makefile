@@ -40,7 +40,7 @@ fmt: $(INSTALLED)
 test: $(INSTALLED)
 	@rm -rf .test && mkdir -p .test/tmp
 	@export TMPDIR=$(CURDIR)/.test/tmp FLOTILLA_TEST_COUNTS=$(CURDIR)/.test/counts; \
-	vitest run --project unit; unit=$$?; \
+	vitest run --project unit --project mocked; unit=$$?; \
 	vitest run --project process; processes=$$?; \
 	awk '{p+=$$1; f+=$$2; s+=$$3} END {print p+0 " passed, " f+0 " failed, " s+0 " skipped"}' .test/counts; \
 	exit $$((unit + processes))

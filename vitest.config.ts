@@ -1,6 +1,9 @@
 import { defineConfig } from 'vitest/config'
 
-// `unit` runs in parallel and in one process tree; `process` starts real controllers, one file at a time.
+// `unit` runs in parallel and in one process tree; `mocked` has the files that put others in the place of modules, each with
+// modules of its own; `process` starts real controllers, one file at a time.
+const mocked = 'test/**/*.mocked.test.ts'
+
 export default defineConfig({
   test: {
     reporters: ['default', './test/support/count-reporter.ts'],
@@ -12,12 +15,22 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           setupFiles: ['./test/support/after-each.ts'],
-          exclude: ['test/process/**'],
+          exclude: ['test/process/**', mocked],
           pool: 'forks',
           maxWorkers: 2,
           // Modules are loaded once a process, not once a file, which saves a third of the processor time: no file may leave
           // behind what another one could meet (test/support/after-each.ts puts back what the program itself changes).
           isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'mocked',
+          include: [mocked],
+          setupFiles: ['./test/support/after-each.ts'],
+          pool: 'forks',
+          maxWorkers: 2,
         },
       },
       {

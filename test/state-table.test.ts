@@ -320,20 +320,6 @@ const table: readonly Transition[] = [
       'api/database.test.ts > the data integrity > is harmed, found harmed, put right, and then found whole',
     ],
   },
-  {
-    name: 'feature level raised',
-    subject: 'Cluster',
-    state: 'level in force',
-    trigger: 'the leader finds every voter connected and knowing a higher level',
-    condition: 'learners not counted',
-    next: 'higher level in force',
-    effects: 'fields and commands of that level take effect; older versions are refused',
-    proofs: [
-      'cluster/feature-level.test.ts > the leader > raises the level once the last voter has said that it knows it, once, and not for a learner',
-      'fsm/feature-level.test.ts > one log applied by two releases > gives one state until the level is raised, and the new fields after it',
-      'process/rolling-upgrade.test.ts > a rolling upgrade under load refuses no write and raises the feature level at its end',
-    ],
-  },
 ]
 
 /** Transitions that no test proves yet. */

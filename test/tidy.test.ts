@@ -215,6 +215,12 @@ test('no file grows past the ratchet, and nothing is left for later', () => {
   expect(broken).toEqual([])
 })
 
+test('a file that puts another in the place of a module has modules of its own', () => {
+  const mocking = sources('test').filter((file) => read(file).includes('vi.' + 'mock('))
+  expect(mocking.length).toBeGreaterThan(0)
+  expect(mocking.filter((file) => !file.endsWith('.mocked.test.ts'))).toEqual([])
+})
+
 test('a descriptor stays under 80 lines, but for the one that has the most to say', () => {
   const linesMax: Readonly<Record<string, number>> = { 'src/entities/identity.ts': 120 }
   const entities = src.filter((file) => file.startsWith('src/entities/'))

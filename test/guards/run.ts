@@ -86,12 +86,16 @@ class Copy {
   /** @returns false when it had to be ended. */
   async #vitest(words: readonly string[]): Promise<boolean> {
     const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-    const child = spawn(process.execPath, [vitest, 'run', '--project', 'unit', ...words], {
-      cwd: this.#dir,
-      stdio: 'ignore',
-      // A group of its own: its workers go with it.
-      detached: true,
-    })
+    const child = spawn(
+      process.execPath,
+      [vitest, 'run', '--project', 'unit', '--project', 'mocked', ...words],
+      {
+        cwd: this.#dir,
+        stdio: 'ignore',
+        // A group of its own: its workers go with it.
+        detached: true,
+      },
+    )
     this.#child = child
     const { promise, resolve: settle, reject } = Promise.withResolvers<boolean>()
     const timer = setTimeout(() => {

@@ -1,6 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test, vi } from 'vitest'
 import { CommandKind, CommandSchema, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
+import { systemActor } from '../../src/ports/actor.ts'
 import { management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
@@ -23,7 +24,10 @@ function raise(): void {
   const payload = toBinary(FeatureLevelRaiseSchema, create(FeatureLevelRaiseSchema, { level: 2 }))
   const kind = CommandKind.FEATURE_LEVEL_RAISE
   controller.cluster.apply(
-    toBinary(CommandSchema, create(CommandSchema, { kind, level: 1, payload })),
+    toBinary(
+      CommandSchema,
+      create(CommandSchema, { kind, level: 1, payload, actor: systemActor({ name: 'test' }) }),
+    ),
   )
 }
 
