@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 
-import { EXIT_FAILED } from './failure.ts'
 import { removePidFile, runningPid, writePidFile } from './pid-file.ts'
 import { copyLogAside, putLogAside } from './quickstart-log.ts'
 import type { ControllerPlan } from './quickstart-plan.ts'
@@ -103,7 +102,9 @@ export class ControllerProcesses {
       keepLogShort(one.plan.logPath)
       const before = one.pid
       const now = livePid(one)
-      if (before !== null && now !== before && !isTakenBy(one, now)) this.#end(one, howEnded(one))
+      // Where another has the data folder, that one is the controller: a quickstart that is killed between the start of one and
+      // the writing of its pid file leaves such a one, which the next quickstart can not see until it holds its folder.
+      if (before !== null && now === null) this.#end(one, howEnded(one))
       if (now !== null && now !== before) {
         one.pid = now
         this.#onEvent({ type: 'running', plan: one.plan, pid: now })
@@ -141,15 +142,6 @@ function livePid({ child, plan }: Watched): number | null {
 
 function pidOfController({ configPath, dataFolder }: ControllerPlan): number | null {
   return runningPid(configPath, dataFolder)
-}
-
-/**
- * Whether the one started here gave way to one that had the data folder before. A quickstart that is killed between the
- * start of a controller and the writing of its pid file leaves such a one, which the next quickstart can not see until
- * it holds its folder.
- */
-function isTakenBy({ child }: Watched, now: number | null): boolean {
-  return now !== null && child?.exitCode === EXIT_FAILED
 }
 
 function howEnded({ child }: Watched): string {

@@ -36,6 +36,8 @@ export interface ListedController {
   readonly isOnline: boolean
 }
 
+const CATCH_UP_MS_MAX = 30_000
+
 /**
  * Controllers on one machine, each in a folder of its own, formed and changed by the command line alone, as operators
  * do it. Controller K has the id `ctrlK`.
@@ -150,7 +152,12 @@ export class Fleet {
   async change(k: number, ...args: readonly string[]): Promise<string> {
     const [verb = '', ...rest] = args
     const all = ['cluster', verb, '--config', this.config(k), ...rest]
-    const first = await this.cli(all)
+    let first = await this.cli(all)
+    // A new leader has to reach a learner first; an operator who is told to wait asks again.
+    const deadline = performance.now() + CATCH_UP_MS_MAX
+    while (/wait until it has caught up/.test(first.stderr) && performance.now() < deadline) {
+      first = await this.cli(all)
+    }
     if (first.code === 0) return first.stdout
     const asked = /--confirm '([^']+)'/.exec(first.stderr + first.stdout)?.[1]
     if (asked === undefined) {
