@@ -72,6 +72,10 @@ traces: $(INSTALLED)
 chaos: $(INSTALLED)
 	node test/chaos/campaign.ts --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
 
+# The leader killed in the middle of enrollments of every kind: each is nothing or whole, and the same request ends it; SEEDS=n.
+enrollment-kills: $(INSTALLED)
+	node test/chaos/enrollment-kills.ts --seeds $(or $(SEEDS),10)
+
 # Bugs of others planted one by one in a copy of the source, each to be caught; ONLY=n,n SEEDS=n.
 zoo: $(INSTALLED)
 	node test/zoo/run.ts $(if $(ONLY),--only $(ONLY)) $(if $(SEEDS),--seeds $(SEEDS))
