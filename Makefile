@@ -7,7 +7,7 @@ DIR ?= .flotilla
 NODES ?= 3
 PORT ?= 1280
 
-.PHONY: quickstart test build lint lint-code lint-format fmt proto sim zoo guards attacks traces chaos soak bench bench-raft clean
+.PHONY: quickstart test build lint lint-code lint-format fmt proto sim zoo guards attacks traces chaos enrollment-kills soak bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
@@ -90,6 +90,7 @@ bench: $(INSTALLED)
 	node bench/etcd.ts
 	node bench/failover.ts
 	node bench/log-in-storm.ts
+	node bench/enrollment.ts
 	node bench/apply.ts
 	node bench/query.ts
 	node bench/network.ts
