@@ -7,7 +7,7 @@ DIR ?= .flotilla
 NODES ?= 3
 PORT ?= 1280
 
-.PHONY: quickstart test build lint lint-code lint-format fmt proto sim zoo guards attacks traces chaos soak bench bench-raft clean
+.PHONY: quickstart test build lint lint-code lint-format fmt proto sim zoo guards attacks traces chaos enrollment-kills soak bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
@@ -72,6 +72,10 @@ traces: $(INSTALLED)
 chaos: $(INSTALLED)
 	node test/chaos/campaign.ts --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
 
+# The leader killed in the middle of enrollments of every kind: each is nothing or whole, and the same request ends it; SEEDS=n.
+enrollment-kills: $(INSTALLED)
+	node test/chaos/enrollment-kills.ts --seeds $(or $(SEEDS),10)
+
 # Bugs of others planted one by one in a copy of the source, each to be caught; ONLY=n,n SEEDS=n.
 zoo: $(INSTALLED)
 	node test/zoo/run.ts $(if $(ONLY),--only $(ONLY)) $(if $(SEEDS),--seeds $(SEEDS))
@@ -86,6 +90,7 @@ bench: $(INSTALLED)
 	node bench/etcd.ts
 	node bench/failover.ts
 	node bench/log-in-storm.ts
+	node bench/enrollment.ts
 	node bench/apply.ts
 	node bench/query.ts
 	node bench/network.ts

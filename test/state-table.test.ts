@@ -149,6 +149,7 @@ const table: readonly Transition[] = [
     effects: 'verificationToken generated; of no use yet',
     proofs: [
       'api/cas.test.ts > CA states > none, create: unverified (`isVerified` false), `verificationToken` generated; cannot be used for authentication',
+      'process/enrollment.test.ts > CA > made on one controller is of no use on any until it is verified on another, and then lets in on the third',
     ],
   },
   {
@@ -161,6 +162,7 @@ const table: readonly Transition[] = [
     effects: '',
     proofs: [
       'api/cas.test.ts > CA states > unverified, verify with a PEM certificate signed by the CA whose common name equals `verificationToken`: verified',
+      'process/enrollment.test.ts > CA > made on one controller is of no use on any until it is verified on another, and then lets in on the third',
     ],
   },
   {
@@ -173,6 +175,7 @@ const table: readonly Transition[] = [
     effects: 'its certificate authenticators are deleted',
     proofs: [
       'api/cas.test.ts > CA states > any, delete: deleted; its certificate authenticators are deleted',
+      'process/enrollment.test.ts > CA > deleted on one controller takes its authenticators, sessions and outstanding enrollments along on every controller',
     ],
   },
   {
@@ -183,7 +186,11 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'new certificate returned, old still active',
     effects: '',
-    proofs: [],
+    proofs: [
+      'api/enrollment/certificates.test.ts > the next certificate > comes beside the present one, and takes its place once its holder has shown it',
+      'fsm/enrolling.test.ts > the certificate of an identity > that is extended stays in force until the new one is verified, and not a moment longer',
+      'process/enrollment.test.ts > Identity client certificate > enrolled by ott on another controller than it was made on, logs in on the third, is extended beside the present one, and takes its place when it is verified',
+    ],
   },
   {
     name: 'client certificate confirmed',
@@ -193,7 +200,11 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'new certificate must be used for new connections',
     effects: '',
-    proofs: [],
+    proofs: [
+      'api/enrollment/certificates.test.ts > the next certificate > comes beside the present one, and takes its place once its holder has shown it',
+      'fsm/enrolling.test.ts > the certificate of an identity > that is extended stays in force until the new one is verified, and not a moment longer',
+      'process/enrollment.test.ts > Identity client certificate > enrolled by ott on another controller than it was made on, logs in on the third, is extended beside the present one, and takes its place when it is verified',
+    ],
   },
   {
     name: 'router certificates extended',
@@ -203,7 +214,11 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'new certificates returned',
     effects: 'the previous client certificate becomes invalid',
-    proofs: [],
+    proofs: [
+      'api/enrollment/enrolling.test.ts > routers > extend by their certificate, and the one before is refused from then on',
+      'fsm/enrolling.test.ts > a router > extends by the certificate in force, and the one before is refused from that entry on',
+      'process/enrollment.test.ts > Router certificates > enrolled by erott are extended on another controller, the previous one is refused everywhere from then on, and re-enrolling needs a new token',
+    ],
   },
   {
     name: 'enrollment created',
@@ -216,6 +231,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/enrollments.test.ts > Outstanding enrollment, none → create > gives a token, a JWT of this controller, and shows on the identity',
       'api/enrollments.test.ts > Outstanding enrollment, none → create > no outstanding enrollment of the same type for the identity, otherwise 409',
+      'process/enrollment.test.ts > Outstanding enrollment > refreshed on another controller opens nothing by its earlier token anywhere, and opens by the new one',
     ],
   },
   {
@@ -229,6 +245,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/enrollments.test.ts > Outstanding enrollment, outstanding or expired → refresh > new JWT generated; previous unusable',
       'api/enrollments.test.ts > Outstanding enrollment, outstanding or expired → refresh > an expired one stays listed until it is refreshed',
+      'process/enrollment.test.ts > Outstanding enrollment > refreshed on another controller opens nothing by its earlier token anywhere, and opens by the new one',
     ],
   },
   {
@@ -241,6 +258,7 @@ const table: readonly Transition[] = [
     effects: '',
     proofs: [
       'api/enrollments.test.ts > Outstanding enrollment, outstanding → delete > the entry of the identity disappears',
+      'process/enrollment.test.ts > Outstanding enrollment > deleted on another controller opens nothing anywhere',
     ],
   },
   {
@@ -255,6 +273,9 @@ const table: readonly Transition[] = [
       'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > authenticator deleted; enrollment created: updb gives updb, of the same user name',
       'api/certificate-authenticators.test.ts > a certificate given to an identity > re-enrolled leaves an ott enrollment in its place',
       'api/cas.test.ts > a certificate of a CA, re-enrolled, leaves an ottca enrollment of that CA in its place',
+      'process/enrollment.test.ts > Authenticator > of a password, enrolled by updb, is re-enrolled as updb: the password opens nothing anywhere, and a new one is set by the new token',
+      'process/enrollment.test.ts > Authenticator > of a certificate of the network is re-enrolled as ott: the certificate is refused everywhere, with its sessions',
+      'process/enrollment.test.ts > Authenticator > of a certificate of a CA is re-enrolled as ottca: the certificate is refused everywhere until it is brought with the new token',
     ],
   },
   {
@@ -268,6 +289,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/routers.test.ts > Edge router enrolled → re-enroll > enrollment required again: a new token each time, never two, the properties kept',
       'fsm/routers.test.ts > Edge router enrolled → re-enroll > the certificate goes, other properties and associations stay, an outstanding token is replaced',
+      'process/enrollment.test.ts > Router certificates > enrolled by erott are extended on another controller, the previous one is refused everywhere from then on, and re-enrolling needs a new token',
     ],
   },
   {
@@ -281,6 +303,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/disabled-identities.test.ts > an identity disabled for some minutes is refused for so long, up to disabledUntil, with its session and without',
       'api/disabled-identities.test.ts > an identity disabled for 0 minutes is so for good',
+      'process/enrollment.test.ts > Identity client certificate > of a disabled identity is refused on every controller, with its sessions, until the identity is enabled',
     ],
   },
   {
@@ -293,6 +316,7 @@ const table: readonly Transition[] = [
     effects: '',
     proofs: [
       'api/disabled-identities.test.ts > an identity disabled and enabled again logs in at once and shows no trace of it',
+      'process/enrollment.test.ts > Identity client certificate > of a disabled identity is refused on every controller, with its sessions, until the identity is enabled',
     ],
   },
   {
@@ -332,9 +356,6 @@ const unproven: readonly string[] = [
   'MFA disabled by its holder',
   'MFA removed by an administrator',
   'recovery codes made anew',
-  'client certificate extended',
-  'client certificate confirmed',
-  'router certificates extended',
 ]
 
 /**

@@ -3,7 +3,6 @@ import type { Ca } from '../../entities/ca.ts'
 import type { ExternalIdClaim } from '../../entities/ca-external-id-claim.ts'
 import type { Identity } from '../../entities/identity.ts'
 import type { Router } from '../../entities/router.ts'
-import { parseCertificates } from '../../pki/certificate.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import { verifyClientChain } from '../../pki/client-chain.ts'
 import type { ClientChain, ClientChainQuestion, LeafTime } from '../../pki/client-chain.ts'
@@ -100,9 +99,11 @@ export function claimOf(
 
 /** The whole certificate, not its fingerprint alone, which is made by a hash that can be made to collide. */
 function isOfRecord(leaf: Certificate, certPem: string | null): boolean {
-  if (certPem === null) return false
-  return parseCertificates(certPem)[0].sha256 === leaf.sha256
+  const [, base64] = FIRST_OF_PEM.exec(certPem ?? '') ?? []
+  return base64 !== undefined && Buffer.from(base64, 'base64').equals(leaf.der)
 }
+
+const FIRST_OF_PEM = /-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/
 
 type NetworkQuestion = Omit<ClientChainQuestion, 'anchors' | 'nowMs'>
 export type NetworkChain =

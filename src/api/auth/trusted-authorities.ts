@@ -12,14 +12,29 @@ import type { ApiParts } from '../parts.ts'
 /** Who issued a client certificate: the network itself, or the CA of somebody else that has this id. */
 export type Issuer = { readonly by: 'network' } | { readonly by: 'ca'; readonly caId: string }
 
+interface ParsedAuthorities {
+  readonly anchors: string
+  readonly below: string
+  readonly certificates: readonly Certificate[]
+}
+
+/** By where their texts come from, which change a few times a year: every log-in by certificate asks for them. */
+const ofNetwork = new WeakMap<ApiParts['authorities'], ParsedAuthorities>()
+
 /** All CA certificates of the network: anchors, then those that sign below them. */
-export function networkAuthorities({ authorities }: Pick<ApiParts, 'authorities'>): Certificate[] {
+export function networkAuthorities({
+  authorities,
+}: Pick<ApiParts, 'authorities'>): readonly Certificate[] {
+  const [anchors, below] = [authorities.anchorsPem(), authorities.intermediatesPem()]
+  const known = ofNetwork.get(authorities)
+  if (known?.anchors === anchors && known.below === below) return known.certificates
   const certificatesMax = BUNDLE_CERTIFICATES_MAX
-  const below = authorities.intermediatesPem()
-  return [
-    ...parseCertificates(authorities.anchorsPem(), { certificatesMax }),
+  const certificates = [
+    ...parseCertificates(anchors, { certificatesMax }),
     ...(below === '' ? [] : parseCertificates(below, { certificatesMax })),
   ].filter(({ isAuthority }) => isAuthority)
+  ofNetwork.set(authorities, { anchors, below, certificates })
+  return certificates
 }
 
 /** Of CA records: a certificate is parsed once for as long as its record stands. */

@@ -1,5 +1,6 @@
 import type { IssuedCertificate } from '../../ports/certificate-issuer.ts'
 import { networkAuthorities } from '../auth/trusted-authorities.ts'
+import type { Call } from '../call.ts'
 import { detailAnswer } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
 import type { ApiParts } from '../parts.ts'
@@ -28,4 +29,12 @@ export function networkCertificate({ chainPem, fingerprint, publicKeyPrint }: Is
   readonly caId: string
 } {
   return { pem: chainPem, fingerprint, publicKeyPrint, caId: '' }
+}
+
+/**
+ * The certificate in the answer is made for this call alone. Had the outcome of a request id been that of an earlier call,
+ * the one that is kept would be another, and the one in the answer nobody's.
+ */
+export function answerThisCallAlone(call: Call): void {
+  call.isRepeatable = false
 }

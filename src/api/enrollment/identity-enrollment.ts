@@ -17,7 +17,7 @@ import { emptyAnswer } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../services.ts'
-import { certificatesAnswer, networkCertificate } from './answers.ts'
+import { certificatesAnswer, answerThisCallAlone, networkCertificate } from './answers.ts'
 import { isTokenUnknown, outstanding, tokenDigest, tokenUsed } from './tokens.ts'
 
 type Credential = Enroll['credential']
@@ -47,6 +47,7 @@ export class IdentityEnrollment {
     const { identityId } = enrollment
     const requestPem = requestIn(csr)
     const issued = await this.#parts.issuer.identity({ identityId, requestPem }, call.address)
+    answerThisCallAlone(call)
     const value = networkCertificate(issued)
     await this.#enroll(call, enrollment, { case: 'certificate', value } as Credential)
     return certificatesAnswer(this.#parts, { cert: issued.chainPem })

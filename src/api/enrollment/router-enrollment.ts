@@ -10,7 +10,7 @@ import { reachLatest } from '../consistency.ts'
 import type { Answer } from '../envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../services.ts'
-import { certificatesAnswer, networkCertificate } from './answers.ts'
+import { certificatesAnswer, answerThisCallAlone, networkCertificate } from './answers.ts'
 import { isTokenUnknown, outstanding, tokenDigest, tokenUsed } from './tokens.ts'
 
 export interface RouterRequests {
@@ -97,7 +97,7 @@ export class RouterEnrollment {
     return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: serverPem })
   }
 
-  #issue(
+  async #issue(
     call: Call,
     routerId: string,
     { client, server }: RouterRequests,
@@ -109,7 +109,9 @@ export class RouterEnrollment {
       throw new Problem('MISSING_OR_INVALID_CSR', { detail: 'certCsr is required' })
     }
     const asked = { routerId, clientRequestPem: client, serverRequestPem: server }
-    return this.#parts.issuer.router(asked, call.address)
+    const issued = await this.#parts.issuer.router(asked, call.address)
+    answerThisCallAlone(call)
+    return issued
   }
 }
 

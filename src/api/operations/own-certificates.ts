@@ -15,7 +15,7 @@ import { parseCertificates } from '../../pki/certificate.ts'
 import { networkChain } from '../auth/client-certificate.ts'
 import type { Call } from '../call.ts'
 import { latest } from '../consistency.ts'
-import { authoritiesPem, networkCertificate } from '../enrollment/answers.ts'
+import { authoritiesPem, answerThisCallAlone, networkCertificate } from '../enrollment/answers.ts'
 import { answer, detailAnswer, emptyAnswer } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
 import { foundOrConfirmed } from '../not-found.ts'
@@ -146,6 +146,7 @@ class Extension {
     const { clientCertCsr } = call.body as { readonly clientCertCsr: string }
     const order = { identityId, currentPem: certPem, requestPem: clientCertCsr }
     const issued = await this.#parts.issuer.extend(order, identityId)
+    answerThisCallAlone(call)
     const message = create(AuthenticatorExtendSchema, {
       id,
       fingerprint: fingerprint ?? '',
@@ -231,6 +232,7 @@ class SessionCertificates {
       requestPem: csr,
     }
     const issued = await this.#parts.issuer.session(order, identity.id)
+    answerThisCallAlone(call)
     const message = create(SessionCertificateCreateSchema, {
       id,
       apiSessionId: session.id,

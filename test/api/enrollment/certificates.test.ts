@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
+import { formatUuid, newUuidv7 } from '../../../src/lib/uuid.ts'
 import type { CertifiedKey } from '../../../src/pki/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import {
@@ -59,6 +60,9 @@ function dataOf(reply: TlsReply, status = 200): Detail {
 }
 const logIn = (by: CertifiedKey | null, body: unknown = {}): Promise<TlsReply> =>
   listener.call({ path: `${client}/authenticate?method=cert`, by, body })
+const requestId = (): Record<string, string> => ({
+  'net-request-id': formatUuid(newUuidv7(controller.clock.nowMs())),
+})
 const isRefused = refusal(401, 'INVALID_AUTH')
 
 describe('log-in by certificate', () => {
@@ -206,6 +210,18 @@ describe('the next certificate', () => {
     expect(await listener.call(bad)).toMatchObject(refusal(400, 'COULD_NOT_PROCESS_CSR'))
   })
 
+  test('is the one that waits, also for who asks twice with one request id', async () => {
+    const token = String(dataOf(await logIn(device))['token'])
+    const privateKeyPem = generatePrivateKeyPem()
+    const clientCertCsr = await createCertificateRequest({ privateKeyPem, id: 'new' })
+    const ask = { body: { clientCertCsr }, token, by: device, headers: requestId() }
+    dataOf(await listener.call({ path: own('extend'), ...ask }))
+    const { clientCert } = dataOf(await listener.call({ path: own('extend'), ...ask }))
+    const path = own('extend-verify')
+    dataOf(await listener.call({ path, body: { clientCert }, token, by: device }))
+    dataOf(await logIn({ certificatePem: String(clientCert), privateKeyPem }))
+  })
+
   const logInAsAdmin = (): Promise<string> => Promise.resolve(caller.token ?? '')
 })
 
@@ -235,6 +251,21 @@ describe('certificates of a session', () => {
     expect((await remove(other)).status).toBe(404)
     expect((await remove(token)).status).toBe(200)
     expect((await get(`${path}/${id}`)).status).toBe(404)
+  })
+
+  test('are all known, also to who asks twice with one request id', async () => {
+    const token = String(dataOf(await logIn(device))['token'])
+    const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
+    const headers = requestId()
+    for (let time = 0; time < 2; time += 1) {
+      const { certificate } = dataOf(
+        await listener.call({ path, body: { csr }, token, headers }),
+        201,
+      )
+      const [leaf] = parseCertificates(String(certificate))
+      const known = dataOf(await listener.call({ method: 'GET', path, token }))
+      expect(known).toContainEqual(expect.objectContaining({ fingerprint: leaf.sha1 }))
+    }
   })
 
   test('are bounded in number and judged as every request for a certificate is', async () => {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import https from 'node:https'
 import { formatUuid, newUuidv7 } from '../../../src/lib/uuid.ts'
+import type { CertifiedKey } from '../../../src/pki/authority.ts'
 import { ServedAnswers, bases, placeOf } from '../../support/served-answers.ts'
 import type { ApiName } from '../../support/served-answers.ts'
 
@@ -26,8 +27,11 @@ export interface AdminFile {
 }
 
 interface RequestOptions {
+  /** JSON; a text is sent as it is. */
   readonly body?: unknown
   readonly headers?: Record<string, string>
+  /** Shown in the handshake of a connection of its own. */
+  readonly by?: CertifiedKey
   readonly timeoutMs?: number
   /** False: the answer is of a release that serves another document. */
   readonly isHeld?: boolean
@@ -40,11 +44,13 @@ const served = new Map<ApiName, ServedAnswers>()
 export class Client {
   readonly baseUrl: string
   readonly #agent: https.Agent
+  readonly #ca: Buffer
   token: string | null = null
 
   constructor(baseUrl: string, ca: string) {
     this.baseUrl = baseUrl
-    this.#agent = new https.Agent({ keepAlive: true, ca: readFileSync(ca), maxSockets: 64 })
+    this.#ca = readFileSync(ca)
+    this.#agent = new https.Agent({ keepAlive: true, ca: this.#ca, maxSockets: 64 })
   }
 
   close(): void {
@@ -92,10 +98,15 @@ export class Client {
       headers['content-length'] = Buffer.byteLength(payload)
     }
     if (this.token !== null) headers['net-session'] ??= this.token
+    const { by, timeoutMs: timeout = 15_000 } = options
+    const connection =
+      by === undefined
+        ? { agent: this.#agent }
+        : { agent: false, ca: this.#ca, cert: by.certificatePem, key: by.privateKeyPem }
     return new Promise((resolve, reject) => {
       const request = https.request(
         this.baseUrl + path,
-        { method, headers, agent: this.#agent, timeout: options.timeoutMs ?? 15_000 },
+        { method, headers, ...connection, timeout },
         (response) => {
           const chunks: Buffer[] = []
           response.on('data', (chunk: Buffer) => chunks.push(chunk))

@@ -1,0 +1,159 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import { CommandKind, EnrollSchema } from '../../proto/gen/command_pb.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
+import { client, management } from '../api/support/caller.ts'
+import { newIdentity } from '../api/support/network.ts'
+import { clientKey } from '../api/support/tls.ts'
+import type { TlsReply } from '../api/support/tls.ts'
+import { commandData } from '../support/commands.ts'
+import {
+  attackedByCertificates,
+  DAY_MS,
+  dataOf,
+  fingerprintOf,
+  notLoggedIn,
+  refusal,
+} from './support/certificates.ts'
+
+// The attack: somebody else's CA, or a holder of one of its certificates, speaks for identities that it was never given: by
+// names of ours, by a CA that is not enabled, not verified or gone, and by leaves out of their time.
+
+const attacked = await attackedByCertificates()
+const { controller, listener, root } = attacked
+
+const COMMON_NAME = {
+  ...{ index: 0, location: 'COMMON_NAME', matcher: 'ALL', matcherCriteria: '' },
+  ...{ parser: 'NONE', parserCriteria: '' },
+}
+const enroll = (by: CertifiedKey): Promise<TlsReply> =>
+  listener.call({ path: `${client}/enroll?method=ca`, by, body: {} })
+
+async function withExternalId(externalId: string): Promise<string> {
+  return await newIdentity(root, externalId, { externalId })
+}
+
+async function change(caId: string, fields: object): Promise<void> {
+  const reply = await root.call('PATCH', `${management}/cas/${caId}`, fields)
+  expect(reply.status, reply.text).toBe(200)
+}
+
+test('a leaf of a CA with the SPIFFE id and the names of an identity of ours opens nothing', async () => {
+  const { key: own, identityId } = await attacked.newDevice()
+  const { key: ca } = await attacked.verifiedCa()
+  const [leaf] = parseCertificates(own.certificatePem)
+  const now = attacked.nowMs()
+  const reissued = await clientKey(ca, leaf.commonName ?? '', now, [...leaf.uris])
+  expect(await attacked.logIn(reissued)).toMatchObject(notLoggedIn)
+  const spiffe = [`spiffe://test.internal/identity/${identityId}`]
+  expect(await attacked.logIn(await clientKey(ca, identityId, now, spiffe))).toMatchObject(
+    notLoggedIn,
+  )
+  dataOf(await attacked.logIn(own))
+})
+
+test('a credential that the network issued opens nothing by another CA', async () => {
+  // An authority that was the network's, and is registered as somebody else's since.
+  const { key: ca } = await attacked.verifiedCa()
+  const key = await clientKey(ca, 'a device', attacked.nowMs())
+  const [leaf] = parseCertificates(key.certificatePem)
+  const { id: enrollmentId, token } = await attacked.newToken({ ott: true })
+  const value = {
+    ...{ pem: leaf.pem, fingerprint: leaf.sha1, caId: '' },
+    publicKeyPrint: Buffer.from(leaf.publicKeySha256).toString('hex'),
+  }
+  const message = create(EnrollSchema, {
+    ...{ enrollmentId, token, method: 'ott', authenticatorId: 'of the network' },
+    credential: { case: 'certificate', value },
+  })
+  const data = commandData(CommandKind.ENROLL, toBinary(EnrollSchema, message))
+  const { outcome } = controller.cluster.apply(data)
+  expect(outcome).toMatchObject({ ok: true })
+  expect(await attacked.logIn(key)).toMatchObject(notLoggedIn)
+})
+
+test('a leaf of a CA that is not enabled logs nobody in and enrolls nobody, and costs no entry', async () => {
+  const now = attacked.nowMs()
+  await withExternalId('unit 1')
+  const off = { isAuthEnabled: false, isAutoCaEnrollmentEnabled: false }
+  const { key } = await attacked.verifiedCa({ ...off, externalIdClaim: COMMON_NAME })
+  const by = await clientKey(key, 'unit 1', now)
+  const entries = await attacked.entriesOf(async () => {
+    expect(await attacked.logIn(by)).toMatchObject(notLoggedIn)
+    expect(await enroll(by)).toMatchObject(refusal(400, 'CERT_FAILED_VALIDATION'))
+  })
+  expect(entries).toBe(0)
+})
+
+test('a leaf of a CA that is not verified logs nobody in and enrolls nobody', async () => {
+  await withExternalId('unit 2')
+  const key = await attacked.newCaKey()
+  const body = {
+    ...{ name: 'claimed', certPem: key.certificatePem, identityRoles: [] },
+    ...{ isAuthEnabled: true, isAutoCaEnrollmentEnabled: true, isOttCaEnrollmentEnabled: true },
+    externalIdClaim: COMMON_NAME,
+  }
+  expect((await root.call('POST', `${management}/cas`, body)).status).toBe(201)
+  const entries = await attacked.entriesOf(async () => {
+    const by = await clientKey(key, 'unit 2', attacked.nowMs())
+    expect(await attacked.logIn(by)).toMatchObject(notLoggedIn)
+    const other = await clientKey(key, 'unit 2b', attacked.nowMs())
+    expect(await enroll(other)).toMatchObject(refusal(400, 'CERT_FAILED_VALIDATION'))
+  })
+  expect(entries).toBe(0)
+})
+
+test('a leaf of a CA that is disabled, or deleted, while a log-in is under way opens no session', async () => {
+  const identityId = await withExternalId('unit 3')
+  for (const take of [
+    (id: string) => change(id, { isAuthEnabled: false }),
+    (id: string) => root.call('DELETE', `${management}/cas/${id}`),
+  ]) {
+    const ca = await attacked.verifiedCa({ externalIdClaim: COMMON_NAME })
+    const by = await clientKey(ca.key, 'unit 3', attacked.nowMs())
+    const { cluster } = controller
+    const propose = cluster.propose.bind(cluster)
+    // The log-in has been judged; what takes the CA away comes before it in the log.
+    cluster.propose = async (input) => {
+      cluster.propose = propose
+      await take(ca.id)
+      return propose(input)
+    }
+    expect(await attacked.logIn(by)).toMatchObject(notLoggedIn)
+  }
+  expect(controller.state.table('apiSession').indexes.ids('identityId', identityId).size).toBe(0)
+})
+
+test('a leaf out of its time enrolls nobody, and logs in only as the policy of its holder says', async () => {
+  const ca = await attacked.verifiedCa({ externalIdClaim: COMMON_NAME })
+  await withExternalId('unit 4')
+  const now = attacked.nowMs()
+  const leafIn = (fromDays: number, toDays: number, name = 'unit 4'): Promise<CertifiedKey> =>
+    clientKey(ca.key, name, {
+      notBeforeMs: now + fromDays * DAY_MS,
+      notAfterMs: now + toDays * DAY_MS,
+    })
+  // A CA can not be older than its leaves: what has ended has begun after it.
+  const [expired, early] = [await leafIn(0, 1), await leafIn(3, 5)]
+  controller.clock.advance(2 * DAY_MS)
+  root.token = controller.openSession('admin-id')
+  for (const [by, name] of [
+    [await leafIn(0, 1, 'unit 5'), 'expired'],
+    [await leafIn(3, 5, 'unit 6'), 'not yet valid'],
+  ] as const) {
+    expect(await enroll(by), name).toMatchObject(refusal(400, 'CERT_FAILED_VALIDATION'))
+  }
+  const rule = async (allowExpiredCerts: boolean): Promise<void> => {
+    const path = `${management}/auth-policies/default`
+    const body = { primary: { cert: { allowed: true, allowExpiredCerts } } }
+    expect((await root.call('PATCH', path, body)).status).toBe(200)
+  }
+  await rule(false)
+  expect(await attacked.logIn(expired), fingerprintOf(expired)).toMatchObject(notLoggedIn)
+  expect(await attacked.logIn(early)).toMatchObject(notLoggedIn)
+  await rule(true)
+  expect(await attacked.logIn(early)).toMatchObject(notLoggedIn)
+  dataOf(await attacked.logIn(expired))
+})

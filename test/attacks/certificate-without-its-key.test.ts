@@ -1,0 +1,79 @@
+import { X509Certificate } from 'node:crypto'
+import { connect } from 'node:tls'
+import { expect, test } from 'vitest'
+
+import { client } from '../api/support/caller.ts'
+import { attackedByCertificates, dataOf, notLoggedIn } from './support/certificates.ts'
+
+// The attack: certificates are public. Somebody shows that of another without the key: in a header, as a proxy in front of a
+// server would pass it on, or by a TLS session that its holder began.
+
+const attacked = await attackedByCertificates()
+const { listener } = attacked
+
+test('a certificate in a header is not looked at', async () => {
+  const { key } = await attacked.newDevice()
+  const { raw } = new X509Certificate(key.certificatePem)
+  const der = raw.toString('base64')
+  const pem = encodeURIComponent(key.certificatePem)
+  for (const headers of [
+    { 'x-client-certpem': der, 'x-edge-router-proxy-request': '1' },
+    { 'x-ssl-client-cert': der },
+    { 'x-ssl-client-cert': pem, 'x-ssl-client-verify': 'SUCCESS' },
+    { 'x-forwarded-client-cert': `Cert="${pem}"` },
+    { 'client-cert': `:${der}:` },
+  ]) {
+    expect(await attacked.logIn(null, headers), JSON.stringify(Object.keys(headers))).toMatchObject(
+      notLoggedIn,
+    )
+  }
+  dataOf(await attacked.logIn(key))
+})
+
+test.each(['TLSv1.2', 'TLSv1.3'] as const)(
+  'a TLS session of %s that the holder began carries its certificate to no other connection',
+  async (version) => {
+    const { key } = await attacked.newDevice()
+    const begun = await exchange({ version, cert: key.certificatePem, key: key.privateKeyPem })
+    expect(begun.status).toBe(200)
+    for (const session of begun.sessions) {
+      const resumed = await exchange({ version, session })
+      expect(resumed.status).toBe(401)
+    }
+  },
+)
+
+interface Exchange {
+  readonly version: 'TLSv1.2' | 'TLSv1.3'
+  readonly cert?: string
+  readonly key?: string
+  readonly session?: Buffer
+}
+
+/** One log-in by certificate, and what would resume its connection. */
+function exchange({ version, ...rest }: Exchange): Promise<{ status: number; sessions: Buffer[] }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{
+    status: number
+    sessions: Buffer[]
+  }>()
+  const sessions: Buffer[] = []
+  const socket = connect({
+    ...{ host: '127.0.0.1', port: listener.port, rejectUnauthorized: false },
+    ...{ minVersion: version, maxVersion: version, ...rest },
+  })
+  let text = ''
+  socket.setEncoding('utf8')
+  socket.on('session', (session) => sessions.push(session))
+  socket.on('error', reject)
+  socket.on('data', (chunk: string) => (text += chunk))
+  socket.on('close', () => {
+    const own = socket.getSession()
+    if (own !== undefined) sessions.push(own)
+    resolve({ status: Number(text.slice(9, 12)), sessions })
+  })
+  socket.write(
+    `POST ${client}/authenticate?method=cert HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n` +
+      'content-type: application/json\r\ncontent-length: 2\r\n\r\n{}',
+  )
+  return promise
+}

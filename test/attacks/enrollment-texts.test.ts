@@ -1,0 +1,40 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+
+import { client, management } from '../api/support/caller.ts'
+import { shown } from '../api/support/network.ts'
+import { clientKey } from '../api/support/tls.ts'
+import { attackedByCertificates, dataOf } from './support/certificates.ts'
+
+// The attack: texts of a caller that mean more than he may say: what he has signed as a nonce that is a token, and a name that
+// has placeholders in it.
+
+const attacked = await attackedByCertificates()
+const { controller, listener, root } = attacked
+
+test('the challenge signs nothing that is not a nonce', async () => {
+  const keyId = String(controller.parts.jwt.publicJwk()['kid'])
+  const encoded = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
+  const jwt = `${encoded({ alg: 'ES256', kid: keyId })}.${encoded({ em: 'ott', sub: 'admin-id' })}`
+  const nonce = randomUUID()
+  for (const text of [jwt, `urn:uuid:${nonce}`, `${nonce}.${nonce}`, `${nonce}\n`, '']) {
+    const body = { keyId, nonce: text }
+    const reply = await listener.call({ path: `${client}/enroll/challenge`, body })
+    expect(reply.status, text).toBe(400)
+  }
+  const body = { keyId, nonce }
+  expect((await listener.call({ path: `${client}/enroll/challenge`, body })).status).toBe(200)
+})
+
+test('what stands in the place of a placeholder is not looked through for others', async () => {
+  const { id, key } = await attacked.verifiedCa({
+    identityNameFormat: '[commonName]/[requestedName]',
+  })
+  const by = await clientKey(key, '[caId] [identityId]', attacked.nowMs())
+  const body = { name: '[commonName] $& $1' }
+  dataOf(await listener.call({ path: `${client}/enroll?method=ca`, by, body }))
+  const { identityId } = dataOf(await attacked.logIn(by))
+  const { name } = await shown(root, `${management}/identities/${String(identityId)}`)
+  expect(name).toBe('[caId] [identityId]/[commonName] $& $1')
+  expect(name).not.toContain(id)
+})

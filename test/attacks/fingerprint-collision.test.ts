@@ -1,0 +1,90 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { beforeAll, expect, test } from 'vitest'
+
+import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
+import { canonicalJson } from '../../src/lib/canonical-json.ts'
+import { generatePrivateKeyPem } from '../../src/pki/certificate-request.ts'
+import { client, management } from '../api/support/caller.ts'
+import { newIdentity, shown } from '../api/support/network.ts'
+import { commandData } from '../support/commands.ts'
+import {
+  attackedByCertificates,
+  csrOf,
+  dataOf,
+  fingerprintOf,
+  notLoggedIn,
+  refusal,
+  routerRequests,
+} from './support/certificates.ts'
+import type { Device } from './support/certificates.ts'
+
+// The attack: fingerprints are SHA-1, for which collisions can be made. Somebody with a certificate of the network has one made
+// whose fingerprint is that of another's credential; here the record of the other is planted with the fingerprint of his.
+
+const attacked = await attackedByCertificates()
+const { controller, listener, root } = attacked
+const utf8 = new TextEncoder()
+
+let mallory: Device
+let victim: Device
+beforeAll(async () => {
+  mallory = await attacked.newDevice()
+  victim = await attacked.newDevice()
+})
+
+/** As an entry of the log, whoever has written it. */
+function plant(
+  kind: typeof CommandKind.ENTITY_CREATE | typeof CommandKind.ENTITY_PATCH,
+  entity: string,
+  id: string,
+  fields: object,
+) {
+  const message = create(EntityWriteSchema, {
+    entity,
+    id,
+    json: utf8.encode(canonicalJson(fields)),
+  })
+  const { outcome } = controller.cluster.apply(
+    commandData(kind, toBinary(EntityWriteSchema, message)),
+  )
+  expect(outcome).toMatchObject({ ok: true })
+}
+
+test('a certificate with the fingerprint of another’s credential logs in as nobody', async () => {
+  const stray = await attacked.newDevice()
+  const gone = `${management}/authenticators/${stray.authenticatorId}`
+  expect((await root.call('DELETE', gone)).status).toBe(200)
+  const identityId = await newIdentity(root, 'an administrator', { isAdmin: true })
+  plant(CommandKind.ENTITY_CREATE, 'authenticator', 'planted', {
+    ...{ identityId, method: 'cert', caId: '' },
+    ...{ certPem: victim.key.certificatePem, fingerprint: fingerprintOf(stray.key) },
+  })
+  expect(await attacked.logIn(stray.key)).toMatchObject(notLoggedIn)
+  dataOf(await attacked.logIn(mallory.key))
+})
+
+test('a certificate with the fingerprint of a router’s extends no router', async () => {
+  const privateKeyPem = generatePrivateKeyPem()
+  const router = await attacked.newRouter(privateKeyPem)
+  const fingerprint = fingerprintOf(mallory.key)
+  plant(CommandKind.ENTITY_PATCH, 'edgeRouter', router.id, { fingerprint })
+  const path = `${client}/enroll/extend/router`
+  const body = await routerRequests(router.id, privateKeyPem)
+  expect(await listener.call({ path, body, by: mallory.key })).toMatchObject(
+    refusal(401, 'UNAUTHORIZED'),
+  )
+})
+
+test('who holds a session of another, and a certificate of his own, is given no certificate of the other', async () => {
+  const stolen = String(dataOf(await attacked.logIn(victim.key))['token'])
+  const path = `${client}/current-identity/authenticators/${victim.authenticatorId}/extend`
+  const body = { clientCertCsr: await csrOf(generatePrivateKeyPem()) }
+  for (const by of [mallory.key, null]) {
+    expect(await listener.call({ path, body, token: stolen, by })).toMatchObject(
+      refusal(401, 'UNAUTHORIZED'),
+    )
+  }
+  const known = await shown(root, `${management}/authenticators/${victim.authenticatorId}`)
+  expect(known['fingerprint']).toBe(fingerprintOf(victim.key))
+  dataOf(await listener.call({ path, body, token: stolen, by: victim.key }))
+})

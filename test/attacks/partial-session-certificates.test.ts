@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+
+import { generatePrivateKeyPem } from '../../src/pki/certificate-request.ts'
+import { client, management } from '../api/support/caller.ts'
+import { attackedByCertificates, csrOf, dataOf, refusal } from './support/certificates.ts'
+
+// The attack: somebody with the first factor of another, and without the second, has himself given certificates: one of the
+// session, by which routers would let him connect, and the next one of the credential.
+
+const attacked = await attackedByCertificates()
+const { listener, root } = attacked
+
+test('a session that lacks its second factor is given no certificate', async () => {
+  const { identityId, authenticatorId, key: by } = await attacked.newDevice()
+  const token = String(dataOf(await attacked.logIn(by))['token'])
+  const csr = await csrOf(generatePrivateKeyPem())
+  const own = `${client}/current-identity/authenticators/${authenticatorId}/extend`
+  const asked = [
+    { path: `${client}/current-api-session/certificates`, body: { csr }, token, by },
+    { path: own, body: { clientCertCsr: csr }, token, by },
+  ]
+  const policy = await root.call('PATCH', `${management}/auth-policies/default`, {
+    secondary: { requireTotp: false },
+  })
+  expect(policy.status, policy.text).toBe(200)
+  const [ofSession, extension] = await Promise.all(asked.map((one) => listener.call(one)))
+  expect([ofSession?.status, extension?.status]).toEqual([201, 200])
+
+  const { body: made } = await root.call('GET', `${management}/auth-policies/default`)
+  const { primary } = made.data as { primary: object }
+  const stricter = { name: 'two factors', primary, secondary: { requireTotp: true } }
+  const created = await root.call('POST', `${management}/auth-policies`, stricter)
+  const { id: authPolicyId } = created.body.data as { id: string }
+  const path = `${management}/identities/${identityId}`
+  expect((await root.call('PATCH', path, { authPolicyId })).status).toBe(200)
+  const partial = String(dataOf(await attacked.logIn(by))['token'])
+  for (const one of asked) {
+    expect(await listener.call({ ...one, token: partial }), one.path).toMatchObject(
+      refusal(401, 'UNAUTHORIZED'),
+    )
+  }
+})

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+
+import { generatePrivateKeyPem } from '../../src/pki/certificate-request.ts'
+import { client } from '../api/support/caller.ts'
+import { clientKey } from '../api/support/tls.ts'
+import {
+  attackedByCertificates,
+  DAY_MS,
+  dataOf,
+  heldTogether,
+  refusal,
+  routerRequests,
+} from './support/certificates.ts'
+
+// The attack: somebody has himself given the certificates of a router by what he knows of it: its public certificate behind one
+// of his own, its previous certificate, or one whose time is over.
+
+const attacked = await attackedByCertificates()
+const { controller, listener } = attacked
+const path = `${client}/enroll/extend/router`
+const refused = refusal(401, 'UNAUTHORIZED')
+
+test('the public certificate of a router behind one of his own opens nothing', async () => {
+  const router = await attacked.newRouter(generatePrivateKeyPem())
+  const body = await routerRequests(router.id, generatePrivateKeyPem())
+  const device = await attacked.newDevice()
+  const [routerLeaf = ''] = router.key.certificatePem.split(/(?<=-----END CERTIFICATE-----\n)/)
+  const [ownLeaf = ''] = device.key.certificatePem.split(/(?<=-----END CERTIFICATE-----\n)/)
+  const likeIssued = await clientKey(router.key, 'mine', attacked.nowMs())
+  for (const by of [
+    { ...device.key, certificatePem: ownLeaf + routerLeaf },
+    { ...device.key, certificatePem: device.key.certificatePem + routerLeaf },
+    { ...device.key, certificatePem: ownLeaf + router.key.certificatePem },
+    // One that names the router as its issuer, so that its certificate leads on from there.
+    { ...likeIssued, certificatePem: likeIssued.certificatePem + router.key.certificatePem },
+  ]) {
+    expect(await listener.call({ path, body, by })).toMatchObject(refused)
+  }
+  dataOf(await listener.call({ path, body, by: router.key }))
+})
+
+test('a certificate that two controllers have found in force is extended by one of them', async () => {
+  const router = await attacked.newRouter(generatePrivateKeyPem())
+  const body = await routerRequests(router.id, generatePrivateKeyPem())
+  heldTogether(controller.issuer, 'router', 2)
+  const call = () => listener.call({ path, body, by: router.key })
+  const replies = await Promise.all([call(), call()])
+  expect(replies.map(({ status }) => status).sort()).toEqual([200, 401])
+})
+
+test('a certificate whose time is over is extended by nobody', async () => {
+  const router = await attacked.newRouter(generatePrivateKeyPem())
+  const body = await routerRequests(router.id, generatePrivateKeyPem())
+  controller.clock.advance(366 * DAY_MS)
+  expect(await listener.call({ path, body, by: router.key })).toMatchObject(refused)
+})

@@ -1,0 +1,163 @@
+import { afterAll, expect } from 'vitest'
+
+import { present } from '../../../src/lib/assert.ts'
+import type { CertifiedKey } from '../../../src/pki/authority.ts'
+import { parseCertificates } from '../../../src/pki/certificate.ts'
+import {
+  createCertificateRequest,
+  generatePrivateKeyPem,
+} from '../../../src/pki/certificate-request.ts'
+import { newCa } from '../../support/authorities.ts'
+import { client, management } from '../../api/support/caller.ts'
+import { controllerForFile } from '../../api/support/for-file.ts'
+import type { ForFile } from '../../api/support/for-file.ts'
+import type { InlineIssuer } from '../../api/support/inline-issuer.ts'
+import { made, newIdentity, shown } from '../../api/support/network.ts'
+import type { Detail } from '../../api/support/network.ts'
+import { TlsListener, clientKey } from '../../api/support/tls.ts'
+import type { TlsReply } from '../../api/support/tls.ts'
+
+export const DAY_MS = 24 * 60 * 60_000
+export const PEM = { 'content-type': 'application/x-pem-file' }
+
+/** A device with a credential of the network. */
+export interface Device {
+  readonly identityId: string
+  readonly authenticatorId: string
+  readonly key: CertifiedKey
+}
+
+/** A controller behind its real listener, and those who come to it with certificates. */
+export interface Attacked extends ForFile {
+  readonly listener: TlsListener
+  nowMs(): number
+  newToken(enrollment: Detail): Promise<{ identityId: string; id: string; token: string }>
+  newDevice(): Promise<Device>
+  newRouter(privateKeyPem: string): Promise<{ id: string; key: CertifiedKey }>
+  verifiedCa(rest?: Detail, key?: CertifiedKey): Promise<{ id: string; key: CertifiedKey }>
+  newCaKey(): Promise<CertifiedKey>
+  logIn(by: CertifiedKey | null, headers?: Record<string, string>): Promise<TlsReply>
+  /** How many entries the log has got meanwhile. */
+  entriesOf(attack: () => Promise<unknown>): Promise<number>
+}
+
+export async function attackedByCertificates(): Promise<Attacked> {
+  const forFile = await controllerForFile()
+  const { controller, root } = forFile
+  const listener = await TlsListener.open(controller)
+  afterAll(() => listener.close())
+  const nowMs = (): number => controller.clock.nowMs()
+  let serial = 0
+  const name = (kind: string): string => {
+    serial += 1
+    return `${kind} ${serial}`
+  }
+  const logIn: Attacked['logIn'] = (by, headers = {}) =>
+    listener.call({ path: `${client}/authenticate?method=cert`, by, body: {}, headers })
+  const newToken: Attacked['newToken'] = async (enrollment) => {
+    const identityId = await newIdentity(root, name('device'), { enrollment })
+    const identity = await shown(root, `${management}/identities/${identityId}`)
+    const [one] = Object.values(identity['enrollment'] as Record<string, Detail>)
+    return { identityId, id: String(one?.['id']), token: String(one?.['token']) }
+  }
+  const newCaKey = (): Promise<CertifiedKey> => newCa(name('authority'), nowMs())
+  return {
+    ...forFile,
+    listener,
+    nowMs,
+    newToken,
+    newCaKey,
+    logIn,
+    newDevice: async () => {
+      const { identityId, token } = await newToken({ ott: true })
+      const privateKeyPem = generatePrivateKeyPem()
+      const body = await csrOf(privateKeyPem)
+      const path = `${client}/enroll?token=${token}`
+      const { cert } = dataOf(await listener.call({ path, body, headers: PEM }))
+      const key = { certificatePem: String(cert), privateKeyPem }
+      const identity = await shown(root, `${management}/identities/${identityId}`)
+      const authenticatorId = String((identity['authenticators'] as { cert: Detail }).cert['id'])
+      return { identityId, authenticatorId, key }
+    },
+    newRouter: async (privateKeyPem) => {
+      const id = await made(root, `${management}/edge-routers`, { name: name('gate') })
+      const { enrollmentToken } = await shown(root, `${management}/edge-routers/${id}`)
+      const path = `${client}/enroll?method=erott&token=${String(enrollmentToken)}`
+      const body = await routerRequests(id, privateKeyPem)
+      const { cert } = dataOf(await listener.call({ path, body }))
+      return { id, key: { certificatePem: String(cert), privateKeyPem } }
+    },
+    verifiedCa: async (rest = {}, given) => {
+      const key = given ?? (await newCaKey())
+      const id = await made(root, `${management}/cas`, {
+        ...{ name: name('authority'), certPem: key.certificatePem, identityRoles: [] },
+        ...{ isAuthEnabled: true, isAutoCaEnrollmentEnabled: true },
+        ...{ isOttCaEnrollmentEnabled: true, ...rest },
+      })
+      const { verificationToken } = await shown(root, `${management}/cas/${id}`)
+      const proof = await clientKey(key, String(verificationToken), nowMs())
+      const [leaf] = parseCertificates(proof.certificatePem)
+      const text = { 'content-type': 'text/plain' }
+      const reply = await root.call('POST', `${management}/cas/${id}/verify`, leaf.pem, text)
+      expect(reply.status, reply.text).toBe(200)
+      return { id, key }
+    },
+    entriesOf: async (attack) => {
+      const before = controller.machine.appliedIndex
+      await attack()
+      return controller.machine.appliedIndex - before
+    },
+  }
+}
+
+export function dataOf(reply: TlsReply, status = 200): Detail {
+  expect(reply.status, reply.text).toBe(status)
+  return reply.body.data as Detail
+}
+
+export const refusal = (status: number, code: string): object => ({
+  status,
+  body: { error: { code } },
+})
+export const notLoggedIn = refusal(401, 'INVALID_AUTH')
+
+export function csrOf(privateKeyPem: string, id = 'anybody'): Promise<string> {
+  return createCertificateRequest({ privateKeyPem, id })
+}
+
+export async function routerRequests(id: string, privateKeyPem: string): Promise<Detail> {
+  return {
+    certCsr: await csrOf(privateKeyPem, id),
+    serverCertCsr: await csrOf(generatePrivateKeyPem(), 'gate.test'),
+  }
+}
+
+/**
+ * Holds what is to be certified until so many requests wait for it, as if each was judged on a controller of its own; then
+ * does `meanwhile` before any of them goes on to the log.
+ */
+export function heldTogether(
+  issuer: InlineIssuer,
+  method: 'identity' | 'router',
+  count: number,
+  meanwhile: () => unknown = () => undefined,
+): void {
+  const { promise, resolve } = Promise.withResolvers<unknown>()
+  let waiting = 0
+  const hold = async (): Promise<void> => {
+    waiting += 1
+    if (waiting === count) resolve(meanwhile())
+    await promise
+  }
+  const identity = issuer.identity.bind(issuer)
+  const router = issuer.router.bind(issuer)
+  if (method === 'identity') {
+    issuer.identity = async (order) => hold().then(() => identity(order))
+  } else {
+    issuer.router = async (order) => hold().then(() => router(order))
+  }
+}
+
+export function fingerprintOf({ certificatePem }: CertifiedKey): string {
+  return present(parseCertificates(certificatePem)[0], 'a leaf').sha1
+}

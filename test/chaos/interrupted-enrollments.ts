@@ -1,0 +1,165 @@
+import { seededRandom } from '../../src/lib/random.ts'
+import { codeOf, Enrolling } from '../process/support/enrolling.ts'
+import type { Answer } from '../process/support/client.ts'
+import { UndeclaredAnswer, pause, until } from '../process/support/client.ts'
+import type { TestCluster } from '../process/support/cluster.ts'
+import { newSubject, subjectKinds } from './interrupted-subjects.ts'
+import type { Authority, Subject, SubjectKind } from './interrupted-subjects.ts'
+
+/** Enrollments of one kind over all rounds. */
+export interface Tally {
+  brought: number
+  /** Answered before the leader was killed, or in spite of it. */
+  answered: number
+  /** Not answered, and found completed. */
+  completed: number
+  /** Not answered, and found not to have happened. */
+  nothing: number
+  /** Brought again, and told that the token or certificate was used. */
+  told: number
+}
+
+/** Of each kind, in a round. */
+const SUBJECTS = 2
+/** Answers that leave open whether something happened, or say that nothing did. */
+const OPEN_CODES: ReadonlySet<string | undefined> = new Set([
+  'OUTCOME_UNKNOWN',
+  'TIMEOUT',
+  'CLUSTER_NO_LEADER',
+  'INDEX_NOT_REACHED',
+  'SERVER_TOO_MANY_REQUESTS',
+])
+
+/**
+ * Rounds in which enrollments of every kind are under way on all controllers when the leader is killed (-9), each at a moment
+ * drawn by chance between its request and its answer. Afterwards each has happened or has not; it is brought again until it
+ * is answered, and then its credential must open what it is for.
+ */
+export class InterruptedEnrollments {
+  readonly #cluster: TestCluster
+  readonly #random
+  readonly #net: Enrolling
+  readonly #authority: Authority
+  /** How long one takes that nothing interrupts. */
+  readonly #tookMs = new Map<SubjectKind, number>()
+  #killed = 0
+  readonly tallies = new Map<SubjectKind, Tally>()
+
+  private constructor(cluster: TestCluster, seed: number, net: Enrolling, authority: Authority) {
+    this.#cluster = cluster
+    this.#random = seededRandom(seed)
+    this.#net = net
+    this.#authority = authority
+    for (const kind of subjectKinds) {
+      this.tallies.set(kind, { brought: 0, answered: 0, completed: 0, nothing: 0, told: 0 })
+    }
+  }
+
+  static async on(cluster: TestCluster, seed: number): Promise<InterruptedEnrollments> {
+    const net = await Enrolling.on(cluster)
+    const authority = await net.newCa(1)
+    await net.verifyCa(2, authority)
+    const made = new InterruptedEnrollments(cluster, seed, net, authority)
+    // The first ones take longer than any later one.
+    for (let time = 0; time < 2; time += 1) await made.#warmUp()
+    return made
+  }
+
+  async #warmUp(): Promise<void> {
+    const subjects = await this.#newSubjects()
+    this.#tookMs.clear()
+    await Promise.all(
+      subjects.map(async (subject, at) => {
+        const from = performance.now()
+        const answer = await subject.bring((at % 3) + 1)
+        if (answer.status !== 200) throw new Error(`${subject.kind}: ${answer.text}`)
+        const tookMs = performance.now() - from
+        this.#tookMs.set(subject.kind, Math.max(tookMs, this.#tookMs.get(subject.kind) ?? 0))
+      }),
+    )
+  }
+
+  #newSubjects(): Promise<Subject[]> {
+    const kinds = subjectKinds.flatMap((kind) => Array.from({ length: SUBJECTS }, () => kind))
+    return Promise.all(
+      kinds.map((kind, at) => newSubject(this.#net, kind, (at % 3) + 1, this.#authority)),
+    )
+  }
+
+  /** @returns what was done, in a line. @throws when an enrollment is neither nothing nor whole, or can not be ended. */
+  async round(): Promise<string> {
+    const subjects = await this.#newSubjects()
+    const leader = await this.#cluster.leader()
+    const first = await this.#interrupt(subjects, leader)
+    const [one = 1, other = 2] = [1, 2, 3].filter((k) => k !== leader)
+    await until(
+      'a new leader',
+      async () => (await this.#net.ask(one, 'GET', '/cas')).status === 200,
+    )
+    await Promise.all(
+      subjects.map((subject, at) => this.#judge(subject, first[at] ?? null, one, other)),
+    )
+    this.#killed = leader
+    const lost = first.filter((answer) => answer === null).length
+    return `ctrl${leader} killed, ${lost} of ${first.length} left without an answer`
+  }
+
+  /** Brings the controller back that the last round killed. */
+  async restore(): Promise<void> {
+    const killed = this.#killed
+    this.#cluster.run(killed)
+    await until(
+      `ctrl${killed} is back`,
+      async () => (await this.#net.ask(killed, 'GET', '/cas')).status === 200,
+    )
+  }
+
+  /** @returns the answers; null where none came, or one that leaves it open. */
+  async #interrupt(subjects: readonly Subject[], leader: number): Promise<(Answer | null)[]> {
+    const leadMs = 1.5 * Math.max(...this.#tookMs.values())
+    const answers = subjects.map(async (subject) => {
+      const tookMs = this.#tookMs.get(subject.kind) ?? 0
+      const beforeMs = this.#random.next() * 1.2 * tookMs
+      // Only who asks the leader itself can be left without an answer to what has been committed.
+      const k = this.#random.next() < 0.5 ? leader : this.#random.integer(1, 3)
+      await pause(leadMs - beforeMs)
+      return await definite(() => subject.bring(k))
+    })
+    await pause(leadMs)
+    this.#cluster.kill(leader)
+    return await Promise.all(answers)
+  }
+
+  async #judge(subject: Subject, first: Answer | null, one: number, other: number): Promise<void> {
+    const tally = this.tallies.get(subject.kind)
+    if (tally === undefined) throw new Error('no such kind')
+    try {
+      tally.brought += 1
+      if (first !== null && first.status !== 200) throw new Error(`refused: ${first.text}`)
+      const isHeld = await subject.isHeld(one)
+      if (first !== null) tally.answered += 1
+      else if (isHeld) tally.completed += 1
+      else tally.nothing += 1
+      if (first !== null && !isHeld) throw new Error('it was acknowledged, and did not happen')
+      const last = await until('an answer', () => definite(() => subject.bring(other)))
+      if (!(await subject.isHeld(one))) throw new Error(`it did not happen: ${last.text}`)
+      const ending = await subject.settle(one, first, last)
+      if (ending === 'enrolled') return
+      if (!isHeld) throw new Error('it is told to have been used, and was not')
+      tally.told += 1
+    } catch (error) {
+      const answered = first === null ? 'no answer' : `${first.status}`
+      throw new Error(`${subject.kind}, first ${answered}: ${String(error)}`, { cause: error })
+    }
+  }
+}
+
+async function definite(ask: () => Promise<Answer>): Promise<Answer | null> {
+  try {
+    const answer = await ask()
+    return OPEN_CODES.has(codeOf(answer)) ? null : answer
+  } catch (error) {
+    if (error instanceof UndeclaredAnswer) throw error
+    return null
+  }
+}
