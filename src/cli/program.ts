@@ -35,6 +35,11 @@ function buildProgram(): Command {
   const program = new Command('flotilla')
     .description('The control plane of a zero-trust overlay network, run as a cluster of equals.')
     .exitOverride()
+    .version(
+      `flotilla ${programVersion()} (node ${process.version})`,
+      '--version',
+      'print the version',
+    )
     .showHelpAfterError('(add --help for what it takes)')
     .configureHelp({ showGlobalOptions: false })
     .addHelpText('after', '\nExit code: 0 done, 1 failed, 2 wrong usage or configuration.')

@@ -71,7 +71,9 @@ describe('The command line', () => {
   )
 
   test('tells its version, also as JSON', async () => {
-    expect((await run(['version'])).stdout).toMatch(/^flotilla \d+\.\d+\.\d+ \(node v\d+/)
+    const line = (await run(['version'])).stdout
+    expect(line).toMatch(/^flotilla \d+\.\d+\.\d+ \(node v\d+/)
+    expect((await run(['--version'])).stdout).toBe(line)
     const { stdout } = await run(['version', '--json'])
     expect(JSON.parse(stdout)).toMatchObject({ version: expect.stringMatching(/^\d+\.\d+\.\d+/) })
   })
