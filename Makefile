@@ -36,16 +36,12 @@ lint-format: $(INSTALLED)
 fmt: $(INSTALLED)
 	prettier --write --log-level warn .
 
-# Real controllers one file at a time, which wait for each other half of the time; unit tests and simulation beside them, in
-# one process, shown when they have ended.
+# Unit and simulation first, then real controllers one file at a time.
 test: $(INSTALLED)
 	@rm -rf .test && mkdir -p .test/tmp
 	@export TMPDIR=$(CURDIR)/.test/tmp FLOTILLA_TEST_COUNTS=$(CURDIR)/.test/counts; \
-	vitest run --project unit --project mocked --maxWorkers=1 >.test/unit.log 2>&1 & units=$$!; \
-	trap 'kill $$units 2>/dev/null' INT TERM; \
+	vitest run --project unit --project mocked; unit=$$?; \
 	vitest run --project process; processes=$$?; \
-	echo "waiting for the unit tests (.test/unit.log)"; \
-	wait $$units; unit=$$?; cat .test/unit.log; \
 	awk '{p+=$$1; f+=$$2; s+=$$3} END {print p+0 " passed, " f+0 " failed, " s+0 " skipped"}' .test/counts; \
 	exit $$((unit + processes))
 
