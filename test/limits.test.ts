@@ -7,6 +7,7 @@ import { traceMsMax } from '../src/api/operations/identity-trace.ts'
 import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { inspectionLimits } from '../src/api/schemas-inspections.ts'
 import { tracesMax } from '../src/api/traces.ts'
+import { channelLimits } from '../src/channel/limits.ts'
 import { lineLimits } from '../src/cli/line-writer.ts'
 import { admissionLimits } from '../src/cluster/admission.ts'
 import { SEED_LIMITS } from '../src/cluster/addresses-seeds.ts'
@@ -50,6 +51,7 @@ import { fieldLimits } from '../src/entities/fields.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../src/raft/node.ts'
 import { defaultCoreOptions } from '../src/raft/options.ts'
+import { routerLimits } from '../src/routers/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/repair-log.ts'
 import { snapshotFileLimits } from '../src/store/snapshot-files.ts'
 
@@ -109,6 +111,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/soft-state.ts': defaultSoftStateOptions,
   'src/cluster/posture-board.ts': postureLimits,
   'src/cluster/failed-requests.ts': failedRequestLimits,
+  'src/channel/limits.ts': channelLimits,
+  'src/routers/limits.ts': routerLimits,
   'src/pki/client-chain.ts': clientChainLimits,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/store/repair-log.ts': { DAMAGED_BYTES_MAX },

@@ -21,7 +21,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   cluster: ['lib', 'ports', 'raft', 'pki'],
   api: ['lib', 'ports', 'entities', 'fsm', 'pki', 'raft/types.ts'],
   channel: ['lib'],
-  routers: ['lib', 'ports', 'channel', 'fsm', 'pki'],
+  routers: ['lib', 'ports', 'channel'],
   router: ['lib', 'config', 'channel', 'pki'],
 }
 const compositionRoots = new Set(['threads', 'cli', 'main.ts'])

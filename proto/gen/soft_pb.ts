@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file soft.proto.
  */
 export const file_soft: GenFile = /*@__PURE__*/
-  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQi+gIKCFByZXNlbmNlEgwKBHJvbGUYASABKAkSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAQSDgoGY29tbWl0GAQgASgEEgwKBGxhc3QYBSABKAQSDwoHYXBwbGllZBgGIAEoBBIRCglwZXJzaXN0ZWQYByABKAQSFAoMZGlnZXN0X2luZGV4GAggASgEEg4KBmRpZ2VzdBgJIAEoDBIXCg9lbnRpdGllc19kaWdlc3QYCiABKAwSFAoMZnN5bmNfcDk5X21zGAsgASgBEhkKEWxvb3BfZGVsYXlfcDk5X21zGAwgASgBEhAKCHByaW9yaXR5GA0gASgNEhAKCGNsb2NrX21zGA4gASgEEg8KB3ZlcnNpb24YDyABKAkSFQoNc3RhcnRlZF9hdF9tcxgQIAEoBBIzCg1hcGlfYWRkcmVzc2VzGBEgAygLMhwuZmxvdGlsbGEuc29mdC52MS5BcGlBZGRyZXNzEg8KB2ZhaWxpbmcYEiABKAgiNwoKQXBpQWRkcmVzcxILCgNhcGkYASABKAkSCwoDdXJsGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiNgoOTGVhZGVyc2hpcEhvbGQSDgoGcmVhc29uGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoDSIbCgpTZXNzaW9uVXNlEg0KBWF0X21zGAEgASgEIkcKC1RvbGRQb3N0dXJlEg0KBW1vdmVzGAEgASgEEikKBWZhY3RzGAIgAygLMhouZmxvdGlsbGEuc29mdC52MS5Ub2xkRmFjdCKsAgoIVG9sZEZhY3QSDwoHdmVyc2lvbhgBIAEoBBINCgVhdF9tcxgCIAEoBBIQCghjaGVja19pZBgDIAEoCRImCgJvcxgEIAEoCzIYLmZsb3RpbGxhLnNvZnQudjEuVG9sZE9zSAASLgoGZG9tYWluGAUgASgLMhwuZmxvdGlsbGEuc29mdC52MS5Ub2xkRG9tYWluSAASKAoDbWFjGAYgASgLMhkuZmxvdGlsbGEuc29mdC52MS5Ub2xkTWFjSAASMAoHcHJvY2VzcxgHIAEoCzIdLmZsb3RpbGxhLnNvZnQudjEuVG9sZFByb2Nlc3NIABIyCghlbmRwb2ludBgIIAEoCzIeLmZsb3RpbGxhLnNvZnQudjEuVG9sZEVuZHBvaW50SABCBgoEd2hhdCI2CgZUb2xkT3MSDAoEdHlwZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg0KBWJ1aWxkGAMgASgJIhwKClRvbGREb21haW4SDgoGZG9tYWluGAEgASgJIhwKB1RvbGRNYWMSEQoJYWRkcmVzc2VzGAEgAygJIlcKC1RvbGRQcm9jZXNzEgwKBHBhdGgYASABKAkSDwoHcnVubmluZxgCIAEoCBIMCgRoYXNoGAMgASgJEhsKE3NpZ25lcl9maW5nZXJwcmludHMYBCADKAkiUwoMVG9sZEVuZHBvaW50EhYKDmFwaV9zZXNzaW9uX2lkGAEgASgJEhMKC3dva2VuX2F0X21zGAIgASgEEhYKDnVubG9ja2VkX2F0X21zGAMgASgEIkMKDkZhaWxlZFJlcXVlc3RzEjEKCHJlcXVlc3RzGAEgAygLMh8uZmxvdGlsbGEuc29mdC52MS5GYWlsZWRSZXF1ZXN0IpQBCg1GYWlsZWRSZXF1ZXN0Eg0KBWF0X21zGAEgASgEEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSFAoMc2VydmljZV9uYW1lGAQgASgJEhQKDHNlc3Npb25fdHlwZRgFIAEoCRIcChRwb2xpY3lfZmFpbHVyZXNfanNvbhgGIAEoDGIGcHJvdG8z");
+  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQi+gIKCFByZXNlbmNlEgwKBHJvbGUYASABKAkSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAQSDgoGY29tbWl0GAQgASgEEgwKBGxhc3QYBSABKAQSDwoHYXBwbGllZBgGIAEoBBIRCglwZXJzaXN0ZWQYByABKAQSFAoMZGlnZXN0X2luZGV4GAggASgEEg4KBmRpZ2VzdBgJIAEoDBIXCg9lbnRpdGllc19kaWdlc3QYCiABKAwSFAoMZnN5bmNfcDk5X21zGAsgASgBEhkKEWxvb3BfZGVsYXlfcDk5X21zGAwgASgBEhAKCHByaW9yaXR5GA0gASgNEhAKCGNsb2NrX21zGA4gASgEEg8KB3ZlcnNpb24YDyABKAkSFQoNc3RhcnRlZF9hdF9tcxgQIAEoBBIzCg1hcGlfYWRkcmVzc2VzGBEgAygLMhwuZmxvdGlsbGEuc29mdC52MS5BcGlBZGRyZXNzEg8KB2ZhaWxpbmcYEiABKAgiNwoKQXBpQWRkcmVzcxILCgNhcGkYASABKAkSCwoDdXJsGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiNgoOTGVhZGVyc2hpcEhvbGQSDgoGcmVhc29uGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoDSIbCgpTZXNzaW9uVXNlEg0KBWF0X21zGAEgASgEIkcKC1RvbGRQb3N0dXJlEg0KBW1vdmVzGAEgASgEEikKBWZhY3RzGAIgAygLMhouZmxvdGlsbGEuc29mdC52MS5Ub2xkRmFjdCKsAgoIVG9sZEZhY3QSDwoHdmVyc2lvbhgBIAEoBBINCgVhdF9tcxgCIAEoBBIQCghjaGVja19pZBgDIAEoCRImCgJvcxgEIAEoCzIYLmZsb3RpbGxhLnNvZnQudjEuVG9sZE9zSAASLgoGZG9tYWluGAUgASgLMhwuZmxvdGlsbGEuc29mdC52MS5Ub2xkRG9tYWluSAASKAoDbWFjGAYgASgLMhkuZmxvdGlsbGEuc29mdC52MS5Ub2xkTWFjSAASMAoHcHJvY2VzcxgHIAEoCzIdLmZsb3RpbGxhLnNvZnQudjEuVG9sZFByb2Nlc3NIABIyCghlbmRwb2ludBgIIAEoCzIeLmZsb3RpbGxhLnNvZnQudjEuVG9sZEVuZHBvaW50SABCBgoEd2hhdCI2CgZUb2xkT3MSDAoEdHlwZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg0KBWJ1aWxkGAMgASgJIhwKClRvbGREb21haW4SDgoGZG9tYWluGAEgASgJIhwKB1RvbGRNYWMSEQoJYWRkcmVzc2VzGAEgAygJIlcKC1RvbGRQcm9jZXNzEgwKBHBhdGgYASABKAkSDwoHcnVubmluZxgCIAEoCBIMCgRoYXNoGAMgASgJEhsKE3NpZ25lcl9maW5nZXJwcmludHMYBCADKAkiUwoMVG9sZEVuZHBvaW50EhYKDmFwaV9zZXNzaW9uX2lkGAEgASgJEhMKC3dva2VuX2F0X21zGAIgASgEEhYKDnVubG9ja2VkX2F0X21zGAMgASgEIkMKDkZhaWxlZFJlcXVlc3RzEjEKCHJlcXVlc3RzGAEgAygLMh8uZmxvdGlsbGEuc29mdC52MS5GYWlsZWRSZXF1ZXN0IpQBCg1GYWlsZWRSZXF1ZXN0Eg0KBWF0X21zGAEgASgEEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSFAoMc2VydmljZV9uYW1lGAQgASgJEhQKDHNlc3Npb25fdHlwZRgFIAEoCRIcChRwb2xpY3lfZmFpbHVyZXNfanNvbhgGIAEoDCLGAQoMUm91dGVyU3RhdHVzEhAKCGhvc3RuYW1lGAEgASgJEkAKCXByb3RvY29scxgCIAMoCzItLmZsb3RpbGxhLnNvZnQudjEuUm91dGVyU3RhdHVzLlByb3RvY29sc0VudHJ5EjAKB3ZlcnNpb24YAyABKAsyHy5mbG90aWxsYS5zb2Z0LnYxLlJvdXRlclZlcnNpb24aMAoOUHJvdG9jb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJgCg1Sb3V0ZXJWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSEAoIcmV2aXNpb24YAiABKAkSEgoKYnVpbGRfZGF0ZRgDIAEoCRIKCgJvcxgEIAEoCRIMCgRhcmNoGAUgASgJYgZwcm90bzM");
 
 /**
  * What a member says of its own values on one stream of batches to one peer.
@@ -596,4 +596,74 @@ export type FailedRequest = Message<"flotilla.soft.v1.FailedRequest"> & {
  */
 export const FailedRequestSchema: GenMessage<FailedRequest> = /*@__PURE__*/
   messageDesc(file_soft, 15);
+
+/**
+ * Topic `routers`: a router whose channel the owner holds; the key is its id.
+ *
+ * @generated from message flotilla.soft.v1.RouterStatus
+ */
+export type RouterStatus = Message<"flotilla.soft.v1.RouterStatus"> & {
+  /**
+   * empty: it has not said
+   *
+   * @generated from field: string hostname = 1;
+   */
+  hostname: string;
+
+  /**
+   * protocol to `protocol://host:port`, where clients reach it
+   *
+   * @generated from field: map<string, string> protocols = 2;
+   */
+  protocols: { [key: string]: string };
+
+  /**
+   * @generated from field: flotilla.soft.v1.RouterVersion version = 3;
+   */
+  version?: RouterVersion | undefined;
+};
+
+/**
+ * Describes the message flotilla.soft.v1.RouterStatus.
+ * Use `create(RouterStatusSchema)` to create a new message.
+ */
+export const RouterStatusSchema: GenMessage<RouterStatus> = /*@__PURE__*/
+  messageDesc(file_soft, 16);
+
+/**
+ * @generated from message flotilla.soft.v1.RouterVersion
+ */
+export type RouterVersion = Message<"flotilla.soft.v1.RouterVersion"> & {
+  /**
+   * @generated from field: string version = 1;
+   */
+  version: string;
+
+  /**
+   * @generated from field: string revision = 2;
+   */
+  revision: string;
+
+  /**
+   * @generated from field: string build_date = 3;
+   */
+  buildDate: string;
+
+  /**
+   * @generated from field: string os = 4;
+   */
+  os: string;
+
+  /**
+   * @generated from field: string arch = 5;
+   */
+  arch: string;
+};
+
+/**
+ * Describes the message flotilla.soft.v1.RouterVersion.
+ * Use `create(RouterVersionSchema)` to create a new message.
+ */
+export const RouterVersionSchema: GenMessage<RouterVersion> = /*@__PURE__*/
+  messageDesc(file_soft, 17);
 

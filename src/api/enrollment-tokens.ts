@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import type { EnrollmentMethod } from '../entities/enrollment.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
 import { Problem } from '../lib/problems.ts'
-import { notBuiltYet } from '../lib/not-built-yet.ts'
 import type { ApiParts } from './parts.ts'
 
 export interface NewToken {
@@ -13,7 +12,9 @@ export interface NewToken {
   readonly expiresAtMs: number
 }
 
-type Parts = Pick<ApiParts, 'bindings' | 'jwt'>
+type Parts = Pick<ApiParts, 'bindings' | 'jwt' | 'cluster'>
+
+const routerMethods: ReadonlySet<EnrollmentMethod> = new Set(['erott', 'trott'])
 
 /** `https://host:port` of this controller's client API: where its tokens send whoever enrolls. */
 export function clientApiUrl({ bindings }: Pick<ApiParts, 'bindings'>): string {
@@ -40,13 +41,19 @@ export async function newEnrollmentToken(
     exp: Math.floor(expiresAtMs / 1000),
     jti: token,
     em: method,
-    ctrls: notBuiltYet([]),
+    // Where a router connects to when its own configuration names no controller; identities find theirs by `iss`.
+    ctrls: routerMethods.has(method) ? routerAddresses(parts) : [],
   })
   return { token, jwt, expiresAt: expiresAtMs }
 }
 
+/** Of all members that take routers, as far as they have been heard of. */
+function routerAddresses({ cluster }: Pick<ApiParts, 'cluster'>): string[] {
+  return cluster.members().flatMap(({ routerAddress }) => routerAddress ?? [])
+}
+
 /** What leads a client that knows nothing of the network but this to it. */
-export function networkJwt(parts: Parts): Promise<string> {
+export function networkJwt(parts: Omit<Parts, 'cluster'>): Promise<string> {
   const address = `${clientApiUrl(parts)}/`
   const claims: JsonObject = {
     iss: address,

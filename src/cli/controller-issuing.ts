@@ -1,3 +1,5 @@
+import type { Gateway } from '../cluster/gateway.ts'
+import { LeafJwtSigner } from '../pki/jwt-signer.ts'
 import type { ApiLimits } from '../api/limits.ts'
 import type { SecretKeeper } from '../cluster/secret-keeper.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -34,4 +36,24 @@ export function networkAuthoritiesOf(
         .map(({ certificatePem }) => certificatePem)
         .join('\n'),
   }
+}
+
+/** Tokens that others than the controllers read are signed by the key of this one, and verified by those of all members. */
+export function jwtSignerOf(
+  gateway: Pick<Gateway, 'members' | 'configuration'>,
+  privateKeyPem: string,
+  leafPem: () => string,
+): LeafJwtSigner {
+  return new LeafJwtSigner({
+    privateKeyPem: () => privateKeyPem,
+    leafPem,
+    members: () => {
+      const seen = new Map(gateway.members().map((member) => [member.id, member]))
+      return gateway.configuration().record.members.map(({ id, publicKeySha256 }) => ({
+        certificatePem: seen.get(id)?.certificatePem ?? '',
+        publicKeySha256,
+      }))
+    },
+    clock: systemClock,
+  })
 }

@@ -5,6 +5,8 @@ import { limitsWith } from '../api/limits.ts'
 import type { ApiName } from '../api/operation.ts'
 import type { BindingName } from '../api/parts.ts'
 import type { API_NAMES, ControllerConfig, WEB_API_NAMES } from '../config/options.ts'
+import { formatHostPort, parseHostPort } from '../lib/names.ts'
+import { ROUTER_ADDRESS_NAME } from '../ports/cluster-view.ts'
 import type { ApiAddress } from '../ports/cluster-view.ts'
 import type { CoreOptions } from '../raft/options.ts'
 
@@ -52,14 +54,25 @@ export function bindingsOf({
 }
 
 /** What the other controllers show in their list of controllers. */
-export function apiAddressesOf({ web }: ControllerConfig): ApiAddress[] {
-  return web.flatMap(({ advertise, apis }) =>
+export function apiAddressesOf(config: ControllerConfig): ApiAddress[] {
+  const routerAddress = routerAddressOf(config)
+  const ofRouters = { api: ROUTER_ADDRESS_NAME, url: routerAddress ?? '', version: '' }
+  const ofApis = config.web.flatMap(({ advertise, apis }) =>
     apisIn(apis).map((api) => ({
       api,
       url: `https://${advertise}${apiPaths[api]}`,
       version: 'v1',
     })),
   )
+  return routerAddress === null ? ofApis : [...ofApis, ofRouters]
+}
+
+/** `tls:host:port`: the host that peers reach this controller by is one that its certificate names. */
+function routerAddressOf({ cluster, routers }: ControllerConfig): string | null {
+  const bind = routers.bind === null ? null : parseHostPort(routers.bind)
+  const advertised = parseHostPort(cluster.advertise)
+  if (bind === null || advertised === null) return null
+  return `tls:${formatHostPort({ host: advertised.host, port: bind.port })}`
 }
 
 export function apiLimitsOf({ api, enrollment, limits }: ControllerConfig): ApiLimits {

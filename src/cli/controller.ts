@@ -45,7 +45,7 @@ import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import { parseCertificates } from '../pki/certificate.ts'
-import { LeafJwtSigner } from '../pki/jwt-signer.ts'
+import type { RouterListener } from '../routers/listener.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import { KnownMembersFile } from '../store/known-members-file.ts'
@@ -62,9 +62,10 @@ import type { AdminVerbs } from './admin-server.ts'
 import { adminVerbs } from './admin-verbs.ts'
 import type { Credentials } from './controller-check.ts'
 import { keepCertificates } from './controller-certificates.ts'
-import { networkAuthoritiesOf, openIssuer } from './controller-issuing.ts'
+import { jwtSignerOf, networkAuthoritiesOf, openIssuer } from './controller-issuing.ts'
 import { healthOf } from './controller-health.ts'
 import { Listeners } from './controller-listeners.ts'
+import { openRouters } from './controller-routers.ts'
 import { openSnapshots } from './controller-snapshots.ts'
 import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './controller-settings.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
@@ -388,6 +389,12 @@ export class Controller {
       await listeners.close()
       await api.stop()
     })
+    const routers = await openRouters({
+      ...{ config, credentials, log, gateway, machine },
+      authorities: networkAuthoritiesOf(inputs.keeper, () => this.#caPem),
+      isOut: () => this.#isOut,
+    })
+    this.#releases.push(() => routers?.close() ?? Promise.resolve())
     // Before the listeners, which wait for what is under way.
     this.#releases.push(() => snapshots.close())
     const admin = new AdminServer(
@@ -399,7 +406,7 @@ export class Controller {
           health: () => gateway.health(),
         }),
         ...recoveryVerbs({ proposer: gateway, state: machine }),
-        ...this.#certify({ gateway, listeners, machine, secrets: inputs.keeper }),
+        ...this.#certify({ gateway, listeners, routers, machine, secrets: inputs.keeper }),
       },
       (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
     )
@@ -411,10 +418,11 @@ export class Controller {
   #certify(parts: {
     readonly gateway: Gateway
     readonly listeners: Listeners
+    readonly routers: RouterListener | null
     readonly machine: StateMachine
     readonly secrets: SecretKeeper
   }): AdminVerbs {
-    const { gateway, listeners, machine, secrets } = parts
+    const { gateway, listeners, routers, machine, secrets } = parts
     const { config, credentials, log } = this.#parts
     const overlapMs = config.api.sessionTimeoutMs
     const rotation = { proposer: gateway, state: machine, keeper: secrets, log, overlapMs }
@@ -432,6 +440,7 @@ export class Controller {
         this.#leafPem = parseCertificates(identity.certificatePem)[0].pem
         gateway.setIdentity(identity)
         listeners.renew(identity)
+        routers?.renew(identity)
       },
       memberKeySha256: (id) =>
         gateway.configuration().record.members.find((member) => member.id === id)
@@ -535,7 +544,7 @@ export class Controller {
       state: machine,
       schemas,
       keys: keeper,
-      jwt: this.#jwtSigner(gateway),
+      jwt: jwtSignerOf(gateway, this.#parts.credentials.privateKeyPem, () => this.#leafPem),
       authorities: networkAuthoritiesOf(keeper, () => this.#caPem),
       issuer,
       admission,
@@ -567,21 +576,6 @@ export class Controller {
   #auditing(): { readonly audit?: AuditTrail } {
     const { audit = null } = this.#parts
     return audit === null ? {} : { audit }
-  }
-
-  #jwtSigner(gateway: Gateway): LeafJwtSigner {
-    return new LeafJwtSigner({
-      privateKeyPem: () => this.#parts.credentials.privateKeyPem,
-      leafPem: () => this.#leafPem,
-      members: () => {
-        const seen = new Map(gateway.members().map((member) => [member.id, member]))
-        return gateway.configuration().record.members.map(({ id, publicKeySha256 }) => ({
-          certificatePem: seen.get(id)?.certificatePem ?? '',
-          publicKeySha256,
-        }))
-      },
-      clock: systemClock,
-    })
   }
 
   get #isOut(): boolean {

@@ -1,5 +1,6 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { ApiAddress, MemberProgress, MemberView } from '../ports/cluster-view.ts'
+import { ROUTER_ADDRESS_NAME } from '../ports/cluster-view.ts'
 import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import type { NodeId } from '../raft/types.ts'
 import type { KnownMember } from './known-members.ts'
@@ -67,7 +68,7 @@ function selfPart({ self, status, own }: MemberSources): LivePart {
   return {
     connected: true,
     version: self.version,
-    apiAddresses: self.apiAddresses,
+    ...addressesIn(self.apiAddresses),
     certificatePem: self.certificatePem,
     featureLevel: FEATURE_LEVEL,
     startedAtMs: self.startedAtMs,
@@ -93,7 +94,7 @@ function peerPart(
   return {
     connected,
     version: presence?.version ?? said?.version ?? '',
-    apiAddresses: presence?.apiAddresses ?? said?.apiAddresses ?? [],
+    ...addressesIn(presence?.apiAddresses ?? said?.apiAddresses ?? []),
     certificatePem: said?.certificatePem ?? '',
     featureLevel: peer?.featureLevel ?? 0,
     startedAtMs: presence?.startedAtMs ?? said?.startedAtMs ?? 0,
@@ -102,6 +103,16 @@ function peerPart(
     progress: presence === null ? null : progressOf(presence),
     readOnly: !connected || presence === null || presence.leader === null || presence.isFailing,
     vitals: presence === null ? null : vitalsOf(presence, heard?.clockOffsetMs ?? 0),
+  }
+}
+
+function addressesIn(
+  addresses: readonly ApiAddress[],
+): Pick<MemberView, 'apiAddresses' | 'routerAddress'> {
+  const isOfRouters = ({ api }: ApiAddress): boolean => api === ROUTER_ADDRESS_NAME
+  return {
+    apiAddresses: addresses.filter((address) => !isOfRouters(address)),
+    routerAddress: addresses.find(isOfRouters)?.url ?? null,
   }
 }
 

@@ -121,11 +121,11 @@ export const controllerOptions = {
       why: 'Most bytes of snapshots that this controller sends in a second, to all controllers together.',
     }),
   }),
-  routers: section('Reserved for routers.', {
+  routers: section('The listener that routers connect to.', {
     bind: option(optionalHostPort(), {
       default: null,
       scope: node,
-      why: 'Kept free for the router listener; nothing listens there yet.',
+      why: 'Where it listens; null: no router connects here. Routers are told the host of cluster.advertise with this port.',
     }),
   }),
   web: list(16, 'HTTPS listeners. One that serves every API is the usual case.', {

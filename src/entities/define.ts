@@ -3,7 +3,7 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import { fieldLimits, map } from './fields.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
-import type { ComputedField, Condition, Field, FieldOf } from './fields.ts'
+import type { ComputedField, Condition, Field, FieldOf, RouterFact } from './fields.ts'
 import type { RequestMode } from './schema.ts'
 
 export type Api = 'client' | 'management' | 'fabric'
@@ -18,6 +18,8 @@ export interface FilterSymbol {
   /** Of a symbol `through` another record: `any`, until that record's symbol is known. */
   readonly type: SymbolType
   readonly path: readonly string[]
+  /** A fact that no record holds and that changes without an entry; null for every other symbol. */
+  readonly live: RouterFact | null
   readonly list: string | null
   /** The kind whose ids a field holds that leads to other records; null for every other symbol. */
   readonly of: string | null
@@ -154,6 +156,7 @@ type SymbolInput<F> =
       readonly numbered?: readonly string[]
     }
   | { readonly name: string; readonly path: readonly string[]; readonly type: SymbolType }
+  | { readonly name: string; readonly live: RouterFact; readonly type: SymbolType }
   | { readonly name: string; readonly list: string }
   /** `service.name`: the symbol of the record of kind `of` that the reference `field` names. It can not be sorted by. */
   | {
@@ -238,7 +241,7 @@ const symbolTypes: Readonly<Record<Field['kind'], SymbolType>> = {
 
 /** A symbol that is read from the record itself. */
 function stored(name: string, type: SymbolType, path: readonly string[]): FilterSymbol {
-  return { name, type, path, list: null, of: null, through: null, numbered: null }
+  return { name, type, path, live: null, list: null, of: null, through: null, numbered: null }
 }
 
 /** What every kind may be filtered by, beside its own symbols; `tags` takes sub keys. */
@@ -256,6 +259,7 @@ function symbolOf(fields: Fields, input: SymbolInput<Fields>): FilterSymbol {
     return { ...stored(input.name, 'stringSet', []), list: input.list }
   }
   if ('path' in input) return stored(input.name, input.type, input.path)
+  if ('live' in input) return { ...stored(input.name, input.type, []), live: input.live }
   const key = 'through' in input ? input.through.field : input.field
   const field = fields[key]
   assert(field !== undefined, `symbol ${input.name} names a field`)

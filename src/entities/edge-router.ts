@@ -1,7 +1,7 @@
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { attributes, boolean, notBuiltYetField, map, optionalText } from './fields.ts'
+import { attributes, boolean, computed, notBuiltYetField, map, optionalText } from './fields.ts'
 import {
   connectedSymbol,
   enrolledFields,
@@ -9,7 +9,7 @@ import {
   routerFields,
   routerSymbols,
   uniqueFingerprint,
-  unknownVersion,
+  versionInfo,
 } from './router-fields.ts'
 import { text } from './shapes.ts'
 import { listOfKnown } from './sub-lists.ts'
@@ -32,10 +32,13 @@ export const edgeRouter = defineEntity({
     isTunnelerEnabled: boolean(),
     roleAttributes: attributes(),
     appData: map({ shown: 'whenSet' }),
-    hostname: notBuiltYetField('', text),
-    supportedProtocols: notBuiltYetField({}, { type: 'object', additionalProperties: text }),
+    hostname: computed({ from: 'routerStatus', shows: 'hostname' }, text),
+    supportedProtocols: computed(
+      { from: 'routerStatus', shows: 'supportedProtocols' },
+      { type: 'object', additionalProperties: text },
+    ),
     syncStatus: notBuiltYetField('SYNC_UNKNOWN', text),
-    versionInfo: unknownVersion,
+    versionInfo,
   },
   indexes: ['roleAttributes'],
   symbols: [

@@ -1,14 +1,14 @@
 import { atCreate, inEveryBody } from './body-members.ts'
 import { crudOf } from './crud.ts'
 import { defineEntity } from './define.ts'
-import { boolean, notBuiltYetField, integer, optionalText } from './fields.ts'
+import { boolean, computed, notBuiltYetField, integer, optionalText } from './fields.ts'
 import {
   connectedSymbol,
   routerCostMax,
   routerFields,
   routerSymbols,
   uniqueFingerprint,
-  unknownVersion,
+  versionInfo,
 } from './router-fields.ts'
 import { flag } from './shapes.ts'
 
@@ -35,9 +35,9 @@ export const fabricRouter = defineEntity({
       ...uniqueFingerprint,
       shownAs: { from: 'field', field: 'fingerprint', otherwise: '' },
     }),
-    connected: notBuiltYetField(false, flag),
+    connected: computed({ from: 'routerStatus', shows: 'isOnline' }, flag),
     listenerAddresses: notBuiltYetField([], { type: 'array', items: { type: 'object' } }),
-    versionInfo: unknownVersion,
+    versionInfo,
   },
   body: {
     // It stands in paths, filters and the common name of its certificate.

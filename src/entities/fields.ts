@@ -91,12 +91,16 @@ export type ComputedSource =
       readonly key: string
       readonly shows: Readonly<Record<string, readonly string[]>>
     }
+  /** Of a router, what is live: whether it is connected to any controller, and what it has said of itself. */
+  | { readonly from: 'routerStatus'; readonly shows: RouterFact }
   /** What the caller may do with this record by its policies: [Bind, Dial], or [Invalid]. */
   | { readonly from: 'permissions' }
   /** One entry a policy that links the caller to this record. */
   | { readonly from: 'policyQueries' }
   /** Config type name to data, of the types asked for: the configs in the field `by`, and those given to the caller. */
   | { readonly from: 'configData'; readonly by: string }
+
+export type RouterFact = 'isOnline' | 'hostname' | 'supportedProtocols' | 'versionInfo'
 
 /**
  * In which details a field stands. `whenSet`: left out when null, empty or false. A condition: where another field of the

@@ -34,7 +34,7 @@ export const routerFields = {
 
 /** What a router has that is enrolled by a one-time token. */
 export const enrolledFields = {
-  isOnline: notBuiltYetField(false, flag),
+  isOnline: computed({ from: 'routerStatus', shows: 'isOnline' }, flag),
   unverifiedCertPem: notBuiltYetField(null, nullableText),
   unverifiedFingerprint: notBuiltYetField(null, nullableText),
 } as const
@@ -51,9 +51,9 @@ export function outstandingEnrollment(by: 'edgeRouterId' | 'transitRouterId') {
   }
 }
 
-/** Nothing is known of its program until it connects. */
-export const unknownVersion = notBuiltYetField(
-  null,
+/** Of its program, while it is connected. */
+export const versionInfo = computed(
+  { from: 'routerStatus', shows: 'versionInfo' },
   { type: 'object', additionalProperties: text },
   { shown: 'whenSet' },
 )
@@ -97,4 +97,4 @@ export const routerSymbols = [
   'configs',
 ] as const
 
-export const connectedSymbol = { name: 'connected', path: ['isOnline'], type: 'boolean' } as const
+export const connectedSymbol = { name: 'connected', live: 'isOnline', type: 'boolean' } as const

@@ -30,7 +30,7 @@ export async function listAudit(
   const parsed = text === '' ? null : parseQuery(text)
   const sort =
     parsed?.sort ?? ((query.sort ?? '').trim() === '' ? null : parseSort(query.sort ?? ''))
-  const order = sort === null ? null : comparator(auditEntry, sort)
+  const order = sort === null ? null : comparator(auditEntry, sort, noLinks.live)
   const asked = typeof parsed?.limit === 'number' ? parsed.limit : query.limit
   const limit = asked === undefined || asked < 1 ? pageLimits.limitDefault : asked
   const page = {

@@ -10,9 +10,11 @@ import type { ServiceConfig } from '../entities/service-config.ts'
 import type { Json, JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Posture } from '../ports/posture.ts'
+import type { RouterStatuses } from '../ports/router-status.ts'
 import type { ConfigTypesShown, DialBind } from '../ports/state-view.ts'
 import { postureQueries } from './access/posture-queries.ts'
 import { BIND, DIAL, linkingPolicies, rolesDisplay } from './roles.ts'
+import { routerFact } from './router-facts.ts'
 import type { State } from './state.ts'
 
 /** What the detail of a record is shown with. */
@@ -23,6 +25,7 @@ export interface DetailContext {
   readonly configTypes: ConfigTypesShown
   /** What the caller told of itself. */
   readonly posture: Posture
+  readonly routers: RouterStatuses
   readonly nowMs: number
 }
 
@@ -228,6 +231,8 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
       return (record, { nowMs }) => isWithin(source, record, nowMs)
     case 'byKey':
       return (record, context) => byKey(source, record, context)
+    case 'routerStatus':
+      return (record, { routers }) => routerFact(routers.of(record.id), source.shows)
     case 'permissions':
       return shownPermissions
     case 'policyQueries':

@@ -15,6 +15,8 @@ import type {
   StoreSnapshot,
 } from '../ports/state-store.ts'
 import type { Posture } from '../ports/posture.ts'
+import { noRouterStatuses } from '../ports/router-status.ts'
+import type { RouterStatuses } from '../ports/router-status.ts'
 import type {
   AccessBetween,
   DialBind,
@@ -58,6 +60,8 @@ export interface MachineParts {
 export class StateMachine implements Machine, StateView {
   onPersisted: (position: Position) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
+  /** Which routers are connected, for what is shown of them; apply never asks it. */
+  routers: RouterStatuses = noRouterStatuses
   readonly #parts: MachineParts
   readonly #waiters: IndexWaiters
   #state: State
@@ -72,7 +76,7 @@ export class StateMachine implements Machine, StateView {
     this.#waiters = new IndexWaiters(parts.schedule ?? systemSchedule)
     this.#state = state
     parts.onState?.(state)
-    this.#reader = new Reader(state, parts.clock)
+    this.#reader = new Reader(state, parts.clock, () => this.routers)
     this.#writeBehind = this.#newWriteBehind()
   }
 
@@ -174,7 +178,7 @@ export class StateMachine implements Machine, StateView {
     this.#isRestoring = false
     this.#failure = null
     this.#parts.onState?.(this.#state)
-    this.#reader = new Reader(this.#state, this.#parts.clock)
+    this.#reader = new Reader(this.#state, this.#parts.clock, () => this.routers)
     this.#writeBehind = this.#newWriteBehind()
     this.#waiters.reached(this.#state.position.index)
     this.onPersisted(this.#state.position)

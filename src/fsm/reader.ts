@@ -9,6 +9,8 @@ import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
 import type { Posture } from '../ports/posture.ts'
+import { noRouterStatuses } from '../ports/router-status.ts'
+import type { RouterStatuses } from '../ports/router-status.ts'
 import { shownForNobody } from '../ports/state-view.ts'
 import type {
   AccessBetween,
@@ -35,6 +37,7 @@ import {
 import { listRoleAttributeUsage, listRoleAttributes } from './access/role-attributes.ts'
 import { shownToNonAdmin, withoutAdminSecrets } from './admin-secrets.ts'
 import { detailOf, entityRef, permissionsOf } from './detail.ts'
+import { routerFact } from './router-facts.ts'
 import { Lister, completed } from './query/list.ts'
 import type { Links } from './query/evaluate.ts'
 import {
@@ -68,15 +71,19 @@ function narrowed(grants: Grants, policyType: string | undefined): IdScope {
 export class Reader {
   readonly #state: State
   readonly #clock: Clock
+  readonly #routers: () => RouterStatuses
   readonly #lister: Lister
 
-  constructor(state: State, clock: Clock) {
+  /** @param routers which routers are connected, asked at each look. */
+  constructor(state: State, clock: Clock, routers: () => RouterStatuses = () => noRouterStatuses) {
     this.#state = state
+    this.#routers = routers
     this.#clock = clock
     const links: Links = {
       ids: (entity, key, record) => this.#linked(entity, listRule(entity, key), record, {}),
       holds: (entity, key, record, id) => this.#holds(entity, listRule(entity, key), record, id),
       table: (kind) => state.records.get(kind) ?? null,
+      live: (record, fact) => routerFact(this.#routers().of(record.id), fact) ?? undefined,
     }
     this.#lister = new Lister(links)
   }
@@ -331,6 +338,7 @@ export class Reader {
       state: this.#state,
       callerId,
       ...shownFor,
+      routers: this.#routers(),
       nowMs: this.#clock.nowMs(),
     })
     const isForAdmin = this.#state.get('identity', callerId)?.['isAdmin'] === true

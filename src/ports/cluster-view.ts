@@ -6,6 +6,9 @@ export interface ApiAddress {
   readonly version: string
 }
 
+/** Members tell where routers reach them by an address of this name beside those of their APIs. */
+export const ROUTER_ADDRESS_NAME = 'router-control'
+
 /** A member as this controller sees it now: the replicated record plus what is live. */
 export interface MemberView {
   readonly id: NodeId
@@ -17,6 +20,8 @@ export interface MemberView {
   readonly connected: boolean
   readonly version: string
   readonly apiAddresses: readonly ApiAddress[]
+  /** `tls:host:port` where routers reach it; null: it takes none, or has not been heard of (`startedAtMs` 0). */
+  readonly routerAddress: string | null
   readonly certificatePem: string
   /** The newest feature level that its version knows; 0 when it was not heard since this controller started. */
   readonly featureLevel: number

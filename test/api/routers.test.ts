@@ -32,7 +32,7 @@ describe('a new edge router', () => {
       exp: Math.floor(Date.parse(String(enrollmentExpiresAt)) / 1000),
       jti: enrollmentToken,
       em: 'erott',
-      ctrls: [],
+      ctrls: ['tls:localhost:1380'],
     })
     const [enrollment] = await listed(
       root,

@@ -91,6 +91,7 @@ const member: MemberView = {
   connected: true,
   version: 'v0.1.0',
   apiAddresses: [],
+  routerAddress: null,
   certificatePem: '',
   featureLevel: 1,
   startedAtMs: 1,

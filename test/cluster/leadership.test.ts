@@ -90,6 +90,7 @@ const member = (id: string, of: Partial<MemberVitals> = {}): MemberView => ({
   connected: true,
   version: '',
   apiAddresses: [],
+  routerAddress: null,
   certificatePem: '',
   featureLevel: 1,
   startedAtMs: 1,

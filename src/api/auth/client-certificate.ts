@@ -132,15 +132,29 @@ export function chainTo(
   return verifyClientChain({ ...question, anchors, nowMs: clock.nowMs() })
 }
 
+/** A router that is in force, or why there is none: a reason for logs, that of the router among them. */
+export type RouterJudgement =
+  { readonly ok: true; readonly router: Router } | { readonly ok: false; readonly reason: string }
+
 /**
  * The router whose certificate is at index 0, while it is in force: of the record, of the network, in its time.
- * Null for anybody else. What stands behind index 0 proves nothing about who holds it.
+ * What stands behind index 0 proves nothing about who holds it.
  */
-export function routerOf(parts: TrustParts, chain: PeerChain): Router | null {
+export function judgeRouter(parts: TrustParts, chain: PeerChain): RouterJudgement {
   const [leaf] = chain
   const router = parts.state.find('router', 'fingerprint', leaf.sha1) as Router | undefined
-  if (router === undefined || !router.isVerified || router.disabled) return null
-  if (!isOfRecord(leaf, router.certPem)) return null
+  if (router === undefined || !isOfRecord(leaf, router.certPem)) {
+    return { ok: false, reason: 'the certificate is that of no router' }
+  }
+  if (!router.isVerified) return { ok: false, reason: 'the router is not enrolled' }
+  if (router.disabled) return { ok: false, reason: 'the router is disabled' }
   const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-  return networkChain(parts, question).ok ? router : null
+  const found = networkChain(parts, question)
+  return found.ok ? { ok: true, router } : { ok: false, reason: found.reason }
+}
+
+/** As `judgeRouter`; null for anybody who is no router in force. */
+export function routerOf(parts: TrustParts, chain: PeerChain): Router | null {
+  const judged = judgeRouter(parts, chain)
+  return judged.ok ? judged.router : null
 }

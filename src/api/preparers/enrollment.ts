@@ -11,7 +11,7 @@ import type { ApiParts } from '../parts.ts'
 import type { WriteStep } from '../writes.ts'
 import type { Preparer } from './preparer.ts'
 
-type Parts = Pick<ApiParts, 'bindings' | 'jwt'>
+type Parts = Pick<ApiParts, 'bindings' | 'jwt' | 'cluster'>
 
 /** An enrollment as it is proposed. */
 export interface NewEnrollment {

@@ -45,7 +45,7 @@ export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
 }
 
 export function enrollmentOf(
-  parts: Pick<ApiParts, 'bindings' | 'jwt' | 'clock' | 'limits'>,
+  parts: Pick<ApiParts, 'bindings' | 'jwt' | 'cluster' | 'clock' | 'limits'>,
   of: 'edgeRouterId' | 'transitRouterId',
   subjectId: string,
 ): ReturnType<typeof enrollmentStep> {

@@ -1,5 +1,4 @@
-import type { Server } from 'node:http'
-import type { Socket } from 'node:net'
+import type { Server, Socket } from 'node:net'
 import { sourceOf } from '../auth/source.ts'
 import type { ApiLimits } from '../limits.ts'
 

@@ -9,6 +9,7 @@ import type { Expression, Query, SetExpression } from './ast.ts'
 import { candidates } from './plan.ts'
 import { invalidFilter } from './scanner.ts'
 import { clauseComparator, reader, spelledOut, symbolNamed } from './symbols.ts'
+import type { LiveReader } from './symbols.ts'
 import { valueTest } from './value-tests.ts'
 import type { Operation } from './value-tests.ts'
 import type { Work } from './work.ts'
@@ -22,6 +23,7 @@ export interface Links {
   holds(entity: Entity, key: string, record: EntityRecord, id: string): boolean
   /** null for a kind of which nothing is stored. */
   table(kind: string): Records | null
+  readonly live: LiveReader
 }
 
 /** Of records that stand alone. */
@@ -29,6 +31,7 @@ export const noLinks: Links = {
   ids: () => noIds,
   holds: () => false,
   table: () => null,
+  live: () => undefined,
 }
 
 /** How the set that a symbol means is read of a record. */
@@ -136,7 +139,7 @@ export class Compiler {
 
   /** The single value that a symbol means, of the record itself or of the one that it names. */
   #value(entity: Entity, symbol: FilterSymbol): ValueReader {
-    const own = reader(symbol)
+    const own = reader(symbol, this.#links.live)
     if (symbol.through === null) return { type: symbol.type, read: own }
     const table = this.#links.table(symbol.of ?? '')
     assert(table !== null, `there are records for ${entity.name}.${symbol.name} to lead to`)
@@ -155,7 +158,7 @@ export class Compiler {
     if (symbol.type !== 'stringSet') throw invalidFilter(`${symbol.name} is no set`)
     const { list } = symbol
     if (list !== null) return this.#linkedSet(entity, list)
-    const read = reader(symbol)
+    const read = reader(symbol, this.#links.live)
     const elements = (record: EntityRecord): readonly string[] =>
       (read(record) ?? []) as readonly string[]
     return {
@@ -204,7 +207,7 @@ export class Compiler {
 
   /** The records of another kind that a query in the query finds, once it is first asked for. */
   #meant(table: Records, { where, sort }: Query): () => ReadonlySet<string> {
-    if (sort !== null) clauseComparator(table.entity, sort)
+    if (sort !== null) clauseComparator(table.entity, sort, this.#links.live)
     const test = where === null ? null : this.predicate(table.entity, where)
     let found: ReadonlySet<string> | null = null
     return () => {

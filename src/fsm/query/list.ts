@@ -14,7 +14,7 @@ import { parseQuery, parseSort } from './parser.ts'
 import { candidates, isTooMany } from './plan.ts'
 import type { Candidates } from './plan.ts'
 import { clauseComparator, comparator, symbolNamed } from './symbols.ts'
-import type { Order } from './symbols.ts'
+import type { LiveReader, Order } from './symbols.ts'
 import { queryLimits } from './scanner.ts'
 import { Work } from './work.ts'
 
@@ -76,13 +76,18 @@ function sortParameter(sort: string): readonly SortField[] {
 }
 
 /** Unknown names are the filter's fault inside it, and the sort parameter's there. */
-function orderOf(entity: Entity, query: ListQuery, parsed: Query): ListOrder | null {
+function orderOf(
+  entity: Entity,
+  query: ListQuery,
+  parsed: Query,
+  readLive: LiveReader,
+): ListOrder | null {
   if (parsed.sort !== null) {
-    return listOrder(entity, parsed.sort, clauseComparator(entity, parsed.sort))
+    return listOrder(entity, parsed.sort, clauseComparator(entity, parsed.sort, readLive))
   }
   if (query.sort === undefined || isBlank(query.sort)) return null
   const fields = sortParameter(query.sort)
-  return listOrder(entity, fields, comparator(entity, fields))
+  return listOrder(entity, fields, comparator(entity, fields, readLive))
 }
 
 function listOrder(entity: Entity, fields: readonly SortField[], compare: Order): ListOrder | null {
@@ -150,7 +155,7 @@ export class Lister {
     const where = isTrue(parsed.where) ? null : parsed.where
     const work = new Work(isForOthers ? queryLimits.workOfOthersMax : queryLimits.workMax)
     const test = where === null ? null : new Compiler(this.#links, work).predicate(entity, where)
-    const order = orderOf(entity, query, parsed)
+    const order = orderOf(entity, query, parsed, this.#links.live)
     const page = pageOf(query, parsed)
     const roles = entity.hasRoleFilter ? roleFilterIds(table, query) : null
     const scope = intersect(roles, within)

@@ -1,4 +1,5 @@
 import type { Entity, FilterSymbol } from '../../entities/define.ts'
+import type { RouterFact } from '../../entities/fields.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -6,6 +7,9 @@ import { compareText } from '../../lib/text-order.ts'
 import type { Literal, SortField } from './ast.ts'
 import { invalidFilter } from './scanner.ts'
 import type { Operation } from './value-tests.ts'
+
+/** What is true of a record now and is not in it. */
+export type LiveReader = (record: EntityRecord, fact: RouterFact) => Json | undefined
 
 export type Order = (a: EntityRecord, b: EntityRecord) => number
 
@@ -21,7 +25,16 @@ function find(entity: Entity, name: string): FilterSymbol | null {
   if (symbol !== undefined) return symbol
   if (!name.startsWith(tagPrefix)) return null
   const path = ['tags', name.slice(tagPrefix.length)]
-  return { name, type: 'any', path, list: null, of: null, through: null, numbered: null }
+  return {
+    name,
+    type: 'any',
+    path,
+    live: null,
+    list: null,
+    of: null,
+    through: null,
+    numbered: null,
+  }
 }
 
 function unknown(name: string): string {
@@ -36,7 +49,12 @@ export function symbolNamed(entity: Entity, name: string): FilterSymbol {
 }
 
 /** The value of a symbol; undefined when it is missing or null. */
-export function reader(symbol: FilterSymbol): (record: EntityRecord) => Json | undefined {
+export function reader(
+  symbol: FilterSymbol,
+  readLive: LiveReader,
+): (record: EntityRecord) => Json | undefined {
+  const { live } = symbol
+  if (live !== null) return (record) => readLive(record, live)
   const [first = '', ...rest] = symbol.path
   if (rest.length === 0) return (record) => record[first] ?? undefined
   return (record) => {
@@ -56,14 +74,14 @@ function compareValues(a: Json, b: Json): number {
   return a < b ? -1 : 1
 }
 
-function orderBy(entity: Entity, field: SortField): Order {
+function orderBy(entity: Entity, field: SortField, readLive: LiveReader): Order {
   const symbol = find(entity, field.name)
   if (symbol === null) throw new Problem('INVALID_SORT_IDENTIFIER', { detail: unknown(field.name) })
   if (symbol.type === 'any' || symbol.type === 'stringSet') {
     const detail = `${field.name.slice(0, 128)} can not be sorted by`
     throw new Problem('INVALID_SORT_IDENTIFIER', { detail })
   }
-  const read = reader(symbol)
+  const read = reader(symbol, readLive)
   const missing = symbol.type === 'boolean' ? false : null
   const sign = field.isDescending ? -1 : 1
   return (a, b) => {
@@ -79,8 +97,12 @@ function orderBy(entity: Entity, field: SortField): Order {
  * The order that sort fields mean, ties broken by id. @throws {Problem} INVALID_SORT_IDENTIFIER for a symbol that is
  * unknown or has no single value.
  */
-export function comparator(entity: Entity, fields: readonly SortField[]): Order {
-  const orders = fields.map((field) => orderBy(entity, field))
+export function comparator(
+  entity: Entity,
+  fields: readonly SortField[],
+  readLive: LiveReader,
+): Order {
+  const orders = fields.map((field) => orderBy(entity, field, readLive))
   return (a, b) => {
     for (const order of orders) {
       const difference = order(a, b)
@@ -91,9 +113,13 @@ export function comparator(entity: Entity, fields: readonly SortField[]): Order 
 }
 
 /** As `comparator`, of a clause inside a filter: there a symbol that is unknown is the filter's fault. */
-export function clauseComparator(entity: Entity, fields: readonly SortField[]): Order {
+export function clauseComparator(
+  entity: Entity,
+  fields: readonly SortField[],
+  readLive: LiveReader,
+): Order {
   for (const { name } of fields) symbolNamed(entity, name)
-  return comparator(entity, fields)
+  return comparator(entity, fields, readLive)
 }
 
 /** Clients of the API family ask for the type of a policy by its number, too. */

@@ -1,0 +1,289 @@
+import type { Duplex } from 'node:stream'
+
+import type { Clock } from '../lib/clock.ts'
+import { FrameDecoder, encodeFrame } from './frame.ts'
+import type { Message } from './frame.ts'
+import { flagValue, int32Value, readInt32, textValue } from './headers.ts'
+import { Heartbeats } from './heartbeat.ts'
+import type { ChannelLimits } from './limits.ts'
+import { contentType, headerKey, reflectedKeys } from './numbers.ts'
+
+/** A message on its way out: the channel numbers it. */
+export interface Outgoing {
+  readonly contentType: number
+  readonly headers?: Message['headers']
+  readonly body?: Uint8Array
+}
+
+export interface ChannelParts {
+  /** A TLS socket; closed with the channel. */
+  readonly socket: Duplex
+  readonly limits: ChannelLimits
+  readonly clock: Clock
+  /** Called for the first message, which is to be the hello; the channel is not open before `open`. */
+  readonly onHello: (message: Message) => void
+  /** Called for each later message but heartbeats, replies that are waited for and latency probes. */
+  readonly onMessage: (message: Message) => void
+  /** Called once. */
+  readonly onClose: (reason: string) => void
+}
+
+interface Waiter {
+  readonly resolve: (reply: Message) => void
+  readonly reject: (error: Error) => void
+  readonly timer: NodeJS.Timeout
+}
+
+const CHECK_MS = 1000
+const RATE_WINDOW_MS = 1000
+/** A stamp of the peer goes back with the next message, and after this long with one of its own. */
+const OWED_MS = 2
+/** Messages handled at a stretch; other connections have their turn between two stretches. */
+const STRETCH_MESSAGES = 256
+/** What was written last, as the reason of a refusal, gets so long to arrive. */
+const LINGER_MS = 1000
+
+/**
+ * One channel over one socket, on the side of the listener: frames, sequence numbers, replies, heartbeats, and bounds on
+ * all of it. It knows nothing of who speaks over it.
+ */
+export class Channel {
+  readonly #parts: ChannelParts
+  readonly #decoder: FrameDecoder
+  readonly #waiters = new Map<number, Waiter>()
+  #heartbeats: Heartbeats | null = null
+  #sequence = 0
+  #hasHello = false
+  #isClosed = false
+  #timer: NodeJS.Timeout | null = null
+  #owedTimer: NodeJS.Timeout | null = null
+  #resumeTimer: NodeJS.Timeout | null = null
+  #isTurnDue = false
+  #windowMs = -Infinity
+  #windowMessages = 0
+  #windowBytes = 0
+
+  constructor(parts: ChannelParts) {
+    this.#parts = parts
+    const { socket, limits } = parts
+    this.#decoder = new FrameDecoder({
+      frameHeadersBytesMax: limits.helloHeadersBytesMax,
+      frameHeadersMax: limits.frameHeadersMax,
+      frameBodyBytesMax: limits.helloBodyBytesMax,
+    })
+    socket.on('data', (chunk: Uint8Array) => this.#onBytes(chunk))
+    socket.on('drain', () => this.#read())
+    socket.on('error', (error) => this.close(error.message))
+    socket.on('end', () => this.close('closed by the peer'))
+    socket.on('close', () => this.close('closed by the peer'))
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** Answers the hello; heartbeats go both ways from here on, and larger messages are taken. */
+  open(answer: Message): void {
+    if (this.#isClosed) return
+    const { limits, clock } = this.#parts
+    this.#heartbeats = new Heartbeats(limits, clock)
+    this.#decoder.limits = limits
+    this.#write(answer)
+    this.#timer = setInterval(() => this.#check(), CHECK_MS)
+    this.#read()
+  }
+
+  /** @returns false when it is closed, or closes because its peer does not read. */
+  send(outgoing: Outgoing): boolean {
+    return this.#send(outgoing, this.#nextSequence())
+  }
+
+  /** @returns as `send`. */
+  reply(to: Message, outgoing: Outgoing): boolean {
+    const headers = new Map(outgoing.headers)
+    for (const [key, value] of to.headers) {
+      if (key >= reflectedKeys.from && key <= reflectedKeys.to) headers.set(key, value)
+    }
+    headers.set(headerKey.replyFor, int32Value(to.sequence))
+    return this.send({ ...outgoing, headers })
+  }
+
+  /** The generic answer. @returns as `send`. */
+  replyResult(to: Message, isSuccess: boolean, text = ''): boolean {
+    const headers = new Map([[headerKey.resultSuccess, flagValue(isSuccess)]])
+    return this.reply(to, { contentType: contentType.result, headers, body: textValue(text) })
+  }
+
+  /** @throws {Error} when the channel closes, the time is over, or too many replies are waited for. */
+  request(outgoing: Outgoing, timeoutMs = this.#parts.limits.replyTimeoutMs): Promise<Message> {
+    if (this.#waiters.size >= this.#parts.limits.repliesWaitingMax) {
+      return Promise.reject(new Error('too many requests wait for a reply'))
+    }
+    const sequence = this.#nextSequence()
+    const { promise, resolve, reject } = Promise.withResolvers<Message>()
+    const timer = setTimeout(() => {
+      this.#waiters.delete(sequence)
+      reject(new Error(`no reply within ${timeoutMs} ms`))
+    }, timeoutMs)
+    this.#waiters.set(sequence, { resolve, reject, timer })
+    if (!this.#send(outgoing, sequence)) this.#settle(sequence)?.reject(new Error('closed'))
+    return promise
+  }
+
+  /** @param last is sent before the socket ends. */
+  close(reason: string, last: Message | null = null): void {
+    if (this.#isClosed) return
+    const { socket, onClose } = this.#parts
+    if (last !== null) this.#write(last)
+    this.#isClosed = true
+    for (const timer of [this.#timer, this.#owedTimer, this.#resumeTimer]) {
+      if (timer !== null) clearTimeout(timer)
+    }
+    for (const sequence of [...this.#waiters.keys()]) {
+      this.#settle(sequence)?.reject(new Error(`the channel is closed: ${reason}`))
+    }
+    if (last === null) socket.destroy()
+    else {
+      socket.end()
+      setTimeout(() => socket.destroy(), LINGER_MS).unref()
+    }
+    onClose(reason)
+  }
+
+  #nextSequence(): number {
+    this.#sequence = (this.#sequence + 1) & 0x7f_ff_ff_ff
+    return this.#sequence
+  }
+
+  #send({ contentType: type, headers, body }: Outgoing, sequence: number): boolean {
+    if (this.#isClosed) return false
+    const all = new Map(headers)
+    this.#heartbeats?.stamp(all)
+    return this.#write({
+      contentType: type,
+      sequence,
+      headers: all,
+      body: body ?? new Uint8Array(),
+    })
+  }
+
+  #write(message: Message): boolean {
+    const { socket, limits } = this.#parts
+    const frame = encodeFrame(message)
+    if (socket.writableLength + frame.length > limits.unsentBytesMax) {
+      this.close('the peer does not read what it is sent')
+      return false
+    }
+    socket.write(frame)
+    return true
+  }
+
+  #settle(sequence: number): Waiter | undefined {
+    const waiter = this.#waiters.get(sequence)
+    if (waiter === undefined) return undefined
+    this.#waiters.delete(sequence)
+    clearTimeout(waiter.timer)
+    return waiter
+  }
+
+  #onBytes(chunk: Uint8Array): void {
+    if (this.#isClosed) return
+    this.#windowBytes += chunk.length
+    this.#handle(chunk)
+  }
+
+  /** Goes on with what has been read and could not be handled. */
+  #read(): void {
+    if (!this.#isClosed) this.#handle(new Uint8Array())
+  }
+
+  #handle(chunk: Uint8Array): void {
+    const allowed = this.#messagesAllowed()
+    const { messages, fault } = this.#decoder.push(chunk, allowed)
+    for (const message of messages) {
+      if (this.#isClosed) return
+      this.#windowMessages += 1
+      this.#onMessage(message)
+    }
+    if (this.#isClosed) return
+    if (fault !== null) {
+      this.close(`malformed: ${fault}`)
+      return
+    }
+    this.#goOn(messages.length < allowed)
+  }
+
+  /** What may be handled now: one message until the hello is answered, and nothing while the peer reads nothing. */
+  #messagesAllowed(): number {
+    const { socket, limits, clock } = this.#parts
+    if (this.#heartbeats === null) return this.#hasHello ? 0 : 1
+    if (socket.writableNeedDrain) return 0
+    const nowMs = clock.monotonicMs()
+    if (nowMs - this.#windowMs >= RATE_WINDOW_MS) {
+      this.#windowMs = nowMs
+      this.#windowMessages = 0
+      this.#windowBytes = 0
+    }
+    if (this.#windowBytes > limits.bytesPerSecondMax) return 0
+    return Math.min(STRETCH_MESSAGES, limits.messagesPerSecondMax - this.#windowMessages)
+  }
+
+  /** Nothing more is read while the decoder may hold messages, or it would grow without end. */
+  #goOn(isAllHandled: boolean): void {
+    const { socket } = this.#parts
+    const isAllowed = this.#messagesAllowed() > 0
+    if (isAllowed && isAllHandled) {
+      socket.resume()
+      return
+    }
+    socket.pause()
+    // The answer to the hello, and the `drain` of the socket, go on by themselves.
+    if (this.#heartbeats === null || socket.writableNeedDrain) return
+    if (isAllowed) this.#readInNextTurn()
+    else this.#resumeTimer ??= setTimeout(() => this.#onWindowOver(), RATE_WINDOW_MS)
+  }
+
+  #onWindowOver(): void {
+    this.#resumeTimer = null
+    this.#read()
+  }
+
+  #readInNextTurn(): void {
+    if (this.#isTurnDue) return
+    this.#isTurnDue = true
+    setImmediate(() => {
+      this.#isTurnDue = false
+      this.#read()
+    })
+  }
+
+  #onMessage(message: Message): void {
+    if (!this.#hasHello) {
+      this.#hasHello = true
+      this.#parts.onHello(message)
+      return
+    }
+    this.#heartbeats?.onMessage(message)
+    if (this.#heartbeats?.isOwed === true) this.#returnStampSoon()
+    if (message.contentType === contentType.heartbeat) return
+    const replyFor = readInt32(message.headers, headerKey.replyFor)
+    const waiter = replyFor === null ? undefined : this.#settle(replyFor)
+    if (waiter !== undefined) waiter.resolve(message)
+    else if (message.contentType === contentType.latency) this.replyResult(message, true)
+    else this.#parts.onMessage(message)
+  }
+
+  #returnStampSoon(): void {
+    this.#owedTimer ??= setTimeout(() => {
+      this.#owedTimer = null
+      if (this.#heartbeats?.isOwed === true) this.send({ contentType: contentType.heartbeat })
+    }, OWED_MS)
+  }
+
+  #check(): void {
+    if (this.#heartbeats?.isSilent === true) this.close('no answer to heartbeats')
+    else if (this.#heartbeats?.isStampDue === true) {
+      this.send({ contentType: contentType.heartbeat })
+    }
+  }
+}

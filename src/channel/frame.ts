@@ -1,0 +1,162 @@
+/**
+ * One frame of the channel protocol, version 2. All integers are little-endian: magic, content type, sequence, bytes of
+ * headers, bytes of body, then both.
+ */
+export interface Message {
+  readonly contentType: number
+  readonly sequence: number
+  /** By key; unknown keys are kept. */
+  readonly headers: ReadonlyMap<number, Uint8Array>
+  readonly body: Uint8Array
+}
+
+export interface FrameLimits {
+  readonly frameHeadersBytesMax: number
+  readonly frameHeadersMax: number
+  readonly frameBodyBytesMax: number
+}
+
+export interface Decoded {
+  readonly messages: readonly Message[]
+  /** Why nothing after these messages can be read; null: nothing is wrong so far. */
+  readonly fault: string | null
+}
+
+/** Read as a little-endian integer: the bytes 03 06 09 0c. */
+const MAGIC = 0x0c_09_06_03
+const FIXED_BYTES = 20
+const ENTRY_BYTES = 8
+const BUFFER_BYTES_MIN = 4096
+
+/** @throws {RangeError} for a content type or sequence beyond 32 bits. */
+export function encodeFrame({ contentType, sequence, headers, body }: Message): Buffer {
+  let headersBytes = 0
+  for (const value of headers.values()) headersBytes += ENTRY_BYTES + value.length
+  const frame = Buffer.allocUnsafe(FIXED_BYTES + headersBytes + body.length)
+  frame.writeUInt32LE(MAGIC, 0)
+  frame.writeInt32LE(contentType, 4)
+  frame.writeInt32LE(sequence, 8)
+  frame.writeInt32LE(headersBytes, 12)
+  frame.writeInt32LE(body.length, 16)
+  let at = FIXED_BYTES
+  for (const [key, value] of headers) {
+    frame.writeInt32LE(key, at)
+    frame.writeInt32LE(value.length, at + 4)
+    frame.set(value, at + ENTRY_BYTES)
+    at += ENTRY_BYTES + value.length
+  }
+  frame.set(body, at)
+  return frame
+}
+
+/**
+ * Cuts a stream of bytes into messages. It never throws, and holds no more than one frame within the limits and the last
+ * chunk: sizes are judged before room is made for what they announce, and room grows with the bytes that have come.
+ */
+export class FrameDecoder {
+  #limits: FrameLimits
+  #buffer = Buffer.allocUnsafe(BUFFER_BYTES_MIN)
+  #length = 0
+  #fault: string | null = null
+
+  constructor(limits: FrameLimits) {
+    this.#limits = limits
+  }
+
+  /** For what comes after: a hello is bounded more tightly than what follows it. */
+  set limits(limits: FrameLimits) {
+    this.#limits = limits
+  }
+
+  /** Bytes set aside for the frame that is not complete. */
+  get roomBytes(): number {
+    return this.#buffer.length
+  }
+
+  /** Decodes at most `messagesMax`; call it with an empty chunk for those that are left. */
+  push(chunk: Uint8Array, messagesMax = Infinity): Decoded {
+    const messages: Message[] = []
+    if (this.#fault !== null) return { messages, fault: this.#fault }
+    this.#append(chunk)
+    let at = 0
+    while (messages.length < messagesMax) {
+      const frame = this.#frameAt(at)
+      if (frame === null) break
+      messages.push(frame.message)
+      at += frame.bytes
+    }
+    this.#drop(at)
+    return { messages, fault: this.#fault }
+  }
+
+  #append(chunk: Uint8Array): void {
+    const needed = this.#length + chunk.length
+    if (needed > this.#buffer.length) {
+      const grown = Buffer.allocUnsafe(Math.max(needed, 2 * this.#buffer.length))
+      grown.set(this.#buffer.subarray(0, this.#length))
+      this.#buffer = grown
+    }
+    this.#buffer.set(chunk, this.#length)
+    this.#length += chunk.length
+  }
+
+  #drop(bytes: number): void {
+    this.#length -= bytes
+    const left = this.#buffer.subarray(bytes, bytes + this.#length)
+    if (this.#length < BUFFER_BYTES_MIN && this.#buffer.length > 16 * BUFFER_BYTES_MIN) {
+      this.#buffer = Buffer.allocUnsafe(BUFFER_BYTES_MIN)
+      this.#buffer.set(left)
+    } else if (bytes > 0) {
+      this.#buffer.copyWithin(0, bytes, bytes + this.#length)
+    }
+  }
+
+  /** Null while it is incomplete, or when it is none. */
+  #frameAt(at: number): { readonly message: Message; readonly bytes: number } | null {
+    if (this.#length - at < FIXED_BYTES) return null
+    const buffer = this.#buffer
+    if (buffer.readUInt32LE(at) !== MAGIC) return this.#fail('unknown magic')
+    const headersBytes = buffer.readInt32LE(at + 12)
+    const bodyBytes = buffer.readInt32LE(at + 16)
+    const { frameHeadersBytesMax, frameBodyBytesMax } = this.#limits
+    if (headersBytes < 0 || headersBytes > frameHeadersBytesMax) {
+      return this.#fail(`${headersBytes} bytes of headers`)
+    }
+    if (bodyBytes < 0 || bodyBytes > frameBodyBytesMax)
+      return this.#fail(`${bodyBytes} bytes of body`)
+    const bytes = FIXED_BYTES + headersBytes + bodyBytes
+    if (this.#length - at < bytes) return null
+    const bodyAt = at + FIXED_BYTES + headersBytes
+    const headers = this.#headersIn(at + FIXED_BYTES, bodyAt)
+    if (headers === null) return null
+    // The buffer is used again, so values and body are copies.
+    const message = {
+      contentType: buffer.readInt32LE(at + 4),
+      sequence: buffer.readInt32LE(at + 8),
+      headers,
+      body: Uint8Array.from(buffer.subarray(bodyAt, bodyAt + bodyBytes)),
+    }
+    return { message, bytes }
+  }
+
+  #headersIn(from: number, to: number): Map<number, Uint8Array> | null {
+    const headers = new Map<number, Uint8Array>()
+    let at = from
+    while (at < to) {
+      if (to - at < ENTRY_BYTES) return this.#fail('a header that ends early')
+      const key = this.#buffer.readInt32LE(at)
+      const bytes = this.#buffer.readInt32LE(at + 4)
+      at += ENTRY_BYTES
+      if (bytes < 0 || bytes > to - at) return this.#fail(`a header of ${bytes} bytes`)
+      if (headers.size >= this.#limits.frameHeadersMax) return this.#fail('too many headers')
+      headers.set(key, Uint8Array.from(this.#buffer.subarray(at, at + bytes)))
+      at += bytes
+    }
+    return headers
+  }
+
+  #fail(fault: string): null {
+    this.#fault = fault
+    return null
+  }
+}

@@ -1,0 +1,58 @@
+import type { Message } from './frame.ts'
+
+/** Values of headers, as they stand on the wire; a reader gives null for a value that is missing or of another size. */
+
+type Headers = Message['headers']
+
+const utf8 = new TextDecoder('utf-8')
+const encoder = new TextEncoder()
+
+export function textValue(text: string): Uint8Array {
+  return encoder.encode(text)
+}
+
+export function flagValue(flag: boolean): Uint8Array {
+  return Uint8Array.of(flag ? 1 : 0)
+}
+
+export function int32Value(value: number): Uint8Array {
+  const bytes = new Uint8Array(4)
+  new DataView(bytes.buffer).setInt32(0, value, true)
+  return bytes
+}
+
+export function uint64Value(value: bigint): Uint8Array {
+  const bytes = new Uint8Array(8)
+  new DataView(bytes.buffer).setBigUint64(0, value, true)
+  return bytes
+}
+
+/** A set of bits as a big-endian integer of the fewest bytes: capability masks, unlike all other integers. */
+export function maskValue(bits: readonly number[]): Uint8Array {
+  const mask = bits.reduce((sum, bit) => sum | (1n << BigInt(bit)), 0n)
+  const hex = mask.toString(16)
+  return Uint8Array.from(Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex'))
+}
+
+export function readText(headers: Headers, key: number): string | null {
+  const value = headers.get(key)
+  return value === undefined ? null : utf8.decode(value)
+}
+
+/** A missing flag is false. */
+export function readFlag(headers: Headers, key: number): boolean {
+  const value = headers.get(key)
+  return value?.length === 1 && value[0] === 1
+}
+
+export function readInt32(headers: Headers, key: number): number | null {
+  const value = headers.get(key)
+  if (value?.length !== 4) return null
+  return new DataView(value.buffer, value.byteOffset).getInt32(0, true)
+}
+
+export function readUint64(headers: Headers, key: number): bigint | null {
+  const value = headers.get(key)
+  if (value?.length !== 8) return null
+  return new DataView(value.buffer, value.byteOffset).getBigUint64(0, true)
+}

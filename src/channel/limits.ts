@@ -1,0 +1,22 @@
+/** Everything of one channel that could grow. What is beyond a limit closes it, but for the two rates. */
+export const channelLimits = {
+  /** Of a hello, headers and body: nothing is known yet of who sends it. */
+  helloHeadersBytesMax: 16_384,
+  helloBodyBytesMax: 4192,
+  /** Of every other message. */
+  frameHeadersBytesMax: 64 * 1024,
+  frameHeadersMax: 128,
+  frameBodyBytesMax: 4 * 1024 * 1024,
+  /** What was sent and the peer has not read; it is not read from meanwhile, once the socket asks for a pause. */
+  unsentBytesMax: 8 * 1024 * 1024,
+  /** Requests that wait for their reply; the next one fails. */
+  repliesWaitingMax: 256,
+  replyTimeoutMs: 30_000,
+  /** Beyond these rates the channel is not read until the next second. */
+  messagesPerSecondMax: 2000,
+  bytesPerSecondMax: 16 * 1024 * 1024,
+  heartbeatEveryMs: 10_000,
+  silentMsMax: 30_000,
+  firstSilentMsMax: 60_000,
+} as const
+export type ChannelLimits = { readonly [name in keyof typeof channelLimits]: number }

@@ -1,0 +1,24 @@
+/** What is known of a router that is connected to a controller of the cluster. */
+export interface RouterStatus {
+  /** '' until it has said. */
+  readonly hostname: string
+  /** Protocol to `protocol://host:port`, where clients reach it. */
+  readonly protocols: Readonly<Record<string, string>>
+  readonly version: RouterVersion
+}
+
+export interface RouterVersion {
+  readonly version: string
+  readonly revision: string
+  readonly buildDate: string
+  readonly os: string
+  readonly arch: string
+}
+
+/** Routers as all controllers together see them. */
+export interface RouterStatuses {
+  /** Null for a router that is connected to none of the controllers. */
+  of(routerId: string): RouterStatus | null
+}
+
+export const noRouterStatuses: RouterStatuses = { of: () => null }

@@ -1,0 +1,78 @@
+import type { Channel } from '../channel/channel.ts'
+import type { Message } from '../channel/frame.ts'
+import type { VersionLine } from '../channel/hello.ts'
+import type { RouterStatus } from '../ports/router-status.ts'
+import type { AdmittedRouter } from './admission.ts'
+import { readClientHello, routerMessage, serverHello } from './messages.ts'
+
+/** What a router waits for an answer to, and what succeeds without anything being done for it here. */
+const acknowledged: ReadonlySet<number> = new Set([
+  routerMessage.removeTerminator,
+  routerMessage.removeTerminators,
+  routerMessage.updateTerminator,
+  routerMessage.interfacesUpdate,
+])
+
+/** What a router waits for an answer to, and what this controller can not do yet. */
+const refused: ReadonlySet<number> = new Set([
+  routerMessage.verifyRouter,
+  routerMessage.quiesce,
+  routerMessage.dequiesce,
+  routerMessage.decommission,
+])
+
+export interface ConnectionParts {
+  readonly channel: Channel
+  readonly router: AdmittedRouter
+  readonly version: VersionLine
+  /** Of this controller, as routers are told it. */
+  readonly ownVersion: string
+  readonly onStatus: (status: RouterStatus) => void
+  readonly onMembersAsked: () => void
+}
+
+/** An admitted router: answers its requests, and learns what it says of itself. */
+export class RouterConnection {
+  readonly channel: Channel
+  readonly router: AdmittedRouter
+  readonly #parts: ConnectionParts
+  /** Of the last lists of controllers and leaders that it was sent; '' and 0: none. */
+  sentAddresses = ''
+  sentLeaderIndex = 0
+
+  constructor(parts: ConnectionParts) {
+    this.#parts = parts
+    this.channel = parts.channel
+    this.router = parts.router
+  }
+
+  /** The router is admitted and its hello answered. */
+  start(): void {
+    const { onStatus, router, version } = this.#parts
+    onStatus({ hostname: '', protocols: {}, version })
+    if (router.isEdge) void this.#greet()
+  }
+
+  onMessage(message: Message): void {
+    const { channel, onMembersAsked } = this.#parts
+    const { contentType } = message
+    if (contentType === routerMessage.ping) channel.replyResult(message, true, 'ok')
+    else if (contentType === routerMessage.requestClusterMembers) onMembersAsked()
+    else if (acknowledged.has(contentType)) channel.replyResult(message, true)
+    else if (refused.has(contentType)) channel.replyResult(message, false, 'not supported')
+    // Every other message is one that its sender does not wait for, or that it tries again.
+  }
+
+  /** Asks an edge router where clients reach it. A router that does not answer stays connected, and shows no address. */
+  async #greet(): Promise<void> {
+    const { channel, ownVersion, onStatus, version } = this.#parts
+    try {
+      const { contentType, body } = await channel.request(serverHello(ownVersion))
+      if (contentType !== routerMessage.clientHello) return
+      const said = readClientHello(body)
+      if (!channel.isClosed) onStatus({ ...said, version })
+    } catch {
+      // The channel is closed, the time is over, or the reply is none.
+    }
+  }
+}

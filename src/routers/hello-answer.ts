@@ -1,0 +1,48 @@
+import { helloAccepted, versionLine } from '../channel/hello.ts'
+import type { Hello, VersionLine } from '../channel/hello.ts'
+import type { Message } from '../channel/frame.ts'
+import { headerKey } from '../channel/numbers.ts'
+import { maskValue, textValue } from '../channel/headers.ts'
+
+const capabilitiesHeader = 1002
+/** Where routers before 2.0 look for the same. */
+const olderCapabilitiesHeader = 12
+const clusterIdHeader = 2004
+const olderClusterIdHeader = 15
+
+/**
+ * What newer routers ask of every controller: terminators of version 2, links reported by one side, circuits of version 3,
+ * the data model, and session tokens as JWTs; they refuse one without the last. Left out is 5, several sockets a channel.
+ */
+const capabilities = [1, 2, 3, 4, 6]
+
+export interface ControllerIdentity {
+  /** As in the list of controllers that routers are told. */
+  readonly id: string
+  readonly clusterId: string
+  readonly version: VersionLine
+}
+
+/** Admits a router: its hello is answered with who this controller is and what it can do. */
+export function helloAnswer(hello: Hello, identity: ControllerIdentity): Message {
+  const { id, clusterId, version } = identity
+  const mask = maskValue(capabilities)
+  return helloAccepted(
+    hello,
+    id,
+    new Map([
+      [headerKey.helloVersion, textValue(versionLine(version))],
+      [capabilitiesHeader, mask],
+      [olderCapabilitiesHeader, mask],
+      [clusterIdHeader, textValue(clusterId)],
+      [olderClusterIdHeader, textValue(clusterId)],
+    ]),
+  )
+}
+
+/** Why a hello can not be accepted, whoever sends it; null: nothing speaks against it. */
+export function helloFault(hello: Hello): string | null {
+  if (hello.version === null) return 'the hello has no version of five fields'
+  if (hello.group !== null && !hello.group.isFirst) return 'a channel has one socket here'
+  return null
+}

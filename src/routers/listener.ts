@@ -1,0 +1,86 @@
+import type { Server } from 'node:net'
+import { createServer } from 'node:tls'
+import type { TlsOptions, Server as TlsServer } from 'node:tls'
+
+import { routerLimits } from './limits.ts'
+import type { RouterChannels } from './router-channels.ts'
+
+/** What a dialer asks for in the TLS handshake that speaks the control channel of routers. */
+const CONTROL_PROTOCOL = 'ziti-ctrl'
+
+export interface RouterListenerParts {
+  readonly channels: RouterChannels
+  /** Versions, suites and the request for a certificate, as of every listener of the controller. */
+  readonly tls: TlsOptions
+  /** Bounds connections of a source, and the time of a handshake. */
+  readonly bound: (server: Server) => void
+}
+
+export interface CertificateAndKey {
+  readonly certificatePem: string
+  readonly privateKeyPem: string
+}
+
+/** The listener that routers connect to. */
+export class RouterListener {
+  readonly #server: TlsServer
+  readonly #parts: RouterListenerParts
+
+  private constructor(
+    parts: RouterListenerParts,
+    { certificatePem, privateKeyPem }: CertificateAndKey,
+  ) {
+    this.#parts = parts
+    this.#server = createServer({
+      ...parts.tls,
+      ALPNProtocols: [CONTROL_PROTOCOL],
+      cert: certificatePem,
+      key: privateKeyPem,
+    })
+    this.#server.maxConnections = routerLimits.routerConnectionsMax
+    parts.bound(this.#server)
+    this.#server.on('secureConnection', (socket) => {
+      // A dialer that asks for another protocol has failed in the handshake; one that asks for none gets here.
+      if (socket.alpnProtocol === CONTROL_PROTOCOL) parts.channels.accept(socket)
+      else socket.destroy()
+    })
+    // Whatever fails in a handshake fails for its dialer alone.
+    this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
+  }
+
+  /** @throws the error of the system when it cannot listen. */
+  static async open(
+    parts: RouterListenerParts,
+    credentials: CertificateAndKey,
+    address: { readonly host: string; readonly port: number },
+  ): Promise<RouterListener> {
+    const listener = new RouterListener(parts, credentials)
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    listener.#server.once('error', reject)
+    listener.#server.listen(address.port, address.host, resolve)
+    await promise
+    listener.#server.off('error', reject)
+    listener.#server.on('error', () => undefined)
+    parts.channels.start()
+    return listener
+  }
+
+  /** Where it listens, for one that was opened on any free port. */
+  get port(): number {
+    const address = this.#server.address()
+    return typeof address === 'object' && address !== null ? address.port : 0
+  }
+
+  /** New connections get this certificate; standing ones go on as they are. */
+  renew({ certificatePem, privateKeyPem }: CertificateAndKey): void {
+    this.#server.setSecureContext({ ...this.#parts.tls, cert: certificatePem, key: privateKeyPem })
+  }
+
+  /** Closes every channel; routers go on to another controller. */
+  async close(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#server.close(() => resolve())
+    this.#parts.channels.stop()
+    await promise
+  }
+}

@@ -1,0 +1,101 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import {
+  ClientHelloSchema,
+  ServerHelloSchema,
+  UpdateClusterLeaderSchema,
+  UpdateCtrlAddressesSchema,
+} from '../../proto/gen/router_pb.ts'
+import type { Outgoing } from '../channel/channel.ts'
+import { flagValue } from '../channel/headers.ts'
+import type { RouterStatus } from '../ports/router-status.ts'
+
+/** Content types between controller and router. */
+export const routerMessage = {
+  ping: 1,
+  removeTerminator: 1012,
+  updateTerminator: 1018,
+  verifyRouter: 1036,
+  updateCtrlAddresses: 1037,
+  removeTerminators: 1038,
+  quiesce: 1039,
+  dequiesce: 1040,
+  decommission: 1043,
+  updateClusterLeader: 1051,
+  interfacesUpdate: 1052,
+  requestClusterMembers: 1055,
+  serverHello: 20_000,
+  clientHello: 20_001,
+} as const
+
+const ROUTER_DATA_MODEL_HEADER = 1024
+
+export interface ControllerAddress {
+  readonly id: string
+  /** `tls:host:port`. */
+  readonly address: string
+}
+
+/** The controllers of the cluster, as a router is told of them. */
+export interface ClusterAddresses {
+  readonly controllers: readonly ControllerAddress[]
+  /** Of the configuration of members. */
+  readonly index: number
+  readonly isLeader: boolean
+}
+
+export function addressesMessage({ controllers, index, isLeader }: ClusterAddresses): Outgoing {
+  const update = create(UpdateCtrlAddressesSchema, {
+    // Older routers read these, newer ones those by id.
+    addresses: controllers.map(({ address }) => address),
+    controllers: controllers.map(({ id, address }) => ({ id, endpoints: [{ address }] })),
+    index: BigInt(index),
+    isLeader,
+  })
+  return {
+    contentType: routerMessage.updateCtrlAddresses,
+    body: toBinary(UpdateCtrlAddressesSchema, update),
+  }
+}
+
+/** @param index grows from leader to leader; a router takes none that is lower than the last one. */
+export function leaderMessage(index: number): Outgoing {
+  const update = create(UpdateClusterLeaderSchema, { index: BigInt(index) })
+  return {
+    contentType: routerMessage.updateClusterLeader,
+    body: toBinary(UpdateClusterLeaderSchema, update),
+  }
+}
+
+export function serverHello(version: string): Outgoing {
+  const hello = create(ServerHelloSchema, {
+    version,
+    data: { instant: 'true', routerModel: 'true' },
+  })
+  return {
+    contentType: routerMessage.serverHello,
+    headers: new Map([[ROUTER_DATA_MODEL_HEADER, flagValue(true)]]),
+    body: toBinary(ServerHelloSchema, hello),
+  }
+}
+
+/** @throws when the bytes are no hello of an edge router. */
+export function readClientHello(body: Uint8Array): Pick<RouterStatus, 'hostname' | 'protocols'> {
+  const { hostname, listeners } = fromBinary(ClientHelloSchema, body)
+  const protocols = listeners.flatMap(({ advertise }) =>
+    advertise === undefined || advertise.protocol === ''
+      ? []
+      : [[advertise.protocol, urlOf(advertise)] as const],
+  )
+  return { hostname, protocols: Object.fromEntries(protocols) }
+}
+
+function urlOf(address: {
+  readonly protocol: string
+  readonly hostname: string
+  readonly port: number
+}): string {
+  const { protocol, hostname, port } = address
+  const host = hostname.includes(':') ? `[${hostname}]` : hostname
+  return `${protocol}://${host}:${port}`
+}

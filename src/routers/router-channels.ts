@@ -1,0 +1,199 @@
+import type { TLSSocket } from 'node:tls'
+
+import { Channel } from '../channel/channel.ts'
+import { helloRefused, readHello } from '../channel/hello.ts'
+import type { Hello } from '../channel/hello.ts'
+import { channelLimits } from '../channel/limits.ts'
+import type { Message } from '../channel/frame.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { RouterGate } from './admission.ts'
+import { RouterConnection } from './connection.ts'
+import { helloAnswer, helloFault } from './hello-answer.ts'
+import type { ControllerIdentity } from './hello-answer.ts'
+import { routerLimits } from './limits.ts'
+import { addressesMessage, leaderMessage } from './messages.ts'
+import type { ClusterAddresses } from './messages.ts'
+import type { RouterStatusBoard } from './status-board.ts'
+
+const MINUTE_MS = 60_000
+
+export interface RouterLogger {
+  info(fields: Readonly<Record<string, unknown>>, message: string): void
+  warn(fields: Readonly<Record<string, unknown>>, message: string): void
+}
+
+/** What routers are told of the cluster. */
+export interface RouterCluster {
+  /** Null while the address of a member is not known: a router takes an incomplete list for the whole. */
+  addresses(): ClusterAddresses | null
+  /** Grows from leader to leader; null when this controller does not lead. */
+  leaderIndex(): number | null
+}
+
+export interface RouterChannelsParts {
+  readonly identity: ControllerIdentity
+  readonly gate: RouterGate
+  readonly cluster: RouterCluster
+  readonly board: RouterStatusBoard
+  readonly clock: Clock
+  readonly log: RouterLogger
+}
+
+/** The routers that are connected to this controller, one channel each. */
+export class RouterChannels {
+  readonly #parts: RouterChannelsParts
+  readonly #byId = new Map<string, RouterConnection>()
+  /** Those that have not been admitted as well. */
+  readonly #open = new Set<Channel>()
+  #timer: NodeJS.Timeout | null = null
+  #refusalsSinceMs = -Infinity
+  #refusals = 0
+
+  constructor(parts: RouterChannelsParts) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => this.sweep(), routerLimits.routerSweepMs)
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+    for (const channel of [...this.#open]) channel.close('the controller stops')
+  }
+
+  /** @param socket whose TLS handshake is over. */
+  accept(socket: TLSSocket): void {
+    let connection: RouterConnection | null = null
+    const deadline = setTimeout(
+      () => channel.close('no hello in time'),
+      routerLimits.routerHandshakeTimeoutMs,
+    )
+    const channel: Channel = new Channel({
+      socket,
+      limits: channelLimits,
+      clock: this.#parts.clock,
+      onHello: (message) => {
+        clearTimeout(deadline)
+        connection = this.#onHello(channel, socket, message)
+      },
+      onMessage: (message) => connection?.onMessage(message),
+      onClose: (reason) => {
+        clearTimeout(deadline)
+        this.#open.delete(channel)
+        if (connection !== null) this.#onClosed(connection, reason)
+      },
+    })
+    this.#open.add(channel)
+  }
+
+  /** What has changed since the last time: records of routers, members and their addresses, who leads. */
+  sweep(): void {
+    const { gate, log } = this.#parts
+    for (const { router, channel } of [...this.#byId.values()]) {
+      const reason = gate.revoked(router)
+      if (reason === null) continue
+      log.info({ routerId: router.id, reason }, 'closing the channel of a router')
+      channel.close(reason)
+    }
+    const addresses = this.#parts.cluster.addresses()
+    const leaderIndex = this.#parts.cluster.leaderIndex()
+    for (const connection of this.#byId.values()) {
+      this.#tellAddresses(connection, addresses, false)
+      this.#tellLeader(connection, leaderIndex)
+    }
+  }
+
+  #onHello(channel: Channel, socket: TLSSocket, message: Message): RouterConnection | null {
+    const hello = readHello(message)
+    if (hello === null) {
+      channel.close('the first message is no hello')
+      return null
+    }
+    const admission = this.#parts.gate.admit(socket)
+    if (!admission.ok) return this.#refuse(channel, socket, hello, admission.reason)
+    const { router } = admission
+    if (router.id !== hello.token) {
+      return this.#refuse(channel, socket, hello, 'the certificate is that of another router')
+    }
+    const fault = helloFault(hello)
+    if (fault !== null || hello.version === null) {
+      return this.#refuse(channel, socket, hello, fault ?? 'the hello has no version')
+    }
+    const { identity, board, log } = this.#parts
+    const before = this.#byId.get(router.id)
+    const connection: RouterConnection = new RouterConnection({
+      channel,
+      router,
+      version: hello.version,
+      ownVersion: identity.version.version,
+      onStatus: (status) => {
+        if (board.publish(router.id, status)) return
+        log.warn({ routerId: router.id }, 'too many routers: not shown as online elsewhere')
+      },
+      onMembersAsked: () => this.#tellAddresses(connection, this.#parts.cluster.addresses(), true),
+    })
+    this.#byId.set(router.id, connection)
+    before?.channel.close('the router has connected again')
+    const address = socket.remoteAddress ?? ''
+    log.info(
+      { routerId: router.id, name: router.name, address, version: hello.version.version },
+      'router connected',
+    )
+    channel.open(helloAnswer(hello, identity))
+    connection.start()
+    this.#tellAddresses(connection, this.#parts.cluster.addresses(), false)
+    return connection
+  }
+
+  #refuse(channel: Channel, socket: TLSSocket, hello: Hello, reason: string): null {
+    this.#logRefusal({
+      routerId: hello.token.slice(0, 128),
+      address: socket.remoteAddress ?? '',
+      reason,
+    })
+    channel.close(reason, helloRefused(reason, 'notPermitted'))
+    return null
+  }
+
+  /** Whoever reaches the listener can be refused as often as it likes. */
+  #logRefusal(fields: Readonly<Record<string, unknown>>): void {
+    const { clock, log } = this.#parts
+    const nowMs = clock.monotonicMs()
+    if (nowMs - this.#refusalsSinceMs >= MINUTE_MS) {
+      this.#refusalsSinceMs = nowMs
+      this.#refusals = 0
+    }
+    this.#refusals += 1
+    if (this.#refusals <= routerLimits.routerRefusalsLoggedMax) log.warn(fields, 'router refused')
+  }
+
+  #onClosed(connection: RouterConnection, reason: string): void {
+    const { board, log } = this.#parts
+    const { id, name } = connection.router
+    log.info({ routerId: id, name, reason }, 'router disconnected')
+    // It may have come back over another channel.
+    if (this.#byId.get(id) !== connection) return
+    this.#byId.delete(id)
+    board.withdraw(id)
+  }
+
+  #tellAddresses(
+    connection: RouterConnection,
+    addresses: ClusterAddresses | null,
+    isAsked: boolean,
+  ): void {
+    if (addresses === null) return
+    const text = JSON.stringify(addresses)
+    if (!isAsked && text === connection.sentAddresses) return
+    connection.sentAddresses = text
+    connection.channel.send(addressesMessage(addresses))
+  }
+
+  #tellLeader(connection: RouterConnection, index: number | null): void {
+    if (index === null || index <= connection.sentLeaderIndex) return
+    connection.sentLeaderIndex = index
+    connection.channel.send(leaderMessage(index))
+  }
+}

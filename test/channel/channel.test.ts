@@ -1,0 +1,270 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+
+import { Channel } from '../../src/channel/channel.ts'
+import type { Message } from '../../src/channel/frame.ts'
+import { helloAccepted, helloRefused, readHello } from '../../src/channel/hello.ts'
+import { flagValue, int32Value, textValue, uint64Value } from '../../src/channel/headers.ts'
+import { channelLimits } from '../../src/channel/limits.ts'
+import type { ChannelLimits } from '../../src/channel/limits.ts'
+import { Pipe, settle } from './pipe.ts'
+
+let nowMs = 1000
+const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
+
+beforeEach(() => {
+  nowMs = 1000
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+async function pass(ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 500) {
+    nowMs += Math.min(500, left)
+    await vi.advanceTimersByTimeAsync(Math.min(500, left))
+    await settle()
+  }
+}
+
+interface Rig {
+  readonly pipe: Pipe
+  readonly channel: Channel
+  readonly got: Message[]
+  readonly closed: string[]
+}
+
+/** A channel whose hello is answered at once, unless `isOpened` says no. */
+function rigged(changes: Partial<ChannelLimits> = {}, isOpened = true): Rig {
+  const pipe = new Pipe()
+  const rig: Rig = {
+    pipe,
+    got: [],
+    closed: [],
+    channel: new Channel({
+      socket: pipe,
+      limits: { ...channelLimits, ...changes },
+      clock,
+      onHello: (message) => {
+        const hello = readHello(message)
+        if (hello !== null && isOpened) rig.channel.open(helloAccepted(hello, 'ctrl1', new Map()))
+      },
+      onMessage: (message) => rig.got.push(message),
+      onClose: (reason) => rig.closed.push(reason),
+    }),
+  }
+  return rig
+}
+
+const hello = { contentType: 0, sequence: -1, body: textValue('er1') }
+
+async function opened(changes: Partial<ChannelLimits> = {}): Promise<Rig> {
+  const rig = rigged(changes)
+  rig.pipe.say(hello)
+  await settle()
+  return rig
+}
+
+describe('a channel', () => {
+  test('answers the hello, outside of the sequence, before anything else', async () => {
+    const { pipe, channel, got } = rigged()
+    pipe.say(hello)
+    pipe.say({ contentType: 1055, sequence: 4 })
+    await settle()
+    expect(pipe.sent).toHaveLength(1)
+    expect(pipe.sent[0]).toMatchObject({ contentType: 2, sequence: -1 })
+    expect(pipe.sent[0]?.headers.get(8)).toEqual(textValue('ctrl1'))
+    expect(got).toMatchObject([{ contentType: 1055, sequence: 4 }])
+    channel.close('over')
+  })
+
+  test('reads nothing after a hello that waits for its answer', async () => {
+    const { pipe, got, channel } = rigged({}, false)
+    pipe.say(hello)
+    for (let at = 0; at < 100; at += 1) pipe.say({ contentType: 9, sequence: at })
+    await settle()
+    expect(got).toEqual([])
+    expect(pipe.isPaused()).toBe(true)
+    channel.close('over')
+  })
+
+  test('refuses with the reason and then closes', async () => {
+    const { pipe, channel, closed } = rigged({}, false)
+    pipe.say(hello)
+    await settle()
+    channel.close('no', helloRefused('the router is disabled', 'notPermitted'))
+    await settle()
+    expect(closed).toEqual(['no'])
+    const [answer] = pipe.sent
+    expect(answer?.headers.get(2)).toEqual(flagValue(false))
+    expect(answer?.headers.get(13)).toEqual(int32Value(2))
+    expect(Buffer.from(answer?.body ?? []).toString()).toBe('the router is disabled')
+    expect(pipe.writableEnded).toBe(true)
+  })
+
+  test('numbers what it sends, and matches replies by that number', async () => {
+    const { pipe, channel, got } = await opened()
+    const first = channel.request({ contentType: 20_000 })
+    const second = channel.request({ contentType: 20_000 })
+    expect(pipe.sent.slice(1).map(({ sequence }) => sequence)).toEqual([1, 2])
+    const replyTo = (sequence: number) => new Map([[1, int32Value(sequence)]])
+    pipe.say({ contentType: 20_001, sequence: 1, headers: replyTo(2), body: textValue('b') })
+    pipe.say({ contentType: 20_001, sequence: 2, headers: replyTo(1), body: textValue('a') })
+    pipe.say({ contentType: 1022, sequence: 3, headers: replyTo(77) })
+    expect((await first).body).toEqual(textValue('a'))
+    expect((await second).body).toEqual(textValue('b'))
+    await settle()
+    expect(got).toMatchObject([{ contentType: 1022 }])
+    channel.close('over')
+  })
+
+  test('gives a request up in time, and with the channel', async () => {
+    const { channel } = await opened({ repliesWaitingMax: 2 })
+    const late = channel.request({ contentType: 20_000 }, 700)
+    const lost = channel.request({ contentType: 20_000 })
+    await expect(channel.request({ contentType: 20_000 })).rejects.toThrow('too many')
+    const isLate = expect(late).rejects.toThrow('no reply within 700 ms')
+    await pass(1000)
+    await isLate
+    const isLost = expect(lost).rejects.toThrow('the channel is closed: over')
+    channel.close('over')
+    await isLost
+    expect(channel.send({ contentType: 1 })).toBe(false)
+  })
+
+  test('gives back in its replies the headers that are to be reflected', async () => {
+    const { pipe, channel } = await opened()
+    const headers = new Map([
+      [128, uint64Value(99n)],
+      [127, textValue('not this')],
+      [256, textValue('nor this')],
+    ])
+    pipe.say({ contentType: 3, sequence: 5, headers })
+    await settle()
+    const answer = pipe.sent.at(-1)
+    expect(answer?.contentType).toBe(2)
+    expect([...(answer?.headers ?? [])].sort(([a], [b]) => a - b)).toEqual([
+      [1, int32Value(5)],
+      [2, flagValue(true)],
+      [128, uint64Value(99n)],
+    ])
+    channel.close('over')
+  })
+})
+
+describe('heartbeats', () => {
+  test('go out each ten seconds, with another message or alone', async () => {
+    const { pipe, channel } = await opened()
+    await pass(10_000)
+    expect(pipe.ofType(5)).toHaveLength(1)
+    expect(pipe.ofType(5)[0]?.headers.get(5)).toEqual(uint64Value(BigInt(nowMs) * 1_000_000n))
+    nowMs += 10_000
+    channel.send({ contentType: 1037 })
+    expect(pipe.sent.at(-1)?.headers.has(5)).toBe(true)
+    await pass(2000)
+    expect(pipe.ofType(5)).toHaveLength(1)
+    channel.close('over')
+  })
+
+  test('of the peer go back with the next message, or soon alone', async () => {
+    const { pipe, channel, got } = await opened()
+    pipe.say({ contentType: 5, headers: new Map([[5, uint64Value(123n)]]) })
+    await settle()
+    expect(pipe.ofType(5)).toEqual([])
+    await pass(500)
+    expect(pipe.ofType(5)[0]?.headers.get(6)).toEqual(uint64Value(123n))
+    pipe.say({ contentType: 1052, sequence: 3, headers: new Map([[5, uint64Value(124n)]]) })
+    await settle()
+    const [asked] = got
+    if (asked !== undefined) channel.replyResult(asked, true)
+    expect(pipe.sent.at(-1)?.headers.get(6)).toEqual(uint64Value(124n))
+    await pass(500)
+    expect(pipe.ofType(5)).toHaveLength(1)
+    channel.close('over')
+  })
+
+  test('without an answer close the channel: after a minute at first, then after half a minute', async () => {
+    const silent = await opened()
+    await pass(60_000)
+    expect(silent.closed).toEqual([])
+    await pass(2000)
+    expect(silent.closed).toEqual(['no answer to heartbeats'])
+
+    const { pipe, closed } = await opened()
+    await pass(50_000)
+    pipe.say({ contentType: 5, headers: new Map([[6, uint64Value(1n)]]) })
+    await pass(29_000)
+    expect(closed).toEqual([])
+    await pass(3000)
+    expect(closed).toEqual(['no answer to heartbeats'])
+  })
+})
+
+describe('a channel is bounded', () => {
+  test('in the hello, which is smaller than what follows', async () => {
+    const { pipe, closed } = rigged()
+    pipe.say({ ...hello, body: new Uint8Array(4193) })
+    await settle()
+    expect(closed).toEqual(['malformed: 4193 bytes of body'])
+    expect(pipe.destroyed).toBe(true)
+
+    const { pipe: other, got, channel } = await opened()
+    other.say({ contentType: 1007, body: new Uint8Array(4193) })
+    await settle()
+    expect(got).toHaveLength(1)
+    channel.close('over')
+  })
+
+  test('in what its peer has not read', async () => {
+    const { pipe, channel, closed } = await opened({ unsentBytesMax: 4096 })
+    pipe.isRead = false
+    const body = new Uint8Array(1500)
+    expect(channel.send({ contentType: 1037, body })).toBe(true)
+    expect(channel.send({ contentType: 1037, body })).toBe(true)
+    expect(channel.send({ contentType: 1037, body })).toBe(false)
+    expect(closed).toEqual(['the peer does not read what it is sent'])
+  })
+
+  test('and does not read from a peer that does not read', async () => {
+    const { pipe, channel, got } = await opened()
+    pipe.isRead = false
+    channel.send({ contentType: 1037, body: new Uint8Array(1500) })
+    pipe.say({ contentType: 1, sequence: 1 })
+    pipe.say({ contentType: 1, sequence: 2 })
+    await settle()
+    expect(got).toEqual([])
+    pipe.readOn()
+    await settle()
+    expect(got).toHaveLength(2)
+    channel.close('over')
+  })
+
+  test('in messages a second: those beyond wait, and none is lost', async () => {
+    const { pipe, channel, got } = await opened({ messagesPerSecondMax: 300 })
+    for (let at = 0; at < 700; at += 1) pipe.say({ contentType: 1007, sequence: at })
+    await settle()
+    expect(got).toHaveLength(300)
+    await pass(1000)
+    expect(got).toHaveLength(600)
+    await pass(1000)
+    expect(got.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 700 }, (_, at) => at))
+    channel.close('over')
+  })
+
+  test('in bytes a second', async () => {
+    const { pipe, channel, got } = await opened({ bytesPerSecondMax: 10_000 })
+    for (let at = 0; at < 4; at += 1) pipe.say({ contentType: 1007, body: new Uint8Array(6000) })
+    await settle()
+    expect(got.length).toBeLessThanOrEqual(2)
+    await pass(4000)
+    expect(got).toHaveLength(4)
+    channel.close('over')
+  })
+})
+
+test('a channel ends with its socket, once', async () => {
+  const { pipe, closed } = await opened()
+  pipe.push(null)
+  await settle()
+  expect(closed).toEqual(['closed by the peer'])
+})

@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+
+import { helloAccepted, readHello } from '../../src/channel/hello.ts'
+import type { Hello } from '../../src/channel/hello.ts'
+import { flagValue, textValue } from '../../src/channel/headers.ts'
+
+const version = 'v2.0.3|abc|2026-01-01|linux|amd64'
+
+function helloOf(headers: readonly (readonly [number, Uint8Array])[]): Hello {
+  const message = {
+    contentType: 0,
+    sequence: -1,
+    headers: new Map(headers),
+    body: textValue('er1'),
+  }
+  const hello = readHello(message)
+  if (hello === null) throw new Error('it is a hello')
+  return hello
+}
+
+const text = (value: Uint8Array | undefined): string => Buffer.from(value ?? []).toString()
+
+test('a hello says who, which version, and which group', () => {
+  const hello = helloOf([
+    [4, textValue(version)],
+    [7, textValue('ctrl.default')],
+    [9, flagValue(true)],
+    [11, flagValue(true)],
+  ])
+  expect(hello).toMatchObject({
+    token: 'er1',
+    type: 'ctrl.default',
+    version: { version: 'v2.0.3', revision: 'abc', os: 'linux', arch: 'amd64' },
+    group: { isFirst: true, id: '', secret: null },
+  })
+  expect(
+    readHello({ contentType: 1, sequence: 1, headers: new Map(), body: textValue('') }),
+  ).toBeNull()
+})
+
+test.each(['', 'v1|a|b|c', 'v1|a|b|c|d|e', `${'v'.repeat(129)}|a|b|c|d`])(
+  'a version line %j is none',
+  (line) => expect(helloOf([[4, textValue(line)]]).version).toBeNull(),
+)
+
+test('without the mark of a group, its keys mean other things', () => {
+  const older = helloOf([
+    [10, textValue('listeners')],
+    [11, flagValue(true)],
+    [0, textValue('id')],
+  ])
+  expect(older.group).toBeNull()
+  const { headers } = helloAccepted(older, 'ctrl1', new Map())
+  expect(headers.has(9)).toBe(false)
+  expect(headers.has(10)).toBe(false)
+  expect(text(headers.get(0))).toMatch(/^[0-9a-f-]{36}$/)
+})
+
+test('a group gets an id and a secret, and keeps those that it had', () => {
+  const first = helloAccepted(helloOf([[9, flagValue(true)]]), 'ctrl1', new Map())
+  expect(text(first.headers.get(10))).toMatch(/^[0-9a-f-]{36}$/)
+  expect(first.headers.get(9)).toEqual(flagValue(true))
+  const again = helloAccepted(
+    helloOf([
+      [0, textValue('old-1')],
+      [9, flagValue(true)],
+      [10, textValue('secret')],
+      [11, flagValue(true)],
+    ]),
+    'ctrl1',
+    new Map([[1002, Uint8Array.of(0x5e)]]),
+  )
+  expect(text(again.headers.get(0))).toBe('old-1')
+  expect(text(again.headers.get(10))).toBe('secret')
+  expect(again.headers.get(1002)).toEqual(Uint8Array.of(0x5e))
+})

@@ -1,0 +1,61 @@
+import { Duplex } from 'node:stream'
+
+import { encodeFrame, FrameDecoder } from '../../src/channel/frame.ts'
+import type { Message } from '../../src/channel/frame.ts'
+
+const noLimits = {
+  frameHeadersBytesMax: 2 ** 24,
+  frameHeadersMax: 1000,
+  frameBodyBytesMax: 2 ** 28,
+}
+
+/** One end of a connection whose other end is the test. */
+export class Pipe extends Duplex {
+  readonly #decoder = new FrameDecoder(noLimits)
+  readonly sent: Message[] = []
+  /** While false, what is written is not taken. */
+  isRead = true
+  #held: (() => void) | null = null
+  isReadFrom = true
+
+  constructor() {
+    super({ highWaterMark: 1024, allowHalfOpen: false })
+  }
+
+  override _read(): void {
+    this.isReadFrom = true
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.sent.push(...this.#decoder.push(chunk).messages)
+    if (this.isRead) done()
+    else this.#held = done
+  }
+
+  /** Takes what was written meanwhile. */
+  readOn(): void {
+    this.isRead = true
+    const done = this.#held
+    this.#held = null
+    done?.()
+  }
+
+  /** The other end sends. */
+  say(message: Partial<Message>): void {
+    this.push(frameOf(message))
+  }
+
+  ofType(contentType: number): Message[] {
+    return this.sent.filter((message) => message.contentType === contentType)
+  }
+}
+
+export function frameOf(message: Partial<Message>): Buffer {
+  const { contentType = 1, sequence = 1, headers = new Map(), body = new Uint8Array() } = message
+  return encodeFrame({ contentType, sequence, headers, body })
+}
+
+/** Long enough for streams to hand on what was pushed. */
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < 8; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+}

@@ -1,0 +1,275 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import type { TLSSocket } from 'node:tls'
+import { afterEach, describe, expect, test } from 'vitest'
+
+import {
+  ClientHelloSchema,
+  UpdateClusterLeaderSchema,
+  UpdateCtrlAddressesSchema,
+} from '../../proto/gen/router_pb.ts'
+import { flagValue, int32Value, textValue } from '../../src/channel/headers.ts'
+import type { Message } from '../../src/channel/frame.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import type { RouterStatus } from '../../src/ports/router-status.ts'
+import type { AdmittedRouter, Admission } from '../../src/routers/admission.ts'
+import type { ClusterAddresses } from '../../src/routers/messages.ts'
+import { RouterChannels } from '../../src/routers/router-channels.ts'
+import { RouterStatusBoard } from '../../src/routers/status-board.ts'
+import { LocalTopic } from '../api/support/local-topic.ts'
+import { Pipe, settle } from '../channel/pipe.ts'
+
+const version = 'v2.0.3|abc|2026-01-01|linux|amd64'
+const er1: AdmittedRouter = { id: 'er1', name: 'gate', isEdge: true, certPem: 'pem 1' }
+
+class Stage {
+  admission: Admission = { ok: true, router: er1 }
+  revoked: string | null = null
+  addresses: ClusterAddresses | null = {
+    controllers: [
+      { id: 'ctrl1', address: 'tls:one:1380' },
+      { id: 'ctrl2', address: 'tls:two:1380' },
+    ],
+    index: 7,
+    isLeader: false,
+  }
+  leaderIndex: number | null = null
+  readonly lines: string[] = []
+  readonly board = new RouterStatusBoard('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
+  readonly channels = new RouterChannels({
+    identity: {
+      id: 'ctrl1',
+      clusterId: 'cluster-1',
+      version: { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'linux', arch: 'x64' },
+    },
+    gate: { admit: () => this.admission, revoked: () => this.revoked },
+    cluster: { addresses: () => this.addresses, leaderIndex: () => this.leaderIndex },
+    board: this.board,
+    clock: systemClock,
+    log: {
+      info: (fields, message) => this.lines.push(`${message} ${String(fields['reason'] ?? '')}`),
+      warn: (fields, message) => this.lines.push(`${message} ${String(fields['reason'] ?? '')}`),
+    },
+  })
+
+  async dial(changes: Partial<Message> = {}): Promise<Pipe> {
+    const pipe = new Pipe()
+    this.channels.accept(pipe as unknown as TLSSocket)
+    const headers = new Map([
+      [4, textValue(version)],
+      [7, textValue('ctrl.default')],
+      [9, flagValue(true)],
+      [11, flagValue(true)],
+    ])
+    pipe.say({ contentType: 0, sequence: -1, headers, body: textValue('er1'), ...changes })
+    await settle()
+    return pipe
+  }
+}
+
+let stage = new Stage()
+afterEach(() => {
+  stage.channels.stop()
+  stage = new Stage()
+})
+
+const resultOf = (pipe: Pipe, sequence: number): Message | undefined =>
+  pipe
+    .ofType(2)
+    .find(
+      ({ headers }) =>
+        Buffer.compare(headers.get(1) ?? flagValue(true), int32Value(sequence)) === 0,
+    )
+
+const isSuccess = (message: Message | undefined): boolean => message?.headers.get(2)?.[0] === 1
+
+describe('a router that is admitted', () => {
+  test('learns who answers and what it can do, and is online', async () => {
+    const pipe = await stage.dial()
+    const [answer] = pipe.sent
+    const text = (key: number): string => Buffer.from(answer?.headers.get(key) ?? []).toString()
+    expect(isSuccess(answer)).toBe(true)
+    expect(text(8)).toBe('ctrl1')
+    expect(text(4)).toBe('v2.0.0|r|d|linux|x64')
+    expect(text(10)).not.toBe('')
+    expect(answer?.headers.get(1002)).toEqual(Uint8Array.of(0x5e))
+    expect(answer?.headers.get(12)).toEqual(Uint8Array.of(0x5e))
+    expect(stage.board.of('er1')).toMatchObject({ hostname: '', version: { version: 'v2.0.3' } })
+  })
+
+  test('is told all controllers, in the words of older and of newer routers', async () => {
+    const pipe = await stage.dial()
+    const [update] = pipe.ofType(1037)
+    expect(fromBinary(UpdateCtrlAddressesSchema, update?.body ?? new Uint8Array())).toMatchObject({
+      addresses: ['tls:one:1380', 'tls:two:1380'],
+      controllers: [
+        { id: 'ctrl1', endpoints: [{ address: 'tls:one:1380', groups: [] }] },
+        { id: 'ctrl2', endpoints: [{ address: 'tls:two:1380', groups: [] }] },
+      ],
+      index: 7n,
+      isLeader: false,
+    })
+  })
+
+  test('is told them again when they change or when it asks, and never half of them', async () => {
+    const { addresses } = stage
+    stage.addresses = null
+    const pipe = await stage.dial()
+    pipe.say({ contentType: 1055, sequence: 1 })
+    await settle()
+    expect(pipe.ofType(1037)).toEqual([])
+    stage.addresses = addresses
+    stage.channels.sweep()
+    stage.channels.sweep()
+    expect(pipe.ofType(1037)).toHaveLength(1)
+    pipe.say({ contentType: 1055, sequence: 2 })
+    await settle()
+    expect(pipe.ofType(1037)).toHaveLength(2)
+  })
+
+  test('is told by a new leader that it leads', async () => {
+    const pipe = await stage.dial()
+    stage.channels.sweep()
+    expect(pipe.ofType(1051)).toEqual([])
+    stage.leaderIndex = 3
+    stage.channels.sweep()
+    stage.channels.sweep()
+    const updates = pipe.ofType(1051)
+    expect(updates).toHaveLength(1)
+    const { index } = fromBinary(UpdateClusterLeaderSchema, updates[0]?.body ?? new Uint8Array())
+    expect(index).toBe(3n)
+  })
+
+  test('says where clients reach it', async () => {
+    const pipe = await stage.dial()
+    const [hello] = pipe.ofType(20_000)
+    expect(hello?.headers.get(1024)).toEqual(flagValue(true))
+    const advertise = { value: 'tls:edge:3022', protocol: 'tls', hostname: 'edge', port: 3022 }
+    const said = create(ClientHelloSchema, { hostname: 'edge', listeners: [{ advertise }, {}] })
+    pipe.say({
+      contentType: 20_001,
+      headers: new Map([[1, int32Value(hello?.sequence ?? 0)]]),
+      body: toBinary(ClientHelloSchema, said),
+    })
+    await settle()
+    const protocols = { tls: 'tls://edge:3022' }
+    expect(stage.board.of('er1')).toMatchObject({ hostname: 'edge', protocols })
+  })
+
+  test('stays when what it says of itself can not be read', async () => {
+    const pipe = await stage.dial()
+    const headers = new Map([[1, int32Value(pipe.ofType(20_000)[0]?.sequence ?? 0)]])
+    pipe.say({ contentType: 20_001, headers, body: Uint8Array.of(0xff, 0xff) })
+    await settle()
+    expect(stage.board.of('er1')).toMatchObject({ hostname: '' })
+    expect(pipe.destroyed).toBe(false)
+  })
+
+  test('is not asked where clients reach it when it takes none', async () => {
+    stage.admission = { ok: true, router: { ...er1, isEdge: false } }
+    const pipe = await stage.dial()
+    expect(pipe.ofType(20_000)).toEqual([])
+    expect(stage.board.of('er1')).not.toBeNull()
+  })
+
+  test.each([
+    [1, true],
+    [1052, true],
+    [1012, true],
+    [1018, true],
+    [1038, true],
+    [1036, false],
+    [1039, false],
+    [1040, false],
+    [1043, false],
+  ])('gets a result of %i: %s', async (contentType, expected) => {
+    const pipe = await stage.dial()
+    pipe.say({ contentType, sequence: 42 })
+    await settle()
+    const result = resultOf(pipe, 42)
+    expect(result).toBeDefined()
+    expect(isSuccess(result)).toBe(expected)
+  })
+
+  test('may say what nobody here understands', async () => {
+    const pipe = await stage.dial()
+    for (const contentType of [1035, 1007, 20_415, 20_505, 4_000_000]) pipe.say({ contentType })
+    await settle()
+    expect(pipe.destroyed).toBe(false)
+    expect(stage.board.of('er1')).not.toBeNull()
+  })
+
+  test('is offline when its channel closes', async () => {
+    const pipe = await stage.dial()
+    pipe.push(null)
+    await settle()
+    expect(stage.board.of('er1')).toBeNull()
+  })
+
+  test('that comes back takes the place of its old channel, whose end changes nothing', async () => {
+    const old = await stage.dial()
+    const pipe = await stage.dial()
+    expect(old.destroyed).toBe(true)
+    expect(pipe.destroyed).toBe(false)
+    expect(stage.board.of('er1')).not.toBeNull()
+    expect(stage.lines).toContain('router disconnected the router has connected again')
+  })
+
+  test('goes when its record no longer admits it', async () => {
+    const pipe = await stage.dial()
+    stage.channels.sweep()
+    expect(pipe.destroyed).toBe(false)
+    stage.revoked = 'the router was disabled'
+    stage.channels.sweep()
+    expect(pipe.destroyed).toBe(true)
+    expect(stage.board.of('er1')).toBeNull()
+  })
+})
+
+describe('a router is refused with the reason', () => {
+  const reasonOf = (pipe: Pipe): string => Buffer.from(pipe.sent[0]?.body ?? []).toString()
+  const withHeaders = (headers: readonly (readonly [number, Uint8Array])[]) => ({
+    headers: new Map(headers),
+  })
+
+  test('that its certificate gives', async () => {
+    stage.admission = { ok: false, reason: 'the router is disabled' }
+    const pipe = await stage.dial()
+    expect(reasonOf(pipe)).toBe('the router is disabled')
+    expect(isSuccess(pipe.sent[0])).toBe(false)
+    expect(pipe.writableEnded).toBe(true)
+    expect(stage.board.of('er1')).toBeNull()
+  })
+
+  test('that it names another router, which keeps its channel', async () => {
+    const pipe = await stage.dial()
+    stage.admission = { ok: true, router: { ...er1, id: 'er2' } }
+    expect(reasonOf(await stage.dial())).toBe('the certificate is that of another router')
+    expect(pipe.destroyed).toBe(false)
+  })
+
+  test('that it gives no version', async () => {
+    expect(reasonOf(await stage.dial(withHeaders([])))).toMatch('no version')
+  })
+
+  test('that it wants a second socket', async () => {
+    const second = withHeaders([
+      [4, textValue(version)],
+      [9, flagValue(true)],
+      [0, textValue('group')],
+      [10, textValue('secret')],
+    ])
+    expect(reasonOf(await stage.dial(second))).toMatch('one socket')
+  })
+
+  test('which the log shows for the first sixty of a minute', async () => {
+    stage.admission = { ok: false, reason: 'the router is disabled' }
+    for (let at = 0; at < 70; at += 1) await stage.dial()
+    expect(stage.lines).toHaveLength(60)
+  })
+
+  test('and without one when it begins with anything but a hello', async () => {
+    const pipe = await stage.dial({ contentType: 1 })
+    expect(pipe.sent).toEqual([])
+    expect(pipe.destroyed).toBe(true)
+  })
+})
