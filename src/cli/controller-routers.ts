@@ -71,7 +71,12 @@ function identityOf(id: string, clusterId: string): ControllerIdentity {
   return { id, clusterId, version }
 }
 
-function gateOf({ machine, authorities, isOut }: RouterParts): RouterGate {
+/** Who may connect, and for how long: by the record alone, whatever else is asked of the router later. */
+export function gateOf({
+  machine,
+  authorities,
+  isOut,
+}: Pick<RouterParts, 'machine' | 'authorities' | 'isOut'>): RouterGate {
   return {
     admit: (socket) => {
       if (isOut()) return { ok: false, reason: 'this controller is out of service' }

@@ -1,6 +1,7 @@
 import type { TLSSocket } from 'node:tls'
 
 import { Channel } from '../channel/channel.ts'
+import type { Outgoing } from '../channel/channel.ts'
 import { helloRefused, readHello } from '../channel/hello.ts'
 import type { Hello } from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
@@ -37,6 +38,12 @@ export interface RouterChannelsParts {
   readonly board: RouterStatusBoard
   readonly clock: Clock
   readonly log: RouterLogger
+}
+
+interface AddressesUpdate {
+  /** Equal for equal lists. */
+  readonly text: string
+  readonly message: Outgoing
 }
 
 /** The routers that are connected to this controller, one channel each. */
@@ -76,7 +83,9 @@ export class RouterChannels {
       clock: this.#parts.clock,
       onHello: (message) => {
         clearTimeout(deadline)
-        connection = this.#onHello(channel, socket, message)
+        connection = this.#welcome(channel, socket, message)
+        // It may have closed before anybody knew whose it is.
+        if (connection !== null && channel.isClosed) this.#onClosed(connection, 'closed at once')
       },
       onMessage: (message) => connection?.onMessage(message),
       onClose: (reason) => {
@@ -97,11 +106,22 @@ export class RouterChannels {
       log.info({ routerId: router.id, reason }, 'closing the channel of a router')
       channel.close(reason)
     }
-    const addresses = this.#parts.cluster.addresses()
+    const addresses = this.#addresses()
     const leaderIndex = this.#parts.cluster.leaderIndex()
     for (const connection of this.#byId.values()) {
       this.#tellAddresses(connection, addresses, false)
       this.#tellLeader(connection, leaderIndex)
+    }
+  }
+
+  /** A mistake of ours in judging one router must not end the others, as an exception from a socket would. */
+  #welcome(channel: Channel, socket: TLSSocket, message: Message): RouterConnection | null {
+    try {
+      return this.#onHello(channel, socket, message)
+    } catch (err) {
+      this.#logRefusal({ address: socket.remoteAddress ?? '', err })
+      channel.close('the hello could not be judged')
+      return null
     }
   }
 
@@ -132,7 +152,7 @@ export class RouterChannels {
         if (board.publish(router.id, status)) return
         log.warn({ routerId: router.id }, 'too many routers: not shown as online elsewhere')
       },
-      onMembersAsked: () => this.#tellAddresses(connection, this.#parts.cluster.addresses(), true),
+      onMembersAsked: () => this.#tellAddresses(connection, this.#addresses(), true),
     })
     this.#byId.set(router.id, connection)
     before?.channel.close('the router has connected again')
@@ -143,7 +163,7 @@ export class RouterChannels {
     )
     channel.open(helloAnswer(hello, identity))
     connection.start()
-    this.#tellAddresses(connection, this.#parts.cluster.addresses(), false)
+    this.#tellAddresses(connection, this.#addresses(), false)
     return connection
   }
 
@@ -179,16 +199,21 @@ export class RouterChannels {
     board.withdraw(id)
   }
 
+  /** The message once, for all routers that it goes to; null while the list is not complete. */
+  #addresses(): AddressesUpdate | null {
+    const addresses = this.#parts.cluster.addresses()
+    if (addresses === null) return null
+    return { text: JSON.stringify(addresses), message: addressesMessage(addresses) }
+  }
+
   #tellAddresses(
     connection: RouterConnection,
-    addresses: ClusterAddresses | null,
+    update: AddressesUpdate | null,
     isAsked: boolean,
   ): void {
-    if (addresses === null) return
-    const text = JSON.stringify(addresses)
-    if (!isAsked && text === connection.sentAddresses) return
-    connection.sentAddresses = text
-    connection.channel.send(addressesMessage(addresses))
+    if (update === null || (!isAsked && update.text === connection.sentAddresses)) return
+    connection.sentAddresses = update.text
+    connection.channel.send(update.message)
   }
 
   #tellLeader(connection: RouterConnection, index: number | null): void {

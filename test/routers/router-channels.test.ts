@@ -23,6 +23,7 @@ const er1: AdmittedRouter = { id: 'er1', name: 'gate', isEdge: true, certPem: 'p
 
 class Stage {
   admission: Admission = { ok: true, router: er1 }
+  judge: () => Admission = () => this.admission
   revoked: string | null = null
   addresses: ClusterAddresses | null = {
     controllers: [
@@ -41,7 +42,7 @@ class Stage {
       clusterId: 'cluster-1',
       version: { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'linux', arch: 'x64' },
     },
-    gate: { admit: () => this.admission, revoked: () => this.revoked },
+    gate: { admit: () => this.judge(), revoked: () => this.revoked },
     cluster: { addresses: () => this.addresses, leaderIndex: () => this.leaderIndex },
     board: this.board,
     clock: systemClock,
@@ -245,6 +246,17 @@ describe('a router is refused with the reason', () => {
     stage.admission = { ok: true, router: { ...er1, id: 'er2' } }
     expect(reasonOf(await stage.dial())).toBe('the certificate is that of another router')
     expect(pipe.destroyed).toBe(false)
+  })
+
+  test('and without one when judging it fails, which ends nothing else', async () => {
+    const other = await stage.dial()
+    stage.judge = () => {
+      throw new Error('a mistake')
+    }
+    const pipe = await stage.dial()
+    expect(pipe.sent).toEqual([])
+    expect(pipe.destroyed).toBe(true)
+    expect(other.destroyed).toBe(false)
   })
 
   test('that it gives no version', async () => {

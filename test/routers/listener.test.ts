@@ -1,0 +1,247 @@
+import { connect } from 'node:tls'
+import type { ConnectionOptions, TLSSocket } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { boundConnections } from '../../src/api/transport/connections.ts'
+import { listenerTls } from '../../src/api/transport/tls.ts'
+import { FrameDecoder } from '../../src/channel/frame.ts'
+import type { Message } from '../../src/channel/frame.ts'
+import { textValue } from '../../src/channel/headers.ts'
+import { gateOf } from '../../src/cli/controller-routers.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import {
+  createCertificateRequest,
+  generatePrivateKeyPem,
+} from '../../src/pki/certificate-request.ts'
+import type { RouterStatus } from '../../src/ports/router-status.ts'
+import { RouterChannels } from '../../src/routers/router-channels.ts'
+import { RouterListener } from '../../src/routers/listener.ts'
+import { RouterStatusBoard } from '../../src/routers/status-board.ts'
+import { frameOf } from '../channel/pipe.ts'
+import { CallerOf, client, fabric, management } from '../api/support/caller.ts'
+import { admin, startController } from '../api/support/controller.ts'
+import type { TestController } from '../api/support/controller.ts'
+import { LocalTopic } from '../api/support/local-topic.ts'
+import { listed, made, shown } from '../api/support/network.ts'
+import { clientKey, serverKey, TlsListener } from '../api/support/tls.ts'
+
+// Goal: who is connected, by TLS and the records of a real state, is what the APIs show; nobody else gets in.
+
+const edgeRouters = `${management}/edge-routers`
+
+let controller: TestController
+let https: TlsListener
+let listener: RouterListener
+let root: CallerOf
+let isOut = false
+beforeAll(async () => {
+  controller = await startController()
+  https = await TlsListener.open(controller)
+  root = new CallerOf(controller)
+  await root.logIn(admin)
+  const { machine, authorities } = controller
+  const board = new RouterStatusBoard('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
+  machine.routers = board
+  const channels = new RouterChannels({
+    identity: {
+      id: 'ctrl1',
+      clusterId: 'c',
+      version: { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'o', arch: 'a' },
+    },
+    gate: gateOf({ machine, authorities, isOut: () => isOut }),
+    cluster: { addresses: () => null, leaderIndex: () => null },
+    board,
+    clock: systemClock,
+    log: { info: () => undefined, warn: () => undefined },
+  })
+  const bounds = { connectionsPerSourceMax: 4, handshakeTimeoutMs: 5000 }
+  const bound = (server: Parameters<typeof boundConnections>[0]): void =>
+    boundConnections(server, true, bounds)
+  const own = await serverKey(controller)
+  const address = { host: '127.0.0.1', port: 0 }
+  listener = await RouterListener.open({ channels, tls: listenerTls, bound }, own, address)
+}, 60_000)
+afterAll(async () => {
+  await listener.close()
+  await https.close()
+  await controller.close()
+})
+
+interface Enrolled {
+  readonly id: string
+  readonly key: CertifiedKey
+}
+
+async function enrolled(name: string): Promise<Enrolled> {
+  const id = await made(root, edgeRouters, { name })
+  const { enrollmentToken } = await shown(root, `${edgeRouters}/${id}`)
+  const privateKeyPem = generatePrivateKeyPem()
+  const body = {
+    certCsr: await createCertificateRequest({ privateKeyPem, id }),
+    serverCertCsr: await createCertificateRequest({
+      privateKeyPem: generatePrivateKeyPem(),
+      id: 'gate.test',
+    }),
+  }
+  const path = `${client}/enroll?method=erott&token=${String(enrollmentToken)}`
+  const reply = await https.call({ path, body })
+  expect(reply.status, reply.text).toBe(200)
+  const { cert } = reply.body.data as { cert: string }
+  return { id, key: { certificatePem: cert, privateKeyPem } }
+}
+
+interface Dialed {
+  readonly socket: TLSSocket
+  /** Null when the socket closes without one. */
+  readonly answer: Message | null
+}
+
+async function dial(
+  id: string,
+  key: CertifiedKey | null,
+  options: ConnectionOptions = {},
+): Promise<Dialed> {
+  const socket = connect({
+    host: '127.0.0.1',
+    port: listener.port,
+    rejectUnauthorized: false,
+    ALPNProtocols: ['ziti-ctrl'],
+    ...(key === null ? {} : { cert: key.certificatePem, key: key.privateKeyPem }),
+    ...options,
+  })
+  const limits = { frameHeadersBytesMax: 65_536, frameHeadersMax: 99, frameBodyBytesMax: 65_536 }
+  const decoder = new FrameDecoder(limits)
+  const answer = new Promise<Message | null>((resolve) => {
+    socket.on('data', (chunk: Buffer) => {
+      const [first] = decoder.push(chunk).messages
+      if (first !== undefined) resolve(first)
+    })
+    socket.on('close', () => resolve(null))
+    socket.on('error', () => resolve(null))
+  })
+  const headers = new Map([[4, textValue('v2.0.3|r|d|linux|amd64')]])
+  socket.write(frameOf({ contentType: 0, sequence: -1, headers, body: textValue(id) }))
+  return { socket, answer: await answer }
+}
+
+const isAccepted = ({ answer }: Dialed): boolean => answer?.headers.get(2)?.[0] === 1
+const reasonOf = ({ answer }: Dialed): string | null =>
+  answer === null ? null : Buffer.from(answer.body).toString()
+const closed = (socket: TLSSocket): Promise<void> =>
+  new Promise((resolve) => (socket.destroyed ? resolve() : socket.once('close', () => resolve())))
+
+async function close(dialed: Dialed): Promise<void> {
+  dialed.socket.destroy()
+  await closed(dialed.socket)
+}
+
+describe('an enrolled router', () => {
+  test('is shown online by every API while it is connected, and found by it', async () => {
+    const { id, key } = await enrolled('online')
+    const dialed = await dial(id, key)
+    expect(isAccepted(dialed)).toBe(true)
+    const versionInfo = {
+      version: 'v2.0.3',
+      revision: 'r',
+      buildDate: 'd',
+      os: 'linux',
+      arch: 'amd64',
+    }
+    expect(await shown(root, `${edgeRouters}/${id}`)).toMatchObject({ isOnline: true, versionInfo })
+    expect(await shown(root, `${management}/routers/${id}`)).toMatchObject({ isOnline: true })
+    expect(await shown(root, `${fabric}/routers/${id}`)).toMatchObject({ connected: true })
+    await made(root, edgeRouters, { name: 'another' })
+    const named = async (query: string): Promise<unknown[]> =>
+      (await listed(root, `${edgeRouters}?${query}`)).map(({ name }) => name)
+    expect(await named('filter=online%3Dtrue')).toEqual(['online'])
+    expect(await named('filter=connected%3Dfalse')).toEqual(['another'])
+    expect(await named('sort=online%20desc')).toEqual(['online', 'another'])
+    await close(dialed)
+    await expect.poll(() => named('filter=online%3Dtrue')).toEqual([])
+    expect(await shown(root, `${edgeRouters}/${id}`)).toMatchObject({ isOnline: false })
+  })
+
+  test('is sent away when it is disabled, deleted or to enroll again, and refused from then on', async () => {
+    for (const [name, method, path, body, reason] of [
+      ['disabled', 'PATCH', '', { disabled: true }, 'the router is disabled'],
+      ['deleted', 'DELETE', '', undefined, 'the certificate is that of no router'],
+      ['again', 'POST', '/re-enroll', {}, 'the certificate is that of no router'],
+    ] as const) {
+      const { id, key } = await enrolled(name)
+      const { socket } = await dial(id, key)
+      const reply = await root.call(method, `${edgeRouters}/${id}${path}`, body)
+      expect(reply.status, reply.text).toBe(200)
+      await closed(socket)
+      const refused = await dial(id, key)
+      expect(reasonOf(refused)).toBe(reason)
+      await close(refused)
+    }
+  })
+
+  test('is refused by a controller that is out of service', async () => {
+    const { id, key } = await enrolled('out')
+    isOut = true
+    const refused = await dial(id, key)
+    isOut = false
+    expect(reasonOf(refused)).toBe('this controller is out of service')
+    await close(refused)
+  })
+})
+
+describe('nobody gets in', () => {
+  test('without a certificate, or with one of the network that is no router', async () => {
+    const { id } = await enrolled('victim')
+    const none = await dial(id, null)
+    expect(reasonOf(none)).toBe('no certificate was shown')
+    await close(none)
+    const { issuing } = controller.authorities
+    const other = await dial(id, await clientKey(issuing, id, controller.clock.nowMs()))
+    expect(reasonOf(other)).toBe('the certificate is that of no router')
+    await close(other)
+  })
+
+  test('by the certificate of another router', async () => {
+    const { id } = await enrolled('victim 2')
+    const { key } = await enrolled('attacker')
+    const refused = await dial(id, key)
+    expect(reasonOf(refused)).toBe('the certificate is that of another router')
+    await close(refused)
+  })
+
+  test('by another protocol, or none', async () => {
+    const { id, key } = await enrolled('h2')
+    expect((await dial(id, key, { ALPNProtocols: ['h2'] })).answer).toBeNull()
+    expect((await dial(id, key, { ALPNProtocols: [] })).answer).toBeNull()
+    expect((await dial(id, key, { maxVersion: 'TLSv1.1', minVersion: 'TLSv1' })).answer).toBeNull()
+  })
+
+  test('beyond the connections of one source', async () => {
+    const { id, key } = await enrolled('many')
+    const held = await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        const socket = connect({
+          host: '127.0.0.1',
+          port: listener.port,
+          rejectUnauthorized: false,
+          ALPNProtocols: ['ziti-ctrl'],
+        })
+        await new Promise((resolve) => socket.once('secureConnect', resolve))
+        return socket
+      }),
+    )
+    expect((await dial(id, key)).answer).toBeNull()
+    for (const socket of held) {
+      socket.destroy()
+      await closed(socket)
+    }
+    // The listener hears of their end a little later.
+    await expect
+      .poll(async () => {
+        const dialed = await dial(id, key)
+        await close(dialed)
+        return isAccepted(dialed)
+      })
+      .toBe(true)
+  })
+})
