@@ -327,6 +327,7 @@ function checkSpace(config: ControllerConfig, report: Report): void {
 async function checkListeners(config: ControllerConfig, report: Report): Promise<void> {
   const binds = [
     { key: 'cluster.bind', bind: config.cluster.bind },
+    ...(config.routers.bind === null ? [] : [{ key: 'routers.bind', bind: config.routers.bind }]),
     ...config.web.map(({ bind }, at) => ({ key: `web[${at}].bind`, bind })),
   ]
   for (const { key, bind } of binds) {
