@@ -14,10 +14,7 @@ import { certificateOf, networkAuthorities } from './trusted-authorities.ts'
 
 type TrustParts = Pick<ApiParts, 'authorities' | 'state' | 'clock'>
 
-/**
- * Every judgement of a client's certificate: which authorities it may lead to, who it belongs to, and that it is the very
- * certificate that is stored, byte for byte. A fingerprint leads to a record and proves nothing.
- */
+/** Who logs in by a client certificate, and how it was vouched for. */
 export interface CertificateHolder {
   readonly identity: Identity
   /** Undefined where a CA's claim says who it is. */
@@ -32,7 +29,10 @@ export interface CertificateHolder {
   readonly hasImproperChain: boolean
 }
 
-/** Who logs in by these certificates; null for nobody, and the reason is for the log alone. */
+/**
+ * Who logs in by these certificates, or why nobody does: a reason that no client is told. A fingerprint leads to a record, and the
+ * certificate must then be the one that is stored, byte for byte.
+ */
 export function holderOf(
   parts: TrustParts,
   chain: PeerChain,
@@ -80,7 +80,7 @@ function holderBy(
     return { reason: 'it is the credential of no identity' }
   }
   // Who was enrolled by the network must come by the network: another CA could issue one with the same names.
-  if (authenticator.isIssuedByNetwork !== (ca === null) && authenticator.isIssuedByNetwork) {
+  if (authenticator.isIssuedByNetwork && ca !== null) {
     return { reason: 'it was issued by the network and leads to another CA' }
   }
   const identity = state.get<Identity>('identity', authenticator.identityId)
@@ -98,7 +98,7 @@ export function claimOf(
 }
 
 /** The whole certificate, not its fingerprint alone, which is made by a hash that can be made to collide. */
-function isOfRecord(leaf: Certificate, certPem: string | null): boolean {
+export function isOfRecord(leaf: Certificate, certPem: string | null): boolean {
   const [, base64] = FIRST_OF_PEM.exec(certPem ?? '') ?? []
   return base64 !== undefined && Buffer.from(base64, 'base64').equals(leaf.der)
 }

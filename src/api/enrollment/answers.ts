@@ -1,3 +1,4 @@
+import type { Certificate } from '../../pki/certificate.ts'
 import type { IssuedCertificate } from '../../ports/certificate-issuer.ts'
 import { networkAuthorities } from '../auth/trusted-authorities.ts'
 import type { Call } from '../call.ts'
@@ -21,14 +22,23 @@ export function certificatesAnswer(
   return detailAnswer({ ca: authoritiesPem(parts), cert, serverCert })
 }
 
+type CommandCertificate = Readonly<
+  Record<'pem' | 'fingerprint' | 'publicKeyPrint' | 'caId', string>
+>
+
 /** As a command carries it: of the network, so that no CA is named. */
-export function networkCertificate({ chainPem, fingerprint, publicKeyPrint }: IssuedCertificate): {
-  readonly pem: string
-  readonly fingerprint: string
-  readonly publicKeyPrint: string
-  readonly caId: string
-} {
+export function networkCertificate({
+  chainPem,
+  fingerprint,
+  publicKeyPrint,
+}: IssuedCertificate): CommandCertificate {
   return { pem: chainPem, fingerprint, publicKeyPrint, caId: '' }
+}
+
+/** As a command carries it: the one that a client showed, which somebody else's CA issued. */
+export function shownCertificate(leaf: Certificate, caId: string): CommandCertificate {
+  const publicKeyPrint = Buffer.from(leaf.publicKeySha256).toString('hex')
+  return { pem: leaf.pem, fingerprint: leaf.sha1, publicKeyPrint, caId }
 }
 
 /**

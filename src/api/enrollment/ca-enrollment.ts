@@ -14,6 +14,7 @@ import { emptyAnswer } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../services.ts'
+import { shownCertificate } from './answers.ts'
 import { judged } from '../writes.ts'
 
 /** Whoever holds a certificate of a verified CA that is enabled for it becomes an identity, without a token. */
@@ -40,12 +41,7 @@ export class CaEnrollment {
         authenticatorId: newShortId(),
         externalId: externalIdIn(ca, leaf),
         name: nameOf(ca, leaf, { identityId, requestedName }),
-        certificate: {
-          pem: leaf.pem,
-          fingerprint: leaf.sha1,
-          publicKeyPrint: Buffer.from(leaf.publicKeySha256).toString('hex'),
-          caId: ca.id,
-        },
+        certificate: shownCertificate(leaf, ca.id),
       })
       const payload = toBinary(CaEnrollSchema, message)
       const judgedOn = [{ entity: 'ca', id: ca.id, revision: ca.revision }]

@@ -6,6 +6,7 @@ import type { Ca } from '../../entities/ca.ts'
 import type { Enrollment } from '../../entities/enrollment.ts'
 import type { Identity } from '../../entities/identity.ts'
 import { authPolicyOf } from '../../fsm/authentication.ts'
+import { digestOf } from '../../fsm/commands/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { enrollmentActor } from '../../ports/actor.ts'
@@ -17,8 +18,13 @@ import { emptyAnswer } from '../envelope.ts'
 import type { Answer } from '../envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../services.ts'
-import { certificatesAnswer, answerThisCallAlone, networkCertificate } from './answers.ts'
-import { isTokenUnknown, outstanding, tokenDigest, tokenUsed } from './tokens.ts'
+import {
+  certificatesAnswer,
+  answerThisCallAlone,
+  networkCertificate,
+  shownCertificate,
+} from './answers.ts'
+import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
 
 type Credential = Enroll['credential']
 
@@ -89,13 +95,7 @@ export class IdentityEnrollment {
     const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
     const found = chainTo(this.#parts, [certificateOf(ca)], question)
     if (!found.ok) throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: found.reason })
-    const [leaf] = chain
-    const value = {
-      pem: leaf.pem,
-      fingerprint: leaf.sha1,
-      publicKeyPrint: Buffer.from(leaf.publicKeySha256).toString('hex'),
-      caId: ca.id,
-    }
+    const value = shownCertificate(chain[0], ca.id)
     await this.#enroll(call, enrollment, { case: 'certificate', value } as Credential)
     return emptyAnswer()
   }
@@ -133,8 +133,7 @@ export class IdentityEnrollment {
   #enrolledBy(token: string): Authenticator | undefined {
     if (token === '') return undefined
     const { state } = this.#parts
-    return state.find('authenticator', 'enrolledBy', tokenDigest(token)) as
-      Authenticator | undefined
+    return state.find('authenticator', 'enrolledBy', digestOf(token)) as Authenticator | undefined
   }
 
   /** One entry, or nothing. */

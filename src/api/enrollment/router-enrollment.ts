@@ -1,6 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, EnrollSchema, RouterExtendSchema } from '../../../proto/gen/command_pb.ts'
 import type { Router } from '../../entities/router.ts'
+import { digestOf } from '../../fsm/commands/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { enrollmentActor } from '../../ports/actor.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
@@ -11,7 +12,7 @@ import type { Answer } from '../envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../services.ts'
 import { certificatesAnswer, answerThisCallAlone, networkCertificate } from './answers.ts'
-import { isTokenUnknown, outstanding, tokenDigest, tokenUsed } from './tokens.ts'
+import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
 
 export interface RouterRequests {
   readonly client: string | undefined
@@ -58,7 +59,7 @@ export class RouterEnrollment {
   /** A router that lost the answer asks with the same keys, and is given the same certificates. */
   async #enrollAgain(call: Call, token: string, requests: RouterRequests): Promise<Answer> {
     const { state } = this.#parts
-    const known = token === '' ? undefined : state.find('router', 'enrolledBy', tokenDigest(token))
+    const known = token === '' ? undefined : state.find('router', 'enrolledBy', digestOf(token))
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const { id, certPem, serverCertPem } = known as Router
     if (certPem === null || serverCertPem === null) throw tokenUsed()

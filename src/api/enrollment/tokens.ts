@@ -1,5 +1,3 @@
-import { hash } from 'node:crypto'
-
 import type { Enrollment, EnrollmentMethod } from '../../entities/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { latest } from '../consistency.ts'
@@ -31,11 +29,6 @@ export async function outstanding(
   }
   if ((found.expiresAt ?? 0) <= clock.nowMs()) throw new Problem('ENROLLMENT_EXPIRED')
   return found
-}
-
-/** What a credential keeps of the token that it was enrolled by. */
-export function tokenDigest(token: string): string {
-  return hash('sha256', token)
 }
 
 /** Whether a refusal says that the token was used, here or elsewhere, a moment or longer ago. */

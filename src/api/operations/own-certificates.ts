@@ -11,8 +11,7 @@ import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
-import { parseCertificates } from '../../pki/certificate.ts'
-import { networkChain } from '../auth/client-certificate.ts'
+import { isOfRecord, networkChain } from '../auth/client-certificate.ts'
 import type { Call } from '../call.ts'
 import { latest } from '../consistency.ts'
 import { authoritiesPem, answerThisCallAlone, networkCertificate } from '../enrollment/answers.ts'
@@ -140,7 +139,7 @@ class Extension {
     const chain = call.peerChain()
     if (chain === null) throw new Problem('UNAUTHORIZED')
     const [leaf] = chain
-    if (parseCertificates(certPem)[0].sha256 !== leaf.sha256) throw new Problem('UNAUTHORIZED')
+    if (!isOfRecord(leaf, certPem)) throw new Problem('UNAUTHORIZED')
     const question = { chain, requiresClientAuth: true, leafTime: 'reported' } as const
     if (!networkChain(this.#parts, question).ok) throw new Problem('UNAUTHORIZED')
     const { clientCertCsr } = call.body as { readonly clientCertCsr: string }
