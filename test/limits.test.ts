@@ -5,23 +5,23 @@ import { expect, test } from 'vitest'
 import { defaultLimits } from '../src/api/limits.ts'
 import { traceMsMax } from '../src/api/operations/identity-trace.ts'
 import { refusalLimits } from '../src/api/refusal-quota.ts'
-import { inspectionLimits } from '../src/api/schemas-inspections.ts'
+import { inspectionLimits } from '../src/api/schemas/inspections.ts'
 import { tracesMax } from '../src/api/traces.ts'
 import { channelLimits } from '../src/channel/limits.ts'
-import { lineLimits } from '../src/cli/line-writer.ts'
-import { admissionLimits } from '../src/cluster/admission.ts'
-import { SEED_LIMITS } from '../src/cluster/addresses-seeds.ts'
-import { CLAIM_LIMITS } from '../src/cluster/addresses.ts'
+import { lineLimits } from '../src/cli/terminal/line-writer.ts'
+import { admissionLimits } from '../src/cluster/entrance/admission.ts'
+import { SEED_LIMITS } from '../src/cluster/transport/addresses-seeds.ts'
+import { CLAIM_LIMITS } from '../src/cluster/transport/addresses.ts'
 import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
-import { HELLO_LIMITS } from '../src/cluster/handshake.ts'
+import { HELLO_LIMITS } from '../src/cluster/handshake/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
-import { failedRequestLimits } from '../src/cluster/failed-requests.ts'
-import { FRAME_BYTES_MAX } from '../src/cluster/mesh-service.ts'
-import { postureLimits } from '../src/cluster/posture-board.ts'
-import { quarantineLimits } from '../src/cluster/quarantine.ts'
-import { ROSTER_LIMITS } from '../src/cluster/roster.ts'
-import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshot-receiver.ts'
-import { defaultSnapshotSenderOptions } from '../src/cluster/snapshot-sender.ts'
+import { failedRequestLimits } from '../src/cluster/soft-state/failed-requests.ts'
+import { FRAME_BYTES_MAX } from '../src/cluster/transport/mesh-service.ts'
+import { postureLimits } from '../src/cluster/soft-state/posture-board.ts'
+import { quarantineLimits } from '../src/cluster/divergence/quarantine.ts'
+import { ROSTER_LIMITS } from '../src/cluster/handshake/roster.ts'
+import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshots/snapshot-receiver.ts'
+import { defaultSnapshotSenderOptions } from '../src/cluster/snapshots/snapshot-sender.ts'
 import { classViewLimits } from '../src/fsm/access/class-views.ts'
 import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { casMax } from '../src/fsm/rules/ca.ts'
@@ -35,8 +35,8 @@ import { integrityLimits } from '../src/fsm/commands/integrity.ts'
 import { serviceSessionLimits } from '../src/fsm/commands/service-session.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
-import { stateDeskLimits } from '../src/cluster/state-desk.ts'
-import { defaultSoftStateOptions } from '../src/cluster/soft-state.ts'
+import { stateDeskLimits } from '../src/cluster/divergence/state-desk.ts'
+import { defaultSoftStateOptions } from '../src/cluster/soft-state/soft-state.ts'
 import { apiSessionsMax, apiSessionsPerIdentityMax } from '../src/fsm/commands/session.ts'
 import {
   requestAheadMsMax,
@@ -64,7 +64,7 @@ const { retention, ...gateway } = defaultGatewayOptions
 const tables: Readonly<Record<string, object>> = {
   'src/api/limits.ts': defaultLimits,
   'src/api/refusal-quota.ts': refusalLimits,
-  'src/api/schemas-inspections.ts': inspectionLimits,
+  'src/api/schemas/inspections.ts': inspectionLimits,
   'src/api/traces.ts': { tracesMax },
   'src/api/operations/identity-trace.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
@@ -90,27 +90,27 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/audit-log.ts': auditLimits,
   'src/fsm/audit-query.ts': auditQueryLimits,
   'src/fsm/write-behind.ts': writeBehindDefaults,
-  'src/cli/line-writer.ts': lineLimits,
+  'src/cli/terminal/line-writer.ts': lineLimits,
   'src/cluster/gateway.ts': {
     ...gateway,
     retainEntries: retention.entries,
     retainBytes: retention.bytes,
     catchUpBytes: retention.catchUpBytes,
   },
-  'src/cluster/admission.ts': admissionLimits,
-  'src/cluster/handshake.ts': HELLO_LIMITS,
+  'src/cluster/entrance/admission.ts': admissionLimits,
+  'src/cluster/handshake/handshake.ts': HELLO_LIMITS,
   'src/cluster/membership/limits.ts': membershipLimits,
-  'src/cluster/roster.ts': ROSTER_LIMITS,
-  'src/cluster/addresses.ts': CLAIM_LIMITS,
-  'src/cluster/addresses-seeds.ts': SEED_LIMITS,
-  'src/cluster/mesh-service.ts': { FRAME_BYTES_MAX },
-  'src/cluster/snapshot-receiver.ts': defaultSnapshotReceiverOptions,
-  'src/cluster/snapshot-sender.ts': defaultSnapshotSenderOptions,
-  'src/cluster/quarantine.ts': quarantineLimits,
-  'src/cluster/state-desk.ts': stateDeskLimits,
-  'src/cluster/soft-state.ts': defaultSoftStateOptions,
-  'src/cluster/posture-board.ts': postureLimits,
-  'src/cluster/failed-requests.ts': failedRequestLimits,
+  'src/cluster/handshake/roster.ts': ROSTER_LIMITS,
+  'src/cluster/transport/addresses.ts': CLAIM_LIMITS,
+  'src/cluster/transport/addresses-seeds.ts': SEED_LIMITS,
+  'src/cluster/transport/mesh-service.ts': { FRAME_BYTES_MAX },
+  'src/cluster/snapshots/snapshot-receiver.ts': defaultSnapshotReceiverOptions,
+  'src/cluster/snapshots/snapshot-sender.ts': defaultSnapshotSenderOptions,
+  'src/cluster/divergence/quarantine.ts': quarantineLimits,
+  'src/cluster/divergence/state-desk.ts': stateDeskLimits,
+  'src/cluster/soft-state/soft-state.ts': defaultSoftStateOptions,
+  'src/cluster/soft-state/posture-board.ts': postureLimits,
+  'src/cluster/soft-state/failed-requests.ts': failedRequestLimits,
   'src/channel/limits.ts': channelLimits,
   'src/routers/limits.ts': routerLimits,
   'src/pki/client-chain.ts': clientChainLimits,
@@ -144,7 +144,7 @@ const configured: Readonly<Record<string, string>> = {
   'src/cluster/gateway.ts retainEntries': 'log.retainEntries',
   'src/cluster/gateway.ts retainBytes': 'log.retainBytes',
   'src/cluster/gateway.ts catchUpBytes': 'log.catchUpBytes',
-  'src/cluster/snapshot-sender.ts bytesPerSecond': 'cluster.snapshotBytesPerSecond',
+  'src/cluster/snapshots/snapshot-sender.ts bytesPerSecond': 'cluster.snapshotBytesPerSecond',
   'src/raft/node.ts tickMs': 'raft.tickMs',
   'src/raft/options.ts heartbeatTicks': 'raft.heartbeatMs',
   'src/raft/options.ts electionTimeoutTicks': 'raft.electionTimeoutMs',
@@ -154,7 +154,7 @@ const configured: Readonly<Record<string, string>> = {
 /** The name of an option, and another thing: the time for a whole request to arrive, and the ticks of soft state. */
 const namesakes: ReadonlySet<string> = new Set([
   'src/api/limits.ts requestTimeoutMs',
-  'src/cluster/soft-state.ts tickMs',
+  'src/cluster/soft-state/soft-state.ts tickMs',
 ])
 
 function rows(file: string, limits: object): string {

@@ -24,7 +24,54 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   routers: ['lib', 'ports', 'channel'],
   router: ['lib', 'config', 'channel', 'pki'],
 }
-const compositionRoots = new Set(['threads', 'cli', 'main.ts'])
+const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])
+
+/**
+ * What a subject of `src/cluster`, `src/controller` or `src/cli` may import of its own room, beside itself. A subject that is
+ * the room's name alone stands for the files that put its parts together.
+ */
+const innerArrows: Readonly<Record<string, readonly string[]>> = {
+  cluster: [
+    'cluster/divergence',
+    'cluster/handshake',
+    'cluster/health',
+    'cluster/proposals',
+    'cluster/secrets',
+    'cluster/snapshots',
+    'cluster/soft-state',
+    'cluster/transport',
+  ],
+  'cluster/divergence': ['cluster', 'cluster/health', 'cluster/membership', 'cluster/soft-state'],
+  'cluster/entrance': ['cluster', 'cluster/membership', 'cluster/secrets', 'cluster/transport'],
+  'cluster/handshake': ['cluster', 'cluster/transport'],
+  'cluster/health': ['cluster'],
+  'cluster/leadership': ['cluster'],
+  'cluster/membership': ['cluster', 'cluster/entrance'],
+  'cluster/proposals': ['cluster'],
+  'cluster/secrets': ['cluster', 'cluster/transport'],
+  'cluster/snapshots': ['cluster', 'cluster/divergence', 'cluster/health'],
+  'cluster/soft-state': ['cluster'],
+  'cluster/transport': ['cluster', 'cluster/handshake'],
+  controller: ['controller/admin', 'controller/start'],
+  'controller/admin': [],
+  'controller/start': ['controller'],
+  cli: ['cli/cluster', 'cli/controller', 'cli/enroll', 'cli/pki', 'cli/quickstart', 'cli/terminal'],
+  'cli/cluster': ['cli', 'cli/init', 'cli/join', 'cli/terminal'],
+  'cli/controller': ['cli/cluster', 'cli/terminal'],
+  'cli/enroll': ['cli/cluster', 'cli/terminal'],
+  'cli/init': ['cli', 'cli/cluster', 'cli/terminal'],
+  'cli/join': ['cli', 'cli/cluster', 'cli/controller', 'cli/terminal'],
+  'cli/pki': ['cli/cluster', 'cli/terminal'],
+  'cli/quickstart': [
+    'cli',
+    'cli/cluster',
+    'cli/controller',
+    'cli/init',
+    'cli/join',
+    'cli/terminal',
+  ],
+  'cli/terminal': [],
+}
 
 /** Only these may import a package that the rest of the program must not know. */
 const packageOwners: Readonly<Record<string, string>> = {
@@ -125,6 +172,35 @@ test('each room imports only the rooms that its arrows allow', () => {
         inside.startsWith(`${room}/`) ||
         allowed.some((to) => inside === to || inside.startsWith(`${to}/`))
       if (!isAllowed) broken.push(`${file} imports ${path}: meet at a port in src/ports instead`)
+    }
+  }
+  expect(broken).toEqual([])
+})
+
+test('each subject of a room imports only the subjects that its arrows allow', () => {
+  const broken: string[] = []
+  for (const file of src) {
+    const subject = dirname(file).replace(/^src\/?/, '')
+    const room = roomOf(file)
+    if (innerArrows[room] === undefined) continue
+    const allowed = innerArrows[subject]
+    if (allowed === undefined) {
+      broken.push(`${file}: ${subject} has no arrows; add it to test/tidy.test.ts`)
+      continue
+    }
+    for (const target of importsOf(file)) {
+      if (!target.startsWith('.')) continue
+      const to = dirname(relative(root, resolve(root, dirname(file), target))).replace(
+        /^src\/?/,
+        '',
+      )
+      const isInRoom = to === room || to.startsWith(`${room}/`)
+      if (isInRoom && to !== subject && !allowed.includes(to)) {
+        broken.push(`${file} imports src/${to}: ${subject} does not know ${to}`)
+      }
+      if (room === 'controller' && to.startsWith('cli')) {
+        broken.push(`${file} imports src/${to}: a controller does not know who starts it`)
+      }
     }
   }
   expect(broken).toEqual([])

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { PendingFactor } from '../fsm/authentication.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { ApiName, Operation } from './operation.ts'
-import type { Precondition } from './revisions.ts'
+import type { Precondition } from './records/revisions.ts'
 
 /** Who calls, proven by its session. Records as they stood when the request was judged. */
 export interface Caller {

@@ -2,7 +2,7 @@ import type { NamedSchema } from '../entities/operations.ts'
 import { isSessionPermission } from '../lib/permissions.ts'
 import type { SessionPermission } from '../lib/permissions.ts'
 import type { Call } from './call.ts'
-import type { Answer } from './envelope.ts'
+import type { Answer } from './answers/envelope.ts'
 
 /** `host`: at the root of the listener, beside the APIs. */
 export type ApiName = 'client' | 'management' | 'fabric' | 'host'

@@ -6,7 +6,7 @@ import { composeConfig } from '../config/compose.ts'
 import { formatFault, loadControllerConfig, parseControllerConfig } from '../config/load.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { formatHostPort, isControllerId, parseHostPort } from '../lib/names.ts'
-import { CommandFailure, EXIT_USAGE } from './failure.ts'
+import { CommandFailure, EXIT_USAGE } from '../controller/failure.ts'
 
 /** What `cluster init` and `cluster join` take to write a configuration that is not there yet. */
 export interface ConfigFlags {

@@ -1,11 +1,17 @@
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 
-import { addCluster } from './cluster-program.ts'
+import { addCluster } from './cluster/program.ts'
 import { addEnrollment } from './enroll/enroll-program.ts'
-import { CommandFailure, EXIT_DONE, EXIT_FAILED, EXIT_USAGE, operatorFailure } from './failure.ts'
-import { printJson, printLine } from './output.ts'
-import { addPki } from './pki-program.ts'
-import { programVersion } from './version.ts'
+import {
+  CommandFailure,
+  EXIT_DONE,
+  EXIT_FAILED,
+  EXIT_USAGE,
+  operatorFailure,
+} from '../controller/failure.ts'
+import { printJson, printLine } from './terminal/output.ts'
+import { addPki } from './pki/program.ts'
+import { programVersion } from '../controller/version.ts'
 
 /** Runs the program on a command line (as `process.argv`) and sets the process's exit code. */
 export async function run(argv: readonly string[]): Promise<void> {
@@ -79,7 +85,7 @@ Examples:
     )
     .action(async (options: { dir: string; nodes: number; port: number }) => {
       // Loaded when needed: the small verbs then start in a tenth of a second.
-      const { quickstart } = await import('./quickstart.ts')
+      const { quickstart } = await import('./quickstart/quickstart.ts')
       await quickstart(options)
     })
 }
@@ -92,7 +98,7 @@ function addController(program: Command): void {
     .description('run a controller in the foreground; SIGTERM stops it cleanly within 10 s')
     .addHelpText('after', '\nExample:\n  flotilla controller run /etc/flotilla/config.yml')
     .action(async (config: string) => {
-      const { runController } = await import('./controller-run.ts')
+      const { runController } = await import('./controller/run.ts')
       await runController(config)
     })
   controller
@@ -109,7 +115,7 @@ Example:
   flotilla controller check /etc/flotilla/config.yml`,
     )
     .action(async (config: string, options: { json?: boolean }) => {
-      const { checkController } = await import('./controller-check-command.ts')
+      const { checkController } = await import('./controller/check-command.ts')
       await checkController(config, options)
     })
   controller

@@ -7,7 +7,7 @@ import type { Actor } from '../ports/actor.ts'
 import type { ActionRecorder, ClusterAction } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { Log } from './log.ts'
-import { problemOf } from './secret-rotation.ts'
+import { problemOf } from './secrets/secret-rotation.ts'
 
 /** Puts what is done to the cluster beside its records into the log, with its actor. */
 export class ActionLog implements ActionRecorder {

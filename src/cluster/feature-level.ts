@@ -5,7 +5,7 @@ import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { NodeId } from '../raft/types.ts'
 import type { PeerStatus } from './link.ts'
-import { problemOf } from './secret-rotation.ts'
+import { problemOf } from './secrets/secret-rotation.ts'
 
 /** What this controller knows of the feature levels of itself and the others. */
 export interface KnownLevels {

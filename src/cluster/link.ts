@@ -2,7 +2,7 @@ import type { PeerCaller } from '../ports/peer-channel.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import type { Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import type { Log, LogLevel } from './log.ts'
-import type { MeshIdentity } from './mesh-service.ts'
+import type { MeshIdentity } from './transport/mesh-service.ts'
 import { NO_VITALS } from '../ports/vitals.ts'
 import type { HostVitals } from '../ports/vitals.ts'
 

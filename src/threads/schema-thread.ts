@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads'
 
-import { dataFault, schemaFault } from '../api/json-schema.ts'
+import { dataFault, schemaFault } from '../api/schemas/json-schema.ts'
 import { present } from '../lib/assert.ts'
 import type { SchemaQuestion, SchemaReport } from './schema-messages.ts'
 

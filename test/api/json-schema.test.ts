@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { dataFault, schemaFault } from '../../src/api/json-schema.ts'
+import { dataFault, schemaFault } from '../../src/api/schemas/json-schema.ts'
 import { seededConfigTypes } from '../../src/fsm/seed-config-types.ts'
 import type { Json, JsonObject } from '../../src/lib/canonical-json.ts'
 

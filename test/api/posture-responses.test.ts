@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { PostureBoard } from '../../src/cluster/posture-board.ts'
+import { PostureBoard } from '../../src/cluster/soft-state/posture-board.ts'
 import { LocalTopic } from './support/local-topic.ts'
 import { client, management } from './support/caller.ts'
 import type { CallerOf, Reply } from './support/caller.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseIfMatch } from '../../src/api/revisions.ts'
+import { parseIfMatch } from '../../src/api/records/revisions.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { management } from './support/caller.ts'
 import type { Reply } from './support/caller.ts'

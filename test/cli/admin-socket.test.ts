@@ -4,9 +4,9 @@ import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { AdminError, askController } from '../../src/cli/admin-client.ts'
-import { adminSocketAddress } from '../../src/cli/admin-protocol.ts'
-import { AdminServer } from '../../src/cli/admin-server.ts'
+import { AdminError, askController } from '../../src/cli/cluster/admin-client.ts'
+import { adminSocketAddress } from '../../src/controller/admin/protocol.ts'
+import { AdminServer } from '../../src/controller/admin/server.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { actorName } from '../../src/ports/actor.ts'
 

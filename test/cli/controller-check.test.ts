@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { preflight } from '../../src/cli/controller-check.ts'
+import { preflight } from '../../src/controller/start/check.ts'
 import { loadControllerConfig } from '../../src/config/load.ts'
 import type { ControllerConfig } from '../../src/config/options.ts'
 import { present } from '../../src/lib/assert.ts'
@@ -20,7 +20,7 @@ import { issueControllerCertificate, issueLeaf, validityFrom } from '../../src/p
 import type { CertifiedKey, LeafOptions } from '../../src/pki/authority.ts'
 import { lockDataFolder } from '../../src/store/folder-lock.ts'
 import { issuingAuthorityOf, layOut, run } from './support.ts'
-import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
+import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 

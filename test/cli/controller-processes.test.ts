@@ -14,12 +14,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-import { ControllerProcesses } from '../../src/cli/controller-processes.ts'
-import type { ProcessEvent } from '../../src/cli/controller-processes.ts'
-import { runningPid, writePidFile } from '../../src/cli/pid-file.ts'
-import { LOG_BYTES_MAX } from '../../src/cli/quickstart-log.ts'
-import { planQuickstart } from '../../src/cli/quickstart-plan.ts'
-import type { ControllerPlan } from '../../src/cli/quickstart-plan.ts'
+import { ControllerProcesses } from '../../src/cli/quickstart/processes.ts'
+import type { ProcessEvent } from '../../src/cli/quickstart/processes.ts'
+import { runningPid, writePidFile } from '../../src/cli/controller/pid-file.ts'
+import { LOG_BYTES_MAX } from '../../src/cli/quickstart/log.ts'
+import { planQuickstart } from '../../src/cli/quickstart/plan.ts'
+import type { ControllerPlan } from '../../src/cli/quickstart/plan.ts'
 
 // Goal: quickstart knows which controllers run, whoever started them, and leaves none behind.
 // Method: a script in place of the program, which keeps its pid file as a controller does.

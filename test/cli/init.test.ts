@@ -14,10 +14,10 @@ import { spawn } from 'node:child_process'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 
-import type { AdminFile } from '../../src/cli/admin-file.ts'
+import type { AdminFile } from '../../src/cli/cluster/admin-file.ts'
 import { planConfig } from '../../src/cli/config-from-flags.ts'
-import { formCluster } from '../../src/cli/form.ts'
-import type { InitResult } from '../../src/cli/init.ts'
+import { formCluster } from '../../src/cli/init/form.ts'
+import type { InitResult } from '../../src/cli/init/init.ts'
 import { composeConfig, withSeeds } from '../../src/config/compose.ts'
 import { parseControllerConfig } from '../../src/config/load.ts'
 import {

@@ -1,8 +1,12 @@
 import { afterEach, expect, test, vi } from 'vitest'
 
-import type { ClusterStatus, ListedMember, MemberStatus } from '../../src/cli/cluster-status.ts'
-import { JoinProgress } from '../../src/cli/join-run.ts'
-import { fateOfAnswer, fateOfRefusal } from '../../src/cli/member-fate.ts'
+import type {
+  ClusterStatus,
+  ListedMember,
+  MemberStatus,
+} from '../../src/controller/admin/cluster-status.ts'
+import { JoinProgress } from '../../src/cli/join/run.ts'
+import { fateOfAnswer, fateOfRefusal } from '../../src/controller/start/member-fate.ts'
 
 afterEach(() => {
   vi.restoreAllMocks()

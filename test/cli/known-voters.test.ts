@@ -3,7 +3,11 @@ import { expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration } from '../../proto/gen/membership_pb.ts'
-import { hasOtherVoters, membersOfRoster, meshesOf } from '../../src/cli/known-voters.ts'
+import {
+  hasOtherVoters,
+  membersOfRoster,
+  meshesOf,
+} from '../../src/controller/start/known-voters.ts'
 
 function configuration(voters: readonly string[], learners: readonly string[] = []): Configuration {
   const members = [

@@ -12,9 +12,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-import { logOver } from '../../src/cli/controller-log.ts'
-import type { ControllerLog } from '../../src/cli/controller-log.ts'
-import { LineWriter, lineLimits } from '../../src/cli/line-writer.ts'
+import { logOver } from '../../src/cli/controller/log.ts'
+import type { ControllerLog } from '../../src/cli/controller/log.ts'
+import { LineWriter, lineLimits } from '../../src/cli/terminal/line-writer.ts'
 import { present } from '../../src/lib/assert.ts'
 import type { AuditTrail } from '../../src/ports/audit.ts'
 

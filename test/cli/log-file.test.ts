@@ -16,9 +16,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-import { createLog, logOver } from '../../src/cli/controller-log.ts'
-import { LineWriter } from '../../src/cli/line-writer.ts'
-import { LogFile } from '../../src/cli/log-file.ts'
+import { createLog, logOver } from '../../src/cli/controller/log.ts'
+import { LineWriter } from '../../src/cli/terminal/line-writer.ts'
+import { LogFile } from '../../src/cli/controller/log-file.ts'
 
 let folder = ''
 let path = ''

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { ControllerConfig } from '../../src/config/options.ts'
-import { reenter } from '../../src/cli/lost-disk.ts'
+import { reenter } from '../../src/controller/start/lost-disk.ts'
 
 test('as long as nobody lets a controller in, nothing makes room for an empty data folder', async () => {
   const cluster = { advertise: 'a.test:1', resolvers: [] }

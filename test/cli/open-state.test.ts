@@ -10,7 +10,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { openState } from '../../src/cli/open-state.ts'
+import { openState } from '../../src/controller/start/open-state.ts'
 import type { StateMachine } from '../../src/fsm/machine.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { damageData } from '../chaos/file-damage.ts'

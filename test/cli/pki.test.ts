@@ -3,11 +3,11 @@ import { dirname, join } from 'node:path'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
-import { AdminServer } from '../../src/cli/admin-server.ts'
-import { pkiVerbs } from '../../src/cli/pki-verbs.ts'
-import type { ControllerPlan } from '../../src/cli/quickstart-plan.ts'
-import { CertificateKeeper } from '../../src/cluster/certificate-keeper.ts'
-import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
+import { AdminServer } from '../../src/controller/admin/server.ts'
+import { pkiVerbs } from '../../src/controller/admin/pki-verbs.ts'
+import type { ControllerPlan } from '../../src/cli/quickstart/plan.ts'
+import { CertificateKeeper } from '../../src/cluster/secrets/certificate-keeper.ts'
+import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 import { loadControllerConfig } from '../../src/config/load.ts'
 import { assert, present } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -331,7 +331,7 @@ describe('pki renew-issuing', () => {
 
   test('a controller takes no authority that its cluster would not trust, nor one of another name', async () => {
     await serve()
-    const { askController } = await import('../../src/cli/admin-client.ts')
+    const { askController } = await import('../../src/cli/cluster/admin-client.ts')
     const install = async ({ certificatePem, privateKeyPem }: CertifiedKey): Promise<string> => {
       const asked = askController(controller.dataFolder, 'pki-install-issuing', {
         certificatePem,

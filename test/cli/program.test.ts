@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { AdminServer } from '../../src/cli/admin-server.ts'
-import { adminVerbs } from '../../src/cli/admin-verbs.ts'
+import { AdminServer } from '../../src/controller/admin/server.ts'
+import { adminVerbs } from '../../src/controller/admin/verbs.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import { statusText } from '../../src/cli/status-screen.ts'
+import { statusText } from '../../src/cli/cluster/status-screen.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import { nodeHealthExample } from '../api/support/node-examples.ts'
 import { layOut, run } from './support.ts'
-import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
+import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 
 let folder = ''
 let plan: QuickstartPlan

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { AdminServer } from '../../src/cli/admin-server.ts'
-import { linesOfEnd } from '../../src/cli/quickstart-end.ts'
-import { planQuickstart } from '../../src/cli/quickstart-plan.ts'
-import type { ControllerPlan } from '../../src/cli/quickstart-plan.ts'
+import { AdminServer } from '../../src/controller/admin/server.ts'
+import { linesOfEnd } from '../../src/cli/quickstart/end.ts'
+import { planQuickstart } from '../../src/cli/quickstart/plan.ts'
+import type { ControllerPlan } from '../../src/cli/quickstart/plan.ts'
 import { present } from '../../src/lib/assert.ts'
 
 // Method: an admin socket in place of the controllers that run on, which tells who the members are.

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { setDataFolderAside } from '../../src/cli/set-aside.ts'
+import { setDataFolderAside } from '../../src/controller/start/set-aside.ts'
 
 let folder = ''
 beforeEach(() => {

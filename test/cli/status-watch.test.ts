@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 
-import type { ClusterStatus } from '../../src/cli/cluster-status.ts'
-import { CommandFailure, EXIT_FAILED } from '../../src/cli/failure.ts'
-import { statusText } from '../../src/cli/status-screen.ts'
-import { watchStatus } from '../../src/cli/status-watch.ts'
-import type { WatchParts } from '../../src/cli/status-watch.ts'
+import type { ClusterStatus } from '../../src/controller/admin/cluster-status.ts'
+import { CommandFailure, EXIT_FAILED } from '../../src/controller/failure.ts'
+import { statusText } from '../../src/cli/cluster/status-screen.ts'
+import { watchStatus } from '../../src/cli/cluster/status-watch.ts'
+import type { WatchParts } from '../../src/cli/cluster/status-watch.ts'
 
 const member = {
   id: 'ctrl1',

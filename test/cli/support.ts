@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { join, resolve } from 'node:path'
 
 export { layOut } from '../support/lay-out.ts'
-import type { QuickstartPlan } from '../../src/cli/quickstart-plan.ts'
+import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { formedSecret } from '../support/formed-secret.ts'
 

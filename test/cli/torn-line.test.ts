@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 
-import { LineWriter } from '../../src/cli/line-writer.ts'
+import { LineWriter } from '../../src/cli/terminal/line-writer.ts'
 
 // Method: a disk that takes so many bytes and no more, as one does that fills up in the middle of a write.
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { rotateClusterKey } from '../../src/cluster/secret-rotation.ts'
+import { rotateClusterKey } from '../../src/cluster/secrets/secret-rotation.ts'
 import type { AdmissionRecord } from '../../src/lib/cluster-records.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { newOpaqueId } from '../../src/lib/random.ts'

@@ -12,8 +12,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { CertificateKeeper } from '../../src/cluster/certificate-keeper.ts'
-import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
+import { CertificateKeeper } from '../../src/cluster/secrets/certificate-keeper.ts'
+import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 import {
   createIssuingAuthority,
   createRootAuthority,

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 
-import { chooseLeader, defaultLeadershipTiming } from '../../src/cluster/leadership.ts'
-import type { Candidate, LeadershipView } from '../../src/cluster/leadership.ts'
-import { LeadershipSteward } from '../../src/cluster/leadership-steward.ts'
+import { chooseLeader, defaultLeadershipTiming } from '../../src/cluster/leadership/leadership.ts'
+import type { Candidate, LeadershipView } from '../../src/cluster/leadership/leadership.ts'
+import { LeadershipSteward } from '../../src/cluster/leadership/leadership-steward.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClusterView, MemberView, MemberVitals } from '../../src/ports/cluster-view.ts'
 import type { SoftState } from '../../src/ports/soft-state.ts'

@@ -3,10 +3,10 @@ import { createSecureContext } from 'node:tls'
 import { Client, credentials } from '@grpc/grpc-js'
 import type { ServiceError, status as Status } from '@grpc/grpc-js'
 
-import { refusalIn } from '../../src/cluster/mesh-refusal.ts'
-import type { Refusal } from '../../src/cluster/mesh-refusal.ts'
-import { meshService } from '../../src/cluster/mesh-service.ts'
-import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
+import { refusalIn } from '../../src/cluster/handshake/mesh-refusal.ts'
+import type { Refusal } from '../../src/cluster/handshake/mesh-refusal.ts'
+import { meshService } from '../../src/cluster/transport/mesh-service.ts'
+import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 
 export interface End {
   readonly code: Status

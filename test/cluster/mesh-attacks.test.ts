@@ -6,7 +6,7 @@ import type { Member } from '../../proto/gen/membership_pb.ts'
 import { PositionSchema } from '../../proto/gen/mesh_pb.ts'
 import type { Hello } from '../../proto/gen/mesh_pb.ts'
 import { encodeForward, encodeRaftHello, MessageEncoder } from '../../src/cluster/message-codec.ts'
-import type { MeshIdentity } from '../../src/cluster/mesh-service.ts'
+import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 import { attackMesh } from './mesh-attacker.ts'
 import type { End } from './mesh-attacker.ts'
 import {

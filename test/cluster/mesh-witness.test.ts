@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
 import type { Hello } from '../../proto/gen/mesh_pb.ts'
-import { Witness } from '../../src/cluster/witness.ts'
+import { Witness } from '../../src/cluster/handshake/witness.ts'
 import { storeIdOf } from './mesh-fixture.ts'
 
 interface Said {

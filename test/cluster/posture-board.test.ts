@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { PostureBoard } from '../../src/cluster/posture-board.ts'
-import { FailedRequestBoard } from '../../src/cluster/failed-requests.ts'
+import { PostureBoard } from '../../src/cluster/soft-state/posture-board.ts'
+import { FailedRequestBoard } from '../../src/cluster/soft-state/failed-requests.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { PostureReport } from '../../src/ports/posture.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'

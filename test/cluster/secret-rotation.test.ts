@@ -8,15 +8,15 @@ import {
   rotateClusterKey,
   rotateIfDue,
   shareMissing,
-} from '../../src/cluster/secret-rotation.ts'
+} from '../../src/cluster/secrets/secret-rotation.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { AdmissionRecord, SharedSecretRecord } from '../../src/lib/cluster-records.ts'
 import { createIssuingAuthority, validityFrom } from '../../src/pki/authority.ts'
 import { newClusterKey } from '../../src/pki/cluster-key.ts'
-import { SecretKeeper } from '../../src/cluster/secret-keeper.ts'
+import { SecretKeeper } from '../../src/cluster/secrets/secret-keeper.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { wrapSecret } from '../../src/pki/wrapped-secret.ts'
-import { wrapAll } from '../../src/cluster/wrap-secrets.ts'
+import { wrapAll } from '../../src/cluster/secrets/wrap-secrets.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { SecretRotateSchema } from '../../proto/gen/command_pb.ts'
 import { OVERLAP_MS, SecretsCluster, spkiOf, startMs } from './secrets-fixture.ts'

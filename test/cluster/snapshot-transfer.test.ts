@@ -3,17 +3,17 @@ import { readdirSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 
 import type { SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
-import { Alarms } from '../../src/cluster/alarms.ts'
-import { CatchUps } from '../../src/cluster/catch-up.ts'
+import { Alarms } from '../../src/cluster/health/alarms.ts'
+import { CatchUps } from '../../src/cluster/snapshots/catch-up.ts'
 import { inlineLink } from '../../src/cluster/link.ts'
 import type { HostCommand, HostLink, MainLink } from '../../src/cluster/link.ts'
-import { SnapshotDesk } from '../../src/cluster/snapshot-desk.ts'
+import { SnapshotDesk } from '../../src/cluster/snapshots/snapshot-desk.ts'
 import {
   defaultSnapshotReceiverOptions,
   SnapshotReceiver,
-} from '../../src/cluster/snapshot-receiver.ts'
-import type { ReceivedSnapshot } from '../../src/cluster/snapshot-receiver.ts'
-import { SnapshotSender } from '../../src/cluster/snapshot-sender.ts'
+} from '../../src/cluster/snapshots/snapshot-receiver.ts'
+import type { ReceivedSnapshot } from '../../src/cluster/snapshots/snapshot-receiver.ts'
+import { SnapshotSender } from '../../src/cluster/snapshots/snapshot-sender.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { StoreMark } from '../../src/ports/state-store.ts'
 import { nodeFileSystem } from '../../src/store/file-system.ts'

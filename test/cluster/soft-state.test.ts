@@ -2,9 +2,12 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { afterEach, expect, test } from 'vitest'
 
 import { SoftBatchSchema } from '../../proto/gen/soft_pb.ts'
-import { sessionActivity } from '../../src/cluster/session-activity.ts'
-import { defaultSoftStateOptions, SoftStateChannel } from '../../src/cluster/soft-state.ts'
-import type { SoftStateOptions } from '../../src/cluster/soft-state.ts'
+import { sessionActivity } from '../../src/cluster/soft-state/session-activity.ts'
+import {
+  defaultSoftStateOptions,
+  SoftStateChannel,
+} from '../../src/cluster/soft-state/soft-state.ts'
+import type { SoftStateOptions } from '../../src/cluster/soft-state/soft-state.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { SOFT_VALUE_OVERHEAD_BYTES } from '../../src/ports/soft-state.ts'
 import type { SoftTopic, SoftTopicOptions } from '../../src/ports/soft-state.ts'

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
-import { Alarms } from '../../src/cluster/alarms.ts'
-import { quarantineLimits } from '../../src/cluster/quarantine.ts'
-import { StateGuard } from '../../src/cluster/state-guard.ts'
+import { Alarms } from '../../src/cluster/health/alarms.ts'
+import { quarantineLimits } from '../../src/cluster/divergence/quarantine.ts'
+import { StateGuard } from '../../src/cluster/divergence/state-guard.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { PeerChannel } from '../../src/ports/peer-channel.ts'

@@ -7,7 +7,7 @@ import {
 } from '../../proto/gen/mesh_pb.ts'
 import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import type { SelfRefusal } from '../../src/cluster/link.ts'
-import { FRAME_BYTES_MAX } from '../../src/cluster/mesh-service.ts'
+import { FRAME_BYTES_MAX } from '../../src/cluster/transport/mesh-service.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { Random } from '../../src/lib/random.ts'

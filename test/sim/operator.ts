@@ -4,7 +4,7 @@ import type { Configuration as ConfigurationRecord } from '../../proto/gen/membe
 import { MemberChanger } from '../../src/cluster/membership/changer.ts'
 import type { WantedChange } from '../../src/cluster/membership/changer.ts'
 import { candidates } from '../../src/cluster/membership/duties.ts'
-import { judgeEntry, type EntryVerdict } from '../../src/cluster/membership/entry.ts'
+import { judgeEntry, type EntryVerdict } from '../../src/cluster/entrance/entry.ts'
 import { isReadyToVote, makeVoter, planChange } from '../../src/cluster/membership/plan.ts'
 import type { MembersNow } from '../../src/cluster/membership/plan.ts'
 import { sameBytes } from '../../src/cluster/membership/record.ts'

@@ -1,5 +1,5 @@
-import type { RetentionOptions } from '../../src/cluster/log-retention.ts'
-import type { SnapshotSenderOptions } from '../../src/cluster/snapshot-sender.ts'
+import type { RetentionOptions } from '../../src/cluster/snapshots/log-retention.ts'
+import type { SnapshotSenderOptions } from '../../src/cluster/snapshots/snapshot-sender.ts'
 import type { WriteBehindLimits } from '../../src/fsm/write-behind.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { Random } from '../../src/lib/random.ts'

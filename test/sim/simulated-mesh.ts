@@ -1,15 +1,15 @@
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import type { Hello, SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
-import { judgeCaller, judgeHistory, judgePeer } from '../../src/cluster/handshake.ts'
-import type { Roster, Verdict } from '../../src/cluster/handshake.ts'
+import { judgeCaller, judgeHistory, judgePeer } from '../../src/cluster/handshake/handshake.ts'
+import type { Roster, Verdict } from '../../src/cluster/handshake/handshake.ts'
 import type {
   HostMesh,
   MeshEvents,
   MeshOptions,
   MeshParts,
   MeshPeer,
-} from '../../src/cluster/mesh.ts'
-import { FRAME_BYTES_MAX } from '../../src/cluster/mesh-service.ts'
+} from '../../src/cluster/transport/mesh.ts'
+import { FRAME_BYTES_MAX } from '../../src/cluster/transport/mesh-service.ts'
 import {
   decodeForward,
   decodeRaft,
@@ -19,7 +19,7 @@ import {
   MessageEncoder,
 } from '../../src/cluster/message-codec.ts'
 import type { RaftContent } from '../../src/cluster/message-codec.ts'
-import { Witness } from '../../src/cluster/witness.ts'
+import { Witness } from '../../src/cluster/handshake/witness.ts'
 import type { PeerCaller } from '../../src/ports/peer-channel.ts'
 import { entryBytes } from '../../src/raft/log.ts'
 import type { Index, Message, NodeId, Term } from '../../src/raft/types.ts'

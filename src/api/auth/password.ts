@@ -3,7 +3,7 @@ import argon2 from 'argon2'
 import { FairQueue } from '../../lib/fair-queue.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Call } from '../call.ts'
-import { sharerOf } from '../sharer.ts'
+import { sharerOf } from '../records/sharer.ts'
 
 /** Argon2id, the first choice of RFC 9106's successor guidance for interactive log-in (OWASP): 19 MiB, 2 passes. */
 const PARAMETERS = {

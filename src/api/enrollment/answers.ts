@@ -2,8 +2,8 @@ import type { Certificate } from '../../pki/certificate.ts'
 import type { IssuedCertificate } from '../../ports/certificate-issuer.ts'
 import { networkAuthorities } from '../auth/trusted-authorities.ts'
 import type { Call } from '../call.ts'
-import { detailAnswer } from '../envelope.ts'
-import type { Answer } from '../envelope.ts'
+import { detailAnswer } from '../answers/envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 
 /** All CA certificates of the network as one PEM text: what whoever enrolls trusts from then on. */

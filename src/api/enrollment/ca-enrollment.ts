@@ -10,12 +10,12 @@ import { chainTo, claimOf } from '../auth/client-certificate.ts'
 import { certificateOf } from '../auth/trusted-authorities.ts'
 import type { Call } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
-import { emptyAnswer } from '../envelope.ts'
-import type { Answer } from '../envelope.ts'
+import { emptyAnswer } from '../answers/envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
-import type { ApiServices } from '../services.ts'
+import type { ApiServices } from '../records/services.ts'
 import { shownCertificate } from './answers.ts'
-import { judged } from '../writes.ts'
+import { judged } from '../records/writes.ts'
 
 /** Whoever holds a certificate of a verified CA that is enabled for it becomes an identity, without a token. */
 export class CaEnrollment {

@@ -14,10 +14,10 @@ import { chainTo } from '../auth/client-certificate.ts'
 import { passwordFault } from '../auth/password-rules.ts'
 import { certificateOf } from '../auth/trusted-authorities.ts'
 import type { Call } from '../call.ts'
-import { emptyAnswer } from '../envelope.ts'
-import type { Answer } from '../envelope.ts'
+import { emptyAnswer } from '../answers/envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
-import type { ApiServices } from '../services.ts'
+import type { ApiServices } from '../records/services.ts'
 import {
   certificatesAnswer,
   answerThisCallAlone,

@@ -1,11 +1,11 @@
-import { detailAnswer, emptyAnswer } from '../envelope.ts'
-import { foundOrConfirmed } from '../not-found.ts'
+import { detailAnswer, emptyAnswer } from '../answers/envelope.ts'
+import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { listParameters, listQueryOf } from '../query-parameters.ts'
-import { nothing, session } from '../schemas.ts'
-import type { ApiServices } from '../services.ts'
-import { sessionView } from '../session-view.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { nothing, session } from '../schemas/schemas.ts'
+import type { ApiServices } from '../records/services.ts'
+import { sessionView } from '../records/session-view.ts'
 import { callerOf, deleteSession } from './current.ts'
 
 /** Sessions of everybody, for administrators. */

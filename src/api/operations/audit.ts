@@ -1,10 +1,10 @@
 import { auditEntry } from '../../entities/audit-entry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { listAnswer, timeText } from '../envelope.ts'
+import { listAnswer, timeText } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { listParameters, listQueryOf } from '../query-parameters.ts'
-import { auditDetail } from '../schemas-database.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { auditDetail } from '../schemas/database.ts'
 
 const filterable = auditEntry.symbols.map(({ name }) => name)
 

@@ -3,12 +3,12 @@ import { PasswordLogIn } from '../auth/primary/password.ts'
 import type { LogInBody } from '../auth/open-session.ts'
 import type { Call } from '../call.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Answer } from '../envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { queryParametersNamed } from '../query-parameters.ts'
-import { credentials, currentSession } from '../schemas.ts'
-import type { ApiServices } from '../services.ts'
+import { queryParametersNamed } from '../answers/query-parameters.ts'
+import { credentials, currentSession } from '../schemas/schemas.ts'
+import type { ApiServices } from '../records/services.ts'
 
 /** Whoever has no session yet can not take the room of large bodies. */
 const LOG_IN_BODY_BYTES_MAX = 64 * 1024

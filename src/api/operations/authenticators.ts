@@ -1,9 +1,9 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { AuthenticatorRequestExtendSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
-import { emptyAnswer } from '../envelope.ts'
+import { emptyAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
-import { nothing, requestExtend } from '../schemas.ts'
-import type { ApiServices } from '../services.ts'
+import { nothing, requestExtend } from '../schemas/schemas.ts'
+import type { ApiServices } from '../records/services.ts'
 
 /** What an administrator may ask of an authenticator beside reading and writing its fields. */
 export function authenticatorOperations({ writer }: ApiServices): Operation[] {

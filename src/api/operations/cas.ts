@@ -6,12 +6,12 @@ import { CertificateError, checkChain, parseCertificate } from '../../pki/certif
 import { pemBlocks } from '../../pki/pem.ts'
 import type { Call } from '../call.ts'
 import { latest } from '../consistency.ts'
-import { bareAnswer, emptyAnswer } from '../envelope.ts'
+import { bareAnswer, emptyAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { readDer } from '../preparers/certificates.ts'
-import { caJwt, caVerification, nothing } from '../schemas.ts'
-import type { ApiServices } from '../services.ts'
+import { caJwt, caVerification, nothing } from '../schemas/schemas.ts'
+import type { ApiServices } from '../records/services.ts'
 
 const pemBytesMax = 64 * 1024
 

@@ -2,8 +2,8 @@ import { fieldProblem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { ChangePlan, MembershipChange, MembershipControl } from '../../ports/membership.ts'
 import type { Call } from '../call.ts'
-import { answer, emptyAnswer } from '../envelope.ts'
-import type { Answer } from '../envelope.ts'
+import { answer, emptyAnswer } from '../answers/envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import {
@@ -14,10 +14,10 @@ import {
   memberReplacement,
   nothing,
   plannedChange,
-} from '../schemas.ts'
+} from '../schemas/schemas.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { ignoredFieldsOf } from '../validation.ts'
-import { actorOf } from '../writes.ts'
+import { ignoredFieldsOf } from '../schemas/validation.ts'
+import { actorOf } from '../records/writes.ts'
 
 interface Confirmed {
   readonly confirmation?: string | null

@@ -1,11 +1,11 @@
 import { fieldProblem } from '../../lib/problems.ts'
-import { bareAnswer, emptyAnswer } from '../envelope.ts'
+import { bareAnswer, emptyAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { preferredLeaders } from '../preferred-leader.ts'
-import { leadershipTransfer, members, nothing } from '../schemas.ts'
-import { ignoredFieldsOf } from '../validation.ts'
-import { actorOf } from '../writes.ts'
+import { preferredLeaders } from '../duties/preferred-leader.ts'
+import { leadershipTransfer, members, nothing } from '../schemas/schemas.ts'
+import { ignoredFieldsOf } from '../schemas/validation.ts'
+import { actorOf } from '../records/writes.ts'
 
 /** The cluster as operators see it. */
 export function clusterOperations({ cluster, membership }: ApiParts): Operation[] {

@@ -8,12 +8,12 @@ import { symbolNames } from '../../fsm/query/symbols.ts'
 import { Table } from '../../fsm/state.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { MemberView } from '../../ports/cluster-view.ts'
-import { listAnswer, timeText } from '../envelope.ts'
+import { listAnswer, timeText } from '../answers/envelope.ts'
 import type { ApiName, Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { preferredLeaders } from '../preferred-leader.ts'
-import { listParameters, listQueryOf } from '../query-parameters.ts'
-import { controller } from '../schemas.ts'
+import { preferredLeaders } from '../duties/preferred-leader.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { controller } from '../schemas/schemas.ts'
 
 const fields = {
   name: nameText(),

@@ -4,13 +4,13 @@ import { detailSchema } from '../../entities/schema.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Call, Caller } from '../call.ts'
-import { detailAnswer, emptyAnswer } from '../envelope.ts'
+import { detailAnswer, emptyAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { currentSession, nothing } from '../schemas.ts'
-import type { ApiServices } from '../services.ts'
-import { currentSessionView } from '../session-view.ts'
-import type { Writer } from '../writes.ts'
+import { currentSession, nothing } from '../schemas/schemas.ts'
+import type { ApiServices } from '../records/services.ts'
+import { currentSessionView } from '../records/session-view.ts'
+import type { Writer } from '../records/writes.ts'
 
 /** What a caller may know and do about itself. */
 export function currentOperations(parts: ApiParts, services: ApiServices): Operation[] {

@@ -4,13 +4,13 @@ import { integrityRunId } from '../../entities/integrity-run.ts'
 import type { IntegrityRun } from '../../entities/integrity-run.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { Call } from '../call.ts'
-import { begunAnswer, detailAnswer, emptyAnswer, timeText } from '../envelope.ts'
+import { begunAnswer, detailAnswer, emptyAnswer, timeText } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { nothing } from '../schemas.ts'
-import { integrityResult, snapshotDetail, snapshotRequest } from '../schemas-database.ts'
-import type { ApiServices } from '../services.ts'
-import { ignoredFieldsOf } from '../validation.ts'
+import { nothing } from '../schemas/schemas.ts'
+import { integrityResult, snapshotDetail, snapshotRequest } from '../schemas/database.ts'
+import type { ApiServices } from '../records/services.ts'
+import { ignoredFieldsOf } from '../schemas/validation.ts'
 
 const common = {
   tag: 'database',

@@ -5,12 +5,12 @@ import { CaEnrollment } from '../enrollment/ca-enrollment.ts'
 import { authoritiesPem } from '../enrollment/answers.ts'
 import { IdentityEnrollment } from '../enrollment/identity-enrollment.ts'
 import { RouterEnrollment } from '../enrollment/router-enrollment.ts'
-import { bareAnswer } from '../envelope.ts'
-import type { Answer } from '../envelope.ts'
+import { bareAnswer } from '../answers/envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { queryParametersNamed } from '../query-parameters.ts'
-import { nothing } from '../schemas.ts'
+import { queryParametersNamed } from '../answers/query-parameters.ts'
+import { nothing } from '../schemas/schemas.ts'
 import {
   caEnrollment,
   challenge,
@@ -22,8 +22,8 @@ import {
   routerEnrollment,
   routerExtension,
   updbEnrollment,
-} from '../schemas-enrollment.ts'
-import type { ApiServices } from '../services.ts'
+} from '../schemas/enrollment.ts'
+import type { ApiServices } from '../records/services.ts'
 
 /** Two requests for certificates of the longest keys, and room for the rest. */
 const BODY_BYTES_MAX = 64 * 1024

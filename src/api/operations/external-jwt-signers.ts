@@ -2,8 +2,8 @@ import { entityNamed } from '../../entities/registry.ts'
 import { detailSchema } from '../../entities/schema.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { listParameters, listQueryOf } from '../query-parameters.ts'
-import type { ApiServices } from '../services.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import type { ApiServices } from '../records/services.ts'
 
 const kind = 'clientExternalJwtSigner'
 

@@ -6,12 +6,12 @@ import { Table } from '../../fsm/state.ts'
 import { Problem } from '../../lib/problems.ts'
 import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import type { Call } from '../call.ts'
-import { listAnswer } from '../envelope.ts'
-import type { Answer } from '../envelope.ts'
+import { listAnswer } from '../answers/envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import type { Operation } from '../operation.ts'
-import { listParameters, listQueryOf } from '../query-parameters.ts'
-import { circuit, circuitDelete, link, linkPatch, nothing } from '../schemas.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { circuit, circuitDelete, link, linkPatch, nothing } from '../schemas/schemas.ts'
 
 const common = { apis: ['fabric'], success: 200 } as const
 const rows = defineEntity({

@@ -7,13 +7,13 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { Call } from '../call.ts'
-import { emptyAnswer, wholeOf } from '../envelope.ts'
-import type { Answer } from '../envelope.ts'
-import { foundOrConfirmed } from '../not-found.ts'
+import { emptyAnswer, wholeOf } from '../answers/envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
+import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { disableParams, nothing, serviceConfig, serviceConfigsAssign } from '../schemas.ts'
-import type { ApiServices } from '../services.ts'
+import { disableParams, nothing, serviceConfig, serviceConfigsAssign } from '../schemas/schemas.ts'
+import type { ApiServices } from '../records/services.ts'
 import { callerOf } from './current.ts'
 
 interface Pair {

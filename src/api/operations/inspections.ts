@@ -1,12 +1,12 @@
 import { fieldProblem } from '../../lib/problems.ts'
 import type { SchemaJudge } from '../../ports/schema-judge.ts'
-import { bareAnswer } from '../envelope.ts'
+import { bareAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { preferredLeaders } from '../preferred-leader.ts'
-import { inspectRequest, inspectResponse } from '../schemas-inspections.ts'
-import type { ApiServices } from '../services.ts'
-import { sharerOf } from '../sharer.ts'
+import { preferredLeaders } from '../duties/preferred-leader.ts'
+import { inspectRequest, inspectResponse } from '../schemas/inspections.ts'
+import type { ApiServices } from '../records/services.ts'
+import { sharerOf } from '../records/sharer.ts'
 
 interface InspectRequest {
   readonly appRegex: string

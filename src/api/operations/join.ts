@@ -2,12 +2,12 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { JoinAnswer, JoinRequest } from '../../ports/membership.ts'
 import { LogInThrottle } from '../auth/log-in-throttle.ts'
 import type { Call } from '../call.ts'
-import { detailAnswer, emptyAnswer, listAnswer } from '../envelope.ts'
-import type { Answer } from '../envelope.ts'
+import { detailAnswer, emptyAnswer, listAnswer } from '../answers/envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { ignoredFieldsOf } from '../validation.ts'
-import { actorOf } from '../writes.ts'
+import { ignoredFieldsOf } from '../schemas/validation.ts'
+import { actorOf } from '../records/writes.ts'
 import {
   invitation,
   invitationRequest,
@@ -15,8 +15,8 @@ import {
   joinRequest,
   joinTicket,
   joinTicketChoice,
-} from '../schemas-join.ts'
-import { nothing } from '../schemas.ts'
+} from '../schemas/join.ts'
+import { nothing } from '../schemas/schemas.ts'
 
 const JOIN_BODY_BYTES_MAX = 64 * 1024
 const HOUR_MS = 60 * 60_000

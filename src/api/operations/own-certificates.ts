@@ -15,14 +15,14 @@ import { isOfRecord, networkChain } from '../auth/client-certificate.ts'
 import type { Call } from '../call.ts'
 import { latest } from '../consistency.ts'
 import { authoritiesPem, answerThisCallAlone, networkCertificate } from '../enrollment/answers.ts'
-import { answer, detailAnswer, emptyAnswer } from '../envelope.ts'
-import type { Answer } from '../envelope.ts'
-import { foundOrConfirmed } from '../not-found.ts'
+import { answer, detailAnswer, emptyAnswer } from '../answers/envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
+import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { onlyCertificate } from '../preparers/certificates.ts'
-import { listParameters, listQueryOf } from '../query-parameters.ts'
-import { nothing } from '../schemas.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { nothing } from '../schemas/schemas.ts'
 import {
   identityExtension,
   identityExtensionCerts,
@@ -30,8 +30,8 @@ import {
   sessionCertificateCreate,
   sessionCertificateCreated,
   sessionCertificateDetail,
-} from '../schemas-enrollment.ts'
-import type { ApiServices } from '../services.ts'
+} from '../schemas/enrollment.ts'
+import type { ApiServices } from '../records/services.ts'
 import { callerOf } from './current.ts'
 
 const path = '/current-api-session/certificates'

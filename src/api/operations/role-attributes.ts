@@ -2,9 +2,9 @@ import { roleAttributeFields } from '../../fsm/access/role-attributes.ts'
 import type { Call } from '../call.ts'
 import type { Operation, Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { listParameters, listQueryOf } from '../query-parameters.ts'
-import { roleAttribute, roleAttributeUsage } from '../schemas-access.ts'
-import type { ApiServices } from '../services.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { roleAttribute, roleAttributeUsage } from '../schemas/access.ts'
+import type { ApiServices } from '../records/services.ts'
 
 interface Subject {
   readonly entity: string

@@ -4,20 +4,20 @@ import type { JsonObject } from '../../lib/canonical-json.ts'
 import { mayCall } from '../auth/permissions.ts'
 import type { Call } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
-import { detailAnswer, timeText, wholeOf } from '../envelope.ts'
-import type { Answer } from '../envelope.ts'
-import { foundOrConfirmed } from '../not-found.ts'
+import { detailAnswer, timeText, wholeOf } from '../answers/envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
+import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation, Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { listParameters, listQueryOf } from '../query-parameters.ts'
-import { routerView, routersFirst } from '../router-view.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { routerView, routersFirst } from '../records/router-view.ts'
 import {
   currentIdentityEdgeRouter,
   policyAdvice,
   serviceEdgeRouters,
   serviceUpdates,
-} from '../schemas-access.ts'
-import type { ApiServices } from '../services.ts'
+} from '../schemas/access.ts'
+import type { ApiServices } from '../records/services.ts'
 import { verifiedSessionId } from '../session-token.ts'
 import { callerOf } from './current.ts'
 

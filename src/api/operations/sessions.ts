@@ -8,22 +8,22 @@ import { newShortId } from '../../lib/random.ts'
 import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import type { DialBind, ListResult } from '../../ports/state-view.ts'
 import type { Call } from '../call.ts'
-import { answer, detailAnswer, emptyAnswer } from '../envelope.ts'
-import type { Answer } from '../envelope.ts'
-import { foundOrConfirmed } from '../not-found.ts'
+import { answer, detailAnswer, emptyAnswer } from '../answers/envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
+import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { listParameters, listQueryOf } from '../query-parameters.ts'
-import { routerView, routersFirst } from '../router-view.ts'
-import { nothing } from '../schemas.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { routerView, routersFirst } from '../records/router-view.ts'
+import { nothing } from '../schemas/schemas.ts'
 import {
   sessionCreate,
   sessionDetail,
   sessionManagementDetail,
   sessionRoutePath,
-} from '../schemas-access.ts'
+} from '../schemas/access.ts'
 import { signSessionToken } from '../session-token.ts'
-import type { ApiServices } from '../services.ts'
+import type { ApiServices } from '../records/services.ts'
 import { callerOf } from './current.ts'
 
 const tag = 'sessions'

@@ -1,11 +1,11 @@
-import { bareAnswer, detailAnswer, listAnswer } from '../envelope.ts'
-import type { Answer } from '../envelope.ts'
+import { bareAnswer, detailAnswer, listAnswer } from '../answers/envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
 import { Problem } from '../../lib/problems.ts'
-import { openapiDocument as documentOf } from '../openapi.ts'
+import { openapiDocument as documentOf } from '../schemas/openapi.ts'
 import type { ApiName, Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import type { Call } from '../call.ts'
-import { openapiDocument, spec, specBody } from '../schemas.ts'
+import { openapiDocument, spec, specBody } from '../schemas/schemas.ts'
 
 const YAML = 'text/yaml'
 

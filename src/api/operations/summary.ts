@@ -1,8 +1,8 @@
 import { entities } from '../../entities/registry.ts'
-import { detailAnswer } from '../envelope.ts'
+import { detailAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { summary } from '../schemas.ts'
+import { summary } from '../schemas/schemas.ts'
 import { notBuiltYet } from '../../lib/not-built-yet.ts'
 
 /** Every store of the API family: consoles draw a number for each, also for those this controller does not keep. */

@@ -1,10 +1,10 @@
 import { certsOnly } from '../../pki/certs-only.ts'
 import { networkAuthorities } from '../auth/trusted-authorities.ts'
-import { bareAnswer } from '../envelope.ts'
-import type { Answer } from '../envelope.ts'
+import { bareAnswer } from '../answers/envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { estCertificates } from '../schemas.ts'
+import { estCertificates } from '../schemas/schemas.ts'
 
 const CONTENT_TYPE = 'application/pkcs7-mime'
 const LINE_CHARACTERS = 64

@@ -11,7 +11,7 @@ import { issuerOf } from '../auth/trusted-authorities.ts'
 import type { Call } from '../call.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
-import type { ApiServices } from '../services.ts'
+import type { ApiServices } from '../records/services.ts'
 import { onlyCertificate } from './certificates.ts'
 import type { Prepared, Preparer } from './preparer.ts'
 

@@ -9,7 +9,7 @@ import type { FieldFault } from '../../lib/problems.ts'
 import type { Call } from '../call.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
-import { sharerOf } from '../sharer.ts'
+import { sharerOf } from '../records/sharer.ts'
 import type { Preparer } from './preparer.ts'
 
 /** A schema is compiled once before it is kept, so that configs meet none that can not be used. */

@@ -6,9 +6,9 @@ import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { latest } from '../consistency.ts'
-import { newEnrollmentToken } from '../enrollment-tokens.ts'
+import { newEnrollmentToken } from '../records/enrollment-tokens.ts'
 import type { ApiParts } from '../parts.ts'
-import type { WriteStep } from '../writes.ts'
+import type { WriteStep } from '../records/writes.ts'
 import type { Preparer } from './preparer.ts'
 
 type Parts = Pick<ApiParts, 'bindings' | 'jwt' | 'cluster'>

@@ -6,7 +6,7 @@ import type { TLSSocket } from 'node:tls'
 
 import { parseCertificate } from '../../pki/certificate.ts'
 import type { Certificate } from '../../pki/certificate.ts'
-import { HttpsFault, reasonOf } from '../https-json.ts'
+import { HttpsFault, reasonOf } from '../terminal/https-json.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 
 const ANSWER_BYTES_MAX = 2 * 1024 * 1024

@@ -12,10 +12,10 @@ import {
 import type { Certificate } from '../../pki/certificate.ts'
 import { readSecretFile, SecretFileError, writePublicFile } from '../../pki/key-file.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { sessionAt } from '../cluster-connection.ts'
-import type { AskPath } from '../cluster-connection.ts'
-import { CommandFailure, EXIT_FAILED } from '../failure.ts'
-import { printJson, printLine } from '../output.ts'
+import { sessionAt } from '../cluster/connection.ts'
+import type { AskPath } from '../cluster/connection.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { printJson, printLine } from '../terminal/output.ts'
 
 /** Long enough to be carried from an offline machine to a controller. */
 const PROOF_LIFETIME_MS = 60 * 60 * 1000

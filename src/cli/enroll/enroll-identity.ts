@@ -18,10 +18,10 @@ import {
   writePublicFile,
   writeSecretFile,
 } from '../../pki/key-file.ts'
-import { CheckList } from '../check-list.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../failure.ts'
-import { printJson, printLine } from '../output.ts'
-import { readSecretInput, readStandardInput } from '../secret-input.ts'
+import { CheckList } from '../terminal/check-list.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+import { readSecretInput, readStandardInput } from '../terminal/secret-input.ts'
 import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
 import { keyBeside, keyInFile } from './enrollment-key.ts'
 import type { EnrollmentKey } from './enrollment-key.ts'

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync } fr
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import type { ClusterStatus, MemberStatus } from '../../../src/cli/cluster-status.ts'
+import type { ClusterStatus, MemberStatus } from '../../../src/controller/admin/cluster-status.ts'
 import { type AdminFile, Client, isRunning, until } from './client.ts'
 import { compareDigests } from './digests.ts'
 import { formedSecret } from '../../support/formed-secret.ts'

@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { MemberStatus } from '../../../src/cli/cluster-status.ts'
+import type { MemberStatus } from '../../../src/controller/admin/cluster-status.ts'
 import { freePortBlock } from '../../support/ports.ts'
 import { Client, until } from './client.ts'
 import { flotilla, withoutAudit } from './cluster.ts'

@@ -1,0 +1,226 @@
+import type { Socket } from 'node:net'
+import { STATUS_CODES } from 'node:http'
+import type { ServerResponse } from 'node:http'
+import type { FastifyReply } from 'fastify'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { challengeText } from '../auth/gate.ts'
+import { sourceOf } from '../auth/source.ts'
+import type { SessionKeeper } from '../auth/session-keeper.ts'
+import type { Call } from '../call.ts'
+import { corsHeaders } from './cors.ts'
+import type { Answer } from './envelope.ts'
+import { endAfterRequest, hasUnreadBody } from '../transport/early-answer.ts'
+import { UnsentAnswers, byteLengthOf } from '../transport/unsent-answers.ts'
+import type { Body } from '../transport/unsent-answers.ts'
+import type { ApiMetrics, OperationMetrics } from '../metrics/metrics.ts'
+import type { ApiParts } from '../parts.ts'
+import { answerOf } from './problem.ts'
+import type { ApiServices } from '../records/services.ts'
+
+type Headers = Record<string, string | number>
+
+/** The only place that writes an answer: one head, one body, the headers that every answer has. */
+export class Answerer {
+  readonly #parts: ApiParts
+  readonly #sessions: SessionKeeper
+  readonly #metrics: ApiMetrics
+  readonly #refusals: ApiServices['refusals']
+  readonly #unmatched: OperationMetrics
+  readonly #server: string
+  readonly #unsent: UnsentAnswers
+
+  constructor(parts: ApiParts, { sessions, metrics, refusals }: ApiServices) {
+    this.#refusals = refusals
+    this.#parts = parts
+    this.#sessions = sessions
+    this.#metrics = metrics
+    this.#unmatched = metrics.of('unmatched')
+    this.#server = `ziti-controller/${parts.version.version}`
+    this.#unsent = new UnsentAnswers(parts.limits)
+  }
+
+  succeed(reply: FastifyReply, call: Call, answer: Answer): void {
+    const headers = this.#headers(reply, call, answer.contentType)
+    if (answer.headers !== undefined) Object.assign(headers, answer.headers)
+    this.#send(reply, call, answer.status, headers, answer.body)
+  }
+
+  /** Anything that was thrown on the way; what is neither a problem nor a known mistake of the caller is ours. */
+  fail(reply: FastifyReply, call: Call, error: unknown): void {
+    if (reply.raw.headersSent) return
+    const problem = this.#problemOf(call, error)
+    if (isRefusedWrite(call, problem)) this.#tellRefused(call, problem)
+    const { status, body, retryAfterSeconds } = answerOf(problem)
+    const headers = this.#headers(reply, call, 'application/json')
+    if (retryAfterSeconds !== null) headers['retry-after'] = retryAfterSeconds
+    if (status === 401 && call.challenge !== null) {
+      headers['www-authenticate'] = challengeText(call.challenge)
+    }
+    this.#send(reply, call, status, headers, body)
+  }
+
+  plain(
+    reply: FastifyReply,
+    call: Call,
+    status: number,
+    extra: Readonly<Record<string, string>>,
+  ): void {
+    const headers = { ...this.#headers(reply, call, 'text/plain'), ...extra }
+    this.#send(reply, call, status, headers, '')
+  }
+
+  /** A connection that spoke no HTTP, or too much of it. It is closed in any case: its client may never close it. */
+  failConnection(error: Error & { readonly code?: string }, socket: Socket): void {
+    // In the midst of an answer, or after one, these bytes would be taken for a part of it.
+    if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
+      socket.destroy()
+      return
+    }
+    const problem = new Problem('COULD_NOT_PARSE_BODY', { detail: 'this is no HTTP request' })
+    const status = statusOfClientError(error.code)
+    const { body } = answerOf(problem)
+    socket.write(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nserver: ${this.#server}\r\n` +
+        `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+    )
+    socket.destroySoon()
+    // What stands unread before this answer would keep the connection open for ever.
+    const timer = setTimeout(() => socket.destroy(), this.#parts.limits.lingerMs)
+    socket.once('close', () => {
+      clearTimeout(timer)
+    })
+  }
+
+  #headers(reply: FastifyReply, call: Call, contentType: string): Headers {
+    const { cluster, state, instanceId, limits } = this.#parts
+    const index = call.index === 0 ? state.appliedIndex : call.index
+    const headers: Headers = {
+      'content-type': contentType,
+      server: this.#server,
+      'ziti-instance-id': instanceId,
+      'net-index': `${cluster.generation}:${index}`,
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'strict-transport-security': 'max-age=31536000',
+      'net-stale-ms': Math.min(Math.round(cluster.leaderContactMs()), Number.MAX_SAFE_INTEGER),
+    }
+    if (call.caller !== null) {
+      headers['expiration-seconds'] = Math.round(limits.sessionTimeoutMs / 1000)
+      headers['expires-at'] = goTimeText(this.#sessions.expiresAtMs(call.caller.session))
+    }
+    if (reply.request.headers.origin !== undefined) Object.assign(headers, corsHeaders)
+    return headers
+  }
+
+  #send(reply: FastifyReply, call: Call, status: number, headers: Headers, body: Body): void {
+    const { raw } = reply
+    const length = byteLengthOf(body)
+    const source = sourceOf(call.address)
+    if (!this.#unsent.hasRoomFor(source, length)) {
+      this.fail(reply, call, tooMuchUnread())
+      return
+    }
+    const { operation, startedAtMs } = call
+    const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
+    metrics.record(status, this.#parts.clock.monotonicMs() - startedAtMs)
+    if (status === 304) delete headers['content-type']
+    else headers['content-length'] = length
+    // After a refusal, what is left of a body would have to be read to reach the next request.
+    const isEarly = status >= 400 && hasUnreadBody(reply.request.raw)
+    if (isEarly) headers['connection'] = 'close'
+    reply.hijack()
+    if (call.onAnswerGone !== null) raw.once('close', call.onAnswerGone)
+    raw.writeHead(status, headers)
+    if (call.method === 'HEAD') {
+      raw.end()
+      return
+    }
+    const end = (piece: string | Buffer, encoding: BufferEncoding): void => {
+      if (isEarly) {
+        raw.write(piece, encoding)
+        endAfterRequest(reply.request.raw, raw, this.#parts.limits)
+      } else {
+        raw.end(piece, encoding)
+      }
+    }
+    this.#unsent.send(raw, source, body, length, end)
+  }
+
+  #tellRefused({ caller, operation, address }: Call, { code }: Problem): void {
+    if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
+    const name = caller?.identity['name']
+    this.#parts.audit?.refused({
+      actor: caller?.identity.id ?? '',
+      actorName: typeof name === 'string' ? name : '',
+      session: caller?.session.id ?? '',
+      address,
+      operation: operation?.operationId ?? '',
+      outcome: code,
+    })
+  }
+
+  #problemOf(call: Call, error: unknown): Problem {
+    if (error instanceof Problem) return error
+    const known = problemOfFramework(error)
+    if (known !== null) return known
+    const operation = call.operation?.operationId ?? 'none'
+    this.#parts.logger.error(
+      { err: error, operation, path: call.path },
+      'a request failed by our fault',
+    )
+    return new Problem('UNHANDLED', { cause: error })
+  }
+}
+
+/**
+ * For who asked, not for what was asked: a caller that is known and may not, or somebody who could not prove who it is.
+ * Whoever shows no good token at all could fill the log, and what was proposed is audited where it is applied.
+ */
+function isRefusedWrite(call: Call, { code }: Problem): boolean {
+  if (call.operation === null || call.method === 'GET' || call.hasProposed) return false
+  return code === 'INVALID_AUTH' || (code === 'UNAUTHORIZED' && call.caller !== null)
+}
+
+function problemOfFramework(error: unknown): Problem | null {
+  const { code, statusCode } = error as { readonly code?: unknown; readonly statusCode?: unknown }
+  switch (code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new Problem('REQUEST_ENTITY_TOO_LARGE')
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new Problem('UNSUPPORTED_CONTENT_TYPE', {
+        fault: { field: 'Content-Type', reason: 'must be application/json' },
+      })
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new Problem('NOT_FOUND', { detail: 'no id is as long as the one in the path' })
+    case 'FST_ERR_BAD_URL':
+      return fieldProblem('path', 'is not a valid URL path')
+    default:
+      return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500
+        ? new Problem('COULD_NOT_PARSE_BODY', { cause: error })
+        : null
+  }
+}
+
+/** Node keeps the response that occupies a connection on its socket, and asks the same before its own refusals. */
+function isAnswering(socket: Socket & { readonly _httpMessage?: ServerResponse | null }): boolean {
+  return socket._httpMessage?.headersSent === true
+}
+
+function tooMuchUnread(): Problem {
+  return new Problem('SERVER_TOO_MANY_REQUESTS', {
+    detail: 'clients at this address have not read the answers to earlier requests',
+  })
+}
+
+function statusOfClientError(code: string | undefined): number {
+  if (code === 'HPE_HEADER_OVERFLOW') return 431
+  return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
+}
+
+/** `2024-01-02 03:04:05.678 +0000 UTC`, as Go prints a time: clients of the API family read this header so. */
+function goTimeText(ms: number): string {
+  const text = new Date(ms).toISOString()
+  // Go leaves trailing zeros of the fraction away.
+  const fraction = text.slice(19, 23).replace(/\.?0+$/, '')
+  return `${text.slice(0, 10)} ${text.slice(11, 19)}${fraction} +0000 UTC`
+}

@@ -1,0 +1,53 @@
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+
+// Cross-origin rules for consoles in a browser. The session is a header, never a cookie, so any origin may ask.
+
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])
+const UNSAFE_METHODS = new Set(['PUT', 'PATCH', 'DELETE'])
+const HEADERS = new Set([
+  'accept',
+  'accept-language',
+  'authorization',
+  'content-language',
+  'content-type',
+  'if-match',
+  'if-none-match',
+  'net-min-index',
+  'net-request-id',
+  'net-session',
+  'origin',
+  'session-token',
+  'zt-session',
+])
+const REQUESTED_HEADERS_MAX = 32
+
+export const corsHeaders: Readonly<Record<string, string>> = {
+  'access-control-allow-origin': '*',
+  'access-control-allow-credentials': 'true',
+}
+
+/**
+ * The headers of the answer to an OPTIONS request. `asked` are its Access-Control-Request-Method and -Headers.
+ * @throws {Problem} COULD_NOT_VALIDATE without a method, METHOD_NOT_ALLOWED, HEADER_NOT_ALLOWED.
+ */
+export function preflight(asked: {
+  method: string | undefined
+  headers: string | undefined
+}): Readonly<Record<string, string>> {
+  if (asked.method === undefined) {
+    throw fieldProblem('Access-Control-Request-Method', 'is required')
+  }
+  if (!METHODS.has(asked.method)) throw new Problem('METHOD_NOT_ALLOWED')
+  const names = (asked.headers ?? '')
+    .split(',', REQUESTED_HEADERS_MAX + 1)
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => name !== '')
+  if (names.length > REQUESTED_HEADERS_MAX || names.some((name) => !HEADERS.has(name))) {
+    throw new Problem('HEADER_NOT_ALLOWED')
+  }
+  return {
+    ...corsHeaders,
+    ...(names.length === 0 ? {} : { 'access-control-allow-headers': names.join(', ') }),
+    ...(UNSAFE_METHODS.has(asked.method) ? { 'access-control-allow-methods': asked.method } : {}),
+  }
+}

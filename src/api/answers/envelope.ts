@@ -1,0 +1,97 @@
+import type { Body } from '../transport/unsent-answers.ts'
+
+/** The one shape of a success: `{data, meta}`, both version strings in every meta. */
+export const API_VERSION = '0.0.1'
+const versions = { apiEnrollmentVersion: API_VERSION, apiVersion: API_VERSION } as const
+export const versionMetaText = JSON.stringify(versions)
+
+export interface Pagination {
+  readonly limit: number
+  readonly offset: number
+  readonly totalCount: number
+}
+
+/** Of a list that is always shown in one page. */
+export function wholeOf({ length }: readonly unknown[]): Pagination {
+  return { limit: length, offset: 0, totalCount: length }
+}
+
+export interface Answer {
+  readonly status: number
+  readonly body: Body
+  readonly contentType: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface TextAnswer extends Answer {
+  readonly body: string
+}
+
+const JSON_TYPE = 'application/json'
+
+export function answer(
+  status: number,
+  data: unknown,
+  meta: Readonly<Record<string, unknown>> | null = null,
+): TextAnswer {
+  const metaText = meta === null ? versionMetaText : JSON.stringify({ ...versions, ...meta })
+  return {
+    status,
+    body: `{"data":${JSON.stringify(data)},"meta":${metaText}}`,
+    contentType: JSON_TYPE,
+  }
+}
+
+export function detailAnswer(data: unknown, ignoredFields: readonly string[] = []): TextAnswer {
+  return answer(200, data, ignoredMeta(ignoredFields))
+}
+
+export function listAnswer(
+  data: readonly unknown[],
+  pagination: Pagination,
+  filterableFields: readonly string[],
+): Answer {
+  const metaText = listMetaText(pagination, filterableFields)
+  const body = `{"data":${JSON.stringify(data)},"meta":${metaText}}`
+  return { status: 200, body, contentType: JSON_TYPE }
+}
+
+export function listMetaText(pagination: Pagination, filterableFields: readonly string[]): string {
+  return JSON.stringify({ ...versions, filterableFields, pagination })
+}
+
+export function createdAnswer(
+  collection: string,
+  id: string,
+  ignoredFields: readonly string[],
+): Answer {
+  return answer(
+    201,
+    { _links: { self: { href: `./${collection}/${id}` } }, id },
+    ignoredMeta(ignoredFields),
+  )
+}
+
+/** For update, delete and acknowledgements. */
+export function emptyAnswer(ignoredFields: readonly string[] = []): Answer {
+  return answer(200, {}, ignoredMeta(ignoredFields))
+}
+
+/** What was asked for has begun. */
+export function begunAnswer(): Answer {
+  return answer(202, {})
+}
+
+/** For the few operations of the API family whose answer has no envelope. */
+export function bareAnswer(body: Body, contentType: string = JSON_TYPE): Answer {
+  return { status: 200, body, contentType }
+}
+
+function ignoredMeta(ignoredFields: readonly string[]): Record<string, unknown> | null {
+  return ignoredFields.length === 0 ? null : { ignoredFields }
+}
+
+/** RFC 3339, UTC, milliseconds. */
+export function timeText(ms: number): string {
+  return new Date(ms).toISOString()
+}

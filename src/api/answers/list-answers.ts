@@ -1,0 +1,156 @@
+import { pageLimits } from '../../fsm/query/list.ts'
+import { FairShare } from '../../lib/fair-share.ts'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import type { Call } from '../call.ts'
+import { listMetaText } from './envelope.ts'
+import type { Answer, Pagination } from './envelope.ts'
+import type { ListResult, Listing } from '../../ports/state-view.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { ProcessorShare } from '../processor-share.ts'
+import { sharerOf } from '../records/sharer.ts'
+
+type ListLimits = Pick<
+  ApiLimits,
+  'longListBytesMin' | 'longListsMax' | 'longListBytesMax' | 'longListBytesOfOthersMax'
+>
+
+/** Rows to be shown, and how they stand in the answer. */
+export interface Rows<T> {
+  readonly records: readonly T[]
+  readonly show: (record: T) => unknown
+  readonly pagination: Pagination
+  readonly filterableFields: readonly string[]
+}
+
+/** Text is packed into buffers of about this size, which lie outside of the heap of JavaScript. */
+const PACK_CHARACTERS = 64 * 1024
+
+/** The rows of one list on their way into an answer. */
+class Rendering<T> {
+  readonly #rows: Rows<T>
+  readonly #chunks: Buffer[] = []
+  #text = '{"data":['
+  #at = 0
+  #packedBytes = 0
+
+  constructor(rows: Rows<T>) {
+    this.#rows = rows
+  }
+
+  get bytes(): number {
+    return this.#packedBytes + this.#text.length
+  }
+
+  /** @returns whether all rows are shown. */
+  showNext(): boolean {
+    const { records, show } = this.#rows
+    if (this.#at < records.length) {
+      if (this.#at > 0) this.#text += ','
+      this.#text += JSON.stringify(show(records[this.#at] as T))
+      this.#at += 1
+    }
+    return this.#at >= records.length
+  }
+
+  pack(): void {
+    if (this.#text.length < PACK_CHARACTERS) return
+    const chunk = Buffer.from(this.#text)
+    this.#chunks.push(chunk)
+    this.#packedBytes += chunk.length
+    this.#text = ''
+  }
+
+  answer(): Answer {
+    const { pagination, filterableFields } = this.#rows
+    const body = `${this.#text}],"meta":${listMetaText(pagination, filterableFields)}}`
+    const answer = { status: 200, contentType: 'application/json' }
+    if (this.#chunks.length === 0) return { ...answer, body }
+    return { ...answer, body: [...this.#chunks, Buffer.from(body)] }
+  }
+}
+
+/**
+ * Answers with rows, in turns that others have theirs between. Lists of more rows than a page, or of long rows, are made few at
+ * a time. What would not fit is refused, never cut off: a client that asks for all of a list takes what it gets for all there
+ * is.
+ */
+export class ListAnswers {
+  readonly #processor: ProcessorShare
+  readonly #limits: ListLimits
+  readonly #room: FairShare
+
+  constructor(limits: ListLimits, processor: ProcessorShare) {
+    this.#processor = processor
+    this.#limits = limits
+    this.#room = new FairShare(limits.longListsMax)
+  }
+
+  /**
+   * Answers with what a listing gives.
+   * @throws {Problem} as `StateView.list`; COULD_NOT_VALIDATE (field `limit`), SERVER_TOO_MANY_REQUESTS.
+   */
+  found<T>(
+    call: Call,
+    listing: Listing,
+    rowsOf: (found: ListResult) => Rows<T>,
+  ): Answer | Promise<Answer> {
+    return this.#processor.finish(sharerOf(call), this.#listed(call, listing, rowsOf))
+  }
+
+  /** @throws {Problem} COULD_NOT_VALIDATE (field `limit`), SERVER_TOO_MANY_REQUESTS. */
+  answer<T>(call: Call, rows: Rows<T>): Answer | Promise<Answer> {
+    return this.#processor.finish(sharerOf(call), this.#rendered(call, rows))
+  }
+
+  *#listed<T>(
+    call: Call,
+    listing: Listing,
+    rowsOf: (found: ListResult) => Rows<T>,
+  ): Generator<void, Answer> {
+    for (let step = listing.next(); ; step = listing.next()) {
+      if (step.done === true) return yield* this.#rendered(call, rowsOf(step.value))
+      yield
+      checkWanted(call)
+    }
+  }
+
+  *#rendered<T>(call: Call, rows: Rows<T>): Generator<void, Answer> {
+    const rendering = new Rendering(rows)
+    const { longListBytesMin, longListBytesMax, longListBytesOfOthersMax } = this.#limits
+    const bytesMax = call.caller?.isAdmin === true ? longListBytesMax : longListBytesOfOthersMax
+    let isLong = rows.records.length > pageLimits.limitMax
+    if (isLong) this.#takeRoom(call)
+    while (!rendering.showNext()) {
+      if (!isLong && rendering.bytes > longListBytesMin) {
+        isLong = true
+        this.#takeRoom(call)
+      }
+      if (rendering.bytes > bytesMax) throw tooLong(bytesMax)
+      rendering.pack()
+      yield
+      checkWanted(call)
+    }
+    if (isLong && rendering.bytes > bytesMax) throw tooLong(bytesMax)
+    return rendering.answer()
+  }
+
+  /** An answer is in memory until its client has read it, so its room is taken for as long. */
+  #takeRoom(call: Call): void {
+    const sharer = sharerOf(call)
+    if (!this.#room.hasRoomFor(sharer)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
+    this.#room.take(sharer)
+    call.onAnswerGone = () => {
+      this.#room.giveBack(sharer)
+    }
+  }
+}
+
+/** @throws {Problem} TIMEOUT when its caller has been answered already, or its connection has closed. */
+function checkWanted(call: Call): void {
+  if (call.isGone) throw new Problem('TIMEOUT')
+}
+
+function tooLong(bytesMax: number): Problem {
+  const reason = `the answer would take more than ${bytesMax} bytes: ask for pages, with limit and offset, or filter for less`
+  return fieldProblem('limit', reason)
+}

@@ -1,0 +1,41 @@
+import { Problem } from '../../lib/problems.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { Call } from '../call.ts'
+import { reachLatest } from '../consistency.ts'
+import type { AppliedLog } from '../consistency.ts'
+import type { Answer } from './envelope.ts'
+
+interface Parts {
+  readonly cluster: ClusterView
+  readonly state: AppliedLog
+  readonly limits: { readonly indexWaitMs: number }
+}
+
+/**
+ * Answers from what is here, at once. What is not here may have been made on another controller a moment ago, so only
+ * the cluster can say that it does not exist: one shared round confirms it, and without a leader nobody knows.
+ * @param read null: not found here.
+ * @throws {Problem} NOT_FOUND, or CLUSTER_NO_LEADER.
+ */
+export function foundOrConfirmed(
+  parts: Parts,
+  call: Call,
+  what: string,
+  read: () => Answer | Promise<Answer> | null,
+): Answer | Promise<Answer> {
+  return read() ?? confirm(parts, call, what, read)
+}
+
+async function confirm(
+  parts: Parts,
+  call: Call,
+  what: string,
+  read: () => Answer | Promise<Answer> | null,
+): Promise<Answer> {
+  const { cluster, state, limits } = parts
+  await reachLatest(cluster, state, limits.indexWaitMs)
+  call.index = state.appliedIndex
+  const answer = read()
+  if (answer !== null) return answer
+  throw new Problem('NOT_FOUND', { detail: `${what} not found` })
+}

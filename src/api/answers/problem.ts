@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto'
+import { problems, wireCode } from '../../lib/problems.ts'
+import type { Problem } from '../../lib/problems.ts'
+import { versionMetaText } from './envelope.ts'
+
+export interface ProblemAnswer {
+  readonly status: number
+  readonly body: string
+  readonly retryAfterSeconds: number | null
+}
+
+/** Values longer than this are left out of an answer: it is about the reason, not an echo of the request. */
+const VALUE_CHARACTERS_MAX = 256
+/** Queues empty, leaders are found and followers catch up within about as long. */
+const RETRY_AFTER_SECONDS = 1
+/** Fields whose value is never repeated to anybody. */
+const SECRET_FIELD = /password|token|secret|code|key|csr|jwt|session|authorization/i
+
+/** The one place that turns a problem into HTTP. `cause` of the exception is for the log and is never sent. */
+export function answerOf(problem: Problem): ProblemAnswer {
+  const { http, message } = problems[problem.code]
+  const error: Record<string, unknown> = {
+    code: wireCode[problem.code] ?? problem.code,
+    message,
+    requestId: newRequestId(),
+  }
+  const cause = causeOf(problem)
+  if (cause !== null) error['cause'] = cause
+  if (problem.data !== null) error['data'] = problem.data
+  return {
+    status: http,
+    body: `{"error":${JSON.stringify(error)},"meta":${versionMetaText}}`,
+    retryAfterSeconds: problem.retryAfterSeconds ?? pauseOf(problem),
+  }
+}
+
+/** What passes says when to ask again, wherever it was thrown; null for what does not. */
+function pauseOf({ code }: Problem): number | null {
+  const { http, retry } = problems[code]
+  return retry !== 'never' && (http === 429 || http === 503) ? RETRY_AFTER_SECONDS : null
+}
+
+function causeOf(problem: Problem): Record<string, unknown> | null {
+  const { fault, detail, causeData } = problem
+  if (causeData !== null) return { code: problem.code, message: problem.message, data: causeData }
+  if (fault !== null) {
+    const value = shownValue(fault.field, fault.value)
+    return {
+      field: fault.field,
+      reason: fault.reason,
+      ...(value === undefined ? {} : { value }),
+    }
+  }
+  return detail === null ? null : { code: 'UNHANDLED', message: detail }
+}
+
+function shownValue(field: string, value: unknown): unknown {
+  if (value === undefined || SECRET_FIELD.test(field)) return undefined
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  return text !== undefined && text.length <= VALUE_CHARACTERS_MAX ? value : undefined
+}
+
+const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-'
+
+/** Ten characters; fresh in every error answer, so that a person can name the one they saw. */
+export function newRequestId(): string {
+  let id = ''
+  for (const byte of randomBytes(10)) id += ALPHABET.charAt(byte & 63)
+  return id
+}

@@ -1,0 +1,161 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import {
+  CommandKind,
+  IntegrityClaimSchema,
+  IntegrityDetachSchema,
+  IntegrityEndSchema,
+  IntegrityRebuildSchema,
+} from '../../../proto/gen/command_pb.ts'
+import { integrityRunId } from '../../entities/integrity-run.ts'
+import type { IntegrityRun } from '../../entities/integrity-run.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { Finding, IntegrityScan, Repair } from '../../ports/integrity.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { ApiParts } from '../parts.ts'
+
+type KeeperParts = Pick<
+  ApiParts,
+  'state' | 'cluster' | 'proposer' | 'clock' | 'scheduler' | 'limits' | 'logger' | 'instanceId'
+>
+
+interface Judged {
+  readonly description: string
+  readonly fixed: boolean
+}
+
+/**
+ * Carries out integrity runs on whichever controller leads. That one is asked for, taken up and ended stands in the
+ * log, so any controller shows it, and a leader that finds a run of another one ends it: nobody works on it any more.
+ */
+export class IntegrityKeeper {
+  readonly #parts: KeeperParts
+  #stop: () => void = () => undefined
+  #isAtWork = false
+
+  constructor(parts: KeeperParts) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    const { scheduler, limits } = this.#parts
+    this.#stop = scheduler.every(limits.integrityLookMs, () => {
+      this.nudge()
+    })
+  }
+
+  stop(): void {
+    this.#stop()
+  }
+
+  /** There may be a run to take up. */
+  nudge(): void {
+    void this.look()
+  }
+
+  /** Resolves when there is nothing left to do here. */
+  async look(): Promise<void> {
+    const run = this.#ownRun()
+    if (run === null || this.#isAtWork) return
+    this.#isAtWork = true
+    try {
+      if (run.runner !== '') await this.#end(run, { error: `${run.runner} gave it up on its way` })
+      else if (await this.#claim(run)) await this.#carryOut({ ...run, runner: this.#self })
+    } catch (error) {
+      // No leader or no answer is part of life: the next look ends what is left.
+      if (!(error instanceof Problem)) {
+        this.#parts.logger.error({ err: error }, 'an integrity run failed')
+      }
+    } finally {
+      this.#isAtWork = false
+    }
+  }
+
+  /** A process that starts anew is another runner. */
+  get #self(): string {
+    return `${this.#parts.cluster.selfId} ${this.#parts.instanceId}`
+  }
+
+  /** The run under way while this controller leads; else null. */
+  #ownRun(): IntegrityRun | null {
+    const { state, cluster } = this.#parts
+    const run = state.get<IntegrityRun>('integrityRun', integrityRunId)
+    return run?.isInProgress === true && cluster.leaderId() === cluster.selfId ? run : null
+  }
+
+  async #claim({ runId }: IntegrityRun): Promise<boolean> {
+    const message = create(IntegrityClaimSchema, { runId, runner: this.#self })
+    const payload = toBinary(IntegrityClaimSchema, message)
+    return (await this.#propose(CommandKind.INTEGRITY_CLAIM, payload)).ok
+  }
+
+  async #carryOut(run: IntegrityRun): Promise<void> {
+    const scan = this.#parts.state.scanIntegrity()
+    while (this.#slice(scan)) {
+      await new Promise((resolve) => setImmediate(resolve))
+      const current = this.#ownRun()
+      if (current?.runId !== run.runId || current.runner !== run.runner) return
+    }
+    const judged = run.isFixing ? await this.#fix(scan.findings) : scan.findings.map(unfixed)
+    await this.#end(run, { judged, hasMore: scan.hasMore })
+  }
+
+  /** @returns false when all is looked at. */
+  #slice(scan: IntegrityScan): boolean {
+    const { clock, limits } = this.#parts
+    const endMs = clock.monotonicMs() + limits.integritySliceMs
+    while (clock.monotonicMs() < endMs) if (!scan.step()) return false
+    return true
+  }
+
+  /** Each table is derived anew once, whatever is wrong in it. */
+  async #fix(findings: readonly Finding[]): Promise<Judged[]> {
+    const rebuilt = new Map<string, boolean>()
+    const judged: Judged[] = []
+    for (const { description, repair } of findings) {
+      let fixed: boolean
+      if (repair.kind === 'detach') fixed = await this.#detach(repair)
+      else {
+        fixed = rebuilt.get(repair.entity) ?? (await this.#rebuild(repair.entity))
+        rebuilt.set(repair.entity, fixed)
+      }
+      judged.push({ description, fixed })
+    }
+    return judged
+  }
+
+  async #rebuild(entity: string): Promise<boolean> {
+    const payload = toBinary(IntegrityRebuildSchema, create(IntegrityRebuildSchema, { entity }))
+    return (await this.#propose(CommandKind.INTEGRITY_REBUILD, payload)).ok
+  }
+
+  async #detach({ entity, id, field, missingId }: Extract<Repair, { kind: 'detach' }>) {
+    const message = create(IntegrityDetachSchema, { entity, id, field, missingId })
+    const payload = toBinary(IntegrityDetachSchema, message)
+    return (await this.#propose(CommandKind.INTEGRITY_DETACH, payload)).ok
+  }
+
+  async #end(
+    { runId, runner }: IntegrityRun,
+    outcome: { judged?: readonly Judged[]; hasMore?: boolean; error?: string },
+  ): Promise<void> {
+    const { judged = [], hasMore = false, error = '' } = outcome
+    const message = create(IntegrityEndSchema, {
+      runId,
+      runner,
+      error,
+      findings: judged.map(({ description, fixed }) => ({ description, fixed })),
+      tooManyErrors: hasMore,
+    })
+    await this.#propose(CommandKind.INTEGRITY_END, toBinary(IntegrityEndSchema, message))
+  }
+
+  async #propose(kind: CommandKind, payload: Uint8Array): Promise<Outcome> {
+    const { outcome } = await this.#parts.proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
+    return outcome
+  }
+}
+
+function unfixed({ description }: Finding): Judged {
+  return { description, fixed: false }
+}

@@ -1,0 +1,153 @@
+import { Counter, Gauge, Registry, collectDefaultMetrics } from 'prom-client'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { AppliedLog } from '../consistency.ts'
+import { addHistogram } from './counted-histogram.ts'
+import { addNetworkMetrics } from './network-metrics.ts'
+import type { NetworkMetricsSources } from './network-metrics.ts'
+import { addNodeMetrics } from './node-metrics.ts'
+import type { NodeMetricsSources } from './node-metrics.ts'
+
+/** Operation that opens sessions. */
+const LOG_IN = 'authenticate'
+const BUCKET_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000] as const
+
+/** Plain counters of one operation: the hot path adds numbers, names and labels are made when somebody asks. */
+export class OperationMetrics {
+  readonly operationId: string
+  readonly byStatus = new Map<number, number>()
+  readonly buckets = new Float64Array(BUCKET_BOUNDS_MS.length)
+  durationMsTotal = 0
+  count = 0
+
+  constructor(operationId: string) {
+    this.operationId = operationId
+  }
+
+  record(status: number, durationMs: number): void {
+    this.byStatus.set(status, (this.byStatus.get(status) ?? 0) + 1)
+    this.count += 1
+    this.durationMsTotal += durationMs
+    for (let at = BUCKET_BOUNDS_MS.length - 1; at >= 0; at -= 1) {
+      if (durationMs > (BUCKET_BOUNDS_MS[at] ?? 0)) break
+      this.buckets[at] = (this.buckets[at] ?? 0) + 1
+    }
+  }
+}
+
+/** Numbers of one controller in the Prometheus text format. */
+export class ApiMetrics {
+  readonly #registry = new Registry()
+  readonly #operations = new Map<string, OperationMetrics>()
+
+  /** @param sources null: numbers of HTTP and of the cluster's members alone. */
+  constructor(
+    cluster: ClusterView,
+    log: AppliedLog,
+    network: NetworkMetricsSources,
+    sources: NodeMetricsSources | null,
+  ) {
+    collectDefaultMetrics({ register: this.#registry })
+    this.#addHttp()
+    this.#addCluster(cluster, log)
+    addNetworkMetrics(this.#registry, network)
+    if (sources !== null) addNodeMetrics(this.#registry, sources)
+  }
+
+  of(operationId: string): OperationMetrics {
+    const known = this.#operations.get(operationId)
+    if (known !== undefined) return known
+    const added = new OperationMetrics(operationId)
+    this.#operations.set(operationId, added)
+    return added
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType
+  }
+
+  text(): Promise<string> {
+    return this.#registry.metrics()
+  }
+
+  #addHttp(): void {
+    const operations = this.#operations
+    const registers = [this.#registry]
+    new Counter({
+      name: 'flotilla_http_requests_total',
+      help: 'Answered requests by operation and status.',
+      labelNames: ['operation', 'status'],
+      registers,
+      collect() {
+        this.reset()
+        for (const { operationId, byStatus } of operations.values()) {
+          for (const [status, count] of byStatus) {
+            this.inc({ operation: operationId, status: String(status) }, count)
+          }
+        }
+      },
+    })
+    new Counter({
+      name: 'flotilla_log_in_failures_total',
+      help: 'Log-ins that were refused, by status: 401 a wrong one, 429 one too many.',
+      labelNames: ['status'],
+      registers,
+      collect() {
+        this.reset()
+        for (const [status, count] of operations.get(LOG_IN)?.byStatus ?? []) {
+          if (status >= 400 && status < 500) this.inc({ status: String(status) }, count)
+        }
+      },
+    })
+    const duration = {
+      name: 'flotilla_http_request_duration_seconds',
+      help: 'Time from the first header to the end of the answer.',
+    }
+    addHistogram(this.#registry, duration, BUCKET_BOUNDS_MS, () =>
+      [...operations.values()].flatMap(({ operationId, count, durationMsTotal, buckets }) =>
+        count === 0
+          ? []
+          : { labels: { operation: operationId }, count, sumMs: durationMsTotal, buckets },
+      ),
+    )
+  }
+
+  #addCluster(cluster: ClusterView, log: AppliedLog): void {
+    const registers = [this.#registry]
+    const gauge = (name: string, help: string, read: () => number): void => {
+      new Gauge({
+        name,
+        help,
+        registers,
+        collect() {
+          this.set(read())
+        },
+      })
+    }
+    const self = () => cluster.members().find((member) => member.id === cluster.selfId)
+    gauge('flotilla_raft_applied_index', 'Log index that reads reflect.', () => log.appliedIndex)
+    gauge(
+      'flotilla_raft_commit_index',
+      'Log index known committed.',
+      () => self()?.progress?.commit ?? 0,
+    )
+    gauge(
+      'flotilla_raft_persisted_index',
+      'Log index durable in the state store.',
+      () => self()?.progress?.persisted ?? 0,
+    )
+    gauge('flotilla_raft_term', 'Current term.', () => self()?.progress?.term ?? 0)
+    gauge('flotilla_raft_is_leader', '1 when this controller leads.', () =>
+      cluster.leaderId() === cluster.selfId ? 1 : 0,
+    )
+    gauge(
+      'flotilla_raft_leader_contact_seconds',
+      'Since a leader was last heard from.',
+      () => cluster.leaderContactMs() / 1000,
+    )
+    gauge(
+      'flotilla_cluster_members_connected',
+      'Members connected, this one included.',
+      () => cluster.members().filter((member) => member.connected).length,
+    )
+  }
+}

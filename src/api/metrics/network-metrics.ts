@@ -1,0 +1,88 @@
+import { Gauge } from 'prom-client'
+import type { Registry } from 'prom-client'
+import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
+import type { VersionInfo } from '../parts.ts'
+
+export interface NetworkMetricsSources {
+  readonly version: VersionInfo
+  /** Records of a kind. */
+  readonly count: (entity: string) => number
+  /** What the network rests on, by what it is called; '' while it is not known here. */
+  readonly certificates: () => Readonly<Record<'controller' | 'issuing' | 'root', string>>
+}
+
+/** Kinds whose number says how large a network is, and how much it is used. */
+const KINDS = [
+  'apiSession',
+  'authPolicy',
+  'authenticator',
+  'ca',
+  'config',
+  'configType',
+  'edgeRouter',
+  'edgeRouterPolicy',
+  'enrollment',
+  'externalJwtSigner',
+  'identity',
+  'postureCheck',
+  'revocation',
+  'service',
+  'serviceEdgeRouterPolicy',
+  'servicePolicy',
+  'session',
+  'terminator',
+] as const
+
+/** What the network holds, what it runs, and how long its certificates last; read when somebody asks. */
+export function addNetworkMetrics(
+  registry: Registry,
+  { version, count, certificates }: NetworkMetricsSources,
+): void {
+  const registers = [registry]
+  new Gauge({
+    name: 'flotilla_build_info',
+    help: 'Always 1; its labels say what runs here.',
+    labelNames: ['version', 'revision', 'runtime'],
+    registers,
+    collect() {
+      const { version: release, revision, runtimeVersion } = version
+      this.set({ version: release, revision, runtime: runtimeVersion }, 1)
+    },
+  })
+  new Gauge({
+    name: 'flotilla_entities',
+    help: 'Records of a kind; apiSession and session are the sessions that are open.',
+    labelNames: ['kind'],
+    registers,
+    collect() {
+      for (const kind of KINDS) this.set({ kind }, count(kind))
+    },
+  })
+  const ends = new Map<string, number | null>()
+  new Gauge({
+    name: 'flotilla_certificate_not_after_timestamp_seconds',
+    help: 'When a certificate that this controller rests on ends, Unix time; of several the first.',
+    labelNames: ['certificate'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [certificate, pem] of Object.entries(certificates())) {
+        const notAfterMs = ends.get(pem) ?? notAfterOf(pem)
+        // A handful of texts in the life of a process, as certificates are renewed.
+        ends.set(pem, notAfterMs)
+        if (notAfterMs !== null) this.set({ certificate }, Math.floor(notAfterMs / 1000))
+      }
+    },
+  })
+}
+
+/** null: there is none that can be read. */
+function notAfterOf(pem: string): number | null {
+  if (pem === '') return null
+  try {
+    return Math.min(...parseCertificates(pem).map(({ notAfterMs }) => notAfterMs))
+  } catch (error) {
+    if (error instanceof CertificateError) return null
+    throw error
+  }
+}

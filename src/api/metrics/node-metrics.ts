@@ -1,0 +1,197 @@
+import { Counter, Gauge } from 'prom-client'
+import type { Registry } from 'prom-client'
+import { LATENCY_BOUNDS_MS } from '../../lib/latency-histogram.ts'
+import { threadMemory } from '../../lib/thread-memory.ts'
+import type { NodeHealth } from '../../ports/node-health.ts'
+import type { HostVitals } from '../../ports/vitals.ts'
+import { addHistogram } from './counted-histogram.ts'
+
+export interface NodeMetricsSources {
+  readonly vitals: () => HostVitals
+  /** undefined: nothing is known of the node. */
+  readonly node: () => NodeHealth | undefined
+  /** Request ids whose outcome is remembered. */
+  readonly requestIds: () => number
+}
+
+const ROLES = ['leader', 'follower', 'candidate', 'preCandidate', 'learner'] as const
+
+/** What consensus, log, apply, mesh and event loops of this process have done; read when somebody asks. */
+export function addNodeMetrics(
+  registry: Registry,
+  { vitals, node, requestIds }: NodeMetricsSources,
+): void {
+  const registers = [registry]
+  const counter = (name: string, help: string, read: () => number): void => {
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset()
+        this.inc(read())
+      },
+    })
+  }
+  const gauge = (name: string, help: string, read: () => number): void => {
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read())
+      },
+    })
+  }
+  new Gauge({
+    name: 'flotilla_raft_role',
+    help: '1 for the role that this controller is in.',
+    labelNames: ['role'],
+    registers,
+    collect() {
+      for (const role of ROLES) this.set({ role }, node()?.role === role ? 1 : 0)
+    },
+  })
+  const raft = 'flotilla_raft_'
+  counter(
+    `${raft}elections_total`,
+    'Elections that this controller began.',
+    () => vitals().elections,
+  )
+  counter(`${raft}leader_changes_total`, 'Leaders seen.', () => vitals().leaderChanges)
+  counter(
+    `${raft}proposals_accepted_total`,
+    'Proposals that this controller logged as leader.',
+    () => vitals().proposalsAccepted,
+  )
+  counter(
+    `${raft}proposals_refused_total`,
+    'Proposals refused before logging.',
+    () => vitals().proposalsRefused,
+  )
+  gauge(
+    'flotilla_apply_lag_entries',
+    'Committed and not applied here.',
+    () => node()?.lagEntries ?? 0,
+  )
+  gauge(
+    'flotilla_apply_lag_seconds',
+    'Since apply was last caught up.',
+    () => (node()?.lagMs ?? 0) / 1000,
+  )
+  counter(
+    'flotilla_wal_written_bytes_total',
+    'Written to log and meta slots.',
+    () => vitals().disk.writtenBytes,
+  )
+  gauge(
+    'flotilla_wal_free_bytes',
+    'Free on the disk of the log; -1: not known.',
+    () => vitals().disk.freeBytes ?? -1,
+  )
+  const fsync = { name: 'flotilla_wal_fsync_duration_seconds', help: 'Syncs of the log.' }
+  addHistogram(registry, fsync, LATENCY_BOUNDS_MS, () => [{ labels: {}, ...vitals().disk.fsync }])
+  counter(
+    'flotilla_mesh_dropped_frames_total',
+    'For want of room in the queue of a peer.',
+    () => vitals().droppedFrames,
+  )
+  gauge(
+    'flotilla_mesh_queued_bytes',
+    'Raft frames that wait for connections.',
+    () => vitals().queuedBytes,
+  )
+  new Gauge({
+    name: 'flotilla_loop_delay_p99_seconds',
+    help: 'How late timers are, 99th percentile of the last seconds.',
+    labelNames: ['thread'],
+    registers,
+    collect() {
+      this.set({ thread: 'main' }, (node()?.loopDelayP99Ms.main ?? 0) / 1000)
+      this.set({ thread: 'raft' }, vitals().loopDelayP99Ms / 1000)
+    },
+  })
+  gauge(
+    'flotilla_cluster_failure_tolerance',
+    'Voters that may be lost; -1: no quorum.',
+    () => node()?.failureTolerance ?? -1,
+  )
+  gauge(
+    'flotilla_log_kept_entries',
+    'Entries in memory for members that lag behind.',
+    () => vitals().logEntries,
+  )
+  gauge('flotilla_log_kept_bytes', 'Bytes of these entries.', () => vitals().logBytes)
+  gauge('flotilla_request_ids', 'Request ids whose outcome is remembered.', requestIds)
+  addMemory(registry, vitals)
+  new Gauge({
+    name: 'flotilla_alarms',
+    help: 'Alarms that are on, by code; one that is not has no line.',
+    labelNames: ['code', 'critical'],
+    registers,
+    collect() {
+      this.reset()
+      for (const { code, isCritical } of node()?.alarms ?? []) {
+        this.inc({ code, critical: String(isCritical) })
+      }
+    },
+  })
+  addMembers(registry, () => node()?.members ?? [])
+}
+
+/** The others as this controller sees them. */
+function addMembers(registry: Registry, members: () => NodeHealth['members']): void {
+  const gauge = (
+    name: string,
+    help: string,
+    read: (member: NodeHealth['members'][number]) => number | null,
+  ): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: ['member'],
+      registers: [registry],
+      collect() {
+        this.reset()
+        for (const member of members()) {
+          const value = read(member)
+          if (value !== null) this.set({ member: member.id }, value)
+        }
+      },
+    })
+  }
+  gauge('flotilla_member_connected', '1 while a member is in contact.', ({ connected }) =>
+    connected ? 1 : 0,
+  )
+  gauge(
+    'flotilla_member_lag_entries',
+    'Committed anywhere that is known of, and not applied by a member.',
+    ({ lagEntries }) => lagEntries,
+  )
+  gauge(
+    'flotilla_member_last_contact_seconds',
+    'Since a member was last heard from; none for one never heard from.',
+    ({ lastContactMs }) => (lastContactMs === null ? null : lastContactMs / 1000),
+  )
+}
+
+function addMemory(registry: Registry, vitals: () => HostVitals): void {
+  const kinds = [
+    ['heap_used', 'heapUsedBytes', 'In use of the JavaScript heap of a thread.'],
+    ['heap_total', 'heapTotalBytes', 'Taken from the system for that heap.'],
+    ['external', 'externalBytes', 'In buffers outside of it.'],
+  ] as const
+  for (const [kind, key, help] of kinds) {
+    new Gauge({
+      name: `flotilla_thread_${kind}_bytes`,
+      help,
+      labelNames: ['thread'],
+      registers: [registry],
+      collect() {
+        this.set({ thread: 'main' }, threadMemory()[key])
+        this.set({ thread: 'raft' }, vitals().memory[key])
+        this.set({ thread: 'wal' }, vitals().disk.memory[key])
+      },
+    })
+  }
+}

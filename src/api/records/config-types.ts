@@ -1,0 +1,43 @@
+import type { ConfigTypesShown, StateView } from '../../ports/state-view.ts'
+import { noConfigTypes } from '../../ports/state-view.ts'
+import { fieldProblem } from '../../lib/problems.ts'
+import type { Call, Caller } from '../call.ts'
+import type { ApiLimits } from '../limits.ts'
+
+/** The types that a caller asked for at log-in: ids, or `all`. */
+export function configTypesOfSession({ session }: Caller): ConfigTypesShown {
+  const asked = session['configTypes']
+  if (!Array.isArray(asked) || asked.length === 0) return noConfigTypes
+  const ids = asked as readonly string[]
+  return ids.includes('all') ? 'all' : new Set(ids)
+}
+
+/**
+ * The types whose data a list shows: those of the query parameter `configTypes` (repeated, or separated by commas), by id or
+ * name, else those of the session. What does not exist is left out. @throws {Problem} COULD_NOT_VALIDATE for too many.
+ */
+export function configTypesOfList(
+  call: Call,
+  caller: Caller,
+  state: StateView,
+  limits: Pick<ApiLimits, 'configTypesMax'>,
+): ConfigTypesShown {
+  const asked = call.all('configTypes').flatMap((value) => value.split(','))
+  const names = asked.map((name) => name.trim()).filter((name) => name !== '')
+  if (names.length === 0) return configTypesOfSession(caller)
+  if (names.length > limits.configTypesMax) {
+    const reason = `configTypes in query should have at most ${limits.configTypesMax} values`
+    throw fieldProblem('configTypes', reason)
+  }
+  if (names.includes('all')) return 'all'
+  return new Set(configTypeIds(state, names))
+}
+
+/** By id or name, each once; unknown ones are left out. */
+export function configTypeIds(state: StateView, names: readonly string[]): string[] {
+  const ids = names.flatMap((name) => {
+    const found = state.get('configType', name) ?? state.find('configType', 'name', name)
+    return found === undefined ? [] : [found.id]
+  })
+  return [...new Set(ids)]
+}

@@ -1,0 +1,66 @@
+import { randomUUID } from 'node:crypto'
+import type { EnrollmentMethod } from '../../entities/enrollment.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { ApiParts } from '../parts.ts'
+
+export interface NewToken {
+  readonly method: EnrollmentMethod
+  /** Id of the identity or router that is to enroll. */
+  readonly subjectId: string
+  /** UTC ms. */
+  readonly expiresAtMs: number
+}
+
+type Parts = Pick<ApiParts, 'bindings' | 'jwt' | 'cluster'>
+
+const routerMethods: ReadonlySet<EnrollmentMethod> = new Set(['erott', 'trott'])
+
+/** `https://host:port` of this controller's client API: where its tokens send whoever enrolls. */
+export function clientApiUrl({ bindings }: Pick<ApiParts, 'bindings'>): string {
+  const url = bindings['edge-client']?.[0]
+  if (url !== undefined) return url
+  throw new Problem('UNHANDLED', {
+    detail: 'this controller serves no client API to enroll at; ask one that does',
+  })
+}
+
+/**
+ * A one-time token and the JWT that says who may use it, where and until when. Clients verify the JWT by the certificate
+ * that they meet at `iss`, so it names this controller and is signed by its key.
+ */
+export async function newEnrollmentToken(
+  parts: Parts,
+  { method, subjectId, expiresAtMs }: NewToken,
+): Promise<{ readonly token: string; readonly jwt: string; readonly expiresAt: number }> {
+  const token = randomUUID()
+  const jwt = await parts.jwt.sign({
+    iss: clientApiUrl(parts),
+    sub: subjectId,
+    aud: [''],
+    exp: Math.floor(expiresAtMs / 1000),
+    jti: token,
+    em: method,
+    // Where a router connects to when its own configuration names no controller; identities find theirs by `iss`.
+    ctrls: routerMethods.has(method) ? routerAddresses(parts) : [],
+  })
+  return { token, jwt, expiresAt: expiresAtMs }
+}
+
+/** Of all members that take routers, as far as they have been heard of. */
+function routerAddresses({ cluster }: Pick<ApiParts, 'cluster'>): string[] {
+  return cluster.members().flatMap(({ routerAddress }) => routerAddress ?? [])
+}
+
+/** What leads a client that knows nothing of the network but this to it. */
+export function networkJwt(parts: Omit<Parts, 'cluster'>): Promise<string> {
+  const address = `${clientApiUrl(parts)}/`
+  const claims: JsonObject = {
+    iss: address,
+    sub: address,
+    aud: ['openziti-enroller'],
+    jti: randomUUID(),
+    em: 'network',
+  }
+  return parts.jwt.sign(claims)
+}

@@ -1,0 +1,244 @@
+import { CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { Entity } from '../../entities/define.ts'
+import { membersAt } from '../../entities/levels.ts'
+import type { Operation as EntityOperation } from '../../entities/operations.ts'
+import type { RequestMode } from '../../entities/schema.ts'
+import { tellsAdminSecret } from '../../fsm/admin-secrets.ts'
+import { assert } from '../../lib/assert.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { Problem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import { noConfigTypes } from '../../ports/state-view.ts'
+import type { ConfigTypesShown, Listing, ShownFor } from '../../ports/state-view.ts'
+import type { Call, Caller } from '../call.ts'
+import { configTypesOfList, configTypesOfSession } from './config-types.ts'
+import { createdAnswer, detailAnswer, emptyAnswer } from '../answers/envelope.ts'
+import type { Answer } from '../answers/envelope.ts'
+import type { ListAnswers } from '../answers/list-answers.ts'
+import { foundOrConfirmed } from '../answers/not-found.ts'
+import type { ApiParts } from '../parts.ts'
+import { listQueryOf } from '../answers/query-parameters.ts'
+import { Preparers } from '../preparers/preparer.ts'
+import { taggedAnswer, writeIfMatches } from './revisions.ts'
+import type { ApiServices } from './services.ts'
+import { judged } from './writes.ts'
+import { visibleRecords } from './visible-records.ts'
+import type { VisibleRecords } from './visible-records.ts'
+import type { Writer } from './writes.ts'
+
+export type Handler = (call: Call) => Answer | Promise<Answer>
+
+/** One handler a shape, for every descriptor. */
+export class ResourceHandlers {
+  readonly #parts: ApiParts
+  readonly #writer: Writer
+  readonly #preparers: Preparers
+  readonly #lists: ListAnswers
+
+  constructor(parts: ApiParts, services: ApiServices) {
+    this.#parts = parts
+    this.#writer = services.writer
+    this.#lists = services.lists
+    this.#preparers = new Preparers(parts, services)
+  }
+
+  of(operation: EntityOperation): Handler {
+    const { entity } = operation
+    switch (operation.shape) {
+      case 'list':
+      case 'detail':
+      case 'subList':
+        return this.#read(operation, operation.shape)
+      case 'create':
+        return (call) => this.#create(call, entity)
+      case 'replace':
+        return (call) => this.#change(call, entity, 'replace')
+      case 'patch':
+        return (call) => this.#change(call, entity, 'patch')
+      case 'delete':
+        return (call) => this.#delete(call, entity)
+    }
+  }
+
+  /** @throws {AssertionError} as `visibleRecords`, before anything is served. */
+  #read(operation: EntityOperation, shape: 'list' | 'detail' | 'subList'): Handler {
+    const visible = visibleRecords(this.#parts.state, operation)
+    switch (shape) {
+      case 'list':
+        return (call) => this.#list(call, operation, visible)
+      case 'detail':
+        return (call) => this.#detail(call, operation, visible)
+      case 'subList':
+        return (call) => this.#subList(call, operation, visible)
+    }
+  }
+
+  #list(
+    call: Call,
+    { entity, query: known }: EntityOperation,
+    visible: VisibleRecords,
+  ): Answer | Promise<Answer> {
+    const { state, limits } = this.#parts
+    const caller = callerOf(call)
+    const types = known.includes('configTypes')
+      ? configTypesOfList(call, caller, state, limits)
+      : noConfigTypes
+    const listedFor = (identityId: string): Answer | Promise<Answer> => {
+      const query = listQueryOf(call)
+      const listing = state.listing(visible.source(caller.identity.id), query)
+      assert(listing !== null, 'only a sub-list may have no parent')
+      return this.#listed(call, entity, listing, identityId, types)
+    }
+    const asIdentity = known.includes('asIdentity') ? call.first('asIdentity') : undefined
+    if (asIdentity === undefined) return listedFor(caller.identity.id)
+    const what = `identity ${asIdentity.slice(0, 128)}`
+    return foundOrConfirmed(this.#parts, call, what, () => {
+      const other = state.get('identity', asIdentity) ?? state.find('identity', 'name', asIdentity)
+      return other === undefined ? null : listedFor(other.id)
+    })
+  }
+
+  #subList(
+    call: Call,
+    operation: EntityOperation,
+    visible: VisibleRecords,
+  ): Answer | Promise<Answer> {
+    const { state } = this.#parts
+    const { list, entity } = operation
+    assert(list !== null, 'a sub-list operation has a list')
+    const id = call.param('id')
+    return foundOrConfirmed(this.#parts, call, named(entity, id), () => {
+      const callerId = callerOf(call).identity.id
+      if (!visible.has(callerId, id)) return null
+      const source = { of: 'subList', entity: entity.name, id, key: list.key } as const
+      const listing = state.listing(source, listQueryOf(call))
+      return listing === null ? null : this.#listed(call, list.of, listing, callerId)
+    })
+  }
+
+  #listed(
+    call: Call,
+    entity: Entity,
+    listing: Listing,
+    callerId: string,
+    types: ConfigTypesShown = noConfigTypes,
+  ): Answer | Promise<Answer> {
+    const { state } = this.#parts
+    const shownFor = this.#shownFor(entity, callerId, types)
+    return this.#lists.found(call, listing, ({ records, ...pagination }) => ({
+      records,
+      show: (record: EntityRecord) => state.detail(entity.name, record, callerId, shownFor),
+      pagination,
+      filterableFields: state.filterableFields(entity.name),
+    }))
+  }
+
+  #detail(
+    call: Call,
+    { entity, api }: EntityOperation,
+    visible: VisibleRecords,
+  ): Answer | Promise<Answer> {
+    const { state } = this.#parts
+    const id = call.param('id')
+    const caller = callerOf(call)
+    const callerId = caller.identity.id
+    // The management API never unfolds them in a detail, as the whole API family.
+    const types = api === 'client' ? configTypesOfSession(caller) : noConfigTypes
+    return foundOrConfirmed(this.#parts, call, named(entity, id), () => {
+      const record = state.get(entity.name, id)
+      if (record === undefined) return null
+      if (!visible.has(callerId, id)) return null
+      if (!caller.isAdmin && tellsAdminSecret(state, entity.name, record)) {
+        throw new Problem('UNAUTHORIZED', { detail: 'it belongs to an administrator' })
+      }
+      const shownFor = this.#shownFor(entity, callerId, types)
+      const detail = detailAnswer(state.detail(entity.name, record, callerId, shownFor))
+      return taggedAnswer(call, record, detail)
+    })
+  }
+
+  /** Of all kinds, services alone are shown by what their reader told of itself. */
+  #shownFor(
+    { name }: Entity,
+    callerId: string,
+    configTypes: ConfigTypesShown,
+  ): ShownFor | undefined {
+    if (name !== 'service') return undefined
+    return { configTypes, posture: this.#parts.posture.of(callerId) }
+  }
+
+  async #create(call: Call, entity: Entity): Promise<Answer> {
+    const newId = entity.idFrom === null ? newShortId() : String(bodyOf(call)[entity.idFrom])
+    const { id, ignoredFields } = await this.#write(call, entity, 'create', newId)
+    return createdAnswer(entity.collection, id, ignoredFields)
+  }
+
+  async #change(call: Call, entity: Entity, mode: Exclude<RequestMode, 'create'>): Promise<Answer> {
+    const { ignoredFields } = await this.#write(call, entity, mode, call.param('id'))
+    return emptyAnswer(ignoredFields)
+  }
+
+  async #write(
+    call: Call,
+    entity: Entity,
+    mode: RequestMode,
+    id: string,
+  ): Promise<{ readonly id: string; readonly ignoredFields: readonly string[] }> {
+    const prepare = this.#preparers.of(entity)
+    const level = this.#parts.state.featureLevel
+    const { known: body, later } = membersAt(entity, bodyOf(call), level)
+    return await judged(call, this.#parts.limits, async () => {
+      const { ignoredFields, judgedOn = [], ...prepared } = await prepare(call, mode, body, id)
+      const { also = [] } = prepared
+      const { known: fields } = membersAt(entity, prepared.fields, level)
+      const kind = kinds[mode]
+      const step = { kind, entity: entity.name, id: prepared.id ?? id, fields }
+      const written = await this.#ifMatches(call, { entity: entity.name, id }, (matched) => {
+        const judged = [...matched, ...judgedOn]
+        return also.length === 0
+          ? this.#writer.entity(call, kind, step.entity, step.id, fields, judged)
+          : this.#writer.batch(call, [step, ...also], 0, judged)
+      })
+      return { id: written, ignoredFields: [...ignoredFields, ...later] }
+    })
+  }
+
+  #ifMatches(
+    call: Call,
+    record: { readonly entity: string; readonly id: string },
+    write: Parameters<typeof writeIfMatches<string>>[3],
+  ): Promise<string> {
+    return writeIfMatches(call, this.#parts.state, record, write)
+  }
+
+  async #delete(call: Call, entity: Entity): Promise<Answer> {
+    const record = { entity: entity.name, id: call.param('id') }
+    await this.#ifMatches(call, record, (matched) =>
+      this.#writer.deleteEntity(call, record.entity, record.id, matched),
+    )
+    return emptyAnswer()
+  }
+}
+
+const kinds = {
+  create: CommandKind.ENTITY_CREATE,
+  replace: CommandKind.ENTITY_REPLACE,
+  patch: CommandKind.ENTITY_PATCH,
+} as const satisfies Record<RequestMode, CommandKind>
+
+/** Operations of a descriptor always ask for a session, so there is a caller. */
+function callerOf(call: Call): Caller {
+  assert(call.caller !== null, 'an operation behind a session has a caller')
+  return call.caller
+}
+
+function bodyOf(call: Call): JsonObject {
+  const { body } = call
+  assert(body !== null && typeof body === 'object', 'a body that its schema accepted is an object')
+  return body as JsonObject
+}
+
+function named(entity: Entity, id: string): string {
+  return `${entity.name} with id ${id}`
+}

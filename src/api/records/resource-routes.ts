@@ -1,0 +1,82 @@
+import type { Entity } from '../../entities/define.ts'
+import { operationsOf } from '../../entities/operations.ts'
+import type { Operation as EntityOperation } from '../../entities/operations.ts'
+import { entities } from '../../entities/registry.ts'
+import { assert } from '../../lib/assert.ts'
+import { isPermission } from '../operation.ts'
+import type { Operation, ResponseShape } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import { queryParametersNamed } from '../answers/query-parameters.ts'
+import { ResourceHandlers } from './resource-handlers.ts'
+import type { ApiServices } from './services.ts'
+
+/**
+ * Every operation that the descriptors give.
+ * @throws {AssertionError} for a descriptor that could not be served as it says.
+ */
+export function resourceOperations(
+  parts: ApiParts,
+  services: ApiServices,
+  kinds: readonly Entity[] = entities,
+): Operation[] {
+  const handlers = new ResourceHandlers(parts, services)
+  return kinds.flatMap((entity) =>
+    operationsOf(entity).map((operation) => operationFrom(operation, handlers)),
+  )
+}
+
+function operationFrom(from: EntityOperation, handlers: ResourceHandlers): Operation {
+  const { permission, request, operationId, entity } = from
+  assert(isPermission(permission), `${operationId} declares a permission`)
+  const response: ResponseShape = {
+    kind: from.shape === 'list' || from.shape === 'subList' ? 'list' : 'detail',
+    schema: from.response,
+  }
+  return {
+    operationId,
+    summary: summaryOf(from),
+    tag: entity.plural,
+    apis: [from.api],
+    method: from.method,
+    path: from.path,
+    permission,
+    query: queryParametersNamed(from.query),
+    ...(request === null ? {} : { body: { schema: request, isRequired: true } }),
+    success: from.success,
+    response,
+    refusals: from.refusals,
+    isTagged: taggedShapes.has(from.shape),
+    handle: handlers.of(from),
+  }
+}
+
+const taggedShapes: ReadonlySet<EntityOperation['shape']> = new Set([
+  'detail',
+  'replace',
+  'patch',
+  'delete',
+])
+
+function summaryOf({ shape, entity, list }: EntityOperation): string {
+  switch (shape) {
+    case 'list':
+      return `Lists ${words(entity.plural)}`
+    case 'create':
+      return `Creates one of the ${words(entity.plural)}`
+    case 'detail':
+      return `Shows one of the ${words(entity.plural)}`
+    case 'replace':
+      return `Replaces all writable fields of one of the ${words(entity.plural)}`
+    case 'patch':
+      return `Changes the fields given of one of the ${words(entity.plural)}`
+    case 'delete':
+      return `Deletes one of the ${words(entity.plural)}`
+    case 'subList':
+      return `Lists the ${words(list?.of.plural ?? '')} of one of the ${words(entity.plural)}`
+  }
+}
+
+/** `servicePolicies` → `service policies`. */
+function words(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+}

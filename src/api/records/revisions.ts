@@ -1,0 +1,97 @@
+import { hash } from 'node:crypto'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import type { ProposalInput } from '../../ports/proposer.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Call } from '../call.ts'
+import type { Answer, TextAnswer } from '../answers/envelope.ts'
+
+type JudgedOn = NonNullable<ProposalInput['judgedOn']>
+
+/** The revisions that a write may find; 'any': the record has to be there. */
+export type Precondition = readonly number[] | 'any'
+
+const TAG = /^(W\/)?"([\x21\x23-\x7e]{0,128})"$/
+const REVISION = /^([1-9][0-9]{0,14})(\.[A-Za-z0-9_-]{0,64})?$/
+const TAGS_MAX = 32
+const HASH_CHARACTERS = 12
+
+/**
+ * `"<revision>.<hash>"`. The revision is that of the record, and what If-Match is held to. The hash is over what is shown:
+ * a detail also tells of other records, whose changes do not move the revision.
+ */
+function etagOf({ revision }: EntityRecord, { body }: TextAnswer): string {
+  return `"${revision}.${hash('sha256', body, 'base64url').slice(0, HASH_CHARACTERS)}"`
+}
+
+/** A detail with its ETag; 304 without a body for a caller that has it already. */
+export function taggedAnswer(call: Call, record: EntityRecord, answer: TextAnswer): Answer {
+  const etag = etagOf(record, answer)
+  const isKnown = call.ifNoneMatch !== null && isAmong(call.ifNoneMatch, etag)
+  const shown = isKnown ? { ...answer, status: 304, body: '' } : answer
+  return { ...shown, headers: { ...answer.headers, etag } }
+}
+
+/** A list of tags is compared weakly (RFC 9110 13.1.2): a cache may have made ours weak. */
+function isAmong(text: string, etag: string): boolean {
+  if (text.trim() === '*') return true
+  return text.split(',', TAGS_MAX).some((tag) => tag.trim().replace(/^W\//, '') === etag)
+}
+
+/**
+ * The If-Match of a write. A tag that is weak or none of ours is held by no record (RFC 9110 13.1.1).
+ * @throws {Problem} COULD_NOT_VALIDATE when it is no list of tags.
+ */
+export function parseIfMatch(text: string): Precondition {
+  if (text.trim() === '*') return 'any'
+  const revisions: number[] = []
+  const tags = text.split(',', TAGS_MAX + 1)
+  if (tags.length > TAGS_MAX) throw fieldProblem('If-Match', `has at most ${TAGS_MAX} tags`)
+  for (const tag of tags) {
+    const match = TAG.exec(tag.trim())
+    if (match === null) throw fieldProblem('If-Match', 'must be * or a list of entity tags')
+    const revision = match[1] === undefined ? REVISION.exec(match[2] ?? '') : null
+    if (revision !== null) revisions.push(Number(revision[1]))
+  }
+  return revisions
+}
+
+/**
+ * Writes if the record has one of the revisions wanted where the log stands, wherever this controller has got to.
+ * @throws {Problem} PRECONDITION_FAILED when it has another one, or is not there.
+ */
+export async function writeIfMatches<T>(
+  { precondition }: Call,
+  state: Pick<StateView, 'get'>,
+  record: { readonly entity: string; readonly id: string },
+  write: (judgedOn: JudgedOn) => Promise<T>,
+): Promise<T> {
+  if (precondition === null) return await write([])
+  if (precondition === 'any') return await ifThere(() => write([]))
+  const revisionHere = (): number => state.get(record.entity, record.id)?.revision ?? 0
+  for (let tries = 0; tries <= precondition.length; tries += 1) {
+    const here = revisionHere()
+    const revision = precondition.includes(here) ? here : precondition[0]
+    if (revision === undefined) break
+    try {
+      return await write([{ ...record, revision }])
+    } catch (error) {
+      const hasMoved = error instanceof Problem && error.code === 'REVISION_MOVED'
+      if (!hasMoved) throw error
+      // The refusal is applied here: what stands now is what it was refused for, or something else that has moved.
+      const now = revisionHere()
+      if (now === revision) throw error
+      if (!precondition.includes(now)) break
+    }
+  }
+  throw new Problem('PRECONDITION_FAILED')
+}
+
+async function ifThere<T>(write: () => Promise<T>): Promise<T> {
+  try {
+    return await write()
+  } catch (error) {
+    const isGone = error instanceof Problem && error.code === 'NOT_FOUND'
+    throw isGone ? new Problem('PRECONDITION_FAILED', { cause: error }) : error
+  }
+}

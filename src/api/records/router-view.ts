@@ -1,0 +1,34 @@
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { StateView } from '../../ports/state-view.ts'
+
+/** Shown of those that a service may be reached through. */
+export const routersShownMax = 25
+
+const shared = [
+  'name',
+  'hostname',
+  'isOnline',
+  'syncStatus',
+  'cost',
+  'noTraversal',
+  'disabled',
+  'supportedProtocols',
+] as const
+
+/** What a client is told of an edge router, by names out of its detail; what that leaves out is left out here. */
+export function routerView(detail: JsonObject, more: readonly string[] = []): JsonObject {
+  const names = [...shared, ...more].filter((name) => detail[name] !== undefined)
+  return Object.fromEntries(names.map((name) => [name, detail[name] ?? null]))
+}
+
+/** The first of them, those first that are connected; ties by id. */
+export function routersFirst(
+  state: StateView,
+  routers: readonly EntityRecord[],
+  callerId: string,
+): JsonObject[] {
+  const details = routers.map((router) => state.detail('edgeRouter', router, callerId))
+  const isOnline = (detail: JsonObject): number => (detail['isOnline'] === true ? 0 : 1)
+  return details.sort((a, b) => isOnline(a) - isOnline(b)).slice(0, routersShownMax)
+}

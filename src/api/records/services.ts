@@ -1,0 +1,97 @@
+import { systemClock } from '../../lib/clock.ts'
+import { LogInThrottle } from '../auth/log-in-throttle.ts'
+import { Gate } from '../auth/gate.ts'
+import { PasswordLockout } from '../auth/password-lockout.ts'
+import { PasswordVerifier } from '../auth/password.ts'
+import { SessionKeeper } from '../auth/session-keeper.ts'
+import { TokenSigner } from '../auth/token.ts'
+import { IntegrityKeeper } from '../duties/integrity-keeper.ts'
+import { LargeBodies } from '../answers/large-bodies.ts'
+import { ListAnswers } from '../answers/list-answers.ts'
+import { ApiMetrics } from '../metrics/metrics.ts'
+import type { ApiParts } from '../parts.ts'
+import { ProcessorShare } from '../processor-share.ts'
+import { PostureKeeper } from '../duties/posture-keeper.ts'
+import { RefusalQuota } from '../refusal-quota.ts'
+import { Writer } from './writes.ts'
+
+/** What the operations of all listeners share. */
+export interface ApiServices {
+  readonly sessions: SessionKeeper
+  readonly tokens: TokenSigner
+  readonly gate: Gate
+  readonly passwords: PasswordVerifier
+  readonly lockout: PasswordLockout
+  readonly throttle: LogInThrottle
+  readonly writer: Writer
+  readonly metrics: ApiMetrics
+  /** Of lines about refused writes, on all listeners. */
+  readonly refusals: RefusalQuota
+  /** Of all listeners. */
+  readonly largeBodies: LargeBodies
+  readonly processor: ProcessorShare
+  readonly lists: ListAnswers
+  readonly integrity: IntegrityKeeper
+  readonly posture: PostureKeeper
+}
+
+export function createServices(parts: ApiParts): ApiServices {
+  const { limits } = parts
+  const sessions = new SessionKeeper(parts)
+  const processor = new ProcessorShare(limits, systemClock)
+  const tokens = new TokenSigner(() => parts.keys.clusterKeys())
+  return {
+    sessions,
+    tokens,
+    gate: new Gate(parts, sessions, tokens),
+    passwords: new PasswordVerifier({
+      atOnceMax: limits.passwordHashesMax,
+      waitingMax: limits.passwordHashesWaitingMax,
+    }),
+    lockout: new PasswordLockout(parts),
+    throttle: new LogInThrottle(
+      {
+        failuresMax: limits.logInFailuresMax,
+        pauseMsMin: limits.logInPauseMsMin,
+        pauseMsMax: limits.logInPauseMsMax,
+        sourcesMax: limits.logInSourcesMax,
+        attemptsMax: limits.logInsMax,
+      },
+      parts.clock,
+    ),
+    refusals: new RefusalQuota(parts.clock, (dropped) => {
+      parts.logger.warn(
+        { dropped },
+        `left out ${dropped} lines about refused writes in a minute: there were too many`,
+      )
+    }),
+    writer: new Writer(parts.proposer),
+    largeBodies: new LargeBodies(limits),
+    processor,
+    lists: new ListAnswers(limits, processor),
+    integrity: new IntegrityKeeper(parts),
+    posture: new PostureKeeper(parts),
+    metrics: new ApiMetrics(
+      parts.cluster,
+      parts.state,
+      {
+        version: parts.version,
+        count: (entity) => parts.state.count(entity),
+        certificates: () => {
+          const { cluster, authorities } = parts
+          const self = cluster.members().find(({ id }) => id === cluster.selfId)
+          const controller = self?.certificatePem ?? ''
+          const issuing = authorities.intermediatesPem()
+          return { controller, issuing, root: authorities.anchorsPem() }
+        },
+      },
+      parts.vitals === undefined
+        ? null
+        : {
+            vitals: parts.vitals,
+            node: () => parts.health().node,
+            requestIds: () => parts.state.requestIds,
+          },
+    ),
+  }
+}

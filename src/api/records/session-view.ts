@@ -1,0 +1,85 @@
+import type { ExternalJwtSigner } from '../../entities/external-jwt-signer.ts'
+import type { Identity } from '../../entities/identity.ts'
+import { pendingFactors } from '../../fsm/authentication.ts'
+import type { PendingFactor } from '../../fsm/authentication.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { notBuiltYet } from '../../lib/not-built-yet.ts'
+import type { Caller } from '../call.ts'
+import { timeText } from '../answers/envelope.ts'
+import type { ApiParts } from '../parts.ts'
+import type { ApiServices } from './services.ts'
+
+type ViewServices = Pick<ApiServices, 'sessions' | 'tokens'>
+
+/**
+ * A session as an administrator sees it: its token is shown to nobody but its owner, and to that one as it was sent. A
+ * token of the newest key is given for a log-in alone, else one of an old key would live on past its overlap.
+ */
+export function sessionView(
+  { state }: Pick<ApiParts, 'state'>,
+  { sessions, tokens }: ViewServices,
+  caller: Caller,
+  session: EntityRecord,
+): Record<string, unknown> {
+  const detail = state.detail('apiSession', session, caller.identity.id)
+  const holder = state.get<Identity>('identity', String(session['identityId']))
+  return {
+    ...detail,
+    // Who logged in by the claim of a CA did so by no authenticator that is kept.
+    ...(session['caId'] === '' ? {} : { authenticatorId: 'internal' }),
+    isMfaRequired:
+      holder !== undefined && pendingFactors(state, holder).some(({ kind }) => kind === 'totp'),
+    cachedLastActivityAt: timeText(sessions.lastUseMs(session)),
+    token:
+      session.id === caller.session.id ? tokens.tokenOf(session.id, caller.keyVersion) : session.id,
+  }
+}
+
+/**
+ * The caller's own session, as log-in and /current-api-session show it. Its end is counted from the use that this very
+ * request is: clients poll for it and log in again when it seems past.
+ */
+export function currentSessionView(
+  parts: Pick<ApiParts, 'state' | 'limits'>,
+  services: ViewServices,
+  caller: Caller,
+): Record<string, unknown> {
+  return {
+    ...sessionView(parts, services, caller, caller.session),
+    authQueries: caller.pendingFactors.map((factor) => authQueryOf(parts.state, factor)),
+    _links: {
+      self: { href: './current-api-session' },
+      'current-identity': { href: './current-identity' },
+    },
+    expirationSeconds: Math.round(parts.limits.sessionTimeoutMs / 1000),
+    expiresAt: timeText(services.sessions.expiresAtMs(caller.session)),
+  }
+}
+
+/** How a client gives a second factor, as SDKs and consoles of the API family read it. */
+function authQueryOf(
+  state: Pick<ApiParts['state'], 'get'>,
+  factor: PendingFactor,
+): Record<string, unknown> {
+  if (factor.kind === 'totp') {
+    return {
+      typeId: 'MFA',
+      provider: 'ziti',
+      format: 'alphaNumeric',
+      minLength: 4,
+      maxLength: 6,
+      httpMethod: 'POST',
+      httpUrl: './authenticate/mfa',
+      isTotpEnrolled: notBuiltYet(false),
+    }
+  }
+  const signer = state.get<ExternalJwtSigner>('externalJwtSigner', factor.signerId)
+  return {
+    typeId: 'EXT-JWT',
+    provider: 'url',
+    id: factor.signerId,
+    httpUrl: signer?.externalAuthUrl ?? '',
+    clientId: signer?.clientId ?? '',
+    scopes: signer?.scopes ?? [],
+  }
+}

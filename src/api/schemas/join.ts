@@ -1,0 +1,106 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { flag, text } from '../../entities/shapes.ts'
+
+const integer = { type: 'integer' } as const
+const shortText = { type: 'string', maxLength: 300 } as const
+
+export const invitationRequest: NamedSchema = {
+  name: 'clusterInvitation',
+  schema: {
+    type: 'object',
+    properties: {
+      isVoter: { type: ['boolean', 'null'] },
+      /** At least a minute, at most 7 days; an hour when left out. */
+      lifetimeMs: { type: ['integer', 'null'] },
+    },
+  },
+}
+
+export const invitation: NamedSchema = {
+  name: 'clusterInvitationDetail',
+  schema: {
+    type: 'object',
+    properties: { ticket: text, id: text, expiresAtMs: integer },
+    required: ['ticket', 'id', 'expiresAtMs'],
+    additionalProperties: false,
+  },
+}
+
+export const joinTicket: NamedSchema = {
+  name: 'clusterTicketDetail',
+  schema: {
+    type: 'object',
+    properties: {
+      id: text,
+      isVoter: flag,
+      createdAtMs: integer,
+      expiresAtMs: integer,
+      usedBy: { type: ['string', 'null'] },
+    },
+    required: ['id', 'isVoter', 'createdAtMs', 'expiresAtMs', 'usedBy'],
+    additionalProperties: false,
+  },
+}
+
+export const joinTicketChoice: NamedSchema = {
+  name: 'clusterTicketChoice',
+  schema: { type: 'object', properties: { id: shortText }, required: ['id'] },
+}
+
+/** The ticket has no limit of its own: a fault in a field is answered with its value, and this one is a secret. */
+export const joinRequest: NamedSchema = {
+  name: 'clusterJoin',
+  schema: {
+    type: 'object',
+    properties: {
+      ticket: text,
+      id: shortText,
+      certificateRequestPem: text,
+      storeId: { type: 'string', minLength: 22, maxLength: 22 },
+      address: shortText,
+      hosts: { type: 'array', minItems: 1, maxItems: 32, items: shortText },
+      version: shortText,
+      featureLevel: { type: 'integer', minimum: 0 },
+    },
+    required: [
+      'ticket',
+      'id',
+      'certificateRequestPem',
+      'storeId',
+      'address',
+      'hosts',
+      'version',
+      'featureLevel',
+    ],
+  },
+}
+
+export const joinAnswer: NamedSchema = {
+  name: 'clusterJoinDetail',
+  schema: {
+    type: 'object',
+    properties: {
+      clusterId: text,
+      generation: integer,
+      trustDomain: text,
+      certificatePem: text,
+      caPem: text,
+      configuration: text,
+      configurationIndex: integer,
+      isVoter: flag,
+      nowMs: integer,
+    },
+    required: [
+      'clusterId',
+      'generation',
+      'trustDomain',
+      'certificatePem',
+      'caPem',
+      'configuration',
+      'configurationIndex',
+      'isVoter',
+      'nowMs',
+    ],
+    additionalProperties: false,
+  },
+}

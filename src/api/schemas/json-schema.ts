@@ -1,0 +1,111 @@
+import { Ajv } from 'ajv'
+import type { ErrorObject, ValidateFunction } from 'ajv'
+import addFormats from 'ajv-formats'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { FieldFault } from '../../lib/problems.ts'
+
+// JSON Schemas that users bring (draft-07). Nothing here may run where others wait: a schema can hold a regular expression
+// that never comes to an end.
+
+const compiledMax = 16
+const messageCharactersMax = 512
+const valueCharactersMax = 128
+
+/** Names that draft-07 and its forerunners go by; what stock clients write into their schemas. */
+const DIALECT = /^https?:\/\/json-schema\.org\/(draft-0[4-7]\/)?schema#?$/
+
+/** What is wrong with a schema, as a fault of the field `schema`; null when configs can be held to it. */
+export function schemaFault(schema: JsonObject): FieldFault | null {
+  if (Object.keys(schema).length === 0) return null
+  if (schema['type'] !== 'object') return faultOf('schema', 'its root must be of type "object"')
+  const dialect = schema['$schema']
+  if (dialect !== undefined && (typeof dialect !== 'string' || !DIALECT.test(dialect))) {
+    return faultOf('schema', '$schema must name draft-07 of JSON Schema')
+  }
+  // It would be compiled into a promise, which is taken for a yes.
+  if (Object.hasOwn(schema, '$async')) return faultOf('schema', '$async is not part of draft-07')
+  try {
+    compile(schema)
+    return null
+  } catch (error) {
+    return faultOf('schema', messageOf(error))
+  }
+}
+
+/** The first fault of data by a schema that was found usable; null when it fits. */
+export function dataFault(schema: JsonObject, data: Json): FieldFault | null {
+  const unusable = schemaFault(schema)
+  if (unusable !== null) return unusable
+  if (Object.keys(schema).length === 0) return null
+  try {
+    const validate = compile(schema)
+    if (validate(data)) return null
+    const [error] = validate.errors ?? []
+    return error === undefined
+      ? faultOf('data', 'it does not fit its schema')
+      : faultAt(error, data)
+  } catch (error) {
+    // A schema that refers to itself without end.
+    return faultOf('data', messageOf(error))
+  }
+}
+
+const compiled = new Map<string, ValidateFunction>()
+
+/** @throws when the schema is none. */
+function compile(schema: JsonObject): ValidateFunction {
+  const key = JSON.stringify(schema)
+  const known = compiled.get(key)
+  if (known !== undefined) return known
+  // One for each schema: the `$id` of one must not be in the way of another.
+  const ajv = new Ajv({
+    strict: false,
+    allErrors: false,
+    coerceTypes: false,
+    useDefaults: false,
+    unicodeRegExp: false,
+    logger: false,
+  })
+  addFormats.default(ajv)
+  const { $schema, ...rest } = schema
+  const made = ajv.compile(rest)
+  if (compiled.size >= compiledMax) compiled.clear()
+  compiled.set(key, made)
+  return made
+}
+
+/** As the API family names the place: `(root)`, or the path with dots; what is missing or too much, at its parent. */
+function faultAt(error: ErrorObject, data: Json): FieldFault {
+  const steps = error.instancePath
+    .split('/')
+    .slice(1)
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const extra = (error.params as Readonly<Record<string, unknown>>)['additionalProperty']
+  const what = typeof extra === 'string' ? `${error.message ?? ''}: ${extra}` : error.message
+  return faultOf(
+    steps.length === 0 ? '(root)' : steps.join('.'),
+    what ?? 'it does not fit',
+    valueAt(data, steps),
+  )
+}
+
+function faultOf(field: string, what: string, value?: Json): FieldFault {
+  const name = field.slice(0, messageCharactersMax)
+  const reason = `${name} is invalid: ${what}`.slice(0, messageCharactersMax)
+  return value === undefined ? { field: name, reason } : { field: name, reason, value }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** A scalar, cut; whole documents are not sent back. */
+function valueAt(data: Json, steps: readonly string[]): Json | undefined {
+  let value: Json | undefined = data
+  for (const step of steps) {
+    if (value === null || typeof value !== 'object' || !Object.hasOwn(value, step)) return undefined
+    value = (value as JsonObject)[step]
+  }
+  if (value === null || typeof value === 'object') return undefined
+  return typeof value === 'string' ? value.slice(0, valueCharactersMax) : value
+}

@@ -1,0 +1,252 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { neededOn } from '../auth/permissions.ts'
+import type { ApiName, JsonSchema, Operation, ResponseShape } from '../operation.ts'
+import type { ApiParts, BindingName } from '../parts.ts'
+import { basePaths } from '../paths.ts'
+import { errorEnvelope, meta } from './schemas.ts'
+
+type Json = Record<string, unknown>
+
+const bindings: Readonly<Record<ApiName, BindingName>> = {
+  client: 'edge-client',
+  management: 'edge-management',
+  fabric: 'fabric',
+  host: 'health-checks',
+}
+const titles: Readonly<Record<ApiName, string>> = {
+  client: 'Flotilla client API',
+  management: 'Flotilla management API',
+  fabric: 'Flotilla cluster and fabric API',
+  host: 'Flotilla host',
+}
+
+/** OpenAPI 3.1 of one API, from the operations that its routes are made of and the schemas that its bodies are held to. */
+export function openapiDocument(
+  api: ApiName,
+  operations: readonly Operation[],
+  parts: Pick<ApiParts, 'bindings' | 'version'>,
+): Json {
+  const schemas: Json = {}
+  const refer = (named: NamedSchema): Json => {
+    schemas[named.name] = named.schema
+    return { $ref: `#/components/schemas/${named.name}` }
+  }
+  const paths: Record<string, Json> = {}
+  for (const operation of operations) {
+    if (!operation.apis.includes(api)) continue
+    const item = (paths[operation.path] ??= {})
+    item[operation.method.toLowerCase()] = describe(operation, api, refer)
+  }
+  const urls = parts.bindings[bindings[api]] ?? []
+  return {
+    openapi: '3.1.0',
+    info: { title: titles[api], version: parts.version.version },
+    servers: ['', ...urls].map((url) => ({ url: url + basePaths[api] })),
+    paths,
+    components: {
+      schemas,
+      headers: components,
+      securitySchemes: {
+        ztSession: { type: 'apiKey', in: 'header', name: 'zt-session' },
+        netSession: { type: 'apiKey', in: 'header', name: 'net-session' },
+      },
+    },
+  }
+}
+
+type Refer = (named: NamedSchema) => Json
+
+function describe(operation: Operation, api: ApiName, refer: Refer): Json {
+  const { operationId, summary, tag, body, permission, response, success } = operation
+  const content = contentOf(response, refer)
+  const headers = headersOf(operation)
+  const responses: Json = {
+    [success]: { description: success === 202 ? 'Begun' : 'Done', headers, content },
+  }
+  if (operation.alsoAnswers !== undefined) {
+    responses[operation.alsoAnswers] = {
+      description: 'Done, and the news is bad',
+      headers,
+      content,
+    }
+  }
+  if (operation.isTagged === true && operation.method === 'GET') {
+    responses[304] = { description: 'As If-None-Match says that it is', headers }
+  }
+  const envelope = { 'application/json': { schema: refer(errorEnvelope) } }
+  for (const status of refusalsOf(operation)) {
+    responses[status] = {
+      description: reasons[status] ?? 'Refused',
+      headers: { ...headersOf({ ...operation, isTagged: false }), ...refusalHeaders(status) },
+      content: envelope,
+    }
+  }
+  responses['default'] = { description: 'A fault of this controller', content: envelope }
+  return {
+    operationId,
+    summary,
+    tags: [tag],
+    security: securityOf(operation),
+    'x-permission': neededOn(api, permission),
+    parameters: parametersOf(operation),
+    ...(body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: body.isRequired,
+            content: {
+              [body.type ?? 'application/json']: { schema: refer(body.schema) },
+              ...Object.fromEntries(
+                (body.textTypes ?? []).map((type) => [type, { schema: { type: 'string' } }]),
+              ),
+            },
+          },
+        }),
+    responses,
+  }
+}
+
+/** Any of them is enough; an empty one means that none is needed. */
+function securityOf({ permission, moreFor }: Operation): Json[] {
+  const session = [{ netSession: [] }, { ztSession: [] }]
+  if (permission !== 'public') return session
+  return moreFor === undefined ? [] : [{}, ...session]
+}
+
+/** What every operation may be refused with on its way, and what this one says of itself. */
+function refusalsOf(operation: Operation): number[] {
+  const { refusals, permission, body, method, isAlwaysServed, isTagged, response } = operation
+  const statuses = new Set([...refusals, 400])
+  if (response.ignoresAccept !== true) statuses.add(406)
+  if (isAlwaysServed !== true) statuses.add(503)
+  if (permission !== 'public') statuses.add(401)
+  if (method !== 'GET') statuses.add(429)
+  if (isTagged === true && method !== 'GET') statuses.add(412)
+  if (body !== undefined) for (const status of [413, 415]) statuses.add(status)
+  return [...statuses].sort((a, b) => a - b)
+}
+
+function parametersOf(operation: Operation): Json[] {
+  const { path, query = [], headers = [], method, permission, isTagged } = operation
+  const inPath = [...path.matchAll(/\{([A-Za-z]+)\}/g)].map((match) => ({
+    name: match[1],
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }))
+  const inQuery = query.map(({ name, schema, isRequired }) => ({
+    name,
+    in: 'query',
+    required: isRequired,
+    schema,
+    ...(schema['type'] === 'array' ? { style: 'form', explode: true } : {}),
+  }))
+  const header = (name: string, description: string): Json => ({
+    name,
+    in: 'header',
+    required: false,
+    description,
+    schema: { type: 'string' },
+  })
+  const read = headers.map(({ name, description }) => header(name, description))
+  if (permission === 'public') return [...inPath, ...inQuery, ...read]
+  const minIndex = header('net-min-index', '<generation>:<index> that the answer must reflect')
+  const requestId = header('net-request-id', 'UUIDv7: the same one takes effect once')
+  const tag =
+    method === 'GET'
+      ? header('if-none-match', 'ETags; 304 when one of them is that of the answer')
+      : header('if-match', 'ETags, or *; 412 when none is of the record as it stands')
+  return [
+    ...inPath,
+    ...inQuery,
+    ...read,
+    consistency,
+    minIndex,
+    ...(method === 'GET' ? [] : [requestId]),
+    ...(isTagged === true ? [tag] : []),
+  ]
+}
+
+function contentOf(response: ResponseShape, refer: Refer): Json {
+  const types = response.types ?? ['application/json']
+  const schema = successSchema(response, refer)
+  return Object.fromEntries(types.map((type) => [type, { schema }]))
+}
+
+/** The schema of the whole body of a success. */
+export function successSchema({ kind, schema }: ResponseShape, refer: Refer): JsonSchema {
+  if (kind === 'bare') return refer(schema)
+  const data = kind === 'list' ? { type: 'array', items: refer(schema) } : refer(schema)
+  return {
+    type: 'object',
+    properties: { data, meta: refer(meta) },
+    required: ['data', 'meta'],
+    additionalProperties: false,
+  }
+}
+
+const consistency = {
+  name: 'consistency',
+  in: 'query',
+  required: false,
+  description: 'linearizable: reflects all that was acknowledged anywhere before',
+  schema: { type: 'string', enum: ['local', 'linearizable'] },
+} as const
+
+function headerOf(description: string, schema: JsonSchema = { type: 'string' }): Json {
+  return { description, schema }
+}
+
+/** Every header of an answer, by its name. */
+const components: Readonly<Record<string, Json>> = {
+  'net-index': headerOf('<generation>:<index> that the answer reflects; for net-min-index'),
+  'net-stale-ms': headerOf('How long ago this controller last heard of a leader', {
+    type: 'integer',
+    minimum: 0,
+  }),
+  'ziti-instance-id': headerOf('Another one after each start of the process'),
+  server: headerOf('The program and the level of the API family'),
+  'expiration-seconds': headerOf('A session ends after so long without a request', {
+    type: 'integer',
+  }),
+  'expires-at': headerOf('When that is'),
+  etag: headerOf('For If-Match and If-None-Match'),
+  'retry-after': headerOf('Seconds', { type: 'integer', minimum: 0 }),
+  'www-authenticate': headerOf('Why a session is needed; absent where another one would not help'),
+}
+
+function refersTo(names: readonly string[]): Json {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+}
+
+function headersOf({ permission, isTagged, method }: Operation): Json {
+  return refersTo([
+    'net-index',
+    'net-stale-ms',
+    'ziti-instance-id',
+    'server',
+    ...(permission === 'public' ? [] : ['expiration-seconds', 'expires-at']),
+    ...(isTagged === true && method === 'GET' ? ['etag'] : []),
+  ])
+}
+
+function refusalHeaders(status: number): Json {
+  if (status === 401) return refersTo(['www-authenticate'])
+  return status === 429 || status === 503 ? refersTo(['retry-after']) : {}
+}
+
+const reasons: Readonly<Record<number, string>> = {
+  400: 'The request is malformed or names a field at fault',
+  401: 'No valid session, or one that may not do this',
+  403: 'Not permitted',
+  404: 'Not found, confirmed by the cluster',
+  406: 'No type that the caller accepts',
+  409: 'In conflict with what is there',
+  412: 'Not as If-Match wants it',
+  413: 'The body is too large',
+  415: 'The body is of another type',
+  429: 'Too many requests; see Retry-After',
+  500: 'A fault of this controller',
+  503: 'No leader, an outcome not known, or an index not reached',
+  507: 'Too little room on the disk of this controller',
+}

@@ -1,0 +1,151 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { dateTime, flag, text } from '../../entities/shapes.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+
+const integer = { type: 'integer' } as const
+const texts = { type: 'array', items: text } as const
+
+const bounded = (maxLength: number): JsonObject => ({ type: ['string', 'null'], maxLength })
+const manyBounded = (maxLength: number): JsonObject => ({
+  type: ['array', 'null'],
+  maxItems: 64,
+  items: { type: 'string', maxLength },
+})
+const maybe: JsonObject = { type: ['boolean', 'null'] }
+
+/** The types that are told of; the second factor has operations of its own, and several processes are told one by one. */
+const toldTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'ENDPOINT_STATE'] as const
+
+const toldSchema: JsonObject = {
+  type: 'object',
+  properties: {
+    id: { type: 'string', maxLength: 128 },
+    typeId: { type: 'string', enum: toldTypes },
+    domain: bounded(255),
+    macAddresses: manyBounded(64),
+    type: bounded(128),
+    version: bounded(128),
+    build: bounded(128),
+    path: bounded(4096),
+    isRunning: maybe,
+    hash: bounded(512),
+    signerFingerprints: manyBounded(512),
+    woken: maybe,
+    unlocked: maybe,
+  },
+  required: ['id', 'typeId'],
+}
+
+export const postureResponseCreate: NamedSchema = {
+  name: 'postureResponseCreate',
+  schema: toldSchema,
+}
+
+export function postureResponseBulk(maxItems: number): NamedSchema {
+  return {
+    name: 'postureResponseBulkCreate',
+    schema: { type: 'array', maxItems, items: toldSchema },
+  }
+}
+
+export const postureResponse: NamedSchema = {
+  name: 'postureResponse',
+  schema: {
+    type: 'object',
+    properties: {
+      services: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            id: text,
+            name: text,
+            postureQueryType: text,
+            timeout: integer,
+            timeoutRemaining: integer,
+          },
+          required: ['id', 'name', 'postureQueryType', 'timeout', 'timeoutRemaining'],
+        },
+      },
+    },
+    required: ['services'],
+  },
+}
+
+function whole(properties: JsonObject): JsonObject {
+  return { type: 'object', properties, required: Object.keys(properties) }
+}
+
+const reported = { postureCheckId: text, timedOut: flag, lastUpdatedAt: dateTime } as const
+const reportOf = (properties: JsonObject): JsonObject => whole({ ...reported, ...properties })
+
+const ofApiSession: JsonObject = {
+  type: 'object',
+  properties: {
+    endpointState: whole({ unlockedAt: dateTime, wokenAt: dateTime }),
+    mfa: whole({
+      apiSessionId: text,
+      passedAt: dateTime,
+      passedMfa: flag,
+      passedOnUnlock: flag,
+      passedOnWake: flag,
+    }),
+    sdkInfo: { type: 'object', additionalProperties: text },
+  },
+  required: ['mfa'],
+}
+
+export const postureData: NamedSchema = {
+  name: 'postureDataDetail',
+  schema: {
+    type: 'object',
+    properties: {
+      apiSessionPostureData: { type: 'object', additionalProperties: ofApiSession },
+      domain: reportOf({ domain: text }),
+      mac: reportOf({ addresses: texts }),
+      os: reportOf({ type: text, version: text, build: text }),
+      processes: {
+        type: 'array',
+        items: reportOf({ binaryHash: text, isRunning: flag, signerFingerprints: texts }),
+      },
+    },
+    required: ['apiSessionPostureData', 'domain', 'mac', 'os', 'processes'],
+  },
+}
+
+const failedCheck: JsonObject = {
+  type: 'object',
+  properties: {
+    postureCheckId: text,
+    postureCheckName: text,
+    postureCheckType: text,
+    // By the type of the check; absent where they would take too much room.
+    actualValue: true,
+    expectedValue: true,
+    criteria: { type: 'object' },
+    semantic: text,
+  },
+  required: ['postureCheckId', 'postureCheckName', 'postureCheckType'],
+}
+
+export const failedServiceRequest: NamedSchema = {
+  name: 'failedServiceRequestDetail',
+  schema: {
+    type: 'object',
+    properties: {
+      apiSessionId: text,
+      policyFailures: {
+        type: 'array',
+        items: whole({
+          policyId: text,
+          policyName: text,
+          checks: { type: 'array', items: failedCheck },
+        }),
+      },
+      serviceId: text,
+      serviceName: text,
+      sessionType: text,
+      when: dateTime,
+    },
+  },
+}

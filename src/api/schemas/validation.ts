@@ -1,0 +1,105 @@
+import { Ajv } from 'ajv'
+import type { ErrorObject, ValidateFunction } from 'ajv'
+import addFormats from 'ajv-formats'
+import { fieldProblem } from '../../lib/problems.ts'
+import type { Problem } from '../../lib/problems.ts'
+import { fieldNamesOf } from './field-names.ts'
+import type { JsonSchema } from '../operation.ts'
+
+/** Compiles schemas at start; nothing is compiled while requests run. */
+export class Validator {
+  readonly #ajv: Ajv
+
+  constructor() {
+    // No coercion and no defaults: a body means what it says. One error is enough, and all of them could be many.
+    this.#ajv = new Ajv({ allErrors: false, strict: false, coerceTypes: false, useDefaults: false })
+    addFormats.default(this.#ajv)
+  }
+
+  /** @returns a check that throws COULD_NOT_VALIDATE naming the first fault, and gives fields their exact names. */
+  compile(schema: JsonSchema): (value: unknown) => void {
+    const validate: ValidateFunction = this.#ajv.compile(schema)
+    const nameFields = fieldNamesOf(schema)
+    return (value) => {
+      nameFields?.(value)
+      if (validate(value)) return
+      const [error] = validate.errors ?? []
+      throw error === undefined ? fieldProblem('body', 'body is invalid') : problemOf(error, value)
+    }
+  }
+}
+
+function problemOf(error: ErrorObject, body: unknown): Problem {
+  const steps = error.instancePath.split('/').slice(1).map(unescapePointer)
+  const params = error.params as Readonly<Record<string, unknown>>
+  const missing = params['missingProperty']
+  if (error.keyword === 'required' && typeof missing === 'string') {
+    const field = [...steps, missing].join('.')
+    return fieldProblem(field, `${field} is required`)
+  }
+  const field = steps.length === 0 ? 'body' : steps.join('.')
+  const reason = `${field} in body ${reasonOf(error, params)}`
+  // What stands in place of an object or a list may be one of its members, and those may be secrets.
+  if (error.keyword === 'type' && expectsMembers(params['type'])) return fieldProblem(field, reason)
+  return fieldProblem(field, reason, scalar(valueAt(body, steps)))
+}
+
+function expectsMembers(type: unknown): boolean {
+  const types: readonly unknown[] = Array.isArray(type) ? type : [type]
+  return types.includes('object') || types.includes('array')
+}
+
+function reasonOf(error: ErrorObject, params: Readonly<Record<string, unknown>>): string {
+  const limit = String(params['limit'])
+  switch (error.keyword) {
+    case 'type':
+      return `must be of type ${String(params['type'])}`
+    case 'minLength':
+      return `should be at least ${limit} chars long`
+    case 'maxLength':
+      return `should be at most ${limit} chars long`
+    case 'minItems':
+      return `should have at least ${limit} items`
+    case 'maxItems':
+      return `should have at most ${limit} items`
+    case 'minimum':
+      return `should be greater than or equal to ${limit}`
+    case 'maximum':
+      return `should be less than or equal to ${limit}`
+    case 'enum': {
+      const allowed = params['allowedValues']
+      return `should be one of [${Array.isArray(allowed) ? allowed.join(' ') : ''}]`
+    }
+    default:
+      return error.message ?? 'is invalid'
+  }
+}
+
+function unescapePointer(step: string): string {
+  return step.replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+function valueAt(body: unknown, steps: readonly string[]): unknown {
+  let value = body
+  for (const step of steps) {
+    if (value === null || typeof value !== 'object') return undefined
+    value = Object.hasOwn(value, step) ? (value as Record<string, unknown>)[step] : undefined
+  }
+  return value
+}
+
+/** Whole documents are not sent back. */
+function scalar(value: unknown): unknown {
+  return value === null || typeof value === 'object' ? undefined : value
+}
+
+/** Members of a body that its schema does not know: ignored, and named in the answer. */
+export function ignoredFieldsOf(schema: JsonSchema, body: unknown): string[] {
+  if (body === null || typeof body !== 'object') return []
+  const known = schema['properties'] as Readonly<Record<string, unknown>> | undefined
+  return Object.keys(body)
+    .filter((name) => known === undefined || !Object.hasOwn(known, name))
+    .slice(0, IGNORED_FIELDS_MAX)
+}
+
+export const IGNORED_FIELDS_MAX = 100

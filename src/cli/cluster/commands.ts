@@ -1,0 +1,86 @@
+import { connectTo } from './connection.ts'
+import type { AskCluster, ConnectionOptions } from './connection.ts'
+import type { ClusterStatus, ListedMember } from '../../controller/admin/cluster-status.ts'
+import { EXIT_DONE } from '../../controller/failure.ts'
+import { formatTable, printJson, printLine } from '../terminal/output.ts'
+import { statusText } from './status-screen.ts'
+import { watchStatus } from './status-watch.ts'
+
+/** A transfer waits until its target has caught up and been elected. */
+const TRANSFER_TIMEOUT_MS = 30_000
+const WATCH_TIMEOUT_MS = 3000
+
+export interface ClusterOptions extends ConnectionOptions {
+  readonly json?: boolean
+}
+
+/** Prints what the controller of this configuration sees of the cluster; works without a quorum. */
+export async function showStatus(
+  options: ClusterOptions & { readonly watch?: boolean },
+): Promise<void> {
+  if (options.watch === true) {
+    await watch(options)
+    return
+  }
+  const status = (await connectTo(options)('status', {})) as ClusterStatus
+  if (options.json === true) {
+    printJson(status)
+    return
+  }
+  printLine(statusText(status))
+}
+
+async function watch(options: ClusterOptions): Promise<void> {
+  const onTerminal = process.stdout.isTTY ? 'screen' : 'lines'
+  // A mistake in the options ends the command here instead of being waited for.
+  const ask = connectTo(options)
+  // Whoever read the lines has gone: nothing is left to do.
+  process.stdout.once('error', () => process.exit(EXIT_DONE))
+  await watchStatus({
+    ask: async () => (await ask('status', {}, WATCH_TIMEOUT_MS)) as ClusterStatus,
+    write: (text) => process.stdout.write(text),
+    form: options.json === true ? 'json' : onTerminal,
+    now: () => new Date(),
+    wait: async (ms) => await new Promise((resolve) => setTimeout(() => resolve(true), ms)),
+  })
+}
+
+/** Prints the members: who they are and where they are reached. */
+export async function listMembers(options: ClusterOptions): Promise<void> {
+  const members = (await connectTo(options)('list', {})) as readonly ListedMember[]
+  if (options.json === true) {
+    printJson(members)
+    return
+  }
+  const yesNo = (is: boolean): string => (is ? 'yes' : 'no')
+  const rows = members.map(({ id, address, voter, leader, connected, version }) => [
+    id,
+    address,
+    yesNo(voter),
+    yesNo(leader),
+    yesNo(connected),
+    version === '' ? '-' : version,
+  ])
+  printLine(formatTable(['id', 'address', 'voter', 'leader', 'connected', 'version'], rows))
+}
+
+/** Hands leadership to that member, or to the most caught-up one, without a failed write. */
+export async function transferLeadership(
+  to: string | undefined,
+  options: ClusterOptions,
+): Promise<void> {
+  const ask = connectTo(options)
+  // The socket's verb and the public operation name their parameter differently.
+  const params = options.url === undefined ? { to: to ?? null } : { newLeaderId: to ?? '' }
+  const answer = await ask('transfer-leadership', params, TRANSFER_TIMEOUT_MS)
+  const told = (answer as { readonly leaderId?: string | null } | null)?.leaderId
+  const leaderId = told ?? (await leaderOf(ask))
+  if (options.json === true) printJson({ leaderId })
+  else printLine(leaderId === null ? 'leadership was given up' : `${leaderId} is the leader`)
+}
+
+/** The public operation answers that it is done, not who leads now. */
+async function leaderOf(ask: AskCluster): Promise<string | null> {
+  const members = (await ask('list', {})) as readonly ListedMember[]
+  return members.find(({ leader }) => leader)?.id ?? null
+}

@@ -1,0 +1,142 @@
+import { existsSync } from 'node:fs'
+import { createInterface } from 'node:readline/promises'
+
+import type { ChangePlan, Invitation, MembershipChange } from '../../ports/membership.ts'
+import { writeSecretFile } from '../../pki/key-file.ts'
+import { connectTo } from './connection.ts'
+import type { AskCluster, ConnectionOptions } from './connection.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { isoTime } from './ticket-commands.ts'
+
+/** A change is answered once it is committed; the leader may first have to hand over. */
+const CHANGE_TIMEOUT_MS = 90_000
+
+export interface ChangeOptions extends ConnectionOptions {
+  readonly confirm?: string
+  readonly json?: boolean
+}
+
+/**
+ * Shows what a change of the members would do, asks for what must be confirmed, and does it.
+ * @throws {CommandFailure} exit 1 when it is refused or not confirmed.
+ */
+export async function changeMembers(
+  change: MembershipChange,
+  options: ChangeOptions,
+): Promise<void> {
+  const ask = connectTo(options)
+  const { verb, ...params } = change
+  const plan = (await ask('plan', { verb, ...params }, CHANGE_TIMEOUT_MS)) as ChangePlan
+  const isJson = options.json === true
+  if (!isJson) for (const line of planLines(plan)) printLine(line)
+  if (!plan.isNeeded) {
+    if (isJson) printJson({ ...plan, isDone: true })
+    else printLine('it is so already: nothing was changed')
+    return
+  }
+  const confirmation = await confirmationFor(plan, options)
+  const done = (await ask(
+    verb,
+    { ...params, confirmation },
+    CHANGE_TIMEOUT_MS,
+  )) as ChangePlan | null
+  if (isJson) printJson({ ...(done ?? plan), isDone: true })
+  else printLine(doneLine(change))
+}
+
+function planLines(plan: ChangePlan): string[] {
+  const voters = (ids: readonly string[], tolerance: number): string =>
+    `${ids.length} (${ids.join(', ')}), bears the loss of ${tolerance}`
+  return [
+    `voters now:   ${voters(plan.votersBefore, plan.toleranceBefore)}`,
+    `voters after: ${voters(plan.votersAfter, plan.toleranceAfter)}`,
+    ...plan.warnings.map((warning) => `warning: ${warning}`),
+  ]
+}
+
+function doneLine(change: MembershipChange): string {
+  switch (change.verb) {
+    case 'promote':
+      return `${change.id} is a voter`
+    case 'demote':
+      return `${change.id} is a learner`
+    case 'remove':
+      return `${change.id} is no member any longer`
+    case 'replace':
+      return `${change.newId} votes in place of ${change.oldId}, which is no member any longer`
+  }
+}
+
+/** Typed on a terminal, or given word for word by a script; a wrong word changes nothing. */
+async function confirmationFor(plan: ChangePlan, options: ChangeOptions): Promise<string | null> {
+  const wanted = plan.confirmation
+  if (wanted === null) return null
+  const given = options.confirm ?? (canAsk(options) ? await typed(wanted) : undefined)
+  if (given === wanted) return given
+  const how = `--confirm ${shellWord(wanted)}`
+  throw new CommandFailure(
+    EXIT_FAILED,
+    given === undefined
+      ? `the cluster would bear the loss of ${plan.toleranceAfter} instead of ${plan.toleranceBefore} controllers: nothing was changed; add ${how} if that is meant`
+      : `what was typed is not ${JSON.stringify(wanted)}: nothing was changed`,
+  )
+}
+
+function canAsk({ json, sessionFile }: ChangeOptions): boolean {
+  return json !== true && sessionFile !== '-' && process.stdin.isTTY
+}
+
+async function typed(wanted: string): Promise<string> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return (await terminal.question(`type "${wanted}" to go on: `)).trim()
+  } finally {
+    terminal.close()
+  }
+}
+
+export interface InviteOptions extends ConnectionOptions {
+  readonly learner?: boolean
+  readonly lifetime: number
+  readonly out?: string
+  readonly json?: boolean
+}
+
+/** Prints the ticket alone on stdout, or writes it to a 0600 file; words for people go to stderr. */
+export async function inviteController(options: InviteOptions): Promise<void> {
+  const ask = connectTo(options)
+  // Before there is a ticket that nobody would have.
+  if (options.out !== undefined) refuseToOverwrite(options.out)
+  const invitation = await invite(ask, options.learner !== true, options.lifetime)
+  const { ticket, ...rest } = invitation
+  if (options.out !== undefined) writeSecretFile(options.out, `${ticket}\n`)
+  if (options.json === true) {
+    printJson(options.out === undefined ? invitation : { ...rest, file: options.out })
+    return
+  }
+  if (options.out === undefined) printLine(ticket)
+  const role = options.learner === true ? 'learner' : 'voter'
+  const file = options.out ?? 'TICKET'
+  tell(`ticket ${rest.id} lets one controller join as ${role}, until ${isoTime(rest.expiresAtMs)}`)
+  if (options.out !== undefined) tell(`it is in ${options.out}; whoever holds it can join`)
+  tell(`on the new host: flotilla cluster join CONFIG --ticket-file ${shellWord(file)}`)
+}
+
+function refuseToOverwrite(path: string): void {
+  if (!existsSync(path)) return
+  const detail = 'it may hold a ticket that is still good; move it away, or name another file'
+  throw new CommandFailure(EXIT_FAILED, `${path} is there already: ${detail}`)
+}
+
+export async function invite(
+  ask: AskCluster,
+  isVoter: boolean,
+  lifetimeMs: number,
+): Promise<Invitation> {
+  return (await ask('invite', { isVoter, lifetimeMs })) as Invitation
+}
+
+function tell(text: string): void {
+  process.stderr.write(`${text}\n`)
+}

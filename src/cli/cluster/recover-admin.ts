@@ -1,0 +1,27 @@
+import type { RecoveredAdmin } from '../../controller/admin/recovery.ts'
+import { connectTo } from './connection.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+import { readSecretInput } from '../terminal/secret-input.ts'
+
+export interface RecoverAdminOptions {
+  readonly config: string
+  readonly name?: string
+  readonly passwordFile: string
+  readonly json?: boolean
+}
+
+/** Asks the controller on this host to let an administrator in by a new password. */
+export async function recoverAdminAccess(options: RecoverAdminOptions): Promise<void> {
+  const { config, name, passwordFile, json } = options
+  const ask = connectTo({ config })
+  const password = readSecretInput(passwordFile, 'the password')
+  const params = { ...(name === undefined ? {} : { name }), password }
+  const told = (await ask('recover-admin', params)) as RecoveredAdmin
+  if (json === true) {
+    printJson(told)
+    return
+  }
+  printLine(
+    `${told.name} can log in as ${told.username} with the new password (auth policy ${told.authPolicyId}); its sessions have ended`,
+  )
+}

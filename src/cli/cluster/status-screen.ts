@@ -1,0 +1,75 @@
+import type { ClusterStatus } from '../../controller/admin/cluster-status.ts'
+import { formatTable } from '../terminal/output.ts'
+
+const DIGEST_SHOWN_LENGTH = 12
+
+/** What `cluster status` shows to people. */
+export function statusText(status: ClusterStatus): string {
+  const { clusterId, generation, leaderId, selfId, nextRisk, alarms } = status
+  const lines = [
+    `cluster ${clusterId}, generation ${generation}, as ${selfId} sees it`,
+    leaderId === null ? 'there is no leader: writes wait for one' : `${leaderId} is the leader`,
+    nextRisk,
+    ...levelLines(status),
+    ...alarms.map(({ code, text }) => `alarm ${code}: ${text}`),
+    '',
+    memberTable(status),
+  ]
+  return lines.join('\n')
+}
+
+function levelLines({ featureLevel, nextFeatureLevel, members }: ClusterStatus): string[] {
+  const inForce = `feature level ${featureLevel} is in force`
+  if (nextFeatureLevel === undefined) return [inForce]
+  const { level, waitsFor } = nextFeatureLevel
+  if (waitsFor.length === 0) return [`${inForce}; level ${level} is about to be raised`]
+  const levels = new Map(members.map((member) => [member.id, member.featureLevel]))
+  const waiting = waitsFor.map((id) => {
+    const known = levels.get(id) ?? 0
+    return known >= level || known === 0
+      ? `${id} (not connected)`
+      : `${id} (knows levels up to ${known})`
+  })
+  return [`${inForce}; level ${level} waits for ${waiting.join(', ')}`]
+}
+
+/** The same in one line, for where lines add up. */
+export function statusLine(status: ClusterStatus): string {
+  const { selfId, leaderId, members, failureTolerance, alarms } = status
+  const self = members.find(({ id }) => id === selfId)
+  const commit = Math.max(0, ...members.map((member) => member.commit))
+  const silent = members.filter(({ role }) => role === 'unknown').map(({ id }) => id)
+  const parts = [
+    `${selfId}: leader ${leaderId ?? 'none'}`,
+    `term ${self?.term ?? 0}`,
+    `commit ${commit}`,
+    `applied ${self?.applied ?? 0}`,
+    `tolerance ${failureTolerance}`,
+    ...(silent.length === 0 ? [] : [`silent ${silent.join(' ')}`]),
+    ...(alarms.length === 0 ? [] : [`alarms ${alarms.map(({ code }) => code).join(' ')}`]),
+  ]
+  return parts.join(', ')
+}
+
+function memberTable({ members }: ClusterStatus): string {
+  const rows = members.map((member) => [
+    member.id,
+    member.isFailing ? `${member.role}, not serving` : member.role,
+    String(member.term),
+    String(member.commit),
+    String(member.applied),
+    String(member.persisted),
+    `${member.digestIndex}:${member.digest.slice(0, DIGEST_SHOWN_LENGTH)}`,
+    contactOf(member.lastContactMs),
+  ])
+  return formatTable(
+    ['id', 'role', 'term', 'commit', 'applied', 'persisted', 'digest', 'last contact'],
+    rows,
+  )
+}
+
+function contactOf(lastContactMs: number | null): string {
+  if (lastContactMs === null) return 'never'
+  if (lastContactMs < 10_000) return `${Math.round(lastContactMs)} ms ago`
+  return `${Math.round(lastContactMs / 1000)} s ago`
+}

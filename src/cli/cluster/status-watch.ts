@@ -1,0 +1,60 @@
+import type { ClusterStatus } from '../../controller/admin/cluster-status.ts'
+import { CommandFailure } from '../../controller/failure.ts'
+import { statusLine, statusText } from './status-screen.ts'
+
+const LOOK_MS = 1000
+/** Home, then each line to its end, then all below: nothing flickers as it would after clearing first. */
+const HOME = '\u001b[H'
+const TO_LINE_END = '\u001b[K'
+const BELOW = '\u001b[J'
+const CLEAR = '\u001b[2J'
+
+export interface WatchParts {
+  /** @throws {CommandFailure} when the controller can not be asked. */
+  readonly ask: () => Promise<ClusterStatus>
+  readonly write: (text: string) => void
+  /** screen: drawn again and again; lines: one a look; json: the same, for programs. */
+  readonly form: 'screen' | 'lines' | 'json'
+  readonly now: () => Date
+  /** @returns false: it is over. */
+  readonly wait: (ms: number) => Promise<boolean>
+}
+
+/** Looks once a second until it is ended; a controller that goes away is waited for. */
+export async function watchStatus(parts: WatchParts): Promise<void> {
+  if (parts.form === 'screen') parts.write(CLEAR)
+  do {
+    const time = parts.now().toISOString()
+    try {
+      show(parts, time, await parts.ask())
+    } catch (error) {
+      if (!(error instanceof CommandFailure)) throw error
+      showFailure(parts, time, error.message)
+    }
+  } while (await parts.wait(LOOK_MS))
+}
+
+function show({ form, write }: WatchParts, time: string, status: ClusterStatus): void {
+  switch (form) {
+    case 'screen':
+      draw(write, `${time}\n${statusText(status)}`)
+      break
+    case 'lines':
+      write(`${time} ${statusLine(status)}\n`)
+      break
+    case 'json':
+      write(`${JSON.stringify({ time, ...status })}\n`)
+      break
+  }
+}
+
+function showFailure({ form, write }: WatchParts, time: string, message: string): void {
+  if (form === 'screen') draw(write, `${time}\n${message}\nwaiting for it to come back`)
+  else if (form === 'lines') write(`${time} ${message}\n`)
+  else write(`${JSON.stringify({ time, error: message })}\n`)
+}
+
+function draw(write: (text: string) => void, text: string): void {
+  const lines = text.split('\n').map((line) => `${line}${TO_LINE_END}\n`)
+  write(`${HOME}${lines.join('')}${BELOW}`)
+}

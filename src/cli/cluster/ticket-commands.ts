@@ -1,0 +1,32 @@
+import type { TicketView } from '../../ports/membership.ts'
+import { connectTo } from './connection.ts'
+import type { ClusterOptions } from './commands.ts'
+import { formatTable, printJson, printLine } from '../terminal/output.ts'
+
+/** Prints the tickets that have not expired, the newest first; never a secret. */
+export async function listTickets(options: ClusterOptions): Promise<void> {
+  const tickets = (await connectTo(options)('list-tickets', {})) as readonly TicketView[]
+  if (options.json === true) {
+    printJson(tickets)
+    return
+  }
+  const rows = tickets.map(({ id, isVoter, createdAtMs, expiresAtMs, usedBy }) => [
+    id,
+    isVoter ? 'voter' : 'learner',
+    isoTime(createdAtMs),
+    isoTime(expiresAtMs),
+    usedBy ?? '-',
+  ])
+  printLine(formatTable(['id', 'role', 'made at', 'expires at', 'used by'], rows))
+}
+
+/** Takes back a ticket that no controller has joined by. */
+export async function revokeTicket(id: string, options: ClusterOptions): Promise<void> {
+  await connectTo(options)('revoke-ticket', { id })
+  if (options.json === true) printJson({ id, isRevoked: true })
+  else printLine(`ticket ${id} is revoked; nobody can join by it any more`)
+}
+
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
+}

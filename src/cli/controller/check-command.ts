@@ -1,0 +1,30 @@
+import { formatFault, loadControllerConfig } from '../../config/load.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { preflight } from '../../controller/start/check.ts'
+import { checkLog, NOTHING } from './check-log.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+
+/**
+ * `controller check CONFIG`: what a start would stumble over, and nothing else is done.
+ * @throws {CommandFailure} exit 2 for the configuration, 1 for everything around it.
+ */
+export async function checkController(
+  path: string,
+  options: { readonly json?: boolean },
+): Promise<void> {
+  const loaded = loadControllerConfig(path, process.env)
+  if (!loaded.ok) {
+    const lines = loaded.faults.map(formatFault)
+    if (options.json === true) printJson({ ok: false, faults: lines, warnings: [] })
+    throw new CommandFailure(EXIT_USAGE, lines.join('\n'))
+  }
+  const found = await preflight(loaded.config, systemClock.nowMs())
+  const log = found.faults.length > 0 ? NOTHING : checkLog(loaded.config)
+  const faults = [...found.faults, ...log.faults]
+  const warnings = [...found.warnings, ...log.warnings]
+  if (options.json === true) printJson({ ok: faults.length === 0, faults, warnings })
+  for (const warning of warnings) process.stderr.write(`flotilla: warning: ${warning}\n`)
+  if (faults.length > 0) throw new CommandFailure(EXIT_FAILED, faults.join('\n'))
+  if (options.json !== true) printLine(`${loaded.path}: ${loaded.config.id} can start`)
+}

@@ -1,0 +1,97 @@
+import { pino, stdTimeFunctions } from 'pino'
+import type { Logger } from 'pino'
+
+import type { ControllerConfig } from '../../config/options.ts'
+import { auditLimits } from '../../fsm/audit-log.ts'
+import type { AuditTrail } from '../../ports/audit.ts'
+import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
+import { LineWriter, openOutput } from '../terminal/line-writer.ts'
+import { LogFile } from './log-file.ts'
+import type { LogFileOptions } from './log-file.ts'
+
+/** What a controller tells of itself: JSON lines, all to one output and in their order. */
+export interface ControllerLog {
+  readonly log: Logger
+  /** null: the configuration wants none. */
+  readonly audit: AuditTrail | null
+}
+
+type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
+
+/**
+ * To stdout, or to the file of the configuration; what waits when the process ends is written then. Once in a process.
+ * @throws {CommandFailure} when that file cannot be written.
+ */
+export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>): ControllerLog {
+  const { path, ...bounds } = config.logFile
+  const writer = new LineWriter(path === null ? openOutput() : openLogFile({ path, ...bounds }))
+  process.on('exit', () => writer.flushSync())
+  return logOver(writer, config)
+}
+
+function openLogFile(options: LogFileOptions): LogFile {
+  try {
+    return new LogFile(options)
+  } catch (error) {
+    const message = `logFile.path: ${options.path} cannot be written (${sentenceOf(error)}); name a file in a folder of this user's`
+    throw new CommandFailure(EXIT_FAILED, message, error)
+  }
+}
+
+export function logOver(writer: LineWriter, { id, logLevel, audit }: LogConfig): ControllerLog {
+  const common = { base: { id }, timestamp: stdTimeFunctions.isoTime }
+  const log = pino({ ...common, level: logLevel }, writer)
+  writer.onDropped = (dropped) =>
+    log.warn(
+      { dropped },
+      `${dropped} lines were dropped, as this log could not be written, or not fast enough`,
+    )
+  if (!audit.log) return { log, audit: null }
+  return { log, audit: new AuditLines(pino({ ...common, level: 'info' }, writer), writer) }
+}
+
+/** A line a write. Costs the making of one short text, and under pressure not even that. */
+class AuditLines implements AuditTrail {
+  readonly #log: Logger
+  readonly #writer: LineWriter
+
+  constructor(log: Logger, writer: LineWriter) {
+    this.#log = log
+    this.#writer = writer
+  }
+
+  applied: AuditTrail['applied'] = (record) => {
+    if (this.#givesWay()) return
+    const { session, address, action, entity, outcome, index } = record
+    const actor = bounded(record.actor)
+    const who = { actor, actorName: bounded(record.actorName), session, address }
+    const why = record.reason === '' ? {} : { reason: bounded(record.reason) }
+    const what = { action, entity, entityId: bounded(record.entityId) }
+    const [fields, also] = [boundedList(record.fields), boundedList(record.also)]
+    const at = new Date(record.atMs).toISOString()
+    this.#log.info(
+      { audit: 'write', ...who, ...what, fields, also, outcome, ...why, index, at },
+      'audit',
+    )
+  }
+
+  refused: AuditTrail['refused'] = (write) => {
+    if (!this.#givesWay())
+      this.#log.info({ audit: 'refusal', ...write, actorName: bounded(write.actorName) }, 'audit')
+  }
+
+  #givesWay(): boolean {
+    if (!this.#writer.isCrowded) return false
+    this.#writer.drop()
+    return true
+  }
+}
+
+/** As long as what is remembered. */
+function bounded(text: string): string {
+  return text.slice(0, auditLimits.textCharactersMax)
+}
+
+function boundedList(names: readonly string[]): readonly string[] {
+  return names.slice(0, auditLimits.namesMax).map(bounded)
+}

@@ -1,0 +1,253 @@
+import { flushCompileCache } from 'node:module'
+import type { Logger } from 'pino'
+
+import { clusterFingerprint } from '../../config/load.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { collectBuffers } from '../../threads/collect-buffers.ts'
+import { loadConfigOrFail } from '../cluster/connection.ts'
+import { Controller } from '../../controller/controller.ts'
+import { preflight } from '../../controller/start/check.ts'
+import type { Credentials } from '../../controller/start/check.ts'
+import { createLog } from './log.ts'
+import type { ControllerLog } from './log.ts'
+import {
+  CommandFailure,
+  EXIT_DONE,
+  EXIT_FAILED,
+  operatorFailure,
+  sentenceOf,
+} from '../../controller/failure.ts'
+import { hasOtherVoters, membersOfRoster, meshesOf } from '../../controller/start/known-voters.ts'
+import type { KnownMembers } from '../../controller/start/known-voters.ts'
+import { reenter } from '../../controller/start/lost-disk.ts'
+import type { Fate } from '../../controller/start/member-fate.ts'
+import { StoreError } from '../../store/errors.ts'
+import { readRosterFile } from '../../store/roster-file.ts'
+import { shellWord } from '../terminal/output.ts'
+import { removePidFile, writePidFile } from './pid-file.ts'
+import { hasNoData, setDataFolderAside } from '../../controller/start/set-aside.ts'
+import { programVersion } from '../../controller/version.ts'
+
+/** A stop that takes longer is cut short: whoever sent SIGTERM will not wait for ever. */
+const STOP_MS_MAX = 9_500
+
+/** What large bodies leave behind is collected before it has become as much again. */
+const YOUNG_BUFFERS_BYTES_MAX = 8 * 1024 * 1024
+
+/**
+ * `controller run CONFIG`: a controller in the foreground, until SIGTERM or ^C. A disk that was lost or rolled back is
+ * given up and filled again by the peers, in this same process; a controller that was removed ends in peace.
+ * @param options.isJoining asked when it turns out to be removed: one that has not joined yet has failed to.
+ * @throws {CommandFailure} exit 2 for the configuration, 1 for what else keeps it from starting.
+ */
+export async function runController(
+  path: string,
+  { isJoining = () => false }: { readonly isJoining?: () => boolean } = {},
+): Promise<void> {
+  collectBuffers('minor', YOUNG_BUFFERS_BYTES_MAX)
+  const config = loadConfigOrFail(path)
+  const run = new ControllerRun(path, config, isJoining)
+  process.exit(await run.untilEnd())
+}
+
+/** How one life of a controller on one data folder ended. */
+type LifeEnd = { readonly type: 'stopped' } | (Fate & { readonly addresses: readonly string[] })
+
+class ControllerRun {
+  readonly #path: string
+  readonly #config: ControllerConfig
+  readonly #isJoining: () => boolean
+  readonly #stop = new StopRequest()
+  readonly #startedAtMs = systemClock.nowMs()
+  #log: Logger | null = null
+  #audit: ControllerLog['audit'] = null
+  /** Why the data folder is not to be run on again; null: it may be. */
+  #doubt: string | null = null
+  /** Meshes of the members that were known last. */
+  #addresses: readonly string[]
+
+  constructor(path: string, config: ControllerConfig, isJoining: () => boolean) {
+    this.#isJoining = isJoining
+    this.#path = path
+    this.#config = config
+    this.#addresses = config.cluster.seeds
+  }
+
+  /** @returns the exit code. @throws {CommandFailure} */
+  async untilEnd(): Promise<number> {
+    let code: number = EXIT_DONE
+    try {
+      for (;;) {
+        const end = await this.#liveOnce()
+        if (end.type === 'stopped') break
+        if (end.type === 'removed') {
+          this.#tellEnd(end.sentence)
+          code = this.#isJoining() ? EXIT_FAILED : EXIT_DONE
+          break
+        }
+        this.#doubt = end.sentence
+        this.#addresses = [...new Set([...end.addresses, ...this.#addresses])]
+      }
+    } finally {
+      removePidFile(this.#path)
+    }
+    this.#log?.info('controller has stopped')
+    return code
+  }
+
+  /** From an idle data folder, or none, to its release. */
+  async #liveOnce(): Promise<LifeEnd> {
+    const config = this.#config
+    const { faults, warnings, credentials } = await preflight(config, systemClock.nowMs())
+    if (credentials === null || faults.length > 0) {
+      throw new CommandFailure(EXIT_FAILED, faults.join('\n'))
+    }
+    const log = this.#openLog()
+    for (const warning of warnings) log.warn(warning)
+    if (this.#doubt !== null || hasNoData(config.data)) {
+      writePidFile(this.#path)
+      const entered = await this.#reenter(credentials, log)
+      if (entered !== null) return entered
+    }
+    const ousted = Promise.withResolvers<Fate & { readonly addresses: readonly string[] }>()
+    let controller: Controller
+    try {
+      controller = await Controller.start({
+        config,
+        credentials,
+        log,
+        audit: this.#audit,
+        startedAtMs: this.#startedAtMs,
+        onFatal: this.#die,
+        onOusted: (fate, addresses) => ousted.resolve({ ...fate, addresses }),
+      })
+    } catch (error) {
+      const end = this.#endOfLostVote(error)
+      if (end !== null) return end
+      throw operatorFailure(error)
+    }
+    writePidFile(this.#path)
+    this.#tellUp(log)
+    // Now, as a process may be killed: the next start then needs no compiler.
+    flushCompileCache()
+    this.#stop.onHangUp = () => void controller.reloadCertificates()
+    const end = await Promise.race([
+      this.#stop.requested.then(() => ({ type: 'stopped' }) as const),
+      ousted.promise,
+    ])
+    await controller.stop()
+    return end
+  }
+
+  /** A folder that has lost its vote is as good as a lost disk, where there is somebody to ask. */
+  #endOfLostVote(error: unknown): LifeEnd | null {
+    if (!(error instanceof StoreError) || error.code !== 'VOTE_LOST') return null
+    const { id, data } = this.#config
+    const known = knownMembers(data)
+    const addresses = [...new Set([...this.#addresses, ...meshesOf(id, known)])]
+    const isAlone = known === null ? addresses.length === 0 : !hasOtherVoters(id, [known])
+    if (isAlone) return null
+    this.#log?.error(`${error.finding}: term and vote are lost, so this disk does not vote again`)
+    return { type: 'rebuild', sentence: error.finding, addresses }
+  }
+
+  /** @returns null once there is a data folder. */
+  async #reenter(credentials: Credentials, log: Logger): Promise<LifeEnd | null> {
+    const addresses = this.#addresses
+    const why = this.#doubt ?? `${this.#config.data} is empty`
+    log.warn(`${why}: asking ${addresses.join(', ')} to be let in again with an empty one`)
+    const outcome = await reenter({
+      ...{ config: this.#config, credentials, addresses, log },
+      startedAtMs: this.#startedAtMs,
+      stop: this.#stop.requested,
+      makeRoom: () => this.#setAside(),
+    }).catch((error: unknown) => {
+      throw operatorFailure(error)
+    })
+    if (outcome === 'entered') return null
+    if (outcome === 'stopped') return { type: 'stopped' }
+    return { type: 'removed', sentence: outcome.removed, addresses }
+  }
+
+  /** Not before the cluster has taken this controller in with an empty one: without a quorum it may be all that is left. */
+  #setAside(): void {
+    if (this.#doubt === null) return
+    this.#doubt = null
+    const aside = setDataFolderAside(this.#config.data, systemClock.nowMs())
+    this.#log?.warn(
+      `${this.#config.data} is set aside as ${aside}, and an empty one takes its place`,
+    )
+  }
+
+  #tellEnd(sentence: string): void {
+    this.#log?.info(sentence)
+    const { data, identity } = this.#config
+    const paths = [data, identity.key, identity.cert].map(shellWord).join(' ')
+    process.stderr.write(`flotilla: ${sentence}\n  what to move away: ${paths}\n`)
+  }
+
+  #tellUp(log: Logger): void {
+    const { web, cluster } = this.#config
+    log.info(
+      {
+        version: programVersion(),
+        web: web.map(({ advertise }) => advertise),
+        mesh: cluster.advertise,
+        sharedOptions: clusterFingerprint(this.#config).slice(0, 12),
+      },
+      'controller is up',
+    )
+  }
+
+  /** Opened with the first life, so that a configuration that can not work writes nothing to the log. */
+  #openLog(): Logger {
+    if (this.#log !== null) return this.#log
+    const { log, audit } = createLog(this.#config)
+    this.#log = log
+    this.#audit = audit
+    // A mistake anywhere must end the process with a word, not leave half of it running.
+    process.on('uncaughtException', this.#die)
+    process.on('unhandledRejection', this.#die)
+    // Counts from the signal on, also when that comes during the start.
+    void this.#stop.requested.then((signal) => {
+      log.info({ signal }, 'controller stops')
+      setTimeout(() => this.#die(new Error('the stop took too long')), STOP_MS_MAX).unref()
+    })
+    return log
+  }
+
+  readonly #die = (error: unknown): never => {
+    this.#log?.fatal({ err: error }, 'this controller can not go on')
+    process.stderr.write(`flotilla: ${this.#config.id} stops: ${sentenceOf(error)}\n`)
+    removePidFile(this.#path)
+    process.exit(EXIT_FAILED)
+  }
+}
+
+/** A roster that cannot be read says as little as one that is not there. */
+function knownMembers(dataFolder: string): KnownMembers | null {
+  try {
+    return membersOfRoster(readRosterFile(dataFolder))
+  } catch {
+    return null
+  }
+}
+
+/** SIGTERM or ^C, also when it comes during the start. */
+class StopRequest {
+  readonly requested: Promise<NodeJS.Signals>
+  /** On SIGHUP. On a terminal that one means that the terminal has gone, and stops as well. */
+  onHangUp: () => void = () => undefined
+
+  constructor() {
+    const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
+    this.requested = promise
+    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, resolve)
+    const isOnTerminal = process.stdin.isTTY || process.stdout.isTTY
+    process.on('SIGHUP', (name) => {
+      if (isOnTerminal) resolve(name)
+      else this.onHangUp()
+    })
+  }
+}

@@ -1,0 +1,71 @@
+import { existsSync } from 'node:fs'
+
+import type { ControllerConfig } from '../../config/options.ts'
+import type { CertifiedKey } from '../../pki/authority.ts'
+import { BUNDLE_CERTIFICATES_MAX, CertificateError } from '../../pki/certificate.ts'
+import { pemOf, readCertificates, readIdentitySet } from '../../pki/identity-files.ts'
+import { SecretFileError } from '../../pki/key-file.ts'
+import { parsePublicKey } from '../../pki/public-key.ts'
+import { readSigner } from '../../pki/signer.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+
+/** What an operator brings to a cluster of theirs, in place of what forming makes. */
+export interface Supplied {
+  readonly issuing: CertifiedKey
+  readonly caPem: string
+  /** Certificate and key of the controller; null when they are to be made. */
+  readonly leaf: CertifiedKey | null
+}
+
+/**
+ * Reads what the configuration names, and checks that all of it belongs together, before anything is written.
+ * @param isHalfFormed a key without a certificate is what an attempt that was cut off has left.
+ * @returns null when it names no authority.
+ * @throws {CommandFailure} exit 1, one sentence.
+ */
+export function readSupplied(
+  config: ControllerConfig,
+  isHalfFormed: boolean,
+  nowMs: number,
+): Supplied | null {
+  const { ca, signer } = config.identity
+  const { cert, key } = signer
+  if (cert === null || key === null) return null
+  const anchors = about('identity.ca', `name the CA certificates that ${cert} is under`, () =>
+    readCertificates(ca, BUNDLE_CERTIFICATES_MAX),
+  )
+  const issuing = about(
+    'identity.signer',
+    'name an authority under identity.ca, with its key, or leave identity.signer out',
+    () => readSigner({ cert, key }, anchors, nowMs),
+  )
+  return { issuing, caPem: pemOf(anchors), leaf: readLeaf(config, isHalfFormed, nowMs) }
+}
+
+function readLeaf(
+  { id, trustDomain, identity }: ControllerConfig,
+  isHalfFormed: boolean,
+  nowMs: number,
+): CertifiedKey | null {
+  const { cert, key, ca } = identity
+  const [hasCert, hasKey] = [existsSync(cert), existsSync(key)]
+  if (!hasCert && (!hasKey || isHalfFormed)) return null
+  const remedy = `put a good pair there, or move both ${cert} and ${key} away to have them made`
+  return about('identity.cert and identity.key', remedy, () => {
+    const [{ publicKeySha256, native }] = readCertificates(cert)
+    const owner = { id, trustDomain, publicKeySha256 }
+    const set = readIdentitySet({ cert, key, ca }, owner, nowMs)
+    // The secrets of the cluster are wrapped for it, which takes a key of certain types.
+    parsePublicKey(native.publicKey.export({ type: 'spki', format: 'der' }))
+    return { certificatePem: set.certificatePem, privateKeyPem: set.privateKeyPem }
+  })
+}
+
+function about<T>(subject: string, remedy: string, step: () => T): T {
+  try {
+    return step()
+  } catch (error) {
+    if (!(error instanceof CertificateError || error instanceof SecretFileError)) throw error
+    throw new CommandFailure(EXIT_FAILED, `${subject}: ${error.message}; ${remedy}`, error)
+  }
+}

@@ -1,0 +1,255 @@
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CommandKind, CommandSchema, FormSchema } from '../../../proto/gen/command_pb.ts'
+import type { SeedRecord } from '../../../proto/gen/command_pb.ts'
+import { ConfigurationSchema, MemberSchema } from '../../../proto/gen/membership_pb.ts'
+import type { Member } from '../../../proto/gen/membership_pb.ts'
+import { hashPassword } from '../../api/auth/password.ts'
+import { formingSecrets } from '../../cluster/secrets/wrap-secrets.ts'
+import type { FormingAdmission } from '../../cluster/secrets/wrap-secrets.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import { formingRecords } from '../../fsm/seed.ts'
+import { newOpaqueId, newShortId } from '../../lib/random.ts'
+import { formatUuid, newUuidv7 } from '../../lib/uuid.ts'
+import {
+  createIssuingAuthority,
+  createRootAuthority,
+  ISSUING_LIFETIME_MS,
+  issueControllerCertificate,
+  LEAF_LIFETIME_MS,
+  ROOT_LIFETIME_MS,
+  validityFrom,
+} from '../../pki/authority.ts'
+import type { CertifiedKey } from '../../pki/authority.ts'
+import { parseCertificates } from '../../pki/certificate.ts'
+import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
+import { validityWithin } from '../../pki/renewal.ts'
+import { systemActor } from '../../ports/actor.ts'
+import { FEATURE_LEVEL, levelOfKind } from '../../ports/feature-level.ts'
+import type { Entry } from '../../raft/types.ts'
+import { formDataFolder } from '../../store/form-data-folder.ts'
+import { makeFolder } from '../terminal/make-folder.ts'
+import { advertisedHosts } from '../config-from-flags.ts'
+import type { PlannedConfig } from '../config-from-flags.ts'
+import type { Supplied } from './form-supplied.ts'
+
+/** Beside a configuration while its controller is being formed: what stands there without data is ours to make anew. */
+export const FORMING_MARK = '.forming'
+const MARK_SUPPLIED = 'with an authority that was supplied\n'
+
+export interface FormInput {
+  /** The first members; `cluster init` has one. All share a trust domain. */
+  readonly controllers: readonly [PlannedConfig, ...PlannedConfig[]]
+  readonly adminName: string
+  readonly password: string
+  readonly nowMs: number
+  /** Instead of authorities made here; for a single controller. */
+  readonly supplied?: Supplied | null
+  /** Called after everything but the data folders is there, which make a controller of it. */
+  readonly beforeData?: () => void
+}
+
+export interface FormedCluster {
+  readonly clusterId: string
+  /** 0600; only needed to renew the issuing authority. Null when the authority was supplied. */
+  readonly rootKeyPath: string | null
+  readonly caPem: string
+}
+
+interface Authorities {
+  readonly issuing: CertifiedKey
+  readonly caPem: string
+  /** Null when it is not ours to keep. */
+  readonly rootKeyPem: string | null
+}
+
+interface FormedMember {
+  readonly planned: PlannedConfig
+  readonly leaf: CertifiedKey
+  readonly member: Member
+}
+
+/** Where the root key of a cluster formed with this configuration lies. */
+export function rootKeyPathOf(folder: string): string {
+  return join(folder, 'pki', 'root.key')
+}
+
+/**
+ * Makes all that a new cluster begins with: authorities, keys, certificates, the default admin, and a data folder for
+ * each of its first controllers. The data folders come last and whole, and nothing can run without one: after a crash
+ * at any point the same call begins anew. The caller has made sure that nothing of value is overwritten.
+ */
+export async function formCluster(input: FormInput): Promise<FormedCluster> {
+  const { controllers, nowMs } = input
+  const supplied = input.supplied ?? null
+  const [first] = controllers
+  const { trustDomain } = first.config
+  const clusterId = formatUuid(newUuidv7(nowMs))
+  for (const { folder } of controllers) {
+    makeFolder(folder, 0o700)
+    writePublicFile(join(folder, FORMING_MARK), markOf(supplied))
+  }
+  const authorities = await authoritiesOf(supplied, trustDomain, nowMs)
+  const rootKeyPath = writeRootKey(first.folder, authorities)
+  const members: FormedMember[] = []
+  for (const planned of controllers) members.push(await makeMember(planned, authorities, input))
+  const secrets = await formingSecrets({
+    clusterId,
+    admissions: members.map(admissionOf),
+    issuing: authorities.issuing,
+    nowMs,
+  })
+  const admin = await adminRecords(input)
+  const entries = firstEntries(
+    members.map(({ member }) => member),
+    formingCommand(clusterId, [...admin, ...secrets]),
+    nowMs,
+  )
+  for (const { planned, leaf } of members) {
+    writeCredentials(planned.config, leaf, supplied, authorities.caPem)
+    if (!planned.isThere) writePublicFile(planned.path, planned.text)
+  }
+  input.beforeData?.()
+  for (const { planned, member } of members) {
+    const { id: nodeId, storeId } = member
+    formDataFolder(planned.config.data, { nodeId, storeId, clusterId, generation: 1, entries })
+    rmSync(join(planned.folder, FORMING_MARK), { force: true })
+    // A mark that a power cut brought back would let a later forming replace the keys of this cluster.
+    syncFolder(planned.folder)
+  }
+  return { clusterId, rootKeyPath, caPem: authorities.caPem }
+}
+
+/**
+ * Whether a forming that did not end has left its traces beside this configuration.
+ * @param isSupplied by an authority of the operator: only then may files beside the traces be the operator's.
+ */
+export function isHalfFormed(folder: string, isSupplied: boolean): boolean {
+  const path = join(folder, FORMING_MARK)
+  return existsSync(path) && readFileSync(path, 'utf8') === (isSupplied ? MARK_SUPPLIED : '')
+}
+
+function markOf(supplied: Supplied | null): string {
+  return supplied === null ? '' : MARK_SUPPLIED
+}
+
+/** @returns null when there is none of ours. */
+function writeRootKey(folder: string, { rootKeyPem }: Authorities): string | null {
+  if (rootKeyPem === null) return null
+  const path = rootKeyPathOf(folder)
+  makeFolder(dirname(path), 0o700)
+  writeSecretFile(path, rootKeyPem)
+  return path
+}
+
+/** What was supplied is left as it is. */
+function writeCredentials(
+  config: ControllerConfig,
+  leaf: CertifiedKey,
+  supplied: Supplied | null,
+  caPem: string,
+): void {
+  const { cert, key, ca } = config.identity
+  for (const path of [cert, key, ca, config.data]) makeFolder(dirname(path))
+  if (supplied === null) writePublicFile(ca, caPem)
+  if (supplied !== null && supplied.leaf !== null) return
+  writeSecretFile(key, leaf.privateKeyPem)
+  writePublicFile(cert, leaf.certificatePem)
+}
+
+async function authoritiesOf(
+  supplied: Supplied | null,
+  trustDomain: string,
+  nowMs: number,
+): Promise<Authorities> {
+  if (supplied === null) return await makeAuthorities(trustDomain, nowMs)
+  return { issuing: supplied.issuing, caPem: supplied.caPem, rootKeyPem: null }
+}
+
+async function makeAuthorities(trustDomain: string, nowMs: number): Promise<Authorities> {
+  const root = await createRootAuthority({
+    commonName: `${trustDomain} root`,
+    validity: validityFrom(nowMs, ROOT_LIFETIME_MS),
+  })
+  const issuing = await createIssuingAuthority({
+    commonName: `${trustDomain} issuing`,
+    root,
+    validity: validityFrom(nowMs, ISSUING_LIFETIME_MS),
+  })
+  return { issuing, caPem: root.certificatePem, rootKeyPem: root.privateKeyPem }
+}
+
+async function makeMember(
+  planned: PlannedConfig,
+  { issuing }: Authorities,
+  { nowMs, supplied }: FormInput,
+): Promise<FormedMember> {
+  const { config } = planned
+  const [issuer] = parseCertificates(issuing.certificatePem)
+  const leaf =
+    supplied?.leaf ??
+    (await issueControllerCertificate({
+      issuer: issuing,
+      trustDomain: config.trustDomain,
+      id: config.id,
+      hosts: advertisedHosts(config),
+      // An authority that was supplied may end sooner.
+      validity: validityWithin(issuer, nowMs, LEAF_LIFETIME_MS),
+    }))
+  const [certificate] = parseCertificates(leaf.certificatePem)
+  const member = create(MemberSchema, {
+    id: config.id,
+    voter: true,
+    address: config.cluster.advertise,
+    storeId: newOpaqueId(),
+    publicKeySha256: certificate.publicKeySha256,
+  })
+  return { planned, leaf, member }
+}
+
+function admissionOf({ leaf, member }: FormedMember): FormingAdmission {
+  const { id: nodeId, storeId, address } = member
+  const { certificatePem } = leaf
+  const [{ native }] = parseCertificates(certificatePem)
+  const publicKeySpki = native.publicKey.export({ type: 'spki', format: 'der' })
+  return { nodeId, storeId, address, certificatePem, publicKeySpki }
+}
+
+async function adminRecords({ adminName, password }: FormInput): Promise<SeedRecord[]> {
+  return formingRecords({
+    adminId: newShortId(),
+    adminAuthenticatorId: newShortId(),
+    adminName,
+    passwordHash: await hashPassword(password),
+  })
+}
+
+function formingCommand(clusterId: string, records: SeedRecord[]): Uint8Array {
+  return toBinary(
+    CommandSchema,
+    create(CommandSchema, {
+      kind: CommandKind.FORM,
+      level: levelOfKind(CommandKind.FORM),
+      actor: systemActor({ name: 'bootstrap' }),
+      payload: toBinary(
+        FormSchema,
+        create(FormSchema, { clusterId, records, featureLevel: FEATURE_LEVEL }),
+      ),
+    }),
+  )
+}
+
+/** The log that all members begin with, byte for byte the same. */
+function firstEntries(members: readonly Member[], command: Uint8Array, timeMs: number): Entry[] {
+  const sorted = [...members].sort((a, b) => (a.id < b.id ? -1 : 1))
+  const configuration = toBinary(
+    ConfigurationSchema,
+    create(ConfigurationSchema, { members: sorted }),
+  )
+  return [
+    { index: 1, term: 1, timeMs, type: 'configuration', data: configuration },
+    { index: 2, term: 1, timeMs, type: 'command', data: command },
+  ]
+}

@@ -1,0 +1,193 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { passwordFault } from '../../api/auth/password-rules.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { isTrustDomain } from '../../lib/names.ts'
+import { writeSecretFile } from '../../pki/key-file.ts'
+import { readIdentity } from '../../store/identity.ts'
+import { ADMIN_FILE_NAME } from '../cluster/admin-file.ts'
+import type { AdminFile } from '../cluster/admin-file.ts'
+import { planConfig } from '../config-from-flags.ts'
+import type { ConfigFlags, PlannedConfig } from '../config-from-flags.ts'
+import {
+  CommandFailure,
+  EXIT_FAILED,
+  EXIT_USAGE,
+  operatorFailure,
+} from '../../controller/failure.ts'
+import { formCluster, isHalfFormed, rootKeyPathOf } from './form.ts'
+import { readSupplied } from './form-supplied.ts'
+import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { readSecretInput } from '../terminal/secret-input.ts'
+
+/** 24 characters of base64url: 144 random bits. */
+const PASSWORD_BYTES = 18
+
+export interface InitOptions extends ConfigFlags {
+  readonly admin: string
+  readonly passwordFile?: string
+  readonly clusterName?: string
+  readonly json?: boolean
+}
+
+/** What `cluster init --json` prints. */
+export interface InitResult {
+  readonly id: string
+  readonly clusterId: string
+  readonly trustDomain: string
+  readonly config: string
+  readonly ca: string
+  /** Null when the authority was supplied. */
+  readonly rootKey: string | null
+  readonly admin: string
+  /** Holds the generated password, 0600; null when the caller chose it. */
+  readonly adminFile: string | null
+}
+
+/**
+ * `cluster init CONFIG`: the first controller of a new cluster, ready to run.
+ * Safe to repeat: one that was cut off is made anew, one that ended is left as it is and refused.
+ * @throws {CommandFailure} exit 2 for flags and configuration, 1 for what stands in the way.
+ */
+export async function initCluster(path: string, options: InitOptions): Promise<void> {
+  const planned = planConfig(path, options, trustDomainOf(options))
+  refuseOtherTrustDomain(planned, options)
+  const password =
+    options.passwordFile === undefined
+      ? null
+      : checkPassword(readSecretInput(options.passwordFile, 'the password of the administrator'))
+  const result = await initController(planned, options.admin, password)
+  if (options.json === true) printJson(result)
+  else printResult(result)
+}
+
+/** @param password null: one is drawn and written to a file of its own. @throws {CommandFailure} exit 1. */
+export async function initController(
+  planned: PlannedConfig,
+  adminName: string,
+  password: string | null,
+): Promise<InitResult> {
+  // Whatever is made here is for its owner alone, unless it is written to be read by all.
+  process.umask(0o077)
+  const { config, folder } = planned
+  refuseFormed(config)
+  const nowMs = systemClock.nowMs()
+  const isSupplied = config.identity.signer.cert !== null
+  const isRepeated = isHalfFormed(folder, isSupplied)
+  const supplied = readSupplied(config, isRepeated, nowMs)
+  if (!isRepeated) refuseOverwriting(planned, isSupplied)
+  const drawn = password ?? randomBytes(PASSWORD_BYTES).toString('base64url')
+  const adminFile = password === null ? join(folder, ADMIN_FILE_NAME) : null
+  try {
+    const { clusterId, rootKeyPath } = await formCluster({
+      controllers: [planned],
+      adminName,
+      password: drawn,
+      nowMs,
+      supplied,
+      beforeData: () => {
+        if (adminFile !== null) writeAdminFile(adminFile, config, adminName, drawn)
+      },
+    })
+    return {
+      id: config.id,
+      clusterId,
+      trustDomain: config.trustDomain,
+      config: planned.path,
+      ca: config.identity.ca,
+      rootKey: rootKeyPath,
+      admin: adminName,
+      adminFile,
+    }
+  } catch (error) {
+    throw operatorFailure(error)
+  }
+}
+
+function trustDomainOf({ clusterName }: InitOptions): string {
+  if (clusterName === undefined) return `flotilla-${randomBytes(4).toString('hex')}.internal`
+  if (isTrustDomain(clusterName)) return clusterName
+  throw new CommandFailure(
+    EXIT_USAGE,
+    `--cluster-name: expected lower-case letters, digits, '.', '-', '_', found ${JSON.stringify(clusterName)}`,
+  )
+}
+
+function refuseOtherTrustDomain(planned: PlannedConfig, { clusterName }: InitOptions): void {
+  const { trustDomain } = planned.config
+  if (clusterName === undefined || clusterName === trustDomain) return
+  throw new CommandFailure(
+    EXIT_USAGE,
+    `${planned.path} is there already and says trustDomain ${trustDomain}, not ${clusterName}; leave --cluster-name out, or edit the file`,
+  )
+}
+
+function checkPassword(password: string): string {
+  // What a new network begins with is its default policy.
+  const reason = passwordFault(undefined, password)
+  if (reason === null) return password
+  throw new CommandFailure(EXIT_FAILED, `choose another password: ${reason}`)
+}
+
+function refuseFormed({ data, id }: ControllerConfig): void {
+  if (!existsSync(data) || readdirSync(data).length === 0) return
+  let whose = 'is not empty and is left as it is'
+  try {
+    const identity = readIdentity(data)
+    whose = `belongs to controller ${identity.nodeId} of cluster ${identity.clusterId} already`
+    if (identity.nodeId === id) whose += ` and is ready: start it with 'flotilla controller run'`
+  } catch {
+    // No data folder of ours: that it is not empty is all that can be said.
+  }
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `${data} ${whose}; name another folder as data to form another cluster`,
+  )
+}
+
+/** Nobody can tell what a key was for: an old root key that is gone can never renew its cluster again. */
+function refuseOverwriting({ config, folder }: PlannedConfig, isSupplied: boolean): void {
+  const { cert, key, ca } = config.identity
+  const made = isSupplied ? [] : [rootKeyPathOf(folder), cert, key, ca]
+  const found = [...made, join(folder, ADMIN_FILE_NAME)].find((path) => existsSync(path))
+  if (found === undefined) return
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `${found} exists already and is left as it is; move it away, or keep CONFIG in a folder of its own`,
+  )
+}
+
+function writeAdminFile(
+  path: string,
+  { web, identity }: ControllerConfig,
+  username: string,
+  password: string,
+): void {
+  const admin: AdminFile = {
+    username,
+    password,
+    controllers: web.map(({ advertise }) => `https://${advertise}`),
+    ca: identity.ca,
+  }
+  writeSecretFile(path, `${JSON.stringify(admin, null, 2)}\n`)
+}
+
+function printResult(result: InitResult): void {
+  const { id, clusterId, rootKey, admin, adminFile, config } = result
+  printLine(`${id} is the first controller of cluster ${clusterId} (${result.trustDomain})`)
+  printLine(
+    adminFile === null
+      ? `administrator: ${admin}, with the password you gave`
+      : `administrator: ${admin}; the password is in ${adminFile}`,
+  )
+  printLine(`CA certificate for clients: ${result.ca}`)
+  printLine(
+    rootKey === null
+      ? 'certificates are signed by the authority of identity.signer; take its key away from this host'
+      : `root key: ${rootKey}; move it to a place that is offline, it is only needed to renew the issuing authority`,
+  )
+  printLine(`start it with: flotilla controller run ${shellWord(config)}`)
+}

@@ -1,0 +1,151 @@
+import { existsSync, readdirSync, rmdirSync } from 'node:fs'
+
+import { systemClock } from '../../lib/clock.ts'
+import { createCertificateRequest } from '../../pki/certificate-request.ts'
+import type { Ticket } from '../../pki/ticket.ts'
+import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
+import { CheckList } from '../terminal/check-list.ts'
+import { advertisedHosts, planConfig } from '../config-from-flags.ts'
+import type { ConfigFlags, PlannedConfig } from '../config-from-flags.ts'
+import { operatorFailure } from '../../controller/failure.ts'
+import { checkAnswer, layDown } from './lay-down.ts'
+import {
+  checkConfig,
+  checkDataFolder,
+  checkIdentity,
+  checkMembers,
+  checkPorts,
+  checkTicket,
+} from './preflight.ts'
+import { requestJoin } from './request.ts'
+import type { ReachedMember } from './request.ts'
+import { beginJoinState, endJoinState, readJoinState } from './state.ts'
+import type { JoinState } from './state.ts'
+import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { readSecretInput } from '../terminal/secret-input.ts'
+import { programVersion } from '../../controller/version.ts'
+
+export interface JoinOptions extends ConfigFlags {
+  readonly ticketFile: string
+  /** False: everything is laid down, and nothing is started. */
+  readonly run: boolean
+  readonly json?: boolean
+}
+
+/**
+ * `cluster join CONFIG`: everything a new controller needs, by one ticket, then the controller itself.
+ * Repeating it goes on where it was cut off; a refused one leaves nothing behind.
+ * @throws {CommandFailure} exit 2 for flags and configuration, 1 for what stands in the way.
+ */
+export async function joinCluster(path: string, options: JoinOptions): Promise<void> {
+  const checks = new CheckList(options.json === true)
+  const text = readSecretInput(options.ticketFile, 'the ticket')
+  const ticket = checkTicket(text, checks, systemClock.nowMs())
+  const planned = planConfig(path, options, ticket.trustDomain)
+  try {
+    await layDownJoin(planned, ticket, text, checks)
+  } catch (error) {
+    if (options.json === true) printJson({ isLaidDown: false, checks: checks.checks })
+    throw operatorFailure(error)
+  }
+  if (options.run) {
+    const { runJoined } = await import('./run.ts')
+    await runJoined(planned.path, { isVoter: ticket.isVoter, isJson: options.json === true })
+    return
+  }
+  const command = `flotilla controller run ${shellWord(planned.path)}`
+  const { id } = planned.config
+  if (options.json === true) {
+    printJson({ isLaidDown: true, id, clusterId: ticket.clusterId, command, checks: checks.checks })
+  } else {
+    printLine(`${id} is laid down; it joins when it is started:\n  ${command}`)
+  }
+}
+
+/** Checks, asks, and lays down, or finds that this was done before. @throws {CommandFailure} */
+export async function layDownJoin(
+  planned: PlannedConfig,
+  ticket: Ticket,
+  ticketText: string,
+  checks: CheckList,
+): Promise<void> {
+  process.umask(0o077)
+  const nowMs = systemClock.nowMs()
+  const { config, folder } = planned
+  checkConfig(planned, ticket, checks)
+  const data = checkDataFolder(config, ticket, checks)
+  const earlier = readJoinState(folder)
+  // With the mark gone, the steps after the data folder were done as well.
+  if (data === 'own' && earlier === null) return
+  const identity = checkIdentity(config, earlier, ticket, checks, nowMs)
+  await checkPorts(config, checks)
+  const members = await checkMembers(ticket, checks)
+  const isFolderOurs = !existsSync(folder)
+  const state = earlier ?? beginJoinState(folder, config.id, ticket, identity.privateKeyPem)
+  await askAndLayDown(
+    { planned, ticket, ticketText, checks, members, state, isFolderOurs },
+    {
+      keepsCertificate: identity.keepsCertificate,
+      nowMs,
+    },
+  )
+}
+
+interface Asking {
+  readonly planned: PlannedConfig
+  readonly ticket: Ticket
+  readonly ticketText: string
+  readonly checks: CheckList
+  readonly members: readonly ReachedMember[]
+  readonly state: JoinState
+  readonly isFolderOurs: boolean
+}
+
+async function askAndLayDown(
+  asking: Asking,
+  { keepsCertificate, nowMs }: { readonly keepsCertificate: boolean; readonly nowMs: number },
+): Promise<void> {
+  const { planned, ticket, ticketText, checks, state } = asking
+  const { config } = planned
+  const request = {
+    ticket: ticketText.trim(),
+    id: config.id,
+    certificateRequestPem: await createCertificateRequest({
+      privateKeyPem: state.privateKeyPem,
+      id: config.id,
+    }),
+    storeId: state.storeId,
+    address: config.cluster.advertise,
+    hosts: advertisedHosts(config),
+    version: `v${programVersion()}`,
+    featureLevel: FEATURE_LEVEL,
+  }
+  const addresses = asking.members.map(({ address }) => address)
+  const outcome = await requestJoin(ticket, addresses, request)
+  switch (outcome.type) {
+    case 'refused':
+      if (!outcome.isOpen) forget(asking)
+      return checks.fail('admission', outcome.sentence)
+    case 'unknown':
+      if (!outcome.isSent) forget(asking)
+      return checks.fail(
+        'admission',
+        `${outcome.sentence}; nobody could say for good: repeat the same command, it goes on where it was`,
+      )
+    case 'admitted':
+      checks.ok(
+        'admission',
+        `as ${outcome.answer.isVoter ? 'voter' : 'learner'}, knowing feature levels up to ${FEATURE_LEVEL}`,
+      )
+      checkAnswer(planned, state, outcome.answer, checks, nowMs)
+      layDown(planned, state, outcome.answer, keepsCertificate)
+      checks.ok('laid down', planned.folder)
+  }
+}
+
+/** A join that was refused leaves nothing; one that others may know of already keeps its key and store. */
+function forget({ state, planned: { folder }, isFolderOurs }: Asking): void {
+  if (!state.isNew) return
+  endJoinState(folder)
+  if (isFolderOurs && readdirSync(folder).length === 0) rmdirSync(folder)
+}

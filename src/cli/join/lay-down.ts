@@ -1,0 +1,112 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { fromBinary } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
+import { withSeeds } from '../../config/compose.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import type { JoinAnswer } from '../../ports/membership.ts'
+import {
+  checkChain,
+  checkKeyMatches,
+  leafControllerId,
+  parseCertificates,
+} from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { missingHosts } from '../../pki/renewal.ts'
+import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
+import { formDataFolder } from '../../store/form-data-folder.ts'
+import { writeRosterFile } from '../../store/roster-file.ts'
+import { makeFolder } from '../terminal/make-folder.ts'
+import type { CheckList } from '../terminal/check-list.ts'
+import { advertisedHosts } from '../config-from-flags.ts'
+import type { PlannedConfig } from '../config-from-flags.ts'
+import { sentenceOf } from '../../controller/failure.ts'
+import { endJoinState } from './state.ts'
+import type { JoinState } from './state.ts'
+
+/** As many as the configuration takes. */
+const SEEDS_MAX = 32
+
+/** Mesh addresses of the members that were there, for a controller that has nothing yet. */
+export function seedsOf(answer: JoinAnswer, selfId: string): string[] {
+  const { members } = fromBinary(ConfigurationSchema, answer.configuration)
+  return members.flatMap(({ id, address }) => (id === selfId ? [] : [address]))
+}
+
+/** What was answered is what was asked for; else nothing is laid down. */
+export function checkAnswer(
+  { config }: PlannedConfig,
+  state: JoinState,
+  answer: JoinAnswer,
+  checks: CheckList,
+  nowMs: number,
+): void {
+  const leaf = judgedLeaf(config, state, answer, checks, nowMs)
+  const lacking = missingHosts(leaf, advertisedHosts(config))
+  if (lacking.length > 0) {
+    // The same ticket gets the same certificate again, whatever is asked for by then.
+    checks.fail(
+      'certificate',
+      `the certificate does not name ${lacking.join(', ')}, which the first attempt with this ticket did not ask for; repeat the join with a new ticket ('flotilla cluster invite'), or as it was at first`,
+    )
+  }
+  const days = Math.floor((leaf.notAfterMs - nowMs) / (24 * 60 * 60 * 1000))
+  const spiffeId = `spiffe://${config.trustDomain}/controller/${config.id}`
+  checks.ok('certificate', `${spiffeId}, for ${days} days`)
+}
+
+function judgedLeaf(
+  { id, trustDomain }: ControllerConfig,
+  { privateKeyPem, clusterId }: JoinState,
+  answer: JoinAnswer,
+  checks: CheckList,
+  nowMs: number,
+): Certificate {
+  try {
+    const chain = parseCertificates(answer.certificatePem)
+    checkKeyMatches(chain[0], privateKeyPem)
+    checkChain(chain, parseCertificates(answer.caPem), nowMs)
+    const found = leafControllerId(chain[0], trustDomain)
+    if (found === id && answer.clusterId === clusterId) return chain[0]
+    throw new Error(`it is for controller ${found} of cluster ${answer.clusterId}`)
+  } catch (error) {
+    return checks.fail(
+      'certificate',
+      `what the cluster answered can not be used: ${sentenceOf(error)}; repeat the join, and set the clock right if it is the time`,
+      error,
+    )
+  }
+}
+
+/** Lays down everything in an order in which each step can be repeated; the mark that a join is under way goes last. */
+export function layDown(
+  planned: PlannedConfig,
+  state: JoinState,
+  answer: JoinAnswer,
+  keepsCertificate: boolean,
+): void {
+  const { config, path, text, folder } = planned
+  const { cert, key, ca } = config.identity
+  for (const file of [cert, key, ca, config.data]) makeFolder(dirname(file))
+  if (!keepsCertificate) {
+    writeSecretFile(key, state.privateKeyPem)
+    writePublicFile(cert, answer.certificatePem)
+  }
+  if (!keepsCertificate || !existsSync(ca)) writePublicFile(ca, answer.caPem)
+  // What the operator has named comes first: names outlive addresses.
+  const seeds = [...new Set([...config.cluster.seeds, ...seedsOf(answer, config.id)])]
+  writePublicFile(path, withSeeds(text, seeds.slice(0, SEEDS_MAX)))
+  if (!existsSync(config.data) || readdirSync(config.data).length === 0) {
+    formDataFolder(config.data, {
+      nodeId: config.id,
+      storeId: state.storeId,
+      clusterId: answer.clusterId,
+      generation: answer.generation,
+      entries: [],
+    })
+  }
+  const { configuration, configurationIndex: index } = answer
+  writeRosterFile(config.data, { configuration, index, claims: [], marks: [] })
+  endJoinState(folder)
+}

@@ -1,0 +1,172 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+
+import type { ControllerConfig } from '../../config/options.ts'
+import {
+  checkChain,
+  checkKeyMatches,
+  leafControllerId,
+  parseCertificates,
+} from '../../pki/certificate.ts'
+import { readSecretFile } from '../../pki/key-file.ts'
+import { parseTicket, TicketError } from '../../pki/ticket.ts'
+import type { Ticket } from '../../pki/ticket.ts'
+import { readIdentity } from '../../store/identity.ts'
+import type { CheckList } from '../terminal/check-list.ts'
+import { advertisedHosts } from '../config-from-flags.ts'
+import type { PlannedConfig } from '../config-from-flags.ts'
+import { listenFault } from '../../controller/start/check.ts'
+import { sentenceOf } from '../../controller/failure.ts'
+import { reachMembers } from './request.ts'
+import type { ReachedMember } from './request.ts'
+import type { JoinState } from './state.ts'
+
+const CLOCK_WARNING_MS = 2_000
+const CLOCK_REFUSAL_MS = 60_000
+/** The time that members tell is cut to seconds, and its way here takes a moment. */
+const CLOCK_DOUBT_MS = 600
+
+/** Each function here tells its line, and ends the join when it fails: nothing has been changed then. */
+
+export function checkTicket(text: string, checks: CheckList, nowMs: number): Ticket {
+  let ticket: Ticket
+  try {
+    ticket = parseTicket(text)
+  } catch (error) {
+    if (error instanceof TicketError) return checks.fail('ticket', error.message, error)
+    throw error
+  }
+  const { isVoter, clusterId, expiresAtMs } = ticket
+  const role = isVoter ? 'voter' : 'learner'
+  const until = new Date(expiresAtMs).toISOString().replace(/\.\d+Z$/, 'Z')
+  // The cluster's clock decides; this one may be wrong, so it only warns.
+  if (nowMs > expiresAtMs) {
+    checks.warn('ticket', `it was good until ${until}, and this host's clock is past that`)
+  } else {
+    checks.ok('ticket', `${role} of cluster ${clusterId}, good until ${until}`)
+  }
+  return ticket
+}
+
+export function checkConfig(planned: PlannedConfig, ticket: Ticket, checks: CheckList): void {
+  const { config, path } = planned
+  if (config.trustDomain !== ticket.trustDomain) {
+    checks.fail(
+      'configuration',
+      `${path} says trustDomain ${config.trustDomain} and the ticket is for ${ticket.trustDomain}; correct the file, or use a ticket of that cluster`,
+    )
+  }
+  checks.ok('configuration', planned.isThere ? path : `${path} will be written`)
+  const hosts = advertisedHosts(config)
+  checks.ok('names', `the certificate will name ${hosts.join(', ')}`)
+}
+
+/** @returns `own`: everything up to the data folder is there already. */
+export function checkDataFolder(
+  { data, id }: ControllerConfig,
+  ticket: Ticket,
+  checks: CheckList,
+): 'empty' | 'own' {
+  if (!existsSync(data) || readdirSync(data).length === 0) {
+    checks.ok('data folder', `${data} is free`)
+    return 'empty'
+  }
+  let identity
+  try {
+    identity = readIdentity(data)
+  } catch (error) {
+    checks.fail(
+      'data folder',
+      `${data} is not empty and no data folder of a controller; name another one, or move it away`,
+      error,
+    )
+  }
+  const { nodeId, clusterId } = identity
+  if (clusterId === ticket.clusterId && nodeId === id) {
+    checks.ok('data folder', `${data} is this controller's already`)
+    return 'own'
+  }
+  return checks.fail(
+    'data folder',
+    `${data} belongs to controller ${nodeId} of cluster ${clusterId}; name another folder as data, or move it away if that cluster is gone`,
+  )
+}
+
+/** Under way: the key of the first attempt counts. Else an operator's own certificate and key, when both are there. */
+export function checkIdentity(
+  { identity, id, trustDomain }: ControllerConfig,
+  state: JoinState | null,
+  ticket: Ticket,
+  checks: CheckList,
+  nowMs: number,
+): { readonly privateKeyPem: string | null; readonly keepsCertificate: boolean } {
+  if (state !== null && (state.clusterId !== ticket.clusterId || state.id !== id)) {
+    checks.fail(
+      'key',
+      `a join of ${state.id} to cluster ${state.clusterId} is under way here; end that one, or remove the file .joining beside CONFIG to give it up`,
+    )
+  }
+  if (state !== null) {
+    checks.ok('key', 'the one of the earlier attempt')
+    const { privateKeyPem, keepsCertificate } = state
+    return { privateKeyPem, keepsCertificate }
+  }
+  const { key, cert } = identity
+  if (!existsSync(key)) {
+    checks.ok('key', `made here, ${key}`)
+    return { privateKeyPem: null, keepsCertificate: false }
+  }
+  try {
+    const { text } = readSecretFile(key)
+    const chain = parseCertificates(readFileSync(cert, 'utf8'))
+    checkKeyMatches(chain[0], text)
+    checkChain(chain, parseCertificates(ticket.caPem), nowMs)
+    if (leafControllerId(chain[0], trustDomain) !== id) throw new Error('it is for another id')
+    checks.ok('key', `${key} and the certificate of it that is there`)
+    return { privateKeyPem: text, keepsCertificate: true }
+  } catch (error) {
+    return checks.fail(
+      'key',
+      `${key} is there, and its certificate ${cert} can not be used in this cluster (${sentenceOf(error)}); move both away, or put a good certificate there`,
+      error,
+    )
+  }
+}
+
+export async function checkPorts(config: ControllerConfig, checks: CheckList): Promise<void> {
+  const binds = [config.cluster.bind, ...config.web.map(({ bind }) => bind)]
+  for (const bind of binds) {
+    const fault = await listenFault(bind)
+    if (fault !== null) checks.fail('ports', `${bind} ${fault}`)
+  }
+  checks.ok('ports', `${binds.join(', ')} are free`)
+}
+
+/** @returns the members that answered, never none. */
+export async function checkMembers(
+  ticket: Ticket,
+  checks: CheckList,
+): Promise<readonly ReachedMember[]> {
+  const { reached, faults } = await reachMembers(ticket)
+  if (reached.length === 0) {
+    checks.fail('members', `no member of the ticket can be asked: ${faults.join('; ')}`)
+  }
+  const ids = [...new Set(reached.map(({ id }) => id))].sort().join(', ')
+  if (faults.length === 0) checks.ok('members', `${ids} answered, proven by the CA of the ticket`)
+  else checks.warn('members', `${ids} answered; ${faults.join('; ')}`)
+  checkClock(reached, checks)
+  return reached
+}
+
+/** The middle one of what the members say, so that one wrong clock among them says nothing. */
+function checkClock(reached: readonly ReachedMember[], checks: CheckList): void {
+  const offsets = reached.flatMap(({ clockOffsetMs }) => clockOffsetMs ?? []).sort((a, b) => a - b)
+  const offset = offsets[Math.floor(offsets.length / 2)]
+  if (offset === undefined) return
+  const ahead = `this host's clock is ${(Math.abs(offset) / 1000).toFixed(1)} s ${offset > 0 ? 'ahead of' : 'behind'} the cluster's`
+  const beyond = Math.abs(offset) - CLOCK_DOUBT_MS
+  if (beyond > CLOCK_REFUSAL_MS) {
+    checks.fail('clock', `${ahead}; set it right (chronyc makestep, or timedatectl set-ntp true)`)
+  }
+  if (beyond > CLOCK_WARNING_MS) checks.warn('clock', `${ahead}; see that it follows NTP`)
+  else checks.ok('clock')
+}

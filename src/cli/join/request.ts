@@ -1,0 +1,157 @@
+import type { PeerCertificate } from 'node:tls'
+
+import type { JoinAnswer, JoinRequest } from '../../ports/membership.ts'
+import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
+import type { Ticket } from '../../pki/ticket.ts'
+import { refusalOf } from '../cluster/connection.ts'
+import { sentenceOf } from '../../controller/failure.ts'
+import { askJson, HttpsFault } from '../terminal/https-json.ts'
+import type { JsonAnswer } from '../terminal/https-json.ts'
+
+const REACH_MS = 5_000
+/** Signing, wrapping secrets and a write through the log; longer than a controller tries a write. */
+const ANSWER_MS = 15_000
+/** A leader may be elected meanwhile, or the member that was asked may die. */
+const PATIENCE_MS = 45_000
+const PAUSE_MS = 500
+
+/** A member of the ticket that answered, and what its clock said. */
+export interface ReachedMember {
+  readonly address: string
+  readonly id: string
+  /** This host's clock less the member's, ms; null when the member told no time. */
+  readonly clockOffsetMs: number | null
+}
+
+/** Verifies against the ticket's CA alone, and that a controller of its trust domain answers, whatever its host name. */
+class MemberDoor {
+  /** Of the controller that proved itself last. */
+  memberId = ''
+  readonly #ticket: Ticket
+
+  constructor(ticket: Ticket) {
+    this.#ticket = ticket
+  }
+
+  ask(address: string, body: unknown, timeoutMs: number): Promise<JsonAnswer> {
+    return askJson({
+      url: `${address}/cluster/join`,
+      method: body === undefined ? 'GET' : 'POST',
+      ...(body === undefined ? {} : { body }),
+      caPem: this.#ticket.caPem,
+      checkServer: (_host, certificate) => this.#judge(certificate),
+      timeoutMs,
+    })
+  }
+
+  #judge({ raw }: PeerCertificate): Error | undefined {
+    try {
+      this.memberId = leafControllerId(parseCertificate(raw), this.#ticket.trustDomain)
+      return undefined
+    } catch (error) {
+      return new Error(`is no controller of this cluster: ${sentenceOf(error)}`)
+    }
+  }
+}
+
+/** Tries every address of the ticket at once. @returns those that answered as a controller of its cluster. */
+export async function reachMembers(
+  ticket: Ticket,
+): Promise<{ readonly reached: readonly ReachedMember[]; readonly faults: readonly string[] }> {
+  const faults: string[] = []
+  const tried = await Promise.all(
+    ticket.addresses.map(async (address) => {
+      const door = new MemberDoor(ticket)
+      const before = Date.now()
+      try {
+        const { dateMs } = await door.ask(address, undefined, REACH_MS)
+        const middle = (before + Date.now()) / 2
+        // The header is cut to whole seconds: half of one is the best guess of what was cut off.
+        const clockOffsetMs = dateMs === null ? null : middle - (dateMs + 500)
+        return [{ address, id: door.memberId, clockOffsetMs }]
+      } catch (error) {
+        if (!(error instanceof HttpsFault)) throw error
+        faults.push(`${address} ${error.message}`)
+        return []
+      }
+    }),
+  )
+  return { reached: tried.flat(), faults }
+}
+
+export type JoinOutcome =
+  | { readonly type: 'admitted'; readonly answer: JoinAnswer }
+  /**
+   * Judged by the cluster: asking again would be answered the same. `isOpen`: an attempt before that may have come through
+   * all the same, so that the cluster knows the key.
+   */
+  | { readonly type: 'refused'; readonly sentence: string; readonly isOpen: boolean }
+  /** Nobody could say, for as long as is worth waiting. */
+  | { readonly type: 'unknown'; readonly sentence: string; readonly isSent: boolean }
+
+/** Asks one member after the other until one answers for good; the same request is safe to repeat. */
+export async function requestJoin(
+  ticket: Ticket,
+  addresses: readonly string[],
+  request: JoinRequest,
+  options: { readonly patienceMs?: number } = {},
+): Promise<JoinOutcome> {
+  const deadlineMs = performance.now() + (options.patienceMs ?? PATIENCE_MS)
+  const body = { ...request, storeId: Buffer.from(request.storeId).toString('base64url') }
+  const door = new MemberDoor(ticket)
+  let isSent = false
+  let isOpen = false
+  let last = 'no member could be asked'
+  for (let attempt = 0; ; attempt += 1) {
+    const address = addresses[attempt % addresses.length] ?? ''
+    try {
+      const { status, body: answer } = await door.ask(address, body, ANSWER_MS)
+      isSent = true
+      if (status >= 200 && status < 300) return admitted(address, answer)
+      last = refusalOf(status, answer)
+      if (status < 500 && status !== 429) return { type: 'refused', sentence: last, isOpen }
+      isOpen = true
+    } catch (error) {
+      if (!(error instanceof HttpsFault)) throw error
+      isSent ||= error.isSent
+      isOpen ||= error.isSent
+      last = `${address} ${error.message}`
+    }
+    if (performance.now() > deadlineMs) return { type: 'unknown', sentence: last, isSent }
+    if ((attempt + 1) % addresses.length === 0) {
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
+    }
+  }
+}
+
+function admitted(address: string, body: unknown): JoinOutcome {
+  const answer = answerOf((body as { data?: unknown } | null)?.data)
+  if (answer !== null) return { type: 'admitted', answer }
+  const sentence = `${address} answered what this version does not understand: install the version of flotilla that the cluster runs`
+  return { type: 'unknown', sentence, isSent: true }
+}
+
+function answerOf(data: unknown): JoinAnswer | null {
+  const found = { ...(data as Readonly<Record<string, unknown>> | null) }
+  const { clusterId, generation, trustDomain, certificatePem, caPem } = found
+  const { configuration, configurationIndex, isVoter, nowMs } = found
+  if (typeof clusterId !== 'string' || typeof trustDomain !== 'string') return null
+  if (typeof certificatePem !== 'string' || typeof caPem !== 'string') return null
+  if (typeof configuration !== 'string' || typeof isVoter !== 'boolean') return null
+  if (!isCount(generation) || !isCount(configurationIndex) || !isCount(nowMs)) return null
+  return {
+    clusterId,
+    generation,
+    trustDomain,
+    certificatePem,
+    caPem,
+    configuration: Uint8Array.from(Buffer.from(configuration, 'base64url')),
+    configurationIndex,
+    isVoter,
+    nowMs,
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}

@@ -1,0 +1,110 @@
+import { loadConfigOrFail } from '../cluster/connection.ts'
+import { askController } from '../cluster/admin-client.ts'
+import type { ClusterStatus, ListedMember } from '../../controller/admin/cluster-status.ts'
+import { runController } from '../controller/run.ts'
+import { printLine } from '../terminal/output.ts'
+
+const POLL_MS = 300
+/** Progress worth a line of its own. */
+const BEHIND_STEP = 0.25
+
+export interface JoinedGoal {
+  readonly isVoter: boolean
+  readonly isJson: boolean
+}
+
+/** Runs the controller as `controller run` does, and tells how far its join has come until it is what its ticket says. */
+export async function runJoined(path: string, goal: JoinedGoal): Promise<void> {
+  const { data, id } = loadConfigOrFail(path)
+  const progress = new JoinProgress(id, goal)
+  const timer = setInterval(() => {
+    void look(data, progress).then((isDone) => {
+      if (isDone) clearInterval(timer)
+    })
+  }, POLL_MS)
+  try {
+    await runController(path, { isJoining: () => !progress.isOver })
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+async function look(dataFolder: string, progress: JoinProgress): Promise<boolean> {
+  try {
+    const status = (await askController(dataFolder, 'status')) as ClusterStatus
+    const members = (await askController(dataFolder, 'list')) as readonly ListedMember[]
+    return progress.tell(status, members)
+  } catch {
+    // It does not answer yet, or is stopping: the next look tells.
+    return false
+  }
+}
+
+/** Lines for what has changed since the last look. */
+export class JoinProgress {
+  readonly #id: string
+  readonly #goal: JoinedGoal
+  readonly #told = new Set<string>()
+  #isOver = false
+  #behindTold = Infinity
+
+  constructor(id: string, goal: JoinedGoal) {
+    this.#id = id
+    this.#goal = goal
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** @returns true once it has joined. */
+  tell(status: ClusterStatus, members: readonly ListedMember[]): boolean {
+    if (this.#isOver) return true
+    const own = members.find(({ id }) => id === this.#id)
+    const self = status.members.find(({ id }) => id === this.#id)
+    if (own === undefined || self === undefined) {
+      this.#once('waiting', `${this.#id} asks to be let in`)
+      return false
+    }
+    this.#once('listed', `${this.#id} is a member of cluster ${status.clusterId}`)
+    const leader = status.members.find(({ id }) => id === status.leaderId)
+    if (leader === undefined) return false
+    const reached = members.flatMap(({ id, connected }) => (connected && id !== this.#id ? id : []))
+    if (reached.length > 0) this.#once('reached', `connected with ${reached.join(', ')}`)
+    const behind = Math.max(0, leader.commit - self.applied)
+    const isCaughtUp = this.#tellBehind(behind)
+    const isWhole = own.voter || !this.#goal.isVoter
+    if (!isCaughtUp || !isWhole) return false
+    this.#isOver = true
+    const role = own.voter ? 'voter' : 'learner'
+    if (this.#goal.isJson) {
+      printLine(JSON.stringify({ joined: true, id: this.#id, clusterId: status.clusterId, role }))
+    } else {
+      printLine(`joined: ${this.#id} is a ${role}`)
+    }
+    return true
+  }
+
+  /** A controller under load is always a little behind; so few entries are no lag. */
+  #tellBehind(entries: number): boolean {
+    if (entries <= 1000) {
+      this.#once('caught up', `${this.#id} has caught up`)
+      return true
+    }
+    if (entries < this.#behindTold * (1 - BEHIND_STEP)) {
+      this.#behindTold = entries
+      this.#print(`${this.#id} is ${entries} entries behind`)
+    }
+    return false
+  }
+
+  #once(what: string, line: string): void {
+    if (this.#told.has(what)) return
+    this.#told.add(what)
+    this.#print(line)
+  }
+
+  #print(line: string): void {
+    if (!this.#goal.isJson) printLine(line)
+  }
+}

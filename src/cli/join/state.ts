@@ -1,0 +1,85 @@
+import { existsSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { newOpaqueId } from '../../lib/random.ts'
+import { generatePrivateKeyPem } from '../../pki/certificate-request.ts'
+import type { Ticket } from '../../pki/ticket.ts'
+import { readSecretFile, syncFolder, writeSecretFile } from '../../pki/key-file.ts'
+import { makeFolder } from '../terminal/make-folder.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+
+/**
+ * What makes the next attempt the same join: the cluster lets a ticket be used again by the same key and store alone.
+ * Kept beside CONFIG, 0600, from before the first request until everything is laid down.
+ */
+export interface JoinState {
+  readonly id: string
+  readonly clusterId: string
+  /** 16 bytes, of the data folder that will be. */
+  readonly storeId: Uint8Array
+  readonly privateKeyPem: string
+  /** Key and certificate are the operator's, and stay as they are. */
+  readonly keepsCertificate: boolean
+  /** Made by this attempt: nobody has been told of it yet. */
+  readonly isNew: boolean
+}
+
+export const JOINING_NAME = '.joining'
+const FORMAT = 1
+
+/** @returns null when no join is under way here. @throws {CommandFailure} exit 1 when the file is damaged. */
+export function readJoinState(folder: string): JoinState | null {
+  const path = join(folder, JOINING_NAME)
+  if (!existsSync(path)) return null
+  const state = parsed(readSecretFile(path).text)
+  if (state !== null) return state
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `${path} can not be read as what an earlier join left; remove it and join with a new ticket`,
+  )
+}
+
+/** @param privateKeyPem the operator's own; null: a key is made. */
+export function beginJoinState(
+  folder: string,
+  id: string,
+  ticket: Ticket,
+  privateKeyPem: string | null,
+): JoinState {
+  makeFolder(folder, 0o700)
+  const state: JoinState = {
+    id,
+    clusterId: ticket.clusterId,
+    storeId: newOpaqueId(),
+    privateKeyPem: privateKeyPem ?? generatePrivateKeyPem(),
+    keepsCertificate: privateKeyPem !== null,
+    isNew: true,
+  }
+  const storeId = Buffer.from(state.storeId).toString('hex')
+  const { clusterId, keepsCertificate } = state
+  const key = { privateKeyPem: state.privateKeyPem, keepsCertificate }
+  const content = { format: FORMAT, id, clusterId, storeId, ...key }
+  writeSecretFile(join(folder, JOINING_NAME), `${JSON.stringify(content)}\n`)
+  return state
+}
+
+export function endJoinState(folder: string): void {
+  rmSync(join(folder, JOINING_NAME), { force: true })
+  syncFolder(folder)
+}
+
+function parsed(text: string): JoinState | null {
+  let found: Readonly<Record<string, unknown>>
+  try {
+    found = JSON.parse(text) as Readonly<Record<string, unknown>>
+  } catch {
+    return null
+  }
+  const { format, id, clusterId, storeId, privateKeyPem } = found
+  if (format !== FORMAT || typeof id !== 'string' || typeof clusterId !== 'string') return null
+  if (typeof storeId !== 'string' || !/^[0-9a-f]{32}$/.test(storeId)) return null
+  if (typeof privateKeyPem !== 'string') return null
+  const bytes = Uint8Array.from(Buffer.from(storeId, 'hex'))
+  const keepsCertificate = found['keepsCertificate'] === true
+  return { id, clusterId, storeId: bytes, privateKeyPem, keepsCertificate, isNew: false }
+}

@@ -1,0 +1,280 @@
+import { existsSync, readFileSync } from 'node:fs'
+
+import type { CertificatesView } from '../../cluster/secrets/certificate-keeper.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { issueControllerCertificateFor, renewIssuingAuthority } from '../../pki/authority.ts'
+import { createCertificateRequest, generatePrivateKeyPem } from '../../pki/certificate-request.ts'
+import {
+  BUNDLE_CERTIFICATES_MAX,
+  CertificateError,
+  checkKeyMatches,
+  isoTime,
+  leafControllerId,
+  parseCertificates,
+  parsePrivateKey,
+} from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { readCertificates } from '../../pki/identity-files.ts'
+import {
+  readSecretFile,
+  SecretFileError,
+  writePublicFile,
+  writeSecretFile,
+} from '../../pki/key-file.ts'
+import { validityWithin } from '../../pki/renewal.ts'
+import { AdminError, askController } from '../cluster/admin-client.ts'
+import { loadConfigOrFail } from '../cluster/connection.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { printJson, printLine, shellWord } from '../terminal/output.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+/** The cluster has to agree on another issuing authority. */
+const INSTALL_TIMEOUT_MS = 30_000
+
+/** Of a certificate that only has to last until its controller runs again. */
+const ROOT_SIGNED_DAYS = 7
+
+interface PkiOptions {
+  readonly config: string
+  readonly json?: boolean
+}
+
+/** Renews the certificate of the controller on this host, running or not, or signs one of another member anew. */
+export async function renew(
+  options: PkiOptions & {
+    readonly memberCert?: string
+    readonly out?: string
+    readonly rootKey?: string
+  },
+): Promise<void> {
+  const { memberCert, out, rootKey } = options
+  if (rootKey !== undefined) {
+    if (memberCert !== undefined || out !== undefined) {
+      throw new CommandFailure(EXIT_USAGE, '--root-key is for the own certificate alone')
+    }
+    await renewByRoot(options, rootKey)
+    return
+  }
+  if ((memberCert === undefined) !== (out === undefined)) {
+    throw new CommandFailure(
+      EXIT_USAGE,
+      '--member-cert and --out go together: give both or neither',
+    )
+  }
+  if (memberCert === undefined || out === undefined) {
+    tellLeaf(options, (await ask(options, 'pki-renew')) as CertificatesView)
+    return
+  }
+  const certificatePem = await explained(() => readFileSync(memberCert, 'utf8'))
+  const answer = (await ask(options, 'pki-renew-member', { certificatePem })) as {
+    readonly id: string
+    readonly certificatePem: string
+    readonly notAfterMs: number
+  }
+  await explained(() => writePublicFile(out, answer.certificatePem))
+  const { id, notAfterMs } = answer
+  if (options.json === true) printJson({ id, cert: out, notAfter: isoTime(notAfterMs) })
+  else {
+    printLine(`${out}: for ${id}, until ${isoTime(notAfterMs)}`)
+    printLine(`put it in place of identity.cert of ${id}, and start it`)
+  }
+}
+
+/**
+ * For a controller that cannot start because its certificate has expired, when no other member runs either. The leaf comes
+ * from an authority that is made for it and forgotten, under the name of the cluster's: so the controller knows it for one of
+ * its own, and exchanges it for one of the authority in force as soon as it runs.
+ */
+async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> {
+  const config = loadConfigOrFail(options.config)
+  const { cert, key, ca } = config.identity
+  const certificatePem = await explained(async () => {
+    const { root, rootKeyPem } = readRoot(ca, rootKey)
+    const [leaf, present] = readCertificates(cert)
+    checkKeyMatches(leaf, readSecretFile(key).text)
+    if (present === undefined || leaf.native.issuer !== present.native.subject) {
+      throw new CertificateError(
+        'wrong-identity',
+        `${cert} does not carry the authority that issued it; whoever issued it must issue the next one`,
+      )
+    }
+    const validity = validityWithin(root, systemClock.nowMs(), ROOT_SIGNED_DAYS * DAY_MS)
+    const authority = await renewIssuingAuthority({
+      root: { certificatePem: root.pem, privateKeyPem: rootKeyPem },
+      presentPem: present.pem,
+      publicKeySpki: null,
+      validity,
+    })
+    const next = await issueControllerCertificateFor({
+      issuer: { ...authority, privateKeyPem: authority.privateKeyPem ?? '' },
+      trustDomain: config.trustDomain,
+      id: leafControllerId(leaf, config.trustDomain),
+      hosts: [...leaf.dnsNames, ...leaf.ipAddresses],
+      publicKeySpki: Uint8Array.from(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
+      validity,
+    })
+    writePublicFile(cert, next)
+    return next
+  })
+  const notAfter = isoTime(parseCertificates(certificatePem)[0].notAfterMs)
+  if (options.json === true) {
+    printJson({ id: config.id, cert, notAfter })
+    return
+  }
+  printLine(`${cert}: for ${config.id}, until ${notAfter}; start it before, and it renews itself`)
+  printLine(`take ${rootKey} off this machine again`)
+}
+
+/** Has the controller on this host read its files again. */
+export async function reload(options: PkiOptions): Promise<void> {
+  tellLeaf(options, (await ask(options, 'pki-reload')) as CertificatesView)
+}
+
+function tellLeaf({ json }: PkiOptions, view: CertificatesView): void {
+  const [leaf] = view.certificates
+  if (json === true) printJson(view)
+  else if (leaf !== undefined) {
+    printLine(`in force: ${leaf.subject}, until ${isoTime(leaf.notAfterMs)}`)
+    if (view.alarm !== null) printLine(`warning: ${view.alarm}`)
+  }
+}
+
+/** Makes a new issuing authority under the root, and hands it to the cluster. */
+export async function renewIssuing(
+  options: PkiOptions & {
+    readonly rootKey: string
+    readonly keepKey?: boolean
+    readonly days: number
+  },
+): Promise<void> {
+  const config = loadConfigOrFail(options.config)
+  const { root, rootKeyPem } = await explained(() => readRoot(config.identity.ca, options.rootKey))
+  const { issuingPem } = (await ask(options, 'pki-inspect')) as CertificatesView
+  if (issuingPem === null) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `${config.id}: the issuing authority of the cluster is not known there yet; try again when it has caught up`,
+    )
+  }
+  const [present] = parseCertificates(issuingPem)
+  const spki = present.native.publicKey.export({ type: 'spki', format: 'der' })
+  const authority = await explained(() =>
+    renewIssuingAuthority({
+      root: { certificatePem: root.pem, privateKeyPem: rootKeyPem },
+      presentPem: present.pem,
+      publicKeySpki: options.keepKey === true ? Uint8Array.from(spki) : null,
+      validity: validityWithin(root, systemClock.nowMs(), options.days * DAY_MS),
+    }),
+  )
+  const params = { ...authority }
+  const answer = await ask(options, 'pki-install-issuing', params, INSTALL_TIMEOUT_MS)
+  const { notAfterMs, formerNotAfterMs } = answer as {
+    readonly notAfterMs: number
+    readonly formerNotAfterMs: number
+  }
+  const [notAfter, formerNotAfter] = [isoTime(notAfterMs), isoTime(formerNotAfterMs)]
+  if (options.json === true) {
+    printJson({ notAfter, formerNotAfter })
+    return
+  }
+  printLine(`the cluster has a new issuing authority, until ${notAfter}`)
+  printLine('every member signs itself a certificate under it within seconds')
+  printLine(
+    `certificates issued before stay valid until they end themselves, ${formerNotAfter} at the latest`,
+  )
+  printLine(`take ${options.rootKey} off this machine again`)
+}
+
+function readRoot(
+  caPath: string,
+  keyPath: string,
+): { readonly root: Certificate; readonly rootKeyPem: string } {
+  const { text, warning } = readSecretFile(keyPath)
+  if (warning !== null) process.stderr.write(`flotilla: warning: ${warning}\n`)
+  return { root: rootOf(caPath, keyPath, text), rootKeyPem: text }
+}
+
+/** @throws {CertificateError} when the key is of none of them. */
+function rootOf(caPath: string, keyPath: string, keyPem: string): Certificate {
+  const key = parsePrivateKey(keyPem)
+  const anchors = readCertificates(caPath, BUNDLE_CERTIFICATES_MAX)
+  // Of several certificates of one root the one that lasts longest lets the new authority last longest.
+  const [root] = anchors
+    .filter(({ isAuthority, native }) => isAuthority && native.checkPrivateKey(key))
+    .sort((a, b) => b.notAfterMs - a.notAfterMs)
+  if (root !== undefined) return root
+  throw new CertificateError(
+    'key-mismatch',
+    `${keyPath} is not the key of any CA certificate in ${caPath}; name the root key that was made when the cluster was formed`,
+  )
+}
+
+/** Issues a certificate for a key that is made, and stays, on this host. */
+export async function issue(
+  options: PkiOptions & {
+    readonly name: string
+    readonly host: readonly string[]
+    readonly usage: readonly string[]
+    readonly days: number
+    readonly out: string
+    readonly key?: string
+  },
+): Promise<void> {
+  const keyPath = options.key ?? `${options.out}.key`
+  // Judged before a key is written for nothing.
+  const privateKeyPem = await explained(() =>
+    existsSync(keyPath) ? readSecretFile(keyPath).text : generatePrivateKeyPem(),
+  )
+  const requestPem = await explained(() =>
+    createCertificateRequest({ privateKeyPem, id: options.name }),
+  )
+  const answer = (await ask(options, 'pki-issue', {
+    requestPem,
+    hosts: options.host,
+    usages: options.usage.length === 0 ? ['client'] : options.usage,
+    days: options.days,
+  })) as { readonly certificatePem: string; readonly notAfterMs: number }
+  await explained(() => {
+    if (!existsSync(keyPath)) writeSecretFile(keyPath, privateKeyPem)
+    writePublicFile(options.out, answer.certificatePem)
+  })
+  const notAfter = isoTime(answer.notAfterMs)
+  if (options.json === true) {
+    printJson({ cert: options.out, key: keyPath, notAfter })
+    return
+  }
+  printLine(`certificate ${options.out}, key ${keyPath}, until ${notAfter}`)
+  printLine('it does not renew itself: issue it again in time')
+}
+
+/** Files and certificates that are not good are the operator's to mend: one line, no stack. */
+async function explained<T>(step: () => T | Promise<T>): Promise<T> {
+  try {
+    return await step()
+  } catch (error) {
+    const isTheirs =
+      error instanceof CertificateError ||
+      error instanceof SecretFileError ||
+      (error instanceof Error && 'syscall' in error)
+    throw isTheirs ? new CommandFailure(EXIT_FAILED, error.message, error) : error
+  }
+}
+
+async function ask(
+  { config: path }: PkiOptions,
+  verb: string,
+  params: Readonly<Record<string, unknown>> = {},
+  timeoutMs?: number,
+): Promise<unknown> {
+  const config = loadConfigOrFail(path)
+  try {
+    return await askController(config.data, verb, params, timeoutMs)
+  } catch (error) {
+    if (!(error instanceof AdminError)) throw error
+    const hint =
+      error.code === 'NOT_RUNNING'
+        ? `; start it with: flotilla controller run ${shellWord(path)}`
+        : ''
+    throw new CommandFailure(EXIT_FAILED, `${config.id}: ${error.message}${hint}`, error)
+  }
+}

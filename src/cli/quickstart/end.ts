@@ -1,0 +1,38 @@
+import { askController } from '../cluster/admin-client.ts'
+import type { ListedMember } from '../../controller/admin/cluster-status.ts'
+import { shellWord } from '../terminal/output.ts'
+import type { ControllerPlan } from './plan.ts'
+
+const ANSWER_MS_MAX = 5000
+
+/**
+ * What to tell of a controller that has ended. A start brings one back that was stopped or has failed; one that was removed
+ * ends as often as it is started.
+ */
+export async function linesOfEnd(
+  { id, dataFolder, logPath, configPath }: ControllerPlan,
+  how: string,
+  others: readonly ControllerPlan[],
+  program: string,
+): Promise<readonly string[]> {
+  if (await wasRemoved(id, others)) {
+    return [
+      `${id} was removed from the cluster and has ended; its log is ${logPath}, and ${dataFolder} can be deleted`,
+    ]
+  }
+  const command = `${shellWord(program)} controller run ${shellWord(configPath)}`
+  return [`${id} ${how}; its log is ${logPath}. To start it again:`, `  ${command}`]
+}
+
+/** One of the others that run knows of no such member; those that lag behind may still do. */
+async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promise<boolean> {
+  for (const { dataFolder } of others) {
+    try {
+      const members = await askController(dataFolder, 'list', {}, ANSWER_MS_MAX)
+      if (!(members as readonly ListedMember[]).some((member) => member.id === id)) return true
+    } catch {
+      // It does not run, or is about to end as well: the next one is asked.
+    }
+  }
+  return false
+}

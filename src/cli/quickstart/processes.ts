@@ -1,0 +1,168 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
+
+import { removePidFile, runningPid, writePidFile } from '../controller/pid-file.ts'
+import { copyLogAside, putLogAside } from './log.ts'
+import type { ControllerPlan } from './plan.ts'
+
+const POLL_MS = 250
+const STOP_MS_MAX = 10_000
+
+interface Watched {
+  readonly plan: ControllerPlan
+  child: ChildProcess | null
+  /** Running at the last look. */
+  pid: number | null
+}
+
+export type ProcessEvent =
+  | { readonly type: 'ended'; readonly plan: ControllerPlan; readonly how: string }
+  | { readonly type: 'running'; readonly plan: ControllerPlan; readonly pid: number }
+
+/**
+ * The controllers of one DIR as processes: those started here, those found running, and those that somebody starts by
+ * hand later. What counts is the pid file, which a controller itself writes, and the process behind it.
+ */
+export class ControllerProcesses {
+  readonly #watched: readonly Watched[]
+  readonly #program: string
+  readonly #onEvent: (event: ProcessEvent) => void
+  #timer: NodeJS.Timeout | null = null
+
+  /** @param program path of bin/flotilla. @param onEvent told of each end and each new start. */
+  constructor(
+    plans: readonly ControllerPlan[],
+    program: string,
+    onEvent: (event: ProcessEvent) => void,
+  ) {
+    this.#watched = plans.map((plan) => ({ plan, child: null, pid: pidOfController(plan) }))
+    this.#program = program
+    this.#onEvent = onEvent
+  }
+
+  /** Those that ran already when this was made, or run by now. */
+  pidOf(plan: ControllerPlan): number | null {
+    return this.#watched.find((one) => one.plan === plan)?.pid ?? null
+  }
+
+  /** Starts those of them (or of all) that do not run, and watches all. May be called again for others. */
+  start(plans?: readonly ControllerPlan[]): void {
+    for (const one of this.#watched) {
+      if (one.pid === null && plans?.includes(one.plan) !== false) this.#spawn(one)
+    }
+    this.#timer ??= setInterval(() => this.#look(), POLL_MS)
+  }
+
+  /** SIGTERM, and SIGKILL to those that are still there after 10 s, or at once when `hasToHurry` resolves. */
+  async stop(hasToHurry: Promise<void>): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+    this.#signal('SIGTERM')
+    let isHurried = false
+    void hasToHurry.then(() => {
+      isHurried = true
+    })
+    const deadline = performance.now() + STOP_MS_MAX
+    while (this.#running().length > 0 && performance.now() < deadline && !isHurried) {
+      await pause(50)
+    }
+    while (this.#running().length > 0) {
+      this.#signal('SIGKILL')
+      await pause(50)
+    }
+  }
+
+  #spawn(one: Watched): void {
+    putLogAside(one.plan.logPath)
+    const log = openSync(one.plan.logPath, 'a', 0o600)
+    // In the session of quickstart, not in ones of their own: Linux shares the processor between sessions first
+    // (autogroup), and one controller's password hashes would slow the others whatever their priority. The terminal's
+    // ^C therefore reaches the controllers as well; it stops them in order, as the signal from here does.
+    const child = spawn(this.#program, ['controller', 'run', one.plan.configPath], {
+      stdio: ['ignore', log, log],
+    })
+    closeSync(log)
+    one.child = child
+    one.pid = child.pid ?? null
+    const { configPath } = one.plan
+    const { pid } = child
+    // At once: should quickstart be killed before the controller writes it, the next one must find it running.
+    if (pid !== undefined) writePidFile(configPath, pid)
+    child.once('error', (error) => this.#end(one, `could not be started: ${error.message}`))
+    child.once('exit', () => {
+      // One that ended before it could answer a signal has not removed it.
+      if (pid !== undefined) removePidFile(configPath, pid)
+      if (this.#timer !== null) this.#look()
+    })
+  }
+
+  #look(): void {
+    for (const one of this.#watched) {
+      keepLogShort(one.plan.logPath)
+      const before = one.pid
+      const now = livePid(one)
+      // Where another has the data folder, that one is the controller: a quickstart that is killed between the start of one and
+      // the writing of its pid file leaves such a one, which the next quickstart can not see until it holds its folder.
+      if (before !== null && now === null) this.#end(one, howEnded(one))
+      if (now !== null && now !== before) {
+        one.pid = now
+        this.#onEvent({ type: 'running', plan: one.plan, pid: now })
+      }
+    }
+  }
+
+  #end(one: Watched, how: string): void {
+    one.child = null
+    one.pid = null
+    this.#onEvent({ type: 'ended', plan: one.plan, how })
+  }
+
+  #running(): number[] {
+    return this.#watched.flatMap((one) => livePid(one) ?? [])
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    for (const pid of this.#running()) {
+      try {
+        process.kill(pid, signal)
+      } catch {
+        // It has ended between the look and the signal.
+      }
+    }
+  }
+}
+
+function livePid({ child, plan }: Watched): number | null {
+  if (child !== null && child.exitCode === null && child.signalCode === null) {
+    return child.pid ?? null
+  }
+  return pidOfController(plan)
+}
+
+function pidOfController({ configPath, dataFolder }: ControllerPlan): number | null {
+  return runningPid(configPath, dataFolder)
+}
+
+function howEnded({ child }: Watched): string {
+  if (child?.signalCode !== null && child?.signalCode !== undefined) {
+    return `was killed by ${child.signalCode}`
+  }
+  if (child?.exitCode !== null && child?.exitCode !== undefined) {
+    return `ended with exit code ${child.exitCode}`
+  }
+  return 'has ended'
+}
+
+/** A disk that is full is told by the controllers, which stop writing long before. */
+function keepLogShort(path: string): void {
+  try {
+    copyLogAside(path)
+  } catch {
+    // The next look tries again.
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

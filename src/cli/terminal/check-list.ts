@@ -1,0 +1,43 @@
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { printLine } from './output.ts'
+
+export interface Check {
+  readonly check: string
+  readonly result: 'ok' | 'warning' | 'failed'
+  readonly detail: string
+}
+
+const NAME_COLUMNS = 14
+
+/** Steps told one by one as they are done: a line each for people, or kept for one JSON document. */
+export class CheckList {
+  readonly checks: Check[] = []
+  readonly #isSilent: boolean
+
+  constructor(isSilent: boolean) {
+    this.#isSilent = isSilent
+  }
+
+  ok(check: string, detail = ''): void {
+    this.#tell({ check, result: 'ok', detail })
+  }
+
+  /** Nothing is stopped by it. @param detail a sentence with its remedy. */
+  warn(check: string, detail: string): void {
+    this.#tell({ check, result: 'warning', detail })
+  }
+
+  /** @param sentence what is wrong, and the remedy. @throws {CommandFailure} exit 1 with it, always. */
+  fail(check: string, sentence: string, cause?: unknown): never {
+    this.#tell({ check, result: 'failed', detail: sentence })
+    throw new CommandFailure(EXIT_FAILED, sentence, cause)
+  }
+
+  #tell(check: Check): void {
+    this.checks.push(check)
+    if (this.#isSilent) return
+    // What failed is said once, by the sentence that ends the program.
+    const detail = check.detail === '' || check.result === 'failed' ? '' : `: ${check.detail}`
+    printLine(`${`${check.check} `.padEnd(NAME_COLUMNS, '.')} ${check.result}${detail}`)
+  }
+}

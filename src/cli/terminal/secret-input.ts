@@ -1,0 +1,55 @@
+import { readSync } from 'node:fs'
+
+import { readSecretFile, SECRET_FILE_BYTES_MAX, SecretFileError } from '../../pki/key-file.ts'
+import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
+
+/**
+ * A secret from a file that is its owner's alone, or from standard input: never from the command line, which every user
+ * of a host can read. White space at its end is not part of it.
+ * @param source path, or `-` for standard input.
+ * @param what completes the sentence "… is empty".
+ * @throws {CommandFailure} exit 1.
+ */
+export function readSecretInput(source: string, what: string): string {
+  const text = (source === '-' ? readStandardInput(what) : readFile(source, what)).trimEnd()
+  if (text === '') throw new CommandFailure(EXIT_FAILED, `${what} is empty; put it into ${source}`)
+  return text
+}
+
+function readFile(path: string, what: string): string {
+  try {
+    return readSecretFile(path).text
+  } catch (error) {
+    if (!(error instanceof SecretFileError)) throw error
+    throw new CommandFailure(EXIT_FAILED, `${what}: ${sentenceOf(error)}`, error)
+  }
+}
+
+/** @param what completes the sentence "… is longer than". @throws {CommandFailure} exit 1. */
+export function readStandardInput(what: string): string {
+  const bytes = Buffer.alloc(SECRET_FILE_BYTES_MAX + 1)
+  let length = 0
+  while (length < bytes.length) {
+    const count = readSome(bytes, length)
+    if (count === 0) return bytes.toString('utf8', 0, length)
+    length += count
+  }
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `${what} on standard input is longer than ${SECRET_FILE_BYTES_MAX} bytes; give it alone`,
+  )
+}
+
+/** A pipe that nobody has written to yet can say EAGAIN when its other end made it non-blocking. */
+function readSome(bytes: Buffer, from: number): number {
+  for (;;) {
+    try {
+      return readSync(0, bytes, from, bytes.length - from, null)
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? error.code : null
+      if (code === 'EOF') return 0
+      if (code !== 'EAGAIN') throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
+    }
+  }
+}

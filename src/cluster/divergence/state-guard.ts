@@ -1,0 +1,323 @@
+import type { Clock } from '../../lib/clock.ts'
+import type { Machine } from '../../ports/machine.ts'
+import type { PeerChannel } from '../../ports/peer-channel.ts'
+import type { StoreReceiver } from '../../ports/state-store.ts'
+import type { Index, NodeId } from '../../raft/types.ts'
+import type { Alarms } from '../health/alarms.ts'
+import { DIGEST_INTERVAL_ENTRIES, DigestRing } from './digest-ring.ts'
+import { DivergenceWatch } from './divergence-watch.ts'
+import type { MachineProgress } from '../link.ts'
+import type { Log } from '../log.ts'
+import type { Presence } from '../soft-state/presence.ts'
+import { Quarantine, quarantineLimits } from './quarantine.ts'
+import type { QuarantineMark } from './quarantine.ts'
+import { StateDesk } from './state-desk.ts'
+import { askDigests, fetchState } from './state-fetch.ts'
+import { judgeState } from './state-verdict.ts'
+
+/** What the rest of this controller does about a state that is wrong. */
+export interface StateGuardHooks {
+  /** Nothing may be answered or sent from here on; consensus goes on. */
+  readonly onQuarantine: () => void
+  /** Apply stands still until it is let go on, or the state is replaced. */
+  readonly hold: () => void
+  readonly letGo: () => void
+  /** What was derived from the state before is derived from the one in its place before that is answered from. */
+  readonly derive: () => Promise<void>
+  /** Another state stands in its place: apply goes on after it. */
+  readonly onReplaced: () => void
+  readonly onRelease: () => void
+  /** What is asked of a leader comes to a controller that can not answer: another one is to lead. */
+  readonly handOver: () => void
+  /** The state can be neither kept nor replaced: the process must stop. */
+  readonly onFatal: (error: Error) => void
+}
+
+export interface StateGuardParts extends StateGuardHooks {
+  readonly selfId: NodeId
+  readonly machine: Machine
+  readonly peers: PeerChannel
+  readonly clock: Clock
+  readonly alarms: Alarms
+  readonly log: Log
+  readonly mark: QuarantineMark | null
+  readonly voters: () => readonly NodeId[]
+  readonly leaderId: () => NodeId | null
+  /** A member that says so answers nothing. */
+  readonly isFailing: (id: NodeId) => boolean
+  /** What has come of a snapshot of the leader, which takes the place of the state without being asked for; else null. */
+  readonly receivedChunks: () => number | null
+  readonly dropReceived: () => void
+}
+
+type OwnDigest = Pick<MachineProgress, 'digestIndex' | 'digest' | 'entitiesDigest'>
+
+const HAND_OVER_MS = 1000
+const PROVE_MS = 250
+/** A snapshot of the leader of which nothing more comes for so long stands in the way of a better one. */
+const RECEIVE_STALL_MS = 60_000
+/** All members take a digest at some indexes only: one at which the others have none is given up after this long. */
+const PROVE_AT_MS_MAX = 2000
+
+/**
+ * Holds this controller's state against that of the others, at the same index. A difference is put to all members: when
+ * a majority agrees on another state, this controller is in quarantine, gets the state of one of them in place of its
+ * own, and answers again once a majority holds the same.
+ */
+export class StateGuard {
+  readonly #parts: StateGuardParts
+  readonly #digests = new DigestRing()
+  readonly #divergence: DivergenceWatch
+  readonly #quarantine: Quarantine
+  readonly #desk: StateDesk
+  #digest: OwnDigest = { digestIndex: 0, digest: '', entitiesDigest: '' }
+  #appliedAtSweep: Index = 0
+  #isAsking = false
+  #rebuilding: Promise<void> | null = null
+  /** The leader's snapshot takes the place of the state, or the process ends. */
+  #isUnwanted = false
+  #isReplacing = false
+  #isStopped = false
+  #isHeld = false
+  #holdUntilMs = 0
+  /** Who was found to hold the state of the majority. */
+  #agreeing: readonly NodeId[] = []
+  #handOverDueMs = 0
+  #proveDueMs = 0
+  #received: { readonly chunks: number; readonly sinceMs: number } | null = null
+  #provingAt: { readonly index: Index; readonly sinceMs: number } | null = null
+
+  constructor(parts: StateGuardParts) {
+    this.#parts = parts
+    const { alarms, clock, log, mark, peers, machine } = parts
+    this.#divergence = new DivergenceWatch(alarms)
+    this.#quarantine = new Quarantine({ alarms, clock, log, mark })
+    this.#desk = new StateDesk({
+      ...{ peers, machine, clock },
+      digestAt: (index) => this.#digests.at(index),
+      isOut: () => this.isOut,
+    })
+    if (this.isOut) this.#beginHold()
+  }
+
+  /** This controller must answer nothing that rests on its state. */
+  get isOut(): boolean {
+    return this.#quarantine.isOut
+  }
+
+  /** Nothing may be applied: the state is wrong and waits for another. */
+  get isHeld(): boolean {
+    return this.#isHeld
+  }
+
+  get ownDigest(): OwnDigest {
+    return this.#digest
+  }
+
+  /** After each applied entry. */
+  onApplied(index: Index): void {
+    if (index % DIGEST_INTERVAL_ENTRIES === 0) this.#record()
+  }
+
+  /** Called now and then. @returns whether a digest was taken. */
+  sweep(): boolean {
+    const isTaken = this.#recordAtRest()
+    this.#desk.sweep()
+    if (this.isOut) this.#workOnQuarantine()
+    return isTaken
+  }
+
+  onPresence(id: NodeId, { isFailing, startedAtMs, digestIndex, digest }: Presence): void {
+    // What it says of a state that it does not answer from is held against nobody.
+    if (isFailing) this.#digests.forget(id)
+    if (isFailing || this.#isWrong) return
+    const found = this.#digests.compare(id, digestIndex, digest, this.#digest.digestIndex)
+    this.#divergence.note(id, startedAtMs, found)
+    if (found?.isSame === false) void this.#judge(found.index)
+  }
+
+  keepMembers(ids: readonly NodeId[]): void {
+    this.#divergence.keep(ids)
+  }
+
+  /** The leader's snapshot begins to come in: another state that is fetched makes room for it. */
+  async makeRoom(): Promise<void> {
+    this.#isUnwanted = true
+    try {
+      await this.#rebuilding
+    } finally {
+      this.#isUnwanted = this.#isStopped
+    }
+  }
+
+  /** Brackets each replacement of the state by a snapshot of the leader. */
+  beginReplacing(): void {
+    this.#isReplacing = true
+    this.#desk.endAll()
+  }
+
+  /** The machine holds another state now. */
+  endReplacing(): void {
+    this.#isReplacing = false
+    this.#isHeld = false
+    this.#digests.clear()
+    this.#divergence.clear()
+    this.#provingAt = null
+    this.#quarantine.replaced(this.#parts.machine.progress().applied)
+    this.#record()
+  }
+
+  /** Resolves when nothing of it is under way any more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#isUnwanted = true
+    this.#desk.endAll()
+    await this.#rebuilding
+  }
+
+  /** The state in place is known to be wrong. */
+  get #isWrong(): boolean {
+    return this.#quarantine.phase === 'rebuilding'
+  }
+
+  #beginHold(): void {
+    this.#isHeld = true
+    this.#holdUntilMs = this.#parts.clock.monotonicMs() + quarantineLimits.holdMsMax
+  }
+
+  #record(): void {
+    const { index, state, entities } = this.#parts.machine.digests()
+    this.#digests.record(index, state)
+    this.#digest = { digestIndex: index, digest: state, entitiesDigest: entities }
+  }
+
+  /** Members that come to rest between two multiples rest at one index: there they can be compared, too. */
+  #recordAtRest(): boolean {
+    const { applied } = this.#parts.machine.progress()
+    const isAtRest = applied === this.#appliedAtSweep && !this.#isReplacing && !this.#isHeld
+    this.#appliedAtSweep = applied
+    if (!isAtRest || applied === this.#digest.digestIndex) return false
+    this.#record()
+    return true
+  }
+
+  /** Asks all voters what they hold at `index`, and acts on what a majority says. */
+  async #judge(index: Index): Promise<void> {
+    const { peers, selfId, voters } = this.#parts
+    const own = this.#digests.at(index)
+    if (own === null || own === '' || this.#isAsking || this.#isWrong) return
+    this.#isAsking = true
+    const ready = peers.readyPeers()
+    const asked = voters().filter((id) => id !== selfId && ready.includes(id))
+    const heard = await askDigests(peers, asked, index)
+    this.#isAsking = false
+    // Replaced while it was asked about: what was said then is of a state that is no more.
+    if (this.#isStopped || this.#isReplacing || this.#digests.at(index) !== own) return
+    const verdict = judgeState({ selfId, own, heard, voters: voters() })
+    if (verdict.kind === 'odd') this.#onOdd(index, verdict.agreeing)
+    if (verdict.kind === 'fine' && this.#quarantine.agreed(index)) {
+      this.#parts.log.info({ index }, `in service again: the majority holds the same at ${index}`)
+      this.#parts.onRelease()
+    }
+  }
+
+  #onOdd(index: Index, agreeing: readonly NodeId[]): void {
+    if (!this.#quarantine.foundOdd(index, agreeing)) return
+    this.#agreeing = agreeing
+    this.#provingAt = null
+    this.#desk.endAll()
+    if (this.#isWrong) {
+      this.#beginHold()
+      this.#parts.hold()
+    }
+    this.#parts.onQuarantine()
+  }
+
+  #workOnQuarantine(): void {
+    const { clock, leaderId, selfId, handOver } = this.#parts
+    const nowMs = clock.monotonicMs()
+    if (leaderId() === selfId && nowMs >= this.#handOverDueMs) {
+      this.#handOverDueMs = nowMs + HAND_OVER_MS
+      handOver()
+    }
+    if (this.#rebuilding === null && this.#quarantine.isRebuildDue(nowMs) && this.#isFree(nowMs)) {
+      this.#rebuilding = this.#rebuild().finally(() => {
+        this.#rebuilding = null
+      })
+    }
+    if (this.#quarantine.phase === 'proving' && nowMs >= this.#proveDueMs) this.#prove(nowMs)
+  }
+
+  #isFree(nowMs: number): boolean {
+    if (this.#isUnwanted || this.#isReplacing) return false
+    const chunks = this.#parts.receivedChunks()
+    if (chunks === null) {
+      this.#received = null
+      return true
+    }
+    if (this.#received?.chunks !== chunks) this.#received = { chunks, sinceMs: nowMs }
+    if (nowMs - this.#received.sinceMs > RECEIVE_STALL_MS) this.#parts.dropReceived()
+    return false
+  }
+
+  #prove(nowMs: number): void {
+    this.#proveDueMs = nowMs + PROVE_MS
+    const isStale = nowMs - (this.#provingAt?.sinceMs ?? -Infinity) > PROVE_AT_MS_MAX
+    if (isStale) this.#provingAt = { index: this.#digest.digestIndex, sinceMs: nowMs }
+    if (this.#provingAt !== null) void this.#judge(this.#provingAt.index)
+  }
+
+  async #rebuild(): Promise<void> {
+    this.#isHeld = true
+    this.#parts.hold()
+    let receiver: StoreReceiver
+    try {
+      const from = this.#source()
+      const { machine, log } = this.#parts
+      const { applied } = machine.progress()
+      log.info({ peer: from, applied }, `the state is fetched from ${from}`)
+      receiver = await fetchState(this.#parts, from, applied, () => this.#isUnwanted)
+    } catch (error) {
+      this.#onNotRebuilt(error instanceof Error ? error.message : String(error))
+      return
+    }
+    if (this.#isUnwanted) {
+      await receiver.abandon()
+      this.#onNotRebuilt('it is not wanted any more')
+      return
+    }
+    await this.#replaceBy(receiver)
+  }
+
+  #onNotRebuilt(because: string): void {
+    this.#quarantine.failed(because)
+    if (this.#isStopped || this.#parts.clock.monotonicMs() < this.#holdUntilMs) return
+    this.#isHeld = false
+    this.#parts.letGo()
+  }
+
+  async #replaceBy(receiver: StoreReceiver): Promise<void> {
+    this.beginReplacing()
+    try {
+      await this.#parts.machine.restore(receiver)
+      await this.#parts.derive()
+    } catch (error) {
+      this.#parts.onFatal(new Error(`the state can not be rebuilt: ${String(error)}`))
+      return
+    }
+    this.endReplacing()
+    this.#parts.onReplaced()
+  }
+
+  /** Those known to hold the right state first, the leader last, as it has the most to do; another one each time. */
+  #source(): NodeId {
+    const { peers, isFailing, leaderId } = this.#parts
+    const rank = (id: NodeId): number =>
+      (this.#agreeing.includes(id) ? 0 : 2) + (id === leaderId() ? 1 : 0)
+    const usable = peers.readyPeers().filter((id) => !isFailing(id))
+    const best = [...usable].sort((a, b) => rank(a) - rank(b))
+    const source = best[this.#quarantine.failures % Math.max(1, best.length)]
+    if (source === undefined) throw new Error('no member that answers is connected')
+    return source
+  }
+}

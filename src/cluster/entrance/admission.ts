@@ -1,0 +1,374 @@
+import { isIP } from 'node:net'
+import { timingSafeEqual } from 'node:crypto'
+
+import { clone, create, toBinary } from '@bufbuild/protobuf'
+import {
+  CommandKind,
+  TicketCreateSchema,
+  TicketRedeemSchema,
+  TicketRevokeSchema,
+} from '../../../proto/gen/command_pb.ts'
+import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
+import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { AdmissionRecord, JoinTicketRecord } from '../../lib/cluster-records.ts'
+import { isControllerId, parseHostPort } from '../../lib/names.ts'
+import { fieldProblem, Problem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import {
+  issueControllerCertificateFor,
+  LEAF_LIFETIME_MS,
+  validityFrom,
+} from '../../pki/authority.ts'
+import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
+import { parseCertificateRequest } from '../../pki/certificate-request.ts'
+import {
+  formatTicket,
+  newTicketSecret,
+  parseTicket,
+  TICKET_ADDRESSES_MAX,
+  ticketDigest,
+  TicketError,
+} from '../../pki/ticket.ts'
+import type { Ticket } from '../../pki/ticket.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type {
+  Admission,
+  Invitation,
+  JoinAnswer,
+  JoinRequest,
+  TicketView,
+} from '../../ports/membership.ts'
+import type { Actor } from '../../ports/actor.ts'
+import type { Proposer } from '../../ports/proposer.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { ConfigurationInForce } from '../gateway.ts'
+import type { Log } from '../log.ts'
+import type { SecretKeeper } from '../secrets/secret-keeper.ts'
+import { problemOf } from '../secrets/secret-rotation.ts'
+import { wrapAll } from '../secrets/wrap-secrets.ts'
+
+export interface AdmissionParts {
+  readonly cluster: ClusterView & { configuration(): ConfigurationInForce }
+  readonly proposer: Proposer
+  readonly state: StateView
+  readonly keeper: Pick<SecretKeeper, 'issuing' | 'held' | 'refresh'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly trustDomain: string
+  /** The anchors in force. */
+  readonly caPem: () => string
+  /** host:port where a member's mesh is reached now; null when nobody can tell better than its record. */
+  readonly addressOf?: (id: string) => string | null
+}
+
+/** Bounds of what anybody with a ticket may send. */
+export const admissionLimits = {
+  lifetimeMsMin: 60_000,
+  lifetimeMsMax: 7 * 24 * 60 * 60_000,
+  hostsMax: 32,
+  /** Of one host, address, version or id. */
+  textCharactersMax: 300,
+  /** Until this controller has applied what the cluster knew when it was asked, or has a configuration that is settled. */
+  waitMs: 5000,
+} as const
+
+const ATTEMPTS_MAX = 5
+const POLL_MS = 20
+const STORE_ID_BYTES = 16
+const DNS_NAME = /^(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*\.?$/
+
+/** Lets new controllers in, on any member: it checks, signs and wraps; the log decides. */
+export class AdmissionDesk implements Admission {
+  readonly #parts: AdmissionParts
+
+  constructor(parts: AdmissionParts) {
+    this.#parts = parts
+  }
+
+  /** @throws {Problem} COULD_NOT_VALIDATE, MEMBERSHIP_REFUSED, and as {@link Proposer.propose}. */
+  async invite(
+    options: { readonly isVoter: boolean; readonly lifetimeMs: number },
+    by: Actor,
+  ): Promise<Invitation> {
+    const { cluster, state, clock, trustDomain, caPem } = this.#parts
+    const { lifetimeMs, isVoter } = options
+    const { lifetimeMsMin, lifetimeMsMax } = admissionLimits
+    if (!Number.isSafeInteger(lifetimeMs) || lifetimeMs < lifetimeMsMin) {
+      throw fieldProblem('lifetimeMs', 'must be at least a minute', lifetimeMs)
+    }
+    if (lifetimeMs > lifetimeMsMax) {
+      throw fieldProblem('lifetimeMs', 'must be at most 7 days', lifetimeMs)
+    }
+    const id = newShortId()
+    const expiresAtMs = Math.max(state.logTimeMs, clock.nowMs()) + lifetimeMs
+    const ticket = textOf({
+      id,
+      secret: newTicketSecret(),
+      clusterId: cluster.clusterId,
+      generation: cluster.generation,
+      trustDomain,
+      caPem: caPem(),
+      addresses: this.#addresses(),
+      isVoter,
+      expiresAtMs,
+    })
+    const message = create(TicketCreateSchema, {
+      id,
+      digest: ticketDigest(ticket),
+      voter: isVoter,
+      expiresAtMs: BigInt(expiresAtMs),
+    })
+    const payload = toBinary(TicketCreateSchema, message)
+    const { outcome } = await this.#propose(CommandKind.TICKET_CREATE, payload, by)
+    if (!outcome.ok) throw problemOf(outcome)
+    return { ticket, id, expiresAtMs }
+  }
+
+  async tickets(): Promise<readonly TicketView[]> {
+    // One that is not listed must not be one that another controller has just made.
+    await this.#reachLatest()
+    const { state } = this.#parts
+    const { records } = state.list('joinTicket', { limit: -1 })
+    return (records as readonly JoinTicketRecord[])
+      .filter(({ expiresAt }) => (expiresAt ?? 0) > state.logTimeMs)
+      .map(viewOf)
+      .toSorted((a, b) => b.createdAtMs - a.createdAtMs)
+  }
+
+  async revoke(id: string, by: Actor): Promise<void> {
+    const payload = toBinary(TicketRevokeSchema, create(TicketRevokeSchema, { id }))
+    const { outcome } = await this.#propose(CommandKind.TICKET_REVOKE, payload, by)
+    if (!outcome.ok) throw problemOf(outcome)
+    this.#parts.log.info({ ticketId: id }, 'revoked a ticket; nobody can join by it any more')
+  }
+
+  /** The fabric API of every member: this one first, then those in contact. */
+  #addresses(): readonly string[] {
+    const { cluster } = this.#parts
+    const rank = (id: string, connected: boolean): number =>
+      id === cluster.selfId ? 0 : connected ? 1 : 2
+    const addresses = cluster
+      .members()
+      .toSorted((a, b) => rank(a.id, a.connected) - rank(b.id, b.connected))
+      .flatMap(({ apiAddresses }) => apiAddresses.filter(({ api }) => api === 'fabric'))
+      .map(({ url }) => url)
+    if (addresses.length > 0) return addresses.slice(0, TICKET_ADDRESSES_MAX)
+    throw new Problem('MEMBERSHIP_REFUSED', {
+      detail: "no controller serves the fabric API, which joining needs: add 'fabric' to web.apis",
+    })
+  }
+
+  /**
+   * Safe to repeat: the same controller with the same ticket gets the same answer.
+   * @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED, COULD_NOT_VALIDATE with the field, and as
+   * {@link Proposer.propose}.
+   */
+  async admit(request: JoinRequest): Promise<JoinAnswer> {
+    const ticket = this.#ticketOf(request)
+    const digest = ticketDigest(request.ticket)
+    const publicKeySpki = await this.#judge(request)
+    // One that was made elsewhere a moment ago is known here after this; so is who else has come in.
+    await this.#reachLatest()
+    this.#checkKnown(ticket, digest)
+    this.#checkLevel(request)
+    const { log } = this.#parts
+    for (let attempt = 1; ; attempt += 1) {
+      const payload = await this.#redeem(request, ticket, digest, publicKeySpki)
+      const { outcome } = await this.#propose(CommandKind.TICKET_REDEEM, payload, SYSTEM_ACTOR)
+      if (outcome.ok) break
+      if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX) throw problemOf(outcome)
+    }
+    log.info({ controller: request.id, ticketId: ticket.id }, 'a controller was admitted')
+    return await this.#answer(request.id)
+  }
+
+  /** Of this cluster, as far as the text says. */
+  #ticketOf({ ticket: text }: JoinRequest): Ticket {
+    const { cluster } = this.#parts
+    let ticket: Ticket
+    try {
+      ticket = parseTicket(text)
+    } catch (error) {
+      if (error instanceof TicketError) {
+        throw new Problem('TICKET_REFUSED', { detail: error.message })
+      }
+      throw error
+    }
+    if (ticket.clusterId !== cluster.clusterId) {
+      throw ticketRefused('this ticket is of another cluster; ask for one of this cluster')
+    }
+    if (ticket.generation !== cluster.generation) {
+      throw ticketRefused('this ticket was made before the cluster was restored; ask for a new one')
+    }
+    return ticket
+  }
+
+  #checkKnown(ticket: Ticket, digest: Uint8Array): void {
+    const { state } = this.#parts
+    const known = state.get<JoinTicketRecord>('joinTicket', ticket.id)
+    const expected = Buffer.from(known?.digest ?? '', 'hex')
+    if (expected.length !== digest.length || !timingSafeEqual(expected, digest)) {
+      throw ticketRefused(
+        "the cluster does not know this ticket, or no longer; ask for a new one ('flotilla cluster invite')",
+      )
+    }
+    if ((known?.expiresAt ?? 0) <= state.logTimeMs) {
+      throw ticketRefused("this ticket has expired; ask for a new one ('flotilla cluster invite')")
+    }
+  }
+
+  /** A newer version may join an older level; one that does not know the level in force would stop at once. */
+  #checkLevel({ featureLevel }: JoinRequest): void {
+    const inForce = this.#parts.state.featureLevel
+    if (featureLevel >= inForce) return
+    throw new Problem('MEMBERSHIP_REFUSED', {
+      detail: `feature level ${inForce} is in force and the new controller knows levels up to ${String(featureLevel)}; install the version that the cluster runs`,
+    })
+  }
+
+  /** @returns the key that the request proves to hold. */
+  async #judge(request: JoinRequest): Promise<Uint8Array> {
+    const { id, address, hosts, storeId } = request
+    if (!isControllerId(id)) {
+      throw fieldProblem('id', 'must be 1 to 64 letters, digits, dots, underscores and hyphens')
+    }
+    if (storeId.length !== STORE_ID_BYTES) throw fieldProblem('storeId', 'must have 16 bytes')
+    if (address.length > admissionLimits.textCharactersMax || parseHostPort(address) === null) {
+      throw fieldProblem('address', 'must be host:port')
+    }
+    if (hosts.length === 0 || hosts.length > admissionLimits.hostsMax || !hosts.every(isHost)) {
+      throw fieldProblem('hosts', 'must be 1 to 32 DNS names or IP addresses')
+    }
+    try {
+      const parsed = await parseCertificateRequest(request.certificateRequestPem)
+      if (parsed.commonName === id) return parsed.publicKeySpki
+    } catch (error) {
+      if (!(error instanceof CertificateError)) throw error
+      throw fieldProblem('certificateRequestPem', error.message)
+    }
+    throw fieldProblem('certificateRequestPem', 'its common name must be the id')
+  }
+
+  async #reachLatest(): Promise<void> {
+    const { cluster, state } = this.#parts
+    const index = await cluster.readIndex()
+    if (await state.waitForApplied(index, admissionLimits.waitMs)) return
+    throw new Problem('INDEX_NOT_REACHED', { retryAfterSeconds: 1 })
+  }
+
+  async #redeem(
+    request: JoinRequest,
+    ticket: Ticket,
+    digest: Uint8Array,
+    publicKeySpki: Uint8Array,
+  ): Promise<Uint8Array> {
+    const { state, keeper } = this.#parts
+    const { id: nodeId, storeId, address } = request
+    await keeper.refresh()
+    const message = create(TicketRedeemSchema, {
+      ticketId: ticket.id,
+      ticketDigest: digest,
+      nodeId,
+      storeId,
+      publicKeySpki,
+      address,
+      certificatePem: await this.#certify(request, publicKeySpki),
+      secrets: await wrapAll(state.clusterId, keeper.held(), [{ nodeId, publicKeySpki }]),
+    })
+    return toBinary(TicketRedeemSchema, message)
+  }
+
+  async #certify({ id, hosts }: JoinRequest, publicKeySpki: Uint8Array): Promise<string> {
+    const { keeper, clock, trustDomain } = this.#parts
+    const issuer = keeper.issuing()
+    if (issuer === null) {
+      throw new Problem('PEER_UNREACHABLE', {
+        detail: 'this controller does not hold the issuing authority; ask another one',
+      })
+    }
+    const nowMs = clock.nowMs()
+    const [authority] = parseCertificates(issuer.certificatePem)
+    const { notBeforeMs, notAfterMs } = validityFrom(nowMs, LEAF_LIFETIME_MS)
+    const validity = { notBeforeMs, notAfterMs: Math.min(notAfterMs, authority.notAfterMs) }
+    const leaf = { issuer, trustDomain, id, hosts, publicKeySpki, validity }
+    return await issueControllerCertificateFor(leaf)
+  }
+
+  /** From the admission as it was applied, whoever's request made it. */
+  async #answer(id: string): Promise<JoinAnswer> {
+    const { cluster, state, clock, trustDomain, caPem } = this.#parts
+    const { record, index } = await this.#settledConfiguration()
+    const admission = state.get<AdmissionRecord>('admission', id)
+    if (admission === undefined) {
+      throw new Problem('MEMBERSHIP_REFUSED', {
+        detail: `${id} was removed while it joined; ask for a new ticket`,
+      })
+    }
+    return {
+      clusterId: cluster.clusterId,
+      generation: cluster.generation,
+      trustDomain,
+      certificatePem: admission.certificatePem,
+      caPem: caPem(),
+      configuration: toBinary(ConfigurationSchema, this.#whereTheyAre(record)),
+      configurationIndex: index,
+      isVoter: admission.isVoter,
+      nowMs: clock.nowMs(),
+    }
+  }
+
+  /** A record keeps the address that its member joined with; a joiner has nobody yet who would tell it of a later one. */
+  #whereTheyAre(record: ConfigurationRecord): ConfigurationRecord {
+    const { addressOf } = this.#parts
+    const located = clone(ConfigurationSchema, record)
+    for (const member of located.members) member.address = addressOf?.(member.id) ?? member.address
+    return located
+  }
+
+  /** A joiner begins with members that are committed. @throws {Problem} MEMBERSHIP_BUSY */
+  async #settledConfiguration(): Promise<ConfigurationInForce> {
+    const { cluster, clock } = this.#parts
+    const deadlineMs = clock.monotonicMs() + admissionLimits.waitMs
+    for (;;) {
+      const configuration = cluster.configuration()
+      if (configuration.isCommitted) return configuration
+      if (clock.monotonicMs() >= deadlineMs) throw new Problem('MEMBERSHIP_BUSY')
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+    }
+  }
+
+  #propose(kind: CommandKind, payload: Uint8Array, actor: Actor): ReturnType<Proposer['propose']> {
+    return this.#parts.proposer.propose({ kind, payload, actor })
+  }
+}
+
+function viewOf(ticket: JoinTicketRecord): TicketView {
+  const { id, isVoter, createdAt, expiresAt, usedByNodeId } = ticket
+  return {
+    id,
+    isVoter,
+    createdAtMs: createdAt,
+    expiresAtMs: expiresAt ?? 0,
+    usedBy: usedByNodeId === '' ? null : usedByNodeId,
+  }
+}
+
+function textOf(ticket: Ticket): string {
+  try {
+    return formatTicket(ticket)
+  } catch (error) {
+    if (!(error instanceof TicketError)) throw error
+    throw new Problem('MEMBERSHIP_REFUSED', { detail: error.message })
+  }
+}
+
+function ticketRefused(detail: string): Problem {
+  return new Problem('TICKET_REFUSED', { detail })
+}
+
+/** No wildcard: a certificate names hosts, one by one. */
+function isHost(text: string): boolean {
+  return isIP(text) !== 0 || (text.length <= 253 && DNS_NAME.test(text))
+}

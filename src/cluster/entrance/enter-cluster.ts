@@ -1,0 +1,112 @@
+import { Problem } from '../../lib/problems.ts'
+import { resolveAddress } from '../transport/addresses-names.ts'
+import type { MeshIdentity } from '../transport/mesh-service.ts'
+import { callPeerOnce } from '../transport/peer-call.ts'
+import { entryRequestMessage } from './entry.ts'
+import type { EntryAnswer, EntryRefusalReason } from './entry.ts'
+import { ENTER_METHOD } from './entry-desk.ts'
+import { countIn, decodeMessage, encodeMessage, textIn } from '../membership/messages.ts'
+import type { Message } from '../membership/messages.ts'
+
+export interface EnterOptions {
+  /** host:port of members' meshes, tried in turn. */
+  readonly addresses: readonly string[]
+  /** address:port of the DNS servers that names are asked of; the system's way when empty. */
+  readonly resolvers?: readonly string[]
+  readonly identity: MeshIdentity
+  readonly trustDomain: string
+  /** '' when it is not known, as after the loss of a disk. */
+  readonly clusterId: string
+  /** 16 bytes. */
+  readonly storeId: Uint8Array
+  /** host:port of the own mesh. */
+  readonly address: string
+  readonly version: string
+  readonly featureLevel: number
+  /** As this process says it on the mesh, UTC ms; of one that is not on it yet, any time. */
+  readonly startedAtMs: number
+  /** For each address. */
+  readonly timeoutMs: number
+}
+
+/** Of names that stand for many. */
+const TARGETS_MAX = 64
+
+const REASONS: readonly EntryRefusalReason[] = [
+  'not-admitted',
+  'removed',
+  'other-key',
+  'other-cluster',
+  'store-in-use',
+  'full',
+  'too-old',
+]
+
+/**
+ * Asks one member after the other to be let in, until one answers yes or no; safe to repeat at any time.
+ * @throws {Problem} PEER_UNREACHABLE when none does, with one sentence an address.
+ */
+export async function enterCluster(options: EnterOptions): Promise<EntryAnswer> {
+  const { addresses, resolvers = [], identity, trustDomain, timeoutMs, ...request } = options
+  const payload = encodeMessage(entryRequestMessage(request))
+  const failures: string[] = []
+  for (const address of await targetsOf(addresses, resolvers)) {
+    const ask = { address, identity, trustDomain, method: ENTER_METHOD, payload, timeoutMs }
+    try {
+      const answer = await callPeerOnce(ask)
+      return entryAnswerOf(decodeMessage(answer.payload))
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      const because = error.message.startsWith(address)
+        ? error.message
+        : `${address}: ${error.message}`
+      failures.push(because)
+    }
+  }
+  const detail =
+    failures.length === 0
+      ? 'no address of a member is known: name some in cluster.seeds'
+      : failures.join('; ')
+  throw new Problem('PEER_UNREACHABLE', { detail })
+}
+
+/** A name that nobody knows stays: the attempt to reach it says so. */
+async function targetsOf(
+  addresses: readonly string[],
+  resolvers: readonly string[],
+): Promise<readonly string[]> {
+  if (resolvers.length === 0) return addresses
+  const found = await Promise.all(
+    addresses.map(async (address) => {
+      const targets = await resolveAddress(address, resolvers)
+      return targets.length === 0 ? [address] : targets
+    }),
+  )
+  return [...new Set(found.flat())].slice(0, TARGETS_MAX)
+}
+
+/** @throws {Problem} COULD_NOT_VALIDATE. */
+function entryAnswerOf(message: Message): EntryAnswer {
+  const { outcome } = message
+  const configurationIndex = countIn(message, 'configurationIndex')
+  if (outcome === 'member' || outcome === 'added' || outcome === 'returning') {
+    const { configuration } = message
+    if (typeof configuration !== 'string') throw unreadable()
+    return {
+      outcome,
+      clusterId: textIn(message, 'clusterId'),
+      generation: countIn(message, 'generation'),
+      configuration: Uint8Array.from(Buffer.from(configuration, 'base64')),
+      configurationIndex,
+    }
+  }
+  const { because } = message
+  if (outcome !== 'refused' || typeof because !== 'string') throw unreadable()
+  // A reason of a newer release: its sentence says what is to be known.
+  const reason = REASONS.find((known) => known === message['reason']) ?? 'not-admitted'
+  return { outcome, reason, because: because.slice(0, 500), configurationIndex }
+}
+
+function unreadable(): Problem {
+  return new Problem('COULD_NOT_VALIDATE', { detail: 'its answer cannot be read' })
+}

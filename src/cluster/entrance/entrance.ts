@@ -1,0 +1,110 @@
+import type { Clock } from '../../lib/clock.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { NodeId } from '../../raft/types.ts'
+import type { Log } from '../log.ts'
+import type { Consensus } from '../membership/consensus.ts'
+import type { EntryAnswer } from './entry.ts'
+import { sameBytes } from '../membership/record.ts'
+
+export interface EntranceParts {
+  readonly consensus: Pick<Consensus, 'selfId' | 'configuration' | 'peerStatuses'>
+  /** Of the data folder in use, 16 bytes. */
+  readonly storeId: Uint8Array
+  /** host:port, tried after the addresses of the members that are known. */
+  readonly seeds: () => readonly string[]
+  readonly enter: (addresses: readonly string[]) => Promise<EntryAnswer>
+  /** Told of each answer, the refusals too: what follows from one is for the caller to say. */
+  readonly onAnswer: (answer: EntryAnswer) => void
+  readonly clock: Clock
+  readonly log: Pick<Log, 'info' | 'warn'>
+}
+
+const TURN_MS = 100
+/** Between two requests. */
+const INTERVAL_MS = 2_000
+const ADDRESSES_MAX = 32
+/** A refusal of a peer is asked about for so long; it comes again while it lasts. */
+const REFUSED_MS = 5_000
+
+/**
+ * On a running controller whose own log does not list it with its own disk yet, or whose peers do not let it in: asks
+ * until both is mended. The own log may be wrong in both directions: what lists it need not be committed and may never be,
+ * and what took it out may have come after it was stopped.
+ */
+export class Entrance {
+  readonly #parts: EntranceParts
+  #timer: NodeJS.Timeout | null = null
+  #isAsking = false
+  #askAgainMs = 0
+  #refusedUntilMs = 0
+  #lastSaid = ''
+
+  constructor(parts: EntranceParts) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => void this.#turn(), TURN_MS)
+    void this.#turn()
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  get isListed(): boolean {
+    const { consensus, storeId } = this.#parts
+    const { members } = consensus.configuration().record
+    const member = members.find(({ id }) => id === consensus.selfId)
+    return member !== undefined && sameBytes(member.storeId, storeId)
+  }
+
+  /** A peer does not let this controller in. */
+  onRefused(): void {
+    this.#refusedUntilMs = this.#parts.clock.monotonicMs() + REFUSED_MS
+  }
+
+  async #turn(): Promise<void> {
+    // Until the host has spoken it is not known who the members are.
+    const isKnown = this.#parts.consensus.configuration().record.members.length > 0
+    const nowMs = this.#parts.clock.monotonicMs()
+    const isEarly = this.#isAsking || nowMs < this.#askAgainMs
+    const isIn = this.isListed && nowMs >= this.#refusedUntilMs
+    if (this.#timer === null || isEarly || !isKnown || isIn) return
+    this.#isAsking = true
+    this.#askAgainMs = nowMs + INTERVAL_MS
+    try {
+      const answer = await this.#parts.enter(this.#addresses())
+      if (this.#timer === null) return
+      this.#say(answer)
+      this.#parts.onAnswer(answer)
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      this.#once('warn', `not let in yet: ${error.message}`)
+    } finally {
+      this.#isAsking = false
+    }
+  }
+
+  #addresses(): readonly string[] {
+    const { consensus, seeds } = this.#parts
+    const known = new Map<NodeId, string>()
+    for (const { id, address } of consensus.configuration().record.members) known.set(id, address)
+    for (const { id, address } of consensus.peerStatuses()) known.set(id, address)
+    known.delete(consensus.selfId)
+    return [...new Set([...known.values(), ...seeds()])].slice(0, ADDRESSES_MAX)
+  }
+
+  #say(answer: EntryAnswer): void {
+    if (answer.outcome === 'refused') this.#once('warn', answer.because)
+    else this.#once('info', `let in (${answer.outcome}): waiting for the log`)
+  }
+
+  /** The same again and again is said once. */
+  #once(level: 'info' | 'warn', message: string): void {
+    if (message === this.#lastSaid) return
+    this.#lastSaid = message
+    this.#parts.log[level]({}, message)
+  }
+}

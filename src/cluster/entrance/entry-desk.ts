@@ -1,0 +1,163 @@
+import { toBinary } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { parseHostPort } from '../../lib/names.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { ActionRecorder } from '../../ports/membership.ts'
+import type { PeerCaller } from '../../ports/peer-channel.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { NodeId } from '../../raft/types.ts'
+import type { MemberChanger } from '../membership/changer.ts'
+import { admissionOf } from '../membership/consensus.ts'
+import type { AdmissionState, Consensus } from '../membership/consensus.ts'
+import { entryRequestMessage, entryRequestOf, judgeEntry } from './entry.ts'
+import type { EntryCaller, EntryContext, EntryRequest, EntryVerdict } from './entry.ts'
+import type { LeaderCalls } from '../membership/leader-calls.ts'
+import { membershipLimits } from '../membership/limits.ts'
+import { bytesIn, decodeMessage, encodeMessage, idIn, messageIn } from '../membership/messages.ts'
+import type { Message } from '../membership/messages.ts'
+import { isAtRest, keySha256Of } from '../membership/record.ts'
+import { waitUntil } from '../membership/wait.ts'
+
+export interface EntryDeskParts {
+  readonly consensus: Consensus
+  readonly state: AdmissionState
+  readonly changer: MemberChanger
+  readonly calls: LeaderCalls
+  readonly clock: Clock
+  readonly actions: ActionRecorder
+  readonly clusterId: string
+  readonly generation: number
+  readonly log: { info(fields: object, message: string): void }
+}
+
+export const ENTER_METHOD = 'enter'
+
+/** A stranger's patience is its own; this bounds what it occupies here. */
+const ENTER_TIMEOUT_MS = 8_000
+/** For other changes: those who enter at one moment come in one after the other. */
+const TURN_MS = 6_000
+
+/** Lets controllers in: any member takes the request, the leader judges it and changes the configuration. */
+export class EntryDesk {
+  readonly #parts: EntryDeskParts
+  /** Requests under way, by who asks. */
+  readonly #entering: NodeId[] = []
+
+  constructor(parts: EntryDeskParts) {
+    this.#parts = parts
+    parts.calls.serve('membership.enter', async (message, timeoutMs) => {
+      const id = idIn(message, 'id')
+      const caller = { id, publicKeySha256: bytesIn(message, 'publicKeySha256', 32) }
+      return await this.#enterHere(caller, requestIn(messageIn(message, 'request')), timeoutMs)
+    })
+    const { peers } = parts.consensus
+    peers.serve(ENTER_METHOD, 'controllers', (caller, payload) => this.#onEnter(caller, payload))
+  }
+
+  async #onEnter({ id, publicKeySha256 }: PeerCaller, payload: Uint8Array): Promise<Uint8Array> {
+    const { entriesMax, entriesOfOneMax } = membershipLimits
+    const own = this.#entering.filter((asking) => asking === id).length
+    // An id is proven by its certificate, so one that was removed cannot keep the others out.
+    if (this.#entering.length >= entriesMax || own >= entriesOfOneMax) {
+      throw new Problem('SERVER_TOO_MANY_REQUESTS')
+    }
+    this.#entering.push(id)
+    try {
+      const request = entryRequestMessage(requestIn(decodeMessage(payload)))
+      const key = Buffer.from(publicKeySha256).toString('hex')
+      const message = { id, publicKeySha256: key, request }
+      const { calls } = this.#parts
+      return encodeMessage(await calls.ask('membership.enter', message, ENTER_TIMEOUT_MS))
+    } finally {
+      this.#entering.splice(this.#entering.indexOf(id), 1)
+    }
+  }
+
+  async #enterHere(
+    caller: EntryCaller,
+    request: EntryRequest,
+    timeoutMs: number,
+  ): Promise<Message> {
+    const { consensus, state, changer, clock, log, actions } = this.#parts
+    const deadlineMs = clock.monotonicMs() + timeoutMs
+    // What was admitted a moment ago, through another controller, must be known here.
+    const index = await consensus.readIndex()
+    if (!(await state.waitForApplied(index, timeoutMs))) throw new Problem('INDEX_NOT_REACHED')
+    if (!(await waitUntil(clock, deadlineMs, () => isAtRest(consensus.configuration())))) {
+      const detail = 'another change of the members is under way: ask again when it is done'
+      throw new Problem('MEMBERSHIP_BUSY', { detail })
+    }
+    const first = this.#judge(caller, request)
+    if (first.verdict === 'refused') return this.#refusal(first)
+    if (first.verdict === 'member') return this.#accepted('member')
+    const outcome = first.verdict
+    await changer.run({
+      what: `letting ${caller.id} in`,
+      waitMs: Math.min(timeoutMs, TURN_MS),
+      timeoutMs: Math.max(0, deadlineMs - clock.monotonicMs()),
+      isDone: () => this.#judge(caller, request).verdict === 'member',
+      target: () => {
+        const verdict = this.#judge(caller, request)
+        if ('target' in verdict) return verdict.target
+        throw new Problem('MEMBERSHIP_REFUSED', {
+          detail: verdict.verdict === 'refused' ? verdict.because : 'it is a member meanwhile',
+        })
+      },
+    })
+    const { address } = request
+    const how = outcome === 'added' ? 'has come in' : 'has come back with another disk'
+    log.info({ member: caller.id, address }, `${caller.id} ${how}, as a learner`)
+    const action = outcome === 'added' ? 'member-add' : 'member-return'
+    void actions.note({ action, target: caller.id, outcome: 'done' }, SYSTEM_ACTOR)
+    return this.#accepted(outcome)
+  }
+
+  #judge(caller: EntryCaller, request: EntryRequest): EntryVerdict {
+    const { clusterId } = this.#parts
+    const { record, index: configurationIndex } = this.#parts.consensus.configuration()
+    const admission = admissionOf(this.#parts.state, caller.id)
+    const context: EntryContext = {
+      record,
+      configurationIndex,
+      clusterId,
+      featureLevel: this.#parts.state.featureLevel,
+      admitted:
+        admission === undefined
+          ? null
+          : { keySha256: keySha256Of(admission), isVoter: admission.isVoter },
+      liveStartedAtMs: this.#liveStartedAtMs(caller.id),
+    }
+    return judgeEntry(caller, request, context)
+  }
+
+  /** Its streams stand, bound to the store in its member record. */
+  #liveStartedAtMs(id: NodeId): number | null {
+    const { consensus } = this.#parts
+    // The one that judges is alive itself, and no other process may be it.
+    if (id === consensus.selfId) return 0
+    const peer = consensus.peerStatuses().find((known) => known.id === id)
+    return peer?.isConnected === true ? peer.startedAtMs : null
+  }
+
+  #refusal({ reason, because }: EntryVerdict & { readonly verdict: 'refused' }): Message {
+    const { index } = this.#parts.consensus.configuration()
+    return { outcome: 'refused', reason, because, configurationIndex: index }
+  }
+
+  #accepted(outcome: 'member' | 'added' | 'returning'): Message {
+    const { clusterId, generation, consensus } = this.#parts
+    const { record, index } = consensus.configuration()
+    const configuration = Buffer.from(toBinary(ConfigurationSchema, record)).toString('base64')
+    return { outcome, clusterId, generation, configuration, configurationIndex: index }
+  }
+}
+
+/** @throws {Problem} COULD_NOT_VALIDATE. */
+function requestIn(message: Message): EntryRequest {
+  const request = entryRequestOf(message)
+  if (parseHostPort(request.address) !== null) return request
+  const detail = 'the address of the mesh must be host:port (option cluster.advertise)'
+  throw new Problem('COULD_NOT_VALIDATE', { detail })
+}

@@ -1,0 +1,200 @@
+import { clone, create } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema, MemberSchema } from '../../../proto/gen/membership_pb.ts'
+import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
+import type { Index, NodeId } from '../../raft/types.ts'
+import { membershipLimits } from '../membership/limits.ts'
+import { bytesIn, countIn, textIn } from '../membership/messages.ts'
+import type { Message } from '../membership/messages.ts'
+import { isOfKey, sameBytes } from '../membership/record.ts'
+
+/** What a controller says of itself when it asks to be let in; who it is, TLS has proven. */
+export interface EntryRequest {
+  readonly clusterId: string
+  /** 16 bytes. */
+  readonly storeId: Uint8Array
+  /** host:port of its mesh. */
+  readonly address: string
+  readonly version: string
+  readonly featureLevel: number
+  /** Start of its process, UTC ms: tells it from another process with the same data folder. */
+  readonly startedAtMs: number
+}
+
+/** The key that came with it. */
+export interface EntryCaller {
+  readonly id: NodeId
+  readonly publicKeySha256: Uint8Array
+}
+
+export type EntryRefusalReason =
+  'not-admitted' | 'removed' | 'other-key' | 'other-cluster' | 'store-in-use' | 'full' | 'too-old'
+
+/** `member`: it was one already, by this key and store. `returning`: its place with another disk. */
+export type EntryAnswer =
+  | {
+      readonly outcome: 'member' | 'added' | 'returning'
+      readonly clusterId: string
+      readonly generation: number
+      /** membership.v1.Configuration, encoded, committed, and its index. */
+      readonly configuration: Uint8Array
+      readonly configurationIndex: Index
+    }
+  | {
+      readonly outcome: 'refused'
+      readonly reason: EntryRefusalReason
+      /** One sentence with its remedy. */
+      readonly because: string
+      readonly configurationIndex: Index
+    }
+
+/** What the leader knows of who asks. */
+export interface EntryContext {
+  readonly record: ConfigurationRecord
+  readonly configurationIndex: Index
+  readonly clusterId: string
+  /** In force. */
+  readonly featureLevel: number
+  /** The key admitted by the caller's id, and whether it is to vote; null for none. */
+  readonly admitted: { readonly keySha256: Uint8Array; readonly isVoter: boolean } | null
+  /** Start of the process that is connected by the caller's id now, as its member; null when none is. */
+  readonly liveStartedAtMs: number | null
+}
+
+export type EntryVerdict =
+  | { readonly verdict: 'member' }
+  | { readonly verdict: 'added' | 'returning'; readonly target: ConfigurationRecord }
+  | {
+      readonly verdict: 'refused'
+      readonly reason: EntryRefusalReason
+      readonly because: string
+    }
+
+/**
+ * Whether a controller is let in, and as what. Pure. It comes in as a learner always: only once it has caught up does it
+ * count, so nothing that it lacks can be taken for kept.
+ */
+export function judgeEntry(
+  caller: EntryCaller,
+  request: EntryRequest,
+  context: EntryContext,
+): EntryVerdict {
+  const { id } = caller
+  if (request.clusterId !== '' && request.clusterId !== context.clusterId) {
+    return refused('other-cluster', `${id} belongs to another cluster: check its seeds`)
+  }
+  const member = context.record.members.find((known) => known.id === id)
+  if (member !== undefined && isOfKey(member, caller.publicKeySha256)) {
+    return judgeMember(caller, request, context)
+  }
+  const { admitted } = context
+  if (member !== undefined) {
+    return refused(
+      'other-key',
+      `${id} is a member by another key: start it with the certificate it joined with, or remove it and join again with a new ticket`,
+    )
+  }
+  // A removal that is not settled yet has left the admission behind.
+  if (admitted === null || isDeparted(caller, context)) return refusedStranger(caller, context)
+  if (!sameBytes(admitted.keySha256, caller.publicKeySha256)) {
+    return refused(
+      'other-key',
+      `${id} is admitted by another key: start it with the certificate of its last join, or remove ${id} and join again with a new ticket`,
+    )
+  }
+  const tooOld = refusedOlder(id, request, context)
+  if (tooOld !== null) return tooOld
+  if (context.record.members.length >= membershipLimits.membersMax) {
+    return refused(
+      'full',
+      `the cluster has ${membershipLimits.membersMax} members: remove one first`,
+    )
+  }
+  const target = clone(ConfigurationSchema, context.record)
+  const { storeId, address } = request
+  const { publicKeySha256 } = caller
+  const promote = admitted.isVoter
+  target.members.push(create(MemberSchema, { id, address, storeId, publicKeySha256, promote }))
+  target.members.sort((a, b) => (a.id < b.id ? -1 : 1))
+  return { verdict: 'added', target }
+}
+
+/** By the key that is pinned. */
+function judgeMember(
+  { id }: EntryCaller,
+  request: EntryRequest,
+  context: EntryContext,
+): EntryVerdict {
+  const { record, liveStartedAtMs } = context
+  const target = clone(ConfigurationSchema, record)
+  const member = target.members.find((known) => known.id === id)
+  const isSameStore = member !== undefined && sameBytes(member.storeId, request.storeId)
+  const isOtherProcess = liveStartedAtMs !== null && liveStartedAtMs !== request.startedAtMs
+  if (isOtherProcess || (liveStartedAtMs !== null && !isSameStore)) {
+    return refused(
+      'store-in-use',
+      `${id} is running already, with ${isSameStore ? 'a copy of this' : 'another'} data folder: stop that process, or this one`,
+    )
+  }
+  if (member === undefined || isSameStore) return { verdict: 'member' }
+  const tooOld = refusedOlder(id, request, context)
+  if (tooOld !== null) return tooOld
+  const isWaitedFor = member.voter || member.returning
+  member.storeId = request.storeId
+  member.address = request.address
+  member.promote = isWaitedFor || member.promote
+  member.returning = isWaitedFor
+  member.voter = false
+  if (target.members.some(({ voter }) => voter)) return { verdict: 'returning', target }
+  return refused('store-in-use', `${id} is the last voter and leads: there is nobody to let it in`)
+}
+
+/** It could not apply the log, so it would never catch up. */
+function refusedOlder(
+  id: NodeId,
+  { featureLevel: known }: EntryRequest,
+  { featureLevel: inForce }: EntryContext,
+): EntryVerdict | null {
+  if (known >= inForce) return null
+  return refused(
+    'too-old',
+    `feature level ${inForce} is in force and ${id} knows levels up to ${known}: install the version that the cluster runs`,
+  )
+}
+
+function isDeparted({ id, publicKeySha256 }: EntryCaller, { record }: EntryContext): boolean {
+  return record.departed.some(
+    (departure) => departure.id === id && isOfKey(departure, publicKeySha256),
+  )
+}
+
+function refusedStranger(caller: EntryCaller, context: EntryContext): EntryVerdict {
+  const { id } = caller
+  const { configurationIndex } = context
+  const isRemoved = isDeparted(caller, context)
+  const because = `as of configuration ${configurationIndex} it is no member of the cluster and not admitted to it`
+  return refused(
+    isRemoved ? 'removed' : 'not-admitted',
+    `${id} ${isRemoved ? 'was removed: ' : 'cannot come in: '}${because}; it joins with a ticket (flotilla cluster invite, then flotilla cluster join)`,
+  )
+}
+
+function refused(reason: EntryRefusalReason, because: string): EntryVerdict {
+  return { verdict: 'refused', reason, because }
+}
+
+export function entryRequestMessage(request: EntryRequest): Message {
+  return { ...request, storeId: Buffer.from(request.storeId).toString('hex') }
+}
+
+/** @throws {Problem} COULD_NOT_VALIDATE. */
+export function entryRequestOf(message: Message): EntryRequest {
+  return {
+    clusterId: textIn(message, 'clusterId'),
+    storeId: bytesIn(message, 'storeId', 16),
+    address: textIn(message, 'address'),
+    version: textIn(message, 'version'),
+    featureLevel: countIn(message, 'featureLevel'),
+    startedAtMs: countIn(message, 'startedAtMs'),
+  }
+}

@@ -1,0 +1,49 @@
+import { create } from '@bufbuild/protobuf'
+
+import { HelloSchema, PositionSchema } from '../../../proto/gen/mesh_pb.ts'
+import type { AddressClaim, Hello, Position as WirePosition } from '../../../proto/gen/mesh_pb.ts'
+import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
+import type { FullStatus } from '../../raft/core.ts'
+import type { Index, Position } from '../../raft/types.ts'
+import type { HostOptions } from '../host.ts'
+
+/** What this member says of itself first on every stream: for good, and as of now. */
+export function makeHello(
+  options: HostOptions,
+  now: {
+    readonly boot: number
+    readonly onDisk: FullStatus['onDisk']
+    readonly owed: Position | null
+    readonly applied: Index
+    readonly configurationIndex: Index
+    readonly claim: AddressClaim
+  },
+): Hello {
+  const { last, term } = now.onDisk
+  // What is applied is durable in the log or, just after a snapshot, in the state alone.
+  const lastIndex = Math.max(last.index, now.applied)
+  const lastTerm = lastIndex === last.index ? last.term : 0
+  return create(HelloSchema, {
+    clusterId: options.clusterId,
+    generation: options.generation,
+    nodeId: options.selfId,
+    storeId: options.storeId,
+    boot: BigInt(now.boot),
+    version: options.version,
+    featureLevel: FEATURE_LEVEL,
+    startedAtMs: BigInt(options.startedAtMs),
+    apiAddresses: options.apiAddresses.map(({ api, url, version }) => ({ api, url, version })),
+    certificatePem: '',
+    advertise: options.advertise,
+    last: { term: BigInt(lastTerm), index: BigInt(lastIndex) },
+    currentTerm: BigInt(term),
+    configurationIndex: BigInt(now.configurationIndex),
+    claim: now.claim,
+    ...(now.owed === null ? {} : { owed: wireOf(now.owed) }),
+    sharedOptionsSha256: options.sharedOptionsSha256 ?? new Uint8Array(0),
+  })
+}
+
+function wireOf({ term, index }: Position): WirePosition {
+  return create(PositionSchema, { term: BigInt(term), index: BigInt(index) })
+}

@@ -1,0 +1,32 @@
+import { Metadata } from '@grpc/grpc-js'
+
+import type { Index } from '../../raft/types.ts'
+import { isRefusalReason } from './handshake.ts'
+import type { RefusalReason } from './handshake.ts'
+
+/** Why a peer was refused, and how new the refuser's knowledge is; in the trailing metadata of the stream. */
+export interface Refusal {
+  readonly reason: RefusalReason
+  /** As of which the refuser knows a committed configuration. */
+  readonly configurationIndex: Index
+}
+
+const REASON = 'flotilla-refusal'
+const INDEX = 'flotilla-configuration-index'
+
+export function refusalMetadata({ reason, configurationIndex }: Refusal): Metadata {
+  const metadata = new Metadata()
+  metadata.set(REASON, reason)
+  metadata.set(INDEX, String(configurationIndex))
+  return metadata
+}
+
+/** @returns null when it bears none that this release knows. */
+export function refusalIn(metadata: Metadata | undefined): Refusal | null {
+  const [reason] = metadata?.get(REASON) ?? []
+  const [index] = metadata?.get(INDEX) ?? []
+  const configurationIndex = Number(index)
+  if (typeof reason !== 'string' || !isRefusalReason(reason)) return null
+  if (!Number.isSafeInteger(configurationIndex) || configurationIndex < 0) return null
+  return { reason, configurationIndex }
+}

@@ -1,0 +1,246 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
+import type {
+  Configuration as ConfigurationRecord,
+  Member,
+} from '../../../proto/gen/membership_pb.ts'
+import { AddressClaimSchema, RosterSchema } from '../../../proto/gen/mesh_pb.ts'
+import type { ForwardFrame, Roster as RosterFrame } from '../../../proto/gen/mesh_pb.ts'
+import type { RosterRecord } from '../../ports/roster.ts'
+import { listsStore } from '../../raft/configuration.ts'
+import type { CoreStatus } from '../../raft/effects.ts'
+import type { Index, NodeId } from '../../raft/types.ts'
+import type { AddressBook } from '../transport/addresses.ts'
+import type { HostEvent } from '../link.ts'
+import { LogThrottle } from '../log.ts'
+import type { Refusal } from './mesh-refusal.ts'
+import { integer } from '../message-codec.ts'
+import type { Witness } from './witness.ts'
+
+export interface RosterKeeperParts {
+  readonly selfId: NodeId
+  readonly storeId: Uint8Array
+  readonly book: AddressBook
+  /** Whose marks are kept with it. */
+  readonly witness: Pick<Witness, 'marks' | 'takeChanged'>
+  readonly monotonicMs: () => number
+  /** Who is let in and dialled may have changed. */
+  readonly onView: (view: RosterView) => void
+  /** To every peer that is linked now. */
+  readonly broadcast: (frame: ForwardFrame['frame']) => void
+  readonly post: (event: HostEvent) => void
+}
+
+export interface RosterView {
+  readonly members: readonly Member[]
+  /** Of the newest configuration known to be committed. */
+  readonly committedIndex: Index
+}
+
+interface Known {
+  readonly index: Index
+  readonly record: ConfigurationRecord
+}
+
+/** What of this member the newest committed configuration says. */
+type Standing = 'listed' | 'other-store' | 'absent'
+
+/** Of a frame that is taken. */
+export const ROSTER_LIMITS = { configurationBytesMax: 256 * 1024, claimsMax: 256 } as const
+
+const POST_MS = 1000
+const SELF_REFUSED_MS = 1000
+
+/**
+ * Who may be on the mesh. The own log says so: the configuration in force, and whoever the committed one before it still
+ * lists, as nobody is out before that is committed. A member that has fallen behind would keep out those who joined since,
+ * and let in those who were removed; so members tell each other the newest configuration that they know to be committed,
+ * and until the own log has come as far, that one alone decides.
+ */
+export class RosterKeeper {
+  readonly #parts: RosterKeeperParts
+  readonly #throttle = new LogThrottle({ windowMs: SELF_REFUSED_MS, keysMax: 256 })
+  #inForce: Known & { readonly isCommitted: boolean }
+  /** The newest that the own log or state knows to be committed. */
+  #committed: Known
+  #heard: Known | null
+  #view: RosterView
+  #isFrameDue = true
+  #isPostDue = true
+  #postedMs = -Infinity
+
+  /** @param heard what was kept from an earlier run, or given by those who let this member in. */
+  constructor(status: CoreStatus, heard: RosterRecord | null, parts: RosterKeeperParts) {
+    this.#parts = parts
+    this.#heard = heard === null ? null : decode(heard.configuration, heard.index)
+    this.#inForce = inForceOf(status)
+    this.#committed = committedOf(status)
+    this.#view = this.#makeView()
+    parts.book.setMembers(byId(this.#view.members))
+    for (const claim of heard?.claims ?? []) parts.book.take(decodeClaim(claim))
+  }
+
+  get view(): RosterView {
+    return this.#view
+  }
+
+  onStatus(status: CoreStatus): void {
+    const before = this.#inForce
+    const isSame =
+      before.record === status.configurationRecord &&
+      before.isCommitted === status.isConfigurationCommitted &&
+      this.#committed.index === status.committedConfigurationIndex
+    if (isSame) return
+    this.#change(this.#parts.selfId, () => {
+      this.#inForce = inForceOf(status)
+      this.#committed = committedOf(status)
+    })
+  }
+
+  /** @param from a member, proven by its pinned key. */
+  take(from: NodeId, { configuration, index, claims }: RosterFrame): void {
+    const at = integer(index)
+    const isNews = at > this.#newest().index && at > this.#inForce.index
+    const isTie = at === this.#inForce.index && !this.#inForce.isCommitted
+    if ((isNews || isTie) && configuration.length <= ROSTER_LIMITS.configurationBytesMax) {
+      const heard = decode(configuration, at)
+      if (heard !== null) this.#change(from, () => (this.#heard = heard))
+    }
+    let isClaimNews = false
+    for (const claim of claims.slice(0, ROSTER_LIMITS.claimsMax)) {
+      isClaimNews = this.#parts.book.take(claim) || isClaimNews
+    }
+    if (isClaimNews) this.onClaims()
+  }
+
+  /** The address book has learned something. */
+  onClaims(): void {
+    this.#isFrameDue = true
+    this.#isPostDue = true
+    this.#parts.onView(this.#view)
+  }
+
+  /** What is told to a peer when its link comes to stand. */
+  frame(): ForwardFrame['frame'] {
+    const newest = this.#newest()
+    const configuration = toBinary(ConfigurationSchema, newest.record)
+    const claims = this.#parts.book.claims()
+    const value = create(RosterSchema, { configuration, index: BigInt(newest.index), claims })
+    return { case: 'roster', value }
+  }
+
+  /** A peer whose key is pinned here does not let this member in. */
+  onRefused(by: NodeId, { reason, configurationIndex: index }: Refusal): void {
+    const newest = this.#newest()
+    // Only a configuration that came after one in which this disk was listed can have taken it out.
+    const isTakenOut = this.#standing(newest) === 'listed' && index > newest.index
+    if (reason === 'rolled-back') this.#tell(by, 'rolled-back', index)
+    else if (reason === 'not-a-member') {
+      this.#tell(by, isTakenOut ? 'removed' : 'not-yet-a-member', index)
+    } else if (reason === 'other-store') {
+      this.#tell(by, isTakenOut ? 'other-store' : 'not-yet-a-member', index)
+    }
+  }
+
+  /** Now and then: what changed is passed on to the peers, and to main at most once a second. */
+  flush(): void {
+    if (this.#isFrameDue) {
+      this.#isFrameDue = false
+      this.#parts.broadcast(this.frame())
+    }
+    if (this.#parts.monotonicMs() - this.#postedMs >= POST_MS) this.post()
+  }
+
+  /** To main, if anything is new. */
+  post(): void {
+    const newest = this.#newest()
+    const { witness, monotonicMs } = this.#parts
+    if (witness.takeChanged()) this.#isPostDue = true
+    if (!this.#isPostDue) return
+    this.#isPostDue = false
+    this.#postedMs = monotonicMs()
+    const configuration = toBinary(ConfigurationSchema, newest.record)
+    const claims = this.#parts.book.claims().map((claim) => toBinary(AddressClaimSchema, claim))
+    const roster = { configuration, index: newest.index, claims, marks: witness.marks() }
+    this.#parts.post({ type: 'roster', roster })
+  }
+
+  #change(by: NodeId, apply: () => void): void {
+    const before = this.#newest()
+    apply()
+    this.#view = this.#makeView()
+    this.#isFrameDue = true
+    this.#isPostDue = true
+    this.#parts.onView(this.#view)
+    const after = this.#newest()
+    if (this.#standing(before) !== 'listed') return
+    const standing = this.#standing(after)
+    if (standing === 'absent') this.#tell(by, 'removed', after.index)
+    else if (standing === 'other-store') this.#tell(by, 'other-store', after.index)
+  }
+
+  #standing({ record }: Known): Standing {
+    const { selfId, storeId } = this.#parts
+    if (listsStore(record, selfId, storeId)) return 'listed'
+    return listsStore(record, selfId, null) ? 'other-store' : 'absent'
+  }
+
+  #newest(): Known {
+    const heard = this.#heard
+    return heard !== null && heard.index > this.#committed.index ? heard : this.#committed
+  }
+
+  #makeView(): RosterView {
+    const [heard, inForce, committed] = [this.#heard, this.#inForce, this.#committed]
+    const committedIndex = this.#newest().index
+    const isHeardNewer =
+      heard !== null &&
+      (heard.index > inForce.index || (heard.index === inForce.index && !inForce.isCommitted))
+    if (isHeardNewer) return { members: heard.record.members, committedIndex }
+    const { members } = inForce.record
+    const listed = new Set(members.map(({ id }) => id))
+    const staying = (committed?.record.members ?? []).filter(({ id }) => !listed.has(id))
+    return { members: [...members, ...staying], committedIndex }
+  }
+
+  #tell(
+    by: NodeId,
+    reason: Extract<HostEvent, { type: 'selfRefused' }>['reason'],
+    index: Index,
+  ): void {
+    if (!this.#throttle.allow(`${by} ${reason}`, this.#parts.monotonicMs())) return
+    this.#parts.post({ type: 'selfRefused', reason, by, index })
+  }
+}
+
+function committedOf(status: CoreStatus): Known {
+  const { committedConfigurationRecord: record, committedConfigurationIndex: index } = status
+  return { record, index }
+}
+
+function inForceOf(status: CoreStatus): Known & { readonly isCommitted: boolean } {
+  const { configurationRecord: record, configurationIndex: index } = status
+  return { record, index, isCommitted: status.isConfigurationCommitted }
+}
+
+function decode(configuration: Uint8Array, index: Index): Known | null {
+  try {
+    const record = fromBinary(ConfigurationSchema, configuration)
+    return record.members.some(({ voter }) => voter) ? { record, index } : null
+  } catch {
+    return null
+  }
+}
+
+function decodeClaim(bytes: Uint8Array): RosterFrame['claims'][number] | undefined {
+  try {
+    return fromBinary(AddressClaimSchema, bytes)
+  } catch {
+    return undefined
+  }
+}
+
+function byId(members: readonly Member[]): ReadonlyMap<NodeId, Member> {
+  return new Map(members.map((member) => [member.id, member]))
+}

@@ -1,0 +1,137 @@
+import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { MemberView } from '../../ports/cluster-view.ts'
+import type { NodeId, Position } from '../../raft/types.ts'
+import type { Alarms } from './alarms.ts'
+import { toleranceNow } from './failure-tolerance.ts'
+
+/** Log time is never stamped further ahead of the median clock than this. */
+const CLOCK_SKEW_MS_MAX = 2000
+/** A message that was long on its way looks like a clock that is behind, so one alone proves nothing. */
+const HOLDS_MS = 5000
+/** A clock is well again this far below the bound, or one that is about 2 s off would raise an alarm again and again. */
+const CLOCK_SKEW_OVER_MS = 1500
+/** What comes and goes, as a connection does, is over when it has been gone for so long. */
+const OVER_MS = 30_000
+/** Room in which an operator can still act before the guard of the log (`log.lowSpaceBytes`) stops the controller. */
+export const LOW_SPACE_BYTES = 512 * 1024 * 1024
+/** An alarm of space is over only with so much more of it, or every segment that is made and dropped would end it. */
+const LOW_SPACE_OVER = 1.25
+const MIB = 1024 * 1024
+
+/** Raises and clears what can be seen from the members and the disk. A condition counts once it has held for 5 s, and is over once it has been gone for 30 s. */
+export class AlarmWatch {
+  readonly #alarms: Alarms
+  readonly #clock: Clock
+  readonly #lowSpaceBytes: number
+  readonly #conditions = new Map<string, Condition>()
+
+  constructor(alarms: Alarms, clock: Clock, lowSpaceBytes = LOW_SPACE_BYTES) {
+    this.#alarms = alarms
+    this.#clock = clock
+    this.#lowSpaceBytes = lowSpaceBytes
+  }
+
+  /** @param freeBytes where the log is; null when it can not be told. */
+  look(
+    record: ConfigurationRecord,
+    members: readonly MemberView[],
+    freeBytes: number | null,
+  ): void {
+    this.#lookAtClocks(members)
+    this.#lookAtTolerance(record, members)
+    if (freeBytes !== null && freeBytes < this.#lowSpaceBytes) {
+      const mib = Math.floor(freeBytes / MIB)
+      const text = `the disk of the log has ${mib} MiB left; free some before this controller must stop`
+      this.#alarms.raise('LOW_SPACE', text)
+    } else if (freeBytes !== null && freeBytes >= this.#lowSpaceBytes * LOW_SPACE_OVER) {
+      this.#alarms.clear('LOW_SPACE')
+    }
+  }
+
+  /** @param owed what the log lacks of what was promised. */
+  lookAtDebt(owed: Position | null): void {
+    if (owed === null) {
+      this.#alarms.clear('LOG_REPAIRING')
+      return
+    }
+    const what =
+      owed.index === Number.MAX_SAFE_INTEGER
+        ? `what it held of term ${owed.term}`
+        : `entries up to ${owed.index} of term ${owed.term}`
+    const text = `the log was damaged and may lack ${what}; it is sent them by the other controllers, and does not lead until it has them`
+    this.#alarms.raise('LOG_REPAIRING', text)
+  }
+
+  #lookAtClocks(members: readonly MemberView[]): void {
+    for (const { id, vitals } of members) {
+      const offsetMs = vitals?.clockOffsetMs ?? 0
+      const awayMs = Math.abs(offsetMs)
+      const isOn = this.#isOn(`skew ${id}`, {
+        isMet: awayMs > CLOCK_SKEW_MS_MAX,
+        isGone: awayMs <= CLOCK_SKEW_OVER_MS,
+      })
+      if (!isOn) this.#alarms.clear('CLOCK_SKEW', id)
+      else if (awayMs > CLOCK_SKEW_OVER_MS) {
+        const where = offsetMs > 0 ? 'ahead of' : 'behind'
+        const seconds = (awayMs / 1000).toFixed(1)
+        const text = `the clock of ${id} is ${seconds} s ${where} this one; set both by NTP`
+        this.#alarms.raise('CLOCK_SKEW', text, id)
+      }
+    }
+    this.#forgetClocks(new Set(members.map(({ id }) => id)))
+  }
+
+  /** Those who are members no longer. */
+  #forgetClocks(members: ReadonlySet<NodeId>): void {
+    for (const key of this.#conditions.keys()) {
+      const id = key.startsWith('skew ') ? key.slice('skew '.length) : null
+      if (id === null || members.has(id)) continue
+      this.#conditions.delete(key)
+      this.#alarms.clear('CLOCK_SKEW', id)
+    }
+  }
+
+  #lookAtTolerance(record: ConfigurationRecord, members: readonly MemberView[]): void {
+    const connected = new Set(members.filter((one) => one.connected).map(({ id }) => id))
+    const { voters, spare, nextRisk } = toleranceNow(record, (id) => connected.has(id))
+    if (voters < 3) {
+      // Other members, not better connections: there is nothing to wait for.
+      this.#conditions.delete('spare')
+      this.#alarms.clear('NO_QUORUM_SPARE')
+      return
+    }
+    const isMet = spare <= 0
+    if (!this.#isOn('spare', { isMet, isGone: !isMet })) {
+      this.#alarms.clear('NO_QUORUM_SPARE')
+    } else if (isMet) {
+      const away = members.filter((one) => one.voter && !one.connected).map(({ id }) => id)
+      const text = `${nextRisk}; not reached from here: ${away.join(', ')}`
+      this.#alarms.raise('NO_QUORUM_SPARE', text)
+    }
+  }
+
+  /** Comes on when `isMet` has held for a while, and goes off when `isGone` has; in between it stays as it was. */
+  #isOn(key: string, { isMet, isGone }: { isMet: boolean; isGone: boolean }): boolean {
+    const nowMs = this.#clock.monotonicMs()
+    const { isOn, sinceMs } = this.#conditions.get(key) ?? { isOn: false, sinceMs: null }
+    if (isOn ? !isGone : !isMet) {
+      if (isOn) this.#conditions.set(key, { isOn, sinceMs: null })
+      else this.#conditions.delete(key)
+      return isOn
+    }
+    const turnsMs = sinceMs ?? nowMs
+    const hasTurned = nowMs - turnsMs >= (isOn ? OVER_MS : HOLDS_MS)
+    this.#conditions.set(
+      key,
+      hasTurned ? { isOn: !isOn, sinceMs: null } : { isOn, sinceMs: turnsMs },
+    )
+    return hasTurned ? !isOn : isOn
+  }
+}
+
+interface Condition {
+  readonly isOn: boolean
+  /** When it began to look otherwise; null: it does not. */
+  readonly sinceMs: number | null
+}

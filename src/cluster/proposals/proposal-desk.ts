@@ -1,0 +1,211 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CommandSchema } from '../../../proto/gen/command_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { AuditRecord } from '../../ports/audit.ts'
+import { levelOfKind } from '../../ports/feature-level.ts'
+import type { AppliedEntry } from '../../ports/machine.ts'
+import { actorFault, callerIdOf, systemActor } from '../../ports/actor.ts'
+import type { Actor, ClaimedActor } from '../../ports/actor.ts'
+import type { Applied, ProposalInput } from '../../ports/proposer.ts'
+import type { RefusalCode } from '../link.ts'
+import { OutstandingProposals } from './outstanding.ts'
+import type { OutstandingProposal } from './outstanding.ts'
+import { packProposals } from './proposal-codec.ts'
+
+export interface ProposalDeskOptions {
+  /** 16 bytes. */
+  readonly storeId: Uint8Array
+  /** Counts the starts of this store. */
+  readonly boot: number
+  /** A write without an outcome after this long is given up. */
+  readonly proposeTimeoutMs: number
+  readonly outstandingMax: number
+  readonly outstandingSpanMax: number
+  /** Of the commands; beyond it a write is refused as when there are too many. */
+  readonly outstandingBytesMax: number
+}
+
+export interface ProposalDeskParts {
+  /** Id of this controller: the actor of what it writes itself. */
+  readonly selfId: string
+  readonly clock: Clock
+  /** Packed by proposal-codec.ts; the buffer is given away. */
+  readonly send: (proposals: Uint8Array<ArrayBuffer>) => void
+  readonly hasLeader: () => boolean
+  /** The feature level in force, as applied here: what needs it is logged after the entry that raised it. */
+  readonly featureLevel: () => number
+  /** Told of each write that was proposed here, also of one whose caller has given up waiting. */
+  readonly onAudited?: (record: AuditRecord) => void
+}
+
+/** This controller's own writes, from the request to the outcome that its own apply gives. */
+export class ProposalDesk {
+  readonly #options: ProposalDeskOptions
+  readonly #parts: ProposalDeskParts
+  readonly #storeIdHex: string
+  readonly #outstanding: OutstandingProposals
+  /** Sequences that leave with the next flush. */
+  #queued: number[] = []
+  #isClosed = false
+
+  constructor(options: ProposalDeskOptions, parts: ProposalDeskParts) {
+    this.#options = options
+    this.#parts = parts
+    this.#storeIdHex = Buffer.from(options.storeId).toString('hex')
+    this.#outstanding = new OutstandingProposals({
+      countMax: options.outstandingMax,
+      spanMax: options.outstandingSpanMax,
+      bytesMax: options.outstandingBytesMax,
+    })
+  }
+
+  get count(): number {
+    return this.#outstanding.count
+  }
+
+  /** @throws {Problem} as {@link Proposer.propose}. */
+  async propose(input: ProposalInput): Promise<Applied> {
+    if (this.#isClosed) throw new Problem('CLUSTER_NO_LEADER')
+    const actor = this.#named(input.actor)
+    const fault = actorFault(actor)
+    if (fault !== null) throw new Problem('UNAUTHORIZED', { detail: fault })
+    const level = Math.max(levelOfKind(input.kind), input.level ?? 1)
+    this.#refuseAbove(level)
+    const caller = callerIdOf(actor)
+    if (!this.#outstanding.hasRoomFor(caller)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
+    const sequence = this.#outstanding.nextSequence
+    const command = this.#encode(input, actor, { level, sequence })
+    return await new Promise<Applied>((resolve, reject) => {
+      this.#outstanding.add({
+        sequence,
+        command,
+        caller,
+        deadlineMs: this.#parts.clock.monotonicMs() + this.#options.proposeTimeoutMs,
+        resolve,
+        reject,
+        stage: 'queued',
+        isFateOpen: false,
+        lastRefusal: null,
+      })
+      this.#queued.push(sequence)
+      // One batch a loop turn: all that its requests propose shares one message, one write and one round trip.
+      if (this.#queued.length === 1) setImmediate(() => this.#flush())
+    })
+  }
+
+  /** An entry was applied here: it may be the outcome of one of ours. */
+  settle({ index, origin, outcome, audit }: AppliedEntry): void {
+    if (origin === null) return
+    if (origin.storeId !== this.#storeIdHex || origin.boot !== this.#options.boot) return
+    if (audit !== null) this.#parts.onAudited?.(audit)
+    const proposal = this.#outstanding.get(origin.sequence)
+    if (proposal === undefined) return
+    this.#outstanding.remove(origin.sequence)
+    // It took effect inside a snapshot that was installed meanwhile: that it did is known, what came of it is not.
+    if (outcome === null) proposal.reject(new Problem('OUTCOME_UNKNOWN'))
+    else proposal.resolve({ index, outcome })
+  }
+
+  onRefused(sequences: readonly number[], code: RefusalCode): void {
+    for (const sequence of sequences) {
+      const proposal = this.#outstanding.get(sequence)
+      if (proposal === undefined) continue
+      proposal.stage = 'parked'
+      proposal.lastRefusal = code
+      if (code !== 'TOO_LARGE') continue
+      this.#outstanding.remove(sequence)
+      proposal.reject(new Problem('REQUEST_ENTITY_TOO_LARGE'))
+    }
+  }
+
+  /** The leader of before may or may not have logged what it was sent; the origin makes a second time harmless. */
+  proposeAgain(): void {
+    if (this.#outstanding.parkSent()) this.sendParked()
+  }
+
+  sendParked(): void {
+    if (this.#outstanding.count > 0 && this.#parts.hasLeader()) {
+      this.#send(this.#outstanding.inStage('parked'))
+    }
+  }
+
+  /** Called now and then. */
+  sweep(): void {
+    this.#outstanding.expire(this.#parts.clock.monotonicMs())
+    this.sendParked()
+  }
+
+  /** Those that are outstanding end without an outcome; others may follow. */
+  giveUp(): void {
+    this.#outstanding.abandon()
+  }
+
+  /** Nothing will be applied here any more. */
+  close(): void {
+    this.#isClosed = true
+    this.#outstanding.abandon()
+  }
+
+  #flush(): void {
+    const queued = this.#queued
+    this.#queued = []
+    const leaving: OutstandingProposal[] = []
+    for (const sequence of queued) {
+      const proposal = this.#outstanding.get(sequence)
+      if (proposal?.stage === 'queued') leaving.push(proposal)
+    }
+    this.#send(leaving)
+  }
+
+  #send(proposals: readonly OutstandingProposal[]): void {
+    if (proposals.length === 0 || this.#isClosed) return
+    for (const proposal of proposals) proposal.stage = 'sent'
+    this.#parts.send(packProposals(proposals))
+  }
+
+  /** A controller's own writes bear its name, which those that make them need not know. */
+  #named<A extends ClaimedActor>(actor: A): A | Actor {
+    if (actor?.case !== 'system' || actor.value.name !== '') return actor
+    return systemActor({ ...actor.value, name: `controller:${this.#parts.selfId}` })
+  }
+
+  /** Some voter may not know what it asks for, whichever controller leads. */
+  #refuseAbove(level: number): void {
+    const inForce = this.#parts.featureLevel()
+    if (level <= inForce) return
+    throw new Problem('FEATURE_LEVEL_NOT_RAISED', {
+      detail: `it needs feature level ${level}, and level ${inForce} is in force; 'flotilla cluster status' tells which controllers to upgrade`,
+    })
+  }
+
+  #encode(
+    input: ProposalInput,
+    actor: Actor,
+    { level, sequence }: { readonly level: number; readonly sequence: number },
+  ): Uint8Array {
+    const { storeId, boot } = this.#options
+    return toBinary(
+      CommandSchema,
+      create(CommandSchema, {
+        origin: {
+          storeId,
+          boot: BigInt(boot),
+          sequence: BigInt(sequence),
+          lowestOutstanding: BigInt(Math.min(this.#outstanding.lowest, sequence)),
+        },
+        ...(input.request === undefined ? {} : { request: input.request }),
+        actor,
+        kind: input.kind,
+        level,
+        payload: input.payload,
+        judgedOn: (input.judgedOn ?? []).map(({ entity, id, revision }) => ({
+          entity,
+          id,
+          revision: BigInt(revision),
+        })),
+      }),
+    )
+  }
+}

@@ -1,0 +1,322 @@
+import type { Clock } from '../../lib/clock.ts'
+import { issueControllerCertificateFor, LEAF_LIFETIME_MS } from '../../pki/authority.ts'
+import type { CertifiedKey } from '../../pki/authority.ts'
+import { CertificateError, checkChain, isoTime, parseCertificates } from '../../pki/certificate.ts'
+import { fileStamp, readIdentitySet } from '../../pki/identity-files.ts'
+import type { IdentityOwner, IdentityPaths, IdentitySet } from '../../pki/identity-files.ts'
+import { inspectChain } from '../../pki/inspection.ts'
+import type { InspectedCertificate } from '../../pki/inspection.ts'
+import { writePublicFile } from '../../pki/key-file.ts'
+import {
+  certificateHealth,
+  certificateLife,
+  expirySentence,
+  hasIssuerName,
+  renewalReason,
+  validityWithin,
+} from '../../pki/renewal.ts'
+import type { CertificateHealth, RenewalReason } from '../../pki/renewal.ts'
+import type { Log } from '../log.ts'
+import type { MeshIdentity } from '../transport/mesh-service.ts'
+
+/** How often files and times are looked at. A changed set of files is taken when it has stayed the same for one such time. */
+const LOOK_MS = 5_000
+/** After a renewal that failed. */
+const RETRY_MS = 60_000
+
+/** Where the keeper tells of what an operator must know. One text at a time: raising again replaces it. */
+export interface CertificateAlarms {
+  raise(code: 'CERTIFICATE_EXPIRES', text: string): void
+  clear(code: 'CERTIFICATE_EXPIRES'): void
+}
+
+export interface CertificateKeeperParts {
+  readonly selfId: string
+  readonly trustDomain: string
+  readonly paths: IdentityPaths
+  /** DNS names and IP addresses that the leaf must name: every host that is advertised. */
+  readonly hosts: readonly string[]
+  /** What the controller was started with: read from `paths` and checked. */
+  readonly identity: MeshIdentity
+  /** The issuing authority of the cluster in force, null as long as it is not known here. */
+  readonly issuing: () => CertifiedKey | null
+  /** Puts another leaf to use: for new connections, without harm to standing ones. */
+  readonly onRenewed: (identity: MeshIdentity) => void
+  readonly alarms: CertificateAlarms
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface CertificatesView {
+  /** The own leaf, then the authorities above it. */
+  readonly certificates: readonly InspectedCertificate[]
+  /** The issuing authority in force, PEM, without its key; null when it is not known. */
+  readonly issuingPem: string | null
+  /** False: the leaf comes from elsewhere, and whoever made it must renew it. */
+  readonly isRenewedHere: boolean
+  /** From when on it renews itself; UTC ms, null for a leaf from elsewhere. */
+  readonly renewAtMs: number | null
+  /** Why the files that lie there now are not in force; null when they are. */
+  readonly refused: string | null
+  readonly alarm: string | null
+}
+
+/**
+ * Keeps the certificate of this controller good. One that the cluster's issuing authority has issued is signed anew here, over
+ * the same key (by which the other members know it), in time and whenever a host is missing in it or the authority has
+ * changed. One from elsewhere is left alone; its files are watched, and put to use when they have changed and belong together.
+ */
+export class CertificateKeeper {
+  readonly #parts: CertificateKeeperParts
+  readonly #owner: IdentityOwner
+  #set: IdentitySet
+  /** Of the files that `#set` was read from, or that were refused. */
+  #judgedStamp: string
+  /** As they were at the last look. */
+  #seenStamp: string
+  #refused: string | null = null
+  #alarm: string | null = null
+  #retryAtMs = Number.NEGATIVE_INFINITY
+  #timer: NodeJS.Timeout | null = null
+  /** What is under way; each step waits for the one before. */
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(parts: CertificateKeeperParts) {
+    this.#parts = parts
+    const { identity, selfId, trustDomain } = parts
+    const chain = parseCertificates(identity.certificatePem)
+    const anchors = parseCertificates(identity.caPem, { certificatesMax: 256 })
+    this.#owner = { id: selfId, trustDomain, publicKeySha256: chain[0].publicKeySha256 }
+    this.#set = { ...identity, chain, anchors }
+    // The files may have changed since `identity` was read from them, so they are judged at the first look.
+    this.#judgedStamp = ''
+    this.#seenStamp = fileStamp(parts.paths)
+  }
+
+  start(): void {
+    void this.look()
+    this.#timer = setInterval(() => void this.look(), LOOK_MS)
+    this.#timer.unref()
+  }
+
+  /** Resolves when nothing of it is under way any more. */
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+    await this.#last
+  }
+
+  /** Takes changed files, renews what is due, and tells what ends soon. Never rejects. */
+  async look(): Promise<void> {
+    try {
+      await this.#inTurn(async () => {
+        this.#reloadChanged()
+        await this.#renewDue()
+        this.#tellExpiry()
+      })
+    } catch (error) {
+      this.#parts.log.error({ err: error }, 'the certificates could not be looked after')
+    }
+  }
+
+  /**
+   * Signs the next leaf now, due or not.
+   * @throws {CertificateError} one sentence; nothing has changed then.
+   */
+  async renew(): Promise<void> {
+    await this.#inTurn(async () => {
+      const issuing = this.#parts.issuing()
+      if (issuing === null) {
+        throw new CertificateError(
+          'untrusted',
+          'the issuing authority of the cluster is not known here yet; try again when this controller has caught up',
+        )
+      }
+      if (!hasIssuerName(this.#set.chain[0], issuing.certificatePem)) {
+        throw new CertificateError(
+          'untrusted',
+          'the certificate was not issued by the authority of this cluster; let whoever issued it issue the next one, for the same key',
+        )
+      }
+      await this.#renew(issuing, 'asked-for')
+      this.#tellExpiry()
+    })
+  }
+
+  /**
+   * Reads the files again, changed or not.
+   * @throws {CertificateError | SecretFileError} why they are not taken; what was in force stays so.
+   */
+  async reload(): Promise<void> {
+    await this.#inTurn(() => {
+      this.#judgedStamp = fileStamp(this.#parts.paths)
+      this.#seenStamp = this.#judgedStamp
+      this.#read()
+      this.#tellExpiry()
+      return Promise.resolve()
+    })
+  }
+
+  health(): CertificateHealth {
+    const { chain, anchors } = this.#set
+    return certificateHealth({ chain, anchors, nowMs: this.#parts.clock.nowMs() })
+  }
+
+  view(): CertificatesView {
+    const { chain, anchors } = this.#set
+    const issuing = this.#parts.issuing()
+    const nowMs = this.#parts.clock.nowMs()
+    const isRenewedHere = this.#isRenewedHere(issuing)
+    return {
+      certificates: inspectChain(chain, anchors, nowMs),
+      issuingPem: issuing?.certificatePem ?? null,
+      isRenewedHere,
+      renewAtMs: isRenewedHere ? certificateLife(chain[0], nowMs).renewAtMs : null,
+      refused: this.#refused,
+      alarm: this.#alarm,
+    }
+  }
+
+  /** The CA certificates that peers are verified against. */
+  get anchors(): IdentitySet['anchors'] {
+    return this.#set.anchors
+  }
+
+  async #inTurn(step: () => Promise<void>): Promise<void> {
+    const turn = this.#last.then(step)
+    this.#last = turn.catch(() => undefined)
+    await turn
+  }
+
+  #isRenewedHere(issuing: CertifiedKey | null): boolean {
+    return issuing !== null && hasIssuerName(this.#set.chain[0], issuing.certificatePem)
+  }
+
+  #reloadChanged(): void {
+    const stamp = fileStamp(this.#parts.paths)
+    const isSettled = stamp === this.#seenStamp
+    this.#seenStamp = stamp
+    // Certificate and key are seldom exchanged in one moment: half a set would be refused for nothing.
+    if (!isSettled || stamp === this.#judgedStamp) return
+    this.#judgedStamp = stamp
+    try {
+      this.#read()
+    } catch (error) {
+      this.#parts.log.error(
+        { err: error },
+        `changed certificate files are not taken: ${sentenceOf(error)}; the ones read before stay in force until this controller restarts`,
+      )
+    }
+  }
+
+  #read(): void {
+    try {
+      const set = readIdentitySet(this.#parts.paths, this.#owner, this.#parts.clock.nowMs())
+      this.#refused = null
+      if (isSameSet(set, this.#set)) return
+      this.#take(set)
+      this.#parts.log.info({}, `certificate files were read again: ${endOf(set)}`)
+    } catch (error) {
+      this.#refused = sentenceOf(error)
+      throw error
+    }
+  }
+
+  async #renewDue(): Promise<void> {
+    const { clock, hosts, log } = this.#parts
+    const issuing = this.#parts.issuing()
+    if (issuing === null || !this.#isRenewedHere(issuing)) return
+    // What an operator has put there and is not good is theirs to mend: it is not written over.
+    if (this.#refused !== null || clock.monotonicMs() < this.#retryAtMs) return
+    // Nor is what has just been put there, before it was judged.
+    if (fileStamp(this.#parts.paths) !== this.#judgedStamp) return
+    const reason = renewalReason({
+      chain: this.#set.chain,
+      issuingPem: issuing.certificatePem,
+      hosts,
+      nowMs: clock.nowMs(),
+    })
+    if (reason === null) return
+    try {
+      await this.#renew(issuing, reason)
+    } catch (error) {
+      this.#retryAtMs = clock.monotonicMs() + RETRY_MS
+      const message = `the certificate of this controller was not renewed (${reason}): ${sentenceOf(error)}`
+      log.error({ err: error }, message)
+    }
+  }
+
+  async #renew(issuing: CertifiedKey, reason: RenewalReason): Promise<void> {
+    const { clock, hosts, paths, log, selfId, trustDomain } = this.#parts
+    const { chain, anchors } = this.#set
+    const [leaf] = chain
+    const nowMs = clock.nowMs()
+    const validity = validityOf(issuing, nowMs)
+    const certificatePem = await issueControllerCertificateFor({
+      issuer: issuing,
+      trustDomain,
+      id: selfId,
+      hosts: [...new Set([...leaf.dnsNames, ...leaf.ipAddresses, ...hosts])],
+      publicKeySpki: Uint8Array.from(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
+      validity,
+    })
+    const next = parseCertificates(certificatePem)
+    // Judged as peers will, before it takes the place of one that they accept.
+    checkChain(next, anchors, nowMs)
+    writePublicFile(paths.cert, certificatePem)
+    this.#judgedStamp = fileStamp(paths)
+    this.#seenStamp = this.#judgedStamp
+    this.#refused = null
+    const set = { ...this.#set, chain: next, certificatePem }
+    this.#take(set)
+    log.info({ reason }, `the certificate of this controller was renewed: ${endOf(set)}`)
+  }
+
+  #take(set: IdentitySet): void {
+    this.#set = set
+    const { certificatePem, privateKeyPem, caPem } = set
+    this.#parts.onRenewed({ certificatePem, privateKeyPem, caPem })
+  }
+
+  #tellExpiry(): void {
+    const isRenewedHere = this.#isRenewedHere(this.#parts.issuing())
+    const { leaf, authorities } = this.health()
+    const sentences = [leaf, ...authorities]
+      .map((life) => expirySentence(life, isRenewedHere))
+      .filter((sentence) => sentence !== null)
+    const text = sentences.length === 0 ? null : sentences.join('. ')
+    if (text === this.#alarm) return
+    // Who keeps the alarms logs that one is raised, not that it has become more urgent.
+    if (text !== null && this.#alarm !== null) this.#parts.log.warn({}, text)
+    this.#alarm = text
+    if (text === null) this.#parts.alarms.clear('CERTIFICATE_EXPIRES')
+    else this.#parts.alarms.raise('CERTIFICATE_EXPIRES', text)
+  }
+}
+
+/** @throws {CertificateError} when the authority has ended. */
+function validityOf(issuing: CertifiedKey, nowMs: number): ReturnType<typeof validityWithin> {
+  const [issuer] = parseCertificates(issuing.certificatePem)
+  const validity = validityWithin(issuer, nowMs, LEAF_LIFETIME_MS)
+  if (validity.notAfterMs > nowMs) return validity
+  throw new CertificateError(
+    'expired',
+    `the issuing authority of the cluster expired at ${isoTime(issuer.notAfterMs)}; run 'flotilla pki renew-issuing' with the root key`,
+  )
+}
+
+function isSameSet(a: IdentitySet, b: IdentitySet): boolean {
+  const printOf = ({ chain, anchors, privateKeyPem }: IdentitySet): string =>
+    [...chain, '', ...anchors, privateKeyPem]
+      .map((one) => (typeof one === 'string' ? one : one.sha256))
+      .join(' ')
+  return printOf(a) === printOf(b)
+}
+
+function endOf({ chain }: IdentitySet): string {
+  return `it ends at ${isoTime(chain[0].notAfterMs)}`
+}
+
+function sentenceOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,165 @@
+import type {
+  SecretVersion,
+  SharedSecretName,
+  SharedSecretRecord,
+} from '../../lib/cluster-records.ts'
+import { sharedSecretNames } from '../../lib/cluster-records.ts'
+import type { CertifiedKey } from '../../pki/authority.ts'
+import { CLUSTER_KEY_BYTES } from '../../pki/cluster-key.ts'
+import { openSecret } from '../../pki/wrapped-secret.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
+import type { NodeId } from '../../raft/types.ts'
+import type { Log } from '../log.ts'
+
+export interface SecretKeeperParts {
+  readonly state: Pick<StateView, 'get' | 'clusterId'>
+  readonly selfId: NodeId
+  /** Asked at each opening. */
+  readonly privateKeyPem: () => string
+  readonly log: Log
+}
+
+/** A version of a shared secret that this controller has opened. */
+export interface HeldSecret {
+  readonly name: SharedSecretName
+  readonly version: number
+  readonly secret: Uint8Array
+  readonly certificatePem: string
+  /** Log time; null for the version in force. */
+  readonly overlapEndsAtMs: number | null
+}
+
+const REFRESH_MS = 250
+
+/** Opens the shared secrets of the replicated state with the key of this controller; they are in memory alone. */
+export class SecretKeeper implements TokenKeys {
+  /** Called after what is held has changed. Any number of listeners. */
+  readonly #listeners: (() => void)[] = []
+  readonly #parts: SecretKeeperParts
+  /** Opened ones, by the text that they were opened from: an unchanged one is opened once. */
+  #opened = new Map<string, Uint8Array | null>()
+  #held: readonly HeldSecret[] = []
+  #clusterKeys: readonly TokenKey[] = []
+  /** What `#held` was made from. */
+  #seen: readonly unknown[] = []
+  #work: Promise<void> | null = null
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(parts: SecretKeeperParts) {
+    this.#parts = parts
+  }
+
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Looks at the state now and then; what was rotated elsewhere is held a moment after it is applied here. */
+  start(): void {
+    this.#timer = setInterval(() => {
+      if (!this.#isSeen()) void this.refresh()
+    }, REFRESH_MS)
+    this.#timer.unref()
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  clusterKeys(): readonly TokenKey[] {
+    return this.#clusterKeys
+  }
+
+  /** The authority that signs leaves; null before the state has it, or when it can not be opened here. */
+  issuing(): (CertifiedKey & { readonly version: number }) | null {
+    const found = this.#held.find(
+      ({ name, overlapEndsAtMs }) => name === 'issuingAuthority' && overlapEndsAtMs === null,
+    )
+    if (found === undefined) return null
+    const { version, certificatePem, secret } = found
+    return { version, certificatePem, privateKeyPem: Buffer.from(secret).toString('utf8') }
+  }
+
+  /** Every version that could be opened, of every secret. */
+  held(): readonly HeldSecret[] {
+    return this.#held
+  }
+
+  /** Never rejects: what can not be opened is told in the log, and not held. Calls at the same time share the work. */
+  async refresh(): Promise<void> {
+    // What is under way may have read the state before the caller knew of a change.
+    while (!this.#isSeen()) {
+      this.#work ??= this.#reopen().finally(() => {
+        this.#work = null
+      })
+      await this.#work
+    }
+  }
+
+  /**
+   * What the secrets are made from. The records themselves, for a record of a state that was replaced may have the revision
+   * of the one in its place and another secret.
+   */
+  #sources(): readonly unknown[] {
+    return [this.#parts.state.clusterId, ...sharedSecretNames.map((name) => this.#record(name))]
+  }
+
+  #isSeen(): boolean {
+    const now = this.#sources()
+    return now.length === this.#seen.length && now.every((source, at) => source === this.#seen[at])
+  }
+
+  #record(name: SharedSecretName): SharedSecretRecord | undefined {
+    return this.#parts.state.get<SharedSecretRecord>('sharedSecret', name)
+  }
+
+  async #reopen(): Promise<void> {
+    const sources = this.#sources()
+    const opened = new Map<string, Uint8Array | null>()
+    const held: HeldSecret[] = []
+    for (const name of sharedSecretNames) {
+      for (const version of this.#record(name)?.versions ?? []) {
+        const jwe = version.wrapped[this.#parts.selfId]
+        if (jwe === undefined) continue
+        const known = this.#opened.get(jwe)
+        const secret = known === undefined ? await this.#open(name, version, jwe) : known
+        opened.set(jwe, secret)
+        if (secret !== null) held.push(heldOf(name, version, secret))
+      }
+    }
+    this.#opened = opened
+    this.#held = held
+    this.#clusterKeys = held.filter(({ name }) => name === 'clusterKey')
+    this.#seen = sources
+    for (const listener of this.#listeners) listener()
+  }
+
+  async #open(
+    name: SharedSecretName,
+    { version }: SecretVersion,
+    jwe: string,
+  ): Promise<Uint8Array | null> {
+    const { state, selfId, privateKeyPem, log } = this.#parts
+    try {
+      const context = { clusterId: state.clusterId, name, version, nodeId: selfId }
+      const secret = await openSecret(jwe, privateKeyPem(), context)
+      if (name !== 'clusterKey' || secret.length === CLUSTER_KEY_BYTES) return secret
+      log.error({ secret: name, version }, 'a shared secret has the wrong length and is not used')
+    } catch (error) {
+      log.error(
+        { secret: name, version, err: error },
+        'a shared secret can not be opened with the key of this controller',
+      )
+    }
+    return null
+  }
+}
+
+function heldOf(
+  name: SharedSecretName,
+  { version, certificatePem, overlapEndsAt }: SecretVersion,
+  secret: Uint8Array,
+): HeldSecret {
+  return { name, version, secret, certificatePem, overlapEndsAtMs: overlapEndsAt }
+}

@@ -1,0 +1,241 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import {
+  AdmissionDeleteSchema,
+  CommandKind,
+  SecretRotateSchema,
+  SecretShareSchema,
+} from '../../../proto/gen/command_pb.ts'
+import type {
+  AdmissionRecord,
+  SecretVersion,
+  SharedSecretName,
+  SharedSecretRecord,
+} from '../../lib/cluster-records.ts'
+import { sharedSecretNames } from '../../lib/cluster-records.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { CertifiedKey } from '../../pki/authority.ts'
+import { checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
+import { newClusterKey } from '../../pki/cluster-key.ts'
+import type { Outcome, Proposer } from '../../ports/proposer.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { NodeId } from '../../raft/types.ts'
+import type { Log } from '../log.ts'
+import type { SecretKeeper } from './secret-keeper.ts'
+import { secretOfAuthority, wrapAll } from './wrap-secrets.ts'
+import type { Recipient } from './wrap-secrets.ts'
+
+export interface RotationParts {
+  readonly proposer: Proposer
+  readonly state: StateView
+  readonly keeper: Pick<SecretKeeper, 'held' | 'refresh'>
+  readonly log: Log
+  /** How long tokens of the version before are honoured: the timeout of sessions. */
+  readonly overlapMs: number
+}
+
+export interface RemovalManner {
+  /** Nothing that it knew is honoured any longer. */
+  readonly isCompromised: boolean
+}
+
+const ATTEMPTS_MAX = 5
+/** Wrapped secrets in one command: well below the size of one log entry. */
+const SHARED_AT_ONCE_MAX = 64
+
+/** Admissions, sorted by id. */
+export function admissionsOf(state: StateView): readonly AdmissionRecord[] {
+  return state.list('admission', { limit: -1 }).records as readonly AdmissionRecord[]
+}
+
+function versionsOf(state: StateView, name: SharedSecretName): readonly SecretVersion[] {
+  return state.get<SharedSecretRecord>('sharedSecret', name)?.versions ?? []
+}
+
+/** Whether a controller that has gone could open the cluster key in force: it is to be rotated. From the state alone. */
+export function isRotationDue(state: StateView): boolean {
+  return (versionsOf(state, 'clusterKey').at(-1)?.exposure ?? 'none') !== 'none'
+}
+
+/** Admitted controllers that can not open every version in force, sorted. */
+export function membersLackingSecrets(state: StateView): readonly NodeId[] {
+  return admissionsOf(state)
+    .filter(({ id }) => lacking(state, id).length > 0)
+    .map(({ id }) => id)
+}
+
+function lacking(
+  state: StateView,
+  id: NodeId,
+): { readonly name: SharedSecretName; readonly version: number }[] {
+  return sharedSecretNames.flatMap((name) =>
+    versionsOf(state, name)
+      .filter(({ overlapEndsAt }) => overlapEndsAt === null || overlapEndsAt > state.logTimeMs)
+      .filter(({ wrapped }) => !Object.hasOwn(wrapped, id))
+      .map(({ version }) => ({ name, version })),
+  )
+}
+
+/**
+ * Puts a new cluster key in force. Tokens of the version before are honoured for the overlap, from the address of their
+ * session alone; after a compromise, not at all.
+ * @throws {Problem} when it was not put in force, or that is not known.
+ */
+export async function rotateClusterKey(
+  parts: RotationParts,
+  reason: string,
+  { isCompromised }: RemovalManner,
+): Promise<void> {
+  const overlapMs = isCompromised ? 0 : parts.overlapMs
+  const version = await putInForce(parts, 'clusterKey', newClusterKey(), '', overlapMs)
+  parts.log.info({ version, reason, overlapMs }, 'the cluster key was rotated')
+}
+
+/**
+ * Puts another issuing authority in force. Leaves of the one before stay valid for as long as they say: their chains
+ * carry its certificate, and its key is needed for nothing more.
+ * @throws {CertificateError} when key and certificate do not belong together. @throws {Problem} as `rotateClusterKey`.
+ */
+export async function installIssuing(parts: RotationParts, authority: CertifiedKey): Promise<void> {
+  const [certificate] = parseCertificates(authority.certificatePem)
+  checkKeyMatches(certificate, authority.privateKeyPem)
+  const secret = secretOfAuthority(authority)
+  const { certificatePem } = authority
+  const version = await putInForce(parts, 'issuingAuthority', secret, certificatePem, 0)
+  parts.log.info({ version, sha256: certificate.sha256 }, 'another issuing authority is in force')
+}
+
+/** Wraps for whoever is admitted, again when that or the version has moved meanwhile. @returns the version. */
+async function putInForce(
+  parts: RotationParts,
+  name: SharedSecretName,
+  secret: Uint8Array,
+  certificatePem: string,
+  overlapMs: number,
+): Promise<number> {
+  const { state } = parts
+  for (let attempt = 1; ; attempt += 1) {
+    const version = (versionsOf(state, name).at(-1)?.version ?? 0) + 1
+    const recipients = admissionsOf(state).map(recipientOf)
+    const message = create(SecretRotateSchema, {
+      name,
+      version,
+      certificatePem,
+      wrapped: await wrapAll(state.clusterId, [{ name, version, secret }], recipients),
+      overlapEndsAtMs: BigInt(state.logTimeMs + overlapMs),
+    })
+    const payload = toBinary(SecretRotateSchema, message)
+    const outcome = await propose(parts, CommandKind.SECRET_ROTATE, payload)
+    if (outcome.ok) {
+      await parts.keeper.refresh()
+      return version
+    }
+    if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX) throw problemOf(outcome)
+  }
+}
+
+/** Wraps what admitted controllers can not open yet. @returns whether there was anything to do. */
+export async function shareMissing(parts: RotationParts): Promise<boolean> {
+  const { state, keeper } = parts
+  await keeper.refresh()
+  const wrapped = []
+  for (const admission of admissionsOf(state)) {
+    const wanted = lacking(state, admission.id)
+    const versions = keeper
+      .held()
+      .filter(({ name, version }) =>
+        wanted.some((one) => one.name === name && one.version === version),
+      )
+    wrapped.push(...(await wrapAll(state.clusterId, versions, [recipientOf(admission)])))
+  }
+  for (let at = 0; at < wrapped.length; at += SHARED_AT_ONCE_MAX) {
+    const message = create(SecretShareSchema, {
+      wrapped: wrapped.slice(at, at + SHARED_AT_ONCE_MAX),
+    })
+    const payload = toBinary(SecretShareSchema, message)
+    const outcome = await propose(parts, CommandKind.SECRET_SHARE, payload)
+    // Whoever was given it by another one meanwhile needs nothing more.
+    if (!outcome.ok && outcome.code !== 'REVISION_MOVED') throw problemOf(outcome)
+  }
+  return wrapped.length > 0
+}
+
+/**
+ * After it has gone from the members: deletes its admission, which marks what it could open, and rotates the cluster key
+ * if that is among it. Each step is found to be done or due in the state alone, so it may be repeated at any point.
+ * @throws {Problem}
+ */
+export async function afterRemoval(
+  parts: RotationParts,
+  id: NodeId,
+  { isCompromised }: RemovalManner,
+): Promise<void> {
+  await deleteAdmission(parts, id, isCompromised)
+  await rotateIfDue(parts, `${id} was removed`)
+  if (isCompromised) await endExposed(parts, `${id} is said to be compromised`)
+}
+
+/** Where the removal was seen to in peace before it was called compromised: what is honoured for the overlap ends now. */
+async function endExposed(parts: RotationParts, reason: string): Promise<void> {
+  const { state } = parts
+  const isHonoured = versionsOf(state, 'clusterKey').some(
+    ({ exposure, overlapEndsAt }) =>
+      exposure !== 'none' && (overlapEndsAt === null || overlapEndsAt > state.logTimeMs),
+  )
+  if (!isHonoured) return
+  await rotateClusterKey(parts, reason, { isCompromised: true })
+  warnOfAuthority(parts)
+}
+
+/** For a new leader that finds {@link isRotationDue}. @throws {Problem} */
+export async function rotateIfDue(parts: RotationParts, reason: string): Promise<void> {
+  const { state } = parts
+  const exposure = versionsOf(state, 'clusterKey').at(-1)?.exposure ?? 'none'
+  if (exposure === 'none') return
+  const isCompromised = exposure === 'compromised'
+  await rotateClusterKey(parts, reason, { isCompromised })
+  if (isCompromised) warnOfAuthority(parts)
+}
+
+/** Its key can only be replaced with the offline root key, so an operator has to. */
+function warnOfAuthority({ state, log }: RotationParts): void {
+  if ((versionsOf(state, 'issuingAuthority').at(-1)?.exposure ?? 'none') === 'none') return
+  log.warn(
+    {},
+    "a compromised controller could open the issuing authority: put a new one in force with 'flotilla pki renew-issuing', and new leaves after it",
+  )
+}
+
+async function deleteAdmission(
+  parts: RotationParts,
+  nodeId: NodeId,
+  compromised: boolean,
+): Promise<void> {
+  const known = parts.state.get<AdmissionRecord>('admission', nodeId)
+  if (known === undefined) return
+  const { publicKeySpki } = recipientOf(known)
+  const message = create(AdmissionDeleteSchema, { nodeId, publicKeySpki, compromised })
+  const payload = toBinary(AdmissionDeleteSchema, message)
+  const outcome = await propose(parts, CommandKind.ADMISSION_DELETE, payload)
+  if (!outcome.ok) throw problemOf(outcome)
+}
+
+function recipientOf({ id, publicKeySpki }: AdmissionRecord): Recipient {
+  return { nodeId: id, publicKeySpki: Uint8Array.from(Buffer.from(publicKeySpki, 'base64')) }
+}
+
+async function propose(
+  { proposer }: Pick<RotationParts, 'proposer'>,
+  kind: CommandKind,
+  payload: Uint8Array,
+): Promise<Outcome> {
+  const { outcome } = await proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
+  return outcome
+}
+
+export function problemOf({ code, fault, detail }: Extract<Outcome, { ok: false }>): Problem {
+  return new Problem(code, {
+    ...(fault === null ? {} : { fault }),
+    ...(detail === null ? {} : { detail }),
+  })
+}

@@ -1,0 +1,100 @@
+import { create } from '@bufbuild/protobuf'
+import { SeedRecordSchema, WrappedSecretSchema } from '../../../proto/gen/command_pb.ts'
+import type { SeedRecord, WrappedSecret } from '../../../proto/gen/command_pb.ts'
+import { canonicalJson } from '../../lib/canonical-json.ts'
+import type { SecretVersion, SharedSecretName } from '../../lib/cluster-records.ts'
+import type { CertifiedKey } from '../../pki/authority.ts'
+import { newClusterKey } from '../../pki/cluster-key.ts'
+import { wrapSecret } from '../../pki/wrapped-secret.ts'
+import type { NodeId } from '../../raft/types.ts'
+
+export interface Recipient {
+  readonly nodeId: NodeId
+  /** DER. */
+  readonly publicKeySpki: Uint8Array
+}
+
+export interface VersionToWrap {
+  readonly name: SharedSecretName
+  readonly version: number
+  readonly secret: Uint8Array
+}
+
+/** One for each version and recipient. @throws {CertificateError} for a recipient's key that is not allowed. */
+export async function wrapAll(
+  clusterId: string,
+  versions: readonly VersionToWrap[],
+  recipients: readonly Recipient[],
+): Promise<WrappedSecret[]> {
+  const pairs = versions.flatMap((version) =>
+    recipients.map((recipient) => ({ ...version, ...recipient })),
+  )
+  return await Promise.all(
+    pairs.map(async ({ name, version, secret, nodeId, publicKeySpki }) => {
+      const context = { clusterId, name, version, nodeId }
+      const jwe = await wrapSecret(secret, publicKeySpki, context)
+      return create(WrappedSecretSchema, { name, version, nodeId, jwe })
+    }),
+  )
+}
+
+/** The private key of an authority as it is shared. */
+export function secretOfAuthority({ privateKeyPem }: CertifiedKey): Uint8Array {
+  return Uint8Array.from(Buffer.from(privateKeyPem))
+}
+
+export interface FormingAdmission extends Recipient {
+  /** 16 bytes. */
+  readonly storeId: Uint8Array
+  /** host:port of its mesh. */
+  readonly address: string
+  readonly certificatePem: string
+}
+
+/**
+ * The admissions and shared secrets that a cluster begins with, for the forming command; the cluster key is made here and
+ * stands nowhere else.
+ */
+export async function formingSecrets(input: {
+  readonly clusterId: string
+  readonly admissions: readonly FormingAdmission[]
+  readonly issuing: CertifiedKey
+  readonly clusterKey?: Uint8Array
+  readonly nowMs: number
+}): Promise<SeedRecord[]> {
+  const { clusterId, admissions, issuing, nowMs } = input
+  const versions = [
+    { name: 'clusterKey', version: 1, secret: input.clusterKey ?? newClusterKey() },
+    { name: 'issuingAuthority', version: 1, secret: secretOfAuthority(issuing) },
+  ] as const
+  const wrapped = await wrapAll(clusterId, versions, admissions)
+  const secretRecords = versions.map(({ name, version }) => {
+    const own = wrapped.filter((one) => one.name === name)
+    const first: SecretVersion = {
+      version,
+      certificatePem: name === 'issuingAuthority' ? issuing.certificatePem : '',
+      createdAt: nowMs,
+      overlapEndsAt: null,
+      exposure: 'none',
+      wrapped: Object.fromEntries(own.map(({ nodeId, jwe }) => [nodeId, jwe])),
+    }
+    return seed('sharedSecret', name, { versions: [first] })
+  })
+  return [...admissions.map(admissionRecord), ...secretRecords]
+}
+
+function admissionRecord(admission: FormingAdmission): SeedRecord {
+  const { nodeId, publicKeySpki, storeId, address, certificatePem } = admission
+  return seed('admission', nodeId, {
+    publicKeySpki: Buffer.from(publicKeySpki).toString('base64'),
+    storeId: Buffer.from(storeId).toString('hex'),
+    address,
+    certificatePem,
+    isVoter: true,
+  })
+}
+
+function seed(entity: string, id: string, fields: Readonly<Record<string, unknown>>): SeedRecord {
+  const json = new TextEncoder().encode(canonicalJson(fields))
+  return create(SeedRecordSchema, { entity, id, json })
+}

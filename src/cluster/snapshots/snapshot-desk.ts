@@ -1,0 +1,274 @@
+import { Problem } from '../../lib/problems.ts'
+import type { Machine } from '../../ports/machine.ts'
+import type { StoreReceiver, StoreSnapshot } from '../../ports/state-store.ts'
+import type { CatchUps } from './catch-up.ts'
+import type { HostEvent, MainLink } from '../link.ts'
+import type { StateGuard } from '../divergence/state-guard.ts'
+
+type SnapshotEvent = Extract<
+  HostEvent,
+  {
+    type:
+      | 'snapshotWanted'
+      | 'snapshotCredit'
+      | 'snapshotOver'
+      | 'receiveBegin'
+      | 'receiveChunk'
+      | 'receiveFinish'
+      | 'receiveAbandoned'
+  }
+>
+
+/** A snapshot being read for a peer. */
+class Sending {
+  credit = 0
+  isOver = false
+  #wake: (() => void) | null = null
+
+  add(chunks: number): void {
+    this.credit += chunks
+    this.#awake()
+  }
+
+  end(): void {
+    this.isOver = true
+    this.#awake()
+  }
+
+  /** Resolves once there is credit, or it is over. */
+  async ready(): Promise<void> {
+    while (this.credit === 0 && !this.isOver) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+  }
+
+  #awake(): void {
+    this.#wake?.()
+    this.#wake = null
+  }
+}
+
+/** A snapshot being received; its steps run one after the other in the order of their events. */
+interface Receiving {
+  readonly id: number
+  receiver: StoreReceiver | null
+  steps: Promise<void>
+  hasFailed: boolean
+  chunks: number
+}
+
+type SnapshotMachine = Pick<Machine, 'progress' | 'snapshot' | 'receive' | 'restore'>
+
+/**
+ * Main's part in snapshots: reads the store for peers that fell behind, one chunk a credit, and writes what comes for
+ * this member beside the live store. Apply goes on meanwhile.
+ */
+export class SnapshotDesk {
+  readonly #machine: SnapshotMachine
+  readonly #link: MainLink
+  readonly #catchUps: CatchUps
+  readonly #sendings = new Map<number, Sending>()
+  #receiving: Receiving | null = null
+  /** The one before is gone from the disk: they share a place. */
+  #abandoned: Promise<void> = Promise.resolve()
+  readonly #guard: Pick<StateGuard, 'isOut' | 'makeRoom'>
+
+  /** @param catchUps told of every snapshot that is sent: the log after it must stay. */
+  constructor(
+    machine: SnapshotMachine,
+    link: MainLink,
+    parts: {
+      readonly catchUps: CatchUps
+      readonly guard: Pick<StateGuard, 'isOut' | 'makeRoom'>
+    },
+  ) {
+    this.#machine = machine
+    this.#link = link
+    this.#catchUps = parts.catchUps
+    this.#guard = parts.guard
+  }
+
+  /** Of the snapshot that is coming in; null: none is. */
+  get receivedChunks(): number | null {
+    return this.#receiving?.chunks ?? null
+  }
+
+  /** The one that is coming in is given up; its sender is told. */
+  dropReceived(): void {
+    const receiving = this.#receiving
+    if (receiving === null) return
+    this.#link.post({ type: 'receiveFailed', id: receiving.id, because: 'nothing more of it came' })
+    this.#abandon()
+  }
+
+  /** Those who are being sent the state need another one. */
+  endSendings(because: string): void {
+    for (const [id, sending] of this.#sendings) {
+      sending.end()
+      this.#link.post({ type: 'snapshotFailed', id, because })
+    }
+  }
+
+  handle(event: SnapshotEvent): void {
+    switch (event.type) {
+      case 'snapshotWanted':
+        this.#catchUps.begin(event.id, event.to, this.#machine.progress().persisted)
+        void this.#send(event.id)
+        break
+      case 'snapshotCredit':
+        this.#sendings.get(event.id)?.add(event.chunks)
+        break
+      case 'snapshotOver':
+        this.#catchUps.over(event.id, event.isSent)
+        this.#sendings.get(event.id)?.end()
+        break
+      case 'receiveBegin':
+        this.#begin(event.id)
+        break
+      case 'receiveChunk':
+        this.#step(event.id, async (receiver, receiving) => {
+          await receiver.write(event.data)
+          receiving.chunks += 1
+          this.#link.post({ type: 'receiveWritten', id: event.id })
+        })
+        break
+      case 'receiveFinish':
+        this.#step(event.id, async (receiver) => await this.#finish(event.id, receiver))
+        break
+      case 'receiveAbandoned':
+        if (this.#receiving?.id === event.id) this.#abandon()
+        break
+    }
+  }
+
+  /**
+   * Makes the received snapshot the live state. Rejects when it cannot be done: what is in the log then no longer fits
+   * the state, and the process must stop.
+   */
+  async restore(id: number): Promise<void> {
+    const receiving = this.#receiving
+    if (receiving?.id !== id) throw new Error(`snapshot ${id} is not the one received`)
+    await receiving.steps
+    if (receiving.receiver === null) throw new Error(`snapshot ${id} is not whole`)
+    this.#receiving = null
+    await this.#machine.restore(receiving.receiver)
+    this.#link.post({ type: 'restored', id })
+  }
+
+  close(): void {
+    for (const sending of this.#sendings.values()) sending.end()
+    this.#abandon()
+  }
+
+  async #send(id: number): Promise<void> {
+    const sending = new Sending()
+    this.#sendings.set(id, sending)
+    let snapshot: StoreSnapshot | null = null
+    try {
+      if (this.#guard.isOut) throw new Problem('NODE_QUARANTINED')
+      snapshot = await this.#machine.snapshot()
+      this.#catchUps.opened(id, snapshot.mark.position.index)
+      this.#link.post({
+        type: 'snapshotOpened',
+        id,
+        position: snapshot.mark.position,
+        configuration: Uint8Array.from(Buffer.from(snapshot.mark.configuration, 'base64')),
+      })
+      await this.#sendChunks(id, sending, snapshot)
+    } catch (error) {
+      this.#link.post({ type: 'snapshotFailed', id, because: String(error) })
+    } finally {
+      this.#sendings.delete(id)
+      await snapshot?.close()
+    }
+  }
+
+  /** One chunk is held back until the next is known, so that the last can be marked as such. */
+  async #sendChunks(id: number, sending: Sending, snapshot: StoreSnapshot): Promise<void> {
+    let held: Uint8Array | null = null
+    for await (const chunk of snapshot.chunks()) {
+      if (held !== null) await this.#sendChunk(id, sending, held, false)
+      if (sending.isOver) return
+      held = chunk
+    }
+    await this.#sendChunk(id, sending, held ?? new Uint8Array(0), true)
+  }
+
+  async #sendChunk(
+    id: number,
+    sending: Sending,
+    chunk: Uint8Array,
+    isLast: boolean,
+  ): Promise<void> {
+    await sending.ready()
+    if (sending.isOver) return
+    sending.credit -= 1
+    // A copy: the buffer is given away, and the chunk may be a view of one that is not ours to give.
+    const data = Uint8Array.from(chunk)
+    this.#link.post({ type: 'snapshotChunk', id, data, isLast }, [data.buffer])
+  }
+
+  #begin(id: number): void {
+    this.#abandon()
+    const receiving: Receiving = {
+      ...{ id, receiver: null, steps: Promise.resolve(), hasFailed: false, chunks: 0 },
+    }
+    this.#receiving = receiving
+    const before = this.#abandoned
+    receiving.steps = this.#guarded(receiving, async () => {
+      await before
+      if (receiving.hasFailed) return
+      await this.#guard.makeRoom()
+      receiving.receiver = await this.#machine.receive()
+    })
+  }
+
+  #step(id: number, work: (receiver: StoreReceiver, receiving: Receiving) => Promise<void>): void {
+    const receiving = this.#receiving
+    if (receiving?.id !== id) return
+    const before = receiving.steps
+    receiving.steps = this.#guarded(receiving, async () => {
+      await before
+      if (receiving.hasFailed || receiving.receiver === null) return
+      await work(receiving.receiver, receiving)
+    })
+  }
+
+  async #guarded(receiving: Receiving, work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      receiving.hasFailed = true
+      const receiver = receiving.receiver
+      receiving.receiver = null
+      this.#link.post({ type: 'receiveFailed', id: receiving.id, because: String(error) })
+      await receiver?.abandon().catch(() => undefined)
+    }
+  }
+
+  async #finish(id: number, receiver: StoreReceiver): Promise<void> {
+    const mark = await receiver.finish()
+    this.#link.post({
+      type: 'receiveFinished',
+      id,
+      position: mark.position,
+      configuration: Uint8Array.from(Buffer.from(mark.configuration, 'base64')),
+    })
+  }
+
+  #abandon(): void {
+    const receiving = this.#receiving
+    this.#receiving = null
+    if (receiving === null) return
+    // What still waits to be written need not be.
+    receiving.hasFailed = true
+    this.#abandoned = this.#guarded(receiving, async () => {
+      await receiving.steps
+      const receiver = receiving.receiver
+      receiving.receiver = null
+      await receiver?.abandon()
+    })
+  }
+}

@@ -1,0 +1,329 @@
+import { createHash } from 'node:crypto'
+import type { Hash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+import { create } from '@bufbuild/protobuf'
+
+import { PositionSchema, SnapshotChunkSchema } from '../../../proto/gen/mesh_pb.ts'
+import type { SnapshotAck, SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
+import { assert } from '../../lib/assert.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { newOpaqueId } from '../../lib/random.ts'
+import type { Index, NodeId, Position, Term } from '../../raft/types.ts'
+import type { HostEvent } from '../link.ts'
+import { TransferPacer } from './transfer-pacer.ts'
+
+const MIB = 1024 * 1024
+
+export interface SnapshotSenderOptions {
+  /** Chunks of one transfer read and not yet written by the receiver; they are kept, to be sent again. */
+  readonly windowChunks: number
+  /** A receiver that says nothing for this long, connected or not, has failed. */
+  readonly silenceMsMax: number
+  /** Of all transfers together, shared evenly; Infinity: as fast as the receivers write. */
+  readonly bytesPerSecond: number
+}
+
+export const defaultSnapshotSenderOptions: SnapshotSenderOptions = {
+  windowChunks: 8,
+  silenceMsMax: 60_000,
+  bytesPerSecond: 64 * MIB,
+}
+
+export interface SnapshotSenderParts {
+  readonly clock: Clock
+  readonly post: (event: HostEvent) => void
+  /** @returns false when it cannot be sent now. */
+  readonly send: (to: NodeId, term: Term, chunk: SnapshotChunk) => boolean
+  readonly onDone: (to: NodeId, outcome: 'sent' | 'failed', because: string) => void
+  readonly onSuspended: (to: NodeId, chunksWritten: number) => void
+}
+
+interface SentChunk {
+  readonly chunk: SnapshotChunk
+  readonly sentMs: number
+}
+
+interface Transfer {
+  readonly id: number
+  readonly to: NodeId
+  readonly term: Term
+  readonly snapshotId: Uint8Array
+  readonly hash: Hash
+  position: Position
+  configuration: Uint8Array
+  /** Chunks asked of main, come from it, and written by the receiver. */
+  asked: number
+  read: number
+  written: number
+  /** Those read and not written, in order: what a lost connection may have lost. */
+  readonly kept: SentChunk[]
+  /** How many may be asked and not written, from 1 to windowChunks: as many as the link takes without queueing. */
+  window: number
+  /** Cut at most once for what was under way together: those asked so far were judged by the window of before. */
+  askedAtCut: number
+  /** The shortest way of a chunk so far, until its acknowledgement. */
+  wayMsMin: number
+  isOpen: boolean
+  isWhole: boolean
+  /** Nothing can be sent: it goes on when the connection stands again. */
+  isSuspended: boolean
+  bytes: number
+  readonly begunMs: number
+  heardMs: number
+}
+
+/** In a row. */
+interface Failures {
+  readonly count: number
+  readonly pauseUntilMs: number
+}
+
+/** Of the second failure in a row, doubled with each further one. The first may be a receiver that was started again. */
+const PAUSE_MS_MIN = 1000
+const PAUSE_MS_MAX = 60_000
+const WINDOW_AT_START = 2
+/** Heartbeats share the connection: chunks that wait this long in a queue would keep them from their time. */
+const QUEUEING_MS_MAX = 400
+
+/**
+ * Sends snapshots to peers that fell behind, one transfer a peer. A lost connection suspends a transfer: on the next one
+ * it goes on with the first chunk that the receiver has not acknowledged. It is given up when the receiver knows nothing of
+ * it (any more) or is silent for too long, and when our lead is lost. The core waits meanwhile: it hears of the end alone.
+ */
+export class SnapshotSender {
+  readonly #options: SnapshotSenderOptions
+  readonly #parts: SnapshotSenderParts
+  readonly #pacer: TransferPacer<Transfer>
+  readonly #byPeer = new Map<NodeId, Transfer>()
+  readonly #byId = new Map<number, Transfer>()
+  readonly #failures = new Map<NodeId, Failures>()
+  /** Asked for in a pause, with their terms. */
+  readonly #waiting = new Map<NodeId, Term>()
+  #nextId = 1
+
+  constructor(options: SnapshotSenderOptions, parts: SnapshotSenderParts) {
+    this.#options = options
+    this.#parts = parts
+    this.#pacer = new TransferPacer(options.bytesPerSecond, parts.clock, (transfer) => {
+      transfer.asked += 1
+      parts.post({ type: 'snapshotCredit', id: transfer.id, chunks: 1 })
+      this.#ask(transfer)
+    })
+  }
+
+  /**
+   * With a transfer to this peer under way, that one is it. After several that failed it begins later: a receiver whose disk
+   * is full would otherwise be sent the same over and over.
+   */
+  start(to: NodeId, term: Term): void {
+    if (this.#byPeer.has(to)) return
+    const nowMs = this.#parts.clock.monotonicMs()
+    if (nowMs < (this.#failures.get(to)?.pauseUntilMs ?? 0)) this.#waiting.set(to, term)
+    else this.#begin(to, term, nowMs)
+  }
+
+  onOpened(id: number, position: Position, configuration: Uint8Array): void {
+    const transfer = this.#byId.get(id)
+    if (transfer === undefined) return
+    transfer.position = position
+    transfer.configuration = configuration
+    transfer.isOpen = true
+    transfer.heardMs = this.#parts.clock.monotonicMs()
+    this.#ask(transfer)
+  }
+
+  onChunk(id: number, data: Uint8Array, isLast: boolean): void {
+    this.#pacer.settle(data.length)
+    const transfer = this.#byId.get(id)
+    if (transfer === undefined) return
+    const chunk = this.#nextChunk(transfer, data, isLast)
+    transfer.read += 1
+    transfer.bytes += data.length
+    transfer.isWhole = isLast
+    transfer.kept.push({ chunk, sentMs: this.#parts.clock.monotonicMs() })
+    if (!transfer.isSuspended && !this.#send(transfer, chunk)) this.#suspend(transfer)
+  }
+
+  onSourceFailed(id: number, because: string): void {
+    const transfer = this.#byId.get(id)
+    if (transfer !== undefined) this.#end(transfer, 'failed', because)
+  }
+
+  onAck(from: NodeId, ack: SnapshotAck): void {
+    const transfer = this.#byPeer.get(from)
+    if (transfer === undefined || Buffer.compare(transfer.snapshotId, ack.snapshotId) !== 0) return
+    if (ack.failed || ack.number > transfer.read) {
+      this.#end(transfer, 'failed', 'the receiver refused it')
+      return
+    }
+    const nowMs = this.#parts.clock.monotonicMs()
+    transfer.heardMs = nowMs
+    if (ack.number > transfer.written) this.#noteWritten(transfer, ack.number, nowMs)
+    if (transfer.isWhole && transfer.written === transfer.read) {
+      const mib = (transfer.bytes / MIB).toFixed(1)
+      const seconds = ((nowMs - transfer.begunMs) / 1000).toFixed(1)
+      this.#end(transfer, 'sent', `${mib} MiB installed in ${seconds} s`)
+    } else {
+      this.#ask(transfer)
+    }
+  }
+
+  onLinkLost(to: NodeId): void {
+    const transfer = this.#byPeer.get(to)
+    if (transfer !== undefined && !transfer.isSuspended) this.#suspend(transfer)
+  }
+
+  onLinkReady(to: NodeId): void {
+    const transfer = this.#byPeer.get(to)
+    if (transfer?.isSuspended === true) this.#resume(transfer)
+  }
+
+  /** Another leads, or this one in another term: its transfers are no longer ours to make. */
+  abandonOtherThan(term: Term | null): void {
+    for (const [to, asked] of this.#waiting) if (asked !== term) this.#waiting.delete(to)
+    for (const transfer of [...this.#byPeer.values()]) {
+      if (transfer.term !== term) this.#end(transfer, 'failed', 'leadership has moved')
+    }
+    if (term === null) this.#failures.clear()
+  }
+
+  /** Only those who are sent the log are sent snapshots. */
+  abandonUnless(isMember: (id: NodeId) => boolean): void {
+    for (const to of this.#waiting.keys()) if (!isMember(to)) this.#waiting.delete(to)
+    for (const transfer of [...this.#byPeer.values()]) {
+      if (!isMember(transfer.to)) this.#end(transfer, 'failed', 'it is no longer a member')
+    }
+    for (const to of this.#failures.keys()) if (!isMember(to)) this.#failures.delete(to)
+  }
+
+  /**
+   * Called now and then.
+   * @param matchOf how far a peer's log is known to equal ours: one that has what a snapshot holds needs it no more.
+   */
+  sweep(matchOf: (id: NodeId) => Index): void {
+    const nowMs = this.#parts.clock.monotonicMs()
+    for (const transfer of [...this.#byPeer.values()]) {
+      if (nowMs - transfer.heardMs > this.#options.silenceMsMax) {
+        this.#end(transfer, 'failed', 'the receiver has fallen silent')
+      } else if (transfer.isOpen && matchOf(transfer.to) >= transfer.position.index) {
+        this.#end(transfer, 'sent', 'it has what the snapshot holds')
+      } else if (transfer.isSuspended) {
+        this.#resume(transfer)
+      }
+    }
+    for (const [to, term] of [...this.#waiting]) this.start(to, term)
+  }
+
+  stop(): void {
+    this.#pacer.stop()
+  }
+
+  #begin(to: NodeId, term: Term, nowMs: number): void {
+    this.#waiting.delete(to)
+    const id = this.#nextId
+    this.#nextId += 1
+    const transfer: Transfer = {
+      id,
+      to,
+      term,
+      snapshotId: newOpaqueId(),
+      hash: createHash('sha256'),
+      position: { term: 0, index: 0 },
+      configuration: new Uint8Array(0),
+      asked: 0,
+      read: 0,
+      written: 0,
+      kept: [],
+      window: Math.min(WINDOW_AT_START, this.#options.windowChunks),
+      askedAtCut: 0,
+      wayMsMin: Infinity,
+      isOpen: false,
+      isWhole: false,
+      isSuspended: false,
+      bytes: 0,
+      begunMs: nowMs,
+      heardMs: nowMs,
+    }
+    this.#byPeer.set(to, transfer)
+    this.#byId.set(id, transfer)
+    this.#parts.post({ type: 'snapshotWanted', id, to })
+  }
+
+  #nextChunk(transfer: Transfer, data: Uint8Array, isLast: boolean): SnapshotChunk {
+    transfer.hash.update(data)
+    const chunk = create(SnapshotChunkSchema, {
+      snapshotId: transfer.snapshotId,
+      number: transfer.read,
+      data,
+      crc32: crc32(data),
+      last: isLast,
+    })
+    if (transfer.read === 0) {
+      const { term, index } = transfer.position
+      chunk.configuration = transfer.configuration
+      chunk.position = create(PositionSchema, { term: BigInt(term), index: BigInt(index) })
+    }
+    if (isLast) chunk.sha256 = Uint8Array.from(transfer.hash.digest())
+    return chunk
+  }
+
+  #noteWritten(transfer: Transfer, written: number, nowMs: number): void {
+    const done = transfer.kept.splice(0, written - transfer.written)
+    transfer.written = written
+    const wayMs = nowMs - (done.at(-1)?.sentMs ?? nowMs)
+    transfer.wayMsMin = Math.min(transfer.wayMsMin, wayMs)
+    const isQueueing = wayMs > transfer.wayMsMin + QUEUEING_MS_MAX
+    if (!isQueueing) {
+      transfer.window = Math.min(this.#options.windowChunks, transfer.window + done.length)
+    } else if (written > transfer.askedAtCut) {
+      transfer.window = Math.max(1, Math.floor(transfer.window / 2))
+      transfer.askedAtCut = transfer.asked
+    }
+  }
+
+  #ask(transfer: Transfer): void {
+    if (!transfer.isOpen || transfer.isWhole || transfer.isSuspended) return
+    if (transfer.asked - transfer.written >= transfer.window) return
+    assert(transfer.asked - transfer.written < this.#options.windowChunks, 'a window is kept')
+    this.#pacer.join(transfer)
+  }
+
+  #send(transfer: Transfer, chunk: SnapshotChunk): boolean {
+    return this.#parts.send(transfer.to, transfer.term, chunk)
+  }
+
+  #suspend(transfer: Transfer): void {
+    transfer.isSuspended = true
+    this.#pacer.leave(transfer)
+    this.#parts.onSuspended(transfer.to, transfer.written)
+  }
+
+  /** Some of it may have arrived: the receiver passes over what it has, and says how far that is. */
+  #resume(transfer: Transfer): void {
+    const sentMs = this.#parts.clock.monotonicMs()
+    for (const [at, { chunk }] of transfer.kept.entries()) {
+      if (!this.#send(transfer, chunk)) return
+      transfer.kept[at] = { chunk, sentMs }
+      this.#pacer.pay(chunk.data.length)
+    }
+    transfer.isSuspended = false
+    this.#ask(transfer)
+  }
+
+  #noteFailure(to: NodeId): void {
+    const count = (this.#failures.get(to)?.count ?? 0) + 1
+    const pauseMs = count === 1 ? 0 : Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** (count - 2))
+    this.#failures.set(to, { count, pauseUntilMs: this.#parts.clock.monotonicMs() + pauseMs })
+  }
+
+  #end(transfer: Transfer, outcome: 'sent' | 'failed', because: string): void {
+    if (outcome === 'sent') this.#failures.delete(transfer.to)
+    else this.#noteFailure(transfer.to)
+    this.#pacer.leave(transfer)
+    this.#byPeer.delete(transfer.to)
+    this.#byId.delete(transfer.id)
+    this.#parts.post({ type: 'snapshotOver', id: transfer.id, isSent: outcome === 'sent' })
+    this.#parts.onDone(transfer.to, outcome, because)
+  }
+}

@@ -1,0 +1,135 @@
+import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
+import type { ApiAddress, MemberProgress, MemberView } from '../../ports/cluster-view.ts'
+import { ROUTER_ADDRESS_NAME } from '../../ports/cluster-view.ts'
+import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
+import type { NodeId } from '../../raft/types.ts'
+import type { KnownMember } from './known-members.ts'
+import type { HostStatus, PeerStatus } from '../link.ts'
+import type { HeardPresence, Presence } from './presence.ts'
+
+/** What a controller says of itself: the rest of its own line in the list is live. */
+export interface SelfDescription {
+  readonly id: NodeId
+  readonly version: string
+  readonly startedAtMs: number
+  readonly apiAddresses: readonly ApiAddress[]
+  readonly certificatePem: string
+  /** host:port of its mesh, as it is configured now; absent: as its member record has it. */
+  readonly address?: string
+  /** 0 to 100: the higher one is to lead. 50 when not said. */
+  readonly priority?: number
+}
+
+/** What the rows are made from; `ageMs`: since `status` was sent. */
+export interface MemberSources {
+  readonly record: ConfigurationRecord
+  readonly status: HostStatus
+  readonly ageMs: number
+  readonly self: SelfDescription
+  readonly own: Presence
+  readonly heard: (id: NodeId) => HeardPresence | null
+  readonly known: (id: NodeId) => KnownMember | null
+}
+
+/**
+ * The members as seen from here: who they are from the replicated configuration, how they are from what is live. No
+ * quorum is asked, so every controller answers also when it is alone.
+ */
+export function memberViews(sources: MemberSources): MemberView[] {
+  const { record, status, self, ageMs } = sources
+  const peers = new Map(status.peers.map((peer) => [peer.id, peer]))
+  return record.members
+    .map(({ id, address, voter, leaving }): MemberView => {
+      const common = {
+        id,
+        address: addressNow(sources, peers.get(id), id) ?? address,
+        voter: voter || (leaving && record.outgoingVoters.includes(id)),
+        leader: status.leader === id,
+      }
+      if (id === self.id) return { ...common, ...selfPart(sources) }
+      return { ...common, ...peerPart(peers.get(id), ageMs, sources.heard(id), sources.known(id)) }
+    })
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+/** A member that has moved is where it says it is; its record keeps the address that it joined with. */
+function addressNow(
+  { self }: MemberSources,
+  peer: PeerStatus | undefined,
+  id: NodeId,
+): string | undefined {
+  if (id === self.id) return self.address
+  return peer?.isConnected === true && peer.address !== '' ? peer.address : undefined
+}
+
+type LivePart = Omit<MemberView, 'id' | 'address' | 'voter' | 'leader'>
+
+function selfPart({ self, status, own }: MemberSources): LivePart {
+  return {
+    connected: true,
+    version: self.version,
+    ...addressesIn(self.apiAddresses),
+    certificatePem: self.certificatePem,
+    featureLevel: FEATURE_LEVEL,
+    startedAtMs: self.startedAtMs,
+    lastContactMs: 0,
+    progress: progressOf(own),
+    readOnly: status.leader === null || own.isFailing,
+    vitals: vitalsOf(own, 0),
+  }
+}
+
+/** A status this old says nothing of who is connected now. */
+const STATUS_AGE_MS_MAX = 4000
+
+function peerPart(
+  peer: PeerStatus | undefined,
+  ageMs: number,
+  heard: HeardPresence | null,
+  known: KnownMember | null,
+): LivePart {
+  const connected = (peer?.isConnected ?? false) && ageMs <= STATUS_AGE_MS_MAX
+  const presence = heard?.presence ?? null
+  const said = peer !== undefined && peer.startedAtMs > 0 ? peer : known
+  return {
+    connected,
+    version: presence?.version ?? said?.version ?? '',
+    ...addressesIn(presence?.apiAddresses ?? said?.apiAddresses ?? []),
+    certificatePem: said?.certificatePem ?? '',
+    featureLevel: peer?.featureLevel ?? 0,
+    startedAtMs: presence?.startedAtMs ?? said?.startedAtMs ?? 0,
+    lastContactMs:
+      peer === undefined || peer.silentMs === null ? null : Math.round(peer.silentMs + ageMs),
+    progress: presence === null ? null : progressOf(presence),
+    readOnly: !connected || presence === null || presence.leader === null || presence.isFailing,
+    vitals: presence === null ? null : vitalsOf(presence, heard?.clockOffsetMs ?? 0),
+  }
+}
+
+function addressesIn(
+  addresses: readonly ApiAddress[],
+): Pick<MemberView, 'apiAddresses' | 'routerAddress'> {
+  const isOfRouters = ({ api }: ApiAddress): boolean => api === ROUTER_ADDRESS_NAME
+  return {
+    apiAddresses: addresses.filter((address) => !isOfRouters(address)),
+    routerAddress: addresses.find(isOfRouters)?.url ?? null,
+  }
+}
+
+function progressOf(presence: Presence): MemberProgress {
+  const { role, term, commit, applied, persisted, digestIndex, digest, entitiesDigest } = presence
+  const shown = roleOf(role)
+  return { role: shown, term, commit, applied, persisted, digestIndex, digest, entitiesDigest }
+}
+
+function vitalsOf(presence: Presence, clockOffsetMs: number): MemberView['vitals'] {
+  const { leader, last, fsyncP99Ms, loopDelayP99Ms, priority, isFailing } = presence
+  return { leaderId: leader, last, fsyncP99Ms, loopDelayP99Ms, priority, clockOffsetMs, isFailing }
+}
+
+const ROLES = ['leader', 'candidate', 'preCandidate', 'learner'] as const
+
+/** A word of the peer's; one that this release does not know is shown as what it can not be more than. */
+function roleOf(role: string): MemberProgress['role'] {
+  return ROLES.find((known) => known === role) ?? 'follower'
+}

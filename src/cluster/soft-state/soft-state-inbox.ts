@@ -1,0 +1,185 @@
+import type { SoftBatch, SoftValue } from '../../../proto/gen/soft_pb.ts'
+import {
+  SOFT_TTL_MS_MIN,
+  SOFT_VALUE_BYTES_MAX,
+  SOFT_VALUE_OVERHEAD_BYTES,
+} from '../../ports/soft-state.ts'
+import type { NodeId } from '../../raft/types.ts'
+import { integer } from '../message-codec.ts'
+
+/** A topic as what arrives for it is handed on. */
+export interface SoftReader {
+  readonly ttlMs: number
+  readonly ownerBytesMax: number
+  readonly isVital: boolean
+  /** @throws on bytes that are no value of the topic. */
+  take(owner: NodeId, key: string, payload: Uint8Array): void
+  drop(owner: NodeId, key: string): void
+}
+
+interface Held {
+  readonly topic: string
+  readonly key: string
+  readonly bytes: number
+  sequence: number
+  /** The stream that has said it last: what a complete one has not said again is gone. */
+  stream: number
+}
+
+interface Owner {
+  epoch: number
+  stream: number
+  nextNumber: number
+  isComplete: boolean
+  /** Some of its values were dropped for its silence: should it speak again, all of them are wanted. */
+  hasExpired: boolean
+  heardMs: number
+  readonly held: Map<string, Held>
+  /** By topic. */
+  readonly bytes: Map<string, number>
+}
+
+/** One whose clock was set back before it started is behind itself; after this much silence it is believed. */
+const FORGET_EPOCH_MS = 3000
+const KEY_CHARACTERS_MAX = 128
+
+/** The values of other controllers, each owner's by its own streams of batches. */
+export class SoftInbox {
+  readonly #totalBytesMax: number
+  readonly #readers: ReadonlyMap<string, SoftReader>
+  readonly #owners = new Map<NodeId, Owner>()
+  #bytes = 0
+
+  constructor(totalBytesMax: number, readers: ReadonlyMap<string, SoftReader>) {
+    this.#totalBytesMax = totalBytesMax
+    this.#readers = readers
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  owners(): NodeId[] {
+    return [...this.#owners.keys()]
+  }
+
+  /** Zeros when nothing was heard of it. */
+  heardOf(owner: NodeId): { readonly epoch: number; readonly stream: number } {
+    const { epoch, stream } = this.#owners.get(owner) ?? { epoch: 0, stream: 0 }
+    return { epoch, stream }
+  }
+
+  /**
+   * @returns false when a batch before this one was lost: the owner must begin again.
+   * @throws {RangeError} when a number in it is beyond a safe integer.
+   */
+  take(from: NodeId, batch: SoftBatch, nowMs: number): boolean {
+    const epoch = integer(batch.epoch)
+    const stream = integer(batch.stream)
+    const number = integer(batch.number)
+    const owner = this.#owners.get(from)
+    const isOlder = owner !== undefined && isBefore(epoch, stream, owner)
+    if (isOlder && (epoch === owner.epoch || nowMs - owner.heardMs < FORGET_EPOCH_MS)) return true
+    const isNew = owner === undefined || epoch !== owner.epoch || stream !== owner.stream
+    if (isNew && number !== 0) return false
+    if (!isNew && number < owner.nextNumber) return true
+    if (!isNew && (number > owner.nextNumber || owner.hasExpired)) return false
+    const current = isNew ? this.#begin(from, owner, epoch, stream) : owner
+    current.nextNumber = number + 1
+    current.heardMs = nowMs
+    for (const value of batch.values) this.#takeValue(from, current, value)
+    if (batch.complete && !current.isComplete) this.#complete(from, current)
+    return true
+  }
+
+  /** Drops what its owner may no longer say, or has not confirmed by any sign of life. */
+  sweep(members: ReadonlySet<NodeId>, nowMs: number): void {
+    for (const [id, owner] of this.#owners) {
+      const silentMs = nowMs - owner.heardMs
+      const isMember = members.has(id)
+      if (isMember && silentMs <= SOFT_TTL_MS_MIN) continue
+      for (const [slot, { topic }] of owner.held) {
+        const ttlMs = this.#readers.get(topic)?.ttlMs ?? 0
+        if (isMember && silentMs <= ttlMs) continue
+        this.#drop(id, owner, slot)
+        owner.hasExpired = true
+      }
+      if (!isMember) this.#owners.delete(id)
+    }
+  }
+
+  #begin(from: NodeId, before: Owner | undefined, epoch: number, stream: number): Owner {
+    const owner: Owner = {
+      epoch,
+      stream,
+      nextNumber: 0,
+      isComplete: false,
+      hasExpired: false,
+      heardMs: 0,
+      held: before?.held ?? new Map<string, Held>(),
+      bytes: before?.bytes ?? new Map<string, number>(),
+    }
+    // Sequences count within an epoch: those of another one prove nothing any more.
+    if (before?.epoch !== epoch) for (const held of owner.held.values()) held.sequence = 0
+    for (const held of owner.held.values()) held.stream = 0
+    this.#owners.set(from, owner)
+    return owner
+  }
+
+  #takeValue(from: NodeId, owner: Owner, value: SoftValue): void {
+    const { topic, key, payload } = value
+    const reader = this.#readers.get(topic)
+    // A newer release may have topics that this one does not know.
+    if (reader === undefined || key.length > KEY_CHARACTERS_MAX) return
+    const slot = `${topic}\n${key}`
+    const sequence = integer(value.sequence)
+    const known = owner.held.get(slot)
+    if (known !== undefined && sequence <= known.sequence) {
+      known.stream = owner.stream
+      return
+    }
+    if (value.withdrawn) {
+      this.#drop(from, owner, slot)
+      return
+    }
+    const bytes = key.length + payload.length + SOFT_VALUE_OVERHEAD_BYTES
+    const topicBytes = (owner.bytes.get(topic) ?? 0) - (known?.bytes ?? 0) + bytes
+    const totalBytes = this.#bytes - (known?.bytes ?? 0) + bytes
+    const isBeyondTotal = totalBytes > this.#totalBytesMax && !reader.isVital
+    const isTooMuch = topicBytes > reader.ownerBytesMax || isBeyondTotal
+    if (payload.length > SOFT_VALUE_BYTES_MAX || isTooMuch) {
+      this.#drop(from, owner, slot)
+      return
+    }
+    try {
+      reader.take(from, key, payload)
+    } catch {
+      if (known !== undefined) known.stream = owner.stream
+      return
+    }
+    owner.held.set(slot, { topic, key, bytes, sequence, stream: owner.stream })
+    owner.bytes.set(topic, topicBytes)
+    this.#bytes = totalBytes
+  }
+
+  /** The owner has said all that it has: what it did not say is withdrawn. */
+  #complete(from: NodeId, owner: Owner): void {
+    owner.isComplete = true
+    for (const [slot, held] of owner.held) {
+      if (held.stream !== owner.stream) this.#drop(from, owner, slot)
+    }
+  }
+
+  #drop(from: NodeId, owner: Owner, slot: string): void {
+    const held = owner.held.get(slot)
+    if (held === undefined) return
+    owner.held.delete(slot)
+    owner.bytes.set(held.topic, (owner.bytes.get(held.topic) ?? 0) - held.bytes)
+    this.#bytes -= held.bytes
+    this.#readers.get(held.topic)?.drop(from, held.key)
+  }
+}
+
+function isBefore(epoch: number, stream: number, owner: Owner): boolean {
+  return epoch < owner.epoch || (epoch === owner.epoch && stream < owner.stream)
+}

@@ -1,0 +1,166 @@
+import { create } from '@bufbuild/protobuf'
+
+import { SoftBatchSchema, SoftValueSchema } from '../../../proto/gen/soft_pb.ts'
+import type { SoftBatch, SoftValue } from '../../../proto/gen/soft_pb.ts'
+import type { NodeId } from '../../raft/types.ts'
+
+interface OwnValue {
+  readonly topic: string
+  readonly key: string
+  readonly sequence: number
+  /** null: withdrawn. */
+  readonly payload: Uint8Array | null
+  readonly bytes: number
+  readonly isVital: boolean
+}
+
+interface Stream {
+  number: number
+  id: number
+  isComplete: boolean
+  /** Vital ones, which go before the others; both by slot, in the order of sequences. */
+  readonly urgent: Map<string, OwnValue>
+  readonly pending: Map<string, OwnValue>
+  beganMs: number
+  sentMs: number
+}
+
+export interface SoftOutboxOptions {
+  readonly epoch: number
+  readonly beaconMs: number
+  readonly batchBytesMax: number
+  readonly resyncMsMin: number
+}
+
+/** This controller's own values, and what each linked peer has yet to be told of them. */
+export class SoftOutbox {
+  readonly #options: SoftOutboxOptions
+  /** By slot, in the order of their sequences: a value that changes goes to the end. */
+  readonly #values = new Map<string, OwnValue>()
+  readonly #streams = new Map<NodeId, Stream>()
+  #sequence = 0
+  #lastStream = 0
+  #bytes = 0
+
+  constructor(options: SoftOutboxOptions) {
+    this.#options = options
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  set(value: Omit<OwnValue, 'sequence'> & { readonly payload: Uint8Array }): void {
+    const slot = slotOf(value.topic, value.key)
+    this.#remove(slot)
+    this.#sequence += 1
+    this.#keep(slot, { ...value, sequence: this.#sequence })
+  }
+
+  #keep(slot: string, value: OwnValue): void {
+    this.#values.set(slot, value)
+    this.#bytes += value.bytes
+    this.#tell(slot, value)
+  }
+
+  withdraw(topic: string, key: string, isVital: boolean): void {
+    const slot = slotOf(topic, key)
+    this.#remove(slot)
+    this.#sequence += 1
+    const { batchBytesMax } = this.#options
+    // Counts as little as it takes, so that many fit in a batch.
+    const bytes = Math.min(key.length + topic.length + 16, batchBytesMax)
+    this.#tell(slot, { topic, key, sequence: this.#sequence, payload: null, bytes, isVital })
+  }
+
+  /** A link has come to stand: everything goes out on a new stream. */
+  begin(peer: NodeId, nowMs: number): void {
+    this.#lastStream += 1
+    const all = [...this.#values]
+    this.#streams.set(peer, {
+      id: this.#lastStream,
+      number: 0,
+      isComplete: false,
+      urgent: new Map(all.filter(([, { isVital }]) => isVital)),
+      pending: new Map(all.filter(([, { isVital }]) => !isVital)),
+      beganMs: nowMs,
+      sentMs: -Infinity,
+    })
+  }
+
+  end(peer: NodeId): void {
+    this.#streams.delete(peer)
+  }
+
+  /** The peer has a gap in `stream`. What it says of an older one was answered already. */
+  resync(peer: NodeId, epoch: number, stream: number, nowMs: number): void {
+    const current = this.#streams.get(peer)
+    if (current === undefined) return
+    const isOfThis = epoch !== this.#options.epoch || stream === current.id || stream === 0
+    if (isOfThis && nowMs - current.beganMs >= this.#options.resyncMsMin) this.begin(peer, nowMs)
+  }
+
+  /** At most one batch a peer: what has changed, or a sign of life when it is due. */
+  due(nowMs: number): { readonly peer: NodeId; readonly batch: SoftBatch }[] {
+    const batches: { peer: NodeId; batch: SoftBatch }[] = []
+    for (const [peer, stream] of this.#streams) {
+      const isSilent = nowMs - stream.sentMs >= this.#options.beaconMs
+      if (stream.urgent.size === 0 && stream.pending.size === 0 && !isSilent) continue
+      batches.push({ peer, batch: this.#nextBatch(stream) })
+      stream.sentMs = nowMs
+    }
+    return batches
+  }
+
+  #nextBatch(stream: Stream): SoftBatch {
+    const values: SoftValue[] = []
+    let bytes = 0
+    for (const waiting of [stream.urgent, stream.pending]) {
+      for (const [slot, value] of waiting) {
+        if (values.length > 0 && bytes + value.bytes > this.#options.batchBytesMax) break
+        bytes += value.bytes
+        values.push(messageOf(value))
+        waiting.delete(slot)
+      }
+    }
+    if (stream.urgent.size === 0 && stream.pending.size === 0) stream.isComplete = true
+    const batch = create(SoftBatchSchema, {
+      epoch: BigInt(this.#options.epoch),
+      stream: BigInt(stream.id),
+      number: BigInt(stream.number),
+      complete: stream.isComplete,
+      values,
+    })
+    stream.number += 1
+    return batch
+  }
+
+  #remove(slot: string): void {
+    const known = this.#values.get(slot)
+    if (known === undefined) return
+    this.#values.delete(slot)
+    this.#bytes -= known.bytes
+  }
+
+  #tell(slot: string, value: OwnValue): void {
+    for (const { urgent, pending } of this.#streams.values()) {
+      const waiting = value.isVital ? urgent : pending
+      // To the end, where its sequence belongs.
+      waiting.delete(slot)
+      waiting.set(slot, value)
+    }
+  }
+}
+
+function slotOf(topic: string, key: string): string {
+  return `${topic}\n${key}`
+}
+
+function messageOf({ topic, key, sequence, payload }: OwnValue): SoftValue {
+  return create(SoftValueSchema, {
+    topic,
+    key,
+    sequence: BigInt(sequence),
+    ...(payload === null ? { withdrawn: true } : { payload }),
+  })
+}

@@ -1,0 +1,238 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import { SoftBatchSchema, SoftResyncSchema } from '../../../proto/gen/soft_pb.ts'
+import { assert } from '../../lib/assert.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { PeerChannel } from '../../ports/peer-channel.ts'
+import {
+  SOFT_TTL_MS_MIN,
+  SOFT_VALUE_BYTES_MAX,
+  SOFT_VALUE_OVERHEAD_BYTES,
+  SOFT_VITAL_BYTES_MAX,
+} from '../../ports/soft-state.ts'
+import type { SoftState, SoftTopic, SoftTopicOptions, SoftValue } from '../../ports/soft-state.ts'
+import type { NodeId } from '../../raft/types.ts'
+import { integer } from '../message-codec.ts'
+import { SoftInbox } from './soft-state-inbox.ts'
+import type { SoftReader } from './soft-state-inbox.ts'
+import { SoftOutbox } from './soft-state-outbox.ts'
+
+export interface SoftStateOptions {
+  readonly selfId: NodeId
+  /** When this process started: its values of an earlier start are older. */
+  readonly epoch: number
+  /** What changes within one such time goes out in one batch. */
+  readonly tickMs: number
+  /** Every peer hears from this controller at least this often. */
+  readonly beaconMs: number
+  /** Payloads and keys of one batch: at most one batch a tick goes to a peer. */
+  readonly batchBytesMax: number
+  /** Keys and values of all owners, this one included. */
+  readonly totalBytesMax: number
+  /** A peer that reports a gap gets everything again at most this often. */
+  readonly resyncMsMin: number
+}
+
+export const defaultSoftStateOptions = {
+  tickMs: 50,
+  beaconMs: 1000,
+  batchBytesMax: 32 * 1024,
+  totalBytesMax: 96 * 1024 * 1024,
+  resyncMsMin: 1000,
+} as const satisfies Partial<SoftStateOptions>
+
+export interface SoftStateParts {
+  readonly peers: Pick<PeerChannel, 'note' | 'onNote' | 'onLink' | 'readyPeers'>
+  readonly clock: Clock
+  /** Who may own values: those of others are dropped. */
+  readonly members: () => readonly NodeId[]
+}
+
+const BATCH_TOPIC = 'soft'
+const RESYNC_TOPIC = 'soft-resync'
+const NAME_CHARACTERS_MAX = 64
+const KEY_CHARACTERS_MAX = 128
+const SWEEP_MS = 500
+
+interface Topic<T> extends SoftReader {
+  readonly options: SoftTopicOptions<T>
+  readonly own: Map<string, { readonly value: T; readonly bytes: number }>
+  readonly others: Map<NodeId, Map<string, T>>
+  readonly listeners: ((owner: NodeId, key: string, value: T | undefined) => void)[]
+  ownBytes: number
+}
+
+/**
+ * The soft state of this controller and, as far as it has heard, of the others. A peer gets everything when its link
+ * comes to stand and what changes after that, in order; a lost batch shows as a gap in the numbers and is answered by
+ * everything again. Lives on main; notes carry it.
+ */
+export class SoftStateChannel implements SoftState {
+  readonly #options: SoftStateOptions
+  readonly #parts: SoftStateParts
+  readonly #topics = new Map<string, SoftReader>()
+  readonly #outbox: SoftOutbox
+  readonly #inbox: SoftInbox
+  readonly #resyncAskedMs = new Map<NodeId, number>()
+  #timer: NodeJS.Timeout | null = null
+  #sweptMs = -Infinity
+
+  constructor(options: SoftStateOptions, parts: SoftStateParts) {
+    const { peers, clock } = parts
+    this.#options = options
+    this.#parts = parts
+    this.#outbox = new SoftOutbox(options)
+    this.#inbox = new SoftInbox(options.totalBytesMax, this.#topics)
+    peers.onNote(BATCH_TOPIC, (from, payload) => this.#onBatch(from, payload))
+    peers.onNote(RESYNC_TOPIC, (from, payload) => this.#onResync(from, payload))
+    peers.onLink((peer, isReady) => {
+      if (isReady) this.#outbox.begin(peer, clock.monotonicMs())
+      else this.#outbox.end(peer)
+    })
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => this.tick(), this.#options.tickMs)
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  /** Keys and values held, of all owners. */
+  get bytes(): number {
+    return this.#outbox.bytes + this.#inbox.bytes
+  }
+
+  topic<T>(options: SoftTopicOptions<T>): SoftTopic<T> {
+    assert(options.name.length <= NAME_CHARACTERS_MAX, 'the name of a topic is within its limit')
+    assert(!this.#topics.has(options.name), `topic ${options.name} is made once`)
+    assert(options.ttlMs >= SOFT_TTL_MS_MIN, 'a topic outlives a few lost notes')
+    const { isVital = false } = options
+    assert(!isVital || options.ownerBytesMax <= SOFT_VITAL_BYTES_MAX, 'what is vital is small')
+    const topic: Topic<T> = {
+      options,
+      own: new Map(),
+      others: new Map(),
+      listeners: [],
+      ownBytes: 0,
+      take: (owner, key, payload) => take(topic, owner, key, payload),
+      drop: (owner, key) => drop(topic, owner, key),
+      ttlMs: options.ttlMs,
+      ownerBytesMax: options.ownerBytesMax,
+      isVital,
+    }
+    this.#topics.set(options.name, topic)
+    // What came before was passed over, as nobody knew how to read it.
+    for (const owner of this.#inbox.owners()) this.#askAgain(owner)
+    return {
+      publish: (key, value) => this.#publish(topic, key, value),
+      withdraw: (key) => this.#withdraw(topic, key),
+      get: (owner, key) =>
+        owner === this.#options.selfId
+          ? topic.own.get(key)?.value
+          : topic.others.get(owner)?.get(key),
+      values: () => valuesOf(topic, this.#options.selfId),
+      onChange: (listener) => {
+        topic.listeners.push(listener)
+      },
+    }
+  }
+
+  /** What the clock makes due; called every `tickMs`. */
+  tick(): void {
+    const nowMs = this.#parts.clock.monotonicMs()
+    if (nowMs - this.#sweptMs >= SWEEP_MS) {
+      this.#sweptMs = nowMs
+      const members = new Set(this.#parts.members())
+      this.#inbox.sweep(members, nowMs)
+      for (const id of this.#resyncAskedMs.keys()) {
+        if (!members.has(id)) this.#resyncAskedMs.delete(id)
+      }
+    }
+    for (const { peer, batch } of this.#outbox.due(nowMs)) {
+      this.#parts.peers.note(peer, BATCH_TOPIC, toBinary(SoftBatchSchema, batch))
+    }
+  }
+
+  #publish<T>(topic: Topic<T>, key: string, value: T): boolean {
+    assert(key.length <= KEY_CHARACTERS_MAX, 'a key is within its limit')
+    const payload = topic.options.encode(value)
+    assert(payload.length <= SOFT_VALUE_BYTES_MAX, 'a value is within its limit')
+    const bytes = sizeOf(key, payload)
+    const grownBytes = bytes - (topic.own.get(key)?.bytes ?? 0)
+    const ownBytes = topic.ownBytes + grownBytes
+    const isTooMuch = this.bytes + grownBytes > this.#options.totalBytesMax && !topic.isVital
+    if (ownBytes > topic.options.ownerBytesMax || isTooMuch) return false
+    topic.ownBytes = ownBytes
+    topic.own.set(key, { value, bytes })
+    this.#outbox.set({ topic: topic.options.name, key, payload, bytes, isVital: topic.isVital })
+    return true
+  }
+
+  #withdraw<T>(topic: Topic<T>, key: string): void {
+    const known = topic.own.get(key)
+    if (known === undefined) return
+    topic.own.delete(key)
+    topic.ownBytes -= known.bytes
+    this.#outbox.withdraw(topic.options.name, key, topic.isVital)
+  }
+
+  #onBatch(from: NodeId, payload: Uint8Array): void {
+    if (!this.#parts.members().includes(from)) return
+    try {
+      const batch = fromBinary(SoftBatchSchema, payload)
+      if (!this.#inbox.take(from, batch, this.#parts.clock.monotonicMs())) this.#askAgain(from)
+    } catch {
+      // Malformed: nothing of it is believed, and nothing else depends on it.
+    }
+  }
+
+  #askAgain(owner: NodeId): void {
+    const nowMs = this.#parts.clock.monotonicMs()
+    const askedMs = this.#resyncAskedMs.get(owner) ?? -Infinity
+    if (nowMs - askedMs < this.#options.resyncMsMin) return
+    this.#resyncAskedMs.set(owner, nowMs)
+    const { epoch, stream } = this.#inbox.heardOf(owner)
+    const resync = create(SoftResyncSchema, { epoch: BigInt(epoch), stream: BigInt(stream) })
+    this.#parts.peers.note(owner, RESYNC_TOPIC, toBinary(SoftResyncSchema, resync))
+  }
+
+  #onResync(from: NodeId, payload: Uint8Array): void {
+    try {
+      const resync = fromBinary(SoftResyncSchema, payload)
+      const { epoch, stream } = { epoch: integer(resync.epoch), stream: integer(resync.stream) }
+      const isReady = this.#parts.peers.readyPeers().includes(from)
+      if (isReady) this.#outbox.resync(from, epoch, stream, this.#parts.clock.monotonicMs())
+    } catch {
+      // As above.
+    }
+  }
+}
+
+export function sizeOf(key: string, payload: Uint8Array): number {
+  return key.length + payload.length + SOFT_VALUE_OVERHEAD_BYTES
+}
+
+function take<T>(topic: Topic<T>, owner: NodeId, key: string, payload: Uint8Array): void {
+  const value = topic.options.decode(payload)
+  let values = topic.others.get(owner)
+  if (values === undefined) topic.others.set(owner, (values = new Map()))
+  values.set(key, value)
+  for (const listener of topic.listeners) listener(owner, key, value)
+}
+
+function drop<T>(topic: Topic<T>, owner: NodeId, key: string): void {
+  const values = topic.others.get(owner)
+  if (values?.delete(key) !== true) return
+  if (values.size === 0) topic.others.delete(owner)
+  for (const listener of topic.listeners) listener(owner, key, undefined)
+}
+
+function* valuesOf<T>(topic: Topic<T>, selfId: NodeId): Iterable<SoftValue<T>> {
+  for (const [key, { value }] of topic.own) yield { owner: selfId, key, value }
+  for (const [owner, values] of topic.others) {
+    for (const [key, value] of values) yield { owner, key, value }
+  }
+}

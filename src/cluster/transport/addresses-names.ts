@@ -1,0 +1,36 @@
+import { lookup, Resolver } from 'node:dns/promises'
+import { isIP } from 'node:net'
+
+import { formatHostPort, parseHostPort } from '../../lib/names.ts'
+
+const TIMEOUT_MS = 1500
+
+/**
+ * @param address host:port; a name may stand for many addresses.
+ * @param resolvers address:port of the DNS servers to ask first; the system's way when empty or when they do not know it.
+ * @returns host:port with an IP address each; none when the name is not known now.
+ */
+export async function resolveAddress(
+  address: string,
+  resolvers: readonly string[],
+): Promise<readonly string[]> {
+  const target = parseHostPort(address)
+  if (target === null) return []
+  const { host, port } = target
+  const hosts = isIP(host) === 0 ? await addressesOf(host, resolvers) : [host]
+  return hosts.map((one) => formatHostPort({ host: one, port }))
+}
+
+async function addressesOf(host: string, resolvers: readonly string[]): Promise<string[]> {
+  const told = resolvers.length === 0 ? [] : await askResolvers(host, resolvers)
+  if (told.length > 0) return told
+  const found = await lookup(host, { all: true }).catch(() => [])
+  return found.map(({ address }) => address)
+}
+
+async function askResolvers(host: string, resolvers: readonly string[]): Promise<string[]> {
+  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 })
+  resolver.setServers(resolvers)
+  const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
+  return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+}

@@ -1,0 +1,125 @@
+import { connect } from 'node:tls'
+import type { SecureContext } from 'node:tls'
+
+import { parseHostPort } from '../../lib/names.ts'
+import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
+import type { NodeId } from '../../raft/types.ts'
+import { resolveAddress } from './addresses-names.ts'
+
+export interface SeedFinderOptions {
+  /** host:port; a name may stand for many addresses. */
+  readonly seeds: readonly string[]
+  /** host:port of the DNS servers to ask; the system's way when empty. */
+  readonly resolvers: readonly string[]
+  readonly trustDomain: string
+}
+
+export interface SeedFinderParts {
+  readonly secureContext: () => SecureContext
+  /** Whether there is anyone to look for. */
+  readonly isSearching: () => boolean
+  /** Whether nobody new need be expected at this address. */
+  readonly isTaken: (address: string) => boolean
+  /** A controller of this cluster's CA has proven its certificate there. */
+  readonly onFound: (id: NodeId, address: string) => void
+}
+
+const SEARCH_MS = 1000
+const TIMEOUT_MS = 1500
+/** Also for the own address, which is often among them. */
+const REST_MS = 5000
+const RESTING_MAX = 1000
+/** Asked in one search. */
+export const SEED_LIMITS = { addressesMax: 64 } as const
+
+/**
+ * While members are out of reach, asks every address behind the seeds who is there: a TLS handshake, and nothing said. So a
+ * cluster whose addresses have all changed finds itself by one name, without a quorum.
+ */
+export class SeedFinder {
+  readonly #options: SeedFinderOptions
+  readonly #parts: SeedFinderParts
+  readonly #asking = new Set<string>()
+  /** Who is there is known; asked again later. Monotonic ms, by address. */
+  readonly #restingUntilMs = new Map<string, number>()
+  #timer: NodeJS.Timeout | null = null
+  #isSearching = false
+
+  constructor(options: SeedFinderOptions, parts: SeedFinderParts) {
+    this.#options = options
+    this.#parts = parts
+  }
+
+  start(): void {
+    if (this.#options.seeds.length === 0 || this.#timer !== null) return
+    this.#timer = setInterval(() => void this.#search(), SEARCH_MS)
+    void this.#search()
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  async #search(): Promise<void> {
+    if (this.#isSearching || !this.#parts.isSearching()) return
+    this.#isSearching = true
+    const { seeds, resolvers } = this.#options
+    const found = await Promise.all(
+      seeds.map(async (seed) => await resolveAddress(seed, resolvers)),
+    )
+    this.#isSearching = false
+    for (const address of [...new Set(found.flat())].slice(0, SEED_LIMITS.addressesMax))
+      void this.#ask(address)
+  }
+
+  async #ask(address: string): Promise<void> {
+    const isResting = (this.#restingUntilMs.get(address) ?? 0) > performance.now()
+    if (this.#timer === null || this.#asking.has(address) || isResting) return
+    if (this.#parts.isTaken(address)) return
+    this.#asking.add(address)
+    const id = await whoIsAt(address, this.#parts.secureContext(), this.#options.trustDomain)
+    this.#asking.delete(address)
+    if (id === null || this.#timer === null) return
+    if (this.#restingUntilMs.size >= RESTING_MAX) this.#restingUntilMs.clear()
+    this.#restingUntilMs.set(address, performance.now() + REST_MS)
+    this.#parts.onFound(id, address)
+  }
+}
+
+/** @returns null when nobody answers in time, or nobody that is a controller of this CA and trust domain. */
+async function whoIsAt(
+  address: string,
+  secureContext: SecureContext,
+  trustDomain: string,
+): Promise<NodeId | null> {
+  const target = parseHostPort(address)
+  if (target === null) return null
+  return await new Promise((resolve) => {
+    const socket = connect({
+      ...target,
+      secureContext,
+      ALPNProtocols: ['h2'],
+      servername: 'mesh.flotilla',
+      timeout: TIMEOUT_MS,
+      // The chain is verified against the cluster CA; the name that counts is in the certificate.
+      checkServerIdentity: () => undefined,
+    })
+    const timer = setTimeout(() => end(null), TIMEOUT_MS)
+    const end = (id: NodeId | null): void => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(id)
+    }
+    socket.on('error', () => end(null))
+    socket.on('close', () => end(null))
+    socket.on('secureConnect', () => {
+      try {
+        const { raw } = socket.getPeerCertificate()
+        end(leafControllerId(parseCertificate(raw), trustDomain))
+      } catch {
+        end(null)
+      }
+    })
+  })
+}

@@ -1,0 +1,179 @@
+import { createHash, createPrivateKey, createPublicKey, sign, verify } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+
+import { clone, create, equals, toBinary } from '@bufbuild/protobuf'
+
+import type { Member } from '../../../proto/gen/membership_pb.ts'
+import { AddressClaimSchema } from '../../../proto/gen/mesh_pb.ts'
+import type { AddressClaim } from '../../../proto/gen/mesh_pb.ts'
+import { parseHostPort } from '../../lib/names.ts'
+import { parseCertificates } from '../../pki/certificate.ts'
+import type { NodeId } from '../../raft/types.ts'
+import type { MeshIdentity } from './mesh-service.ts'
+
+export interface AddressBookOptions {
+  readonly selfId: NodeId
+  readonly clusterId: string
+  /** host:port under which peers reach this member. */
+  readonly advertise: string
+  readonly identity: MeshIdentity
+  readonly nowMs: number
+  /** host:port by id, asked before the member record: an operator's word beats a stale record. */
+  readonly hints?: ReadonlyMap<NodeId, string>
+}
+
+/** Of a claim that is looked at. */
+export const CLAIM_LIMITS = {
+  publicKeyBytesMax: 4096,
+  signatureBytesMax: 1024,
+  addressCharactersMax: 512,
+} as const
+const DOMAIN = 'flotilla address claim 1'
+
+/**
+ * Where members are reached. Who they are is known by their keys, so an address is only a hint: it is learned from the
+ * member itself over mutual TLS or, signed by its pinned key, from anyone, and needs no quorum.
+ */
+export class AddressBook {
+  readonly #options: AddressBookOptions
+  readonly #claims = new Map<NodeId, AddressClaim>()
+  /** Where its certificate was seen behind a seed, until the member itself has said where it is. */
+  readonly #seen = new Map<NodeId, string>()
+  #identity: MeshIdentity
+  #own: AddressClaim
+  #members: ReadonlyMap<NodeId, Member> = new Map()
+
+  constructor(options: AddressBookOptions) {
+    this.#options = options
+    this.#identity = options.identity
+    this.#own = this.#sign(BigInt(options.nowMs))
+  }
+
+  /** The claim of this member itself. */
+  get own(): AddressClaim {
+    return this.#own
+  }
+
+  /** All that hold for the members of now, the own one first. */
+  claims(): AddressClaim[] {
+    return [this.#own, ...this.#claims.values()]
+  }
+
+  /** The key may be another one: what is claimed is signed anew. */
+  setIdentity(identity: MeshIdentity): void {
+    this.#identity = identity
+    this.#own = this.#sign(this.#own.issuedAtMs + 1n)
+  }
+
+  /** Claims of anyone else, or by a key that is no longer pinned, are forgotten. */
+  setMembers(members: ReadonlyMap<NodeId, Member>): void {
+    this.#members = members
+    for (const [id, claim] of [...this.#claims]) {
+      if (!this.#isPinned(claim)) this.#claims.delete(id)
+    }
+    for (const id of [...this.#seen.keys()]) if (!members.has(id)) this.#seen.delete(id)
+  }
+
+  /** @returns whether it is news: newer than what was known, and signed by the key in the member record. */
+  take(claim: AddressClaim | undefined): boolean {
+    if (claim === undefined || !isWellFormed(claim)) return false
+    const known = claim.nodeId === this.#options.selfId ? this.#own : this.#claims.get(claim.nodeId)
+    if (known !== undefined && claim.issuedAtMs <= known.issuedAtMs) return false
+    if (!this.#isPinned(claim) || !this.#isSigned(claim)) return false
+    if (claim.nodeId === this.#options.selfId) {
+      // From a time when this host's clock was ahead: what holds now must be the later one.
+      this.#own = this.#sign(claim.issuedAtMs + 1n)
+      return true
+    }
+    this.#claims.set(claim.nodeId, clone(AddressClaimSchema, claim))
+    this.#seen.delete(claim.nodeId)
+    return known === undefined || !equals(AddressClaimSchema, known, claim)
+  }
+
+  /** The member has just proven its certificate at this address. @returns whether that is news. */
+  noteSeen(id: NodeId, address: string): boolean {
+    if (this.#seen.get(id) === address) return false
+    this.#seen.set(id, address)
+    return true
+  }
+
+  /**
+   * Where to dial, best first: where it was seen while nobody could reach it, what it claims, what the operator says, and
+   * its member record.
+   */
+  addressesOf(id: NodeId): readonly string[] {
+    const found = [
+      this.#seen.get(id) ?? '',
+      this.#claims.get(id)?.address ?? '',
+      this.#options.hints?.get(id) ?? '',
+      this.#members.get(id)?.address ?? '',
+    ]
+    return [...new Set(found.filter((address) => address !== ''))]
+  }
+
+  #isPinned({ nodeId, publicKeySpki }: AddressClaim): boolean {
+    const pin = this.#members.get(nodeId)?.publicKeySha256
+    if (pin?.length !== 32) return false
+    return createHash('sha256').update(publicKeySpki).digest().equals(pin)
+  }
+
+  #isSigned(claim: AddressClaim): boolean {
+    try {
+      const key = createPublicKey({
+        key: Buffer.from(claim.publicKeySpki),
+        format: 'der',
+        type: 'spki',
+      })
+      return verify(algorithmOf(key.asymmetricKeyType), this.#text(claim), key, claim.signature)
+    } catch {
+      return false
+    }
+  }
+
+  #sign(issuedAtMs: bigint): AddressClaim {
+    const { selfId: nodeId, advertise: address } = this.#options
+    const { key, publicKeySpki } = signerOf(this.#identity)
+    const claim = create(AddressClaimSchema, { nodeId, address, issuedAtMs, publicKeySpki })
+    claim.signature = sign(algorithmOf(key.asymmetricKeyType), this.#text(claim), key)
+    return claim
+  }
+
+  /** What is signed names its purpose and the cluster, so that nothing else signed by that key can stand for it. */
+  #text({ nodeId, address, issuedAtMs, publicKeySpki }: AddressClaim): Uint8Array {
+    const bare = create(AddressClaimSchema, { nodeId, address, issuedAtMs, publicKeySpki })
+    const prefix = Buffer.from(`${DOMAIN}\n${this.#options.clusterId}\n`)
+    return Buffer.concat([prefix, toBinary(AddressClaimSchema, bare)])
+  }
+}
+
+interface Signer {
+  readonly key: KeyObject
+  readonly publicKeySpki: Uint8Array
+}
+
+/** Reading the files' text costs far more than signing with what is in it. */
+const signers = new WeakMap<MeshIdentity, Signer>()
+
+function signerOf(identity: MeshIdentity): Signer {
+  const known = signers.get(identity)
+  if (known !== undefined) return known
+  const [leaf] = parseCertificates(identity.certificatePem)
+  const publicKeySpki = leaf.native.publicKey.export({ type: 'spki', format: 'der' })
+  const signer = { key: createPrivateKey(identity.privateKeyPem), publicKeySpki }
+  signers.set(identity, signer)
+  return signer
+}
+
+/** ECDSA and RSA (PKCS #1 1.5) sign a SHA-256 digest; Ed25519 and Ed448 bring their own. */
+function algorithmOf(keyType: string | undefined): string | null {
+  return keyType === 'ed25519' || keyType === 'ed448' ? null : 'sha256'
+}
+
+function isWellFormed(claim: AddressClaim): boolean {
+  return (
+    claim.publicKeySpki.length <= CLAIM_LIMITS.publicKeyBytesMax &&
+    claim.signature.length <= CLAIM_LIMITS.signatureBytesMax &&
+    claim.address.length <= CLAIM_LIMITS.addressCharactersMax &&
+    parseHostPort(claim.address) !== null
+  )
+}

@@ -1,0 +1,286 @@
+import { Server, status as Status } from '@grpc/grpc-js'
+import type { Metadata, sendUnaryData, ServerDuplexStream, ServerUnaryCall } from '@grpc/grpc-js'
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import { CallRequestSchema, CallResponseSchema } from '../../../proto/gen/mesh_pb.ts'
+import type { CallRequest, CallResponse, ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
+import { present } from '../../lib/assert.ts'
+import type { Index, NodeId } from '../../raft/types.ts'
+import type { Verdict } from '../handshake/handshake.ts'
+import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from '../message-codec.ts'
+import type { RaftContent } from '../message-codec.ts'
+import { refusalMetadata } from '../handshake/mesh-refusal.ts'
+import { meshService, MeshServerCredentials, serverOptions } from './mesh-service.ts'
+import type { MeshIdentity } from './mesh-service.ts'
+import { OutboundStream } from './outbound-stream.ts'
+
+const HELLO_TIMEOUT_MS = 5000
+
+export interface MeshServerParts {
+  readonly selfId: NodeId
+  readonly hello: () => Hello
+  readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
+  /** As `judge`, and whether a caller that has just said Hello may be let in after all that it said before. */
+  readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
+  /** Of the newest configuration known to be committed: told to those who are refused. */
+  readonly configurationIndex: () => Index
+  readonly onRefused: (verdict: Verdict & { ok: false }, remote: string) => void
+  /** A caller was proven; its streams may come one after the other. */
+  readonly onCaller: (from: NodeId) => void
+  readonly onHeard: (from: NodeId) => void
+  /** `storeId`: of the disk that the stream is bound to. */
+  readonly onRaft: (from: NodeId, content: RaftContent, storeId: Uint8Array) => void
+  readonly onForward: (from: NodeId, frame: ForwardFrame['frame']) => void
+  /** A single call, whose caller has proven the certificate and nothing else. */
+  readonly onCall: (
+    leafDer: Uint8Array | null,
+    request: CallRequest,
+    answer: (response: CallResponse) => void,
+  ) => void
+  /** One of the caller's streams has ended. */
+  readonly onGone: (from: NodeId) => void
+}
+
+type Kind = 'raft' | 'forward'
+type FrameCall = ServerDuplexStream<Buffer, Buffer>
+type UnaryCall = ServerUnaryCall<Buffer, Buffer>
+
+interface Inbound {
+  readonly kind: Kind
+  readonly call: FrameCall
+  readonly out: OutboundStream
+  readonly leafDer: Uint8Array | null
+  /** Null until its Hello was judged. */
+  peerId: NodeId | null
+  hello: Hello | null
+  isOver: boolean
+}
+
+/** The streams that peers dial to this member. A peer has one of a kind; a newer one replaces the older. */
+export class MeshServer {
+  readonly #parts: MeshServerParts
+  readonly #server: Server
+  readonly #credentials: MeshServerCredentials
+  readonly #bound: Readonly<Record<Kind, Map<NodeId, Inbound>>> = {
+    raft: new Map(),
+    forward: new Map(),
+  }
+  readonly #all = new Set<Inbound>()
+
+  constructor(identity: MeshIdentity, parts: MeshServerParts) {
+    this.#parts = parts
+    this.#credentials = new MeshServerCredentials(identity)
+    this.#server = new Server(serverOptions)
+    this.#server.addService(meshService, {
+      raft: (call: FrameCall) => this.#accept('raft', call),
+      forward: (call: FrameCall) => this.#accept('forward', call),
+      call: (call: UnaryCall, done: sendUnaryData<Buffer>) => this.#onCall(call, done),
+    })
+  }
+
+  /**
+   * @param bind host:port; port 0 takes a free one.
+   * @returns the port listened on. Rejects with the system's reason when it cannot be had.
+   */
+  async listen(bind: string): Promise<number> {
+    return await new Promise((resolve, reject) => {
+      this.#server.bindAsync(bind, this.#credentials, (error, port) => {
+        if (error === null) resolve(port)
+        else reject(new Error(`cannot listen on ${bind} for peers: ${error.message}`))
+      })
+    })
+  }
+
+  setIdentity(identity: MeshIdentity): void {
+    this.#credentials.setIdentity(identity)
+  }
+
+  close(): void {
+    for (const inbound of this.#all) inbound.isOver = true
+    this.#all.clear()
+    this.#bound.raft.clear()
+    this.#bound.forward.clear()
+    this.#server.forceShutdown()
+  }
+
+  hasCaller(id: NodeId): boolean {
+    return this.#bound.raft.has(id) && this.#bound.forward.has(id)
+  }
+
+  /** The leaf that a caller's standing streams have proven; null when it has none. */
+  leafOf(id: NodeId): Uint8Array | null {
+    return this.#bound.forward.get(id)?.leafDer ?? null
+  }
+
+  /** Answers on the stream that the peer dialled. @returns false when it has none or its queue is full. */
+  answer(to: NodeId, frame: Uint8Array, queueBytesMax: number): boolean {
+    return this.#bound.forward.get(to)?.out.write(frame, queueBytesMax) ?? false
+  }
+
+  /** Ends a peer's streams with a reason it can read. */
+  drop(id: NodeId, code: Status, because: string): void {
+    for (const kind of ['raft', 'forward'] as const) {
+      const inbound = this.#bound[kind].get(id)
+      if (inbound !== undefined) this.#end(inbound, code, because)
+    }
+  }
+
+  /** Judges every standing stream again, against a roster that has changed. */
+  judgeAgain(): void {
+    for (const inbound of [...this.#all]) {
+      if (inbound.hello === null) continue
+      const verdict = this.#parts.judge(inbound.leafDer, inbound.hello)
+      if (!verdict.ok) this.#refuse(inbound, verdict)
+    }
+  }
+
+  #accept(kind: Kind, call: FrameCall): void {
+    const inbound: Inbound = {
+      kind,
+      call,
+      out: new OutboundStream(call),
+      leafDer: call.getAuthContext().sslPeerCertificate?.raw ?? null,
+      peerId: null,
+      hello: null,
+      isOver: false,
+    }
+    this.#all.add(inbound)
+    const helloTimer = setTimeout(() => {
+      if (inbound.hello === null) this.#refuseUnlessProven(inbound, null)
+    }, HELLO_TIMEOUT_MS)
+    call.on('data', (bytes: Buffer) => this.#onFrame(inbound, bytes))
+    const over = (): void => {
+      clearTimeout(helloTimer)
+      this.#forget(inbound)
+    }
+    call.on('error', over)
+    call.on('cancelled', over)
+    call.on('close', over)
+    call.on('end', () => {
+      over()
+      if (call.writable) call.end()
+    })
+  }
+
+  #onCall(call: UnaryCall, done: sendUnaryData<Buffer>): void {
+    const leafDer = call.getAuthContext().sslPeerCertificate?.raw ?? null
+    const answer = (response: CallResponse): void =>
+      done(null, Buffer.from(toBinary(CallResponseSchema, response)))
+    try {
+      this.#parts.onCall(leafDer, fromBinary(CallRequestSchema, call.request), answer)
+    } catch {
+      const failure = { code: 'COULD_NOT_VALIDATE', because: 'the request cannot be read' }
+      answer(create(CallResponseSchema, { failure }))
+    }
+  }
+
+  #onFrame(inbound: Inbound, bytes: Buffer): void {
+    if (inbound.isOver) return
+    try {
+      if (inbound.kind === 'raft') this.#onRaft(inbound, bytes)
+      else this.#onForward(inbound, bytes)
+    } catch (error) {
+      this.#end(
+        inbound,
+        Status.INVALID_ARGUMENT,
+        `malformed frame (${String(error).slice(0, 120)})`,
+      )
+    }
+  }
+
+  #onRaft(inbound: Inbound, bytes: Buffer): void {
+    const content = decodeRaft(bytes, inbound.peerId ?? '', this.#parts.selfId)
+    if (inbound.peerId === null || inbound.hello === null) {
+      this.#greet(inbound, content.kind === 'hello' ? content.hello : null)
+    } else if (content.kind === 'hello') {
+      this.#end(inbound, Status.INVALID_ARGUMENT, 'it said Hello twice')
+    } else {
+      this.#parts.onHeard(inbound.peerId)
+      if (content.kind === 'unknown') return
+      this.#parts.onRaft(inbound.peerId, content, inbound.hello.storeId)
+    }
+  }
+
+  #onForward(inbound: Inbound, bytes: Buffer): void {
+    const frame = decodeForward(bytes)
+    if (inbound.peerId === null) {
+      this.#greet(inbound, frame.case === 'hello' ? frame.value : null)
+    } else if (frame.case === 'hello') {
+      this.#end(inbound, Status.INVALID_ARGUMENT, 'it said Hello twice')
+    } else {
+      this.#parts.onHeard(inbound.peerId)
+      if (frame.case !== undefined) this.#parts.onForward(inbound.peerId, frame)
+    }
+  }
+
+  #greet(inbound: Inbound, hello: Hello | null): void {
+    const peerId = this.#refuseUnlessProven(inbound, hello)
+    if (peerId === null) return
+    inbound.peerId = peerId
+    inbound.hello = present(hello, 'a caller is proven by its Hello')
+    const older = this.#bound[inbound.kind].get(peerId)
+    this.#bound[inbound.kind].set(peerId, inbound)
+    if (older !== undefined)
+      this.#end(older, Status.ABORTED, 'a newer stream has replaced this one')
+    this.#endOtherLives(inbound)
+    const own = this.#parts.hello()
+    inbound.call.write(
+      Buffer.from(
+        inbound.kind === 'raft'
+          ? encodeRaftHello(own)
+          : encodeForward({ case: 'hello', value: own }),
+      ),
+    )
+    this.#parts.onHeard(peerId)
+    this.#parts.onCaller(peerId)
+  }
+
+  /** Two processes under one name (a copied data folder): never a stream of each. */
+  #endOtherLives({ peerId, hello }: Inbound): void {
+    for (const other of [...this.#all]) {
+      if (other.peerId !== peerId || other.hello === null) continue
+      const isSame =
+        other.hello.boot === hello?.boot && other.hello.startedAtMs === hello.startedAtMs
+      if (!isSame) this.#end(other, Status.ABORTED, 'a later process of this member has connected')
+    }
+  }
+
+  #refuseUnlessProven(inbound: Inbound, hello: Hello | null): NodeId | null {
+    const verdict = this.#parts.greet(inbound.leafDer, hello)
+    if (verdict.ok) return verdict.id
+    this.#refuse(inbound, verdict)
+    return null
+  }
+
+  #refuse(inbound: Inbound, verdict: Verdict & { ok: false }): void {
+    this.#parts.onRefused(verdict, inbound.call.getPeer())
+    this.#end(
+      inbound,
+      verdict.status,
+      `${this.#parts.selfId} refuses this peer: ${verdict.because}`,
+      refusalMetadata({
+        reason: verdict.reason,
+        configurationIndex: this.#parts.configurationIndex(),
+      }),
+    )
+  }
+
+  #end(inbound: Inbound, code: Status, details: string, metadata?: Metadata): void {
+    if (inbound.isOver) return
+    this.#forget(inbound)
+    // This is how grpc-js is told to close a stream with a status.
+    inbound.call.emit('error', { code, details, ...(metadata === undefined ? {} : { metadata }) })
+  }
+
+  #forget(inbound: Inbound): void {
+    if (inbound.isOver) return
+    inbound.isOver = true
+    this.#all.delete(inbound)
+    const { peerId, kind } = inbound
+    if (peerId === null) return
+    if (this.#bound[kind].get(peerId) === inbound) {
+      this.#bound[kind].delete(peerId)
+      this.#parts.onGone(peerId)
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import { createSecureContext } from 'node:tls'
+import type { SecureContext } from 'node:tls'
+
+import { ServerCredentials } from '@grpc/grpc-js'
+import type { ChannelOptions, MethodDefinition } from '@grpc/grpc-js'
+
+import { ENTRY_BODY_BYTES_MAX } from '../../raft/entry-codec.ts'
+
+/** The largest frame either side takes: one entry of the largest size, and room for what is around it. */
+export const FRAME_BYTES_MAX = ENTRY_BODY_BYTES_MAX + 64 * 1024
+
+/** HTTP/2 window of a stream, so that one round trip carries a whole batch of entries. */
+const STREAM_WINDOW_BYTES = 4 * 1024 * 1024
+
+/** Own leaf with its chain, its key, and the anchors that a peer's chain must lead to; all PEM. */
+export interface MeshIdentity {
+  readonly certificatePem: string
+  readonly privateKeyPem: string
+  readonly caPem: string
+}
+
+/** Frames are encoded and decoded by the mesh itself: it counts their bytes and answers for malformed ones. */
+type FrameMethod = MethodDefinition<Buffer, Buffer>
+
+function frameMethod(name: string, isStream: boolean): FrameMethod {
+  const asIs = (bytes: Buffer): Buffer => bytes
+  return {
+    path: `/flotilla.mesh.v1.Mesh/${name}`,
+    requestStream: isStream,
+    responseStream: isStream,
+    requestSerialize: asIs,
+    requestDeserialize: asIs,
+    responseSerialize: asIs,
+    responseDeserialize: asIs,
+  }
+}
+
+export const meshService = {
+  raft: frameMethod('Raft', true),
+  forward: frameMethod('Forward', true),
+  call: frameMethod('Call', false),
+} as const
+
+const keepalive: ChannelOptions = {
+  'grpc.keepalive_time_ms': 1000,
+  'grpc.keepalive_timeout_ms': 2000,
+  'grpc.max_receive_message_length': FRAME_BYTES_MAX,
+  'grpc.max_send_message_length': FRAME_BYTES_MAX,
+  'grpc.enable_channelz': 0,
+}
+
+export const serverOptions: ChannelOptions = {
+  ...keepalive,
+  // Two streams a peer, and a few more while a peer's old ones are still closing.
+  'grpc.max_concurrent_streams': 8,
+}
+
+export const clientOptions: ChannelOptions = {
+  ...keepalive,
+  'grpc.keepalive_permit_without_calls': 1,
+  // A link owns its connection: another link's proof of identity must not stand for it.
+  'grpc.use_local_subchannel_pool': 1,
+  'grpc.enable_http_proxy': 0,
+  // Sent as TLS server name in place of the host, which may be an IP address and is not what is verified.
+  'grpc.ssl_target_name_override': 'mesh.flotilla',
+  'grpc.enable_retries': 0,
+  'grpc.service_config_disable_resolution': 1,
+  'grpc.initial_reconnect_backoff_ms': 50,
+  'grpc.max_reconnect_backoff_ms': 1000,
+  'grpc-node.flow_control_window': STREAM_WINDOW_BYTES,
+}
+
+/** TLS 1.3 and nothing older: no renegotiation, no static key exchange, the client's certificate encrypted. */
+export function meshSecureContext(identity: MeshIdentity): SecureContext {
+  return createSecureContext({ ...contextOptions(identity), minVersion: 'TLSv1.3' })
+}
+
+function contextOptions(identity: MeshIdentity): { ca: string; cert: string; key: string } {
+  return { ca: identity.caPem, cert: identity.certificatePem, key: identity.privateKeyPem }
+}
+
+/**
+ * gRPC's own factory leaves the TLS version to the platform and the peer's certificate optional in part; here both
+ * are said out loud.
+ */
+export class MeshServerCredentials extends ServerCredentials {
+  constructor(identity: MeshIdentity) {
+    super(
+      {
+        requestCert: true,
+        rejectUnauthorized: true,
+        minVersion: 'TLSv1.3',
+        settings: { initialWindowSize: STREAM_WINDOW_BYTES, maxConcurrentStreams: 8 },
+      },
+      { ...contextOptions(identity), minVersion: 'TLSv1.3' },
+    )
+  }
+
+  /** For connections from now on. */
+  setIdentity(identity: MeshIdentity): void {
+    this.updateSecureContextOptions({ ...contextOptions(identity), minVersion: 'TLSv1.3' })
+  }
+
+  override _equals(other: ServerCredentials): boolean {
+    return this === other
+  }
+}

@@ -1,0 +1,519 @@
+import type { SecureContext } from 'node:tls'
+
+import { logVerbosity, setLogVerbosity, status as Status } from '@grpc/grpc-js'
+
+import type { Member } from '../../../proto/gen/membership_pb.ts'
+import { create } from '@bufbuild/protobuf'
+
+import { CallResponseSchema } from '../../../proto/gen/mesh_pb.ts'
+import type {
+  CallRequest,
+  CallResponse,
+  ForwardFrame,
+  Hello,
+  SnapshotAck,
+  SnapshotChunk,
+} from '../../../proto/gen/mesh_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Random } from '../../lib/random.ts'
+import type { Index, Message, NodeId, Term, Transport } from '../../raft/types.ts'
+import type { PeerCaller } from '../../ports/peer-channel.ts'
+import { resolveAddress } from './addresses-names.ts'
+import { SeedFinder } from './addresses-seeds.ts'
+import type { AddressBook } from './addresses.ts'
+import { judgeCaller, judgeHistory, judgePeer } from '../handshake/handshake.ts'
+import type { PeerClaim, Roster, Verdict } from '../handshake/handshake.ts'
+import { LogThrottle } from '../log.ts'
+import type { Log } from '../log.ts'
+import {
+  encodeForward,
+  encodeSnapshotAck,
+  encodeSnapshotChunk,
+  MessageEncoder,
+} from '../message-codec.ts'
+import type { RaftContent } from '../message-codec.ts'
+import type { Refusal } from '../handshake/mesh-refusal.ts'
+import { MeshServer } from './mesh-server.ts'
+import { FRAME_BYTES_MAX, meshSecureContext } from './mesh-service.ts'
+import type { MeshIdentity } from './mesh-service.ts'
+import { PeerLink } from './peer-link.ts'
+import { Witness } from '../handshake/witness.ts'
+
+export interface MeshOptions {
+  readonly selfId: NodeId
+  readonly clusterId: string
+  readonly generation: number
+  readonly trustDomain: string
+  /** host:port to listen on for peers. */
+  readonly bind: string
+  readonly identity: MeshIdentity
+  /** What this member says of itself first on every stream, as it stands when it is asked for. */
+  readonly hello: () => Hello
+  /** False for moments in which `hello` would say less than what has been promised. */
+  readonly canDial?: () => boolean
+  readonly members: readonly Member[]
+  /** As of which `members` are known to be committed; told to those who are refused. */
+  readonly configurationIndex?: Index
+  readonly book: AddressBook
+  /** Absent: peers are held to what they say from now on. */
+  readonly witness?: Witness
+  /** See {@link SeedFinder}. */
+  readonly seeds?: readonly string[]
+  /** address:port of the DNS servers that every name is asked of; the system's way when empty. */
+  readonly resolvers?: readonly string[]
+  /** Bytes of Raft frames that may wait for one peer. Beyond it they are dropped: the core sends again. */
+  readonly raftQueueBytesMax?: number
+  readonly forwardQueueBytesMax?: number
+  /** A peer silent for longer counts as disconnected. */
+  readonly silenceMsMax?: number
+}
+
+export interface MeshParts {
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+}
+
+/** Called in the order in which frames arrived on a stream. */
+export interface MeshEvents {
+  readonly onRaft: (from: NodeId, content: RaftContent, storeId: Uint8Array) => void
+  /** `isAnswer`: it came back on the stream that this member dialled. */
+  readonly onForward: (from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean) => void
+  /** A controller that need not be a member asks something, outside the streams. */
+  readonly onCall: (
+    caller: PeerCaller,
+    request: CallRequest,
+    answer: (response: CallResponse) => void,
+  ) => void
+  /** The dialled streams to a peer stand, or have ended: what was forwarded before may be lost. */
+  readonly onLink: (to: NodeId, isReady: boolean) => void
+  /** A member, proven by its pinned key, does not let this one in. */
+  readonly onRefusedByPeer: (by: NodeId, refusal: Refusal) => void
+  /** The address book has learned something from a peer itself. */
+  readonly onAddresses: () => void
+  /** `connected` of some peer may have changed. */
+  readonly onPeers: () => void
+}
+
+/** What a host needs of the connections to its peers. */
+export type HostMesh = Transport &
+  Pick<
+    Mesh,
+    | 'start'
+    | 'stop'
+    | 'droppedFrames'
+    | 'queuedBytes'
+    | 'setMembers'
+    | 'setIdentity'
+    | 'noteMatch'
+    | 'peers'
+    | 'sendSnapshotChunk'
+    | 'sendSnapshotAck'
+    | 'forward'
+    | 'answer'
+    | 'callerOf'
+  >
+
+export interface MeshPeer {
+  readonly id: NodeId
+  readonly address: string
+  /** Streams stand both ways and the peer was heard from lately. */
+  readonly isConnected: boolean
+  /** Since it was last heard from; null when never in this process. */
+  readonly silentMs: number | null
+  /** Its Hello, as judged; null when it never said one. */
+  readonly hello: Hello | null
+  /** The leaf that it proved; empty before that. */
+  readonly leafPem: string
+}
+
+interface PeerRecord {
+  readonly link: PeerLink
+  lastHeardMs: number | null
+  hello: Hello | null
+  leafPem: string
+  isConnected: boolean
+}
+
+const WATCH_MS = 250
+const TOLD_MAX = 1000
+/** gRPC writes into some of its errors when they were made, so that no two are alike. */
+const TIME_IN_TEXT = / \(\d{4}-\d{2}-\d{2}T[\d:.]+Z\)/g
+/** Elections and heartbeats must get through when entries fill the queue. */
+const URGENT_BYTES = 1024 * 1024
+
+/**
+ * The connections among members: each dials every other and keeps one stream for Raft and one for forwarding. As a
+ * {@link Transport} it is lossy and never waits.
+ */
+export class Mesh implements Transport {
+  readonly #options: MeshOptions
+  readonly #parts: MeshParts
+  readonly #events: MeshEvents
+  readonly #server: MeshServer
+  readonly #encoder = new MessageEncoder()
+  readonly #peers = new Map<NodeId, PeerRecord>()
+  readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 1000 })
+  readonly #raftQueueBytesMax: number
+  readonly #forwardQueueBytesMax: number
+  readonly #silenceMsMax: number
+  readonly #witness: Witness
+  readonly #seeds: SeedFinder
+  #secureContext: SecureContext
+  #roster: Roster
+  #configurationIndex: Index
+  /** Whom an operator was told of once and for all. */
+  readonly #told = new Set<string>()
+  #watch: NodeJS.Timeout | null = null
+  #watchedMs = 0
+  #isStopped = false
+  #droppedFrames = 0
+
+  constructor(options: MeshOptions, parts: MeshParts, events: MeshEvents) {
+    this.#options = options
+    this.#parts = parts
+    this.#events = events
+    this.#raftQueueBytesMax = options.raftQueueBytesMax ?? 2 * FRAME_BYTES_MAX
+    this.#forwardQueueBytesMax = options.forwardQueueBytesMax ?? 2 * FRAME_BYTES_MAX
+    this.#silenceMsMax = options.silenceMsMax ?? 3000
+    this.#witness = options.witness ?? new Witness(options.generation)
+    this.#secureContext = meshSecureContext(options.identity)
+    this.#roster = rosterOf(options, options.members)
+    this.#configurationIndex = options.configurationIndex ?? 0
+    options.book.setMembers(this.#roster.members)
+    this.#seeds = this.#makeSeeds()
+    this.#server = new MeshServer(options.identity, {
+      selfId: options.selfId,
+      hello: options.hello,
+      configurationIndex: () => this.#configurationIndex,
+      greet: (leafDer, hello) => this.#greet({ leafDer, hello, expectedId: null }),
+      judge: (leafDer, hello) => judgePeer({ leafDer, hello, expectedId: null }, this.#roster),
+      onRefused: (verdict, remote) => this.#reportRefusal(verdict, remote),
+      onCaller: (from) => {
+        this.#peers.get(from)?.link.redialNow()
+        this.#review()
+      },
+      onHeard: (from) => this.#heard(from),
+      onRaft: (from, content, storeId) => {
+        if (content.kind === 'message') this.#noteTerm(from, content.message)
+        events.onRaft(from, content, storeId)
+      },
+      onForward: (from, frame) => {
+        events.onForward(from, frame, false)
+      },
+      onCall: (leafDer, request, answer) => this.#onCall(leafDer, request, answer),
+      onGone: () => this.#review(),
+    })
+  }
+
+  /** @returns the port listened on. */
+  async start(): Promise<number> {
+    // What gRPC would write to stderr by itself is told here, with the peer's name and a limit.
+    setLogVerbosity(logVerbosity.NONE)
+    const port = await this.#server.listen(this.#options.bind)
+    if (this.#isStopped) {
+      this.#server.close()
+      return port
+    }
+    this.#updateLinks()
+    this.#watchedMs = this.#parts.clock.monotonicMs()
+    this.#watch = setInterval(() => this.#onWatch(), WATCH_MS)
+    this.#seeds.start()
+    return port
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    if (this.#watch !== null) clearInterval(this.#watch)
+    this.#watch = null
+    this.#seeds.stop()
+    for (const { link } of this.#peers.values()) link.stop()
+    this.#peers.clear()
+    this.#server.close()
+  }
+
+  /** Frames dropped for a full queue since the start. */
+  get droppedFrames(): number {
+    return this.#droppedFrames
+  }
+
+  /** Raft frames that wait for the connections of all peers. */
+  get queuedBytes(): number {
+    let bytes = 0
+    for (const { link } of this.#peers.values()) bytes += link.queuedBytes
+    return bytes
+  }
+
+  /** Who may be on the mesh from now on: streams of anyone else end at once. Also when only their addresses changed. */
+  setMembers(members: readonly Member[], configurationIndex: Index = 0): void {
+    this.#roster = rosterOf(this.#options, members)
+    this.#configurationIndex = configurationIndex
+    this.#options.book.setMembers(this.#roster.members)
+    this.#witness.retain((id) => this.#roster.members.has(id))
+    this.#server.judgeAgain()
+    if (this.#watch !== null) this.#updateLinks()
+    this.#review()
+  }
+
+  /** For connections from now on; standing ones stay. */
+  setIdentity(identity: MeshIdentity): void {
+    this.#secureContext = meshSecureContext(identity)
+    this.#server.setIdentity(identity)
+  }
+
+  /** A caller's acknowledgement, in the term and up to the index that it names. */
+  noteMatch(from: NodeId, term: Term, index: Index): void {
+    this.#witness.noteMatch(from, term, index)
+  }
+
+  /** Sorted by id; without this member itself. */
+  peers(): MeshPeer[] {
+    const nowMs = this.#parts.clock.monotonicMs()
+    return [...this.#peers]
+      .map(([id, peer]) => ({
+        id,
+        address: peer.link.address,
+        isConnected: peer.isConnected,
+        silentMs: peer.lastHeardMs === null ? null : nowMs - peer.lastHeardMs,
+        hello: peer.hello,
+        leafPem: peer.leafPem,
+      }))
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  isLinkReady(to: NodeId): boolean {
+    return this.#peers.get(to)?.link.isReady ?? false
+  }
+
+  send(message: Message): void {
+    const link = this.#peers.get(message.to)?.link
+    if (link === undefined || !link.isReady) return
+    const isBulk = message.type === 'appendRequest'
+    const queueBytesMax = this.#raftQueueBytesMax + (isBulk ? 0 : URGENT_BYTES)
+    if (isBulk && link.queuedBytes >= queueBytesMax) {
+      this.#droppedFrames += 1
+      return
+    }
+    if (!link.sendRaft(this.#encoder.encode(message), queueBytesMax)) this.#droppedFrames += 1
+  }
+
+  /** @returns false when it was not sent: the transfer must be given up. */
+  sendSnapshotChunk(to: NodeId, term: Term, chunk: SnapshotChunk): boolean {
+    return this.#sendRaftFrame(to, encodeSnapshotChunk(term, chunk), this.#raftQueueBytesMax)
+  }
+
+  /** @returns as {@link sendSnapshotChunk}. */
+  sendSnapshotAck(to: NodeId, term: Term, ack: SnapshotAck): boolean {
+    const queueBytesMax = this.#raftQueueBytesMax + URGENT_BYTES
+    return this.#sendRaftFrame(to, encodeSnapshotAck(term, ack), queueBytesMax)
+  }
+
+  /** @returns false when it was not sent, for want of a connection or room. */
+  forward(to: NodeId, frame: ForwardFrame['frame']): boolean {
+    const link = this.#peers.get(to)?.link
+    if (link === undefined || !link.isReady) return false
+    return link.sendForward(encodeForward(frame), this.#forwardQueueBytesMax)
+  }
+
+  /**
+   * Answers on the stream that the peer dialled. When it cannot be sent that stream is ended, so that the peer learns
+   * that what it waits for will not come.
+   */
+  answer(to: NodeId, frame: ForwardFrame['frame']): void {
+    if (!this.#server.answer(to, encodeForward(frame), this.#forwardQueueBytesMax)) {
+      this.#server.drop(to, Status.RESOURCE_EXHAUSTED, 'its answers are not read fast enough')
+    }
+  }
+
+  /** What the standing stream of a member has proven; null when it has none. */
+  callerOf(id: NodeId): PeerCaller | null {
+    const leafDer = this.#server.leafOf(id)
+    if (leafDer === null) return null
+    const verdict = judgeCaller(leafDer, this.#roster)
+    return verdict.ok ? { ...verdict.caller, isMember: true } : null
+  }
+
+  #onCall(
+    leafDer: Uint8Array | null,
+    request: CallRequest,
+    answer: (response: CallResponse) => void,
+  ): void {
+    const verdict = judgeCaller(leafDer, this.#roster)
+    if (verdict.ok) {
+      this.#events.onCall(verdict.caller, request, answer)
+      return
+    }
+    this.#reportRefusal(verdict, 'a caller')
+    const failure = { code: 'UNAUTHORIZED', because: verdict.because }
+    answer(create(CallResponseSchema, { failure }))
+  }
+
+  #sendRaftFrame(to: NodeId, frame: Uint8Array, queueBytesMax: number): boolean {
+    return this.#peers.get(to)?.link.sendRaft(frame, queueBytesMax) ?? false
+  }
+
+  #updateLinks(): void {
+    const { members, selfId } = this.#roster
+    for (const [id, { link }] of [...this.#peers]) {
+      if (members.has(id)) continue
+      link.drain()
+      this.#peers.delete(id)
+      this.#events.onLink(id, false)
+    }
+    for (const id of members.keys()) {
+      if (id === selfId) continue
+      const peer = this.#peers.get(id)
+      if (peer === undefined) this.#addPeer(id)
+      else {
+        peer.link.setAddresses(this.#options.book.addressesOf(id))
+        peer.link.judgeAgain()
+      }
+    }
+  }
+
+  #addPeer(id: NodeId): void {
+    const { selfId, hello, book, resolvers = [] } = this.#options
+    const link = new PeerLink(id, book.addressesOf(id), {
+      selfId,
+      hello,
+      canDial: this.#options.canDial ?? (() => true),
+      resolve:
+        resolvers.length === 0 ? null : async (address) => await resolveAddress(address, resolvers),
+      secureContext: () => this.#secureContext,
+      judge: (leafDer, said) => judgePeer({ leafDer, hello: said, expectedId: id }, this.#roster),
+      greet: (leafDer, said) => this.#greet({ leafDer, hello: said, expectedId: id }),
+      onRefusedByPeer: (refusal) => this.#events.onRefusedByPeer(id, refusal),
+      random: this.#parts.random,
+      onReady: (said, leafPem) => {
+        const peer = this.#peers.get(id)
+        if (peer === undefined) return
+        peer.hello = said
+        peer.leafPem = leafPem
+        this.#heard(id)
+        this.#review()
+        this.#events.onLink(id, true)
+      },
+      onLost: () => {
+        this.#review()
+        this.#events.onLink(id, false)
+      },
+      onForward: (frame) => this.#events.onForward(id, frame, true),
+      onHeard: () => this.#heard(id),
+      onRefused: (verdict) => this.#reportRefusal(verdict, `${id} at ${link.address}`),
+      onFailed: (because) => this.#reportFailure(id, link.address, because),
+    })
+    const none = { lastHeardMs: null, hello: null, leafPem: '', isConnected: false }
+    this.#peers.set(id, { link, ...none })
+    link.start()
+  }
+
+  /** A first Hello, of a caller (`expectedId` null) or of one that answers. */
+  #greet(claim: PeerClaim): Verdict {
+    const verdict = judgePeer(claim, this.#roster)
+    const { hello, expectedId } = claim
+    if (!verdict.ok || hello === null || hello === undefined) return verdict
+    const fault = judgeHistory(verdict.id, hello, expectedId === null, this.#witness)
+    if (fault !== null) return fault
+    this.#compareOptions(verdict.id, hello)
+    if (hello.claim?.nodeId === verdict.id && this.#options.book.take(hello.claim)) {
+      this.#peers.get(verdict.id)?.link.setAddresses(this.#options.book.addressesOf(verdict.id))
+      this.#events.onAddresses()
+    }
+    return verdict
+  }
+
+  /** Accepted all the same: an option is changed on one controller after the other. */
+  #compareOptions(id: NodeId, { sharedOptionsSha256: theirs }: Hello): void {
+    const { sharedOptionsSha256: ours } = this.#options.hello()
+    if (ours.length === 0 || theirs.length === 0 || Buffer.compare(ours, theirs) === 0) return
+    const key = `options ${id} ${Buffer.from(theirs.subarray(0, 32)).toString('hex')}`
+    if (this.#told.has(key) || this.#told.size >= TOLD_MAX) return
+    this.#told.add(key)
+    this.#parts.log.warn(
+      { peer: id },
+      `${id} runs with other values of options that must be equal on every controller; compare the two configurations and correct one`,
+    )
+  }
+
+  /** All but a pre-vote wait until their term is durable (raft/effects.ts), so each bears witness to it. */
+  #noteTerm(from: NodeId, message: Message): void {
+    const isPreVote =
+      (message.type === 'voteRequest' || message.type === 'voteResponse') && message.pre
+    if (!isPreVote) this.#witness.noteTerm(from, message.term)
+  }
+
+  #makeSeeds(): SeedFinder {
+    const { seeds, resolvers, trustDomain, book, selfId } = this.#options
+    return new SeedFinder(
+      { seeds: seeds ?? [], resolvers: resolvers ?? [], trustDomain },
+      {
+        secureContext: () => this.#secureContext,
+        isSearching: () => [...this.#peers.values()].some(({ link }) => !link.isReady),
+        isTaken: (address) => [...this.#peers.values()].some(({ link }) => link.isAt(address)),
+        onFound: (id, address) => {
+          const link = this.#peers.get(id)?.link
+          if (id === selfId || link === undefined || link.isReady) return
+          book.noteSeen(id, address)
+          link.setAddresses(book.addressesOf(id))
+          link.redialNow()
+        },
+      },
+    )
+  }
+
+  #heard(from: NodeId): void {
+    const peer = this.#peers.get(from)
+    if (peer !== undefined) peer.lastHeardMs = this.#parts.clock.monotonicMs()
+  }
+
+  /** Recomputes who is connected and tells when that has changed. */
+  #review(): void {
+    const nowMs = this.#parts.clock.monotonicMs()
+    let hasChanged = false
+    for (const [id, peer] of this.#peers) {
+      const isHeard = peer.lastHeardMs !== null && nowMs - peer.lastHeardMs <= this.#silenceMsMax
+      const isConnected = isHeard && peer.link.isReady && this.#server.hasCaller(id)
+      if (isConnected === peer.isConnected) continue
+      peer.isConnected = isConnected
+      hasChanged = true
+      this.#parts.log.info({ peer: id }, `peer ${id} is ${isConnected ? '' : 'dis'}connected`)
+    }
+    if (hasChanged) this.#events.onPeers()
+  }
+
+  #onWatch(): void {
+    const nowMs = this.#parts.clock.monotonicMs()
+    const isStalled = nowMs - this.#watchedMs > WATCH_MS + 1000
+    this.#watchedMs = nowMs
+    // After a stall of our own the frames that arrived meanwhile have yet to be read.
+    if (isStalled) return
+    for (const [id, peer] of this.#peers) {
+      const isSilent = peer.lastHeardMs !== null && nowMs - peer.lastHeardMs > this.#silenceMsMax
+      if (isSilent && this.#server.hasCaller(id)) {
+        this.#server.drop(id, Status.DEADLINE_EXCEEDED, 'nothing was heard on this stream')
+      }
+    }
+    this.#review()
+  }
+
+  #reportRefusal(verdict: Verdict & { ok: false }, remote: string): void {
+    const name = verdict.id ?? remote
+    const key = `${name} ${verdict.reason}`
+    if (!this.#throttle.allow(key, this.#parts.clock.monotonicMs())) return
+    const fields = { peer: verdict.id, remote, reason: verdict.reason }
+    this.#parts.log.warn(fields, `refused peer ${name}: ${verdict.because}`)
+  }
+
+  #reportFailure(id: NodeId, address: string, reason: string): void {
+    const because = reason.replaceAll(TIME_IN_TEXT, '')
+    const key = `${id} ${because.slice(0, 100)}`
+    if (!this.#throttle.allow(key, this.#parts.clock.monotonicMs())) return
+    this.#parts.log.warn({ peer: id, address }, `no connection to ${id} at ${address}: ${because}`)
+  }
+}
+
+function rosterOf(options: MeshOptions, members: readonly Member[]): Roster {
+  const { selfId, clusterId, generation, trustDomain } = options
+  const byId = new Map(members.map((member) => [member.id, member]))
+  return { selfId, clusterId, generation, trustDomain, members: byId }
+}

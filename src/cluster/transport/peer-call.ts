@@ -1,0 +1,78 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { Client, credentials, Metadata } from '@grpc/grpc-js'
+
+import { CallRequestSchema, CallResponseSchema } from '../../../proto/gen/mesh_pb.ts'
+import { Problem } from '../../lib/problems.ts'
+import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
+import type { NodeId } from '../../raft/types.ts'
+import { clientOptions, meshSecureContext, meshService } from './mesh-service.ts'
+import type { MeshIdentity } from './mesh-service.ts'
+import { problemOf } from './peer-desk.ts'
+
+export interface PeerAnswer {
+  /** Who answered, as its certificate says. */
+  readonly calleeId: NodeId
+  readonly payload: Uint8Array
+}
+
+/**
+ * One request to the controller at an address, outside any standing link: the way of a controller that is no member yet.
+ * The callee proves a controller's certificate of the same CA and trust domain; who it is is up to the caller to judge.
+ * @param address host:port of the mesh.
+ * @throws {Problem} what the callee answered, or PEER_UNREACHABLE with the reason.
+ */
+export async function callPeerOnce(options: {
+  readonly address: string
+  readonly identity: MeshIdentity
+  readonly trustDomain: string
+  readonly method: string
+  readonly payload: Uint8Array
+  readonly timeoutMs: number
+}): Promise<PeerAnswer> {
+  const { address, method, payload } = options
+  let calleeId: NodeId | null = null
+  const client = new Client(
+    address,
+    credentials.createFromSecureContext(meshSecureContext(options.identity), {
+      checkServerIdentity: (_host, { raw }) => {
+        try {
+          calleeId = leafControllerId(parseCertificate(raw), options.trustDomain)
+          return undefined
+        } catch (error) {
+          return error instanceof Error ? error : new Error('its certificate names no controller')
+        }
+      },
+    }),
+    clientOptions,
+  )
+  const { path, requestSerialize, responseDeserialize } = meshService.call
+  const request = Buffer.from(
+    toBinary(CallRequestSchema, create(CallRequestSchema, { method, payload })),
+  )
+  const deadline = Date.now() + options.timeoutMs
+  try {
+    const bytes = await new Promise<Buffer>((resolve, reject) => {
+      client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request,
+        new Metadata(),
+        { deadline },
+        (error, answer) => {
+          if (error === null && answer !== undefined) resolve(answer)
+          else reject(error ?? new Error('it answered nothing'))
+        },
+      )
+    })
+    const response = fromBinary(CallResponseSchema, bytes)
+    if (response.failure !== undefined) throw problemOf(response.failure)
+    return { calleeId: calleeId ?? '', payload: response.payload }
+  } catch (error) {
+    if (error instanceof Problem) throw error
+    const because = error instanceof Error ? error.message : String(error)
+    throw new Problem('PEER_UNREACHABLE', { detail: `${address}: ${because.slice(0, 300)}` })
+  } finally {
+    client.close()
+  }
+}

@@ -1,0 +1,157 @@
+import { create } from '@bufbuild/protobuf'
+
+import {
+  AnswerSchema,
+  CallResponseSchema,
+  CallSchema,
+  NoteSchema,
+} from '../../../proto/gen/mesh_pb.ts'
+import type { CallRequest, CallResponse, ForwardFrame } from '../../../proto/gen/mesh_pb.ts'
+import { PEER_PAYLOAD_BYTES_MAX } from '../../ports/peer-channel.ts'
+import type { PeerCaller } from '../../ports/peer-channel.ts'
+import type { NodeId } from '../../raft/types.ts'
+import type { CallFailure, HostCommand, HostEvent } from '../link.ts'
+import { integer } from '../message-codec.ts'
+
+export interface PeerFramesParts {
+  readonly forward: (to: NodeId, frame: ForwardFrame['frame']) => boolean
+  readonly answer: (to: NodeId, frame: ForwardFrame['frame']) => void
+  /** What the standing stream of a member has proven; null when it has none. */
+  readonly callerOf: (id: NodeId) => PeerCaller | null
+  readonly post: (event: HostEvent) => void
+}
+
+type PeerCommand = Extract<HostCommand, { type: 'note' | 'call' | 'answerCall' }>
+
+/** Calls of one peer, and of all strangers together, that main works on at a time. */
+const SERVED_MAX = 64
+/** Calls of main that are remembered: more than it has under way at a time, as those that it gave up are not told. */
+const CALLS_MAX = 2048
+const TEXT_CHARACTERS_MAX = 64
+
+/** Notes and calls between the main threads of members, as frames of their forward streams. */
+export class PeerFrames {
+  readonly #parts: PeerFramesParts
+  /** Calls of this controller's main: call id to callee. */
+  readonly #calls = new Map<number, NodeId>()
+  /** Calls that main works on: how each is answered, and for whom. */
+  readonly #served = new Map<
+    number,
+    { readonly from: NodeId; readonly answer: (response: CallResponse) => void }
+  >()
+  #nextTicket = 1
+
+  constructor(parts: PeerFramesParts) {
+    this.#parts = parts
+  }
+
+  onCommand(command: PeerCommand): void {
+    switch (command.type) {
+      case 'note': {
+        const { to, topic, payload } = command
+        this.#parts.forward(to, { case: 'note', value: create(NoteSchema, { topic, payload }) })
+        break
+      }
+      case 'call': {
+        const { id, to, method, payload } = command
+        const value = create(CallSchema, { id: BigInt(id), request: { method, payload } })
+        if (this.#parts.forward(to, { case: 'call', value })) this.#remember(id, to)
+        else this.#fail(id, `there is no connection to ${to}`)
+        break
+      }
+      case 'answerCall': {
+        const served = this.#served.get(command.ticket)
+        this.#served.delete(command.ticket)
+        const { payload, failure } = command
+        served?.answer(
+          create(CallResponseSchema, { payload, ...(failure === null ? {} : { failure }) }),
+        )
+        break
+      }
+    }
+  }
+
+  /** @param isAnswer the frame came back on the stream that this member dialled. */
+  onFrame(from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean): void {
+    if (frame.case === 'note') {
+      const { topic, payload } = frame.value
+      if (payload.length > PEER_PAYLOAD_BYTES_MAX || topic.length > TEXT_CHARACTERS_MAX) return
+      this.#parts.post({ type: 'note', from, topic, payload })
+    } else if (frame.case === 'call' && !isAnswer) {
+      this.#onCall(from, integer(frame.value.id), frame.value.request)
+    } else if (frame.case === 'answer' && isAnswer) {
+      this.#onAnswer(from, integer(frame.value.id), frame.value.response)
+    }
+  }
+
+  /** A call outside the streams of a member. */
+  onStranger(
+    caller: PeerCaller,
+    request: CallRequest,
+    answer: (response: CallResponse) => void,
+  ): void {
+    this.#serve(caller, '', request, answer)
+  }
+
+  /** The streams to a peer have ended: what it was asked and has not answered is open. */
+  onLinkLost(to: NodeId): void {
+    for (const [id, callee] of this.#calls) {
+      if (callee === to) this.#fail(id, `the connection to ${to} has ended before its answer`)
+    }
+  }
+
+  #remember(id: number, to: NodeId): void {
+    this.#calls.set(id, to)
+    const [oldest] = this.#calls.keys()
+    if (this.#calls.size > CALLS_MAX && oldest !== undefined) this.#calls.delete(oldest)
+  }
+
+  #onCall(from: NodeId, id: number, request: CallRequest | undefined): void {
+    const answer = (response: CallResponse): void => {
+      const value = create(AnswerSchema, { id: BigInt(id), response })
+      this.#parts.answer(from, { case: 'answer', value })
+    }
+    const caller = this.#parts.callerOf(from)
+    if (caller === null || request === undefined) return
+    this.#serve(caller, from, request, answer)
+  }
+
+  #serve(
+    caller: PeerCaller,
+    from: NodeId,
+    { method, payload }: CallRequest,
+    answer: (response: CallResponse) => void,
+  ): void {
+    const count = [...this.#served.values()].filter((served) => served.from === from).length
+    const isTooLarge =
+      payload.length > PEER_PAYLOAD_BYTES_MAX || method.length > TEXT_CHARACTERS_MAX
+    if (count >= SERVED_MAX || isTooLarge) {
+      const failure = { code: 'SERVER_TOO_MANY_REQUESTS', because: 'too many or too large calls' }
+      answer(create(CallResponseSchema, { failure }))
+      return
+    }
+    const ticket = this.#nextTicket
+    this.#nextTicket += 1
+    this.#served.set(ticket, { from, answer })
+    this.#parts.post({ type: 'called', ticket, caller, method, payload })
+  }
+
+  #onAnswer(from: NodeId, id: number, response: CallResponse | undefined): void {
+    if (this.#calls.get(id) !== from || response === undefined) return
+    this.#calls.delete(id)
+    const { payload, failure } = response
+    if (payload.length > PEER_PAYLOAD_BYTES_MAX) {
+      this.#fail(id, `the answer of ${from} is too large`)
+      return
+    }
+    const told: CallFailure | null =
+      failure === undefined ? null : { code: failure.code, because: failure.because }
+    this.#parts.post({ type: 'callAnswered', id, payload, failure: told })
+  }
+
+  #fail(id: number, because: string): void {
+    this.#calls.delete(id)
+    const failure = { code: 'PEER_UNREACHABLE', because }
+    this.#parts.post({ type: 'callAnswered', id, payload: new Uint8Array(0), failure })
+  }
+}

@@ -1,0 +1,44 @@
+import { userInfo } from 'node:os'
+
+import { systemActor } from '../../ports/actor.ts'
+import type { Actor } from '../../ports/actor.ts'
+
+/** Who runs a command of this host, as it says of itself. */
+export interface AdminCaller {
+  readonly uid: number
+  readonly name: string
+}
+
+const NAME_CHARACTERS_MAX = 64
+/** What user names are made of, and nothing that could pass for another line or field. */
+const NAME = /^[A-Za-z0-9._@\\-]+\$?$/
+
+export function ownCaller(): AdminCaller {
+  return { uid: process.getuid?.() ?? 0, name: ownName() }
+}
+
+/** A uid need not have a name on this host. */
+function ownName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return ''
+  }
+}
+
+/**
+ * The actor of what is asked at the admin socket. Only two users can open a socket of mode 0600: the one that the controller
+ * runs as, and root. The program that asks says which of the two it is; whatever else it says counts as the controller's
+ * user. Node cannot ask the kernel (SO_PEERCRED), so between those two, both of whom may do everything here, it is a word.
+ */
+export function actorAt(claimed: unknown, own: AdminCaller): Actor {
+  const { uid, name } = { ...(claimed as Partial<Record<keyof AdminCaller, unknown>> | null) }
+  const isEither = uid === 0 || uid === own.uid
+  const known = isEither && typeof name === 'string' && isName(name) ? { uid, name } : own
+  const inBrackets = known.name === '' ? '' : ` (${known.name})`
+  return systemActor({ name: `uid:${known.uid}${inBrackets}` })
+}
+
+function isName(name: string): boolean {
+  return name.length <= NAME_CHARACTERS_MAX && NAME.test(name)
+}

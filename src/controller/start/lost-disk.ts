@@ -1,0 +1,99 @@
+import { enterCluster } from '../../cluster/entrance/enter-cluster.ts'
+import type { EntryAnswer } from '../../cluster/entrance/entry.ts'
+import type { Log } from '../../cluster/log.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import { Problem } from '../../lib/problems.ts'
+import { newOpaqueId } from '../../lib/random.ts'
+import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
+import { formDataFolder } from '../../store/form-data-folder.ts'
+import { writeRosterFile } from '../../store/roster-file.ts'
+import type { Credentials } from './check.ts'
+import { fateOfAnswer } from './member-fate.ts'
+import { programVersion } from '../version.ts'
+
+const PAUSE_MS = 2_000
+/** For each address: the leader changes the configuration before it is answered. */
+const ANSWER_MS = 10_000
+
+export interface LostDisk {
+  readonly config: ControllerConfig
+  readonly credentials: Credentials
+  /** host:port of members' meshes. */
+  readonly addresses: readonly string[]
+  readonly startedAtMs: number
+  readonly log: Pick<Log, 'info' | 'warn'>
+  /** Resolves when the program is to end. */
+  readonly stop: Promise<unknown>
+  /** Called once it is let in: what stands where the data folder is to be goes away. */
+  readonly makeRoom: () => void
+}
+
+/**
+ * Asks to be let in with an empty disk until a member does, and forms a data folder for it, which its peers then fill.
+ * The cluster takes the vote back from the lost disk at the same time: that one must not come back.
+ * @returns a sentence when this controller was removed meanwhile; `stopped` when the program is to end.
+ */
+export async function reenter(
+  lost: LostDisk,
+): Promise<'entered' | 'stopped' | { removed: string }> {
+  const { config, log } = lost
+  const storeId = newOpaqueId()
+  let isStopped = false
+  void lost.stop.then(() => {
+    isStopped = true
+  })
+  let lastSaid = ''
+  while (!isStopped) {
+    const answer = await Promise.race([ask(lost, storeId), lost.stop.then(() => 'stopped')])
+    if (isStopped) break
+    if (typeof answer !== 'string') {
+      const fate = fateOfAnswer(answer)
+      if (fate !== null) return { removed: fate.sentence }
+      if (answer.outcome !== 'refused') {
+        lost.makeRoom()
+        layDownEmpty(config, storeId, answer)
+        log.info({ members: lost.addresses }, `let in with an empty disk (${answer.outcome})`)
+        return 'entered'
+      }
+    }
+    const because = typeof answer === 'string' ? answer : answer.because
+    // The same again and again is said once.
+    if (because !== lastSaid) log.warn({}, `not let in yet: ${because}`)
+    lastSaid = because
+    await Promise.race([lost.stop, new Promise((resolve) => setTimeout(resolve, PAUSE_MS))])
+  }
+  return 'stopped'
+}
+
+async function ask(lost: LostDisk, storeId: Uint8Array): Promise<EntryAnswer | string> {
+  const { config, credentials, addresses, startedAtMs } = lost
+  const { certificatePem, privateKeyPem, caPem } = credentials
+  try {
+    return await enterCluster({
+      addresses,
+      resolvers: config.cluster.resolvers,
+      identity: { certificatePem, privateKeyPem, caPem },
+      trustDomain: config.trustDomain,
+      clusterId: '',
+      storeId,
+      address: config.cluster.advertise,
+      version: `v${programVersion()}`,
+      featureLevel: FEATURE_LEVEL,
+      startedAtMs,
+      timeoutMs: ANSWER_MS,
+    })
+  } catch (error) {
+    if (error instanceof Problem) return error.message
+    throw error
+  }
+}
+
+function layDownEmpty(
+  config: ControllerConfig,
+  storeId: Uint8Array,
+  answer: Exclude<EntryAnswer, { readonly outcome: 'refused' }>,
+): void {
+  const { clusterId, generation, configuration, configurationIndex } = answer
+  formDataFolder(config.data, { nodeId: config.id, storeId, clusterId, generation, entries: [] })
+  writeRosterFile(config.data, { configuration, index: configurationIndex, claims: [], marks: [] })
+}

@@ -1,0 +1,35 @@
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+
+import { syncFolder } from '../../pki/key-file.ts'
+
+const KEPT_MAX = 2
+
+/** True: there is no data folder, or an empty one, as after the loss of a disk. */
+export function hasNoData(dataFolder: string): boolean {
+  return !existsSync(dataFolder) || readdirSync(dataFolder).length === 0
+}
+
+/**
+ * Moves a data folder that its cluster no longer takes for what it says out of the way, as
+ * `<data>.set-aside-<UTC time>` beside it, and removes all but the two newest of those that stand there.
+ * The controller must not be running on it. @returns where it is now. @throws the file system's error.
+ */
+export function setDataFolderAside(dataFolder: string, nowMs: number): string {
+  const parent = dirname(dataFolder)
+  const prefix = `${basename(dataFolder)}.set-aside-`
+  const standing = readdirSync(parent).filter((name) => name.startsWith(prefix))
+  let atMs = nowMs
+  while (standing.includes(prefix + timeOf(atMs))) atMs += 1
+  const name = prefix + timeOf(atMs)
+  renameSync(dataFolder, join(parent, name))
+  syncFolder(parent)
+  const surplus = standing.sort().slice(0, Math.max(0, standing.length - (KEPT_MAX - 1)))
+  for (const old of surplus) rmSync(join(parent, old), { recursive: true, force: true })
+  return join(parent, name)
+}
+
+/** Sorts as text in the order of time. */
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString().replaceAll(/[-:]/g, '')
+}
