@@ -13,6 +13,11 @@ import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { RouterGate } from '../routers/admission.ts'
 import type { ControllerIdentity } from '../routers/hello-answer.ts'
 import { routerLimits } from '../routers/limits.ts'
+import type { RouterConnection } from '../routers/connection.ts'
+import { linkDuty, linkGone } from '../routers/links/link-duty.ts'
+import { LinkTable } from '../routers/links/link-table.ts'
+import { PeerDuty } from '../routers/links/peer-duty.ts'
+import { ModelDuty } from '../routers/model/model-duty.ts'
 import { RouterListener } from '../routers/listener.ts'
 import type { CertificateAndKey } from '../routers/listener.ts'
 import { RouterChannels } from '../routers/router-channels.ts'
@@ -22,7 +27,6 @@ import { API_FAMILY_VERSION, programDate, programRevision } from './version.ts'
 
 export interface RouterParts {
   readonly config: ControllerConfig
-  readonly credentials: CertificateAndKey
   readonly gateway: Gateway
   readonly machine: StateMachine
   readonly authorities: NetworkAuthorities
@@ -32,32 +36,92 @@ export interface RouterParts {
 }
 
 /**
- * The router listener of a controller; null where routers have none here. Which routers are connected is shown on every
- * controller, whether any can connect there or not.
- * @throws the error of the system when it cannot listen.
+ * What a controller is to routers: the channels of those that are connected here, and what is known of them. Which routers
+ * are connected is shown on every controller, whether any can connect there or not.
  */
-export async function openRouters(parts: RouterParts): Promise<RouterListener | null> {
-  const { config, credentials, gateway, machine, log } = parts
-  const board = new RouterStatusBoard(config.id, routerTopic(gateway.soft))
-  machine.routers = board
-  if (config.routers.bind === null) return null
-  const address = parseHostPort(config.routers.bind)
-  assert(address !== null, 'the configuration has checked the address')
-  const channels = new RouterChannels({
-    ...{ board, log, clock: systemClock },
-    identity: identityOf(config.id, gateway.clusterId),
-    gate: gateOf(parts),
-    cluster: clusterOf(gateway),
-  })
-  const bounds = {
-    connectionsPerSourceMax: routerLimits.routerConnectionsPerSourceMax,
-    handshakeTimeoutMs: routerLimits.routerHandshakeTimeoutMs,
+export class RouterService {
+  readonly links: LinkTable
+  readonly #parts: RouterParts
+  readonly #channels: RouterChannels
+  #listener: RouterListener | null = null
+
+  constructor(parts: RouterParts) {
+    this.#parts = parts
+    const { config, gateway, machine, log } = parts
+    const board = new RouterStatusBoard(config.id, routerTopic(gateway.soft))
+    machine.routers = board
+    const channels = new RouterChannels({
+      ...{ board, log, clock: systemClock },
+      identity: identityOf(config.id, gateway.clusterId),
+      gate: gateOf(parts),
+      cluster: clusterOf(gateway),
+    })
+    this.#channels = channels
+    this.links = new LinkTable({
+      isConnected: (id) => channels.connection(id) !== undefined,
+      tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
+    })
+    if (config.routers.bind === null) return
+    const connections = (): Iterable<RouterConnection> => channels.connections()
+    channels.add(new PeerDuty({ routerIds: () => machine.ids('router'), connections }))
+    const isCertificateOf = certificateJudge(machine)
+    channels.add(linkDuty({ table: this.links, log, isCertificateOf }))
+    channels.add(
+      new ModelDuty({
+        ...{ connections, log, clock: systemClock, model: machine.routerModel },
+        timelineId: () => gateway.clusterId,
+        isLeader: () => gateway.leaderId() === gateway.selfId,
+        certificates: () => ({
+          controllers: gateway.members().map(({ certificatePem }) => certificatePem),
+          anchors: [parts.authorities.anchorsPem()],
+        }),
+      }),
+    )
   }
-  return await RouterListener.open(
-    { channels, tls: listenerTls, bound: (server) => boundConnections(server, true, bounds) },
-    credentials,
-    address,
-  )
+
+  /**
+   * Listens, where the configuration names an address.
+   * @throws the error of the system when it cannot listen.
+   */
+  async open(credentials: CertificateAndKey): Promise<void> {
+    const { bind } = this.#parts.config.routers
+    if (bind === null) return
+    const address = parseHostPort(bind)
+    assert(address !== null, 'the configuration has checked the address')
+    const bounds = {
+      connectionsPerSourceMax: routerLimits.routerConnectionsPerSourceMax,
+      handshakeTimeoutMs: routerLimits.routerHandshakeTimeoutMs,
+    }
+    this.#listener = await RouterListener.open(
+      {
+        channels: this.#channels,
+        tls: listenerTls,
+        bound: (server) => boundConnections(server, true, bounds),
+      },
+      credentials,
+      address,
+    )
+  }
+
+  /** New connections get this certificate; standing ones go on as they are. */
+  renew(credentials: CertificateAndKey): void {
+    this.#listener?.renew(credentials)
+  }
+
+  /** Closes every channel; routers go on to another controller. */
+  async close(): Promise<void> {
+    await this.#listener?.close()
+  }
+}
+
+/** By the record of the router alone, as it is asked on every controller of routers that are connected to others. */
+export function certificateJudge(machine: Pick<StateMachine, 'get'>) {
+  return (routerId: string, fingerprints: readonly string[]): boolean => {
+    const router = machine.get<Router>('router', routerId)
+    if (router === undefined || router.disabled || !router.isVerified) return false
+    const { fingerprint } = router
+    return fingerprint !== null && fingerprint !== '' && fingerprints.includes(fingerprint)
+  }
 }
 
 function identityOf(id: string, clusterId: string): ControllerIdentity {

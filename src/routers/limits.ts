@@ -16,6 +16,25 @@ export const routerLimits = {
   routerStatusTtlMs: 10_000,
   /** Lines in the log about refused routers, of a minute: one that is refused dials again and again. */
   routerRefusalsLoggedMax: 60,
+  /** Links that a controller knows of; those beyond are not shown. */
+  linksMax: 65_536,
+  /** Links that one router reports. */
+  linksPerRouterMax: 8192,
+  /** Sockets of one link that are shown. */
+  linkConnectionsMax: 16,
+  /** Addresses that one router listens at for links, and groups of each. */
+  linkListenersMax: 32,
+  /** Entries of the log whose changes of the data model are kept for routers that come back. */
+  modelEntriesMax: 10_000,
+  /** Of those entries, encoded. */
+  modelEntriesBytesMax: 64 * 1024 * 1024,
+  /** Routers that are sent the whole model at once, as each of them holds a copy until it is read. */
+  modelSendsMax: 4,
+  /** For so long a router gets changes after it has asked for them, as it asks within these bounds. */
+  modelSubscriptionSecondsMin: 10,
+  modelSubscriptionSecondsMax: 360,
+  /** How often routers are told how far the model is. */
+  modelIndexEveryMs: 30_000,
   /** How often records, members and leadership are compared with what the connected routers were told. */
   routerSweepMs: 500,
 } as const

@@ -347,7 +347,38 @@ export const networkJwt: NamedSchema = {
   },
 }
 
-export const link: NamedSchema = { name: 'linkDetail', schema: { type: 'object' } }
+const whole = { type: 'integer', minimum: 0 } as const
+export const link: NamedSchema = {
+  name: 'linkDetail',
+  schema: {
+    type: 'object',
+    properties: {
+      id: text,
+      protocol: text,
+      sourceRouter: entityRef,
+      destRouter: entityRef,
+      state: { type: 'string', enum: ['Pending', 'Connected'] },
+      down: flag,
+      iteration: whole,
+      staticCost: whole,
+      cost: whole,
+      sourceLatency: whole,
+      destLatency: whole,
+      connections: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: { type: text, source: text, dest: text },
+          required: ['type', 'source', 'dest'],
+        },
+      },
+    },
+    required: [
+      ...['id', 'protocol', 'sourceRouter', 'destRouter', 'state', 'down', 'iteration'],
+      ...['staticCost', 'cost', 'sourceLatency', 'destLatency', 'connections'],
+    ],
+  },
+}
 export const circuit: NamedSchema = { name: 'circuitDetail', schema: { type: 'object' } }
 
 export const linkPatch: NamedSchema = {
