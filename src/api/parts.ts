@@ -9,6 +9,7 @@ import type { JwtSigner } from '../ports/jwt-signer.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
 import type { LiveLinks } from '../ports/live-links.ts'
+import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { FailedRequests, PostureReports } from '../ports/posture.ts'
@@ -76,6 +77,7 @@ export interface ApiParts {
   readonly failedRequests: FailedRequests
   /** Between the routers that are connected to this controller. */
   readonly links: LiveLinks
+  readonly routerInspections: RouterInspections
   /** Asked at each use: a rotated key is in force at once. */
   readonly keys: TokenKeys
   /** Tokens that others than the controllers read. */

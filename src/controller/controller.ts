@@ -386,7 +386,9 @@ export class Controller {
       authorities: networkAuthoritiesOf(inputs.keeper, () => this.#caPem),
       isOut: () => this.#isOut,
     })
-    const api = this.#createApi(gateway, machine, inputs, { snapshots, links: routers.links })
+    const api = this.#createApi(gateway, machine, inputs, {
+      ...{ snapshots, links: routers.links, routerInspections: routers.inspections },
+    })
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
     this.#releases.push(async () => {
@@ -522,7 +524,7 @@ export class Controller {
     gateway: Gateway,
     machine: StateMachine,
     inputs: ApiInputs,
-    local: Pick<ApiParts, 'links' | 'snapshots'>,
+    local: Pick<ApiParts, 'links' | 'routerInspections' | 'snapshots'>,
   ): Api {
     const { keeper, admission, membership } = inputs
     const { config, log } = this.#parts

@@ -10,10 +10,12 @@ import { assert } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import { parseHostPort } from '../lib/names.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
+import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { RouterGate } from '../routers/admission.ts'
 import type { ControllerIdentity } from '../routers/hello-answer.ts'
 import { routerLimits } from '../routers/limits.ts'
 import type { RouterConnection } from '../routers/connection.ts'
+import { inspectionsOf } from '../routers/inspections.ts'
 import { linkDuty, linkGone } from '../routers/links/link-duty.ts'
 import { LinkTable } from '../routers/links/link-table.ts'
 import { PeerDuty } from '../routers/links/peer-duty.ts'
@@ -41,6 +43,7 @@ export interface RouterParts {
  */
 export class RouterService {
   readonly links: LinkTable
+  readonly inspections: RouterInspections
   readonly #parts: RouterParts
   readonly #channels: RouterChannels
   #listener: RouterListener | null = null
@@ -61,6 +64,7 @@ export class RouterService {
       isConnected: (id) => channels.connection(id) !== undefined,
       tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
     })
+    this.inspections = inspectionsOf(channels)
     if (config.routers.bind === null) return
     const connections = (): Iterable<RouterConnection> => channels.connections()
     channels.add(new PeerDuty({ routerIds: () => machine.ids('router'), connections }))
@@ -69,7 +73,7 @@ export class RouterService {
     channels.add(
       new ModelDuty({
         ...{ connections, log, clock: systemClock, model: machine.routerModel },
-        timelineId: () => gateway.clusterId,
+        timelineId: () => `${gateway.clusterId}:${gateway.generation}`,
         isLeader: () => gateway.leaderId() === gateway.selfId,
         certificates: () => ({
           controllers: gateway.members().map(({ certificatePem }) => certificatePem),

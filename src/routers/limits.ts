@@ -35,6 +35,8 @@ export const routerLimits = {
   modelSubscriptionSecondsMax: 360,
   /** How often routers are told how far the model is. */
   modelIndexEveryMs: 30_000,
+  /** For what a router tells of itself; it is an error in the answer then. */
+  routerInspectionTimeoutMs: 10_000,
   /** How often records, members and leadership are compared with what the connected routers were told. */
   routerSweepMs: 500,
 } as const
