@@ -166,7 +166,7 @@ async function modelAgrees(when: string, k = 1): Promise<void> {
     const { body } = await client.request('POST', '/fabric/v1/inspections', {
       body: { appRegex: '.*', requestedValues: ['router-data-model'] },
     })
-    const { values } = body.data as {
+    const { values } = body as unknown as {
       values: { appId: string; name: string; value: Record<string, Record<string, unknown>> }[]
     }
     const models = values.filter(({ name }) => name === 'router-data-model')
