@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file router.proto.
  */
 export const file_router: GenFile = /*@__PURE__*/
-  fileDesc("Cgxyb3V0ZXIucHJvdG8SEmZsb3RpbGxhLnJvdXRlci52MSJ/ChNVcGRhdGVDdHJsQWRkcmVzc2VzEhEKCWFkZHJlc3NlcxgBIAMoCRINCgVpbmRleBgCIAEoBBIRCglpc19sZWFkZXIYAyABKAgSMwoLY29udHJvbGxlcnMYBCADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuQ3RybERldGFpbCJNCgpDdHJsRGV0YWlsEgoKAmlkGAEgASgJEjMKCWVuZHBvaW50cxgCIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5DdHJsRW5kcG9pbnQiLwoMQ3RybEVuZHBvaW50Eg8KB2FkZHJlc3MYASABKAkSDgoGZ3JvdXBzGAIgAygJIiQKE1VwZGF0ZUNsdXN0ZXJMZWFkZXISDQoFaW5kZXgYASABKAQihAEKC1NlcnZlckhlbGxvEg8KB3ZlcnNpb24YASABKAkSNwoEZGF0YRgCIAMoCzIpLmZsb3RpbGxhLnJvdXRlci52MS5TZXJ2ZXJIZWxsby5EYXRhRW50cnkaKwoJRGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEidAoLQ2xpZW50SGVsbG8SDwoHdmVyc2lvbhgBIAEoCRIQCghob3N0bmFtZRgCIAEoCRIRCglwcm90b2NvbHMYAyADKAkSLwoJbGlzdGVuZXJzGAogAygLMhwuZmxvdGlsbGEucm91dGVyLnYxLkxpc3RlbmVyImgKCExpc3RlbmVyEiwKB2FkZHJlc3MYCiABKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuQWRkcmVzcxIuCglhZHZlcnRpc2UYFCABKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuQWRkcmVzcyJKCgdBZGRyZXNzEg0KBXZhbHVlGAogASgJEhAKCHByb3RvY29sGBQgASgJEhAKCGhvc3RuYW1lGB4gASgJEgwKBHBvcnQYKCABKAUiUgoLUm91dGVyTGlua3MSLQoFbGlua3MYASADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVyTGluaxIUCgxmdWxsX3JlZnJlc2gYAiABKAgipwEKClJvdXRlckxpbmsSCgoCaWQYASABKAkSFgoOZGVzdF9yb3V0ZXJfaWQYAiABKAkSFQoNbGlua19wcm90b2NvbBgDIAEoCRIUCgxkaWFsX2FkZHJlc3MYBSABKAkSEQoJaXRlcmF0aW9uGAYgASgNEjUKCmNvbm5fc3RhdGUYByABKAsyIS5mbG90aWxsYS5yb3V0ZXIudjEuTGlua0Nvbm5TdGF0ZSJVCg1MaW5rQ29ublN0YXRlEhcKD3N0YXRlX2l0ZXJhdGlvbhgBIAEoDRIrCgVjb25ucxgCIAMoCzIcLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rQ29ubiJBCghMaW5rQ29ubhIMCgR0eXBlGAEgASgJEhIKCmxvY2FsX2FkZHIYAiABKAkSEwoLcmVtb3RlX2FkZHIYAyABKAkicQoPTGlua1N0YXRlVXBkYXRlEg8KB2xpbmtfaWQYASABKAkSFgoObGlua19pdGVyYXRpb24YAiABKA0SNQoKY29ubl9zdGF0ZRgDIAEoCzIhLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rQ29ublN0YXRlIlkKBUZhdWx0EjEKB3N1YmplY3QYASABKA4yIC5mbG90aWxsYS5yb3V0ZXIudjEuRmF1bHRTdWJqZWN0EgoKAmlkGAIgASgJEhEKCWl0ZXJhdGlvbhgDIAEoDSI3CgxWZXJpZnlSb3V0ZXISEQoJcm91dGVyX2lkGAEgASgJEhQKDGZpbmdlcnByaW50cxgCIAMoCSJECg1MaW5rTGlzdGVuZXJzEjMKCWxpc3RlbmVycxgBIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rTGlzdGVuZXIiWAoMTGlua0xpc3RlbmVyEg8KB2FkZHJlc3MYASABKAkSEAoIcHJvdG9jb2wYAiABKAkSDgoGZ3JvdXBzGAQgAygJEhUKDWxvY2FsX2JpbmRpbmcYBSABKAkiSAoQUGVlclN0YXRlQ2hhbmdlcxI0CgdjaGFuZ2VzGAEgAygLMiMuZmxvdGlsbGEucm91dGVyLnYxLlBlZXJTdGF0ZUNoYW5nZSKRAQoPUGVlclN0YXRlQ2hhbmdlEgoKAmlkGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSLAoFc3RhdGUYAyABKA4yHS5mbG90aWxsYS5yb3V0ZXIudjEuUGVlclN0YXRlEjMKCWxpc3RlbmVycxgEIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rTGlzdGVuZXIinAEKB01ldHJpY3MSPwoKaGlzdG9ncmFtcxgIIAMoCzIrLmZsb3RpbGxhLnJvdXRlci52MS5NZXRyaWNzLkhpc3RvZ3JhbXNFbnRyeRpQCg9IaXN0b2dyYW1zRW50cnkSCwoDa2V5GAEgASgJEiwKBXZhbHVlGAIgASgLMh0uZmxvdGlsbGEucm91dGVyLnYxLkhpc3RvZ3JhbToCOAEiKAoJSGlzdG9ncmFtEg0KBWNvdW50GAEgASgDEgwKBG1lYW4YAyABKAEikQEKFFN1YnNjcmliZVRvRGF0YU1vZGVsEhUKDWN1cnJlbnRfaW5kZXgYASABKAQSJQodc3Vic2NyaXB0aW9uX2R1cmF0aW9uX3NlY29uZHMYAiABKA0SDQoFcmVuZXcYAyABKAgSEwoLdGltZWxpbmVfaWQYBCABKAkSFwoPc3Vic2NyaXB0aW9uX2lkGAUgASgJImMKCURhdGFTdGF0ZRIuCgZldmVudHMYASADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxFdmVudBIRCgllbmRfaW5kZXgYAiABKAQSEwoLdGltZWxpbmVfaWQYAyABKAkikwEKDk1vZGVsQ2hhbmdlU2V0Eg0KBWluZGV4GAEgASgEEhQKDGlzX3N5bnRoZXRpYxgCIAEoCBIvCgdjaGFuZ2VzGAMgAygLMh4uZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsRXZlbnQSEwoLdGltZWxpbmVfaWQYBCABKAkSFgoOcHJldmlvdXNfaW5kZXgYBSABKAQisAUKCk1vZGVsRXZlbnQSLwoGYWN0aW9uGAEgASgOMh8uZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsQWN0aW9uEhQKDGlzX3N5bnRoZXRpYxgDIAEoCBI1CghpZGVudGl0eRgKIAEoCzIhLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbElkZW50aXR5SAASMwoHc2VydmljZRgLIAEoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VIABJACg5zZXJ2aWNlX3BvbGljeRgMIAEoCzImLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VQb2xpY3lIABI+Cg1wb3N0dXJlX2NoZWNrGA0gASgLMiUuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsUG9zdHVyZUNoZWNrSAASOAoKcHVibGljX2tleRgOIAEoCzIiLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFB1YmxpY0tleUgAEjkKCnJldm9jYXRpb24YDyABKAsyIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxSZXZvY2F0aW9uSAASTQoVc2VydmljZV9wb2xpY3lfY2hhbmdlGBAgASgLMiwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsU2VydmljZVBvbGljeUNoYW5nZUgAEjoKC2NvbmZpZ190eXBlGBEgASgLMiMuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsQ29uZmlnVHlwZUgAEjEKBmNvbmZpZxgSIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbENvbmZpZ0gAEjEKBnJvdXRlchgTIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFJvdXRlckgAQgcKBW1vZGVsIjsKD01vZGVsQ29uZmlnVHlwZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnRhcmdldBgDIAEoCSJLCgtNb2RlbENvbmZpZxIKCgJpZBgBIAEoCRIPCgd0eXBlX2lkGAIgASgJEgwKBG5hbWUYAyABKAkSEQoJZGF0YV9qc29uGAQgASgJIs4FCg1Nb2RlbElkZW50aXR5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSRwoaZGVmYXVsdF9ob3N0aW5nX3ByZWNlZGVuY2UYAyABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcmVjZWRlbmNlEhwKFGRlZmF1bHRfaG9zdGluZ19jb3N0GAQgASgNEmUKG3NlcnZpY2VfaG9zdGluZ19wcmVjZWRlbmNlcxgFIAMoCzJALmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbElkZW50aXR5LlNlcnZpY2VIb3N0aW5nUHJlY2VkZW5jZXNFbnRyeRJZChVzZXJ2aWNlX2hvc3RpbmdfY29zdHMYBiADKAsyOi5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxJZGVudGl0eS5TZXJ2aWNlSG9zdGluZ0Nvc3RzRW50cnkSFQoNYXBwX2RhdGFfanNvbhgHIAEoDBJOCg9zZXJ2aWNlX2NvbmZpZ3MYCCADKAsyNS5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxJZGVudGl0eS5TZXJ2aWNlQ29uZmlnc0VudHJ5EhAKCGRpc2FibGVkGAkgASgIGmUKHlNlcnZpY2VIb3N0aW5nUHJlY2VkZW5jZXNFbnRyeRILCgNrZXkYASABKAkSMgoFdmFsdWUYAiABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcmVjZWRlbmNlOgI4ARo6ChhTZXJ2aWNlSG9zdGluZ0Nvc3RzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ARpeChNTZXJ2aWNlQ29uZmlnc0VudHJ5EgsKA2tleRgBIAEoCRI2CgV2YWx1ZRgCIAEoCzInLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VDb25maWdzOgI4ASKMAQoTTW9kZWxTZXJ2aWNlQ29uZmlncxJFCgdjb25maWdzGAEgAygLMjQuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsU2VydmljZUNvbmZpZ3MuQ29uZmlnc0VudHJ5Gi4KDENvbmZpZ3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlYKDE1vZGVsU2VydmljZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhsKE2VuY3J5cHRpb25fcmVxdWlyZWQYAyABKAgSDwoHY29uZmlncxgEIAMoCSJfCgtNb2RlbFJvdXRlchIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhMKC2ZpbmdlcnByaW50GAMgASgJEg8KB2NvbmZpZ3MYBCADKAkSEAoIZGlzYWJsZWQYBSABKAgiaAoSTW9kZWxTZXJ2aWNlUG9saWN5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSOAoLcG9saWN5X3R5cGUYAyABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQb2xpY3lUeXBlIpkBChhNb2RlbFNlcnZpY2VQb2xpY3lDaGFuZ2USEQoJcG9saWN5X2lkGAEgASgJEhoKEnJlbGF0ZWRfZW50aXR5X2lkcxgCIAMoCRJBChNyZWxhdGVkX2VudGl0eV90eXBlGAMgASgOMiQuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsUmVsYXRlZFR5cGUSCwoDYWRkGAQgASgIIksKDk1vZGVsUHVibGljS2V5EgwKBGRhdGEYASABKAwSCwoDa2lkGAIgASgJEg4KBnVzYWdlcxgDIAMoBRIOCgZmb3JtYXQYBCABKAUingEKD01vZGVsUmV2b2NhdGlvbhIKCgJpZBgBIAEoCRI2CgpleHBpcmVzX2F0GAIgASgLMiIuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsVGltZXN0YW1wEgwKBHR5cGUYAyABKAkSOQoNaXNzdWVkX2JlZm9yZRgEIAEoCzIiLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFRpbWVzdGFtcCIwCg5Nb2RlbFRpbWVzdGFtcBIPCgdzZWNvbmRzGAEgASgDEg0KBW5hbm9zGAIgASgFIoEDChFNb2RlbFBvc3R1cmVDaGVjaxIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg8KB3R5cGVfaWQYBCABKAkSKwoDbWFjGAcgASgLMhwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsTWFjSAASKwoDbWZhGAggASgLMhwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsTWZhSAASMgoHb3NfbGlzdBgJIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbE9zTGlzdEgAEjMKB3Byb2Nlc3MYCiABKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcm9jZXNzSAASPgoNcHJvY2Vzc19tdWx0aRgLIAEoCzIlLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByb2Nlc3NNdWx0aUgAEjMKB2RvbWFpbnMYDCABKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxEb21haW5zSABCCQoHc3VidHlwZSIhCghNb2RlbE1hYxIVCg1tYWNfYWRkcmVzc2VzGAEgAygJInYKCE1vZGVsTWZhEhcKD3RpbWVvdXRfc2Vjb25kcxgBIAEoAxIWCg5wcm9tcHRfb25fd2FrZRgCIAEoCBIYChBwcm9tcHRfb25fdW5sb2NrGAMgASgIEh8KF2lnbm9yZV9sZWdhY3lfZW5kcG9pbnRzGAQgASgIIjsKC01vZGVsT3NMaXN0EiwKB29zX2xpc3QYASADKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxPcyIvCgdNb2RlbE9zEg8KB29zX3R5cGUYASABKAkSEwoLb3NfdmVyc2lvbnMYAiADKAkiUwoMTW9kZWxQcm9jZXNzEg8KB29zX3R5cGUYASABKAkSDAoEcGF0aBgCIAEoCRIOCgZoYXNoZXMYAyADKAkSFAoMZmluZ2VycHJpbnRzGAQgAygJIloKEU1vZGVsUHJvY2Vzc011bHRpEhAKCHNlbWFudGljGAEgASgJEjMKCXByb2Nlc3NlcxgCIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByb2Nlc3MiHwoMTW9kZWxEb21haW5zEg8KB2RvbWFpbnMYASADKAkiZAoPQXBpU2Vzc2lvbkFkZGVkEhUKDWlzX2Z1bGxfc3RhdGUYASABKAgSOgoMYXBpX3Nlc3Npb25zGAIgAygLMiQuZmxvdGlsbGEucm91dGVyLnYxLlJvdXRlckFwaVNlc3Npb24iXQoQUm91dGVyQXBpU2Vzc2lvbhINCgV0b2tlbhgBIAEoCRIZChFjZXJ0X2ZpbmdlcnByaW50cxgCIAMoCRIKCgJpZBgDIAEoCRITCgtpZGVudGl0eV9pZBgEIAEoCSIwChFBcGlTZXNzaW9uUmVtb3ZlZBIOCgZ0b2tlbnMYASADKAkSCwoDaWRzGAIgAygJIiUKE0FwaVNlc3Npb25IZWFydGJlYXQSDgoGdG9rZW5zGAEgAygJIioKEFZhbGlkYXRlU2Vzc2lvbnMSFgoOc2Vzc2lvbl90b2tlbnMYASADKAkiLQoOU2Vzc2lvblJlbW92ZWQSDgoGdG9rZW5zGAEgAygJEgsKA2lkcxgCIAMoCSLcAgoSQ3JlYXRlVGVybWluYXRvclYyEg8KB2FkZHJlc3MYASABKAkSFQoNc2Vzc2lvbl90b2tlbhgCIAEoCRIUCgxmaW5nZXJwcmludHMYAyADKAkSRwoJcGVlcl9kYXRhGAQgAygLMjQuZmxvdGlsbGEucm91dGVyLnYxLkNyZWF0ZVRlcm1pbmF0b3JWMi5QZWVyRGF0YUVudHJ5EgwKBGNvc3QYBSABKA0SNwoKcHJlY2VkZW5jZRgGIAEoDjIjLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByZWNlZGVuY2USEwoLaW5zdGFuY2VfaWQYByABKAkSFwoPaW5zdGFuY2Vfc2VjcmV0GAggASgMEhkKEWFwaV9zZXNzaW9uX3Rva2VuGAkgASgJGi8KDVBlZXJEYXRhRW50cnkSCwoDa2V5GAEgASgNEg0KBXZhbHVlGAIgASgMOgI4ASKiAQoYQ3JlYXRlVGVybWluYXRvclYyQW5zd2VyEhUKDXRlcm1pbmF0b3JfaWQYASABKAkSOgoGcmVzdWx0GAIgASgOMiouZmxvdGlsbGEucm91dGVyLnYxLkNyZWF0ZVRlcm1pbmF0b3JSZXN1bHQSCwoDbXNnGAMgASgJEhIKCmVycm9yX2NvZGUYBCABKA0SEgoKcmV0cnlfaGludBgFIAEoDSIpChBSZW1vdmVUZXJtaW5hdG9yEhUKDXRlcm1pbmF0b3JfaWQYASABKAkiKwoRUmVtb3ZlVGVybWluYXRvcnMSFgoOdGVybWluYXRvcl9pZHMYASADKAkiXgoMRXh0ZW5kUm91dGVyEhcKD2NsaWVudF9jZXJ0X2NzchgBIAEoCRIXCg9zZXJ2ZXJfY2VydF9jc3IYAiABKAkSHAoUcmVxdWlyZV92ZXJpZmljYXRpb24YAyABKAgiXAoSUm91dGVyQ2VydGlmaWNhdGVzEhcKD2NsaWVudF9jZXJ0X3BlbRgBIAEoCRIXCg9zZXJ2ZXJfY2VydF9wZW0YAiABKAkSFAoMY2FfY2VydHNfcGVtGAMgASgJIjIKF1ZlcmlmeVJvdXRlckNlcnRpZmljYXRlEhcKD2NsaWVudF9jZXJ0X3BlbRgBIAEoCSI7CgtSb3V0ZXJFcnJvchIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFY2F1c2UYAyABKAkiKgoOSW5zcGVjdFJlcXVlc3QSGAoQcmVxdWVzdGVkX3ZhbHVlcxgBIAMoCSJiCg1JbnNwZWN0QW5zd2VyEg8KB3N1Y2Nlc3MYASABKAgSDgoGZXJyb3JzGAIgAygJEjAKBnZhbHVlcxgDIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5JbnNwZWN0VmFsdWUiKwoMSW5zcGVjdFZhbHVlEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkqbQoMRmF1bHRTdWJqZWN0EgsKB0lOR1JFU1MQABIKCgZFR1JFU1MQARIICgRMSU5LEAISCwoHRk9SV0FSRBADEhkKFVVOS05PV05fT1dORVJfRk9SV0FSRBAEEhIKDkxJTktfRFVQTElDQVRFEAUqNAoJUGVlclN0YXRlEgsKB0hFQUxUSFkQABINCglVTkhFQUxUSFkQARILCgdSRU1PVkVEEAIqMQoLTW9kZWxBY3Rpb24SCgoGQ1JFQVRFEAASCgoGVVBEQVRFEAESCgoGREVMRVRFEAIqOAoPTW9kZWxQcmVjZWRlbmNlEgsKB0RFRkFVTFQQABIMCghSRVFVSVJFRBABEgoKBkZBSUxFRBACKkcKD01vZGVsUG9saWN5VHlwZRISCg5JTlZBTElEX1BPTElDWRAAEg8KC0RJQUxfUE9MSUNZEAESDwoLQklORF9QT0xJQ1kQAiptChBNb2RlbFJlbGF0ZWRUeXBlEhMKD1JFTEFURURfSU5WQUxJRBAAEhMKD1JFTEFURURfU0VSVklDRRABEhQKEFJFTEFURURfSURFTlRJVFkQAhIZChVSRUxBVEVEX1BPU1RVUkVfQ0hFQ0sQAyp8ChZDcmVhdGVUZXJtaW5hdG9yUmVzdWx0EgsKB1NVQ0NFU1MQABIWChJGQUlMRURfSURfQ09ORkxJQ1QQARIQCgxGQUlMRURfT1RIRVIQAhIPCgtGQUlMRURfQlVTWRADEhoKFkZBSUxFRF9JTlZBTElEX1NFU1NJT04QBGIGcHJvdG8z");
+  fileDesc("Cgxyb3V0ZXIucHJvdG8SEmZsb3RpbGxhLnJvdXRlci52MSJ/ChNVcGRhdGVDdHJsQWRkcmVzc2VzEhEKCWFkZHJlc3NlcxgBIAMoCRINCgVpbmRleBgCIAEoBBIRCglpc19sZWFkZXIYAyABKAgSMwoLY29udHJvbGxlcnMYBCADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuQ3RybERldGFpbCJNCgpDdHJsRGV0YWlsEgoKAmlkGAEgASgJEjMKCWVuZHBvaW50cxgCIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5DdHJsRW5kcG9pbnQiLwoMQ3RybEVuZHBvaW50Eg8KB2FkZHJlc3MYASABKAkSDgoGZ3JvdXBzGAIgAygJIiQKE1VwZGF0ZUNsdXN0ZXJMZWFkZXISDQoFaW5kZXgYASABKAQihAEKC1NlcnZlckhlbGxvEg8KB3ZlcnNpb24YASABKAkSNwoEZGF0YRgCIAMoCzIpLmZsb3RpbGxhLnJvdXRlci52MS5TZXJ2ZXJIZWxsby5EYXRhRW50cnkaKwoJRGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEidAoLQ2xpZW50SGVsbG8SDwoHdmVyc2lvbhgBIAEoCRIQCghob3N0bmFtZRgCIAEoCRIRCglwcm90b2NvbHMYAyADKAkSLwoJbGlzdGVuZXJzGAogAygLMhwuZmxvdGlsbGEucm91dGVyLnYxLkxpc3RlbmVyImgKCExpc3RlbmVyEiwKB2FkZHJlc3MYCiABKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuQWRkcmVzcxIuCglhZHZlcnRpc2UYFCABKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuQWRkcmVzcyJKCgdBZGRyZXNzEg0KBXZhbHVlGAogASgJEhAKCHByb3RvY29sGBQgASgJEhAKCGhvc3RuYW1lGB4gASgJEgwKBHBvcnQYKCABKAUiUgoLUm91dGVyTGlua3MSLQoFbGlua3MYASADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVyTGluaxIUCgxmdWxsX3JlZnJlc2gYAiABKAgipwEKClJvdXRlckxpbmsSCgoCaWQYASABKAkSFgoOZGVzdF9yb3V0ZXJfaWQYAiABKAkSFQoNbGlua19wcm90b2NvbBgDIAEoCRIUCgxkaWFsX2FkZHJlc3MYBSABKAkSEQoJaXRlcmF0aW9uGAYgASgNEjUKCmNvbm5fc3RhdGUYByABKAsyIS5mbG90aWxsYS5yb3V0ZXIudjEuTGlua0Nvbm5TdGF0ZSJVCg1MaW5rQ29ublN0YXRlEhcKD3N0YXRlX2l0ZXJhdGlvbhgBIAEoDRIrCgVjb25ucxgCIAMoCzIcLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rQ29ubiJBCghMaW5rQ29ubhIMCgR0eXBlGAEgASgJEhIKCmxvY2FsX2FkZHIYAiABKAkSEwoLcmVtb3RlX2FkZHIYAyABKAkicQoPTGlua1N0YXRlVXBkYXRlEg8KB2xpbmtfaWQYASABKAkSFgoObGlua19pdGVyYXRpb24YAiABKA0SNQoKY29ubl9zdGF0ZRgDIAEoCzIhLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rQ29ublN0YXRlIlkKBUZhdWx0EjEKB3N1YmplY3QYASABKA4yIC5mbG90aWxsYS5yb3V0ZXIudjEuRmF1bHRTdWJqZWN0EgoKAmlkGAIgASgJEhEKCWl0ZXJhdGlvbhgDIAEoDSI3CgxWZXJpZnlSb3V0ZXISEQoJcm91dGVyX2lkGAEgASgJEhQKDGZpbmdlcnByaW50cxgCIAMoCSJECg1MaW5rTGlzdGVuZXJzEjMKCWxpc3RlbmVycxgBIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rTGlzdGVuZXIiWAoMTGlua0xpc3RlbmVyEg8KB2FkZHJlc3MYASABKAkSEAoIcHJvdG9jb2wYAiABKAkSDgoGZ3JvdXBzGAQgAygJEhUKDWxvY2FsX2JpbmRpbmcYBSABKAkiSAoQUGVlclN0YXRlQ2hhbmdlcxI0CgdjaGFuZ2VzGAEgAygLMiMuZmxvdGlsbGEucm91dGVyLnYxLlBlZXJTdGF0ZUNoYW5nZSKRAQoPUGVlclN0YXRlQ2hhbmdlEgoKAmlkGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSLAoFc3RhdGUYAyABKA4yHS5mbG90aWxsYS5yb3V0ZXIudjEuUGVlclN0YXRlEjMKCWxpc3RlbmVycxgEIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rTGlzdGVuZXIinAEKB01ldHJpY3MSPwoKaGlzdG9ncmFtcxgIIAMoCzIrLmZsb3RpbGxhLnJvdXRlci52MS5NZXRyaWNzLkhpc3RvZ3JhbXNFbnRyeRpQCg9IaXN0b2dyYW1zRW50cnkSCwoDa2V5GAEgASgJEiwKBXZhbHVlGAIgASgLMh0uZmxvdGlsbGEucm91dGVyLnYxLkhpc3RvZ3JhbToCOAEiKAoJSGlzdG9ncmFtEg0KBWNvdW50GAEgASgDEgwKBG1lYW4YAyABKAEikQEKFFN1YnNjcmliZVRvRGF0YU1vZGVsEhUKDWN1cnJlbnRfaW5kZXgYASABKAQSJQodc3Vic2NyaXB0aW9uX2R1cmF0aW9uX3NlY29uZHMYAiABKA0SDQoFcmVuZXcYAyABKAgSEwoLdGltZWxpbmVfaWQYBCABKAkSFwoPc3Vic2NyaXB0aW9uX2lkGAUgASgJImMKCURhdGFTdGF0ZRIuCgZldmVudHMYASADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxFdmVudBIRCgllbmRfaW5kZXgYAiABKAQSEwoLdGltZWxpbmVfaWQYAyABKAkikwEKDk1vZGVsQ2hhbmdlU2V0Eg0KBWluZGV4GAEgASgEEhQKDGlzX3N5bnRoZXRpYxgCIAEoCBIvCgdjaGFuZ2VzGAMgAygLMh4uZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsRXZlbnQSEwoLdGltZWxpbmVfaWQYBCABKAkSFgoOcHJldmlvdXNfaW5kZXgYBSABKAQisAUKCk1vZGVsRXZlbnQSLwoGYWN0aW9uGAEgASgOMh8uZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsQWN0aW9uEhQKDGlzX3N5bnRoZXRpYxgDIAEoCBI1CghpZGVudGl0eRgKIAEoCzIhLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbElkZW50aXR5SAASMwoHc2VydmljZRgLIAEoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VIABJACg5zZXJ2aWNlX3BvbGljeRgMIAEoCzImLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VQb2xpY3lIABI+Cg1wb3N0dXJlX2NoZWNrGA0gASgLMiUuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsUG9zdHVyZUNoZWNrSAASOAoKcHVibGljX2tleRgOIAEoCzIiLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFB1YmxpY0tleUgAEjkKCnJldm9jYXRpb24YDyABKAsyIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxSZXZvY2F0aW9uSAASTQoVc2VydmljZV9wb2xpY3lfY2hhbmdlGBAgASgLMiwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsU2VydmljZVBvbGljeUNoYW5nZUgAEjoKC2NvbmZpZ190eXBlGBEgASgLMiMuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsQ29uZmlnVHlwZUgAEjEKBmNvbmZpZxgSIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbENvbmZpZ0gAEjEKBnJvdXRlchgTIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFJvdXRlckgAQgcKBW1vZGVsIjsKD01vZGVsQ29uZmlnVHlwZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnRhcmdldBgDIAEoCSJLCgtNb2RlbENvbmZpZxIKCgJpZBgBIAEoCRIPCgd0eXBlX2lkGAIgASgJEgwKBG5hbWUYAyABKAkSEQoJZGF0YV9qc29uGAQgASgJIs4FCg1Nb2RlbElkZW50aXR5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSRwoaZGVmYXVsdF9ob3N0aW5nX3ByZWNlZGVuY2UYAyABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcmVjZWRlbmNlEhwKFGRlZmF1bHRfaG9zdGluZ19jb3N0GAQgASgNEmUKG3NlcnZpY2VfaG9zdGluZ19wcmVjZWRlbmNlcxgFIAMoCzJALmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbElkZW50aXR5LlNlcnZpY2VIb3N0aW5nUHJlY2VkZW5jZXNFbnRyeRJZChVzZXJ2aWNlX2hvc3RpbmdfY29zdHMYBiADKAsyOi5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxJZGVudGl0eS5TZXJ2aWNlSG9zdGluZ0Nvc3RzRW50cnkSFQoNYXBwX2RhdGFfanNvbhgHIAEoDBJOCg9zZXJ2aWNlX2NvbmZpZ3MYCCADKAsyNS5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxJZGVudGl0eS5TZXJ2aWNlQ29uZmlnc0VudHJ5EhAKCGRpc2FibGVkGAkgASgIGmUKHlNlcnZpY2VIb3N0aW5nUHJlY2VkZW5jZXNFbnRyeRILCgNrZXkYASABKAkSMgoFdmFsdWUYAiABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcmVjZWRlbmNlOgI4ARo6ChhTZXJ2aWNlSG9zdGluZ0Nvc3RzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ARpeChNTZXJ2aWNlQ29uZmlnc0VudHJ5EgsKA2tleRgBIAEoCRI2CgV2YWx1ZRgCIAEoCzInLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VDb25maWdzOgI4ASKMAQoTTW9kZWxTZXJ2aWNlQ29uZmlncxJFCgdjb25maWdzGAEgAygLMjQuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsU2VydmljZUNvbmZpZ3MuQ29uZmlnc0VudHJ5Gi4KDENvbmZpZ3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlYKDE1vZGVsU2VydmljZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhsKE2VuY3J5cHRpb25fcmVxdWlyZWQYAyABKAgSDwoHY29uZmlncxgEIAMoCSJfCgtNb2RlbFJvdXRlchIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhMKC2ZpbmdlcnByaW50GAMgASgJEg8KB2NvbmZpZ3MYBCADKAkSEAoIZGlzYWJsZWQYBSABKAgiaAoSTW9kZWxTZXJ2aWNlUG9saWN5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSOAoLcG9saWN5X3R5cGUYAyABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQb2xpY3lUeXBlIpkBChhNb2RlbFNlcnZpY2VQb2xpY3lDaGFuZ2USEQoJcG9saWN5X2lkGAEgASgJEhoKEnJlbGF0ZWRfZW50aXR5X2lkcxgCIAMoCRJBChNyZWxhdGVkX2VudGl0eV90eXBlGAMgASgOMiQuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsUmVsYXRlZFR5cGUSCwoDYWRkGAQgASgIIksKDk1vZGVsUHVibGljS2V5EgwKBGRhdGEYASABKAwSCwoDa2lkGAIgASgJEg4KBnVzYWdlcxgDIAMoBRIOCgZmb3JtYXQYBCABKAUingEKD01vZGVsUmV2b2NhdGlvbhIKCgJpZBgBIAEoCRI2CgpleHBpcmVzX2F0GAIgASgLMiIuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsVGltZXN0YW1wEgwKBHR5cGUYAyABKAkSOQoNaXNzdWVkX2JlZm9yZRgEIAEoCzIiLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFRpbWVzdGFtcCIwCg5Nb2RlbFRpbWVzdGFtcBIPCgdzZWNvbmRzGAEgASgDEg0KBW5hbm9zGAIgASgFIoEDChFNb2RlbFBvc3R1cmVDaGVjaxIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg8KB3R5cGVfaWQYBCABKAkSKwoDbWFjGAcgASgLMhwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsTWFjSAASKwoDbWZhGAggASgLMhwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsTWZhSAASMgoHb3NfbGlzdBgJIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbE9zTGlzdEgAEjMKB3Byb2Nlc3MYCiABKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcm9jZXNzSAASPgoNcHJvY2Vzc19tdWx0aRgLIAEoCzIlLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByb2Nlc3NNdWx0aUgAEjMKB2RvbWFpbnMYDCABKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxEb21haW5zSABCCQoHc3VidHlwZSIhCghNb2RlbE1hYxIVCg1tYWNfYWRkcmVzc2VzGAEgAygJInYKCE1vZGVsTWZhEhcKD3RpbWVvdXRfc2Vjb25kcxgBIAEoAxIWCg5wcm9tcHRfb25fd2FrZRgCIAEoCBIYChBwcm9tcHRfb25fdW5sb2NrGAMgASgIEh8KF2lnbm9yZV9sZWdhY3lfZW5kcG9pbnRzGAQgASgIIjsKC01vZGVsT3NMaXN0EiwKB29zX2xpc3QYASADKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxPcyIvCgdNb2RlbE9zEg8KB29zX3R5cGUYASABKAkSEwoLb3NfdmVyc2lvbnMYAiADKAkiUwoMTW9kZWxQcm9jZXNzEg8KB29zX3R5cGUYASABKAkSDAoEcGF0aBgCIAEoCRIOCgZoYXNoZXMYAyADKAkSFAoMZmluZ2VycHJpbnRzGAQgAygJIloKEU1vZGVsUHJvY2Vzc011bHRpEhAKCHNlbWFudGljGAEgASgJEjMKCXByb2Nlc3NlcxgCIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByb2Nlc3MiHwoMTW9kZWxEb21haW5zEg8KB2RvbWFpbnMYASADKAkiZAoPQXBpU2Vzc2lvbkFkZGVkEhUKDWlzX2Z1bGxfc3RhdGUYASABKAgSOgoMYXBpX3Nlc3Npb25zGAIgAygLMiQuZmxvdGlsbGEucm91dGVyLnYxLlJvdXRlckFwaVNlc3Npb24iXQoQUm91dGVyQXBpU2Vzc2lvbhINCgV0b2tlbhgBIAEoCRIZChFjZXJ0X2ZpbmdlcnByaW50cxgCIAMoCRIKCgJpZBgDIAEoCRITCgtpZGVudGl0eV9pZBgEIAEoCSIwChFBcGlTZXNzaW9uUmVtb3ZlZBIOCgZ0b2tlbnMYASADKAkSCwoDaWRzGAIgAygJIiUKE0FwaVNlc3Npb25IZWFydGJlYXQSDgoGdG9rZW5zGAEgAygJIioKEFZhbGlkYXRlU2Vzc2lvbnMSFgoOc2Vzc2lvbl90b2tlbnMYASADKAkiLQoOU2Vzc2lvblJlbW92ZWQSDgoGdG9rZW5zGAEgAygJEgsKA2lkcxgCIAMoCSLcAgoSQ3JlYXRlVGVybWluYXRvclYyEg8KB2FkZHJlc3MYASABKAkSFQoNc2Vzc2lvbl90b2tlbhgCIAEoCRIUCgxmaW5nZXJwcmludHMYAyADKAkSRwoJcGVlcl9kYXRhGAQgAygLMjQuZmxvdGlsbGEucm91dGVyLnYxLkNyZWF0ZVRlcm1pbmF0b3JWMi5QZWVyRGF0YUVudHJ5EgwKBGNvc3QYBSABKA0SNwoKcHJlY2VkZW5jZRgGIAEoDjIjLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByZWNlZGVuY2USEwoLaW5zdGFuY2VfaWQYByABKAkSFwoPaW5zdGFuY2Vfc2VjcmV0GAggASgMEhkKEWFwaV9zZXNzaW9uX3Rva2VuGAkgASgJGi8KDVBlZXJEYXRhRW50cnkSCwoDa2V5GAEgASgNEg0KBXZhbHVlGAIgASgMOgI4ASKiAQoYQ3JlYXRlVGVybWluYXRvclYyQW5zd2VyEhUKDXRlcm1pbmF0b3JfaWQYASABKAkSOgoGcmVzdWx0GAIgASgOMiouZmxvdGlsbGEucm91dGVyLnYxLkNyZWF0ZVRlcm1pbmF0b3JSZXN1bHQSCwoDbXNnGAMgASgJEhIKCmVycm9yX2NvZGUYBCABKA0SEgoKcmV0cnlfaGludBgFIAEoDSIpChBSZW1vdmVUZXJtaW5hdG9yEhUKDXRlcm1pbmF0b3JfaWQYASABKAkiKwoRUmVtb3ZlVGVybWluYXRvcnMSFgoOdGVybWluYXRvcl9pZHMYASADKAkiXgoMRXh0ZW5kUm91dGVyEhcKD2NsaWVudF9jZXJ0X2NzchgBIAEoCRIXCg9zZXJ2ZXJfY2VydF9jc3IYAiABKAkSHAoUcmVxdWlyZV92ZXJpZmljYXRpb24YAyABKAgiXAoSUm91dGVyQ2VydGlmaWNhdGVzEhcKD2NsaWVudF9jZXJ0X3BlbRgBIAEoCRIXCg9zZXJ2ZXJfY2VydF9wZW0YAiABKAkSFAoMY2FfY2VydHNfcGVtGAMgASgJIjIKF1ZlcmlmeVJvdXRlckNlcnRpZmljYXRlEhcKD2NsaWVudF9jZXJ0X3BlbRgBIAEoCSI7CgtSb3V0ZXJFcnJvchIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFY2F1c2UYAyABKAkiKgoOSW5zcGVjdFJlcXVlc3QSGAoQcmVxdWVzdGVkX3ZhbHVlcxgBIAMoCSJiCg1JbnNwZWN0QW5zd2VyEg8KB3N1Y2Nlc3MYASABKAgSDgoGZXJyb3JzGAIgAygJEjAKBnZhbHVlcxgDIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5JbnNwZWN0VmFsdWUiKwoMSW5zcGVjdFZhbHVlEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkitQIKBVJvdXRlEhIKCmNpcmN1aXRfaWQYASABKAkSDwoHYXR0ZW1wdBgCIAEoDRIvCgZlZ3Jlc3MYAyABKAsyHy5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVFZ3Jlc3MSMgoIZm9yd2FyZHMYBCADKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVGb3J3YXJkEjEKB2NvbnRleHQYBSABKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVDb250ZXh0Eg8KB3RpbWVvdXQYBiABKAQSMQoEdGFncxgHIAMoCzIjLmZsb3RpbGxhLnJvdXRlci52MS5Sb3V0ZS5UYWdzRW50cnkaKwoJVGFnc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEitwEKC1JvdXRlRWdyZXNzEg8KB2JpbmRpbmcYASABKAkSDwoHYWRkcmVzcxgCIAEoCRITCgtkZXN0aW5hdGlvbhgDIAEoCRJACglwZWVyX2RhdGEYBCADKAsyLS5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVFZ3Jlc3MuUGVlckRhdGFFbnRyeRovCg1QZWVyRGF0YUVudHJ5EgsKA2tleRgBIAEoDRINCgV2YWx1ZRgCIAEoDDoCOAEibwoMUm91dGVGb3J3YXJkEhMKC3NyY19hZGRyZXNzGAEgASgJEhMKC2RzdF9hZGRyZXNzGAIgASgJEjUKCGRzdF90eXBlGAMgASgOMiMuZmxvdGlsbGEucm91dGVyLnYxLkRlc3RpbmF0aW9uVHlwZSKRAQoMUm91dGVDb250ZXh0EjwKBmZpZWxkcxgBIAMoCzIsLmZsb3RpbGxhLnJvdXRlci52MS5Sb3V0ZUNvbnRleHQuRmllbGRzRW50cnkSFAoMY2hhbm5lbF9tYXNrGAIgASgNGi0KC0ZpZWxkc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiKgoHVW5yb3V0ZRISCgpjaXJjdWl0X2lkGAEgASgJEgsKA25vdxgCIAEoCCIqChNDaXJjdWl0Q29uZmlybWF0aW9uEhMKC2NpcmN1aXRfaWRzGAEgAygJIqQBChRVcGRhdGVFZGdlVGVybWluYXRvchIVCg10ZXJtaW5hdG9yX2lkGAMgASgJEgwKBGNvc3QYBCABKA0SNwoKcHJlY2VkZW5jZRgFIAEoDjIjLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByZWNlZGVuY2USGQoRdXBkYXRlX3ByZWNlZGVuY2UYBiABKAgSEwoLdXBkYXRlX2Nvc3QYByABKAgioAEKEFVwZGF0ZVRlcm1pbmF0b3ISFQoNdGVybWluYXRvcl9pZBgBIAEoCRIZChF1cGRhdGVfcHJlY2VkZW5jZRgCIAEoCBITCgt1cGRhdGVfY29zdBgDIAEoCBI3CgpwcmVjZWRlbmNlGAQgASgOMiMuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsUHJlY2VkZW5jZRIMCgRjb3N0GAUgASgNIjoKC0hlYWx0aEV2ZW50EhUKDXRlcm1pbmF0b3JfaWQYAyABKAkSFAoMY2hlY2tfcGFzc2VkGAQgASgIIlwKDUNvbm5lY3RFdmVudHMSNwoGZXZlbnRzGAEgAygLMicuZmxvdGlsbGEucm91dGVyLnYxLklkZW50aXR5Q29ubmVjdGlvbnMSEgoKZnVsbF9zdGF0ZRgCIAEoCCJAChNJZGVudGl0eUNvbm5lY3Rpb25zEhMKC2lkZW50aXR5X2lkGAEgASgJEhQKDGlzX2Nvbm5lY3RlZBgCIAEoCCptCgxGYXVsdFN1YmplY3QSCwoHSU5HUkVTUxAAEgoKBkVHUkVTUxABEggKBExJTksQAhILCgdGT1JXQVJEEAMSGQoVVU5LTk9XTl9PV05FUl9GT1JXQVJEEAQSEgoOTElOS19EVVBMSUNBVEUQBSo0CglQZWVyU3RhdGUSCwoHSEVBTFRIWRAAEg0KCVVOSEVBTFRIWRABEgsKB1JFTU9WRUQQAioxCgtNb2RlbEFjdGlvbhIKCgZDUkVBVEUQABIKCgZVUERBVEUQARIKCgZERUxFVEUQAio4Cg9Nb2RlbFByZWNlZGVuY2USCwoHREVGQVVMVBAAEgwKCFJFUVVJUkVEEAESCgoGRkFJTEVEEAIqRwoPTW9kZWxQb2xpY3lUeXBlEhIKDklOVkFMSURfUE9MSUNZEAASDwoLRElBTF9QT0xJQ1kQARIPCgtCSU5EX1BPTElDWRACKm0KEE1vZGVsUmVsYXRlZFR5cGUSEwoPUkVMQVRFRF9JTlZBTElEEAASEwoPUkVMQVRFRF9TRVJWSUNFEAESFAoQUkVMQVRFRF9JREVOVElUWRACEhkKFVJFTEFURURfUE9TVFVSRV9DSEVDSxADKnwKFkNyZWF0ZVRlcm1pbmF0b3JSZXN1bHQSCwoHU1VDQ0VTUxAAEhYKEkZBSUxFRF9JRF9DT05GTElDVBABEhAKDEZBSUxFRF9PVEhFUhACEg8KC0ZBSUxFRF9CVVNZEAMSGgoWRkFJTEVEX0lOVkFMSURfU0VTU0lPThAEKjIKD0Rlc3RpbmF0aW9uVHlwZRIJCgVTVEFSVBAAEgcKA0VORBABEgsKB1RPX0xJTksQAmIGcHJvdG8z");
 
 /**
  * 1037: where the controllers are.
@@ -1826,6 +1826,331 @@ export const InspectValueSchema: GenMessage<InspectValue> = /*@__PURE__*/
   messageDesc(file_router, 60);
 
 /**
+ * 1005: how a router forwards a circuit.
+ *
+ * @generated from message flotilla.router.v1.Route
+ */
+export type Route = Message<"flotilla.router.v1.Route"> & {
+  /**
+   * @generated from field: string circuit_id = 1;
+   */
+  circuitId: string;
+
+  /**
+   * @generated from field: uint32 attempt = 2;
+   */
+  attempt: number;
+
+  /**
+   * at the last router alone
+   *
+   * @generated from field: flotilla.router.v1.RouteEgress egress = 3;
+   */
+  egress?: RouteEgress | undefined;
+
+  /**
+   * @generated from field: repeated flotilla.router.v1.RouteForward forwards = 4;
+   */
+  forwards: RouteForward[];
+
+  /**
+   * @generated from field: flotilla.router.v1.RouteContext context = 5;
+   */
+  context?: RouteContext | undefined;
+
+  /**
+   * nanoseconds
+   *
+   * @generated from field: uint64 timeout = 6;
+   */
+  timeout: bigint;
+
+  /**
+   * @generated from field: map<string, string> tags = 7;
+   */
+  tags: { [key: string]: string };
+};
+
+/**
+ * Describes the message flotilla.router.v1.Route.
+ * Use `create(RouteSchema)` to create a new message.
+ */
+export const RouteSchema: GenMessage<Route> = /*@__PURE__*/
+  messageDesc(file_router, 61);
+
+/**
+ * @generated from message flotilla.router.v1.RouteEgress
+ */
+export type RouteEgress = Message<"flotilla.router.v1.RouteEgress"> & {
+  /**
+   * @generated from field: string binding = 1;
+   */
+  binding: string;
+
+  /**
+   * @generated from field: string address = 2;
+   */
+  address: string;
+
+  /**
+   * @generated from field: string destination = 3;
+   */
+  destination: string;
+
+  /**
+   * @generated from field: map<uint32, bytes> peer_data = 4;
+   */
+  peerData: { [key: number]: Uint8Array };
+};
+
+/**
+ * Describes the message flotilla.router.v1.RouteEgress.
+ * Use `create(RouteEgressSchema)` to create a new message.
+ */
+export const RouteEgressSchema: GenMessage<RouteEgress> = /*@__PURE__*/
+  messageDesc(file_router, 62);
+
+/**
+ * @generated from message flotilla.router.v1.RouteForward
+ */
+export type RouteForward = Message<"flotilla.router.v1.RouteForward"> & {
+  /**
+   * @generated from field: string src_address = 1;
+   */
+  srcAddress: string;
+
+  /**
+   * @generated from field: string dst_address = 2;
+   */
+  dstAddress: string;
+
+  /**
+   * @generated from field: flotilla.router.v1.DestinationType dst_type = 3;
+   */
+  dstType: DestinationType;
+};
+
+/**
+ * Describes the message flotilla.router.v1.RouteForward.
+ * Use `create(RouteForwardSchema)` to create a new message.
+ */
+export const RouteForwardSchema: GenMessage<RouteForward> = /*@__PURE__*/
+  messageDesc(file_router, 63);
+
+/**
+ * @generated from message flotilla.router.v1.RouteContext
+ */
+export type RouteContext = Message<"flotilla.router.v1.RouteContext"> & {
+  /**
+   * @generated from field: map<string, string> fields = 1;
+   */
+  fields: { [key: string]: string };
+
+  /**
+   * @generated from field: uint32 channel_mask = 2;
+   */
+  channelMask: number;
+};
+
+/**
+ * Describes the message flotilla.router.v1.RouteContext.
+ * Use `create(RouteContextSchema)` to create a new message.
+ */
+export const RouteContextSchema: GenMessage<RouteContext> = /*@__PURE__*/
+  messageDesc(file_router, 64);
+
+/**
+ * 1006.
+ *
+ * @generated from message flotilla.router.v1.Unroute
+ */
+export type Unroute = Message<"flotilla.router.v1.Unroute"> & {
+  /**
+   * @generated from field: string circuit_id = 1;
+   */
+  circuitId: string;
+
+  /**
+   * @generated from field: bool now = 2;
+   */
+  now: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.Unroute.
+ * Use `create(UnrouteSchema)` to create a new message.
+ */
+export const UnrouteSchema: GenMessage<Unroute> = /*@__PURE__*/
+  messageDesc(file_router, 65);
+
+/**
+ * 1034: does the controller know these?
+ *
+ * @generated from message flotilla.router.v1.CircuitConfirmation
+ */
+export type CircuitConfirmation = Message<"flotilla.router.v1.CircuitConfirmation"> & {
+  /**
+   * @generated from field: repeated string circuit_ids = 1;
+   */
+  circuitIds: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.CircuitConfirmation.
+ * Use `create(CircuitConfirmationSchema)` to create a new message.
+ */
+export const CircuitConfirmationSchema: GenMessage<CircuitConfirmation> = /*@__PURE__*/
+  messageDesc(file_router, 66);
+
+/**
+ * 20209.
+ *
+ * @generated from message flotilla.router.v1.UpdateEdgeTerminator
+ */
+export type UpdateEdgeTerminator = Message<"flotilla.router.v1.UpdateEdgeTerminator"> & {
+  /**
+   * @generated from field: string terminator_id = 3;
+   */
+  terminatorId: string;
+
+  /**
+   * @generated from field: uint32 cost = 4;
+   */
+  cost: number;
+
+  /**
+   * @generated from field: flotilla.router.v1.ModelPrecedence precedence = 5;
+   */
+  precedence: ModelPrecedence;
+
+  /**
+   * @generated from field: bool update_precedence = 6;
+   */
+  updatePrecedence: boolean;
+
+  /**
+   * @generated from field: bool update_cost = 7;
+   */
+  updateCost: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.UpdateEdgeTerminator.
+ * Use `create(UpdateEdgeTerminatorSchema)` to create a new message.
+ */
+export const UpdateEdgeTerminatorSchema: GenMessage<UpdateEdgeTerminator> = /*@__PURE__*/
+  messageDesc(file_router, 67);
+
+/**
+ * 1018.
+ *
+ * @generated from message flotilla.router.v1.UpdateTerminator
+ */
+export type UpdateTerminator = Message<"flotilla.router.v1.UpdateTerminator"> & {
+  /**
+   * @generated from field: string terminator_id = 1;
+   */
+  terminatorId: string;
+
+  /**
+   * @generated from field: bool update_precedence = 2;
+   */
+  updatePrecedence: boolean;
+
+  /**
+   * @generated from field: bool update_cost = 3;
+   */
+  updateCost: boolean;
+
+  /**
+   * @generated from field: flotilla.router.v1.ModelPrecedence precedence = 4;
+   */
+  precedence: ModelPrecedence;
+
+  /**
+   * @generated from field: uint32 cost = 5;
+   */
+  cost: number;
+};
+
+/**
+ * Describes the message flotilla.router.v1.UpdateTerminator.
+ * Use `create(UpdateTerminatorSchema)` to create a new message.
+ */
+export const UpdateTerminatorSchema: GenMessage<UpdateTerminator> = /*@__PURE__*/
+  messageDesc(file_router, 68);
+
+/**
+ * 20214: what a host says of its own health.
+ *
+ * @generated from message flotilla.router.v1.HealthEvent
+ */
+export type HealthEvent = Message<"flotilla.router.v1.HealthEvent"> & {
+  /**
+   * @generated from field: string terminator_id = 3;
+   */
+  terminatorId: string;
+
+  /**
+   * @generated from field: bool check_passed = 4;
+   */
+  checkPassed: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.HealthEvent.
+ * Use `create(HealthEventSchema)` to create a new message.
+ */
+export const HealthEventSchema: GenMessage<HealthEvent> = /*@__PURE__*/
+  messageDesc(file_router, 69);
+
+/**
+ * 20415: which identities have a channel to an edge router.
+ *
+ * @generated from message flotilla.router.v1.ConnectEvents
+ */
+export type ConnectEvents = Message<"flotilla.router.v1.ConnectEvents"> & {
+  /**
+   * @generated from field: repeated flotilla.router.v1.IdentityConnections events = 1;
+   */
+  events: IdentityConnections[];
+
+  /**
+   * @generated from field: bool full_state = 2;
+   */
+  fullState: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.ConnectEvents.
+ * Use `create(ConnectEventsSchema)` to create a new message.
+ */
+export const ConnectEventsSchema: GenMessage<ConnectEvents> = /*@__PURE__*/
+  messageDesc(file_router, 70);
+
+/**
+ * @generated from message flotilla.router.v1.IdentityConnections
+ */
+export type IdentityConnections = Message<"flotilla.router.v1.IdentityConnections"> & {
+  /**
+   * @generated from field: string identity_id = 1;
+   */
+  identityId: string;
+
+  /**
+   * @generated from field: bool is_connected = 2;
+   */
+  isConnected: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.IdentityConnections.
+ * Use `create(IdentityConnectionsSchema)` to create a new message.
+ */
+export const IdentityConnectionsSchema: GenMessage<IdentityConnections> = /*@__PURE__*/
+  messageDesc(file_router, 71);
+
+/**
  * @generated from enum flotilla.router.v1.FaultSubject
  */
 export const FaultSubject = {
@@ -2071,4 +2396,35 @@ export type CreateTerminatorResult = (typeof CreateTerminatorResult)[keyof typeo
  */
 export const CreateTerminatorResultSchema: GenEnum<CreateTerminatorResult> = /*@__PURE__*/
   enumDesc(file_router, 6);
+
+/**
+ * @generated from enum flotilla.router.v1.DestinationType
+ */
+export const DestinationType = {
+  /**
+   * @generated from enum value: START = 0;
+   */
+  START: 0,
+
+  /**
+   * @generated from enum value: END = 1;
+   */
+  END: 1,
+
+  /**
+   * @generated from enum value: TO_LINK = 2;
+   */
+  TO_LINK: 2,
+} as const;
+
+/**
+ * @generated from enum flotilla.router.v1.DestinationType
+ */
+export type DestinationType = (typeof DestinationType)[keyof typeof DestinationType] | UnknownEnum;
+
+/**
+ * Describes the enum flotilla.router.v1.DestinationType.
+ */
+export const DestinationTypeSchema: GenEnum<DestinationType> = /*@__PURE__*/
+  enumDesc(file_router, 7);
 

@@ -387,7 +387,8 @@ export class Controller {
       isOut: () => this.#isOut,
     })
     const api = this.#createApi(gateway, machine, inputs, {
-      ...{ snapshots, links: routers.links, routerInspections: routers.inspections },
+      ...{ snapshots, links: routers.links, circuits: routers.circuits },
+      routerInspections: routers.inspections,
     })
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
@@ -395,6 +396,7 @@ export class Controller {
       await listeners.close()
       await api.stop()
     })
+    routers.serve(api.routerClients(machine))
     await routers.open(credentials)
     this.#releases.push(() => routers.close())
     // Before the listeners, which wait for what is under way.
@@ -524,7 +526,7 @@ export class Controller {
     gateway: Gateway,
     machine: StateMachine,
     inputs: ApiInputs,
-    local: Pick<ApiParts, 'links' | 'routerInspections' | 'snapshots'>,
+    local: Pick<ApiParts, 'circuits' | 'links' | 'routerInspections' | 'snapshots'>,
   ): Api {
     const { keeper, admission, membership } = inputs
     const { config, log } = this.#parts

@@ -1,3 +1,5 @@
+import { randomInt } from 'node:crypto'
+
 import { peerChainOf } from '../api/transport/peer.ts'
 import { boundConnections } from '../api/transport/connections.ts'
 import { listenerTls } from '../api/transport/tls.ts'
@@ -9,11 +11,16 @@ import type { StateMachine } from '../fsm/machine.ts'
 import { assert } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import { parseHostPort } from '../lib/names.ts'
+import type { LiveCircuits } from '../ports/live-circuits.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
+import type { RouterClients } from '../ports/router-clients.ts'
 import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { RouterGate } from '../routers/admission.ts'
 import type { ControllerIdentity } from '../routers/hello-answer.ts'
 import { routerLimits } from '../routers/limits.ts'
+import { CircuitDuty } from '../routers/circuits/circuit-duty.ts'
+import { SessionDuty } from '../routers/clients/session-duty.ts'
+import { TerminatorDuty } from '../routers/clients/terminator-duty.ts'
 import type { RouterConnection } from '../routers/connection.ts'
 import { inspectionsOf } from '../routers/inspections.ts'
 import { linkDuty, linkGone } from '../routers/links/link-duty.ts'
@@ -25,6 +32,7 @@ import type { CertificateAndKey } from '../routers/listener.ts'
 import { RouterChannels } from '../routers/router-channels.ts'
 import type { RouterCluster, RouterLogger } from '../routers/router-channels.ts'
 import { RouterStatusBoard, routerTopic } from '../routers/status-board.ts'
+import { hostsOf } from './hosts.ts'
 import { API_FAMILY_VERSION, programDate, programRevision } from './version.ts'
 
 export interface RouterParts {
@@ -37,6 +45,8 @@ export interface RouterParts {
   readonly isOut: () => boolean
 }
 
+const DRAWS = 2 ** 32
+
 /**
  * What a controller is to routers: the channels of those that are connected here, and what is known of them. Which routers
  * are connected is shown on every controller, whether any can connect there or not.
@@ -47,6 +57,7 @@ export class RouterService {
   readonly #parts: RouterParts
   readonly #channels: RouterChannels
   #listener: RouterListener | null = null
+  #circuits: CircuitDuty | null = null
 
   constructor(parts: RouterParts) {
     this.#parts = parts
@@ -63,13 +74,19 @@ export class RouterService {
     this.links = new LinkTable({
       isConnected: (id) => channels.connection(id) !== undefined,
       tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
+      onGone: (link) => this.#circuits?.onLinkGone(link),
     })
     this.inspections = inspectionsOf(channels)
     if (config.routers.bind === null) return
     const connections = (): Iterable<RouterConnection> => channels.connections()
     channels.add(new PeerDuty({ routerIds: () => machine.ids('router'), connections }))
     const isCertificateOf = certificateJudge(machine)
-    channels.add(linkDuty({ table: this.links, log, isCertificateOf }))
+    channels.add(
+      linkDuty({
+        ...{ table: this.links, log, isCertificateOf },
+        onOtherFault: (connection, message) => this.#circuits?.onFault(connection, message),
+      }),
+    )
     channels.add(
       new ModelDuty({
         ...{ connections, log, clock: systemClock, model: machine.routerModel },
@@ -81,6 +98,35 @@ export class RouterService {
         }),
       }),
     )
+  }
+
+  /** Before `open`: what clients of routers may do is judged by what the API honours. */
+  serve(clients: RouterClients): void {
+    const { config, gateway, machine, log } = this.#parts
+    if (config.routers.bind === null) return
+    const channels = this.#channels
+    channels.add(
+      new SessionDuty({
+        ...{ clients, clock: systemClock },
+        isLeader: () => gateway.leaderId() === gateway.selfId,
+        connections: () => channels.connections(),
+      }),
+    )
+    channels.add(new TerminatorDuty({ clients, log, proposer: gateway }))
+    this.#circuits = new CircuitDuty({
+      ...{ clients, log, clock: systemClock, links: this.links, hosts: hostsOf(machine) },
+      connection: (id) => channels.connection(id),
+      draw: () => randomInt(DRAWS) / DRAWS,
+    })
+    channels.add(this.#circuits)
+  }
+
+  get circuits(): LiveCircuits {
+    return {
+      all: () => this.#circuits?.all() ?? [],
+      get: (id) => this.#circuits?.get(id),
+      remove: (id, isImmediate) => this.#circuits?.remove(id, isImmediate) ?? false,
+    }
   }
 
   /**

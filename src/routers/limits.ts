@@ -37,6 +37,18 @@ export const routerLimits = {
   modelIndexEveryMs: 30_000,
   /** For what a router tells of itself; it is an error in the answer then. */
   routerInspectionTimeoutMs: 10_000,
+  /** Service sessions that a router asks about at once. */
+  sessionsValidatedMax: 1000,
+  /** Writes of one router that are under way; beyond: it is told to come back. */
+  routerWritesWaitingMax: 256,
+  /** Circuits that this controller has made and not ended. */
+  circuitsMax: 200_000,
+  /** Circuits of one router that are being made; beyond: refused as busy. */
+  circuitsWaitingMax: 256,
+  /** For all routers of a circuit to answer, of each attempt. */
+  routeTimeoutMs: 10_000,
+  /** Ways that are tried for one circuit. */
+  routeAttemptsMax: 2,
   /** How often records, members and leadership are compared with what the connected routers were told. */
   routerSweepMs: 500,
 } as const

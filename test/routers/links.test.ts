@@ -30,6 +30,7 @@ beforeEach(() => {
   const { channels } = stage
   table = new LinkTable({
     isConnected: (id) => channels.connection(id) !== undefined,
+    onGone: () => undefined,
     tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
   })
   channels.add(
@@ -42,6 +43,7 @@ beforeEach(() => {
     linkDuty({
       table,
       log: { info: () => undefined, warn: (_fields, message) => stage.lines.push(message) },
+      onOtherFault: () => undefined,
       isCertificateOf: (id, prints) => id === 'er1' && prints.includes('aa'),
     }),
   )

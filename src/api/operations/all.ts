@@ -48,7 +48,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...identityOperations(parts, services),
     ...enrollmentOperations(parts, services),
     ...enrollOperations(parts, services),
-    ...circuitOperations(),
+    ...circuitOperations(parts),
     ...linkOperations(parts),
     ...identityPostureOperations(parts),
     ...postureResponseOperations(parts, services),

@@ -379,7 +379,27 @@ export const link: NamedSchema = {
     ],
   },
 }
-export const circuit: NamedSchema = { name: 'circuitDetail', schema: { type: 'object' } }
+export const circuit: NamedSchema = {
+  name: 'circuitDetail',
+  schema: {
+    type: 'object',
+    properties: {
+      ...baseProperties,
+      clientId: text,
+      service: entityRef,
+      terminator: entityRef,
+      path: {
+        type: 'object',
+        properties: {
+          nodes: { type: 'array', items: entityRef },
+          links: { type: 'array', items: entityRef },
+        },
+        required: ['nodes', 'links'],
+      },
+    },
+    required: [...baseRequired, 'clientId', 'service', 'terminator', 'path'],
+  },
+}
 
 export const linkPatch: NamedSchema = {
   name: 'linkPatch',

@@ -11,6 +11,8 @@ import {
 import type { LinkConnState } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import type { LinkConnection, LiveLink } from '../../ports/live-links.ts'
+import type { Message } from '../../channel/frame.ts'
+import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
@@ -21,6 +23,8 @@ const LATENCY = /^link\.(.{1,128})\.latency$/
 export interface LinkDutyParts {
   readonly table: LinkTable
   readonly log: RouterLogger
+  /** A fault that is none of a link. */
+  readonly onOtherFault: (connection: RouterConnection, message: Message) => void
   /**
    * Whether one of the fingerprints, hex SHA-1, is that of the certificate by which the router connects. Judged by the
    * records, so that any controller can answer for a router that is connected elsewhere.
@@ -29,7 +33,7 @@ export interface LinkDutyParts {
 }
 
 /** What routers say of the links among them. */
-export function linkDuty({ table, log, isCertificateOf }: LinkDutyParts): RouterDuty {
+export function linkDuty({ table, log, isCertificateOf, onOtherFault }: LinkDutyParts): RouterDuty {
   return {
     handlers: new Map([
       [
@@ -54,10 +58,11 @@ export function linkDuty({ table, log, isCertificateOf }: LinkDutyParts): Router
       ],
       [
         routerMessage.fault,
-        ({ router }, { body }) => {
-          const { subject, id, iteration } = fromBinary(FaultSchema, body)
+        (connection, message) => {
+          const { subject, id, iteration } = fromBinary(FaultSchema, message.body)
           const isOfLink = subject === FaultSubject.LINK || subject === FaultSubject.LINK_DUPLICATE
-          if (isOfLink) table.lost(router.id, id, iteration)
+          if (isOfLink) table.lost(connection.router.id, id, iteration)
+          else onOtherFault(connection, message)
         },
       ],
       [

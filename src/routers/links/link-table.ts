@@ -23,6 +23,8 @@ export interface LinkTableParts {
   readonly isConnected: (routerId: string) => boolean
   /** Tells a router that a link is gone, so that it closes its end. */
   readonly tellGone: (routerId: string, link: LiveLink) => void
+  /** A link is lost or was removed; not for one whose router is only out of reach for this controller. */
+  readonly onGone: (link: LiveLink) => void
 }
 
 interface Kept {
@@ -59,7 +61,7 @@ export class LinkTable implements LiveLinks {
     if (isAll) {
       const ids = new Set(links.map(({ id }) => id))
       for (const id of [...(this.#bySource.get(sourceRouterId) ?? [])]) {
-        if (!ids.has(id)) this.#drop(id)
+        if (!ids.has(id)) this.#lose(id)
       }
     }
     let leftOut = 0
@@ -89,6 +91,7 @@ export class LinkTable implements LiveLinks {
     this.#drop(id)
     const other = routerId === sourceRouterId ? link.destRouterId : sourceRouterId
     if (view.state === 'Connected') this.#parts.tellGone(other, view)
+    this.#parts.onGone(view)
   }
 
   /** As one of its two routers measured it. */
@@ -129,6 +132,7 @@ export class LinkTable implements LiveLinks {
     for (const routerId of [view.sourceRouterId, view.destRouterId]) {
       this.#parts.tellGone(routerId, view)
     }
+    this.#parts.onGone(view)
     return true
   }
 
@@ -151,6 +155,12 @@ export class LinkTable implements LiveLinks {
       destLatencyNs: LATENCY_NS_ASSUMED,
     })
     return true
+  }
+
+  #lose(id: string): void {
+    const view = this.get(id)
+    this.#drop(id)
+    if (view !== undefined) this.#parts.onGone(view)
   }
 
   #drop(id: string): void {
