@@ -386,7 +386,10 @@ export class Controller {
       authorities: networkAuthoritiesOf(inputs.keeper, () => this.#caPem),
       isOut: () => this.#isOut,
     })
+    const issuer = openIssuer(inputs.keeper, apiLimitsOf(config), config.trustDomain)
+    this.#releases.push(() => issuer.close())
     const api = this.#createApi(gateway, machine, inputs, {
+      issuer,
       ...{ snapshots, links: routers.links, circuits: routers.circuits },
       routerInspections: routers.inspections,
     })
@@ -396,7 +399,7 @@ export class Controller {
       await listeners.close()
       await api.stop()
     })
-    routers.serve(api.routerClients(machine))
+    routers.serve(api.routerClients(machine), issuer)
     await routers.open(credentials)
     this.#releases.push(() => routers.close())
     // Before the listeners, which wait for what is under way.
@@ -526,7 +529,7 @@ export class Controller {
     gateway: Gateway,
     machine: StateMachine,
     inputs: ApiInputs,
-    local: Pick<ApiParts, 'circuits' | 'links' | 'routerInspections' | 'snapshots'>,
+    local: Pick<ApiParts, 'circuits' | 'issuer' | 'links' | 'routerInspections' | 'snapshots'>,
   ): Api {
     const { keeper, admission, membership } = inputs
     const { config, log } = this.#parts
@@ -540,8 +543,6 @@ export class Controller {
     const limits = apiLimitsOf(config)
     const schemas = new SchemaWorker(limits, systemClock)
     this.#releases.push(() => schemas.close())
-    const issuer = openIssuer(keeper, limits, config.trustDomain)
-    this.#releases.push(() => issuer.close())
     return createApi({
       proposer: gateway,
       cluster: gateway,
@@ -550,7 +551,6 @@ export class Controller {
       keys: keeper,
       jwt: jwtSignerOf(gateway, this.#parts.credentials.privateKeyPem, () => this.#leafPem),
       authorities: networkAuthoritiesOf(keeper, () => this.#caPem),
-      issuer,
       admission,
       activity: sessionActivity(gateway.soft),
       posture: new PostureBoard(config.id, postureTopic(gateway.soft), systemClock),

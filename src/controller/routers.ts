@@ -11,6 +11,7 @@ import type { StateMachine } from '../fsm/machine.ts'
 import { assert } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import { parseHostPort } from '../lib/names.ts'
+import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
 import type { LiveCircuits } from '../ports/live-circuits.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { RouterClients } from '../ports/router-clients.ts'
@@ -18,6 +19,7 @@ import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { RouterGate } from '../routers/admission.ts'
 import type { ControllerIdentity } from '../routers/hello-answer.ts'
 import { routerLimits } from '../routers/limits.ts'
+import { certificateDuty } from '../routers/certificate-duty.ts'
 import { CircuitDuty } from '../routers/circuits/circuit-duty.ts'
 import { SessionDuty } from '../routers/clients/session-duty.ts'
 import { TerminatorDuty } from '../routers/clients/terminator-duty.ts'
@@ -101,8 +103,8 @@ export class RouterService {
   }
 
   /** Before `open`: what clients of routers may do is judged by what the API honours. */
-  serve(clients: RouterClients): void {
-    const { config, gateway, machine, log } = this.#parts
+  serve(clients: RouterClients, issuer: CertificateIssuer): void {
+    const { authorities, config, gateway, machine, log } = this.#parts
     if (config.routers.bind === null) return
     const channels = this.#channels
     channels.add(
@@ -113,6 +115,8 @@ export class RouterService {
       }),
     )
     channels.add(new TerminatorDuty({ clients, log, proposer: gateway }))
+    const anchorsPem = (): string => authorities.anchorsPem()
+    channels.add(certificateDuty({ issuer, log, proposer: gateway, anchorsPem }))
     this.#circuits = new CircuitDuty({
       ...{ clients, log, clock: systemClock, links: this.links, hosts: hostsOf(machine) },
       connection: (id) => channels.connection(id),

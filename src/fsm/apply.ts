@@ -21,7 +21,13 @@ import {
   verifyExtension,
 } from './commands/certificate.ts'
 import type { CommandContext } from './commands/context.ts'
-import { enroll, enrollByCa, extendRouter } from './commands/enrollment.ts'
+import {
+  beginRouterExtension,
+  enroll,
+  enrollByCa,
+  extendRouter,
+  verifyRouterExtension,
+} from './commands/enrollment.ts'
 import {
   createEntity,
   deleteEntity,
@@ -96,6 +102,8 @@ const handlers: Readonly<Record<KnownKind, Handler>> = {
   [CommandKind.HOSTED_TERMINATOR_CREATE]: createHostedTerminator,
   [CommandKind.HOSTED_TERMINATOR_UPDATE]: updateHostedTerminator,
   [CommandKind.HOSTED_TERMINATORS_REMOVE]: removeHostedTerminators,
+  [CommandKind.ROUTER_EXTEND_BEGIN]: beginRouterExtension,
+  [CommandKind.ROUTER_EXTEND_VERIFY]: verifyRouterExtension,
   [CommandKind.INTEGRITY_START]: startIntegrityRun,
   [CommandKind.INTEGRITY_CLAIM]: claimIntegrityRun,
   [CommandKind.INTEGRITY_END]: endIntegrityRun,

@@ -49,6 +49,8 @@ const commandLevels: Readonly<Record<KnownKind, number>> = {
   [CommandKind.HOSTED_TERMINATOR_CREATE]: 1,
   [CommandKind.HOSTED_TERMINATOR_UPDATE]: 1,
   [CommandKind.HOSTED_TERMINATORS_REMOVE]: 1,
+  [CommandKind.ROUTER_EXTEND_BEGIN]: 1,
+  [CommandKind.ROUTER_EXTEND_VERIFY]: 1,
   [CommandKind.INTEGRITY_START]: 1,
   [CommandKind.INTEGRITY_CLAIM]: 1,
   [CommandKind.INTEGRITY_END]: 1,

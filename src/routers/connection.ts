@@ -38,7 +38,10 @@ export interface ConnectionParts {
 /** An admitted router: answers its requests, and learns what it says of itself. */
 export class RouterConnection {
   readonly channel: Channel
-  readonly router: AdmittedRouter
+  /** What it was admitted by, or what has taken the place of that since. */
+  router: AdmittedRouter
+  /** Of a certificate that it was sent over this channel, and may go on by; '' without one. */
+  offeredCertPem = ''
   readonly hello: Hello
   /** Of the program of the router. */
   readonly version: VersionLine
@@ -53,6 +56,12 @@ export class RouterConnection {
     this.router = parts.router
     this.hello = parts.hello
     this.version = parts.version
+  }
+
+  /** The certificate that it was sent is the one in force: the channel goes on by it. */
+  hasOffered(): void {
+    if (this.offeredCertPem !== '') this.router = { ...this.router, certPem: this.offeredCertPem }
+    this.offeredCertPem = ''
   }
 
   /** The router is admitted and its hello answered. */

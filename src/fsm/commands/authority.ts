@@ -50,6 +50,8 @@ const shownFor: ReadonlyMap<number, 'enrollmentId' | 'caId' | 'routerId'> = new 
   [CommandKind.ENROLL, 'enrollmentId'],
   [CommandKind.CA_ENROLL, 'caId'],
   [CommandKind.ROUTER_EXTEND, 'routerId'],
+  [CommandKind.ROUTER_EXTEND_BEGIN, 'routerId'],
+  [CommandKind.ROUTER_EXTEND_VERIFY, 'routerId'],
   [CommandKind.HOSTED_TERMINATOR_CREATE, 'routerId'],
   [CommandKind.HOSTED_TERMINATOR_UPDATE, 'routerId'],
   [CommandKind.HOSTED_TERMINATORS_REMOVE, 'routerId'],
