@@ -81,7 +81,7 @@ export class RouterService {
     this.inspections = inspectionsOf(channels)
     if (config.routers.bind === null) return
     const connections = (): Iterable<RouterConnection> => channels.connections()
-    channels.add(new PeerDuty({ routerIds: () => machine.ids('router'), connections }))
+    channels.add(new PeerDuty({ routerIds: () => enabledRouters(machine), connections }))
     const isCertificateOf = certificateJudge(machine)
     channels.add(
       linkDuty({
@@ -165,6 +165,13 @@ export class RouterService {
   /** Closes every channel; routers go on to another controller. */
   async close(): Promise<void> {
     await this.#listener?.close()
+  }
+}
+
+/** One that is disabled is as good as removed for its peers: they are not to dial it. */
+function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<string> {
+  for (const id of machine.ids('router')) {
+    if (machine.get<Router>('router', id)?.disabled === false) yield id
   }
 }
 

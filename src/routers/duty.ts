@@ -12,6 +12,8 @@ export interface RouterDuty {
   onConnected?(connection: RouterConnection): void
   /** The channel is closed, and the router has not come back over another one. */
   onDisconnected?(connection: RouterConnection): void
+  /** A router may not be connected any more: its record is gone, or says so. Its channel is closed right after. */
+  onRevoked?(connection: RouterConnection): void
   /** Every `routerSweepMs`. */
   onSweep?(): void
   /** The controller stops. */

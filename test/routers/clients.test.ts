@@ -194,7 +194,13 @@ describe('a client that hosts', () => {
   async function host(): Promise<{ result?: CreateTerminatorResult; errorCode?: number }> {
     const pipe = await stage.dial('er1')
     const asked = create(CreateTerminatorV2Schema, {
-      ...{ address: 't1', sessionToken: 's', apiSessionToken: 'a', cost: 3, precedence: 9 as ModelPrecedence },
+      ...{
+        address: 't1',
+        sessionToken: 's',
+        apiSessionToken: 'a',
+        cost: 3,
+        precedence: 9 as ModelPrecedence,
+      },
       ...{ peerData: { 1003: new Uint8Array([1, 2]) }, instanceSecret: new Uint8Array([3]) },
     })
     pipe.say({ contentType: 20_216, sequence: 9, body: toBinary(CreateTerminatorV2Schema, asked) })
