@@ -21,6 +21,7 @@ import type { ControllerIdentity } from '../routers/hello-answer.ts'
 import { routerLimits } from '../routers/limits.ts'
 import { certificateDuty } from '../routers/certificate-duty.ts'
 import { CircuitDuty } from '../routers/circuits/circuit-duty.ts'
+import { ConnectionDuty } from '../routers/clients/connection-duty.ts'
 import { SessionDuty } from '../routers/clients/session-duty.ts'
 import { TerminatorDuty } from '../routers/clients/terminator-duty.ts'
 import type { RouterConnection } from '../routers/connection.ts'
@@ -89,6 +90,12 @@ export class RouterService {
         onOtherFault: (connection, message) => this.#circuits?.onFault(connection, message),
       }),
     )
+    const connected = new ConnectionDuty()
+    channels.add(connected)
+    board.connections = (id) => {
+      for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)
+      return null
+    }
     channels.add(
       new ModelDuty({
         ...{ connections, log, clock: systemClock, model: machine.routerModel },
