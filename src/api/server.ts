@@ -197,6 +197,8 @@ function addBodyParser(
   pipeline: Pipeline,
   bodies: LargeBodies,
 ): void {
+  // The contract has a GET that takes a code in its body.
+  app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (request, payload, done) => {
     const call = pipeline.callOf(request)

@@ -5,10 +5,17 @@ import type { TokenKey, TokenKeys } from '../../src/ports/token-keys.ts'
 export class TestTokenKeys implements TokenKeys {
   #keys: readonly TokenKey[] = [{ version: 1, secret: newClusterKey(), overlapEndsAtMs: null }]
   #arriving: readonly TokenKey[] | null = null
+  #factorKeys: readonly TokenKey[] = [
+    { version: 1, secret: newClusterKey(), overlapEndsAtMs: null },
+  ]
   refreshes = 0
 
   clusterKeys(): readonly TokenKey[] {
     return this.#keys
+  }
+
+  factorKeys(): readonly TokenKey[] {
+    return this.#factorKeys
   }
 
   refresh(): Promise<void> {

@@ -1,3 +1,5 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, MfaRemoveSchema } from '../../../proto/gen/command_pb.ts'
 import { never } from '../../fsm/access/posture-judge.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import { notBuiltYet } from '../../lib/not-built-yet.ts'
@@ -10,6 +12,7 @@ import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { failedServiceRequest, postureData } from '../schemas/posture.ts'
+import type { ApiServices } from '../records/services.ts'
 import { nothing } from '../schemas/schemas.ts'
 import { callerOf } from './current.ts'
 
@@ -17,9 +20,12 @@ import { callerOf } from './current.ts'
 const SESSIONS_SHOWN_MAX = 500
 
 /** What is known of the machines of an identity, and its second factor. */
-export function identityPostureOperations(parts: ApiParts): Operation[] {
+export function identityPostureOperations(parts: ApiParts, services: ApiServices): Operation[] {
   const common = { tag: 'identities', apis: ['management'], success: 200 } as const
-  const ofIdentity = (call: Call, answer: () => Answer): Answer | Promise<Answer> => {
+  const ofIdentity = (
+    call: Call,
+    answer: () => Answer | Promise<Answer>,
+  ): Answer | Promise<Answer> => {
     const id = call.param('id')
     return foundOrConfirmed(parts, call, `identity with id ${id}`, () =>
       parts.state.get('identity', id) === undefined ? null : answer(),
@@ -64,10 +70,12 @@ export function identityPostureOperations(parts: ApiParts): Operation[] {
       response: { kind: 'detail', schema: nothing },
       refusals: [401, 404, 429, 503],
       handle: (call) =>
-        ofIdentity(call, () => {
-          requireReach(parts.state, callerOf(call), call.param('id'))
-          // Nobody has a second factor, and one that is not there counts as removed.
-          return notBuiltYet(emptyAnswer())
+        ofIdentity(call, async () => {
+          const identityId = call.param('id')
+          requireReach(parts.state, callerOf(call), identityId)
+          const payload = toBinary(MfaRemoveSchema, create(MfaRemoveSchema, { identityId }))
+          await services.writer.write(call, CommandKind.MFA_REMOVE, payload)
+          return emptyAnswer()
         }),
     },
   ]

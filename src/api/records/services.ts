@@ -3,6 +3,7 @@ import { LogInThrottle } from '../auth/log-in-throttle.ts'
 import { Gate } from '../auth/gate.ts'
 import { PasswordLockout } from '../auth/password-lockout.ts'
 import { PasswordVerifier } from '../auth/password.ts'
+import { SecondFactors } from '../auth/secondary/second-factors.ts'
 import { SessionKeeper } from '../auth/session-keeper.ts'
 import { TokenSigner } from '../auth/token.ts'
 import { IntegrityKeeper } from '../duties/integrity-keeper.ts'
@@ -24,6 +25,7 @@ export interface ApiServices {
   readonly lockout: PasswordLockout
   readonly throttle: LogInThrottle
   readonly writer: Writer
+  readonly secondFactors: SecondFactors
   readonly metrics: ApiMetrics
   /** Of lines about refused writes, on all listeners. */
   readonly refusals: RefusalQuota
@@ -39,6 +41,7 @@ export function createServices(parts: ApiParts): ApiServices {
   const { limits } = parts
   const sessions = new SessionKeeper(parts)
   const processor = new ProcessorShare(limits, systemClock)
+  const writer = new Writer(parts.proposer)
   const tokens = new TokenSigner(() => parts.keys.clusterKeys())
   return {
     sessions,
@@ -65,7 +68,8 @@ export function createServices(parts: ApiParts): ApiServices {
         `left out ${dropped} lines about refused writes in a minute: there were too many`,
       )
     }),
-    writer: new Writer(parts.proposer),
+    writer,
+    secondFactors: new SecondFactors(parts, writer),
     largeBodies: new LargeBodies(limits),
     processor,
     lists: new ListAnswers(limits, processor),

@@ -116,6 +116,8 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     hasImproperChain: certificate?.improperChain ?? false,
     ipAddress: message.ipAddress,
     configTypes: message.configTypes,
+    isMfaComplete: false,
+    mfaPassedAt: null,
   })
   noteClient(state, identity, message, context)
   if (certificate !== undefined && authenticator?.isIssuedByNetwork === true) {
