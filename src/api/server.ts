@@ -65,11 +65,13 @@ export function createApi(parts: ApiParts): Api {
     start: () => {
       services.sessions.start()
       services.integrity.start()
+      services.resealer.start()
       services.posture.start()
     },
     stop: () => {
       services.sessions.stop()
       services.integrity.stop()
+      services.resealer.stop()
       services.posture.stop()
       return Promise.resolve()
     },

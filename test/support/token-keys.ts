@@ -18,6 +18,15 @@ export class TestTokenKeys implements TokenKeys {
     return this.#factorKeys
   }
 
+  /** The next version is in force; those of the given numbers stay, or all. */
+  rotateFactorKey(atMs: number, kept: (version: number) => boolean = () => true): void {
+    const version = (this.#factorKeys.at(-1)?.version ?? 0) + 1
+    const before = this.#factorKeys
+      .filter((key) => kept(key.version))
+      .map((key) => ({ ...key, overlapEndsAtMs: key.overlapEndsAtMs ?? atMs }))
+    this.#factorKeys = [...before, { version, secret: newClusterKey(), overlapEndsAtMs: null }]
+  }
+
   refresh(): Promise<void> {
     this.refreshes += 1
     if (this.#arriving !== null) this.#keys = this.#arriving

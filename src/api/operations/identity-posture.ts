@@ -4,7 +4,6 @@ import { never } from '../../fsm/access/posture-judge.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import type { EndpointState } from '../../ports/posture.ts'
-import { requireReach } from '../auth/permissions.ts'
 import type { Call } from '../call.ts'
 import { detailAnswer, emptyAnswer, listAnswer, timeText } from '../answers/envelope.ts'
 import type { Answer } from '../answers/envelope.ts'
@@ -14,7 +13,6 @@ import type { ApiParts } from '../parts.ts'
 import { failedServiceRequest, postureData } from '../schemas/posture.ts'
 import type { ApiServices } from '../records/services.ts'
 import { nothing } from '../schemas/schemas.ts'
-import { callerOf } from './current.ts'
 
 /** API sessions of an identity that its posture data shows, in id order. */
 const SESSIONS_SHOWN_MAX = 500
@@ -72,7 +70,6 @@ export function identityPostureOperations(parts: ApiParts, services: ApiServices
       handle: (call) =>
         ofIdentity(call, async () => {
           const identityId = call.param('id')
-          requireReach(parts.state, callerOf(call), identityId)
           const payload = toBinary(MfaRemoveSchema, create(MfaRemoveSchema, { identityId }))
           await services.writer.write(call, CommandKind.MFA_REMOVE, payload)
           return emptyAnswer()

@@ -6,6 +6,7 @@ import { PasswordVerifier } from '../auth/password.ts'
 import { SecondFactors } from '../auth/secondary/second-factors.ts'
 import { SessionKeeper } from '../auth/session-keeper.ts'
 import { TokenSigner } from '../auth/token.ts'
+import { FactorResealer } from '../duties/factor-resealer.ts'
 import { IntegrityKeeper } from '../duties/integrity-keeper.ts'
 import { LargeBodies } from '../answers/large-bodies.ts'
 import { ListAnswers } from '../answers/list-answers.ts'
@@ -34,6 +35,7 @@ export interface ApiServices {
   readonly processor: ProcessorShare
   readonly lists: ListAnswers
   readonly integrity: IntegrityKeeper
+  readonly resealer: FactorResealer
   readonly posture: PostureKeeper
 }
 
@@ -42,6 +44,7 @@ export function createServices(parts: ApiParts): ApiServices {
   const sessions = new SessionKeeper(parts)
   const processor = new ProcessorShare(limits, systemClock)
   const writer = new Writer(parts.proposer)
+  const secondFactors = new SecondFactors(parts, writer)
   const tokens = new TokenSigner(() => parts.keys.clusterKeys())
   return {
     sessions,
@@ -69,11 +72,12 @@ export function createServices(parts: ApiParts): ApiServices {
       )
     }),
     writer,
-    secondFactors: new SecondFactors(parts, writer),
+    secondFactors,
     largeBodies: new LargeBodies(limits),
     processor,
     lists: new ListAnswers(limits, processor),
     integrity: new IntegrityKeeper(parts),
+    resealer: new FactorResealer(parts, secondFactors.vault),
     posture: new PostureKeeper(parts),
     metrics: new ApiMetrics(
       parts.cluster,
