@@ -14,7 +14,7 @@ import type {
   StoreReceiver,
   StoreSnapshot,
 } from '../ports/state-store.ts'
-import type { Posture } from '../ports/posture.ts'
+import type { Posture, ShownFactor } from '../ports/posture.ts'
 import { noRouterStatuses } from '../ports/router-status.ts'
 import type { RouterStatuses } from '../ports/router-status.ts'
 import type {
@@ -26,6 +26,8 @@ import type {
   ListResult,
   ListSource,
   PostureFailureView,
+  PromptedService,
+  Prompts,
   RoleAttributeUsage,
   RoleAttributes,
   ShownFor,
@@ -308,6 +310,18 @@ export class StateMachine implements Machine, StateView {
 
   isPromptedOnWake(identityId: string): boolean {
     return this.#reader.isPromptedOnWake(identityId)
+  }
+
+  needsFactor(identityId: string): boolean {
+    return this.#reader.needsFactor(identityId)
+  }
+
+  promptedServices(
+    identityId: string,
+    prompts: Prompts,
+    factor: ShownFactor,
+  ): readonly PromptedService[] {
+    return this.#reader.promptedServices(identityId, prompts, factor)
   }
 
   serviceSessionsAfter(afterId: string, max: number): readonly EntityRecord[] {

@@ -169,10 +169,12 @@ function codeOf(call: Call): string {
 class OwnMfa {
   readonly #parts: ApiParts
   readonly #factors: SecondFactors
+  readonly #posture: ApiServices['posture']
 
-  constructor(parts: ApiParts, { secondFactors }: Pick<ApiServices, 'secondFactors'>) {
+  constructor(parts: ApiParts, services: ApiServices) {
     this.#parts = parts
-    this.#factors = secondFactors
+    this.#factors = services.secondFactors
+    this.#posture = services.posture
   }
 
   async begin(call: Call): Promise<Answer> {
@@ -205,6 +207,7 @@ class OwnMfa {
   async use(call: Call, purpose: ProofPurpose, given: string): Promise<Answer> {
     const { identity } = callerOf(call)
     await this.#factors.prove(call, identity.id, { purpose, code: given }, requiredFor[purpose])
+    if (purpose !== 'view' && purpose !== 'renew') await this.#posture.factorMoved(identity.id)
     return emptyAnswer()
   }
 
