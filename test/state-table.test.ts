@@ -31,6 +31,7 @@ const table: readonly Transition[] = [
     effects: 'session token issued',
     proofs: [
       'api/second-factors.test.ts > a log-in under a policy that asks for a code gives a session that tells what it lacks',
+      'process/mfa.test.ts > API session > is partial on every controller until a code is given on one of them, and full on all at the next request',
     ],
   },
   {
@@ -56,6 +57,8 @@ const table: readonly Transition[] = [
     proofs: [
       'api/mfa.test.ts > a session > of an identity with MFA is partial until a code is given in it, and so is each of its others',
       'api/mfa.test.ts > a session > is completed by each recovery code once',
+      'process/mfa.test.ts > API session > is partial on every controller until a code is given on one of them, and full on all at the next request',
+      'process/mfa.test.ts > One code given to two controllers at the same moment > completes exactly one session, whether it is time-based or for recovery',
     ],
   },
   {
@@ -94,6 +97,7 @@ const table: readonly Transition[] = [
     effects: 'detail gives provisioningUrl and recoveryCodes',
     proofs: [
       'api/mfa.test.ts > an enrollment > that was begun shows its secret and recovery codes, and asks nothing of sessions',
+      'process/mfa.test.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
     ],
   },
   {
@@ -106,6 +110,7 @@ const table: readonly Transition[] = [
     effects: '409',
     proofs: [
       'api/mfa.test.ts > an enrollment > is verified by a time-based code, no recovery code, and shows its secrets no more',
+      'process/mfa.test.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
     ],
   },
   {
@@ -119,6 +124,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/mfa.test.ts > an enrollment > is verified by a time-based code, no recovery code, and shows its secrets no more',
       'api/mfa.test.ts > recovery codes > that are left are shown for a time-based code in the body or the header, not for one of their own',
+      'process/mfa.test.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
     ],
   },
   {
@@ -132,6 +138,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/mfa.test.ts > an enrollment > that is verified is ended by a time-based code or a recovery code alone',
       'api/mfa.test.ts > an enrollment > that was not verified is begun again with another secret, or ended, without a code',
+      'process/mfa.test.ts > MFA enrollment > ended by its holder on one controller asks for no code on any',
     ],
   },
   {
@@ -144,6 +151,7 @@ const table: readonly Transition[] = [
     effects: '',
     proofs: [
       'api/mfa.test.ts > an administrator > takes MFA from an identity in any state, and its sessions are asked for no code',
+      'process/mfa.test.ts > MFA enrollment > removed by an administrator lets sessions that waited for a code go on, on every controller',
     ],
   },
   {
@@ -156,6 +164,7 @@ const table: readonly Transition[] = [
     effects: 'all previous codes replaced',
     proofs: [
       'api/mfa.test.ts > recovery codes > are all replaced by others, for a time-based code or one of them',
+      'process/mfa.test.ts > MFA recovery codes > used or replaced on one controller open nothing on any, and those that are left are shown by each',
     ],
   },
   {
