@@ -4,11 +4,9 @@ import type { EntityRecord } from './entity-record.ts'
 export const sharedSecretNames = ['clusterKey', 'factorKey', 'issuingAuthority'] as const
 export type SharedSecretName = (typeof sharedSecretNames)[number]
 
-/** Those that are 32 random bytes without a certificate. */
-export const randomKeyNames = ['clusterKey', 'factorKey'] as const
-
+/** Whether it is 32 random bytes without a certificate. */
 export function isRandomKey(name: SharedSecretName): boolean {
-  return randomKeyNames.some((one) => one === name)
+  return name === 'clusterKey' || name === 'factorKey'
 }
 
 /**

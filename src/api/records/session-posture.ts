@@ -19,7 +19,7 @@ export function factorOfSession(
   const { identityId, mfaPassedAt } = session as ApiSession
   const endpoint = posture.endpointsOf(identityId).get(session.id)
   return {
-    passedAtMs: mfaPassedAt,
+    passedAtMs: mfaPassedAt ?? null,
     wokenAtMs: endpoint?.wokenAtMs ?? null,
     unlockedAtMs: endpoint?.unlockedAtMs ?? null,
     nowMs: clock.nowMs(),

@@ -12,7 +12,7 @@ import type {
   SharedSecretName,
   SharedSecretRecord,
 } from '../../lib/cluster-records.ts'
-import { isHonoured, randomKeyNames, sharedSecretNames } from '../../lib/cluster-records.ts'
+import { isHonoured, sharedSecretNames } from '../../lib/cluster-records.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { CertifiedKey } from '../../pki/authority.ts'
 import { checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
@@ -55,7 +55,14 @@ function versionsOf(state: StateView, name: SharedSecretName): readonly SecretVe
 
 /** Whether a controller that has gone could open a random key in force: it is to be rotated. From the state alone. */
 export function isRotationDue(state: StateView): boolean {
-  return randomKeyNames.some((name) => exposureOf(state, name) !== 'none')
+  return isFactorKeyDue(state) || exposureOf(state, 'clusterKey') !== 'none'
+}
+
+/** A cluster that was formed before there were second factors has no key for them yet. */
+function isFactorKeyDue(state: StateView): boolean {
+  const isMissing = versionsOf(state, 'factorKey').length === 0
+  const isExposed = exposureOf(state, 'factorKey') !== 'none'
+  return isExposed || (isMissing && versionsOf(state, 'clusterKey').length > 0)
 }
 
 /** Of the version in force. */
@@ -212,7 +219,7 @@ export async function rotateIfDue(parts: RotationParts, reason: string): Promise
     await rotateClusterKey(parts, reason, { isCompromised })
     if (isCompromised) warnOfAuthority(parts)
   }
-  if (exposureOf(state, 'factorKey') !== 'none') await rotateFactorKey(parts, reason)
+  if (isFactorKeyDue(state)) await rotateFactorKey(parts, reason)
 }
 
 /** Its key can only be replaced with the offline root key, so an operator has to. */

@@ -86,25 +86,29 @@ export class SecondFactors {
     await judged(call, limits, async () => {
       const found = this.find(identityId)
       require(found)
-      const isFree = given.purpose === 'end' && !found.isVerified
-      if (!isFree && !isCounted) await this.#reserve(identityId, call.address)
+      // What nobody has verified is ended without a code, so without a guess at one.
+      if (given.purpose === 'end' && !found.isVerified) {
+        await this.#use(call, { purpose, secretId: found.secretId })
+        return
+      }
+      if (!isCounted) await this.#reserve(identityId, call.address)
       isCounted = true
       // What is reserved has been applied here, and all that came before it.
       const mfa = this.find(identityId)
       require(mfa)
       const factor = await this.vault.open(mfa)
-      const proof = isFree ? undefined : this.#proofBy(mfa, factor, code, codes)
+      const proof = this.#proofBy(mfa, factor, code, codes)
       if (proof === null) throw new Problem('MFA_INVALID_TOKEN')
       const renewed = given.purpose === 'renew' ? await this.vault.renewCodes(factor, mfa) : null
-      const message = create(MfaProveSchema, {
-        purpose,
-        secretId: mfa.secretId,
-        ...(proof === undefined ? {} : { proof }),
-        ...(renewed === null ? {} : { renewed }),
-      })
-      const payload = toBinary(MfaProveSchema, message)
-      await this.#writer.write(call, CommandKind.MFA_PROVE, payload)
+      const { secretId } = mfa
+      const use = { purpose, secretId, proof, ...(renewed === null ? {} : { renewed }) }
+      await this.#use(call, use)
     })
+  }
+
+  async #use(call: Call, use: MessageInitShape<typeof MfaProveSchema>): Promise<void> {
+    const payload = toBinary(MfaProveSchema, create(MfaProveSchema, use))
+    await this.#writer.write(call, CommandKind.MFA_PROVE, payload)
   }
 
   /** Null: the code is neither a time-based one of now nor a recovery code that is left. */
