@@ -1,6 +1,10 @@
 import { inflateSync } from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { AdminRecoverSchema, CommandKind } from '../../proto/gen/command_pb.ts'
 import { newShortId } from '../../src/lib/random.ts'
+import { commandData } from '../support/commands.ts'
+import { admin } from './support/controller.ts'
 import { CallerOf, client, management } from './support/caller.ts'
 import type { Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
@@ -300,6 +304,22 @@ describe('an administrator', () => {
       expect(text).not.toContain(app.recoveryCodes[0])
     }
   })
+})
+
+test('whoever recovers an administrator on the host of a controller takes its MFA away as well', async () => {
+  const boss = sessionOf('admin-id')
+  await turnOnMfa(controller, boss)
+  expect(await isFull(root)).toBe(false)
+  const passwordHash = controller.state.get('authenticator', 'admin-updb')?.['passwordHash']
+  const message = create(AdminRecoverSchema, { name: '', passwordHash: String(passwordHash) })
+  const payload = toBinary(AdminRecoverSchema, message)
+  expect(controller.cluster.apply(commandData(CommandKind.ADMIN_RECOVER, payload)).outcome.ok).toBe(
+    true,
+  )
+  const again = new CallerOf(controller)
+  expect((await again.logIn(admin)).status).toBe(200)
+  expect(await isFull(again)).toBe(true)
+  root.token = again.token
 })
 
 test('what is kept of a factor holds neither its secret nor its codes in the clear', async () => {
