@@ -23,6 +23,10 @@ import { ROSTER_LIMITS } from '../src/cluster/handshake/roster.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshots/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshots/snapshot-sender.ts'
 import { classViewLimits } from '../src/fsm/access/class-views.ts'
+import { mfaLimits } from '../src/fsm/authentication.ts'
+import { recoveryCodesMax } from '../src/fsm/commands/mfa.ts'
+import { PROMPT_GRACE_MS } from '../src/fsm/access/factor-judge.ts'
+import { promptedServicesMax } from '../src/fsm/access/prompted-services.ts'
 import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { casMax } from '../src/fsm/rules/ca.ts'
 import { revocationLimits } from '../src/fsm/rules/revocation.ts'
@@ -78,6 +82,10 @@ const tables: Readonly<Record<string, object>> = {
   },
   'src/fsm/commands/session.ts': { apiSessionsMax, apiSessionsPerIdentityMax },
   'src/entities/fields.ts': fieldLimits,
+  'src/fsm/authentication.ts': mfaLimits,
+  'src/fsm/access/factor-judge.ts': { PROMPT_GRACE_MS },
+  'src/fsm/access/prompted-services.ts': { promptedServicesMax },
+  'src/fsm/commands/mfa.ts': { recoveryCodesMax },
   'src/fsm/commands/identity.ts': { disableMinutesMax },
   'src/fsm/commands/service-configs.ts': { serviceConfigsPerIdentityMax },
   'src/fsm/rules/ca.ts': { casMax },

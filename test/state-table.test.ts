@@ -29,7 +29,10 @@ const table: readonly Transition[] = [
     condition: 'credential valid',
     next: 'partially authenticated',
     effects: 'session token issued',
-    proofs: [],
+    proofs: [
+      'api/second-factors.test.ts > a log-in under a policy that asks for a code gives a session that tells what it lacks',
+      'process/mfa.test.ts > API session > is partial on every controller until a code is given on one of them, and full on all at the next request',
+    ],
   },
   {
     name: 'log-in',
@@ -51,7 +54,12 @@ const table: readonly Transition[] = [
     condition: 'code or JWT valid',
     next: 'fully authenticated',
     effects: '',
-    proofs: [],
+    proofs: [
+      'api/mfa.test.ts > a session > of an identity with MFA is partial until a code is given in it, and so is each of its others',
+      'api/mfa.test.ts > a session > is completed by each recovery code once',
+      'process/mfa.test.ts > API session > is partial on every controller until a code is given on one of them, and full on all at the next request',
+      'process/mfa.test.ts > One code given to two controllers at the same moment > completes exactly one session, whether it is time-based or for recovery',
+    ],
   },
   {
     name: 'end of a session',
@@ -87,7 +95,10 @@ const table: readonly Transition[] = [
     condition: 'not already enrolled',
     next: 'created, unverified',
     effects: 'detail gives provisioningUrl and recoveryCodes',
-    proofs: [],
+    proofs: [
+      'api/mfa.test.ts > an enrollment > that was begun shows its secret and recovery codes, and asks nothing of sessions',
+      'process/mfa.test.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
+    ],
   },
   {
     name: 'MFA begun twice',
@@ -97,7 +108,10 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'unchanged',
     effects: '409',
-    proofs: [],
+    proofs: [
+      'api/mfa.test.ts > an enrollment > is verified by a time-based code, no recovery code, and shows its secrets no more',
+      'process/mfa.test.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
+    ],
   },
   {
     name: 'MFA verified',
@@ -107,7 +121,11 @@ const table: readonly Transition[] = [
     condition: 'code valid',
     next: 'verified',
     effects: 'recovery codes viewable',
-    proofs: [],
+    proofs: [
+      'api/mfa.test.ts > an enrollment > is verified by a time-based code, no recovery code, and shows its secrets no more',
+      'api/mfa.test.ts > recovery codes > that are left are shown for a time-based code in the body or the header, not for one of their own',
+      'process/mfa.test.ts > MFA enrollment > begun on one controller is begun again and verified on others, enabled on all, and begun a second time on none',
+    ],
   },
   {
     name: 'MFA disabled by its holder',
@@ -117,7 +135,11 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'none',
     effects: '',
-    proofs: [],
+    proofs: [
+      'api/mfa.test.ts > an enrollment > that is verified is ended by a time-based code or a recovery code alone',
+      'api/mfa.test.ts > an enrollment > that was not verified is begun again with another secret, or ended, without a code',
+      'process/mfa.test.ts > MFA enrollment > ended by its holder on one controller asks for no code on any',
+    ],
   },
   {
     name: 'MFA removed by an administrator',
@@ -127,7 +149,10 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'none',
     effects: '',
-    proofs: [],
+    proofs: [
+      'api/mfa.test.ts > an administrator > takes MFA from an identity in any state, and its sessions are asked for no code',
+      'process/mfa.test.ts > MFA enrollment > removed by an administrator lets sessions that waited for a code go on, on every controller',
+    ],
   },
   {
     name: 'recovery codes made anew',
@@ -137,7 +162,10 @@ const table: readonly Transition[] = [
     condition: '',
     next: 'verified',
     effects: 'all previous codes replaced',
-    proofs: [],
+    proofs: [
+      'api/mfa.test.ts > recovery codes > are all replaced by others, for a time-based code or one of them',
+      'process/mfa.test.ts > MFA recovery codes > used or replaced on one controller open nothing on any, and those that are left are shown by each',
+    ],
   },
   {
     name: 'CA created',
@@ -347,16 +375,7 @@ const table: readonly Transition[] = [
 ]
 
 /** Transitions that no test proves yet. */
-const unproven: readonly string[] = [
-  'log-in with a second factor pending',
-  'second factor',
-  'MFA begun',
-  'MFA begun twice',
-  'MFA verified',
-  'MFA disabled by its holder',
-  'MFA removed by an administrator',
-  'recovery codes made anew',
-]
+const unproven: readonly string[] = []
 
 /**
  * A block or test at the beginning of a line, up to its title. The rows of `each` and `for`, and the

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file command.proto.
  */
 export const file_command: GenFile = /*@__PURE__*/
-  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvwCCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIyCgZzeXN0ZW0YCCABKAsyIC5mbG90aWxsYS5jb21tYW5kLnYxLlN5c3RlbUFjdG9ySAASOgoKZW5yb2xsbWVudBgJIAEoCzIkLmZsb3RpbGxhLmNvbW1hbmQudjEuRW5yb2xsbWVudEFjdG9ySAASNAoHc2Vzc2lvbhgKIAEoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvbkFjdG9ySAASDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb25CBwoFYWN0b3JKBAgDEAQiVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIlUKC1N5c3RlbUFjdG9yEgwKBG5hbWUYASABKAkSDwoHYWRkcmVzcxgCIAEoCRITCgtpZGVudGl0eV9pZBgDIAEoCRISCgpzZXNzaW9uX2lkGAQgASgJImsKD0Vucm9sbG1lbnRBY3RvchIVCg1lbnJvbGxtZW50X2lkGAEgASgJEg4KBm1ldGhvZBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEg0KBWNhX2lkGAQgASgJEhEKCXJvdXRlcl9pZBgFIAEoCSJcCgxTZXNzaW9uQWN0b3ISEwoLaWRlbnRpdHlfaWQYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEhIKCnBlcm1pc3Npb24YBCABKAkiOAoIUmV2aXNpb24SDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEhAKCHJldmlzaW9uGAMgASgEIjYKClNlZWRSZWNvcmQSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiYwoERm9ybRISCgpjbHVzdGVyX2lkGAEgASgJEjAKB3JlY29yZHMYAiADKAsyHy5mbG90aWxsYS5jb21tYW5kLnYxLlNlZWRSZWNvcmQSFQoNZmVhdHVyZV9sZXZlbBgDIAEoDSI3CgtFbnRpdHlXcml0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCIqCgxFbnRpdHlEZWxldGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJIpoBCgtFbnRpdHlCYXRjaBI0CgVzdGVwcxgBIAMoCzIlLmZsb3RpbGxhLmNvbW1hbmQudjEuRW50aXR5QmF0Y2guU3RlcBIOCgZhbnN3ZXIYAiABKA0aRQoEU3RlcBIMCgRraW5kGAEgASgNEi8KBXdyaXRlGAIgASgLMiAuZmxvdGlsbGEuY29tbWFuZC52MS5FbnRpdHlXcml0ZSLeAQoNU2Vzc2lvbkNyZWF0ZRIKCgJpZBgBIAEoCRITCgtpZGVudGl0eV9pZBgCIAEoCRIYChBhdXRoZW50aWNhdG9yX2lkGAMgASgJEhIKCmlwX2FkZHJlc3MYBCABKAkSFAoMY29uZmlnX3R5cGVzGAUgAygJEhUKDWVudl9pbmZvX2pzb24YBiABKAwSFQoNc2RrX2luZm9fanNvbhgHIAEoDBI6CgtjZXJ0aWZpY2F0ZRgIIAEoCzIlLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2VydGlmaWNhdGVQcm9vZiJjChBDZXJ0aWZpY2F0ZVByb29mEhMKC2ZpbmdlcnByaW50GAEgASgJEg0KBWNhX2lkGAIgASgJEhYKDmltcHJvcGVyX2NoYWluGAMgASgIEhMKC2V4dGVybmFsX2lkGAQgASgJIhsKDVNlc3Npb25EZWxldGUSCgoCaWQYASABKAkiaAoMU2Vzc2lvblRvdWNoEjUKBW1hcmtzGAEgAygLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uVG91Y2guTWFyaxohCgRNYXJrEgoKAmlkGAEgASgJEg0KBWF0X21zGAIgASgEInUKDVNlc3Npb25FeHBpcmUSNgoFbWFya3MYASADKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25FeHBpcmUuTWFyaxosCgRNYXJrEgoKAmlkGAEgASgJEhgKEGxhc3RfYWN0aXZpdHlfbXMYAiABKAQiUAoMVGlja2V0Q3JlYXRlEgoKAmlkGAEgASgJEg4KBmRpZ2VzdBgCIAEoDBINCgV2b3RlchgDIAEoCBIVCg1leHBpcmVzX2F0X21zGAQgASgEIhoKDFRpY2tldFJldm9rZRIKCgJpZBgBIAEoCSLTAQoMVGlja2V0UmVkZWVtEhEKCXRpY2tldF9pZBgBIAEoCRIVCg10aWNrZXRfZGlnZXN0GAIgASgMEg8KB25vZGVfaWQYAyABKAkSEAoIc3RvcmVfaWQYBCABKAwSFwoPcHVibGljX2tleV9zcGtpGAUgASgMEg8KB2FkZHJlc3MYBiABKAkSFwoPY2VydGlmaWNhdGVfcGVtGAcgASgJEjMKB3NlY3JldHMYCCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQiVgoPQWRtaXNzaW9uRGVsZXRlEg8KB25vZGVfaWQYASABKAkSFwoPcHVibGljX2tleV9zcGtpGAIgASgMEhMKC2NvbXByb21pc2VkGAQgASgISgQIAxAEIkwKDVdyYXBwZWRTZWNyZXQSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgNEg8KB25vZGVfaWQYAyABKAkSCwoDandlGAQgASgJIpcBCgxTZWNyZXRSb3RhdGUSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgNEhcKD2NlcnRpZmljYXRlX3BlbRgDIAEoCRIzCgd3cmFwcGVkGAQgAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0EhoKEm92ZXJsYXBfZW5kc19hdF9tcxgFIAEoBCJCCgtTZWNyZXRTaGFyZRIzCgd3cmFwcGVkGAEgAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0IjcKD0lkZW50aXR5RGlzYWJsZRIKCgJpZBgBIAEoCRIYChBkdXJhdGlvbl9taW51dGVzGAIgASgEIhwKDklkZW50aXR5RW5hYmxlEgoKAmlkGAEgASgJIo0BCg5TZXJ2aWNlQ29uZmlncxITCgtpZGVudGl0eV9pZBgBIAEoCRI3CgVwYWlycxgCIAMoCzIoLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VydmljZUNvbmZpZ3MuUGFpchotCgRQYWlyEhIKCnNlcnZpY2VfaWQYASABKAkSEQoJY29uZmlnX2lkGAIgASgJIrABChRTZXJ2aWNlU2Vzc2lvbkNyZWF0ZRIKCgJpZBgBIAEoCRIWCg5hcGlfc2Vzc2lvbl9pZBgCIAEoCRISCgpzZXJ2aWNlX2lkGAMgASgJEgwKBHR5cGUYBCABKAkSEQoJdGFnc19qc29uGAYgASgMEjkKDnBhc3NpbmdfY2hlY2tzGAcgAygLMiEuZmxvdGlsbGEuY29tbWFuZC52MS5QYXNzaW5nQ2hlY2tKBAgFEAYiLAoMUGFzc2luZ0NoZWNrEgoKAmlkGAEgASgJEhAKCHJldmlzaW9uGAIgASgEIiAKEVNlcnZpY2VTZXNzaW9uRW5kEgsKA2lkcxgBIAMoCSI7Cg9QYXNzd29yZEF0dGVtcHQSGAoQYXV0aGVudGljYXRvcl9pZBgBIAEoCRIOCgZwcm92ZW4YAiABKAgiTQoMQWRtaW5SZWNvdmVyEgwKBG5hbWUYASABKAkSFQoNcGFzc3dvcmRfaGFzaBgCIAEoCRIYChBhdXRoZW50aWNhdG9yX2lkGAMgASgJIhYKCENhVmVyaWZ5EgoKAmlkGAEgASgJIjsKGkF1dGhlbnRpY2F0b3JSZXF1ZXN0RXh0ZW5kEgoKAmlkGAEgASgJEhEKCXJvbGxfa2V5cxgCIAEoCCJeChFDbGllbnRDZXJ0aWZpY2F0ZRILCgNwZW0YASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkSGAoQcHVibGljX2tleV9wcmludBgDIAEoCRINCgVjYV9pZBgEIAEoCSJgChJSb3V0ZXJDZXJ0aWZpY2F0ZXMSNgoGY2xpZW50GAEgASgLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5DbGllbnRDZXJ0aWZpY2F0ZRISCgpzZXJ2ZXJfcGVtGAIgASgJIvkBCgZFbnJvbGwSFQoNZW5yb2xsbWVudF9pZBgBIAEoCRINCgV0b2tlbhgCIAEoCRIOCgZtZXRob2QYAyABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgEIAEoCRIXCg1wYXNzd29yZF9oYXNoGAUgASgJSAASPQoLY2VydGlmaWNhdGUYBiABKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLkNsaWVudENlcnRpZmljYXRlSAASOQoGcm91dGVyGAcgASgLMicuZmxvdGlsbGEuY29tbWFuZC52MS5Sb3V0ZXJDZXJ0aWZpY2F0ZXNIAEIMCgpjcmVkZW50aWFsIqgBCghDYUVucm9sbBINCgVjYV9pZBgBIAEoCRITCgtpZGVudGl0eV9pZBgCIAEoCRIYChBhdXRoZW50aWNhdG9yX2lkGAMgASgJEhMKC2V4dGVybmFsX2lkGAQgASgJEgwKBG5hbWUYBSABKAkSOwoLY2VydGlmaWNhdGUYBiABKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLkNsaWVudENlcnRpZmljYXRlInUKDFJvdXRlckV4dGVuZBIRCglyb3V0ZXJfaWQYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkSPQoMY2VydGlmaWNhdGVzGAMgASgLMicuZmxvdGlsbGEuY29tbWFuZC52MS5Sb3V0ZXJDZXJ0aWZpY2F0ZXMicwoTQXV0aGVudGljYXRvckV4dGVuZBIKCgJpZBgBIAEoCRITCgtmaW5nZXJwcmludBgCIAEoCRI7CgtjZXJ0aWZpY2F0ZRgDIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGUiPAoZQXV0aGVudGljYXRvckV4dGVuZFZlcmlmeRIKCgJpZBgBIAEoCRITCgtmaW5nZXJwcmludBgCIAEoCSK4AQoYU2Vzc2lvbkNlcnRpZmljYXRlQ3JlYXRlEgoKAmlkGAEgASgJEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEjsKC2NlcnRpZmljYXRlGAMgASgLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5DbGllbnRDZXJ0aWZpY2F0ZRIPCgdzdWJqZWN0GAQgASgJEhUKDXZhbGlkX2Zyb21fbXMYBSABKAQSEwoLdmFsaWRfdG9fbXMYBiABKAQiPgoYU2Vzc2lvbkNlcnRpZmljYXRlRGVsZXRlEgoKAmlkGAEgASgJEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJIi8KDkludGVncml0eVN0YXJ0EgoKAmlkGAEgASgJEhEKCWlzX2ZpeGluZxgCIAEoCCIwCg5JbnRlZ3JpdHlDbGFpbRIOCgZydW5faWQYASABKAkSDgoGcnVubmVyGAIgASgJIsIBCgxJbnRlZ3JpdHlFbmQSDgoGcnVuX2lkGAEgASgJEg4KBnJ1bm5lchgCIAEoCRINCgVlcnJvchgDIAEoCRI7CghmaW5kaW5ncxgEIAMoCzIpLmZsb3RpbGxhLmNvbW1hbmQudjEuSW50ZWdyaXR5RW5kLkZpbmRpbmcSFwoPdG9vX21hbnlfZXJyb3JzGAUgASgIGi0KB0ZpbmRpbmcSEwoLZGVzY3JpcHRpb24YASABKAkSDQoFZml4ZWQYAiABKAgiIgoQSW50ZWdyaXR5UmVidWlsZBIOCgZlbnRpdHkYASABKAkiUAoPSW50ZWdyaXR5RGV0YWNoEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRINCgVmaWVsZBgDIAEoCRISCgptaXNzaW5nX2lkGAQgASgJIlAKDUNsdXN0ZXJBY3Rpb24SDgoGYWN0aW9uGAEgASgJEg4KBnRhcmdldBgCIAEoCRIPCgdvdXRjb21lGAMgASgJEg4KBnJlYXNvbhgEIAEoCSIiChFGZWF0dXJlTGV2ZWxSYWlzZRINCgVsZXZlbBgBIAEoDSKYAgoWSG9zdGVkVGVybWluYXRvckNyZWF0ZRIKCgJpZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSDAoEY29zdBgEIAEoDRISCgpwcmVjZWRlbmNlGAUgASgJEhMKC2luc3RhbmNlX2lkGAYgASgJEhcKD2luc3RhbmNlX3NlY3JldBgHIAEoCRJMCglwZWVyX2RhdGEYCCADKAsyOS5mbG90aWxsYS5jb21tYW5kLnYxLkhvc3RlZFRlcm1pbmF0b3JDcmVhdGUuUGVlckRhdGFFbnRyeRovCg1QZWVyRGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiaAoWSG9zdGVkVGVybWluYXRvclVwZGF0ZRIKCgJpZBgBIAEoCRIRCgRjb3N0GAIgASgNSACIAQESFwoKcHJlY2VkZW5jZRgDIAEoCUgBiAEBQgcKBV9jb3N0Qg0KC19wcmVjZWRlbmNlIiYKF0hvc3RlZFRlcm1pbmF0b3JzUmVtb3ZlEgsKA2lkcxgBIAMoCSI8ChJSb3V0ZXJFeHRlbmRWZXJpZnkSEQoJcm91dGVyX2lkGAEgASgJEhMKC2ZpbmdlcnByaW50GAIgASgJKugMCgtDb21tYW5kS2luZBIcChhDT01NQU5EX0tJTkRfVU5TUEVDSUZJRUQQABIVChFDT01NQU5EX0tJTkRfRk9STRABEh4KGkNPTU1BTkRfS0lORF9FTlRJVFlfQ1JFQVRFEAISHwobQ09NTUFORF9LSU5EX0VOVElUWV9SRVBMQUNFEAMSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9QQVRDSBAEEh4KGkNPTU1BTkRfS0lORF9FTlRJVFlfREVMRVRFEAUSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fQ1JFQVRFEAYSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fREVMRVRFEAcSHgoaQ09NTUFORF9LSU5EX1NFU1NJT05fVE9VQ0gQCBIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9FWFBJUkUQCRIeChpDT01NQU5EX0tJTkRfVElDS0VUX0NSRUFURRAKEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfUkVERUVNEAsSIQodQ09NTUFORF9LSU5EX0FETUlTU0lPTl9ERUxFVEUQDBIeChpDT01NQU5EX0tJTkRfU0VDUkVUX1JPVEFURRANEh0KGUNPTU1BTkRfS0lORF9TRUNSRVRfU0hBUkUQDhIeChpDT01NQU5EX0tJTkRfVElDS0VUX1JFVk9LRRAPEiEKHUNPTU1BTkRfS0lORF9JREVOVElUWV9ESVNBQkxFEBQSIAocQ09NTUFORF9LSU5EX0lERU5USVRZX0VOQUJMRRAVEioKJkNPTU1BTkRfS0lORF9TRVJWSUNFX0NPTkZJR1NfQVNTT0NJQVRFEBYSLQopQ09NTUFORF9LSU5EX1NFUlZJQ0VfQ09ORklHU19ESVNBU1NPQ0lBVEUQFxIdChlDT01NQU5EX0tJTkRfRU5USVRZX0JBVENIEBgSJwojQ09NTUFORF9LSU5EX1NFUlZJQ0VfU0VTU0lPTl9DUkVBVEUQHhIkCiBDT01NQU5EX0tJTkRfU0VSVklDRV9TRVNTSU9OX0VORBAfEiEKHUNPTU1BTkRfS0lORF9QQVNTV09SRF9BVFRFTVBUECgSHgoaQ09NTUFORF9LSU5EX0FETUlOX1JFQ09WRVIQKRIaChZDT01NQU5EX0tJTkRfQ0FfVkVSSUZZEDISLQopQ09NTUFORF9LSU5EX0FVVEhFTlRJQ0FUT1JfUkVRVUVTVF9FWFRFTkQQMxIXChNDT01NQU5EX0tJTkRfRU5ST0xMEDQSGgoWQ09NTUFORF9LSU5EX0NBX0VOUk9MTBA1Eh4KGkNPTU1BTkRfS0lORF9ST1VURVJfRVhURU5EEDYSJQohQ09NTUFORF9LSU5EX0FVVEhFTlRJQ0FUT1JfRVhURU5EEDcSLAooQ09NTUFORF9LSU5EX0FVVEhFTlRJQ0FUT1JfRVhURU5EX1ZFUklGWRA4EisKJ0NPTU1BTkRfS0lORF9TRVNTSU9OX0NFUlRJRklDQVRFX0NSRUFURRA5EisKJ0NPTU1BTkRfS0lORF9TRVNTSU9OX0NFUlRJRklDQVRFX0RFTEVURRA6EikKJUNPTU1BTkRfS0lORF9IT1NURURfVEVSTUlOQVRPUl9DUkVBVEUQRhIpCiVDT01NQU5EX0tJTkRfSE9TVEVEX1RFUk1JTkFUT1JfVVBEQVRFEEcSKgomQ09NTUFORF9LSU5EX0hPU1RFRF9URVJNSU5BVE9SU19SRU1PVkUQSBIkCiBDT01NQU5EX0tJTkRfUk9VVEVSX0VYVEVORF9CRUdJThBJEiUKIUNPTU1BTkRfS0lORF9ST1VURVJfRVhURU5EX1ZFUklGWRBKEiAKHENPTU1BTkRfS0lORF9JTlRFR1JJVFlfU1RBUlQQPBIgChxDT01NQU5EX0tJTkRfSU5URUdSSVRZX0NMQUlNED0SHgoaQ09NTUFORF9LSU5EX0lOVEVHUklUWV9FTkQQPhIiCh5DT01NQU5EX0tJTkRfSU5URUdSSVRZX1JFQlVJTEQQPxIhCh1DT01NQU5EX0tJTkRfSU5URUdSSVRZX0RFVEFDSBBAEh8KG0NPTU1BTkRfS0lORF9DTFVTVEVSX0FDVElPThBQEiQKIENPTU1BTkRfS0lORF9GRUFUVVJFX0xFVkVMX1JBSVNFEFFiBnByb3RvMw");
+  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvwCCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIyCgZzeXN0ZW0YCCABKAsyIC5mbG90aWxsYS5jb21tYW5kLnYxLlN5c3RlbUFjdG9ySAASOgoKZW5yb2xsbWVudBgJIAEoCzIkLmZsb3RpbGxhLmNvbW1hbmQudjEuRW5yb2xsbWVudEFjdG9ySAASNAoHc2Vzc2lvbhgKIAEoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvbkFjdG9ySAASDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb25CBwoFYWN0b3JKBAgDEAQiVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIlUKC1N5c3RlbUFjdG9yEgwKBG5hbWUYASABKAkSDwoHYWRkcmVzcxgCIAEoCRITCgtpZGVudGl0eV9pZBgDIAEoCRISCgpzZXNzaW9uX2lkGAQgASgJImsKD0Vucm9sbG1lbnRBY3RvchIVCg1lbnJvbGxtZW50X2lkGAEgASgJEg4KBm1ldGhvZBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEg0KBWNhX2lkGAQgASgJEhEKCXJvdXRlcl9pZBgFIAEoCSJcCgxTZXNzaW9uQWN0b3ISEwoLaWRlbnRpdHlfaWQYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEhIKCnBlcm1pc3Npb24YBCABKAkiOAoIUmV2aXNpb24SDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEhAKCHJldmlzaW9uGAMgASgEIjYKClNlZWRSZWNvcmQSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEgwKBGpzb24YAyABKAwiYwoERm9ybRISCgpjbHVzdGVyX2lkGAEgASgJEjAKB3JlY29yZHMYAiADKAsyHy5mbG90aWxsYS5jb21tYW5kLnYxLlNlZWRSZWNvcmQSFQoNZmVhdHVyZV9sZXZlbBgDIAEoDSI3CgtFbnRpdHlXcml0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCIqCgxFbnRpdHlEZWxldGUSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJIpoBCgtFbnRpdHlCYXRjaBI0CgVzdGVwcxgBIAMoCzIlLmZsb3RpbGxhLmNvbW1hbmQudjEuRW50aXR5QmF0Y2guU3RlcBIOCgZhbnN3ZXIYAiABKA0aRQoEU3RlcBIMCgRraW5kGAEgASgNEi8KBXdyaXRlGAIgASgLMiAuZmxvdGlsbGEuY29tbWFuZC52MS5FbnRpdHlXcml0ZSLeAQoNU2Vzc2lvbkNyZWF0ZRIKCgJpZBgBIAEoCRITCgtpZGVudGl0eV9pZBgCIAEoCRIYChBhdXRoZW50aWNhdG9yX2lkGAMgASgJEhIKCmlwX2FkZHJlc3MYBCABKAkSFAoMY29uZmlnX3R5cGVzGAUgAygJEhUKDWVudl9pbmZvX2pzb24YBiABKAwSFQoNc2RrX2luZm9fanNvbhgHIAEoDBI6CgtjZXJ0aWZpY2F0ZRgIIAEoCzIlLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2VydGlmaWNhdGVQcm9vZiJjChBDZXJ0aWZpY2F0ZVByb29mEhMKC2ZpbmdlcnByaW50GAEgASgJEg0KBWNhX2lkGAIgASgJEhYKDmltcHJvcGVyX2NoYWluGAMgASgIEhMKC2V4dGVybmFsX2lkGAQgASgJIhsKDVNlc3Npb25EZWxldGUSCgoCaWQYASABKAkiaAoMU2Vzc2lvblRvdWNoEjUKBW1hcmtzGAEgAygLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uVG91Y2guTWFyaxohCgRNYXJrEgoKAmlkGAEgASgJEg0KBWF0X21zGAIgASgEInUKDVNlc3Npb25FeHBpcmUSNgoFbWFya3MYASADKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25FeHBpcmUuTWFyaxosCgRNYXJrEgoKAmlkGAEgASgJEhgKEGxhc3RfYWN0aXZpdHlfbXMYAiABKAQiUAoMVGlja2V0Q3JlYXRlEgoKAmlkGAEgASgJEg4KBmRpZ2VzdBgCIAEoDBINCgV2b3RlchgDIAEoCBIVCg1leHBpcmVzX2F0X21zGAQgASgEIhoKDFRpY2tldFJldm9rZRIKCgJpZBgBIAEoCSLTAQoMVGlja2V0UmVkZWVtEhEKCXRpY2tldF9pZBgBIAEoCRIVCg10aWNrZXRfZGlnZXN0GAIgASgMEg8KB25vZGVfaWQYAyABKAkSEAoIc3RvcmVfaWQYBCABKAwSFwoPcHVibGljX2tleV9zcGtpGAUgASgMEg8KB2FkZHJlc3MYBiABKAkSFwoPY2VydGlmaWNhdGVfcGVtGAcgASgJEjMKB3NlY3JldHMYCCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQiVgoPQWRtaXNzaW9uRGVsZXRlEg8KB25vZGVfaWQYASABKAkSFwoPcHVibGljX2tleV9zcGtpGAIgASgMEhMKC2NvbXByb21pc2VkGAQgASgISgQIAxAEIkwKDVdyYXBwZWRTZWNyZXQSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgNEg8KB25vZGVfaWQYAyABKAkSCwoDandlGAQgASgJIpcBCgxTZWNyZXRSb3RhdGUSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgNEhcKD2NlcnRpZmljYXRlX3BlbRgDIAEoCRIzCgd3cmFwcGVkGAQgAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0EhoKEm92ZXJsYXBfZW5kc19hdF9tcxgFIAEoBCJCCgtTZWNyZXRTaGFyZRIzCgd3cmFwcGVkGAEgAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0IjcKD0lkZW50aXR5RGlzYWJsZRIKCgJpZBgBIAEoCRIYChBkdXJhdGlvbl9taW51dGVzGAIgASgEIhwKDklkZW50aXR5RW5hYmxlEgoKAmlkGAEgASgJIo0BCg5TZXJ2aWNlQ29uZmlncxITCgtpZGVudGl0eV9pZBgBIAEoCRI3CgVwYWlycxgCIAMoCzIoLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VydmljZUNvbmZpZ3MuUGFpchotCgRQYWlyEhIKCnNlcnZpY2VfaWQYASABKAkSEQoJY29uZmlnX2lkGAIgASgJIrABChRTZXJ2aWNlU2Vzc2lvbkNyZWF0ZRIKCgJpZBgBIAEoCRIWCg5hcGlfc2Vzc2lvbl9pZBgCIAEoCRISCgpzZXJ2aWNlX2lkGAMgASgJEgwKBHR5cGUYBCABKAkSEQoJdGFnc19qc29uGAYgASgMEjkKDnBhc3NpbmdfY2hlY2tzGAcgAygLMiEuZmxvdGlsbGEuY29tbWFuZC52MS5QYXNzaW5nQ2hlY2tKBAgFEAYiLAoMUGFzc2luZ0NoZWNrEgoKAmlkGAEgASgJEhAKCHJldmlzaW9uGAIgASgEIiAKEVNlcnZpY2VTZXNzaW9uRW5kEgsKA2lkcxgBIAMoCSI7Cg9QYXNzd29yZEF0dGVtcHQSGAoQYXV0aGVudGljYXRvcl9pZBgBIAEoCRIOCgZwcm92ZW4YAiABKAgiTQoMQWRtaW5SZWNvdmVyEgwKBG5hbWUYASABKAkSFQoNcGFzc3dvcmRfaGFzaBgCIAEoCRIYChBhdXRoZW50aWNhdG9yX2lkGAMgASgJIkUKDFNlYWxlZEZhY3RvchIOCgZzZWFsZWQYASABKAkSEwoLa2V5X3ZlcnNpb24YAiABKA0SEAoIY29kZXNfaWQYAyABKAkiUAoITWZhQmVnaW4SEQoJc2VjcmV0X2lkGAEgASgJEjEKBmZhY3RvchgCIAEoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VhbGVkRmFjdG9yIpsDCghNZmFQcm92ZRI2CgdwdXJwb3NlGAEgASgOMiUuZmxvdGlsbGEuY29tbWFuZC52MS5NZmFQcm92ZS5QdXJwb3NlEhEKCXNlY3JldF9pZBgCIAEoCRIOCgRzdGVwGAMgASgESAASQwoNcmVjb3ZlcnlfY29kZRgEIAEoCzIqLmZsb3RpbGxhLmNvbW1hbmQudjEuTWZhUHJvdmUuUmVjb3ZlcnlDb2RlSAASMgoHcmVuZXdlZBgFIAEoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VhbGVkRmFjdG9yGjIKDFJlY292ZXJ5Q29kZRIQCghjb2Rlc19pZBgBIAEoCRIQCghwb3NpdGlvbhgCIAEoDSJ+CgdQdXJwb3NlEhcKE1BVUlBPU0VfVU5TUEVDSUZJRUQQABISCg5QVVJQT1NFX1ZFUklGWRABEhAKDFBVUlBPU0VfUEFTUxACEhAKDFBVUlBPU0VfVklFVxADEhEKDVBVUlBPU0VfUkVORVcQBBIPCgtQVVJQT1NFX0VORBAFQgcKBXByb29mIiAKCU1mYVJlbW92ZRITCgtpZGVudGl0eV9pZBgBIAEoCSIhCgpNZmFBdHRlbXB0EhMKC2lkZW50aXR5X2lkGAEgASgJImYKCU1mYVJlc2VhbBITCgtpZGVudGl0eV9pZBgBIAEoCRIRCglzZWNyZXRfaWQYAiABKAkSMQoGZmFjdG9yGAMgASgLMiEuZmxvdGlsbGEuY29tbWFuZC52MS5TZWFsZWRGYWN0b3IiFgoIQ2FWZXJpZnkSCgoCaWQYASABKAkiOwoaQXV0aGVudGljYXRvclJlcXVlc3RFeHRlbmQSCgoCaWQYASABKAkSEQoJcm9sbF9rZXlzGAIgASgIIl4KEUNsaWVudENlcnRpZmljYXRlEgsKA3BlbRgBIAEoCRITCgtmaW5nZXJwcmludBgCIAEoCRIYChBwdWJsaWNfa2V5X3ByaW50GAMgASgJEg0KBWNhX2lkGAQgASgJImAKElJvdXRlckNlcnRpZmljYXRlcxI2CgZjbGllbnQYASABKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLkNsaWVudENlcnRpZmljYXRlEhIKCnNlcnZlcl9wZW0YAiABKAki+QEKBkVucm9sbBIVCg1lbnJvbGxtZW50X2lkGAEgASgJEg0KBXRva2VuGAIgASgJEg4KBm1ldGhvZBgDIAEoCRIYChBhdXRoZW50aWNhdG9yX2lkGAQgASgJEhcKDXBhc3N3b3JkX2hhc2gYBSABKAlIABI9CgtjZXJ0aWZpY2F0ZRgGIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGVIABI5CgZyb3V0ZXIYByABKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlJvdXRlckNlcnRpZmljYXRlc0gAQgwKCmNyZWRlbnRpYWwiqAEKCENhRW5yb2xsEg0KBWNhX2lkGAEgASgJEhMKC2lkZW50aXR5X2lkGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkSEwoLZXh0ZXJuYWxfaWQYBCABKAkSDAoEbmFtZRgFIAEoCRI7CgtjZXJ0aWZpY2F0ZRgGIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGUidQoMUm91dGVyRXh0ZW5kEhEKCXJvdXRlcl9pZBgBIAEoCRITCgtmaW5nZXJwcmludBgCIAEoCRI9CgxjZXJ0aWZpY2F0ZXMYAyABKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlJvdXRlckNlcnRpZmljYXRlcyJzChNBdXRoZW50aWNhdG9yRXh0ZW5kEgoKAmlkGAEgASgJEhMKC2ZpbmdlcnByaW50GAIgASgJEjsKC2NlcnRpZmljYXRlGAMgASgLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5DbGllbnRDZXJ0aWZpY2F0ZSI8ChlBdXRoZW50aWNhdG9yRXh0ZW5kVmVyaWZ5EgoKAmlkGAEgASgJEhMKC2ZpbmdlcnByaW50GAIgASgJIrgBChhTZXNzaW9uQ2VydGlmaWNhdGVDcmVhdGUSCgoCaWQYASABKAkSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSOwoLY2VydGlmaWNhdGUYAyABKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLkNsaWVudENlcnRpZmljYXRlEg8KB3N1YmplY3QYBCABKAkSFQoNdmFsaWRfZnJvbV9tcxgFIAEoBBITCgt2YWxpZF90b19tcxgGIAEoBCI+ChhTZXNzaW9uQ2VydGlmaWNhdGVEZWxldGUSCgoCaWQYASABKAkSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkiLwoOSW50ZWdyaXR5U3RhcnQSCgoCaWQYASABKAkSEQoJaXNfZml4aW5nGAIgASgIIjAKDkludGVncml0eUNsYWltEg4KBnJ1bl9pZBgBIAEoCRIOCgZydW5uZXIYAiABKAkiwgEKDEludGVncml0eUVuZBIOCgZydW5faWQYASABKAkSDgoGcnVubmVyGAIgASgJEg0KBWVycm9yGAMgASgJEjsKCGZpbmRpbmdzGAQgAygLMikuZmxvdGlsbGEuY29tbWFuZC52MS5JbnRlZ3JpdHlFbmQuRmluZGluZxIXCg90b29fbWFueV9lcnJvcnMYBSABKAgaLQoHRmluZGluZxITCgtkZXNjcmlwdGlvbhgBIAEoCRINCgVmaXhlZBgCIAEoCCIiChBJbnRlZ3JpdHlSZWJ1aWxkEg4KBmVudGl0eRgBIAEoCSJQCg9JbnRlZ3JpdHlEZXRhY2gSDgoGZW50aXR5GAEgASgJEgoKAmlkGAIgASgJEg0KBWZpZWxkGAMgASgJEhIKCm1pc3NpbmdfaWQYBCABKAkiUAoNQ2x1c3RlckFjdGlvbhIOCgZhY3Rpb24YASABKAkSDgoGdGFyZ2V0GAIgASgJEg8KB291dGNvbWUYAyABKAkSDgoGcmVhc29uGAQgASgJIiIKEUZlYXR1cmVMZXZlbFJhaXNlEg0KBWxldmVsGAEgASgNIpgCChZIb3N0ZWRUZXJtaW5hdG9yQ3JlYXRlEgoKAmlkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRIMCgRjb3N0GAQgASgNEhIKCnByZWNlZGVuY2UYBSABKAkSEwoLaW5zdGFuY2VfaWQYBiABKAkSFwoPaW5zdGFuY2Vfc2VjcmV0GAcgASgJEkwKCXBlZXJfZGF0YRgIIAMoCzI5LmZsb3RpbGxhLmNvbW1hbmQudjEuSG9zdGVkVGVybWluYXRvckNyZWF0ZS5QZWVyRGF0YUVudHJ5Gi8KDVBlZXJEYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJoChZIb3N0ZWRUZXJtaW5hdG9yVXBkYXRlEgoKAmlkGAEgASgJEhEKBGNvc3QYAiABKA1IAIgBARIXCgpwcmVjZWRlbmNlGAMgASgJSAGIAQFCBwoFX2Nvc3RCDQoLX3ByZWNlZGVuY2UiJgoXSG9zdGVkVGVybWluYXRvcnNSZW1vdmUSCwoDaWRzGAEgAygJIjwKElJvdXRlckV4dGVuZFZlcmlmeRIRCglyb3V0ZXJfaWQYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkq+A0KC0NvbW1hbmRLaW5kEhwKGENPTU1BTkRfS0lORF9VTlNQRUNJRklFRBAAEhUKEUNPTU1BTkRfS0lORF9GT1JNEAESHgoaQ09NTUFORF9LSU5EX0VOVElUWV9DUkVBVEUQAhIfChtDT01NQU5EX0tJTkRfRU5USVRZX1JFUExBQ0UQAxIdChlDT01NQU5EX0tJTkRfRU5USVRZX1BBVENIEAQSHgoaQ09NTUFORF9LSU5EX0VOVElUWV9ERUxFVEUQBRIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9DUkVBVEUQBhIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9ERUxFVEUQBxIeChpDT01NQU5EX0tJTkRfU0VTU0lPTl9UT1VDSBAIEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0VYUElSRRAJEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfQ1JFQVRFEAoSHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9SRURFRU0QCxIhCh1DT01NQU5EX0tJTkRfQURNSVNTSU9OX0RFTEVURRAMEh4KGkNPTU1BTkRfS0lORF9TRUNSRVRfUk9UQVRFEA0SHQoZQ09NTUFORF9LSU5EX1NFQ1JFVF9TSEFSRRAOEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfUkVWT0tFEA8SIQodQ09NTUFORF9LSU5EX0lERU5USVRZX0RJU0FCTEUQFBIgChxDT01NQU5EX0tJTkRfSURFTlRJVFlfRU5BQkxFEBUSKgomQ09NTUFORF9LSU5EX1NFUlZJQ0VfQ09ORklHU19BU1NPQ0lBVEUQFhItCilDT01NQU5EX0tJTkRfU0VSVklDRV9DT05GSUdTX0RJU0FTU09DSUFURRAXEh0KGUNPTU1BTkRfS0lORF9FTlRJVFlfQkFUQ0gQGBInCiNDT01NQU5EX0tJTkRfU0VSVklDRV9TRVNTSU9OX0NSRUFURRAeEiQKIENPTU1BTkRfS0lORF9TRVJWSUNFX1NFU1NJT05fRU5EEB8SIQodQ09NTUFORF9LSU5EX1BBU1NXT1JEX0FUVEVNUFQQKBIeChpDT01NQU5EX0tJTkRfQURNSU5fUkVDT1ZFUhApEhoKFkNPTU1BTkRfS0lORF9NRkFfQkVHSU4QKhIaChZDT01NQU5EX0tJTkRfTUZBX1BST1ZFECsSGwoXQ09NTUFORF9LSU5EX01GQV9SRU1PVkUQLBIcChhDT01NQU5EX0tJTkRfTUZBX0FUVEVNUFQQLRIbChdDT01NQU5EX0tJTkRfTUZBX1JFU0VBTBAuEhoKFkNPTU1BTkRfS0lORF9DQV9WRVJJRlkQMhItCilDT01NQU5EX0tJTkRfQVVUSEVOVElDQVRPUl9SRVFVRVNUX0VYVEVORBAzEhcKE0NPTU1BTkRfS0lORF9FTlJPTEwQNBIaChZDT01NQU5EX0tJTkRfQ0FfRU5ST0xMEDUSHgoaQ09NTUFORF9LSU5EX1JPVVRFUl9FWFRFTkQQNhIlCiFDT01NQU5EX0tJTkRfQVVUSEVOVElDQVRPUl9FWFRFTkQQNxIsCihDT01NQU5EX0tJTkRfQVVUSEVOVElDQVRPUl9FWFRFTkRfVkVSSUZZEDgSKwonQ09NTUFORF9LSU5EX1NFU1NJT05fQ0VSVElGSUNBVEVfQ1JFQVRFEDkSKwonQ09NTUFORF9LSU5EX1NFU1NJT05fQ0VSVElGSUNBVEVfREVMRVRFEDoSKQolQ09NTUFORF9LSU5EX0hPU1RFRF9URVJNSU5BVE9SX0NSRUFURRBGEikKJUNPTU1BTkRfS0lORF9IT1NURURfVEVSTUlOQVRPUl9VUERBVEUQRxIqCiZDT01NQU5EX0tJTkRfSE9TVEVEX1RFUk1JTkFUT1JTX1JFTU9WRRBIEiQKIENPTU1BTkRfS0lORF9ST1VURVJfRVhURU5EX0JFR0lOEEkSJQohQ09NTUFORF9LSU5EX1JPVVRFUl9FWFRFTkRfVkVSSUZZEEoSIAocQ09NTUFORF9LSU5EX0lOVEVHUklUWV9TVEFSVBA8EiAKHENPTU1BTkRfS0lORF9JTlRFR1JJVFlfQ0xBSU0QPRIeChpDT01NQU5EX0tJTkRfSU5URUdSSVRZX0VORBA+EiIKHkNPTU1BTkRfS0lORF9JTlRFR1JJVFlfUkVCVUlMRBA/EiEKHUNPTU1BTkRfS0lORF9JTlRFR1JJVFlfREVUQUNIEEASHwobQ09NTUFORF9LSU5EX0NMVVNURVJfQUNUSU9OEFASJAogQ09NTUFORF9LSU5EX0ZFQVRVUkVfTEVWRUxfUkFJU0UQUWIGcHJvdG8z");
 
 /**
  * One log entry of type `command`.
@@ -1184,6 +1184,263 @@ export const AdminRecoverSchema: GenMessage<AdminRecover> = /*@__PURE__*/
   messageDesc(file_command, 31);
 
 /**
+ * The secret and the recovery codes of an identity, encrypted by a version of the factor key; drawn before proposing.
+ *
+ * @generated from message flotilla.command.v1.SealedFactor
+ */
+export type SealedFactor = Message<"flotilla.command.v1.SealedFactor"> & {
+  /**
+   * base64url: nonce, ciphertext, tag
+   *
+   * @generated from field: string sealed = 1;
+   */
+  sealed: string;
+
+  /**
+   * must be the one in force
+   *
+   * @generated from field: uint32 key_version = 2;
+   */
+  keyVersion: number;
+
+  /**
+   * drawn with each set of recovery codes: a use names the set it was judged on
+   *
+   * @generated from field: string codes_id = 3;
+   */
+  codesId: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.SealedFactor.
+ * Use `create(SealedFactorSchema)` to create a new message.
+ */
+export const SealedFactorSchema: GenMessage<SealedFactor> = /*@__PURE__*/
+  messageDesc(file_command, 32);
+
+/**
+ * Begins MFA for the identity of the session that asks; an enrollment that was never verified is replaced.
+ *
+ * @generated from message flotilla.command.v1.MfaBegin
+ */
+export type MfaBegin = Message<"flotilla.command.v1.MfaBegin"> & {
+  /**
+   * drawn with each secret: a use names the secret it was judged on
+   *
+   * @generated from field: string secret_id = 1;
+   */
+  secretId: string;
+
+  /**
+   * @generated from field: flotilla.command.v1.SealedFactor factor = 2;
+   */
+  factor?: SealedFactor | undefined;
+};
+
+/**
+ * Describes the message flotilla.command.v1.MfaBegin.
+ * Use `create(MfaBeginSchema)` to create a new message.
+ */
+export const MfaBeginSchema: GenMessage<MfaBegin> = /*@__PURE__*/
+  messageDesc(file_command, 33);
+
+/**
+ * A code was judged right for a secret or a set of recovery codes; whether it may still be used is judged at apply.
+ *
+ * @generated from message flotilla.command.v1.MfaProve
+ */
+export type MfaProve = Message<"flotilla.command.v1.MfaProve"> & {
+  /**
+   * @generated from field: flotilla.command.v1.MfaProve.Purpose purpose = 1;
+   */
+  purpose: MfaProve_Purpose;
+
+  /**
+   * @generated from field: string secret_id = 2;
+   */
+  secretId: string;
+
+  /**
+   * @generated from oneof flotilla.command.v1.MfaProve.proof
+   */
+  proof: {
+    /**
+     * Unix time over 30 s
+     *
+     * @generated from field: uint64 step = 3;
+     */
+    value: bigint;
+    case: "step";
+  } | {
+    /**
+     * @generated from field: flotilla.command.v1.MfaProve.RecoveryCode recovery_code = 4;
+     */
+    value: MfaProve_RecoveryCode;
+    case: "recoveryCode";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * PURPOSE_RENEW: the same secret with other codes
+   *
+   * @generated from field: flotilla.command.v1.SealedFactor renewed = 5;
+   */
+  renewed?: SealedFactor | undefined;
+};
+
+/**
+ * Describes the message flotilla.command.v1.MfaProve.
+ * Use `create(MfaProveSchema)` to create a new message.
+ */
+export const MfaProveSchema: GenMessage<MfaProve> = /*@__PURE__*/
+  messageDesc(file_command, 34);
+
+/**
+ * @generated from message flotilla.command.v1.MfaProve.RecoveryCode
+ */
+export type MfaProve_RecoveryCode = Message<"flotilla.command.v1.MfaProve.RecoveryCode"> & {
+  /**
+   * @generated from field: string codes_id = 1;
+   */
+  codesId: string;
+
+  /**
+   * @generated from field: uint32 position = 2;
+   */
+  position: number;
+};
+
+/**
+ * Describes the message flotilla.command.v1.MfaProve.RecoveryCode.
+ * Use `create(MfaProve_RecoveryCodeSchema)` to create a new message.
+ */
+export const MfaProve_RecoveryCodeSchema: GenMessage<MfaProve_RecoveryCode> = /*@__PURE__*/
+  messageDesc(file_command, 34, 0);
+
+/**
+ * @generated from enum flotilla.command.v1.MfaProve.Purpose
+ */
+export const MfaProve_Purpose = {
+  /**
+   * @generated from enum value: PURPOSE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * ends the enrollment, and completes the session; by a time step only
+   *
+   * @generated from enum value: PURPOSE_VERIFY = 1;
+   */
+  VERIFY: 1,
+
+  /**
+   * completes the session
+   *
+   * @generated from enum value: PURPOSE_PASS = 2;
+   */
+  PASS: 2,
+
+  /**
+   * shows the recovery codes; by a time step only
+   *
+   * @generated from enum value: PURPOSE_VIEW = 3;
+   */
+  VIEW: 3,
+
+  /**
+   * replaces the recovery codes
+   *
+   * @generated from enum value: PURPOSE_RENEW = 4;
+   */
+  RENEW: 4,
+
+  /**
+   * ends MFA; needs no proof while the enrollment is unverified
+   *
+   * @generated from enum value: PURPOSE_END = 5;
+   */
+  END: 5,
+} as const;
+
+/**
+ * @generated from enum flotilla.command.v1.MfaProve.Purpose
+ */
+export type MfaProve_Purpose = (typeof MfaProve_Purpose)[keyof typeof MfaProve_Purpose] | UnknownEnum;
+
+/**
+ * Describes the enum flotilla.command.v1.MfaProve.Purpose.
+ */
+export const MfaProve_PurposeSchema: GenEnum<MfaProve_Purpose> = /*@__PURE__*/
+  enumDesc(file_command, 34, 0);
+
+/**
+ * Takes MFA from an identity, in whatever state it is: an administrator's way out of a lost factor.
+ *
+ * @generated from message flotilla.command.v1.MfaRemove
+ */
+export type MfaRemove = Message<"flotilla.command.v1.MfaRemove"> & {
+  /**
+   * @generated from field: string identity_id = 1;
+   */
+  identityId: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.MfaRemove.
+ * Use `create(MfaRemoveSchema)` to create a new message.
+ */
+export const MfaRemoveSchema: GenMessage<MfaRemove> = /*@__PURE__*/
+  messageDesc(file_command, 35);
+
+/**
+ * Reserves an attempt to give a code before it is judged: every attempt counts as failed until one is proven. Refused during the
+ * pause that follows too many.
+ *
+ * @generated from message flotilla.command.v1.MfaAttempt
+ */
+export type MfaAttempt = Message<"flotilla.command.v1.MfaAttempt"> & {
+  /**
+   * @generated from field: string identity_id = 1;
+   */
+  identityId: string;
+};
+
+/**
+ * Describes the message flotilla.command.v1.MfaAttempt.
+ * Use `create(MfaAttemptSchema)` to create a new message.
+ */
+export const MfaAttemptSchema: GenMessage<MfaAttempt> = /*@__PURE__*/
+  messageDesc(file_command, 36);
+
+/**
+ * The same secret and codes under the version of the factor key in force; passed over when they have changed meanwhile.
+ *
+ * @generated from message flotilla.command.v1.MfaReseal
+ */
+export type MfaReseal = Message<"flotilla.command.v1.MfaReseal"> & {
+  /**
+   * @generated from field: string identity_id = 1;
+   */
+  identityId: string;
+
+  /**
+   * @generated from field: string secret_id = 2;
+   */
+  secretId: string;
+
+  /**
+   * @generated from field: flotilla.command.v1.SealedFactor factor = 3;
+   */
+  factor?: SealedFactor | undefined;
+};
+
+/**
+ * Describes the message flotilla.command.v1.MfaReseal.
+ * Use `create(MfaResealSchema)` to create a new message.
+ */
+export const MfaResealSchema: GenMessage<MfaReseal> = /*@__PURE__*/
+  messageDesc(file_command, 37);
+
+/**
  * Somebody has shown a certificate that the CA signed over its verification token; judged before proposing.
  *
  * @generated from message flotilla.command.v1.CaVerify
@@ -1200,7 +1457,7 @@ export type CaVerify = Message<"flotilla.command.v1.CaVerify"> & {
  * Use `create(CaVerifySchema)` to create a new message.
  */
 export const CaVerifySchema: GenMessage<CaVerify> = /*@__PURE__*/
-  messageDesc(file_command, 32);
+  messageDesc(file_command, 38);
 
 /**
  * Asks the holder of a certificate to have it extended at its next log-in.
@@ -1226,7 +1483,7 @@ export type AuthenticatorRequestExtend = Message<"flotilla.command.v1.Authentica
  * Use `create(AuthenticatorRequestExtendSchema)` to create a new message.
  */
 export const AuthenticatorRequestExtendSchema: GenMessage<AuthenticatorRequestExtend> = /*@__PURE__*/
-  messageDesc(file_command, 33);
+  messageDesc(file_command, 39);
 
 /**
  * A client certificate, judged before proposing.
@@ -1268,7 +1525,7 @@ export type ClientCertificate = Message<"flotilla.command.v1.ClientCertificate">
  * Use `create(ClientCertificateSchema)` to create a new message.
  */
 export const ClientCertificateSchema: GenMessage<ClientCertificate> = /*@__PURE__*/
-  messageDesc(file_command, 34);
+  messageDesc(file_command, 40);
 
 /**
  * The two certificates of a router, issued by the network.
@@ -1294,7 +1551,7 @@ export type RouterCertificates = Message<"flotilla.command.v1.RouterCertificates
  * Use `create(RouterCertificatesSchema)` to create a new message.
  */
 export const RouterCertificatesSchema: GenMessage<RouterCertificates> = /*@__PURE__*/
-  messageDesc(file_command, 35);
+  messageDesc(file_command, 41);
 
 /**
  * Uses an enrollment up: from this entry on its token is worth nothing, and what it led to is there.
@@ -1359,7 +1616,7 @@ export type Enroll = Message<"flotilla.command.v1.Enroll"> & {
  * Use `create(EnrollSchema)` to create a new message.
  */
 export const EnrollSchema: GenMessage<Enroll> = /*@__PURE__*/
-  messageDesc(file_command, 36);
+  messageDesc(file_command, 42);
 
 /**
  * Lets the holder of a certificate of a verified CA in as a new identity.
@@ -1407,7 +1664,7 @@ export type CaEnroll = Message<"flotilla.command.v1.CaEnroll"> & {
  * Use `create(CaEnrollSchema)` to create a new message.
  */
 export const CaEnrollSchema: GenMessage<CaEnroll> = /*@__PURE__*/
-  messageDesc(file_command, 37);
+  messageDesc(file_command, 43);
 
 /**
  * Puts new certificates in the place of a router's; the one before is refused from this entry on.
@@ -1438,7 +1695,7 @@ export type RouterExtend = Message<"flotilla.command.v1.RouterExtend"> & {
  * Use `create(RouterExtendSchema)` to create a new message.
  */
 export const RouterExtendSchema: GenMessage<RouterExtend> = /*@__PURE__*/
-  messageDesc(file_command, 38);
+  messageDesc(file_command, 44);
 
 /**
  * Another certificate for the holder of one, beside the one in force until it is verified.
@@ -1469,7 +1726,7 @@ export type AuthenticatorExtend = Message<"flotilla.command.v1.AuthenticatorExte
  * Use `create(AuthenticatorExtendSchema)` to create a new message.
  */
 export const AuthenticatorExtendSchema: GenMessage<AuthenticatorExtend> = /*@__PURE__*/
-  messageDesc(file_command, 39);
+  messageDesc(file_command, 45);
 
 /**
  * The holder has its new certificate: it takes the place of the old one.
@@ -1495,7 +1752,7 @@ export type AuthenticatorExtendVerify = Message<"flotilla.command.v1.Authenticat
  * Use `create(AuthenticatorExtendVerifySchema)` to create a new message.
  */
 export const AuthenticatorExtendVerifySchema: GenMessage<AuthenticatorExtendVerify> = /*@__PURE__*/
-  messageDesc(file_command, 40);
+  messageDesc(file_command, 46);
 
 /**
  * A certificate for one API session, by which its client connects to routers.
@@ -1543,7 +1800,7 @@ export type SessionCertificateCreate = Message<"flotilla.command.v1.SessionCerti
  * Use `create(SessionCertificateCreateSchema)` to create a new message.
  */
 export const SessionCertificateCreateSchema: GenMessage<SessionCertificateCreate> = /*@__PURE__*/
-  messageDesc(file_command, 41);
+  messageDesc(file_command, 47);
 
 /**
  * @generated from message flotilla.command.v1.SessionCertificateDelete
@@ -1567,7 +1824,7 @@ export type SessionCertificateDelete = Message<"flotilla.command.v1.SessionCerti
  * Use `create(SessionCertificateDeleteSchema)` to create a new message.
  */
 export const SessionCertificateDeleteSchema: GenMessage<SessionCertificateDelete> = /*@__PURE__*/
-  messageDesc(file_command, 42);
+  messageDesc(file_command, 48);
 
 /**
  * Asks for a look through everything that is derived from the records; refused while one is under way.
@@ -1595,7 +1852,7 @@ export type IntegrityStart = Message<"flotilla.command.v1.IntegrityStart"> & {
  * Use `create(IntegrityStartSchema)` to create a new message.
  */
 export const IntegrityStartSchema: GenMessage<IntegrityStart> = /*@__PURE__*/
-  messageDesc(file_command, 43);
+  messageDesc(file_command, 49);
 
 /**
  * Taken up by the controller that leads; refused when another has it.
@@ -1621,7 +1878,7 @@ export type IntegrityClaim = Message<"flotilla.command.v1.IntegrityClaim"> & {
  * Use `create(IntegrityClaimSchema)` to create a new message.
  */
 export const IntegrityClaimSchema: GenMessage<IntegrityClaim> = /*@__PURE__*/
-  messageDesc(file_command, 44);
+  messageDesc(file_command, 50);
 
 /**
  * @generated from message flotilla.command.v1.IntegrityEnd
@@ -1664,7 +1921,7 @@ export type IntegrityEnd = Message<"flotilla.command.v1.IntegrityEnd"> & {
  * Use `create(IntegrityEndSchema)` to create a new message.
  */
 export const IntegrityEndSchema: GenMessage<IntegrityEnd> = /*@__PURE__*/
-  messageDesc(file_command, 45);
+  messageDesc(file_command, 51);
 
 /**
  * @generated from message flotilla.command.v1.IntegrityEnd.Finding
@@ -1686,7 +1943,7 @@ export type IntegrityEnd_Finding = Message<"flotilla.command.v1.IntegrityEnd.Fin
  * Use `create(IntegrityEnd_FindingSchema)` to create a new message.
  */
 export const IntegrityEnd_FindingSchema: GenMessage<IntegrityEnd_Finding> = /*@__PURE__*/
-  messageDesc(file_command, 45, 0);
+  messageDesc(file_command, 51, 0);
 
 /**
  * Derives the indexes and digests of one table anew from its records, on every controller.
@@ -1705,7 +1962,7 @@ export type IntegrityRebuild = Message<"flotilla.command.v1.IntegrityRebuild"> &
  * Use `create(IntegrityRebuildSchema)` to create a new message.
  */
 export const IntegrityRebuildSchema: GenMessage<IntegrityRebuild> = /*@__PURE__*/
-  messageDesc(file_command, 46);
+  messageDesc(file_command, 52);
 
 /**
  * Takes a reference to a record that does not exist out of its holder; refused when the record exists.
@@ -1739,7 +1996,7 @@ export type IntegrityDetach = Message<"flotilla.command.v1.IntegrityDetach"> & {
  * Use `create(IntegrityDetachSchema)` to create a new message.
  */
 export const IntegrityDetachSchema: GenMessage<IntegrityDetach> = /*@__PURE__*/
-  messageDesc(file_command, 47);
+  messageDesc(file_command, 53);
 
 /**
  * Remembers what no other entry names an actor for: a change of the members, a transfer of leadership, a certificate that
@@ -1782,7 +2039,7 @@ export type ClusterAction = Message<"flotilla.command.v1.ClusterAction"> & {
  * Use `create(ClusterActionSchema)` to create a new message.
  */
 export const ClusterActionSchema: GenMessage<ClusterAction> = /*@__PURE__*/
-  messageDesc(file_command, 48);
+  messageDesc(file_command, 54);
 
 /**
  * Puts a feature level in force: every voter has said that it knows it. A level that is not higher changes nothing.
@@ -1801,7 +2058,7 @@ export type FeatureLevelRaise = Message<"flotilla.command.v1.FeatureLevelRaise">
  * Use `create(FeatureLevelRaiseSchema)` to create a new message.
  */
 export const FeatureLevelRaiseSchema: GenMessage<FeatureLevelRaise> = /*@__PURE__*/
-  messageDesc(file_command, 49);
+  messageDesc(file_command, 55);
 
 /**
  * A client of a router hosts a service there, by a service session of its own. The router is the actor.
@@ -1863,7 +2120,7 @@ export type HostedTerminatorCreate = Message<"flotilla.command.v1.HostedTerminat
  * Use `create(HostedTerminatorCreateSchema)` to create a new message.
  */
 export const HostedTerminatorCreateSchema: GenMessage<HostedTerminatorCreate> = /*@__PURE__*/
-  messageDesc(file_command, 50);
+  messageDesc(file_command, 56);
 
 /**
  * Absent members stay as they are.
@@ -1892,7 +2149,7 @@ export type HostedTerminatorUpdate = Message<"flotilla.command.v1.HostedTerminat
  * Use `create(HostedTerminatorUpdateSchema)` to create a new message.
  */
 export const HostedTerminatorUpdateSchema: GenMessage<HostedTerminatorUpdate> = /*@__PURE__*/
-  messageDesc(file_command, 51);
+  messageDesc(file_command, 57);
 
 /**
  * Those of them that are terminators of clients of the acting router; the others are left alone.
@@ -1911,7 +2168,7 @@ export type HostedTerminatorsRemove = Message<"flotilla.command.v1.HostedTermina
  * Use `create(HostedTerminatorsRemoveSchema)` to create a new message.
  */
 export const HostedTerminatorsRemoveSchema: GenMessage<HostedTerminatorsRemove> = /*@__PURE__*/
-  messageDesc(file_command, 52);
+  messageDesc(file_command, 58);
 
 /**
  * The router has shown that it has the certificate that waits for that: it takes the place of the one in force.
@@ -1937,7 +2194,7 @@ export type RouterExtendVerify = Message<"flotilla.command.v1.RouterExtendVerify
  * Use `create(RouterExtendVerifySchema)` to create a new message.
  */
 export const RouterExtendVerifySchema: GenMessage<RouterExtendVerify> = /*@__PURE__*/
-  messageDesc(file_command, 53);
+  messageDesc(file_command, 59);
 
 /**
  * @generated from enum flotilla.command.v1.CommandKind
@@ -2115,6 +2372,41 @@ export const CommandKind = {
    * @generated from enum value: COMMAND_KIND_ADMIN_RECOVER = 41;
    */
   ADMIN_RECOVER: 41,
+
+  /**
+   * MfaBegin
+   *
+   * @generated from enum value: COMMAND_KIND_MFA_BEGIN = 42;
+   */
+  MFA_BEGIN: 42,
+
+  /**
+   * MfaProve
+   *
+   * @generated from enum value: COMMAND_KIND_MFA_PROVE = 43;
+   */
+  MFA_PROVE: 43,
+
+  /**
+   * MfaRemove
+   *
+   * @generated from enum value: COMMAND_KIND_MFA_REMOVE = 44;
+   */
+  MFA_REMOVE: 44,
+
+  /**
+   * MfaAttempt
+   *
+   * @generated from enum value: COMMAND_KIND_MFA_ATTEMPT = 45;
+   */
+  MFA_ATTEMPT: 45,
+
+  /**
+   * MfaReseal
+   *
+   * @generated from enum value: COMMAND_KIND_MFA_RESEAL = 46;
+   */
+  MFA_RESEAL: 46,
 
   /**
    * CaVerify

@@ -71,11 +71,13 @@ export function createApi(parts: ApiParts): Api {
     start: () => {
       services.sessions.start()
       services.integrity.start()
+      services.resealer.start()
       services.posture.start()
     },
     stop: () => {
       services.sessions.stop()
       services.integrity.stop()
+      services.resealer.stop()
       services.posture.stop()
       return Promise.resolve()
     },
@@ -203,6 +205,8 @@ function addBodyParser(
   pipeline: Pipeline,
   bodies: LargeBodies,
 ): void {
+  // The contract has a GET that takes a code in its body.
+  app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (request, payload, done) => {
     const call = pipeline.callOf(request)

@@ -4,7 +4,6 @@ import {
   boolean,
   computed,
   constant,
-  notBuiltYetField,
   optionalText,
   reference,
   text,
@@ -44,7 +43,9 @@ export const apiSession = defineEntity({
     /** What the policy of its identity asks for stands in no record of it: answers about sessions put it here. */
     authQueries: constant([], authQueryList),
     isMfaRequired: constant(false, flag),
-    isMfaComplete: notBuiltYetField(false, flag),
+    isMfaComplete: boolean({ settable: 'never' }),
+    /** Log time of the last code that was right; null: none was given in this session. */
+    mfaPassedAt: timestamp({ settable: 'never', shown: 'never' }),
     isCertExtendable: computed(ofAuthenticator('isIssuedByNetwork'), flag),
     isCertExtendRequested: computed(ofAuthenticator('isExtendRequested'), flag, whenSet),
     isCertKeyRollRequested: computed(ofAuthenticator('isKeyRollRequested'), flag, whenSet),
@@ -55,7 +56,7 @@ export const apiSession = defineEntity({
     { name: 'authenticator', field: 'authenticatorId' },
     'lastActivityAt',
     'ipAddress',
-    { name: 'mfaComplete', path: ['isMfaComplete'], type: 'boolean' },
+    { name: 'mfaComplete', field: 'isMfaComplete' },
     { name: 'mfaRequired', path: ['isMfaRequired'], type: 'boolean' },
     { name: 'improperClientCertChain', path: ['improperClientCertChain'], type: 'boolean' },
   ],

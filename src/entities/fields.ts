@@ -74,12 +74,13 @@ export type ComputedSource =
   | { readonly from: 'fieldUnlessEmpty'; readonly field: string }
   /** Whether any of the boolean fields has the value beside it. */
   | { readonly from: 'anyFlag'; readonly of: Readonly<Record<string, boolean>> }
-  /** What the record of `of` that names this one by `by` shows in `field`; null where there is none. */
+  /** What the record of `of` that names this one by `by` shows in `field`; `otherwise`, or null, where there is none. */
   | {
       readonly from: 'fieldOfNaming'
       readonly of: string
       readonly by: string
       readonly field: string
+      readonly otherwise?: Json
     }
   /** True from the time in `since` on, through the time in `until` (for good when that is null). */
   | { readonly from: 'isWithin'; readonly since: string; readonly until: string }

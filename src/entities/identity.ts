@@ -57,7 +57,10 @@ export const identity = defineEntity({
     disabled: computed({ from: 'isWithin', since: 'disabledAt', until: 'disabledUntil' }, flag),
     hasApiSession: computed({ from: 'isReferenced', of: 'apiSession', by: 'identityId' }, flag),
     enrollment: ownEnrollments,
-    isMfaEnabled: notBuiltYetField(false, flag),
+    isMfaEnabled: computed(
+      { from: 'fieldOfNaming', of: 'mfa', by: 'identityId', field: 'isVerified', otherwise: false },
+      flag,
+    ),
     hasEdgeRouterConnection: computed({ from: 'routerConnection', shows: 'flag' }, flag),
     edgeRouterConnectionStatus: computed({ from: 'routerConnection', shows: 'word' }, connection),
     interfaces: notBuiltYetField([], interfaceList),

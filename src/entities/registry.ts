@@ -23,6 +23,8 @@ import { identityType } from './identity-type.ts'
 import { integrityRun } from './integrity-run.ts'
 import { serviceConfig } from './service-config.ts'
 import { joinTicket } from './join-ticket.ts'
+import { mfaAttempts } from './mfa-attempts.ts'
+import { mfa } from './mfa.ts'
 import { passwordAttempts } from './password-attempts.ts'
 import { postureCheckType } from './posture-check-type.ts'
 import { postureCheck } from './posture-check.ts'
@@ -61,6 +63,8 @@ export const entities: readonly Entity[] = [
   identityType,
   integrityRun,
   joinTicket,
+  mfa,
+  mfaAttempts,
   passwordAttempts,
   postureCheck,
   postureCheckType,

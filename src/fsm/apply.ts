@@ -50,6 +50,8 @@ import {
   rebuildTable,
   startIntegrityRun,
 } from './commands/integrity.ts'
+import { attemptMfa } from './commands/mfa-attempt.ts'
+import { beginMfa, proveMfa, removeMfa, resealMfa } from './commands/mfa.ts'
 import { refused } from './commands/outcome.ts'
 import { recoverAdmin } from './commands/admin-recovery.ts'
 import { attemptPassword } from './commands/password-attempt.ts'
@@ -82,6 +84,11 @@ const handlers: Readonly<Record<KnownKind, Handler>> = {
   [CommandKind.SERVICE_CONFIGS_DISASSOCIATE]: disassociateServiceConfigs,
   [CommandKind.PASSWORD_ATTEMPT]: attemptPassword,
   [CommandKind.ADMIN_RECOVER]: recoverAdmin,
+  [CommandKind.MFA_BEGIN]: beginMfa,
+  [CommandKind.MFA_PROVE]: proveMfa,
+  [CommandKind.MFA_REMOVE]: removeMfa,
+  [CommandKind.MFA_ATTEMPT]: attemptMfa,
+  [CommandKind.MFA_RESEAL]: resealMfa,
   [CommandKind.CA_VERIFY]: verifyCa,
   [CommandKind.AUTHENTICATOR_REQUEST_EXTEND]: requestExtend,
   [CommandKind.ENROLL]: enroll,

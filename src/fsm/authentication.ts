@@ -4,6 +4,8 @@ import type { Ca } from '../entities/ca.ts'
 import type { PrimaryRules } from '../entities/auth-policy-factors.ts'
 import type { AuthPolicy } from '../entities/auth-policy.ts'
 import type { Identity } from '../entities/identity.ts'
+import type { MfaAttempts } from '../entities/mfa-attempts.ts'
+import type { Mfa } from '../entities/mfa.ts'
 import type { PasswordAttempts } from '../entities/password-attempts.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 
@@ -30,30 +32,80 @@ export function authPolicyOf(
 export type PendingFactor =
   { readonly kind: 'totp' } | { readonly kind: 'extJwt'; readonly signerId: string }
 
+/** What a session has shown so far, or shows with the request at hand. */
+export interface GivenFactors extends Pick<ApiSession, 'isMfaComplete'> {
+  /** Of the request alone: signers whose JWT came with it and names the identity of the session. */
+  readonly signerIds?: ReadonlySet<string>
+}
+
 const TOTP: readonly PendingFactor[] = [{ kind: 'totp' }]
 
 /**
- * The second factors that the auth policy of an identity asks for and its sessions lack, as the policy stands now; none: they
- * are full sessions. No second factor can be given yet, so each one that is asked for is pending.
+ * The second factors that an identity must give, as its policy and its MFA stand now: a time-based code where it has one, or
+ * its policy asks for one. Null: without a policy nobody can tell what is enough, so nothing is.
  */
-export function pendingFactors(
+export function requiredFactors(
   records: RecordSource,
-  identity: Pick<Identity, 'authPolicyId'>,
-): readonly PendingFactor[] {
+  identity: Pick<Identity, 'id' | 'authPolicyId'>,
+): readonly PendingFactor[] | null {
   const secondary = authPolicyOf(records, identity)?.secondary
-  // Without a policy nobody can tell what is enough.
-  if (secondary === undefined) return TOTP
+  if (secondary === undefined) return null
   const { requireTotp, requireExtJwtSigner: signerId } = secondary
   const ofSigner: readonly PendingFactor[] =
     signerId === null || signerId === '' ? [] : [{ kind: 'extJwt', signerId }]
-  return requireTotp ? [...TOTP, ...ofSigner] : ofSigner
+  return requireTotp || hasMfa(records, identity.id) ? [...TOTP, ...ofSigner] : ofSigner
 }
 
-/** Whether a policy lets whoever knows a password into a full session. */
-export function allowsPasswordAlone(policy: AuthPolicy | undefined): boolean {
+/** The factors that a session of the identity still lacks; none: it is a full one. */
+export function pendingFactors(
+  records: RecordSource,
+  identity: Pick<Identity, 'id' | 'authPolicyId'>,
+  given: GivenFactors,
+): readonly PendingFactor[] {
+  const required = requiredFactors(records, identity)
+  if (required === null) return TOTP
+  return required.filter((factor) => !isGiven(factor, given))
+}
+
+function isGiven(factor: PendingFactor, given: GivenFactors): boolean {
+  if (factor.kind === 'totp') return given.isMfaComplete
+  return given.signerIds?.has(factor.signerId) === true
+}
+
+/** Whether an identity has shown that it holds the secret of its codes. */
+export function hasMfa(records: RecordSource, identityId: string): boolean {
+  return records.get<Mfa>('mfa', identityId)?.isVerified === true
+}
+
+/** Bounds of attempts to give a code, of one identity over all controllers. */
+export const mfaLimits = {
+  /** Without one that is right; each further one is followed by a pause. */
+  attemptsMax: 10,
+  /** The first pause; each one is twice as long as that before it. */
+  pauseMsMin: 30_000,
+  pauseMsMax: 15 * 60_000,
+} as const
+
+/** From when on a code may be given again, by the attempts that are counted, UTC ms. */
+export function mfaPausedUntilMs(
+  attempts: Pick<MfaAttempts, 'count' | 'lastAt'> | undefined,
+): number {
+  const { attemptsMax, pauseMsMin, pauseMsMax } = mfaLimits
+  if (attempts === undefined || attempts.count < attemptsMax) return 0
+  const doublings = Math.min(attempts.count - attemptsMax, 10)
+  return (attempts.lastAt ?? 0) + Math.min(pauseMsMin * 2 ** doublings, pauseMsMax)
+}
+
+/** Whether a policy lets whoever knows a password into a full session, if need be by a code: everybody can enroll in those. */
+export function allowsPassword(policy: AuthPolicy | undefined): policy is AuthPolicy {
   if (policy?.primary.updb.allowed !== true) return false
-  const { requireTotp, requireExtJwtSigner: signerId } = policy.secondary
-  return !requireTotp && (signerId === null || signerId === '')
+  const { requireExtJwtSigner: signerId } = policy.secondary
+  return signerId === null || signerId === ''
+}
+
+/** Whether a policy lets whoever knows a password into a full session by that alone. */
+export function allowsPasswordAlone(policy: AuthPolicy | undefined): boolean {
+  return allowsPassword(policy) && !policy.secondary.requireTotp
 }
 
 /**

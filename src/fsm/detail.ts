@@ -116,7 +116,7 @@ function fieldOfNaming(
     const other = state.get(source.of, id)
     if (other !== undefined) return shownIn(source.of, source.field, other, context)
   }
-  return null
+  return source.otherwise ?? null
 }
 
 function callerBits(record: EntityRecord, context: DetailContext): number {

@@ -15,7 +15,7 @@ import type {
   StoreReceiver,
   StoreSnapshot,
 } from '../ports/state-store.ts'
-import type { Posture } from '../ports/posture.ts'
+import type { Posture, ShownFactor } from '../ports/posture.ts'
 import type { RouterModel } from '../ports/router-model.ts'
 import { noRouterStatuses } from '../ports/router-status.ts'
 import type { RouterStatuses } from '../ports/router-status.ts'
@@ -28,6 +28,8 @@ import type {
   ListResult,
   ListSource,
   PostureFailureView,
+  PromptedService,
+  Prompts,
   RoleAttributeUsage,
   RoleAttributes,
   ShownFor,
@@ -350,6 +352,18 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
 
   isPromptedOnWake(identityId: string): boolean {
     return this.#reader.isPromptedOnWake(identityId)
+  }
+
+  needsFactor(identityId: string): boolean {
+    return this.#reader.needsFactor(identityId)
+  }
+
+  promptedServices(
+    identityId: string,
+    prompts: Prompts,
+    factor: ShownFactor,
+  ): readonly PromptedService[] {
+    return this.#reader.promptedServices(identityId, prompts, factor)
   }
 
   serviceSessionsAfter(afterId: string, max: number): readonly EntityRecord[] {

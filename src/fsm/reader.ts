@@ -8,7 +8,7 @@ import type { JsonObject } from '../lib/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
-import type { Posture } from '../ports/posture.ts'
+import type { Posture, ShownFactor } from '../ports/posture.ts'
 import { noRouterStatuses } from '../ports/router-status.ts'
 import type { RouterStatuses } from '../ports/router-status.ts'
 import { shownForNobody } from '../ports/state-view.ts'
@@ -21,12 +21,15 @@ import type {
   ListResult,
   ListSource,
   PostureFailureView,
+  PromptedService,
+  Prompts,
   RoleAttributeUsage,
   RoleAttributes,
   ShownFor,
 } from '../ports/state-view.ts'
 import { lastChangeAt } from './access/marks.ts'
 import { judgedValues, passes } from './access/posture-judge.ts'
+import { promptedServices } from './access/prompted-services.ts'
 import { checksConcerning, checksOf, isPassingIn, postureFailures } from './access/posture.ts'
 import {
   commonRouters,
@@ -314,6 +317,19 @@ export class Reader {
     return this.#checksConcerning(identityId).some(
       ({ promptOnWake, promptOnUnlock }) => promptOnWake || promptOnUnlock,
     )
+  }
+
+  needsFactor(identityId: string): boolean {
+    return this.#checksConcerning(identityId).some(({ typeId }) => typeId === 'MFA')
+  }
+
+  promptedServices(
+    identityId: string,
+    prompts: Prompts,
+    factor: ShownFactor,
+  ): readonly PromptedService[] {
+    const identity = this.#state.get('identity', identityId)
+    return identity === undefined ? [] : promptedServices(this.#state, identity, prompts, factor)
   }
 
   #checksConcerning(identityId: string): PostureCheck[] {

@@ -1,8 +1,25 @@
 import type { EntityRecord } from './entity-record.ts'
 
 /** The secrets that controllers share, by the id of their record. */
-export const sharedSecretNames = ['clusterKey', 'issuingAuthority'] as const
+export const sharedSecretNames = ['clusterKey', 'factorKey', 'issuingAuthority'] as const
 export type SharedSecretName = (typeof sharedSecretNames)[number]
+
+/** Whether it is 32 random bytes without a certificate. */
+export function isRandomKey(name: SharedSecretName): boolean {
+  return name === 'clusterKey' || name === 'factorKey'
+}
+
+/**
+ * Whether every controller is to have a version. Those of the factor key stay until nothing is encrypted by them any more,
+ * whatever their overlap: without one, second factors would be lost.
+ */
+export function isHonoured(
+  name: SharedSecretName,
+  { overlapEndsAt }: Pick<SecretVersion, 'overlapEndsAt'>,
+  logTimeMs: number,
+): boolean {
+  return name === 'factorKey' || overlapEndsAt === null || overlapEndsAt > logTimeMs
+}
 
 /** `left`, `compromised`: a controller that could open it has gone since, in peace or not. */
 export type SecretExposure = 'none' | 'left' | 'compromised'
@@ -23,7 +40,7 @@ export type SecretVersion = {
 
 /** Kind `sharedSecret`, as rooms that know no descriptors read it. */
 export interface SharedSecretRecord extends EntityRecord {
-  /** Ascending; the last one is in force, those before it only verify. */
+  /** Ascending; the last one is in force, those before it only verify or decrypt. */
   readonly versions: readonly SecretVersion[]
 }
 

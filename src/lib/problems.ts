@@ -97,6 +97,26 @@ export const problems = {
     retry: 'never',
     message: 'The entity can not be deleted because it is referenced',
   },
+  MFA_EXISTS: {
+    http: 409,
+    retry: 'never',
+    message: 'An MFA enrollment already exists for the current identity',
+  },
+  MFA_NOT_ENROLLED: {
+    http: 409,
+    retry: 'never',
+    message: 'The current identity is not enrolled in MFA',
+  },
+  MFA_INVALID_TOKEN: {
+    http: 401,
+    retry: 'never',
+    message: 'The MFA code is not valid, or was used before',
+  },
+  INVALID_BACKING_TOKEN_TYPE: {
+    http: 400,
+    retry: 'never',
+    message: 'The session that was used is of a type that this operation does not support',
+  },
   MAX_AUTHENTICATOR_METHODS_REACHED: {
     http: 409,
     retry: 'never',

@@ -5,6 +5,17 @@ export interface Posture {
   readonly mac: MacReport | null
   /** One a path, or one a check where no path was said; the last one told comes last. */
   readonly processes: readonly ProcessReport[]
+  /** Of one API session; absent: of none, which has shown no second factor. */
+  readonly factor?: ShownFactor
+}
+
+/** What an API session has shown of its second factor, to be judged at a time; all UTC ms. */
+export interface ShownFactor extends EndpointState {
+  /** When the last code that was right was given in it. */
+  readonly passedAtMs: number | null
+  readonly nowMs: number
+  /** Its client knows no timeouts of second factors. */
+  readonly isLegacyClient: boolean
 }
 
 interface Told {

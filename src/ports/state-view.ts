@@ -3,7 +3,7 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
 import type { IntegrityScan } from './integrity.ts'
 import { nothingTold } from './posture.ts'
-import type { Posture } from './posture.ts'
+import type { Posture, ShownFactor } from './posture.ts'
 
 /** The parameters of a list request, already of their JSON types. */
 export interface ListQuery {
@@ -108,6 +108,21 @@ export interface RoleAttributeUsage extends Page {
 /** Ids of the config types whose data the detail of a service holds. */
 export type ConfigTypesShown = ReadonlySet<string> | 'all'
 export const noConfigTypes: ConfigTypesShown = new Set()
+/** What has happened to a machine. */
+export interface Prompts {
+  readonly isWoken: boolean
+  readonly isUnlocked: boolean
+}
+
+/** A service whose checks ask for a code again. */
+export interface PromptedService {
+  readonly id: string
+  readonly name: string
+  /** Seconds; -1: a code that was given lasts. */
+  readonly timeout: number
+  readonly timeoutRemaining: number
+}
+
 export const shownForNobody: ShownFor = { configTypes: noConfigTypes, posture: nothingTold }
 
 /**
@@ -190,6 +205,14 @@ export interface StateView {
   passingChecks(identityId: string, posture: Posture): readonly string[]
   /** Whether a second factor decides what an identity may use, which is asked for again once its machine has woken. */
   isPromptedOnWake(identityId: string): boolean
+  /** Whether a second factor decides what an identity may use. */
+  needsFactor(identityId: string): boolean
+  /** The services for which a code must be given again soon after that; in id order. */
+  promptedServices(
+    identityId: string,
+    prompts: Prompts,
+    factor: ShownFactor,
+  ): readonly PromptedService[]
   /**
    * Log time at which the services that an API session is shown changed last: they themselves, what it may do with them, their
    * configs or posture checks; its creation when they have not. Null when it is not there.

@@ -2,16 +2,21 @@ import { beforeEach, expect, test } from 'vitest'
 import { CallerOf, management } from '../api/support/caller.ts'
 import { admin } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
+import { turnOnMfa } from '../api/support/mfa.ts'
 import { made, newIdentity, shown } from '../api/support/network.ts'
 
 const { controller, root } = await controllerForFile()
 const policies = `${management}/auth-policies`
 const identities = `${management}/identities`
 const { primary } = await shown(root, `${policies}/default`)
+const signer = await made(root, `${management}/external-jwt-signers`, {
+  ...{ name: 's', issuer: 's', audience: 'us', enabled: true },
+  jwksEndpoint: 'https://issuer.test/keys',
+})
 const strict = await made(root, policies, {
   name: 'strict',
   primary,
-  secondary: { requireTotp: true },
+  secondary: { requireTotp: false, requireExtJwtSigner: signer },
 })
 /** An administrator that could not log in: without a credential, or under a policy that nobody can satisfy. */
 await newIdentity(root, 'without a credential', { isAdmin: true })
@@ -24,11 +29,11 @@ beforeEach(() => {
 })
 
 const noPasswords = { primary: { updb: { allowed: false } } }
-const totp = { secondary: { requireTotp: true } }
+const jwt = { secondary: { requireTotp: false, requireExtJwtSigner: signer } }
 
 test.each([
   ['no passwords by its policy', 'PATCH', `${policies}/default`, noPasswords],
-  ['a second factor by its policy', 'PATCH', `${policies}/default`, totp],
+  ['a second factor by its policy', 'PATCH', `${policies}/default`, jwt],
   ['another policy', 'PATCH', `${identities}/admin-id`, { authPolicyId: strict }],
   ['no rights', 'PATCH', `${identities}/admin-id`, { isAdmin: false }],
   ['a pause', 'POST', `${identities}/admin-id/disable`, { durationMinutes: 1 }],
@@ -51,6 +56,20 @@ test.each([
     expect((await caller.get(identities)).status).toBe(200)
   },
 )
+
+test('a policy that asks for codes shuts no administrator out: it enrolls in them by a partial session', async () => {
+  const totp = { secondary: { requireTotp: true } }
+  expect((await root.call('PATCH', `${policies}/default`, totp)).status).toBe(200)
+  const caller = new CallerOf(controller)
+  expect((await caller.logIn(admin)).status).toBe(200)
+  expect((await caller.get(identities)).status).toBe(401)
+  await turnOnMfa(controller, caller)
+  expect((await caller.get(identities)).status).toBe(200)
+  const open = { secondary: { requireTotp: false } }
+  expect((await caller.call('PATCH', `${policies}/default`, open)).status).toBe(200)
+  const mfa = await caller.call('DELETE', `${identities}/admin-id/mfa`)
+  expect(mfa.status).toBe(200)
+})
 
 test('what shuts one administrator out is done while another one can log in', async () => {
   const spareId = await newIdentity(root, 'spare', { isAdmin: true })

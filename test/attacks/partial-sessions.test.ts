@@ -58,8 +58,16 @@ const policies = {
   }),
 }
 
-/** What a session that lacks a second factor is there for: to see what it lacks, and to end. */
-const openToPartial = ['DELETE /current-api-session', 'GET /current-api-session']
+/** What a session that lacks a second factor is there for: to see what it lacks, to enroll and give it, and to end. */
+const openToPartial = [
+  'DELETE /current-api-session',
+  'GET /current-api-session',
+  'GET /current-identity/mfa',
+  'GET /current-identity/mfa/qr-code',
+  'POST /authenticate/mfa',
+  'POST /current-identity/mfa',
+  'POST /current-identity/mfa/verify',
+]
 
 describe.each(Object.entries(policies))('a session that lacks %s', (factor, authPolicyId) => {
   test('may call nothing but what completes or ends it, on any API, whoever holds it', async () => {

@@ -154,7 +154,7 @@ describe('A new controller', () => {
     const { keeper } = await cluster.add('ctrl4', { certificatePem, privateKeyPem })
     const held = cluster.member('ctrl1').keeper.held()
     expect(keeper.held()).toEqual(held)
-    expect(held).toHaveLength(3)
+    expect(held).toHaveLength(4)
     expect(keeper.issuing()).toEqual({ version: 1, ...cluster.issuing })
   })
 

@@ -214,6 +214,36 @@ describe('After a removal', () => {
   })
 })
 
+describe('The key of second factors', () => {
+  const versionsAt = (id: string) =>
+    cluster
+      .member(id)
+      .keeper.factorKeys()
+      .map(({ version, secret }) => `${version} ${Buffer.from(secret).toString('hex')}`)
+
+  test('is another one than that of tokens, and the same on every member', async () => {
+    await refreshAll()
+    expect(versionsAt('ctrl1')).toHaveLength(1)
+    expect(versionsAt('ctrl2')).toEqual(versionsAt('ctrl1'))
+    expect(versionsAt('ctrl1')[0]).not.toContain(keysOf('ctrl1')[0])
+  })
+
+  test('is rotated when a controller leaves, in peace or not, and not by a rotation of the other key', async () => {
+    await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
+    await refreshAll()
+    const [before = ''] = versionsAt('ctrl1')
+    expect(before).toMatch(/^1 /)
+    cluster.expel('ctrl3')
+    await afterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
+    await refreshAll()
+    // Nothing was encrypted by the first version, so it is gone.
+    expect(versionsAt('ctrl2')).toEqual([expect.stringMatching(/^2 /)])
+    expect(versionsAt('ctrl2')).toEqual(versionsAt('ctrl1'))
+    expect(versionsAt('ctrl3')).toEqual([])
+    expect(isRotationDue(cluster.machine)).toBe(false)
+  })
+})
+
 describe('A member that lacks a secret', () => {
   test('is given it by one that holds it', async () => {
     await cluster.machine.close()

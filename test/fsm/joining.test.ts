@@ -134,7 +134,7 @@ test.each([
   ['a certificate too large', { ...ann, certificatePem: 'c'.repeat(100_000) }],
   [
     'too many secrets',
-    { ...ann, secrets: Array.from({ length: 17 }, (_, at) => ['clusterKey', at] as const) },
+    { ...ann, secrets: Array.from({ length: 25 }, (_, at) => ['clusterKey', at] as const) },
   ],
 ])('%s is refused whoever proposed it', (_what, joiner) => {
   const cluster = withSecrets()

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { postureCheck } from '../../src/entities/posture-check.ts'
 import type { PostureCheck } from '../../src/entities/posture-check.ts'
+import { factorTimes } from '../../src/fsm/access/factor-judge.ts'
 import { judgedValues, passes } from '../../src/fsm/access/posture-judge.ts'
 import { nothingTold } from '../../src/ports/posture.ts'
-import type { Posture, ProcessReport } from '../../src/ports/posture.ts'
+import type { Posture, ProcessReport, ShownFactor } from '../../src/ports/posture.ts'
 
 const zeros = Object.fromEntries(
   Object.entries(postureCheck.fields).map(([name, field]) => [name, field.zero]),
@@ -115,9 +116,74 @@ describe('a check of several processes', () => {
   })
 })
 
-test('a check of the second factor passes for nobody, as none can be shown', () => {
-  const mfa = check({ typeId: 'MFA', timeoutSeconds: -1 })
-  expect(passes(mfa, running(process({})))).toBe(false)
+describe('a check of the second factor', () => {
+  const nowMs = 10_000_000
+  const minutes = (count: number): number => count * 60_000
+  const shown = (fields: Partial<ShownFactor>): Posture => {
+    const nothing = { passedAtMs: null, wokenAtMs: null, unlockedAtMs: null }
+    return { ...nothingTold, factor: { ...nothing, nowMs, isLegacyClient: false, ...fields } }
+  }
+  const mfa = (fields: object): PostureCheck =>
+    check({
+      typeId: 'MFA',
+      timeoutSeconds: -1,
+      promptOnWake: false,
+      promptOnUnlock: false,
+      ignoreLegacyEndpoints: false,
+      ...fields,
+    })
+
+  test('passes in a session in which a code was given, and for nothing that machines tell', () => {
+    expect(passes(mfa({}), running(process({})))).toBe(false)
+    expect(passes(mfa({}), shown({}))).toBe(false)
+    expect(passes(mfa({}), shown({ passedAtMs: 1 }))).toBe(true)
+  })
+
+  test('passes no longer than its timeout, and again after another code', () => {
+    const timed = mfa({ timeoutSeconds: 600 })
+    const given = (agoMs: number) => shown({ passedAtMs: nowMs - agoMs })
+    expect(passes(timed, given(minutes(10) - 1))).toBe(true)
+    expect(passes(timed, given(minutes(10)))).toBe(false)
+    expect(factorTimes(timed, given(minutes(4)).factor)).toEqual({
+      timeout: 600,
+      timeoutRemaining: 360,
+    })
+    expect(factorTimes(timed, given(minutes(11)).factor)).toMatchObject({ timeoutRemaining: 0 })
+    expect(factorTimes(timed, shown({}).factor)).toMatchObject({ timeoutRemaining: 0 })
+    expect(factorTimes(mfa({}), shown({}).factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })
+  })
+
+  test.each([
+    ['promptOnWake', 'wokenAtMs', 'unlockedAtMs'],
+    ['promptOnUnlock', 'unlockedAtMs', 'wokenAtMs'],
+  ] as const)(
+    'with %s passes for five minutes after that, and then needs a code',
+    (prompt, at, other) => {
+      const prompted = mfa({ [prompt]: true, timeoutSeconds: 3600 })
+      const passedAtMs = nowMs - minutes(30)
+      const woken = (agoMs: number) => shown({ passedAtMs, [at]: nowMs - agoMs })
+      expect(passes(prompted, shown({ passedAtMs }))).toBe(true)
+      expect(passes(prompted, shown({ passedAtMs, [other]: nowMs - minutes(6) }))).toBe(true)
+      expect(passes(prompted, woken(minutes(31)))).toBe(true)
+      expect(passes(prompted, woken(minutes(5) - 1))).toBe(true)
+      expect(passes(prompted, woken(minutes(5)))).toBe(false)
+      expect(passes(mfa({}), woken(minutes(6)))).toBe(true)
+      expect(factorTimes(prompted, woken(minutes(2)).factor)).toMatchObject({
+        timeoutRemaining: 180,
+      })
+      expect(judgedValues(prompted, woken(minutes(6)))).toMatchObject({
+        actualValue: { passedMfa: true, timedOut: false },
+        criteria: { passedMfaAt: new Date(passedAtMs).toISOString() },
+      })
+    },
+  )
+
+  test('tells clients that know no timeouts of none, and judges them by it all the same', () => {
+    const timed = mfa({ timeoutSeconds: 600, ignoreLegacyEndpoints: true })
+    const late = shown({ passedAtMs: nowMs - minutes(11), isLegacyClient: true })
+    expect(factorTimes(timed, late.factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })
+    expect(passes(timed, late)).toBe(false)
+  })
 })
 
 test.each([

@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../src/entities/api-session.ts'
+import type { AuthPolicy } from '../../src/entities/auth-policy.ts'
+import { present } from '../../src/lib/assert.ts'
+import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { formedState, identity, startMs } from './support/log.ts'
 
 test('a log-in needs an identity that exists and its own authenticator', () => {
@@ -27,6 +30,17 @@ test('a disabled identity does not log in until its time is over', () => {
   expect(log.logIn('s1').ok).toBe(true)
   state.put('identity', { ...admin, id: 'admin', disabledAt: startMs, disabledUntil: null })
   expect(log.logIn('s2')).toMatchObject({ code: 'INVALID_AUTH' })
+})
+
+test('a log-in needs a policy that takes its method where the session stands in the log', () => {
+  const { log, state } = formedState()
+  const policy = present(state.get<AuthPolicy>('authPolicy', 'default'), 'the default policy')
+  const { primary } = policy
+  const allowing = (allowed: boolean) => ({ ...primary, updb: { ...primary.updb, allowed } })
+  state.put('authPolicy', { ...policy, primary: allowing(false) } as EntityRecord)
+  expect(log.logIn('s1', 'admin', 'admin-updb')).toMatchObject({ code: 'INVALID_AUTH' })
+  state.put('authPolicy', { ...policy, primary: allowing(true) } as EntityRecord)
+  expect(log.logIn('s1', 'admin', 'admin-updb').ok).toBe(true)
 })
 
 test('a session id works once', () => {

@@ -51,6 +51,8 @@ test('codes of the API family come with the statuses that its clients know', () 
   expect(known.size).toBeGreaterThan(50)
   // The mission has 404 for a token that nobody knows, and clients look at the code.
   known.set('INVALID_ENROLLMENT_TOKEN', 404)
+  // The mission has 401 for a code that is wrong.
+  known.set('MFA_INVALID_TOKEN', 401)
   const others = Object.entries(problems).filter(([code, { http }]) => {
     const wire = wireCode[code as ProblemCode]
     return wire === undefined && known.has(code) && known.get(code) !== http

@@ -5,10 +5,26 @@ import type { TokenKey, TokenKeys } from '../../src/ports/token-keys.ts'
 export class TestTokenKeys implements TokenKeys {
   #keys: readonly TokenKey[] = [{ version: 1, secret: newClusterKey(), overlapEndsAtMs: null }]
   #arriving: readonly TokenKey[] | null = null
+  #factorKeys: readonly TokenKey[] = [
+    { version: 1, secret: newClusterKey(), overlapEndsAtMs: null },
+  ]
   refreshes = 0
 
   clusterKeys(): readonly TokenKey[] {
     return this.#keys
+  }
+
+  factorKeys(): readonly TokenKey[] {
+    return this.#factorKeys
+  }
+
+  /** The next version is in force; those of the given numbers stay, or all. */
+  rotateFactorKey(atMs: number, kept: (version: number) => boolean = () => true): void {
+    const version = (this.#factorKeys.at(-1)?.version ?? 0) + 1
+    const before = this.#factorKeys
+      .filter((key) => kept(key.version))
+      .map((key) => ({ ...key, overlapEndsAtMs: key.overlapEndsAtMs ?? atMs }))
+    this.#factorKeys = [...before, { version, secret: newClusterKey(), overlapEndsAtMs: null }]
   }
 
   refresh(): Promise<void> {

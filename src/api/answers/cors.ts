@@ -12,6 +12,7 @@ const HEADERS = new Set([
   'content-type',
   'if-match',
   'if-none-match',
+  'mfa-validation-code',
   'net-min-index',
   'net-request-id',
   'net-session',

@@ -38,6 +38,7 @@ export class Gate {
     if (typeof finding === 'string') return this.#learnKey(call, token, permission)
     const found = this.#sessions.find(finding.sessionId)
     if (found === 'unknown' || found === 'expired') return this.#confirm(call, finding, permission)
+    if (lacksFactor(found, permission)) return this.#confirm(call, finding, permission)
     this.#accept(call, found, finding, permission)
     return null
   }
@@ -89,6 +90,12 @@ export class Gate {
     this.#sessions.use(found.session.id)
     if (!mayCall(found, permission, call)) throw new Problem('UNAUTHORIZED')
   }
+}
+
+/** It may have been given on another controller a moment ago. */
+function lacksFactor(found: SessionFinding, permission: Permission): boolean {
+  if (typeof found === 'string' || permission === 'partial' || permission === 'public') return false
+  return found.pendingFactors.length > 0
 }
 
 const MAPPED_IPV4 = '::ffff:'

@@ -208,7 +208,7 @@ export function callerIn(
   session: EntityRecord,
   identity: Identity,
 ): Caller {
-  const pending = pendingFactors(state, identity)
+  const pending = pendingFactors(state, identity, session as ApiSession)
   return {
     session,
     identity,

@@ -9,6 +9,7 @@ import type { DialBind, PostureFailureView } from '../../ports/state-view.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { Caller } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
+import { factorOfSession, postureOfSession } from '../records/session-posture.ts'
 
 type KeeperParts = Pick<
   ApiParts,
@@ -78,6 +79,7 @@ export class PostureKeeper {
    */
   async tell({ session, identity }: Caller, reports: readonly PostureReport[]): Promise<void> {
     const { state, posture, logger } = this.#parts
+    const factor = factorOfSession(this.#parts, session)
     const toldBefore = posture.of(identity.id)
     const outcome = posture.tell(identity.id, session.id, reports)
     if (outcome === 'same') return
@@ -88,15 +90,27 @@ export class PostureKeeper {
       logger.warn({}, 'no room is left for posture responses; they are answered with 429')
       throw new Problem('SERVER_TOO_MANY_REQUESTS')
     }
-    const before = state.passingChecks(identity.id, toldBefore)
-    const after = state.passingChecks(identity.id, posture.of(identity.id))
+    const before = state.passingChecks(identity.id, { ...toldBefore, factor })
+    const after = state.passingChecks(identity.id, { ...posture.of(identity.id), factor })
     const hasWoken = reports.some(({ kind }) => kind === 'endpoint')
     const isSame = before.length === after.length && before.every((id, at) => id === after[at])
     if (isSame && !(hasWoken && state.isPromptedOnWake(identity.id))) return
     posture.noteMove(identity.id)
     const passing = new Set(after)
     if (before.every((id) => passing.has(id))) return
-    const sessions = state.findAll('session', 'identityId', identity.id)
+    await this.#endFailingOf(identity.id)
+  }
+
+  /** A code was given, or MFA ended: checks that ask for a second factor may pass now, or fail. */
+  async factorMoved(identityId: string): Promise<void> {
+    const { state, posture } = this.#parts
+    if (!state.needsFactor(identityId)) return
+    posture.noteMove(identityId)
+    await this.#endFailingOf(identityId)
+  }
+
+  async #endFailingOf(identityId: string): Promise<void> {
+    const sessions = this.#parts.state.findAll('session', 'identityId', identityId)
     for (let at = 0; at < sessions.length; at += SLICE) {
       await this.#endFailing(sessions.slice(at, at + SLICE))
     }
@@ -189,14 +203,16 @@ export class PostureKeeper {
   }
 
   #failing(sessions: readonly EntityRecord[]): string[] {
-    const { state, posture } = this.#parts
-    const told = new Map<string, Posture>()
+    const { state } = this.#parts
+    const shown = new Map<string, Posture>()
     return sessions
-      .filter(({ identityId, serviceId, type }) => {
-        const ofIdentity = told.get(String(identityId)) ?? posture.of(String(identityId))
-        told.set(String(identityId), ofIdentity)
+      .filter(({ apiSessionId, identityId, serviceId, type }) => {
+        const apiSession = state.get('apiSession', String(apiSessionId))
+        if (apiSession === undefined) return false
+        const posture = shown.get(apiSession.id) ?? postureOfSession(this.#parts, apiSession)
+        shown.set(apiSession.id, posture)
         const granted = [String(identityId), String(serviceId), type as DialBind] as const
-        return state.postureFailures(...granted, ofIdentity).length > 0
+        return state.postureFailures(...granted, posture).length > 0
       })
       .map(({ id }) => id)
   }

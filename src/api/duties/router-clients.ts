@@ -4,6 +4,7 @@ import type { Identity } from '../../entities/identity.ts'
 import type { SessionCertificate } from '../../entities/session-certificate.ts'
 import type { Session } from '../../entities/session.ts'
 import { pendingFactors } from '../../fsm/authentication.ts'
+import { isDisabled } from '../../fsm/commands/admins.ts'
 import type { ChangeFeed, RecordChange } from '../../ports/change-feed.ts'
 import type {
   ClientClaim,
@@ -17,13 +18,20 @@ import type { ApiServices } from '../records/services.ts'
 import { serviceSessionIn } from '../session-token.ts'
 
 /** Kinds whose records say which sessions there are and by which certificates. */
-const followed = ['apiSession', 'sessionCertificate', 'authenticator']
+const followed = [
+  ...['apiSession', 'sessionCertificate', 'authenticator'],
+  // What decides whether they are full ones.
+  ...['identity', 'mfa', 'authPolicy'],
+]
 
 /** The records that sessions are read from. */
 export interface ClientRecords extends ChangeFeed {
   /** Of all records of a kind. */
   ids(kind: string): Iterable<string>
 }
+
+/** Of an identity, its MFA and its credentials: what, when it changes, changes what routers are told of its sessions. */
+const decisive = ['fingerprint', 'isVerified', 'authPolicyId', 'disabledAt', 'disabledUntil']
 
 /** What routers are told of their clients, and what is judged of a client that dials or hosts through one. */
 export class ApiRouterClients implements RouterClients {
@@ -55,6 +63,10 @@ export class ApiRouterClients implements RouterClients {
   follow(follower: ClientFollower): () => void {
     return this.#records.follow(followed, {
       onEntry: (_index, changes) => {
+        if (changes.some(({ kind }) => kind === 'authPolicy')) {
+          follower.onReplaced()
+          return
+        }
         const changed: ClientSession[] = []
         const gone: string[] = []
         for (const id of this.#sessionsIn(changes)) {
@@ -132,7 +144,8 @@ export class ApiRouterClients implements RouterClients {
     const session = state.get<ApiSession>('apiSession', id)
     const identity = state.get<Identity>('identity', session?.identityId ?? '')
     if (session === undefined || identity === undefined) return null
-    if (pendingFactors(state, identity).length > 0) return null
+    if (isDisabled(identity, this.#parts.clock.nowMs())) return null
+    if (pendingFactors(state, identity, session).length > 0) return null
     const fingerprints = this.#fingerprintsOf(session)
     if (fingerprints.length === 0) return null
     return { id, identityId: identity.id, tokens: this.tokensOf(id), fingerprints }
@@ -164,10 +177,9 @@ export class ApiRouterClients implements RouterClients {
       for (const record of [before, after]) {
         const sessionId = record?.['apiSessionId']
         if (typeof sessionId === 'string') ids.add(sessionId)
-        const identityId = kind === 'authenticator' ? record?.['identityId'] : undefined
-        if (typeof identityId !== 'string' || before?.['fingerprint'] === after?.['fingerprint']) {
-          continue
-        }
+        const identityId = kind === 'identity' ? id : record?.['identityId']
+        const isSame = decisive.every((name) => before?.[name] === after?.[name])
+        if (kind === 'sessionCertificate' || typeof identityId !== 'string' || isSame) continue
         for (const session of this.#parts.state.findAll('apiSession', 'identityId', identityId)) {
           ids.add(session.id)
         }

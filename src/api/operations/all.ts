@@ -16,6 +16,7 @@ import { clientJwtSignerOperations } from './external-jwt-signers.ts'
 import { databaseOperations } from './database.ts'
 import { ownAuthenticatorOperations } from './own-authenticators.ts'
 import { ownCertificateOperations } from './own-certificates.ts'
+import { ownMfaOperations } from './own-mfa.ts'
 import { hostOperations } from './host.ts'
 import { enrollOperations } from './enroll.ts'
 import { enrollmentOperations } from './enrollments.ts'
@@ -45,12 +46,13 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...currentOperations(parts, services),
     ...ownAuthenticatorOperations(parts, services),
     ...ownCertificateOperations(parts, services),
+    ...ownMfaOperations(parts, services),
     ...identityOperations(parts, services),
     ...enrollmentOperations(parts, services),
     ...enrollOperations(parts, services),
     ...circuitOperations(parts),
     ...linkOperations(parts),
-    ...identityPostureOperations(parts),
+    ...identityPostureOperations(parts, services),
     ...postureResponseOperations(parts, services),
     ...identityTraceOperations(parts),
     ...authenticatorOperations(services),

@@ -1,8 +1,8 @@
-import { never } from '../../fsm/access/posture-judge.ts'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, MfaRemoveSchema } from '../../../proto/gen/command_pb.ts'
+import { never, shownTime } from '../../fsm/access/posture-judge.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
-import { notBuiltYet } from '../../lib/not-built-yet.ts'
-import type { EndpointState } from '../../ports/posture.ts'
-import { requireReach } from '../auth/permissions.ts'
+import type { EndpointState, ShownFactor } from '../../ports/posture.ts'
 import type { Call } from '../call.ts'
 import { detailAnswer, emptyAnswer, listAnswer, timeText } from '../answers/envelope.ts'
 import type { Answer } from '../answers/envelope.ts'
@@ -10,16 +10,20 @@ import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { failedServiceRequest, postureData } from '../schemas/posture.ts'
+import { factorOfSession } from '../records/session-posture.ts'
+import type { ApiServices } from '../records/services.ts'
 import { nothing } from '../schemas/schemas.ts'
-import { callerOf } from './current.ts'
 
 /** API sessions of an identity that its posture data shows, in id order. */
 const SESSIONS_SHOWN_MAX = 500
 
 /** What is known of the machines of an identity, and its second factor. */
-export function identityPostureOperations(parts: ApiParts): Operation[] {
+export function identityPostureOperations(parts: ApiParts, services: ApiServices): Operation[] {
   const common = { tag: 'identities', apis: ['management'], success: 200 } as const
-  const ofIdentity = (call: Call, answer: () => Answer): Answer | Promise<Answer> => {
+  const ofIdentity = (
+    call: Call,
+    answer: () => Answer | Promise<Answer>,
+  ): Answer | Promise<Answer> => {
     const id = call.param('id')
     return foundOrConfirmed(parts, call, `identity with id ${id}`, () =>
       parts.state.get('identity', id) === undefined ? null : answer(),
@@ -64,24 +68,29 @@ export function identityPostureOperations(parts: ApiParts): Operation[] {
       response: { kind: 'detail', schema: nothing },
       refusals: [401, 404, 429, 503],
       handle: (call) =>
-        ofIdentity(call, () => {
-          requireReach(parts.state, callerOf(call), call.param('id'))
-          // Nobody has a second factor, and one that is not there counts as removed.
-          return notBuiltYet(emptyAnswer())
+        ofIdentity(call, async () => {
+          const identityId = call.param('id')
+          const payload = toBinary(MfaRemoveSchema, create(MfaRemoveSchema, { identityId }))
+          await services.writer.write(call, CommandKind.MFA_REMOVE, payload)
+          await services.posture.factorMoved(identityId)
+          return emptyAnswer()
         }),
     },
   ]
 }
 
 /** Parts that were not told of are there, empty. */
-function postureDataOf({ state, posture }: ApiParts, identityId: string): JsonObject {
+function postureDataOf(parts: ApiParts, identityId: string): JsonObject {
+  const { state, posture } = parts
   const { os, domain, mac, processes } = posture.of(identityId)
   const sdkInfo = state.get('identity', identityId)?.['sdkInfo'] ?? {}
   const sessions = state.findAll('apiSession', 'identityId', identityId)
   const endpoints = posture.endpointsOf(identityId)
-  const ofSessions = sessions.slice(0, SESSIONS_SHOWN_MAX).map(({ id }) => {
+  const ofSessions = sessions.slice(0, SESSIONS_SHOWN_MAX).map((session) => {
+    const { id } = session
     const endpointState = shownEndpoint(endpoints.get(id))
-    return [id, { mfa: noSecondFactor(id), sdkInfo, ...endpointState }] as const
+    const mfa = { apiSessionId: id, ...shownFactor(factorOfSession(parts, session)) }
+    return [id, { mfa, sdkInfo, ...endpointState }] as const
   })
   return {
     apiSessionPostureData: Object.fromEntries(ofSessions),
@@ -107,16 +116,21 @@ function told(report: { readonly checkId: string; readonly atMs: number } | null
   return { postureCheckId: report?.checkId ?? '', timedOut: false, lastUpdatedAt }
 }
 
-function noSecondFactor(apiSessionId: string): JsonObject {
-  const passed = { passedMfa: false, passedOnUnlock: false, passedOnWake: false, passedAt: never }
-  return { apiSessionId, ...notBuiltYet(passed) }
+/** Whether a code was given, and given again after the last time that the machine woke or was unlocked. */
+function shownFactor({ passedAtMs, wokenAtMs, unlockedAtMs }: ShownFactor): JsonObject {
+  const isAfter = (atMs: number | null): boolean => passedAtMs !== null && passedAtMs >= (atMs ?? 0)
+  return {
+    passedAt: shownTime(passedAtMs),
+    passedMfa: passedAtMs !== null,
+    passedOnUnlock: isAfter(unlockedAtMs),
+    passedOnWake: isAfter(wokenAtMs),
+  }
 }
 
 function shownEndpoint(endpoint: EndpointState | undefined): JsonObject {
   if (endpoint === undefined) return {}
   const { wokenAtMs, unlockedAtMs } = endpoint
-  const at = (ms: number | null): string => (ms === null ? never : timeText(ms))
-  return { endpointState: { unlockedAt: at(unlockedAtMs), wokenAt: at(wokenAtMs) } }
+  return { endpointState: { unlockedAt: shownTime(unlockedAtMs), wokenAt: shownTime(wokenAtMs) } }
 }
 
 function failedRequestsOf({ failedRequests }: ApiParts, identityId: string): JsonObject[] {

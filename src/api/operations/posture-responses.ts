@@ -1,12 +1,12 @@
 import { hexDigits } from '../../lib/hex-digits.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import type { PostureReport } from '../../ports/posture.ts'
-import type { Call } from '../call.ts'
+import type { Call, Caller } from '../call.ts'
 import { answer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { postureResponse, postureResponseBulk, postureResponseCreate } from '../schemas/posture.ts'
+import { factorOfSession } from '../records/session-posture.ts'
 import type { ApiServices } from '../records/services.ts'
 import { IGNORED_FIELDS_MAX, ignoredFieldsOf } from '../schemas/validation.ts'
 import { callerOf } from './current.ts'
@@ -17,8 +17,9 @@ export function postureResponseOperations(parts: ApiParts, services: ApiServices
   const refusals = [400, 401, 429, 503] as const
   const told = async (call: Call, responses: readonly Response[], status: 200 | 201) => {
     const reports = responses.map((response, at) => reportOf(response, at, status === 201))
-    await services.posture.tell(callerOf(call), reports)
-    return taken(status, ignoredIn(responses))
+    const caller = callerOf(call)
+    await services.posture.tell(caller, reports)
+    return answer(status, { services: prompted(parts, caller, reports) }, ignoredIn(responses))
   }
   return [
     {
@@ -48,17 +49,28 @@ export function postureResponseOperations(parts: ApiParts, services: ApiServices
   ]
 }
 
-/**
- * The services whose second factor is still good for a while after the machine has woken. None, as there is no second
- * factor to have shown.
- */
-function taken(status: number, ignoredFields: readonly string[]): Answer {
-  return answer(status, { services: [] }, ignoredFields.length === 0 ? null : { ignoredFields })
+/** The services for which a code must be given again within minutes, as the machine has woken or was unlocked. */
+function prompted(
+  parts: ApiParts,
+  { session, identity }: Caller,
+  reports: readonly PostureReport[],
+): readonly object[] {
+  const endpoints = reports.flatMap((report) => (report.kind === 'endpoint' ? [report] : []))
+  const prompts = {
+    isWoken: endpoints.some(({ isWoken }) => isWoken),
+    isUnlocked: endpoints.some(({ isUnlocked }) => isUnlocked),
+  }
+  if (!prompts.isWoken && !prompts.isUnlocked) return []
+  const factor = factorOfSession(parts, session)
+  return parts.state
+    .promptedServices(identity.id, prompts, factor)
+    .map((service) => ({ ...service, postureQueryType: 'MFA' }))
 }
 
-function ignoredIn(responses: readonly Response[]): string[] {
+function ignoredIn(responses: readonly Response[]): { ignoredFields: string[] } | null {
   const names = responses.flatMap((one) => ignoredFieldsOf(postureResponseCreate.schema, one))
-  return [...new Set(names)].slice(0, IGNORED_FIELDS_MAX)
+  if (names.length === 0) return null
+  return { ignoredFields: [...new Set(names)].slice(0, IGNORED_FIELDS_MAX) }
 }
 
 type Text = string | null | undefined

@@ -23,6 +23,7 @@ import {
   sessionRoutePath,
 } from '../schemas/access.ts'
 import { signSessionToken } from '../session-token.ts'
+import { postureOfSession } from '../records/session-posture.ts'
 import type { ApiServices } from '../records/services.ts'
 import { callerOf } from './current.ts'
 
@@ -254,11 +255,14 @@ async function judgedSession(
   call: Call,
   wanted: WantedSession,
 ): Promise<string> {
-  const { state, limits, posture } = parts
+  const { state, limits } = parts
   const { identityId, serviceId, type, tags, ...named } = wanted
   for (let judgements = 1; ; judgements += 1) {
+    // As it stands now: a code may have been given since the request was admitted.
+    const session = state.get('apiSession', wanted.apiSessionId) ?? callerOf(call).session
+    const posture = postureOfSession(parts, session)
     const passingChecks = state
-      .grantingChecks(identityId, serviceId, type, posture.of(identityId))
+      .grantingChecks(identityId, serviceId, type, posture)
       .map(({ id, revision }) => ({ id, revision: BigInt(revision) }))
     const tagsJson = new TextEncoder().encode(canonicalJson(tags))
     const fields = { ...named, serviceId, type, tagsJson, passingChecks }
@@ -268,7 +272,7 @@ async function judgedSession(
       return await services.writer.write(call, CommandKind.SERVICE_SESSION_CREATE, payload)
     } catch (error) {
       if (!(error instanceof Problem) || error.code !== 'INVALID_POSTURE') throw error
-      const failures = state.postureFailures(identityId, serviceId, type, posture.of(identityId))
+      const failures = state.postureFailures(identityId, serviceId, type, posture)
       if (failures.length > 0 || judgements >= limits.judgementsMax) {
         throw services.posture.refused(wanted, failures, error)
       }

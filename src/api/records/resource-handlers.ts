@@ -21,6 +21,7 @@ import type { ApiParts } from '../parts.ts'
 import { listQueryOf } from '../answers/query-parameters.ts'
 import { Preparers } from '../preparers/preparer.ts'
 import { taggedAnswer, writeIfMatches } from './revisions.ts'
+import { postureOfSession } from './session-posture.ts'
 import type { ApiServices } from './services.ts'
 import { judged } from './writes.ts'
 import { visibleRecords } from './visible-records.ts'
@@ -125,7 +126,7 @@ export class ResourceHandlers {
     types: ConfigTypesShown = noConfigTypes,
   ): Answer | Promise<Answer> {
     const { state } = this.#parts
-    const shownFor = this.#shownFor(entity, callerId, types)
+    const shownFor = this.#shownFor(call, entity, callerId, types)
     return this.#lists.found(call, listing, ({ records, ...pagination }) => ({
       records,
       show: (record: EntityRecord) => state.detail(entity.name, record, callerId, shownFor),
@@ -152,7 +153,7 @@ export class ResourceHandlers {
       if (!caller.isAdmin && tellsAdminSecret(state, entity.name, record)) {
         throw new Problem('UNAUTHORIZED', { detail: 'it belongs to an administrator' })
       }
-      const shownFor = this.#shownFor(entity, callerId, types)
+      const shownFor = this.#shownFor(call, entity, callerId, types)
       const detail = detailAnswer(state.detail(entity.name, record, callerId, shownFor))
       return taggedAnswer(call, record, detail)
     })
@@ -160,12 +161,17 @@ export class ResourceHandlers {
 
   /** Of all kinds, services alone are shown by what their reader told of itself. */
   #shownFor(
+    call: Call,
     { name }: Entity,
     callerId: string,
     configTypes: ConfigTypesShown,
   ): ShownFor | undefined {
     if (name !== 'service') return undefined
-    return { configTypes, posture: this.#parts.posture.of(callerId) }
+    const { session, identity } = callerOf(call)
+    // What somebody else is shown for rests on no session of theirs.
+    if (callerId !== identity.id) return { configTypes, posture: this.#parts.posture.of(callerId) }
+    const now = this.#parts.state.get('apiSession', session.id) ?? session
+    return { configTypes, posture: postureOfSession(this.#parts, now) }
   }
 
   async #create(call: Call, entity: Entity): Promise<Answer> {

@@ -3,8 +3,10 @@ import { LogInThrottle } from '../auth/log-in-throttle.ts'
 import { Gate } from '../auth/gate.ts'
 import { PasswordLockout } from '../auth/password-lockout.ts'
 import { PasswordVerifier } from '../auth/password.ts'
+import { SecondFactors } from '../auth/secondary/second-factors.ts'
 import { SessionKeeper } from '../auth/session-keeper.ts'
 import { TokenSigner } from '../auth/token.ts'
+import { FactorResealer } from '../duties/factor-resealer.ts'
 import { IntegrityKeeper } from '../duties/integrity-keeper.ts'
 import { LargeBodies } from '../answers/large-bodies.ts'
 import { ListAnswers } from '../answers/list-answers.ts'
@@ -24,6 +26,7 @@ export interface ApiServices {
   readonly lockout: PasswordLockout
   readonly throttle: LogInThrottle
   readonly writer: Writer
+  readonly secondFactors: SecondFactors
   readonly metrics: ApiMetrics
   /** Of lines about refused writes, on all listeners. */
   readonly refusals: RefusalQuota
@@ -32,6 +35,7 @@ export interface ApiServices {
   readonly processor: ProcessorShare
   readonly lists: ListAnswers
   readonly integrity: IntegrityKeeper
+  readonly resealer: FactorResealer
   readonly posture: PostureKeeper
 }
 
@@ -39,6 +43,8 @@ export function createServices(parts: ApiParts): ApiServices {
   const { limits } = parts
   const sessions = new SessionKeeper(parts)
   const processor = new ProcessorShare(limits, systemClock)
+  const writer = new Writer(parts.proposer)
+  const secondFactors = new SecondFactors(parts, writer)
   const tokens = new TokenSigner(() => parts.keys.clusterKeys())
   return {
     sessions,
@@ -65,11 +71,13 @@ export function createServices(parts: ApiParts): ApiServices {
         `left out ${dropped} lines about refused writes in a minute: there were too many`,
       )
     }),
-    writer: new Writer(parts.proposer),
+    writer,
+    secondFactors,
     largeBodies: new LargeBodies(limits),
     processor,
     lists: new ListAnswers(limits, processor),
     integrity: new IntegrityKeeper(parts),
+    resealer: new FactorResealer(parts, secondFactors.vault),
     posture: new PostureKeeper(parts),
     metrics: new ApiMetrics(
       parts.cluster,

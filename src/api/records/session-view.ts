@@ -1,9 +1,8 @@
 import type { ExternalJwtSigner } from '../../entities/external-jwt-signer.ts'
 import type { Identity } from '../../entities/identity.ts'
-import { pendingFactors } from '../../fsm/authentication.ts'
+import { hasMfa, requiredFactors } from '../../fsm/authentication.ts'
 import type { PendingFactor } from '../../fsm/authentication.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import type { Caller } from '../call.ts'
 import { timeText } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
@@ -27,8 +26,7 @@ export function sessionView(
     ...detail,
     // Who logged in by the claim of a CA did so by no authenticator that is kept.
     ...(session['caId'] === '' ? {} : { authenticatorId: 'internal' }),
-    isMfaRequired:
-      holder !== undefined && pendingFactors(state, holder).some(({ kind }) => kind === 'totp'),
+    isMfaRequired: holder !== undefined && isMfaRequired(state, holder),
     cachedLastActivityAt: timeText(sessions.lastUseMs(session)),
     token:
       session.id === caller.session.id ? tokens.tokenOf(session.id, caller.keyVersion) : session.id,
@@ -46,7 +44,9 @@ export function currentSessionView(
 ): Record<string, unknown> {
   return {
     ...sessionView(parts, services, caller, caller.session),
-    authQueries: caller.pendingFactors.map((factor) => authQueryOf(parts.state, factor)),
+    authQueries: caller.pendingFactors.map((factor) =>
+      authQueryOf(parts.state, caller.identity.id, factor),
+    ),
     _links: {
       self: { href: './current-api-session' },
       'current-identity': { href: './current-identity' },
@@ -56,9 +56,15 @@ export function currentSessionView(
   }
 }
 
+/** Whether sessions of an identity need a code, given or not. */
+function isMfaRequired(state: Pick<ApiParts['state'], 'get'>, holder: Identity): boolean {
+  return requiredFactors(state, holder)?.some(({ kind }) => kind === 'totp') ?? true
+}
+
 /** How a client gives a second factor, as SDKs and consoles of the API family read it. */
 function authQueryOf(
   state: Pick<ApiParts['state'], 'get'>,
+  identityId: string,
   factor: PendingFactor,
 ): Record<string, unknown> {
   if (factor.kind === 'totp') {
@@ -70,7 +76,7 @@ function authQueryOf(
       maxLength: 6,
       httpMethod: 'POST',
       httpUrl: './authenticate/mfa',
-      isTotpEnrolled: notBuiltYet(false),
+      isTotpEnrolled: hasMfa(state, identityId),
     }
   }
   const signer = state.get<ExternalJwtSigner>('externalJwtSigner', factor.signerId)

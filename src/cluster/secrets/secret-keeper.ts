@@ -3,7 +3,7 @@ import type {
   SharedSecretName,
   SharedSecretRecord,
 } from '../../lib/cluster-records.ts'
-import { sharedSecretNames } from '../../lib/cluster-records.ts'
+import { isRandomKey, sharedSecretNames } from '../../lib/cluster-records.ts'
 import type { CertifiedKey } from '../../pki/authority.ts'
 import { CLUSTER_KEY_BYTES } from '../../pki/cluster-key.ts'
 import { openSecret } from '../../pki/wrapped-secret.ts'
@@ -41,6 +41,7 @@ export class SecretKeeper implements TokenKeys {
   #opened = new Map<string, Uint8Array | null>()
   #held: readonly HeldSecret[] = []
   #clusterKeys: readonly TokenKey[] = []
+  #factorKeys: readonly TokenKey[] = []
   /** What `#held` was made from. */
   #seen: readonly unknown[] = []
   #work: Promise<void> | null = null
@@ -69,6 +70,10 @@ export class SecretKeeper implements TokenKeys {
 
   clusterKeys(): readonly TokenKey[] {
     return this.#clusterKeys
+  }
+
+  factorKeys(): readonly TokenKey[] {
+    return this.#factorKeys
   }
 
   /** The authority that signs leaves; null before the state has it, or when it can not be opened here. */
@@ -131,6 +136,7 @@ export class SecretKeeper implements TokenKeys {
     this.#opened = opened
     this.#held = held
     this.#clusterKeys = held.filter(({ name }) => name === 'clusterKey')
+    this.#factorKeys = held.filter(({ name }) => name === 'factorKey')
     this.#seen = sources
     for (const listener of this.#listeners) listener()
   }
@@ -144,7 +150,7 @@ export class SecretKeeper implements TokenKeys {
     try {
       const context = { clusterId: state.clusterId, name, version, nodeId: selfId }
       const secret = await openSecret(jwe, privateKeyPem(), context)
-      if (name !== 'clusterKey' || secret.length === CLUSTER_KEY_BYTES) return secret
+      if (!isRandomKey(name) || secret.length === CLUSTER_KEY_BYTES) return secret
       log.error({ secret: name, version }, 'a shared secret has the wrong length and is not used')
     } catch (error) {
       log.error(

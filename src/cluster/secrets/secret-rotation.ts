@@ -7,11 +7,12 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type {
   AdmissionRecord,
+  SecretExposure,
   SecretVersion,
   SharedSecretName,
   SharedSecretRecord,
 } from '../../lib/cluster-records.ts'
-import { sharedSecretNames } from '../../lib/cluster-records.ts'
+import { isHonoured, sharedSecretNames } from '../../lib/cluster-records.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { CertifiedKey } from '../../pki/authority.ts'
 import { checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
@@ -52,9 +53,21 @@ function versionsOf(state: StateView, name: SharedSecretName): readonly SecretVe
   return state.get<SharedSecretRecord>('sharedSecret', name)?.versions ?? []
 }
 
-/** Whether a controller that has gone could open the cluster key in force: it is to be rotated. From the state alone. */
+/** Whether a controller that has gone could open a random key in force: it is to be rotated. From the state alone. */
 export function isRotationDue(state: StateView): boolean {
-  return (versionsOf(state, 'clusterKey').at(-1)?.exposure ?? 'none') !== 'none'
+  return isFactorKeyDue(state) || exposureOf(state, 'clusterKey') !== 'none'
+}
+
+/** A cluster that was formed before there were second factors has no key for them yet. */
+function isFactorKeyDue(state: StateView): boolean {
+  const isMissing = versionsOf(state, 'factorKey').length === 0
+  const isExposed = exposureOf(state, 'factorKey') !== 'none'
+  return isExposed || (isMissing && versionsOf(state, 'clusterKey').length > 0)
+}
+
+/** Of the version in force. */
+function exposureOf(state: StateView, name: SharedSecretName): SecretExposure {
+  return versionsOf(state, name).at(-1)?.exposure ?? 'none'
 }
 
 /** Admitted controllers that can not open every version in force, sorted. */
@@ -70,7 +83,7 @@ function lacking(
 ): { readonly name: SharedSecretName; readonly version: number }[] {
   return sharedSecretNames.flatMap((name) =>
     versionsOf(state, name)
-      .filter(({ overlapEndsAt }) => overlapEndsAt === null || overlapEndsAt > state.logTimeMs)
+      .filter((version) => isHonoured(name, version, state.logTimeMs))
       .filter(({ wrapped }) => !Object.hasOwn(wrapped, id))
       .map(({ version }) => ({ name, version })),
   )
@@ -89,6 +102,16 @@ export async function rotateClusterKey(
   const overlapMs = isCompromised ? 0 : parts.overlapMs
   const version = await putInForce(parts, 'clusterKey', newClusterKey(), '', overlapMs)
   parts.log.info({ version, reason, overlapMs }, 'the cluster key was rotated')
+}
+
+/**
+ * Puts a new factor key in force. Versions before it stay as long as a second factor is encrypted by them, even after a
+ * compromise: what the controller that has gone could read, it has read, and no owner of a factor is to lose it for that.
+ * @throws {Problem} as `rotateClusterKey`.
+ */
+export async function rotateFactorKey(parts: RotationParts, reason: string): Promise<void> {
+  const version = await putInForce(parts, 'factorKey', newClusterKey(), '', 0)
+  parts.log.info({ version, reason }, 'the key of second factors was rotated')
 }
 
 /**
@@ -190,11 +213,13 @@ async function endExposed(parts: RotationParts, reason: string): Promise<void> {
 /** For a new leader that finds {@link isRotationDue}. @throws {Problem} */
 export async function rotateIfDue(parts: RotationParts, reason: string): Promise<void> {
   const { state } = parts
-  const exposure = versionsOf(state, 'clusterKey').at(-1)?.exposure ?? 'none'
-  if (exposure === 'none') return
-  const isCompromised = exposure === 'compromised'
-  await rotateClusterKey(parts, reason, { isCompromised })
-  if (isCompromised) warnOfAuthority(parts)
+  const exposure = exposureOf(state, 'clusterKey')
+  if (exposure !== 'none') {
+    const isCompromised = exposure === 'compromised'
+    await rotateClusterKey(parts, reason, { isCompromised })
+    if (isCompromised) warnOfAuthority(parts)
+  }
+  if (isFactorKeyDue(state)) await rotateFactorKey(parts, reason)
 }
 
 /** Its key can only be replaced with the offline root key, so an operator has to. */

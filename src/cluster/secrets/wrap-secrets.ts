@@ -52,8 +52,8 @@ export interface FormingAdmission extends Recipient {
 }
 
 /**
- * The admissions and shared secrets that a cluster begins with, for the forming command; the cluster key is made here and
- * stands nowhere else.
+ * The admissions and shared secrets that a cluster begins with, for the forming command; the cluster key and the factor key are made here
+ * and stand nowhere else.
  */
 export async function formingSecrets(input: {
   readonly clusterId: string
@@ -65,6 +65,7 @@ export async function formingSecrets(input: {
   const { clusterId, admissions, issuing, nowMs } = input
   const versions = [
     { name: 'clusterKey', version: 1, secret: input.clusterKey ?? newClusterKey() },
+    { name: 'factorKey', version: 1, secret: newClusterKey() },
     { name: 'issuingAuthority', version: 1, secret: secretOfAuthority(issuing) },
   ] as const
   const wrapped = await wrapAll(clusterId, versions, admissions)

@@ -2,7 +2,7 @@ import type { PostureCheck } from '../../entities/posture-check.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { hexDigits } from '../../lib/hex-digits.ts'
 import { isInVersionRange } from '../../lib/version-range.ts'
-import { notBuiltYet } from '../../lib/not-built-yet.ts'
+import { factorTimes, isFresh, isTimedOut, passesFactor } from './factor-judge.ts'
 import type { Posture, ProcessReport } from '../../ports/posture.ts'
 
 interface OperatingSystem {
@@ -59,8 +59,7 @@ function judge(check: PostureCheck, posture: Posture): boolean {
       return wanted.length > 0 && wanted.every(runs)
     }
     default:
-      // MFA: no session has shown a second factor, as none can be enrolled.
-      return notBuiltYet(false)
+      return passesFactor(check, posture.factor)
   }
 }
 
@@ -87,7 +86,7 @@ export function judgedValues(check: PostureCheck, posture: Posture): JsonObject 
         semantic: check.semantic,
       }
     default:
-      return shownSecondFactor(check)
+      return shownSecondFactor(check, posture)
   }
 }
 
@@ -167,33 +166,26 @@ function shownProcess(
 /** As the API family writes a time that there is none of. */
 export const never = '0001-01-01T00:00:00.000Z'
 
-function shownSecondFactor(check: PostureCheck): JsonObject {
-  const { promptOnWake, promptOnUnlock } = check
-  const { timeout, timeoutRemaining } = secondFactorTimes(check)
+function shownSecondFactor(check: PostureCheck, { factor }: Posture): JsonObject {
+  const { timeout, timeoutRemaining } = factorTimes(check, factor)
   return {
     actualValue: {
-      ...{ passedMfa: false, timedOut: false },
-      passedOnUnlock: !promptOnUnlock,
-      passedOnWake: !promptOnWake,
+      passedMfa: (factor?.passedAtMs ?? null) !== null,
+      timedOut: isTimedOut(check, factor),
+      passedOnUnlock: isFresh(check.promptOnUnlock, factor?.unlockedAtMs ?? null, factor),
+      passedOnWake: isFresh(check.promptOnWake, factor?.wokenAtMs ?? null, factor),
     },
     expectedValue: { passedMfa: true, passedOnUnlock: true, passedOnWake: true, timedOut: false },
     criteria: {
-      ...{ passedMfaAt: never, unlockedAt: never, wokenAt: never },
+      passedMfaAt: shownTime(factor?.passedAtMs ?? null),
+      unlockedAt: shownTime(factor?.unlockedAtMs ?? null),
+      wokenAt: shownTime(factor?.wokenAtMs ?? null),
       timeoutSeconds: timeout,
       timeoutRemainingSeconds: timeoutRemaining,
     },
   }
 }
 
-/** No time limit. */
-const noTimeout = -1
-
-/** In seconds, -1 where there is no limit. Nothing is left of one, as no second factor was shown. */
-export function secondFactorTimes({ timeoutSeconds }: Pick<PostureCheck, 'timeoutSeconds'>): {
-  readonly timeout: number
-  readonly timeoutRemaining: number
-} {
-  return timeoutSeconds > 0
-    ? { timeout: timeoutSeconds, timeoutRemaining: 0 }
-    : { timeout: noTimeout, timeoutRemaining: noTimeout }
+export function shownTime(atMs: number | null): string {
+  return atMs === null ? never : new Date(atMs).toISOString()
 }

@@ -3,7 +3,8 @@ import type { ServicePolicy } from '../../entities/service-policy.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { Posture } from '../../ports/posture.ts'
 import type { State } from '../state.ts'
-import { passes, secondFactorTimes, wantedBy } from './posture-judge.ts'
+import { factorTimes } from './factor-judge.ts'
+import { passes, wantedBy } from './posture-judge.ts'
 import { checksOf } from './posture.ts'
 
 /** What a policy asks of a client, one entry a posture check, and whether what the client told passes it. */
@@ -22,11 +23,11 @@ export function postureQueries(
     timeout: -1,
     timeoutRemaining: -1,
     updatedAt: new Date(check.updatedAt).toISOString(),
-    ...ofType(check),
+    ...ofType(check, posture),
   }))
 }
 
-function ofType(check: PostureCheck): JsonObject {
+function ofType(check: PostureCheck, { factor }: Posture): JsonObject {
   switch (check.typeId) {
     case 'PROCESS': {
       const [process] = processesOf(check)
@@ -36,7 +37,11 @@ function ofType(check: PostureCheck): JsonObject {
       return { processes: processesOf(check) }
     case 'MFA': {
       const { promptOnWake, promptOnUnlock } = check
-      return { processes: [], promptOnUnlock, promptOnWake, ...secondFactorTimes(check) }
+      // Clients look for what has changed by this time.
+      const times = [check.updatedAt, factor?.wokenAtMs ?? 0, factor?.unlockedAtMs ?? 0]
+      const updatedAt = new Date(Math.max(...times)).toISOString()
+      const prompts = { promptOnUnlock, promptOnWake }
+      return { processes: [], ...prompts, updatedAt, ...factorTimes(check, factor) }
     }
     default:
       return { processes: [] }

@@ -10,12 +10,13 @@ import { authPolicyOf, recoveryPolicyOf } from '../authentication.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
 import { endSessions } from './identity.ts'
+import { takeMfa } from './mfa.ts'
 import { done, faulty, refused } from './outcome.ts'
 import { forgetAttemptsOf } from './password-attempt.ts'
 import { consequencesIn } from './references.ts'
 
 /**
- * Sets the password of an administrator and takes away what keeps it from logging in by it: a disabled identity, a lockout, a
+ * Sets the password of an administrator and takes away what keeps it from logging in by it: a disabled identity, a lockout, MFA, a
  * policy that takes no password or asks for a second factor. Its sessions end, as somebody else may hold them. All of it is
  * one entry: nothing is half recovered.
  */
@@ -43,6 +44,7 @@ export function recoverAdmin(state: State, payload: Uint8Array, context: Command
   })
   putPassword(state, identity, known, message, context)
   forgetAttemptsOf(state, identity.id)
+  takeMfa(state, identity.id, context)
   const fields = authPolicyId === identity.authPolicyId ? [] : ['authPolicyId']
   context.touched.unshift({ action: 'patch', entity: 'identity', id: identity.id, fields })
   return done(identity.id)

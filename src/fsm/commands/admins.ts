@@ -2,7 +2,7 @@ import type { Authenticator } from '../../entities/authenticator.ts'
 import type { Identity } from '../../entities/identity.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { allowsPasswordAlone, authPolicyOf } from '../authentication.ts'
+import { allowsPassword, authPolicyOf } from '../authentication.ts'
 import type { RecordSource } from '../authentication.ts'
 import type { State } from '../state.ts'
 
@@ -31,7 +31,7 @@ export function adminLossReason(state: State, change: RecordChange, atMs: number
   const isEnabled: Condition = (_records, identity) => !isDisabled(identity, atMs)
   const canLogIn: Condition = (records, identity) =>
     isEnabled(records, identity) &&
-    allowsPasswordAlone(authPolicyOf(records, identity)) &&
+    allowsPassword(authPolicyOf(records, identity)) &&
     hasPassword(state, records, identity)
   const after = withChange(state, change)
   for (const [condition, reason] of [
@@ -47,7 +47,7 @@ export function adminLossReason(state: State, change: RecordChange, atMs: number
 const lastEnabledReason =
   'it is the last administrator that is not disabled; make another identity an administrator first'
 const lastAbleReason =
-  'no administrator could log in after it; give another one a password and an auth policy that takes it alone'
+  'no administrator could log in after it; give another one a password and an auth policy that takes it without a JWT'
 
 /** Those that are administrators before: no change that takes rights away makes another one. */
 function someAdmin(state: State, records: RecordSource, condition: Condition): boolean {

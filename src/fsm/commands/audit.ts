@@ -26,6 +26,13 @@ export interface Touched {
 const unaudited: ReadonlySet<number> = new Set([
   CommandKind.SESSION_TOUCH,
   CommandKind.INTEGRITY_CLAIM,
+  CommandKind.MFA_RESEAL,
+])
+
+/** Each of them would fill the audit log; those that lead to a lock are worth a record. */
+const attempts: ReadonlySet<number> = new Set([
+  CommandKind.PASSWORD_ATTEMPT,
+  CommandKind.MFA_ATTEMPT,
 ])
 
 const actions: ReadonlyMap<number, string> = new Map(
@@ -45,7 +52,7 @@ export function auditOf(
 ): AuditRecord | null {
   if (unaudited.has(command.kind)) return null
   const { outcome, touched } = result
-  if (command.kind === CommandKind.PASSWORD_ATTEMPT && touched.length === 0) return null
+  if (attempts.has(command.kind) && touched.length === 0) return null
   const told = outcome.ok ? toldAction(command) : null
   const { actor } = command
   const who = actorName(actor)

@@ -69,7 +69,7 @@ function sessionAuthority(state: State, actor: SessionClaim): Authority | null {
   const identity = state.get<Identity>('identity', identityId)
   if (identity === undefined) return null
   if (permission === 'partial') return 'full'
-  if (pendingFactors(state, identity).length > 0) return null
+  if (pendingFactors(state, identity, session).length > 0) return null
   if (identity.isAdmin || permission === 'session') return 'full'
   // What comes through the log is no read.
   return isGranted(identity.permissions, permission, false) ? 'limited' : null

@@ -7,6 +7,7 @@ import type { State } from '../state.ts'
 import { adminLossReason } from './admins.ts'
 import { identityGuard } from './authority.ts'
 import type { CommandContext } from './context.ts'
+import { forgetMfaAttempts } from './mfa-attempt.ts'
 import { done, notFound, refused } from './outcome.ts'
 import { forgetAttemptsOf } from './password-attempt.ts'
 import { removeWithReferences } from './references.ts'
@@ -54,6 +55,7 @@ export function enableIdentity(
   const denial = identityGuard(state, id, context)
   if (denial !== null) return denial
   forgetAttemptsOf(state, id)
+  forgetMfaAttempts(state, id)
   const { logTimeMs: updatedAt, index: revision } = context
   state.put('identity', {
     ...identity,

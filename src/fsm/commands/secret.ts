@@ -2,7 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { SecretRotateSchema, SecretShareSchema } from '../../../proto/gen/command_pb.ts'
 import type { SecretRotate, WrappedSecret } from '../../../proto/gen/command_pb.ts'
 import type { SharedSecret } from '../../entities/shared-secret.ts'
-import { sharedSecretNames } from '../../lib/cluster-records.ts'
+import { isHonoured, isRandomKey, sharedSecretNames } from '../../lib/cluster-records.ts'
 import type { SecretExposure, SecretVersion, SharedSecretName } from '../../lib/cluster-records.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
@@ -22,10 +22,6 @@ const COMPACT_JWE = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){4}$/
 
 function isWrapped({ jwe }: WrappedSecret): boolean {
   return jwe.length <= secretLimits.wrappedCharactersMax && COMPACT_JWE.test(jwe)
-}
-
-function isInForce({ overlapEndsAt }: SecretVersion, logTimeMs: number): boolean {
-  return overlapEndsAt === null || overlapEndsAt > logTimeMs
 }
 
 /** Sorted by key, so that equal records are equal texts. */
@@ -70,7 +66,7 @@ export function missingSecret(
   }
   for (const { id, versions } of secrets(state)) {
     for (const version of versions) {
-      if (!isInForce(version, logTimeMs)) continue
+      if (!isHonoured(id as SharedSecretName, version, logTimeMs)) continue
       // A secret was rotated after they were wrapped: to be wrapped anew.
       if (find(given, id, version.version, nodeId) === undefined) return refused('REVISION_MOVED')
     }
@@ -135,12 +131,14 @@ export function rotateSecret(state: State, payload: Uint8Array, context: Command
   // One too many is one that was admitted no longer: the new version must not reach it.
   if (!isCovered || message.wrapped.length !== admitted.length) return refused('REVISION_MOVED')
   const { index: revision, logTimeMs } = context
+  const kept = keptVersions(state, name, before, message, logTimeMs)
+  if (kept === null) return faulty({ field: 'name', reason: allInUse })
   state.put('sharedSecret', {
     ...(known ?? { id: name, createdAt: logTimeMs }),
     id: name,
     updatedAt: logTimeMs,
     revision,
-    versions: [...stillVerifying(before, message, logTimeMs), newVersion(message, logTimeMs)],
+    versions: [...kept, newVersion(message, logTimeMs)],
   })
   return done(name)
 }
@@ -148,11 +146,28 @@ export function rotateSecret(state: State, payload: Uint8Array, context: Command
 function rotateFault(name: SharedSecretName, message: SecretRotate): Outcome | null {
   const { length } = message.certificatePem
   const hasCertificate = length > 0 && length <= secretLimits.certificateCharactersMax
-  if (name === 'clusterKey' ? length === 0 : hasCertificate) return null
+  if (isRandomKey(name) ? length === 0 : hasCertificate) return null
   return faulty({
     field: 'certificatePem',
-    reason: name === 'clusterKey' ? 'a cluster key has none' : 'it is missing or too large',
+    reason: isRandomKey(name) ? 'a key of this kind has none' : 'it is missing or too large',
   })
+}
+
+const allInUse = 'second factors are still encrypted by every version that is kept'
+
+/** Null: none of them can go, and there is no room for another one. */
+function keptVersions(
+  state: State,
+  name: SharedSecretName,
+  before: readonly SecretVersion[],
+  message: SecretRotate,
+  logTimeMs: number,
+): SecretVersion[] | null {
+  if (name !== 'factorKey') return stillVerifying(before, message, logTimeMs)
+  const { indexes } = state.table('mfa')
+  const inUse = before.filter(({ version }) => indexes.ids('keyVersion', String(version)).size > 0)
+  if (inUse.length >= secretLimits.versionsMax) return null
+  return inUse.map((version) => ({ ...version, overlapEndsAt: version.overlapEndsAt ?? logTimeMs }))
 }
 
 function stillVerifying(
@@ -166,7 +181,8 @@ function stillVerifying(
       ...version,
       overlapEndsAt: Math.min(version.overlapEndsAt ?? endsAt, endsAt),
     }))
-    .filter((version) => version.exposure !== 'compromised' && isInForce(version, logTimeMs))
+    .filter(({ exposure }) => exposure !== 'compromised')
+    .filter(({ overlapEndsAt }) => overlapEndsAt > logTimeMs)
     .slice(1 - secretLimits.versionsMax)
 }
 

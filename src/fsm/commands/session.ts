@@ -13,7 +13,7 @@ import type { Ca } from '../../entities/ca.ts'
 import type { Identity } from '../../entities/identity.ts'
 import { isSameJson } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { takesLogIns } from '../authentication.ts'
+import { authPolicyOf, takesLogIns } from '../authentication.ts'
 import type { State } from '../state.ts'
 import { isDisabled } from './admins.ts'
 import type { CommandContext } from './context.ts'
@@ -75,6 +75,17 @@ function isStillHeld(
   return takesLogIns(state.get<Ca>('ca', caId))
 }
 
+/** Whether the policy of the identity still takes what it logs in by: it may have changed since the credential was judged. */
+function isMethodAllowed(
+  state: State,
+  identity: Identity,
+  { certificate, authenticatorId }: SessionCreate,
+): boolean {
+  const primary = authPolicyOf(state, identity)?.primary
+  if (certificate !== undefined) return primary?.cert.allowed === true
+  return authenticatorId === '' || primary?.updb.allowed === true
+}
+
 /** A log-in. The credential was judged before; that its holder still exists and may log in is judged here. */
 export function createSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SessionCreateSchema, payload)
@@ -86,6 +97,7 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
   if (message.authenticatorId !== '' && authenticator?.identityId !== identity.id) {
     return refused('INVALID_AUTH')
   }
+  if (!isMethodAllowed(state, identity, message)) return refused('INVALID_AUTH')
   const { certificate } = message
   if (certificate !== undefined && !isStillHeld(state, identity, authenticator, certificate)) {
     return refused('INVALID_AUTH')
@@ -116,6 +128,8 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     hasImproperChain: certificate?.improperChain ?? false,
     ipAddress: message.ipAddress,
     configTypes: message.configTypes,
+    isMfaComplete: false,
+    mfaPassedAt: null,
   })
   noteClient(state, identity, message, context)
   if (certificate !== undefined && authenticator?.isIssuedByNetwork === true) {

@@ -464,6 +464,14 @@ async function form(cluster: LocalCluster): Promise<void> {
     clusterId: cluster.clusterId,
     records: [
       ...records,
+      seed('sharedSecret', 'factorKey', {
+        versions: [
+          {
+            ...{ version: 1, certificatePem: '', createdAt: 0, overlapEndsAt: null },
+            ...{ exposure: 'none', wrapped: {} },
+          },
+        ],
+      }),
       seed('identity', 'alice-id', { name: 'Alice', isAdmin: false, roleAttributes: ['staff'] }),
       seed('authenticator', 'alice-updb', {
         identityId: 'alice-id',

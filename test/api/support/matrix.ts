@@ -28,8 +28,9 @@ function kindOf(collection: string): string {
 const publicPaths =
   /^\/(|version|enumerated-capabilities|specs.*|network-jwts|openapi\.json|swagger\.json|protocols|\.well-known\/.*|authenticate|enroll(\/.*)?)$/
 /** Also while a second factor is missing. */
-const partialPaths = /^\/current-api-session$/
-const ownPaths = /^\/(authenticate\/mfa|current-.*|identity-types.*|posture-check-types.*)$/
+const partialPaths =
+  /^(\w+ \/current-api-session|post \/authenticate\/mfa|(get|post) \/current-identity\/mfa|post \/current-identity\/mfa\/verify|get \/current-identity\/mfa\/qr-code)$/
+const ownPaths = /^\/(current-.*|identity-types.*|posture-check-types.*)$/
 const adminPaths = /^\/(summary|database\/.*)$/
 /** Below one record: what they list decides, not whose they are. */
 const ofListedKind: Readonly<Record<string, string>> = { 'policy-advice': 'service' }
@@ -39,7 +40,7 @@ const ofRecord = /^(service-configs|posture-data|failed-service-requests|jwt|rou
 /** What the API family asks for an operation of the management API, told from its path alone. */
 export function neededFor(method: string, path: string): string {
   if (publicPaths.test(path)) return 'public'
-  if (partialPaths.test(path)) return 'partial'
+  if (partialPaths.test(`${method} ${path}`)) return 'partial'
   if (ownPaths.test(path)) return 'session'
   if (adminPaths.test(path)) return 'admin'
   const [collection = '', , below] = path.slice(1).split('/')

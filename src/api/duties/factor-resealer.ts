@@ -1,0 +1,73 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, MfaResealSchema } from '../../../proto/gen/command_pb.ts'
+import type { Mfa } from '../../entities/mfa.ts'
+import { Problem } from '../../lib/problems.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { FactorVault } from '../auth/secondary/factor-vault.ts'
+import type { ApiParts } from '../parts.ts'
+
+type ResealerParts = Pick<
+  ApiParts,
+  'state' | 'cluster' | 'keys' | 'proposer' | 'scheduler' | 'limits' | 'logger'
+>
+
+/**
+ * After the factor key was rotated, whoever leads encrypts by the new version what is still encrypted by others: those are kept
+ * until nothing is, and there is room for a few only.
+ */
+export class FactorResealer {
+  readonly #parts: ResealerParts
+  readonly #vault: FactorVault
+  #stop: () => void = () => undefined
+  #isAtWork = false
+
+  constructor(parts: ResealerParts, vault: FactorVault) {
+    this.#parts = parts
+    this.#vault = vault
+  }
+
+  start(): void {
+    const { scheduler, limits } = this.#parts
+    this.#stop = scheduler.every(limits.sweepMs, () => void this.sweep())
+  }
+
+  stop(): void {
+    this.#stop()
+  }
+
+  /** At most `sweepBatchMax` of them; the next round goes on. Never rejects. */
+  async sweep(): Promise<void> {
+    const { cluster, logger } = this.#parts
+    if (this.#isAtWork || cluster.leaderId() !== cluster.selfId) return
+    this.#isAtWork = true
+    try {
+      for (const mfa of this.#outdated()) await this.#reseal(mfa)
+    } catch (error) {
+      // No leader or no answer is part of life: the next round tries again.
+      if (error instanceof Problem) return
+      logger.error({ err: error }, 'second factors could not be encrypted by the new key')
+    } finally {
+      this.#isAtWork = false
+    }
+  }
+
+  #outdated(): readonly Mfa[] {
+    const { state, keys, limits } = this.#parts
+    const earlier = keys.factorKeys().filter(({ overlapEndsAtMs }) => overlapEndsAtMs !== null)
+    return earlier
+      .flatMap(({ version }) => state.findAll<Mfa>('mfa', 'keyVersion', String(version)))
+      .slice(0, limits.sweepBatchMax)
+  }
+
+  async #reseal(mfa: Mfa): Promise<void> {
+    const factor = await this.#vault.reseal(mfa)
+    if (factor === null) return
+    const { identityId, secretId } = mfa
+    const message = create(MfaResealSchema, { identityId, secretId, factor })
+    await this.#parts.proposer.propose({
+      kind: CommandKind.MFA_RESEAL,
+      payload: toBinary(MfaResealSchema, message),
+      actor: SYSTEM_ACTOR,
+    })
+  }
+}

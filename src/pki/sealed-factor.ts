@@ -1,0 +1,73 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { canonicalJson } from '../lib/canonical-json.ts'
+import { recoveryCode } from './totp.ts'
+
+/** What is secret of a second factor. */
+export interface Factor {
+  /** 20 bytes, as RFC 4226 recommends for SHA-1. */
+  readonly secret: Uint8Array
+  readonly recoveryCodes: readonly string[]
+}
+
+/** Whose factor it is and which one: part of what is authenticated, so that none can be passed off as another. */
+export interface FactorContext {
+  readonly clusterId: string
+  readonly identityId: string
+  readonly secretId: string
+  readonly codesId: string
+}
+
+const SECRET_BYTES = 20
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+const CIPHER = 'aes-256-gcm'
+
+export function newFactor(recoveryCodes: number): Factor {
+  return {
+    secret: Uint8Array.from(randomBytes(SECRET_BYTES)),
+    recoveryCodes: newRecoveryCodes(recoveryCodes),
+  }
+}
+
+/** So many different ones. */
+export function newRecoveryCodes(count: number): string[] {
+  const codes = new Set<string>()
+  while (codes.size < count) codes.add(recoveryCode(() => randomBytes(6)))
+  return [...codes]
+}
+
+/** AES-256-GCM with a nonce of its own, base64url: nonce, ciphertext, tag. @param key 32 bytes. */
+export function sealFactor(key: Uint8Array, factor: Factor, context: FactorContext): string {
+  const nonce = randomBytes(NONCE_BYTES)
+  const cipher = createCipheriv(CIPHER, key, nonce)
+  cipher.setAAD(Buffer.from(canonicalJson({ ...context })))
+  const plain = JSON.stringify({
+    secret: Buffer.from(factor.secret).toString('base64'),
+    recoveryCodes: factor.recoveryCodes,
+  })
+  const ciphertext = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()])
+  return Buffer.concat([nonce, ciphertext, cipher.getAuthTag()]).toString('base64url')
+}
+
+/** Null: it was made by another key or for another context, or changed since. */
+export function openFactor(key: Uint8Array, sealed: string, context: FactorContext): Factor | null {
+  const bytes = Buffer.from(sealed, 'base64url')
+  if (bytes.length <= NONCE_BYTES + TAG_BYTES) return null
+  const end = bytes.length - TAG_BYTES
+  const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES))
+  decipher.setAAD(Buffer.from(canonicalJson({ ...context })))
+  decipher.setAuthTag(bytes.subarray(end))
+  try {
+    const plain = Buffer.concat([
+      decipher.update(bytes.subarray(NONCE_BYTES, end)),
+      decipher.final(),
+    ])
+    const { secret, recoveryCodes } = JSON.parse(plain.toString('utf8')) as {
+      readonly secret: string
+      readonly recoveryCodes: readonly string[]
+    }
+    return { secret: Uint8Array.from(Buffer.from(secret, 'base64')), recoveryCodes }
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,75 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+
+/** RFC 6238 as authenticator apps take it without being told anything: SHA-1, 6 digits, 30 s, from the Unix epoch. */
+export const TOTP_STEP_MS = 30_000
+const DIGITS = 6
+/** Steps before and after the current one whose codes are taken: clocks differ, and people need time to type. */
+export const TOTP_SKEW_STEPS = 1
+
+const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+
+export function stepAt(ms: number): number {
+  return Math.floor(ms / TOTP_STEP_MS)
+}
+
+/** The code of a time step. */
+export function totpCode(secret: Uint8Array, step: number): string {
+  const counter = Buffer.alloc(8)
+  counter.writeBigUInt64BE(BigInt(step))
+  const mac = createHmac('sha1', secret).update(counter).digest()
+  // RFC 4226, 5.3: the last four bits say where the 31 bits of the code begin.
+  const value = mac.readUInt32BE((mac.at(-1) ?? 0) & 0x0f) & 0x7fffffff
+  return String(value % 10 ** DIGITS).padStart(DIGITS, '0')
+}
+
+/** The time step near `nowMs` that a code belongs to, and that comes after `lastStep`; null: none. Takes the same time for all. */
+export function stepOf(
+  secret: Uint8Array,
+  code: string,
+  nowMs: number,
+  lastStep: number,
+): number | null {
+  const current = stepAt(nowMs)
+  let found: number | null = null
+  for (let step = current - TOTP_SKEW_STEPS; step <= current + TOTP_SKEW_STEPS; step += 1) {
+    if (step < 0) continue
+    const isSame = isSameCode(totpCode(secret, step), code)
+    if (isSame && step > lastStep) found ??= step
+  }
+  return found
+}
+
+/** In a time that does not tell how much of a code was right. */
+export function isSameCode(expected: string, given: string): boolean {
+  const [a, b] = [Buffer.from(expected), Buffer.from(given)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+/** RFC 4648 without padding, as provisioning URLs have it. */
+export function base32(bytes: Uint8Array): string {
+  let text = ''
+  let bits = 0
+  let held = 0
+  for (const byte of bytes) {
+    held = (held << 8) | byte
+    bits += 8
+    while (bits >= 5) {
+      bits -= 5
+      text += BASE32.charAt((held >> bits) & 31)
+    }
+    held &= (1 << bits) - 1
+  }
+  return bits === 0 ? text : text + BASE32.charAt((held << (5 - bits)) & 31)
+}
+
+const RECOVERY_CHARACTERS = 6
+
+/** One of 26 * 32^5 texts that no time-based code can be. @param bytes six random ones at each call. */
+export function recoveryCode(bytes: () => Uint8Array): string {
+  for (;;) {
+    const code = [...bytes().subarray(0, RECOVERY_CHARACTERS)]
+      .map((byte) => BASE32.charAt(byte & 31))
+      .join('')
+    if (/^[A-Z][A-Z2-7]{5}$/.test(code)) return code
+  }
+}

@@ -1,0 +1,334 @@
+import { inflateSync } from 'node:zlib'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { AdminRecoverSchema, CommandKind } from '../../proto/gen/command_pb.ts'
+import { newShortId } from '../../src/lib/random.ts'
+import { commandData } from '../support/commands.ts'
+import { admin } from './support/controller.ts'
+import { CallerOf, client, management } from './support/caller.ts'
+import type { Reply } from './support/caller.ts'
+import { controllerForFile } from './support/for-file.ts'
+import { beginMfa, giveCode, mfaPath, turnOnMfa } from './support/mfa.ts'
+import type { MfaDetail, Authenticator } from './support/mfa.ts'
+
+const { controller, root, sessionOf } = await controllerForFile()
+const session = `${client}/current-api-session`
+
+let identityId = ''
+let alice = new CallerOf(controller)
+
+beforeEach(async () => {
+  const body = { name: newShortId(), type: 'User', isAdmin: false }
+  const reply = await root.call('POST', `${management}/identities`, body)
+  identityId = (reply.body.data as { id: string }).id
+  alice = sessionOf(identityId)
+})
+
+function codeOf(reply: Reply): string {
+  return reply.body.error?.code ?? `${reply.status}`
+}
+
+async function isFull(caller: CallerOf): Promise<boolean> {
+  return (await caller.get(`${client}/current-identity`)).status === 200
+}
+
+async function isMfaEnabled(): Promise<unknown> {
+  const reply = await root.get(`${management}/identities/${identityId}`)
+  return (reply.body.data as Record<string, unknown>)['isMfaEnabled']
+}
+
+describe('an enrollment', () => {
+  test('that does not exist is not found', async () => {
+    expect((await alice.get(mfaPath)).status).toBe(404)
+    expect((await alice.get(`${mfaPath}/qr-code`)).status).toBe(404)
+    expect((await alice.call('DELETE', mfaPath)).status).toBe(404)
+    const code = { code: '123456' }
+    expect((await alice.call('POST', `${mfaPath}/verify`, code)).status).toBe(404)
+    expect((await alice.call('POST', `${mfaPath}/recovery-codes`, code)).status).toBe(404)
+    expect((await alice.call('GET', `${mfaPath}/recovery-codes`, code)).status).toBe(404)
+    expect(codeOf(await giveCode(alice, '123456'))).toBe('MFA_NOT_ENROLLED')
+  })
+
+  test('that was begun shows its secret and recovery codes, and asks nothing of sessions', async () => {
+    const begun = await alice.call('POST', mfaPath)
+    expect(begun.body.data).toMatchObject({ _links: { self: { href: './current-identity/mfa' } } })
+    const { body } = await alice.get(mfaPath)
+    const detail = body.data as MfaDetail & { readonly _links: object }
+    expect(detail.isVerified).toBe(false)
+    expect(detail.provisioningUrl).toMatch(
+      /^otpauth:\/\/totp\/Flotilla:[^?]+\?issuer=Flotilla&secret=[A-Z2-7]{32}$/,
+    )
+    expect(new Set(detail.recoveryCodes).size).toBe(20)
+    for (const code of detail.recoveryCodes ?? []) expect(code).toMatch(/^[A-Z][A-Z2-7]{5}$/)
+    expect(Object.keys(detail._links).sort()).toEqual(['current-identity', 'qr', 'self', 'verify'])
+    expect(await isMfaEnabled()).toBe(false)
+    expect(await isFull(alice)).toBe(true)
+    expect(codeOf(await giveCode(alice, '123456'))).toBe('MFA_NOT_ENROLLED')
+  })
+
+  test('has a QR code of its provisioning URL until it is verified', async () => {
+    const app = await beginMfa(controller, alice)
+    const answer = await controller.app.inject({
+      url: `${mfaPath}/qr-code`,
+      headers: { 'net-session': alice.token ?? '', accept: 'application/json' },
+    })
+    expect(answer.statusCode).toBe(200)
+    expect(answer.headers['content-type']).toBe('image/png')
+    const png = answer.rawPayload
+    expect(png.subarray(1, 4).toString()).toBe('PNG')
+    const width = png.readUInt32BE(16)
+    expect(width).toBe(png.readUInt32BE(20))
+    expect(width).toBeGreaterThan(180)
+    expect(width).toBeLessThanOrEqual(256)
+    const at = png.indexOf('IDAT') + 4
+    expect(inflateSync(png.subarray(at)).length).toBe(width * (1 + Math.ceil(width / 8)))
+    await alice.call('POST', `${mfaPath}/verify`, { code: app.code() })
+    expect((await alice.get(`${mfaPath}/qr-code`)).status).toBe(404)
+  })
+
+  test('that was not verified is begun again with another secret, or ended, without a code', async () => {
+    const first = await beginMfa(controller, alice)
+    const second = await beginMfa(controller, alice)
+    expect(second.url).not.toBe(first.url)
+    const old = await alice.call('POST', `${mfaPath}/verify`, { code: first.code() })
+    expect(codeOf(old)).toBe('MFA_INVALID_TOKEN')
+    expect((await alice.call('DELETE', mfaPath)).status).toBe(200)
+    expect((await alice.get(mfaPath)).status).toBe(404)
+    await beginMfa(controller, alice)
+    const anyCode = { 'mfa-validation-code': 'whatever' }
+    expect((await alice.call('DELETE', mfaPath, undefined, anyCode)).status).toBe(200)
+  })
+
+  test('is verified by a time-based code, no recovery code, and shows its secrets no more', async () => {
+    const app = await beginMfa(controller, alice)
+    const [recovery = ''] = app.recoveryCodes
+    for (const code of [recovery, app.wrongCode(), app.code(-2), app.code(2), '', '0'.repeat(64)]) {
+      const refused = await alice.call('POST', `${mfaPath}/verify`, { code })
+      expect([refused.status, codeOf(refused)]).toEqual([401, 'MFA_INVALID_TOKEN'])
+    }
+    const verified = await alice.call('POST', `${mfaPath}/verify`, { code: app.code(1) })
+    expect([verified.status, verified.body.data]).toEqual([200, {}])
+    expect(await isMfaEnabled()).toBe(true)
+    const { data } = (await alice.get(mfaPath)).body
+    expect(data).toMatchObject({ isVerified: true, _links: { 'recovery-codes': {} } })
+    expect(data).not.toHaveProperty('provisioningUrl')
+    expect(data).not.toHaveProperty('recoveryCodes')
+    const again = await alice.call('POST', `${mfaPath}/verify`, { code: app.freshCode() })
+    expect(again.status).toBe(404)
+    expect(codeOf(await alice.call('POST', mfaPath))).toBe('MFA_EXISTS')
+    expect((await alice.call('POST', mfaPath)).status).toBe(409)
+  })
+
+  test('that is verified is ended by a time-based code or a recovery code alone', async () => {
+    for (const pick of [
+      (app: Authenticator) => app.freshCode(),
+      (app: Authenticator) => app.recoveryCodes[7] ?? '',
+    ]) {
+      const app = await turnOnMfa(controller, alice)
+      for (const code of ['', app.wrongCode()]) {
+        const headers: Record<string, string> = code === '' ? {} : { 'mfa-validation-code': code }
+        const refused = await alice.call('DELETE', mfaPath, undefined, headers)
+        expect([refused.status, codeOf(refused)]).toEqual([401, 'MFA_INVALID_TOKEN'])
+      }
+      const headers = { 'mfa-validation-code': pick(app) }
+      expect((await alice.call('DELETE', mfaPath, undefined, headers)).status).toBe(200)
+      expect(await isMfaEnabled()).toBe(false)
+      const shown = (await alice.get(session)).body.data
+      expect(shown).toMatchObject({ isMfaRequired: false, isMfaComplete: false, authQueries: [] })
+    }
+  })
+})
+
+describe('a session', () => {
+  test('of an identity with MFA is partial until a code is given in it, and so is each of its others', async () => {
+    const other = sessionOf(identityId)
+    const app = await turnOnMfa(controller, alice)
+    expect(await isFull(alice)).toBe(true)
+    expect(await isFull(other)).toBe(false)
+    const later = sessionOf(identityId)
+    const { data } = (await later.get(session)).body
+    const authQueries = [expect.objectContaining({ typeId: 'MFA', isTotpEnrolled: true })]
+    expect(data).toMatchObject({ isMfaRequired: true, isMfaComplete: false, authQueries })
+    const given = await giveCode(later, app.freshCode())
+    expect([given.status, given.body.data]).toEqual([200, {}])
+    const full = { isMfaRequired: true, isMfaComplete: true, authQueries: [] }
+    expect((await later.get(session)).body.data).toMatchObject(full)
+    expect(await isFull(later)).toBe(true)
+    expect(await isFull(other)).toBe(false)
+    const { id } = (await later.get(session)).body.data as { id: string }
+    const listed = await root.get(
+      `${management}/api-sessions?filter=${encodeURIComponent(`mfaComplete = true and id = "${id}"`)}`,
+    )
+    expect(listed.body.meta?.pagination?.totalCount).toBe(1)
+  })
+
+  test('is completed by each recovery code once', async () => {
+    const app = await turnOnMfa(controller, alice)
+    const [first = '', second = ''] = app.recoveryCodes
+    expect((await giveCode(sessionOf(identityId), first)).status).toBe(200)
+    expect(codeOf(await giveCode(sessionOf(identityId), first))).toBe('MFA_INVALID_TOKEN')
+    expect(codeOf(await giveCode(sessionOf(identityId), second.toLowerCase()))).toBe(
+      'MFA_INVALID_TOKEN',
+    )
+    expect((await giveCode(sessionOf(identityId), second)).status).toBe(200)
+  })
+
+  test('takes a code of the step before or after, and none that was used or came before one that was', async () => {
+    const app = await turnOnMfa(controller, alice)
+    expect(codeOf(await giveCode(alice, app.code()))).toBe('MFA_INVALID_TOKEN')
+    expect((await giveCode(alice, app.code(1))).status).toBe(200)
+    expect(codeOf(await giveCode(alice, app.code()))).toBe('MFA_INVALID_TOKEN')
+    for (const _step of [1, 2, 3]) app.freshCode()
+    expect((await giveCode(alice, app.code(-1))).status).toBe(200)
+    expect(codeOf(await giveCode(alice, app.code(-2)))).toBe('MFA_INVALID_TOKEN')
+  })
+
+  test('that policy asks a code of enrolls by it and is then complete', async () => {
+    const { primary } = (await root.get(`${management}/auth-policies/default`)).body.data as {
+      primary: object
+    }
+    const body = { name: newShortId(), primary, secondary: { requireTotp: true } }
+    const policy = await root.call('POST', `${management}/auth-policies`, body)
+    const { id: authPolicyId } = policy.body.data as { id: string }
+    await root.call('PATCH', `${management}/identities/${identityId}`, { authPolicyId })
+    expect(await isFull(alice)).toBe(false)
+    const app = await turnOnMfa(controller, alice)
+    expect(await isFull(alice)).toBe(true)
+    const removal = { 'mfa-validation-code': app.freshCode() }
+    expect((await alice.call('DELETE', mfaPath, undefined, removal)).status).toBe(200)
+    expect(await isFull(alice)).toBe(false)
+    expect((await alice.get(session)).body.data).toMatchObject({
+      authQueries: [expect.objectContaining({ isTotpEnrolled: false })],
+    })
+  })
+
+  test('has no tokens of its codes: that is for sessions of another kind', async () => {
+    const reply = await alice.call('POST', `${session}/totp-token`, { code: '123456' })
+    expect([reply.status, codeOf(reply)]).toEqual([400, 'INVALID_BACKING_TOKEN_TYPE'])
+  })
+})
+
+describe('recovery codes', () => {
+  const path = `${mfaPath}/recovery-codes`
+
+  async function left(app: Authenticator): Promise<readonly string[]> {
+    const reply = await alice.call('GET', path, { code: app.freshCode() })
+    expect(reply.status, reply.text).toBe(200)
+    return (reply.body.data as { recoveryCodes: string[] }).recoveryCodes
+  }
+
+  test('that are left are shown for a time-based code in the body or the header, not for one of their own', async () => {
+    const app = await turnOnMfa(controller, alice)
+    const [used = '', other = ''] = app.recoveryCodes
+    expect((await giveCode(alice, used)).status).toBe(200)
+    expect(await left(app)).toEqual(app.recoveryCodes.slice(1))
+    const byHeader = await alice.get(path, { 'mfa-validation-code': app.freshCode() })
+    expect(byHeader.status, byHeader.text).toBe(200)
+    for (const code of [other, app.wrongCode(), app.code(-2)]) {
+      expect(codeOf(await alice.get(path, { 'mfa-validation-code': code }))).toBe(
+        'MFA_INVALID_TOKEN',
+      )
+    }
+    expect(codeOf(await alice.get(path))).toBe('MFA_INVALID_TOKEN')
+  })
+
+  test('are all replaced by others, for a time-based code or one of them', async () => {
+    const app = await turnOnMfa(controller, alice)
+    const renewed = await alice.call('POST', path, { code: app.freshCode() })
+    expect([renewed.status, renewed.body.data]).toEqual([200, {}])
+    const codes = await left(app)
+    expect(codes).toHaveLength(20)
+    expect(codes.filter((code) => app.recoveryCodes.includes(code))).toEqual([])
+    expect(codeOf(await giveCode(alice, app.recoveryCodes[3] ?? ''))).toBe('MFA_INVALID_TOKEN')
+    expect((await alice.call('POST', path, { code: codes[0] })).status).toBe(200)
+    const others = await left(app)
+    expect(others).toHaveLength(20)
+    expect(codeOf(await alice.call('POST', path, { code: codes[1] }))).toBe('MFA_INVALID_TOKEN')
+    expect((await giveCode(alice, others[0] ?? '')).status).toBe(200)
+  })
+
+  test('of an enrollment that is not verified are not found', async () => {
+    const app = await beginMfa(controller, alice)
+    expect((await alice.call('GET', path, { code: app.code() })).status).toBe(404)
+    expect((await alice.call('POST', path, { code: app.code() })).status).toBe(404)
+  })
+})
+
+describe('wrong codes', () => {
+  test('are followed by a pause after the tenth, which a right one does not end before its time', async () => {
+    const app = await turnOnMfa(controller, alice)
+    const partial = sessionOf(identityId)
+    for (let guess = 1; guess <= 10; guess += 1) {
+      expect((await giveCode(partial, app.wrongCode())).status).toBe(401)
+    }
+    const paused = await giveCode(partial, app.code(1))
+    expect([paused.status, codeOf(paused)]).toEqual([429, 'SERVER_TOO_MANY_REQUESTS'])
+    expect(paused.headers['retry-after']).toBe('30')
+    controller.clock.advance(30_000)
+    expect((await giveCode(partial, app.wrongCode())).status).toBe(401)
+    controller.clock.advance(30_000)
+    const longer = await giveCode(partial, app.code())
+    expect([longer.status, longer.headers['retry-after']]).toEqual([429, '30'])
+    controller.clock.advance(30_000)
+    expect((await giveCode(partial, app.code())).status).toBe(200)
+    expect((await giveCode(partial, app.wrongCode())).status).toBe(401)
+    expect((await giveCode(partial, app.code(1))).status).toBe(200)
+  })
+})
+
+describe('an administrator', () => {
+  test('takes MFA from an identity in any state, and its sessions are asked for no code', async () => {
+    const url = `${management}/identities/${identityId}/mfa`
+    expect((await root.call('DELETE', url)).status).toBe(200)
+    await beginMfa(controller, alice)
+    expect((await root.call('DELETE', url)).status).toBe(200)
+    expect((await alice.get(mfaPath)).status).toBe(404)
+    await turnOnMfa(controller, alice)
+    const later = sessionOf(identityId)
+    expect(await isFull(later)).toBe(false)
+    expect((await root.call('DELETE', url)).status).toBe(200)
+    expect(await isFull(later)).toBe(true)
+    expect(await isMfaEnabled()).toBe(false)
+    const nobody = await root.call('DELETE', `${management}/identities/nobody/mfa`)
+    expect(nobody.status).toBe(404)
+  })
+
+  test('sees how many identities have MFA, and nothing of its secrets', async () => {
+    const app = await turnOnMfa(controller, alice)
+    const summary = (await root.get(`${management}/summary`)).body.data as Record<string, number>
+    expect(summary['mfas']).toBeGreaterThan(0)
+    const identity = await root.get(`${management}/identities/${identityId}`)
+    const audit = await root.get(`${management}/audit?limit=500`)
+    for (const { text } of [identity, audit]) {
+      expect(text).not.toContain(new URL(app.url).searchParams.get('secret'))
+      expect(text).not.toContain(app.recoveryCodes[0])
+    }
+  })
+})
+
+test('whoever recovers an administrator on the host of a controller takes its MFA away as well', async () => {
+  const boss = sessionOf('admin-id')
+  await turnOnMfa(controller, boss)
+  expect(await isFull(root)).toBe(false)
+  const passwordHash = controller.state.get('authenticator', 'admin-updb')?.['passwordHash']
+  const message = create(AdminRecoverSchema, { name: '', passwordHash: String(passwordHash) })
+  const payload = toBinary(AdminRecoverSchema, message)
+  expect(controller.cluster.apply(commandData(CommandKind.ADMIN_RECOVER, payload)).outcome.ok).toBe(
+    true,
+  )
+  const again = new CallerOf(controller)
+  expect((await again.logIn(admin)).status).toBe(200)
+  expect(await isFull(again)).toBe(true)
+  root.token = again.token
+})
+
+test('what is kept of a factor holds neither its secret nor its codes in the clear', async () => {
+  const app = await turnOnMfa(controller, alice)
+  const log = Buffer.concat(controller.cluster.entries.map(({ data }) => Buffer.from(data)))
+  const record = JSON.stringify(controller.state.get('mfa', identityId))
+  const secret = new URL(app.url).searchParams.get('secret') ?? ''
+  for (const text of [secret, ...app.recoveryCodes]) {
+    expect(log.includes(text)).toBe(false)
+    expect(record.includes(text)).toBe(false)
+  }
+})

@@ -1,0 +1,141 @@
+import { expect, test } from 'vitest'
+import { newShortId } from '../../src/lib/random.ts'
+import { PROMPT_GRACE_MS } from '../../src/fsm/access/factor-judge.ts'
+import { client, management } from './support/caller.ts'
+import type { CallerOf, Reply } from './support/caller.ts'
+import { controllerForFile } from './support/for-file.ts'
+import { giveCode, mfaPath, turnOnMfa } from './support/mfa.ts'
+import type { Authenticator } from './support/mfa.ts'
+import { made } from './support/network.ts'
+
+const { controller, root, sessionOf } = await controllerForFile()
+
+interface Person {
+  readonly caller: CallerOf
+  readonly id: string
+  readonly serviceId: string
+  readonly serviceName: string
+  readonly app: Authenticator
+}
+
+function create(collection: string, body: object): Promise<string> {
+  return made(root, `${management}/${collection}`, { name: newShortId(), ...body })
+}
+
+/** Somebody with MFA whose only service asks for it; in a session in which no code was given. */
+async function behind(check: object): Promise<Person> {
+  const mark = newShortId()
+  const all = { semantic: 'AnyOf', identityRoles: [`#${mark}`], serviceRoles: [`#${mark}`] }
+  const id = await create('identities', { type: 'User', isAdmin: false, roleAttributes: [mark] })
+  const serviceName = `service ${mark}`
+  const service = { name: serviceName, encryptionRequired: true, roleAttributes: [mark] }
+  const serviceId = await create('services', service)
+  await create('posture-checks', { typeId: 'MFA', ...check, roleAttributes: [mark] })
+  await create('service-policies', { ...all, type: 'Dial', postureCheckRoles: [`#${mark}`] })
+  const edgeRouterRoles = [`@${await create('edge-routers', {})}`]
+  const { semantic, identityRoles, serviceRoles } = all
+  await create('edge-router-policies', { semantic, identityRoles, edgeRouterRoles })
+  await create('service-edge-router-policies', { semantic, serviceRoles, edgeRouterRoles })
+  const app = await turnOnMfa(controller, sessionOf(id))
+  return { caller: sessionOf(id), id, serviceId, serviceName, app }
+}
+
+function dial({ caller, serviceId }: Person): Promise<Reply> {
+  return caller.call('POST', `${client}/sessions`, { serviceId })
+}
+
+async function query({ caller, serviceId }: Person): Promise<Record<string, unknown>> {
+  const reply = await caller.get(`${client}/services/${serviceId}`)
+  expect(reply.status, reply.text).toBe(200)
+  const data = reply.body.data as {
+    postureQueries: { postureQueries: Record<string, unknown>[] }[]
+  }
+  return data.postureQueries[0]?.postureQueries[0] ?? {}
+}
+
+function tell({ caller }: Person, endpoint: object): Promise<Reply> {
+  const body = { id: '0', typeId: 'ENDPOINT_STATE', ...endpoint }
+  return caller.call('POST', `${client}/posture-response`, body)
+}
+
+async function sessionsOf({ caller }: Person): Promise<number> {
+  return ((await caller.get(`${client}/sessions`)).body.data as unknown[]).length
+}
+
+/** The leader goes round, once it has led for long enough. */
+async function sweep(): Promise<void> {
+  controller.clock.advance(controller.parts.limits.postureGraceMs)
+  controller.scheduler.run(controller.parts.limits.sweepMs)
+  await Promise.resolve()
+}
+
+test('a code that is given in the session opens the service, and its timeout closes it again', async () => {
+  const person = await behind({ timeoutSeconds: 600 })
+  expect((await giveCode(person.caller, person.app.freshCode())).status).toBe(200)
+  expect(await query(person)).toMatchObject({
+    ...{ queryType: 'MFA', isPassing: true, timeout: 600, timeoutRemaining: 600 },
+  })
+  expect((await dial(person)).status).toBe(201)
+  const data = await root.get(`${management}/identities/${person.id}/posture-data`)
+  const passed = { passedMfa: true, passedOnWake: true, passedOnUnlock: true }
+  expect(JSON.stringify(data.body.data)).toContain(JSON.stringify(passed).slice(1, 17))
+  controller.clock.advance(600_000)
+  expect(await query(person)).toMatchObject({ isPassing: false, timeoutRemaining: 0 })
+  const refused = await dial(person)
+  expect([refused.status, refused.body.error?.code]).toEqual([409, 'INVALID_POSTURE'])
+  await sweep()
+  await sweep()
+  await expect.poll(() => sessionsOf(person)).toBe(0)
+  expect((await giveCode(person.caller, person.app.freshCode())).status).toBe(200)
+  expect((await dial(person)).status).toBe(201)
+})
+
+test('a machine that has woken names the services that ask for a code, and keeps them for five minutes', async () => {
+  const person = await behind({ promptOnWake: true, timeoutSeconds: 7200 })
+  await giveCode(person.caller, person.app.freshCode())
+  expect((await dial(person)).status).toBe(201)
+  controller.clock.advance(1000)
+  expect((await tell(person, { woken: false, unlocked: true })).body.data).toEqual({ services: [] })
+  expect((await tell(person, { woken: true, unlocked: false })).body.data).toEqual({
+    services: [
+      {
+        id: person.serviceId,
+        name: person.serviceName,
+        postureQueryType: 'MFA',
+        timeout: 7200,
+        timeoutRemaining: 300,
+      },
+    ],
+  })
+  expect(await query(person)).toMatchObject({ isPassing: true, timeoutRemaining: 300 })
+  controller.clock.advance(PROMPT_GRACE_MS)
+  expect(await query(person)).toMatchObject({ isPassing: false })
+  expect((await dial(person)).body.error?.code).toBe('INVALID_POSTURE')
+  expect((await giveCode(person.caller, person.app.freshCode())).status).toBe(200)
+  expect(await query(person)).toMatchObject({ isPassing: true })
+  expect((await dial(person)).status).toBe(201)
+})
+
+test('ending MFA ends at once what rested on it', async () => {
+  const person = await behind({})
+  await giveCode(person.caller, person.app.freshCode())
+  expect((await dial(person)).status).toBe(201)
+  const headers = { 'mfa-validation-code': person.app.freshCode() }
+  expect((await person.caller.call('DELETE', mfaPath, undefined, headers)).status).toBe(200)
+  expect(await sessionsOf(person)).toBe(0)
+  expect(await query(person)).toMatchObject({ isPassing: false })
+})
+
+test('a code that is given in another session of the identity opens nothing here', async () => {
+  const person = await behind({})
+  const other = { ...person, caller: sessionOf(person.id) }
+  await giveCode(person.caller, person.app.freshCode())
+  const first = person.app.recoveryCodes[0] ?? ''
+  await giveCode(other.caller, first)
+  expect((await dial(other)).status).toBe(201)
+  await root.call('DELETE', `${management}/identities/${person.id}/mfa`)
+  const app = await turnOnMfa(controller, person.caller)
+  expect(app.url).not.toBe(person.app.url)
+  expect((await dial(person)).status).toBe(201)
+  expect((await other.caller.get(`${client}/services`)).status).toBe(401)
+})

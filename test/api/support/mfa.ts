@@ -1,0 +1,74 @@
+import { expect } from 'vitest'
+import { codeOf } from '../../support/totp.ts'
+import type { CallerOf, Reply } from './caller.ts'
+import { client } from './caller.ts'
+import type { TestController } from './controller.ts'
+
+const STEP_MS = 30_000
+
+export interface MfaDetail {
+  readonly isVerified: boolean
+  readonly provisioningUrl?: string
+  readonly recoveryCodes?: readonly string[]
+}
+
+/** Somebody with an authenticator app. */
+export class Authenticator {
+  readonly #controller: Pick<TestController, 'clock'>
+  readonly url: string
+  readonly recoveryCodes: readonly string[]
+
+  constructor(controller: Pick<TestController, 'clock'>, detail: MfaDetail) {
+    this.#controller = controller
+    this.url = detail.provisioningUrl ?? ''
+    this.recoveryCodes = detail.recoveryCodes ?? []
+  }
+
+  /** The code of now, or of so many steps later. */
+  code(stepsLater = 0): string {
+    return codeOf(this.url, this.#controller.clock.nowMs() + stepsLater * STEP_MS)
+  }
+
+  /** A code that was not used yet: time goes on until there is one. */
+  freshCode(): string {
+    this.#controller.clock.advance(STEP_MS)
+    return this.code()
+  }
+
+  /** Six digits that are the code of no step near now. */
+  wrongCode(): string {
+    const near = new Set([-2, -1, 0, 1, 2].map((steps) => this.code(steps)))
+    for (let number = 100_000; ; number += 1) {
+      if (!near.has(String(number))) return String(number)
+    }
+  }
+}
+
+export const mfaPath = `${client}/current-identity/mfa`
+
+/** Begins MFA. */
+export async function beginMfa(
+  controller: Pick<TestController, 'clock'>,
+  caller: CallerOf,
+): Promise<Authenticator> {
+  const begun = await caller.call('POST', mfaPath)
+  expect(begun.status, begun.text).toBe(201)
+  const shown = await caller.get(mfaPath)
+  expect(shown.status, shown.text).toBe(200)
+  return new Authenticator(controller, shown.body.data as MfaDetail)
+}
+
+/** Begins MFA and verifies it by the code of now. */
+export async function turnOnMfa(
+  controller: Pick<TestController, 'clock'>,
+  caller: CallerOf,
+): Promise<Authenticator> {
+  const app = await beginMfa(controller, caller)
+  const verified = await caller.call('POST', `${mfaPath}/verify`, { code: app.code() })
+  expect(verified.status, verified.text).toBe(200)
+  return app
+}
+
+export function giveCode(caller: CallerOf, code: string): Promise<Reply> {
+  return caller.call('POST', `${client}/authenticate/mfa`, { code })
+}

@@ -1,0 +1,64 @@
+import type { FastifyInstance } from 'fastify'
+import { afterAll, expect, test } from 'vitest'
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { buildApi } from '../../src/api/server.ts'
+import { client } from '../api/support/caller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+import { turnOnMfa } from '../api/support/mfa.ts'
+
+const { controller, sessionOf } = await controllerForFile()
+
+/** Two controllers of one cluster. */
+const apps: FastifyInstance[] = [0, 1].map(() => buildApi({ ...controller.parts }))
+afterAll(() => Promise.all(apps.map((app) => app.close())))
+
+/** Both controllers find the code to be right before the use of either stands in the log. */
+async function atOnce(give: (app: FastifyInstance, at: number) => Promise<number>) {
+  const { cluster } = controller
+  const propose = cluster.propose.bind(cluster)
+  const held: (() => void)[] = []
+  cluster.propose = (input) => {
+    if (input.kind !== CommandKind.MFA_PROVE) return propose(input)
+    return new Promise((resolve, reject) => {
+      held.push(() => {
+        propose(input).then(resolve, reject)
+      })
+      if (held.length === apps.length) for (const go of held) go()
+    })
+  }
+  const statuses = await Promise.all(apps.map(give))
+  cluster.propose = propose
+  return statuses.sort()
+}
+
+/** Each on another controller, in a session of its own. */
+function giveTo(tokens: readonly (string | null)[], code: string) {
+  return async (app: FastifyInstance, at: number): Promise<number> => {
+    await app.ready()
+    const reply = await app.inject({
+      method: 'POST',
+      url: `${client}/authenticate/mfa`,
+      headers: { 'net-session': tokens[at] ?? '' },
+      payload: { code },
+    })
+    return reply.statusCode
+  }
+}
+
+test('a time-based code that is given to two controllers in one step is taken by one of them', async () => {
+  const app = await turnOnMfa(controller, sessionOf('alice-id'))
+  const sessions = apps.map(() => sessionOf('alice-id'))
+  const code = app.freshCode()
+  const tokens = sessions.map(({ token }) => token)
+  expect(await atOnce(giveTo(tokens, code))).toEqual([200, 401])
+  const full = await Promise.all(sessions.map((one) => one.get(`${client}/current-identity`)))
+  expect(full.map(({ status }) => status).sort()).toEqual([200, 401])
+  await sessions[0]?.call('DELETE', `${client}/current-identity/mfa`)
+})
+
+test('a recovery code that is given to two controllers at once is taken by one of them', async () => {
+  const app = await turnOnMfa(controller, sessionOf('admin-id'))
+  const tokens = apps.map(() => sessionOf('admin-id').token)
+  const [code = ''] = app.recoveryCodes
+  expect(await atOnce(giveTo(tokens, code))).toEqual([200, 401])
+})

@@ -1,0 +1,52 @@
+import type { FastifyInstance } from 'fastify'
+import { afterAll, expect, test } from 'vitest'
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { buildApi } from '../../src/api/server.ts'
+import { mfaLimits } from '../../src/fsm/authentication.ts'
+import { client } from '../api/support/caller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+import { giveCode, turnOnMfa } from '../api/support/mfa.ts'
+
+const { controller, sessionOf } = await controllerForFile()
+
+/** Three controllers of one cluster: what each keeps in memory is its own, and the log is shared. */
+const apps: FastifyInstance[] = [0, 1, 2].map(() => buildApi({ ...controller.parts }))
+afterAll(() => Promise.all(apps.map((app) => app.close())))
+
+const guesses = 4 * mfaLimits.attemptsMax
+
+test('guesses at a code, spread over controllers, sessions and sources and made at once, are no more than the limit', async () => {
+  await Promise.all(apps.map((app) => app.ready()))
+  const authenticator = await turnOnMfa(controller, sessionOf('alice-id'))
+  const wrong = authenticator.wrongCode()
+  const { cluster } = controller
+  const propose = cluster.propose.bind(cluster)
+  const held: (() => void)[] = []
+  // No controller has heard of a guess on another one before all of them are made.
+  cluster.propose = (input) => {
+    if (input.kind !== CommandKind.MFA_ATTEMPT) return propose(input)
+    return new Promise((resolve, reject) => {
+      held.push(() => {
+        propose(input).then(resolve, reject)
+      })
+      if (held.length === guesses) for (const go of held) go()
+    })
+  }
+  const statuses = await Promise.all(
+    Array.from({ length: guesses }, async (_, at) => {
+      const reply = await apps[at % apps.length]?.inject({
+        method: 'POST',
+        url: `${client}/authenticate/mfa`,
+        remoteAddress: `10.0.0.${at}`,
+        headers: { 'net-session': sessionOf('alice-id').token ?? '' },
+        payload: { code: wrong },
+      })
+      return reply?.statusCode
+    }),
+  )
+  cluster.propose = propose
+  expect(statuses.filter((status) => status === 401)).toHaveLength(mfaLimits.attemptsMax)
+  expect(statuses.filter((status) => status === 429)).toHaveLength(guesses - mfaLimits.attemptsMax)
+  // Not the right one either, in a session of any source.
+  expect((await giveCode(sessionOf('alice-id'), authenticator.code(1))).status).toBe(429)
+})

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import { client, management } from '../api/support/caller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+import { giveCode, mfaPath, turnOnMfa } from '../api/support/mfa.ts'
+import { newIdentity } from '../api/support/network.ts'
+
+const { controller, root, sessionOf } = await controllerForFile()
+
+async function isMfaEnabled(id: string): Promise<unknown> {
+  const reply = await root.get(`${management}/identities/${id}`)
+  return (reply.body.data as Record<string, unknown>)['isMfaEnabled']
+}
+
+test('who may write identities takes MFA from no administrator, and nobody else takes it from anybody', async () => {
+  const boss = await newIdentity(root, 'boss', { isAdmin: true })
+  await turnOnMfa(controller, sessionOf(boss))
+  const helper = await newIdentity(root, 'helper', { permissions: ['identity'] })
+  const plain = await newIdentity(root, 'plain', {})
+  for (const id of [helper, plain]) {
+    const reply = await sessionOf(id).call('DELETE', `${management}/identities/${boss}/mfa`)
+    expect(reply.status).toBe(401)
+  }
+  expect(await isMfaEnabled(boss)).toBe(true)
+})
+
+test('the codes of one identity open nothing of another one, and its paths lead to the caller alone', async () => {
+  const ann = await newIdentity(root, 'ann', {})
+  const ben = await newIdentity(root, 'ben', {})
+  const ofAnn = await turnOnMfa(controller, sessionOf(ann))
+  const ofBen = await turnOnMfa(controller, sessionOf(ben))
+  const session = sessionOf(ben)
+  const [recovery = ''] = ofAnn.recoveryCodes
+  for (const code of [recovery, ofAnn.freshCode()]) {
+    expect((await giveCode(session, code)).status).toBe(401)
+  }
+  for (const path of [`${mfaPath}?id=${ann}`, `${client}/current-identity/${ann}/mfa`]) {
+    const headers = { 'mfa-validation-code': recovery }
+    expect((await session.call('DELETE', path, undefined, headers)).status).not.toBe(200)
+  }
+  expect((await giveCode(session, ofBen.code())).status).toBe(200)
+  expect(await isMfaEnabled(ann)).toBe(true)
+})

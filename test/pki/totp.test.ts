@@ -1,0 +1,107 @@
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { newFactor, openFactor, sealFactor } from '../../src/pki/sealed-factor.ts'
+import { base32, isSameCode, recoveryCode, stepAt, stepOf, totpCode } from '../../src/pki/totp.ts'
+import { codeOf, secretOf } from '../support/totp.ts'
+
+/** RFC 6238, appendix B, SHA-1: the secret and, by Unix seconds, the last six of the eight digits. */
+const rfcSecret = Buffer.from('12345678901234567890')
+const rfcCodes = [
+  [59, '287082'],
+  [1_111_111_109, '081804'],
+  [1_111_111_111, '050471'],
+  [1_234_567_890, '005924'],
+  [2_000_000_000, '279037'],
+  [20_000_000_000, '353130'],
+] as const
+
+test.each(rfcCodes)('at %d s the code of the RFC is %s', (seconds, code) => {
+  expect(totpCode(rfcSecret, stepAt(seconds * 1000))).toBe(code)
+})
+
+test.each([
+  ['', ''],
+  ['f', 'MY'],
+  ['fo', 'MZXQ'],
+  ['foo', 'MZXW6'],
+  ['foob', 'MZXW6YQ'],
+  ['fooba', 'MZXW6YTB'],
+  ['foobar', 'MZXW6YTBOI'],
+])('base32 of %j is %j, as in RFC 4648 without padding', (text, expected) => {
+  expect(base32(Buffer.from(text))).toBe(expected)
+})
+
+test('an authenticator app that reads the provisioning URL shows the same codes', () => {
+  for (let round = 0; round < 200; round += 1) {
+    const secret = randomBytes(20)
+    const url = `otpauth://totp/x:y?issuer=x&secret=${base32(secret)}`
+    expect(Buffer.from(secretOf(url))).toEqual(secret)
+    const step = 50_000_000 + round * 7919
+    expect(totpCode(secret, step)).toBe(codeOf(url, step * 30_000))
+  }
+})
+
+describe('the step of a code', () => {
+  const nowMs = 1_700_000_000_000
+  const now = stepAt(nowMs)
+  const codeAt = (step: number): string => totpCode(rfcSecret, step)
+
+  test('is found one step before and after the present one, and no further', () => {
+    const found = [-2, -1, 0, 1, 2].map((by) => stepOf(rfcSecret, codeAt(now + by), nowMs, 0))
+    expect(found).toEqual([null, now - 1, now, now + 1, null])
+  })
+
+  test('is not found at or before the last one that was taken', () => {
+    const found = [-1, 0, 1].map((by) => stepOf(rfcSecret, codeAt(now + by), nowMs, now))
+    expect(found).toEqual([null, null, now + 1])
+  })
+
+  test('is that of no text that is not exactly the code', () => {
+    const code = codeAt(now)
+    for (const text of ['', ` ${code}`, `${code} `, code.slice(1), `${code}0`, '١٢٣٤٥٦']) {
+      expect(stepOf(rfcSecret, text, nowMs, 0)).toBeNull()
+    }
+  })
+})
+
+test('a recovery code is no time-based code, whatever was drawn', () => {
+  const drawn = [Buffer.alloc(6, 31), Buffer.from([0, 26, 27, 31, 1, 2])]
+  expect(recoveryCode(() => drawn.shift() ?? Buffer.alloc(0))).toBe('A237BC')
+  expect(isSameCode('ABCDEF', 'abcdef')).toBe(false)
+})
+
+describe('a sealed factor', () => {
+  const key = randomBytes(32)
+  const context = { clusterId: 'c', identityId: 'i', secretId: 's', codesId: 'k' }
+  const factor = newFactor(20)
+  const sealed = sealFactor(key, factor, context)
+
+  test('is opened by its key for what it was made for', () => {
+    expect(openFactor(key, sealed, context)).toEqual(factor)
+    expect(factor.secret).toHaveLength(20)
+    expect(new Set(factor.recoveryCodes).size).toBe(20)
+  })
+
+  test('is another text each time, and fits the bound of the record', () => {
+    expect(sealFactor(key, factor, context)).not.toBe(sealed)
+    expect(sealed.length).toBeLessThan(1024)
+  })
+
+  test.each(Object.keys(context))('is opened under no other %s', (member) => {
+    expect(openFactor(key, sealed, { ...context, [member]: 'another' })).toBeNull()
+  })
+
+  test('is opened by no other key, nor with any byte changed or cut off', () => {
+    expect(openFactor(randomBytes(32), sealed, context)).toBeNull()
+    const bytes = Buffer.from(sealed, 'base64url')
+    for (let at = 0; at < bytes.length; at += 1) {
+      const changed = Buffer.from(bytes)
+      changed.writeUInt8(changed.readUInt8(at) ^ 1, at)
+      expect(openFactor(key, changed.toString('base64url'), context)).toBeNull()
+    }
+    for (const end of [0, 12, 28, bytes.length - 1]) {
+      const cut = bytes.subarray(0, end).toString('base64url')
+      expect(openFactor(key, cut, context)).toBeNull()
+    }
+  })
+})

@@ -1,0 +1,35 @@
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+
+/** All that a page has typed, in order; only where the controllers listen is not the page's own. */
+export function linesOf(name: string, port: number): string {
+  const page = readFileSync(resolve(import.meta.dirname, '../../../docs', name), 'utf8')
+  const blocks = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
+  return blocks
+    .join("\nprintf '\\n'\n")
+    .replace(/(127\.0\.0\.1:)(128[0-9])\b/g, (_, host: string, found: string) => {
+      return `${host}${Number(found) - 1280 + port}`
+    })
+}
+
+export interface Finished {
+  readonly code: number | null
+  readonly output: string
+}
+
+/** As one `sh` that ends at the first line that fails. */
+export function run(script: string, cwd: string): Promise<Finished> {
+  return new Promise((done, reject) => {
+    const child = spawn('sh', ['-eu'], { cwd, stdio: ['pipe', 'pipe', 'pipe'] })
+    let output = ''
+    const gather = (chunk: Buffer): void => {
+      output += chunk.toString('utf8')
+    }
+    child.stdout.on('data', gather)
+    child.stderr.on('data', gather)
+    child.once('error', reject)
+    child.once('close', (code) => done({ code, output }))
+    child.stdin.end(script)
+  })
+}
