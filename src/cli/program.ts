@@ -11,6 +11,7 @@ import {
 } from '../controller/failure.ts'
 import { printJson, printLine } from './terminal/output.ts'
 import { addPki } from './pki/program.ts'
+import { addRouter } from './router/program.ts'
 import { programVersion } from '../controller/version.ts'
 
 /** Runs the program on a command line (as `process.argv`) and sets the process's exit code. */
@@ -54,6 +55,7 @@ function buildProgram(): Command {
   addCluster(program)
   addPki(program)
   addEnrollment(program)
+  addRouter(program)
   program
     .command('version')
     .description('print the version')
