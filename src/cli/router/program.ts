@@ -1,7 +1,10 @@
+import { Option } from 'commander'
 import type { Command } from 'commander'
 
+import { routerKeyAlgorithms } from '../../pki/router-key-algorithms.ts'
 import { printLine } from '../terminal/output.ts'
 import type { CheckRouterOptions } from './check.ts'
+import type { EnrollRouterOptions } from './enroll.ts'
 
 /** The `router` verbs. What they do is loaded when needed. */
 export function addRouter(program: Command): void {
@@ -24,6 +27,31 @@ Examples:
     .action(async (config: string, options: CheckRouterOptions) => {
       const { checkRouter } = await import('./check.ts')
       checkRouter(config, options)
+    })
+  router
+    .command('enroll')
+    .argument('<config>', 'its configuration, a YAML file')
+    .requiredOption('--jwt <file>', 'file of the enrollment token (JWT), or - for standard input')
+    .addOption(
+      new Option('--key-alg <kind>', 'of the key that is made')
+        .choices(routerKeyAlgorithms)
+        .default('EC:P-256'),
+    )
+    .option('--force', 'write over the files of an earlier enrollment')
+    .option('--json', 'print JSON')
+    .description('turn an enrollment token into the files that identity names')
+    .addHelpText(
+      'after',
+      `
+The controller that the token names must show the certificate that signed it; nothing is sent before. The key is made here
+and stays here. Interrupted, the same command goes on with the same key.
+
+Example:
+  flotilla router enroll router.yml --jwt router.jwt`,
+    )
+    .action(async (config: string, options: EnrollRouterOptions) => {
+      const { enrollRouter } = await import('./enroll.ts')
+      await enrollRouter(config, options)
     })
   router
     .command('options')
