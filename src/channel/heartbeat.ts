@@ -50,6 +50,11 @@ export class Heartbeats {
     return nowMs - this.#answeredMs > silentMsMax
   }
 
+  /** Since the last answer, or since the beginning; ms. */
+  get silentForMs(): number {
+    return this.#clock.monotonicMs() - (this.#answeredMs ?? this.#startedMs)
+  }
+
   /** What a message that goes out takes along. */
   stamp(headers: Map<number, Uint8Array>): void {
     if (this.isStampDue) {

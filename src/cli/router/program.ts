@@ -1,10 +1,12 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
 
+import { LOG_LEVELS } from '../../config/options.ts'
 import { routerKeyAlgorithms } from '../../pki/router-key-algorithms.ts'
 import { printLine } from '../terminal/output.ts'
 import type { CheckRouterOptions } from './check.ts'
 import type { EnrollRouterOptions } from './enroll.ts'
+import type { RunRouterOptions } from './run.ts'
 
 /** The `router` verbs. What they do is loaded when needed. */
 export function addRouter(program: Command): void {
@@ -52,6 +54,29 @@ Example:
     .action(async (config: string, options: EnrollRouterOptions) => {
       const { enrollRouter } = await import('./enroll.ts')
       await enrollRouter(config, options)
+    })
+  router
+    .command('run')
+    .argument('<config>', 'its configuration, a YAML file')
+    .option('--extend', 'have the certificates extended at once, whatever time they have left')
+    .addOption(
+      new Option('--log-level <level>', 'least severe lines that are written')
+        .choices(LOG_LEVELS)
+        .default('info'),
+    )
+    .description('run a router in the foreground; SIGTERM or ^C stops it cleanly')
+    .addHelpText(
+      'after',
+      `
+It connects to every current controller and shows as online there. Links, circuits and clients are not served yet; the
+log says at the start which sections of the configuration carry no data.
+
+Example:
+  flotilla router run router.yml`,
+    )
+    .action(async (config: string, options: RunRouterOptions) => {
+      const { runRouter } = await import('./run.ts')
+      await runRouter(config, options)
     })
   router
     .command('options')
