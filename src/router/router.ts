@@ -61,6 +61,7 @@ export class RouterProgram {
   readonly #failed = Promise.withResolvers<never>()
   readonly #startedMs: number
   #startupTimer: NodeJS.Timeout | null = null
+  #stopping: Promise<void> | null = null
 
   /** @throws {RouterFailure} when the identity or a file of the configuration is of no use. */
   constructor(parts: RouterParts) {
@@ -137,7 +138,13 @@ export class RouterProgram {
     this.#extender.start(options.extends)
   }
 
-  async stop(): Promise<void> {
+  /** Safe to call twice. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop()
+    return this.#stopping
+  }
+
+  async #stop(): Promise<void> {
     if (this.#startupTimer !== null) clearTimeout(this.#startupTimer)
     this.#extender.stop()
     this.#metrics.stop()
