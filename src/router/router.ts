@@ -107,7 +107,10 @@ export class RouterProgram {
       holder: this.#holder,
       ask: parts.askExtension,
       apis: () => this.#controllers.apis,
-      onExtended: () => this.#health.renew(),
+      onExtended: (api) => {
+        this.#controllers.rememberApi(api)
+        this.#health.renew()
+      },
     })
   }
 

@@ -168,6 +168,17 @@ export class TestNetwork {
     })
   }
 
+  leafBetween(commonName: string, notBeforeMs: number, notAfterMs: number): Promise<CertifiedKey> {
+    return issueLeaf({
+      issuer: this.root,
+      commonName,
+      uris: [],
+      hosts: [],
+      usages: ['client', 'server'],
+      validity: { notBeforeMs, notAfterMs },
+    })
+  }
+
   async controller(
     id: string,
     options: {
@@ -187,13 +198,17 @@ export class TestNetwork {
   router(
     endpoints: readonly string[],
     more = '',
-    options: { readonly askExtension?: AskExtension; readonly startupTimeout?: string } = {},
+    options: {
+      readonly askExtension?: AskExtension
+      readonly startupTimeout?: string
+      readonly hasCsr?: boolean
+    } = {},
   ): RouterProgram {
     const { askExtension = null, startupTimeout = '0s' } = options
     const text = `v: 3
 identity: {cert: r.cert, key: r.key, server_cert: r.server.cert, server_key: r.server.key, ca: r.ca}
 ctrl: {endpoints: ${JSON.stringify(endpoints)}, startupTimeout: ${startupTimeout}}
-csr: {sans: {dns: [r.test]}}
+${options.hasCsr === false ? '' : 'csr: {sans: {dns: [r.test]}}'}
 ${more}`
     const loaded = parseRouterConfig(this.path('router.yml'), text, {})
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))

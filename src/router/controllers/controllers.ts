@@ -32,7 +32,7 @@ export class Controllers {
   readonly #membership: Membership
   readonly #dialers = new Set<ControllerDialer>()
   readonly #connections = new Map<string, ControlConnection>()
-  readonly #apis: readonly string[]
+  #apis: readonly string[]
   readonly #endpoints: readonly string[]
   #trustDomain: string | null
   #askTimer: NodeJS.Timeout | null = null
@@ -60,9 +60,26 @@ export class Controllers {
     return this.#trustDomain
   }
 
-  /** Where the client API of controllers was met. */
+  /**
+   * Where the client API of controllers may be: where it was met, then on the hosts of the members under the same ports, as
+   * the controller that was met may have left the cluster since.
+   */
   get apis(): readonly string[] {
-    return this.#apis
+    const ports = new Set(this.#apis.map((api) => new URL(api).port || '443'))
+    const hosts = this.#membership.controllers.flatMap(({ addresses }) =>
+      addresses.map((address) => address.slice('tls:'.length).replace(/:\d+$/, '')),
+    )
+    const guessed = hosts.flatMap((host) =>
+      [...ports].map((port) => new URL(`https://${host}:${port}`).origin),
+    )
+    return [...new Set([...this.#apis, ...guessed])].slice(0, routerProgramLimits.apisMax)
+  }
+
+  /** It has answered: it is asked first from now on, and after a restart too. */
+  rememberApi(api: string): void {
+    if (this.#apis[0] === api) return
+    this.#apis = [api, ...this.#apis.filter((other) => other !== api)]
+    this.#save()
   }
 
   start(): void {

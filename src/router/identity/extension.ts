@@ -27,7 +27,7 @@ export interface ExtenderParts {
   /** Null: this router was started without a way to ask. */
   readonly ask: AskExtension | null
   readonly apis: () => readonly string[]
-  readonly onExtended: () => void
+  readonly onExtended: (api: string) => void
 }
 
 /** Has the certificates of a running router issued again before they expire, over the keys that it has. */
@@ -72,7 +72,7 @@ export class CertificateExtender {
 
   /** @returns whether there is nothing left to do now. */
   async #extend(identity: RouterIdentity): Promise<boolean> {
-    const { log, apis } = this.#parts
+    const { apis } = this.#parts
     const obstacle = this.#obstacle()
     if (obstacle !== null) {
       this.#warnOnce(`the certificates are due, and cannot be extended: ${obstacle}`)
@@ -92,7 +92,6 @@ export class CertificateExtender {
       'certificates not extended; asking again each minute until they expire',
       failures,
     )
-    if (failures.length === 0) log.warn({}, 'no address of a client API is known')
     return false
   }
 
@@ -136,7 +135,7 @@ export class CertificateExtender {
     writePublicFile(files.files.cert, pemOf(client))
     writePublicFile(files.files.serverCert, pemOf(server))
     log.info({ api, notAfter: isoTime(client[0].notAfterMs) }, 'certificates extended')
-    onExtended()
+    onExtended(api)
   }
 }
 
