@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file router_program.proto.
  */
 export const file_router_program: GenFile = /*@__PURE__*/
-  fileDesc("ChRyb3V0ZXJfcHJvZ3JhbS5wcm90bxIaZmxvdGlsbGEucm91dGVyLnByb2dyYW0udjEi5AMKB01ldHJpY3MSEAoIZXZlbnRfaWQYASABKAkSEQoJc291cmNlX2lkGAIgASgJEjYKCXRpbWVzdGFtcBgDIAEoCzIjLmZsb3RpbGxhLnJvdXRlci5wcm9ncmFtLnYxLkluc3RhbnQSOwoEdGFncxgEIAMoCzItLmZsb3RpbGxhLnJvdXRlci5wcm9ncmFtLnYxLk1ldHJpY3MuVGFnc0VudHJ5EkYKCmludF92YWx1ZXMYBSADKAsyMi5mbG90aWxsYS5yb3V0ZXIucHJvZ3JhbS52MS5NZXRyaWNzLkludFZhbHVlc0VudHJ5EkoKDGZsb2F0X3ZhbHVlcxgGIAMoCzI0LmZsb3RpbGxhLnJvdXRlci5wcm9ncmFtLnYxLk1ldHJpY3MuRmxvYXRWYWx1ZXNFbnRyeRIYChBkb19ub3RfcHJvcGFnYXRlGAwgASgIGisKCVRhZ3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjAKDkludFZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaMgoQRmxvYXRWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAE6AjgBIikKB0luc3RhbnQSDwoHc2Vjb25kcxgBIAEoAxINCgVuYW5vcxgCIAEoBSIqCg5JbnNwZWN0UmVxdWVzdBIYChByZXF1ZXN0ZWRfdmFsdWVzGAEgAygJIm4KD0luc3BlY3RSZXNwb25zZRIPCgdzdWNjZXNzGAEgASgIEg4KBmVycm9ycxgCIAMoCRI6CgZ2YWx1ZXMYAyADKAsyKi5mbG90aWxsYS5yb3V0ZXIucHJvZ3JhbS52MS5JbnNwZWN0ZWRWYWx1ZSItCg5JbnNwZWN0ZWRWYWx1ZRIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgJIloKC1JvdXRlckxpbmtzEjUKBWxpbmtzGAEgAygLMiYuZmxvdGlsbGEucm91dGVyLnByb2dyYW0udjEuUm91dGVyTGluaxIUCgxmdWxsX3JlZnJlc2gYAiABKAgicAoKUm91dGVyTGluaxIKCgJpZBgBIAEoCRIWCg5kZXN0X3JvdXRlcl9pZBgCIAEoCRIVCg1saW5rX3Byb3RvY29sGAMgASgJEhQKDGRpYWxfYWRkcmVzcxgFIAEoCRIRCglpdGVyYXRpb24YBiABKA0iRwoKSW50ZXJmYWNlcxI5CgppbnRlcmZhY2VzGAEgAygLMiUuZmxvdGlsbGEucm91dGVyLnByb2dyYW0udjEuSW50ZXJmYWNlInEKCUludGVyZmFjZRIMCgRuYW1lGAEgASgJEhgKEGhhcmR3YXJlX2FkZHJlc3MYAiABKAkSCwoDbXR1GAMgASgDEg0KBWluZGV4GAQgASgDEg0KBWZsYWdzGAUgASgEEhEKCWFkZHJlc3NlcxgGIAMoCWIGcHJvdG8z");
+  fileDesc("ChRyb3V0ZXJfcHJvZ3JhbS5wcm90bxIaZmxvdGlsbGEucm91dGVyLnByb2dyYW0udjEihwUKB01ldHJpY3MSEAoIZXZlbnRfaWQYASABKAkSEQoJc291cmNlX2lkGAIgASgJEjYKCXRpbWVzdGFtcBgDIAEoCzIjLmZsb3RpbGxhLnJvdXRlci5wcm9ncmFtLnYxLkluc3RhbnQSOwoEdGFncxgEIAMoCzItLmZsb3RpbGxhLnJvdXRlci5wcm9ncmFtLnYxLk1ldHJpY3MuVGFnc0VudHJ5EkYKCmludF92YWx1ZXMYBSADKAsyMi5mbG90aWxsYS5yb3V0ZXIucHJvZ3JhbS52MS5NZXRyaWNzLkludFZhbHVlc0VudHJ5EkoKDGZsb2F0X3ZhbHVlcxgGIAMoCzI0LmZsb3RpbGxhLnJvdXRlci5wcm9ncmFtLnYxLk1ldHJpY3MuRmxvYXRWYWx1ZXNFbnRyeRJHCgpoaXN0b2dyYW1zGAggAygLMjMuZmxvdGlsbGEucm91dGVyLnByb2dyYW0udjEuTWV0cmljcy5IaXN0b2dyYW1zRW50cnkSGAoQZG9fbm90X3Byb3BhZ2F0ZRgMIAEoCBorCglUYWdzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARowCg5JbnRWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGjIKEEZsb2F0VmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ARpYCg9IaXN0b2dyYW1zRW50cnkSCwoDa2V5GAEgASgJEjQKBXZhbHVlGAIgASgLMiUuZmxvdGlsbGEucm91dGVyLnByb2dyYW0udjEuSGlzdG9ncmFtOgI4ASJCCglIaXN0b2dyYW0SDQoFY291bnQYASABKAMSCwoDbWF4GAIgASgDEgwKBG1lYW4YAyABKAESCwoDbWluGAQgASgDIikKB0luc3RhbnQSDwoHc2Vjb25kcxgBIAEoAxINCgVuYW5vcxgCIAEoBSIqCg5JbnNwZWN0UmVxdWVzdBIYChByZXF1ZXN0ZWRfdmFsdWVzGAEgAygJIm4KD0luc3BlY3RSZXNwb25zZRIPCgdzdWNjZXNzGAEgASgIEg4KBmVycm9ycxgCIAMoCRI6CgZ2YWx1ZXMYAyADKAsyKi5mbG90aWxsYS5yb3V0ZXIucHJvZ3JhbS52MS5JbnNwZWN0ZWRWYWx1ZSItCg5JbnNwZWN0ZWRWYWx1ZRIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgJIloKC1JvdXRlckxpbmtzEjUKBWxpbmtzGAEgAygLMiYuZmxvdGlsbGEucm91dGVyLnByb2dyYW0udjEuUm91dGVyTGluaxIUCgxmdWxsX3JlZnJlc2gYAiABKAgiqwEKClJvdXRlckxpbmsSCgoCaWQYASABKAkSFgoOZGVzdF9yb3V0ZXJfaWQYAiABKAkSFQoNbGlua19wcm90b2NvbBgDIAEoCRIUCgxkaWFsX2FkZHJlc3MYBSABKAkSEQoJaXRlcmF0aW9uGAYgASgNEjkKCmNvbm5fc3RhdGUYByABKAsyJS5mbG90aWxsYS5yb3V0ZXIucHJvZ3JhbS52MS5MaW5rU3RhdGUiWwoJTGlua1N0YXRlEhcKD3N0YXRlX2l0ZXJhdGlvbhgBIAEoDRI1CgVjb25ucxgCIAMoCzImLmZsb3RpbGxhLnJvdXRlci5wcm9ncmFtLnYxLkxpbmtTb2NrZXQiQwoKTGlua1NvY2tldBIMCgR0eXBlGAEgASgJEhIKCmxvY2FsX2FkZHIYAiABKAkSEwoLcmVtb3RlX2FkZHIYAyABKAkiTAoNTGlua0xpc3RlbmVycxI7CglsaXN0ZW5lcnMYASADKAsyKC5mbG90aWxsYS5yb3V0ZXIucHJvZ3JhbS52MS5MaW5rTGlzdGVuZXIiWAoMTGlua0xpc3RlbmVyEg8KB2FkZHJlc3MYASABKAkSEAoIcHJvdG9jb2wYAiABKAkSDgoGZ3JvdXBzGAQgAygJEhUKDWxvY2FsX2JpbmRpbmcYBSABKAkiUAoQUGVlclN0YXRlQ2hhbmdlcxI8CgdjaGFuZ2VzGAEgAygLMisuZmxvdGlsbGEucm91dGVyLnByb2dyYW0udjEuUGVlclN0YXRlQ2hhbmdlInoKD1BlZXJTdGF0ZUNoYW5nZRIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg0KBXN0YXRlGAMgASgFEjsKCWxpc3RlbmVycxgEIAMoCzIoLmZsb3RpbGxhLnJvdXRlci5wcm9ncmFtLnYxLkxpbmtMaXN0ZW5lciI3CgxWZXJpZnlSb3V0ZXISEQoJcm91dGVyX2lkGAEgASgJEhQKDGZpbmdlcnByaW50cxgCIAMoCSI3CgVGYXVsdBIPCgdzdWJqZWN0GAEgASgFEgoKAmlkGAIgASgJEhEKCWl0ZXJhdGlvbhgDIAEoDSJHCgpJbnRlcmZhY2VzEjkKCmludGVyZmFjZXMYASADKAsyJS5mbG90aWxsYS5yb3V0ZXIucHJvZ3JhbS52MS5JbnRlcmZhY2UicQoJSW50ZXJmYWNlEgwKBG5hbWUYASABKAkSGAoQaGFyZHdhcmVfYWRkcmVzcxgCIAEoCRILCgNtdHUYAyABKAMSDQoFaW5kZXgYBCABKAMSDQoFZmxhZ3MYBSABKAQSEQoJYWRkcmVzc2VzGAYgAygJYgZwcm90bzM");
 
 /**
  * 1007: figures of one interval.
@@ -51,6 +51,11 @@ export type Metrics = Message<"flotilla.router.program.v1.Metrics"> & {
   floatValues: { [key: string]: number };
 
   /**
+   * @generated from field: map<string, flotilla.router.program.v1.Histogram> histograms = 8;
+   */
+  histograms: { [key: string]: Histogram };
+
+  /**
    * another controller is sent the same, and makes it known
    *
    * @generated from field: bool do_not_propagate = 12;
@@ -64,6 +69,38 @@ export type Metrics = Message<"flotilla.router.program.v1.Metrics"> & {
  */
 export const MetricsSchema: GenMessage<Metrics> = /*@__PURE__*/
   messageDesc(file_router_program, 0);
+
+/**
+ * @generated from message flotilla.router.program.v1.Histogram
+ */
+export type Histogram = Message<"flotilla.router.program.v1.Histogram"> & {
+  /**
+   * @generated from field: int64 count = 1;
+   */
+  count: bigint;
+
+  /**
+   * @generated from field: int64 max = 2;
+   */
+  max: bigint;
+
+  /**
+   * @generated from field: double mean = 3;
+   */
+  mean: number;
+
+  /**
+   * @generated from field: int64 min = 4;
+   */
+  min: bigint;
+};
+
+/**
+ * Describes the message flotilla.router.program.v1.Histogram.
+ * Use `create(HistogramSchema)` to create a new message.
+ */
+export const HistogramSchema: GenMessage<Histogram> = /*@__PURE__*/
+  messageDesc(file_router_program, 1);
 
 /**
  * @generated from message flotilla.router.program.v1.Instant
@@ -87,7 +124,7 @@ export type Instant = Message<"flotilla.router.program.v1.Instant"> & {
  * Use `create(InstantSchema)` to create a new message.
  */
 export const InstantSchema: GenMessage<Instant> = /*@__PURE__*/
-  messageDesc(file_router_program, 1);
+  messageDesc(file_router_program, 2);
 
 /**
  * 1013 and 1014: values by their names.
@@ -106,7 +143,7 @@ export type InspectRequest = Message<"flotilla.router.program.v1.InspectRequest"
  * Use `create(InspectRequestSchema)` to create a new message.
  */
 export const InspectRequestSchema: GenMessage<InspectRequest> = /*@__PURE__*/
-  messageDesc(file_router_program, 2);
+  messageDesc(file_router_program, 3);
 
 /**
  * @generated from message flotilla.router.program.v1.InspectResponse
@@ -133,7 +170,7 @@ export type InspectResponse = Message<"flotilla.router.program.v1.InspectRespons
  * Use `create(InspectResponseSchema)` to create a new message.
  */
 export const InspectResponseSchema: GenMessage<InspectResponse> = /*@__PURE__*/
-  messageDesc(file_router_program, 3);
+  messageDesc(file_router_program, 4);
 
 /**
  * @generated from message flotilla.router.program.v1.InspectedValue
@@ -157,7 +194,7 @@ export type InspectedValue = Message<"flotilla.router.program.v1.InspectedValue"
  * Use `create(InspectedValueSchema)` to create a new message.
  */
 export const InspectedValueSchema: GenMessage<InspectedValue> = /*@__PURE__*/
-  messageDesc(file_router_program, 4);
+  messageDesc(file_router_program, 5);
 
 /**
  * 1035: the links of a router.
@@ -183,7 +220,7 @@ export type RouterLinks = Message<"flotilla.router.program.v1.RouterLinks"> & {
  * Use `create(RouterLinksSchema)` to create a new message.
  */
 export const RouterLinksSchema: GenMessage<RouterLinks> = /*@__PURE__*/
-  messageDesc(file_router_program, 5);
+  messageDesc(file_router_program, 6);
 
 /**
  * @generated from message flotilla.router.program.v1.RouterLink
@@ -210,9 +247,16 @@ export type RouterLink = Message<"flotilla.router.program.v1.RouterLink"> & {
   dialAddress: string;
 
   /**
+   * grows with each dial
+   *
    * @generated from field: uint32 iteration = 6;
    */
   iteration: number;
+
+  /**
+   * @generated from field: flotilla.router.program.v1.LinkState conn_state = 7;
+   */
+  connState?: LinkState | undefined;
 };
 
 /**
@@ -220,7 +264,219 @@ export type RouterLink = Message<"flotilla.router.program.v1.RouterLink"> & {
  * Use `create(RouterLinkSchema)` to create a new message.
  */
 export const RouterLinkSchema: GenMessage<RouterLink> = /*@__PURE__*/
-  messageDesc(file_router_program, 6);
+  messageDesc(file_router_program, 7);
+
+/**
+ * @generated from message flotilla.router.program.v1.LinkState
+ */
+export type LinkState = Message<"flotilla.router.program.v1.LinkState"> & {
+  /**
+   * @generated from field: uint32 state_iteration = 1;
+   */
+  stateIteration: number;
+
+  /**
+   * @generated from field: repeated flotilla.router.program.v1.LinkSocket conns = 2;
+   */
+  conns: LinkSocket[];
+};
+
+/**
+ * Describes the message flotilla.router.program.v1.LinkState.
+ * Use `create(LinkStateSchema)` to create a new message.
+ */
+export const LinkStateSchema: GenMessage<LinkState> = /*@__PURE__*/
+  messageDesc(file_router_program, 8);
+
+/**
+ * @generated from message flotilla.router.program.v1.LinkSocket
+ */
+export type LinkSocket = Message<"flotilla.router.program.v1.LinkSocket"> & {
+  /**
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * @generated from field: string local_addr = 2;
+   */
+  localAddr: string;
+
+  /**
+   * @generated from field: string remote_addr = 3;
+   */
+  remoteAddr: string;
+};
+
+/**
+ * Describes the message flotilla.router.program.v1.LinkSocket.
+ * Use `create(LinkSocketSchema)` to create a new message.
+ */
+export const LinkSocketSchema: GenMessage<LinkSocket> = /*@__PURE__*/
+  messageDesc(file_router_program, 9);
+
+/**
+ * In the hello to a controller: where other routers connect.
+ *
+ * @generated from message flotilla.router.program.v1.LinkListeners
+ */
+export type LinkListeners = Message<"flotilla.router.program.v1.LinkListeners"> & {
+  /**
+   * @generated from field: repeated flotilla.router.program.v1.LinkListener listeners = 1;
+   */
+  listeners: LinkListener[];
+};
+
+/**
+ * Describes the message flotilla.router.program.v1.LinkListeners.
+ * Use `create(LinkListenersSchema)` to create a new message.
+ */
+export const LinkListenersSchema: GenMessage<LinkListeners> = /*@__PURE__*/
+  messageDesc(file_router_program, 10);
+
+/**
+ * @generated from message flotilla.router.program.v1.LinkListener
+ */
+export type LinkListener = Message<"flotilla.router.program.v1.LinkListener"> & {
+  /**
+   * `tls:host:port`
+   *
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * @generated from field: string protocol = 2;
+   */
+  protocol: string;
+
+  /**
+   * @generated from field: repeated string groups = 4;
+   */
+  groups: string[];
+
+  /**
+   * @generated from field: string local_binding = 5;
+   */
+  localBinding: string;
+};
+
+/**
+ * Describes the message flotilla.router.program.v1.LinkListener.
+ * Use `create(LinkListenerSchema)` to create a new message.
+ */
+export const LinkListenerSchema: GenMessage<LinkListener> = /*@__PURE__*/
+  messageDesc(file_router_program, 11);
+
+/**
+ * 1050: how the other routers are.
+ *
+ * @generated from message flotilla.router.program.v1.PeerStateChanges
+ */
+export type PeerStateChanges = Message<"flotilla.router.program.v1.PeerStateChanges"> & {
+  /**
+   * @generated from field: repeated flotilla.router.program.v1.PeerStateChange changes = 1;
+   */
+  changes: PeerStateChange[];
+};
+
+/**
+ * Describes the message flotilla.router.program.v1.PeerStateChanges.
+ * Use `create(PeerStateChangesSchema)` to create a new message.
+ */
+export const PeerStateChangesSchema: GenMessage<PeerStateChanges> = /*@__PURE__*/
+  messageDesc(file_router_program, 12);
+
+/**
+ * @generated from message flotilla.router.program.v1.PeerStateChange
+ */
+export type PeerStateChange = Message<"flotilla.router.program.v1.PeerStateChange"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * 0 healthy, 1 unhealthy, 2 removed
+   *
+   * @generated from field: int32 state = 3;
+   */
+  state: number;
+
+  /**
+   * @generated from field: repeated flotilla.router.program.v1.LinkListener listeners = 4;
+   */
+  listeners: LinkListener[];
+};
+
+/**
+ * Describes the message flotilla.router.program.v1.PeerStateChange.
+ * Use `create(PeerStateChangeSchema)` to create a new message.
+ */
+export const PeerStateChangeSchema: GenMessage<PeerStateChange> = /*@__PURE__*/
+  messageDesc(file_router_program, 13);
+
+/**
+ * 1036: whether that is the certificate of a router.
+ *
+ * @generated from message flotilla.router.program.v1.VerifyRouter
+ */
+export type VerifyRouter = Message<"flotilla.router.program.v1.VerifyRouter"> & {
+  /**
+   * @generated from field: string router_id = 1;
+   */
+  routerId: string;
+
+  /**
+   * SHA-1, hex
+   *
+   * @generated from field: repeated string fingerprints = 2;
+   */
+  fingerprints: string[];
+};
+
+/**
+ * Describes the message flotilla.router.program.v1.VerifyRouter.
+ * Use `create(VerifyRouterSchema)` to create a new message.
+ */
+export const VerifyRouterSchema: GenMessage<VerifyRouter> = /*@__PURE__*/
+  messageDesc(file_router_program, 14);
+
+/**
+ * 1004: what has failed.
+ *
+ * @generated from message flotilla.router.program.v1.Fault
+ */
+export type Fault = Message<"flotilla.router.program.v1.Fault"> & {
+  /**
+   * 2 link, 5 link that is there twice
+   *
+   * @generated from field: int32 subject = 1;
+   */
+  subject: number;
+
+  /**
+   * @generated from field: string id = 2;
+   */
+  id: string;
+
+  /**
+   * @generated from field: uint32 iteration = 3;
+   */
+  iteration: number;
+};
+
+/**
+ * Describes the message flotilla.router.program.v1.Fault.
+ * Use `create(FaultSchema)` to create a new message.
+ */
+export const FaultSchema: GenMessage<Fault> = /*@__PURE__*/
+  messageDesc(file_router_program, 15);
 
 /**
  * 1052: the network interfaces of its host.
@@ -239,7 +495,7 @@ export type Interfaces = Message<"flotilla.router.program.v1.Interfaces"> & {
  * Use `create(InterfacesSchema)` to create a new message.
  */
 export const InterfacesSchema: GenMessage<Interfaces> = /*@__PURE__*/
-  messageDesc(file_router_program, 7);
+  messageDesc(file_router_program, 16);
 
 /**
  * @generated from message flotilla.router.program.v1.Interface
@@ -285,5 +541,5 @@ export type Interface = Message<"flotilla.router.program.v1.Interface"> & {
  * Use `create(InterfaceSchema)` to create a new message.
  */
 export const InterfaceSchema: GenMessage<Interface> = /*@__PURE__*/
-  messageDesc(file_router_program, 8);
+  messageDesc(file_router_program, 17);
 

@@ -92,6 +92,11 @@ export class Channel {
     return this.#heartbeats?.silentForMs ?? 0
   }
 
+  /** Of the last heartbeat that was answered; null before the first. */
+  get roundTripMs(): number | null {
+    return this.#heartbeats?.roundTripMs ?? null
+  }
+
   /**
    * Heartbeats go both ways from here on, and larger messages are taken.
    * @param answer to the hello; null on the side of the dialer, which has had it.

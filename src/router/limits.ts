@@ -31,6 +31,13 @@ export const routerProgramLimits = {
   /** How often it is judged whether certificates are due; after a failure, sooner. */
   certificatesJudgedEveryMs: 10 * 60_000,
   extensionAgainMs: 60_000,
+  /** Other routers that are dialed, and listeners of each. */
+  peersMax: 1024,
+  peerListenersMax: 16,
+  /** Open connections of one link listener, those that are not admitted yet among them. */
+  linkConnectionsMax: 2048,
+  /** From the TLS handshake of a router that dials to the word of a controller about it. */
+  linkAdmissionMsMax: 10_000,
   /** A clean stop takes no longer. */
   stopMsMax: 5000,
 } as const

@@ -17,7 +17,6 @@ import {
   controlMessage,
   inspectedMessage,
   metricsMessage,
-  noLinksMessage,
   readInspection,
 } from './controllers/messages.ts'
 import type { MetricsBatch } from './controllers/messages.ts'
@@ -27,6 +26,8 @@ import { routerChecks } from './health/router-checks.ts'
 import { CertificateExtender } from './identity/extension.ts'
 import type { AskExtension } from './identity/extension.ts'
 import { IdentityHolder } from './identity/identity.ts'
+import { linkMessage, listenersValue, readPeerChanges } from './links/link-messages.ts'
+import { Links } from './links/links.ts'
 import { RouterFailure } from './logger.ts'
 import type { RouterProgramLogger } from './logger.ts'
 import { inspect } from './reports/inspections.ts'
@@ -46,11 +47,14 @@ export interface RouterParts {
   readonly askExtension: AskExtension | null
 }
 
-/** A router that is known to its controllers. It carries no data yet: links, circuits and clients are not served. */
+const NANOSECONDS_A_MS = 1_000_000
+
+/** A router that is known to its controllers, with links to others. It carries no data yet: circuits and clients are not served. */
 export class RouterProgram {
   readonly #parts: RouterParts
   readonly #holder: IdentityHolder
   readonly #controllers: Controllers
+  readonly #links: Links
   readonly #metrics: MetricsReporter
   readonly #interfaces: InterfaceReporter
   readonly #checks: readonly HealthCheck[]
@@ -74,13 +78,20 @@ export class RouterProgram {
     this.#profiler = config.profile === null ? null : new Profiler(config.profile, log)
     const trace = this.#trace?.write.bind(this.#trace) ?? null
     const trustDomain = () => this.#controllers.trustDomain
+    const connections = () => this.#controllers.connections
+    this.#links = new Links({
+      ...{ identity, clock, random, log, connections, config: config.link },
+      handshakeTimeoutMs: config.tls.handshakeTimeout,
+    })
+    const { listeners } = this.#links
+    const linkListeners = listeners.length === 0 ? null : listenersValue(listeners)
     this.#controllers = new Controllers({
       ...{ clock, random, log },
       endpointsFile: config.ctrl.endpointsFile,
       configuredEndpoints: configuredEndpoints(config).map(({ text }) => text),
       dial: (address, handlers) =>
         dialController(
-          { config: config.ctrl, identity, version, clock, trace, trustDomain },
+          { config: config.ctrl, identity, version, linkListeners, clock, trace, trustDomain },
           address,
           handlers,
         ),
@@ -90,7 +101,6 @@ export class RouterProgram {
         onClosed: () => undefined,
       },
     })
-    const connections = () => this.#controllers.connections
     this.#metrics = new MetricsReporter({
       ...{ clock, config: config.metrics },
       figures: () => this.#figures(),
@@ -100,7 +110,7 @@ export class RouterProgram {
       ...{ clock, connections, config: config.interfaceDiscovery },
       requestTimeoutMs: config.ctrl.defaultRequestTimeout,
     })
-    this.#checks = routerChecks({ config, clock, connections })
+    this.#checks = routerChecks({ config, clock, connections, links: () => this.#links.links })
     this.#health = new HealthServers({ web: config.web, identity, checks: this.#checks, log })
     this.#extender = new CertificateExtender({
       ...{ config, clock, log },
@@ -110,6 +120,7 @@ export class RouterProgram {
       onExtended: (api) => {
         this.#controllers.rememberApi(api)
         this.#health.renew()
+        this.#links.renew()
       },
     })
   }
@@ -133,6 +144,7 @@ export class RouterProgram {
     this.#failed.promise.catch(() => undefined)
     await this.#profiler?.start()
     await this.#health.start()
+    await this.#links.start()
     for (const check of this.#checks) check.start()
     this.#startStartupTimer()
     this.#controllers.start()
@@ -153,6 +165,7 @@ export class RouterProgram {
     this.#metrics.stop()
     this.#interfaces.stop()
     for (const check of this.#checks) check.stop()
+    await this.#links.stop()
     this.#controllers.stop()
     await this.#health.stop()
     await this.#profiler?.stop()
@@ -171,11 +184,11 @@ export class RouterProgram {
     }, startupTimeout)
   }
 
-  #onConnected({ channel }: ControlConnection): void {
+  #onConnected(connection: ControlConnection): void {
     if (this.#startupTimer !== null) clearTimeout(this.#startupTimer)
     this.#startupTimer = null
     // The channel opens in a later turn, and whatever is sent goes out after the hello in any case.
-    channel.send(noLinksMessage())
+    this.#links.tellAll(connection)
     this.#interfaces.tellAll()
     this.#metrics.flush()
   }
@@ -193,6 +206,9 @@ export class RouterProgram {
           message,
           inspectedMessage(inspect(readInspection(message.body), this.#values())),
         )
+        return
+      case linkMessage.peerStateChanges:
+        this.#links.onPeers(readPeerChanges(message.body))
         return
       case controlMessage.quiesce:
       case controlMessage.dequiesce:
@@ -212,7 +228,7 @@ export class RouterProgram {
     return connections.length > 0
   }
 
-  #figures(): Pick<MetricsBatch, 'integers' | 'numbers'> {
+  #figures(): Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'> {
     const { rss, heapUsed } = process.memoryUsage()
     const { user, system } = process.cpuUsage()
     const { clock } = this.#parts
@@ -223,9 +239,16 @@ export class RouterProgram {
         'process.uptime_ms': clock.monotonicMs() - this.#startedMs,
         'ctrl.connected': this.#controllers.connections.length,
         'ctrl.known': this.#controllers.membership.controllers.length,
-        'link.count': 0,
+        'link.count': this.#links.links.length,
       },
       numbers: { 'process.cpu_seconds': (user + system) / 1_000_000 },
+      latenciesNs: Object.fromEntries(
+        this.#links.links.flatMap(({ id, channel }) =>
+          channel.roundTripMs === null
+            ? []
+            : [[`link.${id}.latency`, channel.roundTripMs * NANOSECONDS_A_MS]],
+        ),
+      ),
     }
   }
 
@@ -233,7 +256,7 @@ export class RouterProgram {
     const { effective, config } = this.#parts
     return {
       'router-controllers': () => this.#controllerValues(),
-      links: () => ({ links: [] }),
+      links: () => ({ links: this.#linkValues() }),
       config: () =>
         Object.fromEntries(effective.map(({ key, value, source }) => [key, { value, source }])),
       'router-data-model-index': () => ({ index: 0, timeline: '' }),
@@ -244,6 +267,20 @@ export class RouterProgram {
       health: () => this.#checks.map((check) => check.shown(false)),
       sections: () => ({ omitted: omissionsOf(config), withoutData: sectionsWithoutData(config) }),
     }
+  }
+
+  #linkValues(): readonly object[] {
+    return this.#links.links.map((link) => ({
+      id: link.id,
+      dest: link.peerId,
+      protocol: 'tls',
+      dialed: link.isDialed,
+      iteration: link.iteration,
+      dialAddress: link.dialAddress,
+      localAddress: link.localAddress,
+      remoteAddress: link.remoteAddress,
+      latencyMs: link.channel.roundTripMs,
+    }))
   }
 
   #controllerValues(): object {

@@ -30,6 +30,8 @@ export class ScriptedController {
   readonly id: string
   readonly received: Message[] = []
   readonly hellos: Hello[] = []
+  /** Of certificates of routers that it is asked about. */
+  verifies = true
   channel: Channel | null = null
   readonly #server: Server
   readonly #channels = new Set<Channel>()
@@ -61,6 +63,7 @@ export class ScriptedController {
           if (message.contentType === 1052 || message.contentType === 1) {
             channel.replyResult(message, true)
           }
+          if (message.contentType === 1036) channel.replyResult(message, this.verifies)
         },
         onClose: () => this.#channels.delete(channel),
       })
@@ -123,19 +126,23 @@ export interface LoggedLine {
 export class TestNetwork {
   readonly folder: string
   readonly root: CertifiedKey
+  readonly routerId: string
   readonly lines: LoggedLine[] = []
   readonly #controllers: ScriptedController[] = []
   readonly #routers: RouterProgram[] = []
 
-  private constructor(root: CertifiedKey) {
+  private constructor(root: CertifiedKey, routerId: string) {
     this.root = root
+    this.routerId = routerId
     this.folder = mkdtempSync(join(tmpdir(), 'flotilla-router-'))
   }
 
-  static async create(): Promise<TestNetwork> {
-    const network = new TestNetwork(await newCa('network root', Date.now()))
-    const { certificatePem, privateKeyPem } = await network.leaf('router1', [], [])
-    const server = await network.leaf('router1', [], ['127.0.0.1'])
+  /** @param like a network whose authority this one shares; with another router. */
+  static async create(like?: TestNetwork, routerId = 'router1'): Promise<TestNetwork> {
+    const root = like?.root ?? (await newCa('network root', Date.now()))
+    const network = new TestNetwork(root, routerId)
+    const { certificatePem, privateKeyPem } = await network.leaf(routerId, [], [])
+    const server = await network.leaf(routerId, [], ['127.0.0.1'])
     for (const [name, text] of Object.entries({
       'r.cert': certificatePem,
       'r.key': privateKeyPem,
@@ -242,6 +249,10 @@ ${more}`
 
   logged(message: string): readonly LoggedLine[] {
     return this.lines.filter((line) => line.message.includes(message))
+  }
+
+  async closeRouters(): Promise<void> {
+    await Promise.all(this.#routers.map((router) => router.stop()))
   }
 
   async close(): Promise<void> {

@@ -68,8 +68,8 @@ Example:
     .addHelpText(
       'after',
       `
-It connects to every current controller and shows as online there. Links, circuits and clients are not served yet; the
-log says at the start which sections of the configuration carry no data.
+It connects to every current controller, shows as online there, and makes links to other routers. Circuits and clients are
+not served yet; the log says at the start which sections of the configuration carry no data.
 
 Example:
   flotilla router run router.yml`,

@@ -20,7 +20,7 @@ export function sectionsWithoutData(config: RouterConfig): readonly string[] {
     [listeners.length > 0, 'listeners', 'nothing is listened on'],
     [forwarder !== null, 'forwarder', 'nothing is forwarded'],
     [edge !== null, 'edge', 'the listeners are told to controllers, and no client is served'],
-    [link !== null, 'link', 'no other router is dialed or accepted'],
+    [link !== null, 'link', 'links are made and told of, and nothing is forwarded over them'],
     [Object.keys(transport).length > 0, 'transport', 'no protocol is tuned'],
   ]
   return sections.flatMap(([isThere, name, effect]) =>

@@ -22,6 +22,8 @@ export interface DialControllerParts {
   readonly config: RouterConfig['ctrl']
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
+  /** Where other routers connect, as controllers are told; null: nowhere. */
+  readonly linkListeners: Uint8Array | null
   readonly clock: Clock
   readonly trace: ((peer: string, direction: 'in' | 'out', message: Message) => void) | null
   /** Of the controllers that are known; null: the first one that answers says. */
@@ -72,7 +74,7 @@ export async function dialController(
         return `its certificate is not that of a controller: ${error instanceof Error ? error.message : String(error)}`
       }
     },
-    hello: routerHello(identity.id, version),
+    hello: routerHello(identity.id, version, parts.linkListeners),
     limits: limitsOf(config),
     clock,
     timeoutMs: config.options.connectTimeout ?? config.options.connectTimeoutMs,

@@ -5,7 +5,6 @@ import {
   InspectResponseSchema,
   InterfacesSchema,
   MetricsSchema,
-  RouterLinksSchema,
 } from '../../../proto/gen/router_program_pb.ts'
 import {
   ClientHelloSchema,
@@ -43,6 +42,7 @@ export const controlMessage = {
 /** The application protocol of control channels. */
 export const CONTROL_PROTOCOL = 'ziti-ctrl'
 const CONTROL_TYPE = 'ctrl.default'
+const LINK_LISTENERS_HEADER = 1000
 const CAPABILITIES_HEADER = 1002
 /** Says that the headers of the hello are those of routers from 2.0 on. */
 const CAPABILITY_MULTI_CHANNEL = 1
@@ -50,7 +50,11 @@ const DATA_MODEL_HEADER = 1024
 const DATA_MODEL_INDEX_HEADER = 1025
 
 /** @param routerId the common name of the router's certificate. */
-export function routerHello(routerId: string, version: VersionLine): Message {
+export function routerHello(
+  routerId: string,
+  version: VersionLine,
+  linkListeners: Uint8Array | null,
+): Message {
   return {
     contentType: contentType.hello,
     sequence: HELLO_SEQUENCE,
@@ -60,6 +64,7 @@ export function routerHello(routerId: string, version: VersionLine): Message {
       [headerKey.isGrouped, flagValue(true)],
       [headerKey.isFirstGroupConnection, flagValue(true)],
       [CAPABILITIES_HEADER, maskValue([CAPABILITY_MULTI_CHANNEL])],
+      ...(linkListeners === null ? [] : [[LINK_LISTENERS_HEADER, linkListeners] as const]),
     ]),
     body: textValue(routerId),
   }
@@ -121,12 +126,6 @@ export function clientHello(version: string, hostname: string): Outgoing {
   }
 }
 
-/** There are no links: whatever a controller remembers of this router is gone. */
-export function noLinksMessage(): Outgoing {
-  const links = create(RouterLinksSchema, { fullRefresh: true })
-  return { contentType: controlMessage.routerLinks, body: toBinary(RouterLinksSchema, links) }
-}
-
 export interface HostInterface {
   readonly name: string
   readonly hardwareAddress: string
@@ -156,12 +155,14 @@ export interface MetricsBatch {
   readonly atMs: number
   readonly integers: Readonly<Record<string, number>>
   readonly numbers: Readonly<Record<string, number>>
+  /** By the name of the histogram; one sample each. */
+  readonly latenciesNs: Readonly<Record<string, number>>
 }
 
 /** @param isPropagated false for all controllers but one, or each of them would count the same. */
 export function metricsMessage(
   routerId: string,
-  { eventId, atMs, integers, numbers }: MetricsBatch,
+  { eventId, atMs, integers, numbers, latenciesNs }: MetricsBatch,
   isPropagated: boolean,
 ): Outgoing {
   const metrics = create(MetricsSchema, {
@@ -175,6 +176,12 @@ export function metricsMessage(
       Object.entries(integers).map(([name, figure]) => [name, BigInt(Math.round(figure))]),
     ),
     floatValues: { ...numbers },
+    histograms: Object.fromEntries(
+      Object.entries(latenciesNs).map(([name, ns]) => {
+        const whole = BigInt(Math.round(ns))
+        return [name, { count: 1n, max: whole, mean: ns, min: whole }]
+      }),
+    ),
     doNotPropagate: !isPropagated,
   })
   return { contentType: controlMessage.metrics, body: toBinary(MetricsSchema, metrics) }

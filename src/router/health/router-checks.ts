@@ -2,16 +2,24 @@ import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../config/table.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { controlMessage } from '../controllers/messages.ts'
+import { LINK_TYPE } from '../links/link-messages.ts'
+import type { Link } from '../links/link-registry.ts'
 import { HealthCheck } from './checks.ts'
 
 export interface RouterCheckParts {
   readonly config: RouterConfig
   readonly clock: Clock
   readonly connections: () => readonly ControlConnection[]
+  readonly links: () => readonly Link[]
 }
 
 /** Whether a controller answers, and whether there are links enough. */
-export function routerChecks({ config, clock, connections }: RouterCheckParts): HealthCheck[] {
+export function routerChecks({
+  config,
+  clock,
+  connections,
+  links,
+}: RouterCheckParts): HealthCheck[] {
   const { ctrlPingCheck, linkCheck } = config.healthChecks
   return [
     new HealthCheck({
@@ -27,12 +35,22 @@ export function routerChecks({ config, clock, connections }: RouterCheckParts): 
       intervalMs: linkCheck.interval,
       initialDelayMs: linkCheck.initialDelay,
       run: () => {
-        const count = 0
-        if (count >= linkCheck.minLinks) return []
+        const count = links().length
+        if (count >= linkCheck.minLinks) return links().map(shownLink)
         throw new Error(`${count} links, and ${linkCheck.minLinks} are needed`)
       },
     }),
   ]
+}
+
+function shownLink(link: Link): object {
+  const { id, peerId, localAddress, remoteAddress, channel } = link
+  return {
+    linkId: id,
+    destRouterId: peerId,
+    latency: channel.roundTripMs,
+    addresses: { [LINK_TYPE]: { localAddr: localAddress, remoteAddr: remoteAddress } },
+  }
 }
 
 /** One controller that answers is enough. */

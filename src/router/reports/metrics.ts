@@ -13,7 +13,7 @@ interface QueuedBatch {
 export interface MetricsParts {
   readonly config: RouterConfig['metrics']
   readonly clock: Clock
-  readonly figures: () => Pick<MetricsBatch, 'integers' | 'numbers'>
+  readonly figures: () => Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'>
   /** @returns false when nobody is connected; the batch waits then. */
   readonly send: (batch: MetricsBatch) => boolean
 }
