@@ -12,6 +12,7 @@ import {
   RouterLinksSchema,
 } from '../../proto/gen/router_program_pb.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
+import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { RouterFailure } from '../../src/router/logger.ts'
 import { leaderMessage, readClientHello, serverHello } from '../../src/routers/messages.ts'
 import { freePort } from '../support/ports.ts'
@@ -119,11 +120,13 @@ describe('A router', () => {
   })
 
   test('holds one channel to a controller that it was given two addresses of', async () => {
-    const a = await network.controller('a')
-    const { port } = a
-    await network.running([a.address, `tls:localhost:${port}`])
-    await connected(a)
-    expect(network.logged('connected to controller').length).toBe(1)
+    const uri = controllerSpiffeId(trustDomain, 'a')
+    const key = await network.leaf('a', [uri], ['127.0.0.1', 'localhost'])
+    const a = await network.controller('a', { key })
+    await network.running([a.address, `tls:localhost:${a.port}`])
+    await expect.poll(() => a.hellos).toHaveLength(2)
+    await expect.poll(() => a.openChannels).toBe(1)
+    expect(network.logged('connected to controller')).toHaveLength(1)
   })
 
   test('goes on when a controller sends what cannot be read', async () => {

@@ -96,6 +96,10 @@ export class ScriptedController {
     return this.channel !== null && !this.channel.isClosed
   }
 
+  get openChannels(): number {
+    return this.#channels.size
+  }
+
   ofType(contentType: number): Message[] {
     return this.received.filter((message) => message.contentType === contentType)
   }
