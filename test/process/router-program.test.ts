@@ -17,6 +17,7 @@ let fleet: Fleet
 let folder: string
 let routerId: string
 let healthPort: number
+let linkPort: number
 let router: ChildProcess | null = null
 let output = ''
 
@@ -27,6 +28,7 @@ beforeAll(async () => {
   folder = join(fleet.dir, 'router')
   mkdirSync(folder)
   healthPort = await freePort()
+  linkPort = await freePort()
 })
 afterAll(async () => {
   await stopRouter()
@@ -43,11 +45,17 @@ identity: {cert: router.cert, server_cert: router.server.cert, key: router.key, 
 ctrl: {endpoint: "${endpoint}", startupTimeout: 60s}
 csr: {organization: Test, sans: {dns: [router.test], ip: [127.0.0.1]}}
 edge: {}
+link: ${linksAt(linkPort)}
 listeners: [{binding: edge, bind: "tls:127.0.0.1:3022", advertise: "router.test:3022"}]
 healthChecks: {ctrlPingCheck: {interval: 200ms, initialDelay: 0s}, linkCheck: {initialDelay: 0s, interval: 200ms}}
 web: [{name: health, bindPoints: [{interface: "127.0.0.1:${healthPort}", address: "127.0.0.1:${healthPort}"}], apis: [{binding: health-checks}]}]
 `,
   )
+}
+
+function linksAt(port: number): string {
+  const listener = `{binding: transport, bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"}`
+  return `{listeners: [${listener}], dialers: [{binding: transport, healthyDialBackoff: {minRetryInterval: 100ms}}]}`
 }
 
 const endpointOf = (k: number): string => `tls:127.0.0.1:${fleet.port + 100 + k - 1}`
@@ -165,6 +173,48 @@ test('answers the health-checks API', async () => {
     return status === 200 && (body.data as { healthy: boolean }).healthy
   })
   client.close()
+})
+
+test('has one link to another router of ours, which every controller shows', async () => {
+  const name = 'gate 2'
+  const admin = await fleet.loggedIn(2)
+  const made = await admin.request('POST', '/edge/management/v1/edge-routers', { body: { name } })
+  const { id } = made.body.data as { id: string }
+  const shown = await admin.request('GET', `/edge/management/v1/edge-routers/${id}`)
+  admin.close()
+  const at = (file: string): string => join(fleet.dir, 'router2', file)
+  mkdirSync(join(fleet.dir, 'router2'))
+  writeFileSync(at('r.jwt'), String((shown.body.data as { enrollmentJwt: string }).enrollmentJwt))
+  writeFileSync(
+    at('r.yml'),
+    `v: 3
+identity: {cert: r.cert, server_cert: r.server.cert, key: r.key, ca: r.ca}
+ctrl: {endpoint: "${endpointOf(2)}"}
+csr: {sans: {ip: [127.0.0.1]}}
+link: ${linksAt(await freePort())}
+`,
+  )
+  const enrolled = await fleet.cli(['router', 'enroll', at('r.yml'), '--jwt', at('r.jwt')])
+  expect(enrolled.code, enrolled.stderr).toBe(0)
+  const child = spawn(flotilla, ['router', 'run', at('r.yml')], { env: fleet.env, stdio: 'ignore' })
+  try {
+    for (const k of [1, 2, 3]) {
+      const client = await fleet.loggedIn(k)
+      await until(`ctrl${k} shows the link`, async () => {
+        const { body } = await client.request('GET', '/fabric/v1/links')
+        const links = body.data as { sourceRouter: { id: string }; destRouter: { id: string } }[]
+        const ends = links.map((link) => [link.sourceRouter.id, link.destRouter.id].sort().join())
+        return ends.length === 1 && ends[0] === [routerId, id].sort().join()
+      }).catch((error: unknown) => {
+        throw new Error(`${String(error)}\n${output}`)
+      })
+      client.close()
+    }
+  } finally {
+    const ended = new Promise((done) => child.once('exit', done))
+    child.kill('SIGTERM')
+    await ended
+  }
 })
 
 test('stays online on the others while the leader is killed, and comes back to it', async () => {

@@ -1,7 +1,12 @@
 import { hash } from 'node:crypto'
 
 import { fromBinary } from '@bufbuild/protobuf'
-import { CaEnrollSchema, EnrollSchema, RouterExtendSchema } from '../../../proto/gen/command_pb.ts'
+import {
+  CaEnrollSchema,
+  EnrollSchema,
+  RouterExtendSchema,
+  RouterExtendVerifySchema,
+} from '../../../proto/gen/command_pb.ts'
 import type {
   CaEnroll,
   ClientCertificate,
@@ -176,7 +181,11 @@ function certify(
   }
   const owner = state.table('router').indexes.owner('fingerprint', fingerprint)
   if (owner !== undefined && owner !== id) return refused('CERT_IN_USE')
-  const fields = { fingerprint, certPem: client.pem, serverCertPem: serverPem, isVerified: true }
+  const fields = {
+    ...{ fingerprint, certPem: client.pem, serverCertPem: serverPem, isVerified: true },
+    // What was to take the place of the one before is nobody's.
+    ...noNext,
+  }
   context.touched.push({ action: 'patch', entity: 'router', id, fields: Object.keys(fields) })
   consequencesIn(state, context).put('router', id, { ...router, ...fields, ...also })
   return done(id)
@@ -190,6 +199,72 @@ export function extendRouter(state: State, payload: Uint8Array, context: Command
   const isInForce = router.isVerified && !router.disabled && router.fingerprint === fingerprint
   if (!isInForce || fingerprint === '') return refused('UNAUTHORIZED')
   return certify(state, router, certificates, context, { enrolledBy: null })
+}
+
+/** Keeps the new certificates beside those in force, which stay so until the router has shown that it has the new ones. */
+export function beginRouterExtension(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { routerId, fingerprint, certificates } = fromBinary(RouterExtendSchema, payload)
+  const router = routerInForce(state, routerId, fingerprint, context)
+  const { client, serverPem } = certificates ?? { client: undefined, serverPem: '' }
+  if (router === undefined) return refused('UNAUTHORIZED')
+  const nextFingerprint = client?.fingerprint ?? ''
+  if (client === undefined || nextFingerprint === '' || serverPem === '') {
+    return refused('MISSING_OR_INVALID_CSR')
+  }
+  const { indexes } = state.table('router')
+  if (indexes.owner('fingerprint', nextFingerprint) !== undefined) return refused('CERT_IN_USE')
+  const fields = { nextFingerprint, nextCertPem: client.pem, nextServerCertPem: serverPem }
+  context.touched.push({
+    ...{ action: 'patch', entity: 'router', id: routerId, fields: Object.keys(fields) },
+  })
+  consequencesIn(state, context).put('router', routerId, { ...router, ...fields })
+  return done(routerId)
+}
+
+export function verifyRouterExtension(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { routerId, fingerprint } = fromBinary(RouterExtendVerifySchema, payload)
+  const router = state.get<Router>('router', routerId)
+  const isOwn = router !== undefined && context.routerId === routerId
+  if (!isOwn || !router.isVerified || router.disabled) return refused('UNAUTHORIZED')
+  const { nextCertPem, nextServerCertPem, nextFingerprint } = router
+  if (nextCertPem === null || nextFingerprint === null || nextFingerprint !== fingerprint) {
+    // Said again, as after a lost answer.
+    return router.fingerprint === fingerprint ? done(routerId) : refused('CERT_FAILED_VALIDATION')
+  }
+  const { indexes } = state.table('router')
+  if (indexes.owner('fingerprint', nextFingerprint) !== undefined) return refused('CERT_IN_USE')
+  const fields = {
+    ...{ fingerprint, certPem: nextCertPem, serverCertPem: nextServerCertPem, enrolledBy: null },
+    ...noNext,
+  }
+  context.touched.push({
+    ...{ action: 'patch', entity: 'router', id: routerId, fields: Object.keys(fields) },
+  })
+  consequencesIn(state, context).put('router', routerId, { ...router, ...fields })
+  return done(routerId)
+}
+
+const noNext = { nextCertPem: null, nextServerCertPem: null, nextFingerprint: null } as const
+
+/** The router that acts, when the certificate it showed is the one in force. */
+function routerInForce(
+  state: State,
+  routerId: string,
+  fingerprint: string,
+  context: CommandContext,
+): Router | undefined {
+  const router = context.routerId === routerId ? state.get<Router>('router', routerId) : undefined
+  const isInForce =
+    router?.isVerified === true && !router.disabled && router.fingerprint === fingerprint
+  return isInForce && fingerprint !== '' ? router : undefined
 }
 
 /**

@@ -1,0 +1,149 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { hash, X509Certificate } from 'node:crypto'
+
+import {
+  CommandKind,
+  RouterExtendSchema,
+  RouterExtendVerifySchema,
+} from '../../proto/gen/command_pb.ts'
+import {
+  ExtendRouterSchema,
+  RouterCertificatesSchema,
+  RouterErrorSchema,
+  VerifyRouterCertificateSchema,
+} from '../../proto/gen/router_pb.ts'
+import type { Message } from '../channel/frame.ts'
+import { Problem } from '../lib/problems.ts'
+import { enrollmentActor } from '../ports/actor.ts'
+import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
+import type { Proposer } from '../ports/proposer.ts'
+import type { RouterConnection } from './connection.ts'
+import type { RouterDuty } from './duty.ts'
+import { routerMessage } from './messages.ts'
+import type { RouterLogger } from './router-channels.ts'
+
+export interface CertificateDutyParts {
+  readonly issuer: Pick<CertificateIssuer, 'router'>
+  readonly proposer: Proposer
+  /** What everything of the network is verified against, PEM. */
+  readonly anchorsPem: () => string
+  readonly log: RouterLogger
+}
+
+/**
+ * New certificates for a router whose own end soon. They count once the router has said that it has them: a router that
+ * loses the answer goes on by those that it has.
+ */
+export function certificateDuty(parts: CertificateDutyParts): RouterDuty {
+  return {
+    handlers: new Map([
+      [
+        routerMessage.extendRouter,
+        (connection, message) =>
+          void answered(parts, connection, message, () => extend(parts, connection, message)),
+      ],
+      [
+        routerMessage.verifyCertificate,
+        (connection, message) =>
+          void answered(parts, connection, message, () => verify(parts, connection, message)),
+      ],
+    ]),
+  }
+}
+
+async function extend(
+  { issuer, proposer, anchorsPem }: CertificateDutyParts,
+  connection: RouterConnection,
+  { body }: Message,
+): Promise<void> {
+  const { router, channel } = connection
+  const { clientCertCsr, serverCertCsr, requireVerification } = fromBinary(ExtendRouterSchema, body)
+  const order = { clientRequestPem: clientCertCsr, serverRequestPem: serverCertCsr }
+  const { client, serverPem } = await issuer.router({ ...order, routerId: router.id }, router.id)
+  const { chainPem: pem, fingerprint, publicKeyPrint } = client
+  const message = create(RouterExtendSchema, {
+    routerId: router.id,
+    fingerprint: fingerprintOf(router.certPem),
+    certificates: { client: { pem, fingerprint, publicKeyPrint }, serverPem },
+  })
+  await write(proposer, router.id, {
+    kind: requireVerification ? CommandKind.ROUTER_EXTEND_BEGIN : CommandKind.ROUTER_EXTEND,
+    payload: toBinary(RouterExtendSchema, message),
+  })
+  const certificates = create(RouterCertificatesSchema, {
+    ...{ clientCertPem: pem, serverCertPem: serverPem, caCertsPem: anchorsPem() },
+  })
+  connection.offeredCertPem = pem
+  // It is no reply: a router takes it by its type.
+  channel.send({
+    contentType: routerMessage.certificates,
+    body: toBinary(RouterCertificatesSchema, certificates),
+  })
+}
+
+async function verify(
+  { proposer, log }: CertificateDutyParts,
+  connection: RouterConnection,
+  message: Message,
+): Promise<void> {
+  const { router, channel } = connection
+  const { clientCertPem } = fromBinary(VerifyRouterCertificateSchema, message.body)
+  const fingerprint = fingerprintOf(clientCertPem)
+  const verified = create(RouterExtendVerifySchema, { routerId: router.id, fingerprint })
+  await write(proposer, router.id, {
+    kind: CommandKind.ROUTER_EXTEND_VERIFY,
+    payload: toBinary(RouterExtendVerifySchema, verified),
+  })
+  connection.hasOffered()
+  log.info({ routerId: router.id, name: router.name }, 'router has new certificates')
+  // An error without a code says that all went well.
+  channel.reply(message, {
+    contentType: routerMessage.error,
+    body: toBinary(RouterErrorSchema, create(RouterErrorSchema)),
+  })
+}
+
+/** @throws {Problem} when it is refused, or its fate is not known. */
+async function write(
+  proposer: Proposer,
+  routerId: string,
+  command: { readonly kind: CommandKind; readonly payload: Uint8Array },
+): Promise<void> {
+  const actor = enrollmentActor({ routerId }, { method: 'channel', address: '' })
+  const { outcome } = await proposer.propose({ ...command, actor })
+  if (outcome.ok) return
+  const { code, detail } = outcome
+  throw new Problem(code, detail === null ? {} : { detail })
+}
+
+async function answered(
+  { log }: CertificateDutyParts,
+  { router, channel }: RouterConnection,
+  message: Message,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    const code = error instanceof Problem ? error.code : 'UNHANDLED'
+    const text = error instanceof Error ? error.message : String(error)
+    log.warn({ routerId: router.id, reason: text }, 'a router gets no new certificates')
+    const answer = create(RouterErrorSchema, {
+      code,
+      message: error instanceof Problem ? text : 'the certificates could not be made',
+    })
+    channel.reply(message, {
+      contentType: routerMessage.error,
+      body: toBinary(RouterErrorSchema, answer),
+    })
+  }
+}
+
+/** Hex SHA-1 of the first certificate. @throws {Problem} on a text that has none. */
+function fingerprintOf(pem: string): string {
+  try {
+    return hash('sha1', new X509Certificate(pem).raw)
+  } catch {
+    throw new Problem('CERT_FAILED_VALIDATION')
+  }
+}

@@ -1,0 +1,119 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+
+import { ApiRouterClients } from '../../src/api/duties/router-clients.ts'
+import { createServices } from '../../src/api/records/services.ts'
+import { createCertificateRequest, generatePrivateKeyPem } from '../../src/pki/certificate-request.ts'
+import type { ClientClaim, JudgedClaim } from '../../src/ports/router-clients.ts'
+import { client, management } from '../api/support/caller.ts'
+import type { CallerOf } from '../api/support/caller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+import { made, newIdentity, newService } from '../api/support/network.ts'
+
+// The attack: a client, or a router that lies about one, dials a service by what belongs to somebody else.
+
+const { controller, root, sessionOf } = await controllerForFile()
+const { parts, machine } = controller
+const clients = new ApiRouterClients(parts, createServices(parts), machine)
+const alice = sessionOf('alice-id')
+
+let routerId: string
+let claim: ClientClaim
+
+async function certificateOf(caller: CallerOf): Promise<string> {
+  const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
+  const id = await made(caller, `${client}/current-api-session/certificates`, { csr })
+  const reply = await caller.get(`${client}/current-api-session/certificates/${id}`)
+  return (reply.body.data as { fingerprint: string }).fingerprint
+}
+
+async function claimOf(caller: CallerOf, serviceId: string): Promise<ClientClaim> {
+  const reply = await caller.call('POST', `${client}/sessions`, { serviceId, type: 'Dial' })
+  expect(reply.status, reply.text).toBe(201)
+  const { token } = reply.body.data as { token: string }
+  const fingerprints = [await certificateOf(caller)]
+  const apiSessionToken = caller.token ?? ''
+  return { routerId, sessionToken: token, apiSessionToken, fingerprints, type: 'Dial' }
+}
+
+const policies: string[] = []
+let serviceId: string
+
+beforeAll(async () => {
+  serviceId = await newService(root, 'ledger')
+  routerId = await made(root, `${management}/edge-routers`, { name: 'gate' })
+  const every = { semantic: 'AnyOf', serviceRoles: ['#all'] }
+  const dial = { ...every, name: 'dial', type: 'Dial', identityRoles: ['#staff'] }
+  policies.push(await made(root, `${management}/service-policies`, dial))
+  await made(root, `${management}/service-edge-router-policies`, {
+    ...{ ...every, name: 's', edgeRouterRoles: ['#all'] },
+  })
+  await made(root, `${management}/edge-router-policies`, {
+    ...{ name: 'e', semantic: 'AnyOf', identityRoles: ['#all'], edgeRouterRoles: [`@${routerId}`] },
+  })
+  claim = await claimOf(alice, serviceId)
+})
+
+const judged = (changes: Partial<ClientClaim>): Promise<JudgedClaim> =>
+  clients.judge({ ...claim, ...changes })
+
+describe('a claim at a router', () => {
+  test('holds for its own session, certificate and router', async () => {
+    expect(await judged({})).toMatchObject({ ok: true, client: { identityId: 'alice-id' } })
+  })
+
+  test('does not hold without a certificate of the session', async () => {
+    expect(await judged({ fingerprints: [] })).toEqual({ ok: false, fault: 'apiSession' })
+    const other = await certificateOf(sessionOf('alice-id'))
+    expect(await judged({ fingerprints: [other] })).toEqual({ ok: false, fault: 'apiSession' })
+  })
+
+  test('does not hold by the API session of somebody else', async () => {
+    const bob = await newIdentity(root, 'bob', { roleAttributes: ['staff'] })
+    const other = await claimOf(sessionOf(bob), serviceId)
+    const { apiSessionToken, fingerprints } = other
+    expect(await judged({ apiSessionToken, fingerprints })).toEqual({ ok: false, fault: 'session' })
+  })
+
+  test('does not hold for another use than its session is for', async () => {
+    expect(await judged({ type: 'Bind' })).toEqual({ ok: false, fault: 'sessionType' })
+  })
+
+  test('does not hold at a router that no policy gives to the identity', async () => {
+    const far = await made(root, `${management}/edge-routers`, { name: 'far' })
+    expect(await judged({ routerId: far })).toEqual({ ok: false, fault: 'router' })
+  })
+
+  test.each([
+    ['session', { sessionToken: 'eyJhbGciOiJub25lIn0.e30.' }],
+    ['session', { sessionToken: '' }],
+    ['apiSession', { apiSessionToken: '1.session.forged' }],
+    ['apiSession', { apiSessionToken: '' }],
+  ] as const)('does not hold by a token that nobody signed: %s', async (fault, changes) => {
+    expect(await judged(changes)).toEqual({ ok: false, fault })
+  })
+})
+
+test('a session that is over, or lacks a factor, is told to no router', async () => {
+  const ids = () => [...clients.sessions()].map(({ identityId }) => identityId)
+  expect(ids()).toContain('alice-id')
+  const policy = await made(root, `${management}/auth-policies`, {
+    name: 'two factors',
+    primary: {
+      cert: { allowed: true, allowExpiredCerts: false },
+      extJwt: { allowed: false, allowedSigners: [] },
+      updb: {
+        ...{ allowed: true, minPasswordLength: 5, requireSpecialChar: false },
+        ...{ requireNumberChar: false, requireMixedCase: false, maxAttempts: 0 },
+        lockoutDurationMinutes: 0,
+      },
+    },
+    secondary: { requireTotp: true, requireExtJwtSigner: null },
+  })
+  await root.call('PATCH', `${management}/identities/alice-id`, { authPolicyId: policy })
+  expect(ids()).not.toContain('alice-id')
+  expect(await judged({})).toEqual({ ok: false, fault: 'apiSession' })
+  await root.call('PATCH', `${management}/identities/alice-id`, { authPolicyId: 'default' })
+  expect(await judged({})).toMatchObject({ ok: true })
+  await root.call('DELETE', `${management}/service-policies/${policies[0]}`)
+  expect((await judged({})).ok).toBe(false)
+})

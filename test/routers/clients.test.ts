@@ -1,0 +1,242 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { CommandKind, HostedTerminatorCreateSchema } from '../../proto/gen/command_pb.ts'
+import {
+  ApiSessionAddedSchema,
+  ApiSessionHeartbeatSchema,
+  ApiSessionRemovedSchema,
+  CreateTerminatorResult,
+  CreateTerminatorV2AnswerSchema,
+  CreateTerminatorV2Schema,
+  RemoveTerminatorsSchema,
+  SessionRemovedSchema,
+  ValidateSessionsSchema,
+} from '../../proto/gen/router_pb.ts'
+import type { ModelPrecedence } from '../../proto/gen/router_pb.ts'
+import { readText } from '../../src/channel/headers.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import type { ProposalInput } from '../../src/ports/proposer.ts'
+import type {
+  ClientFollower,
+  ClientSession,
+  JudgedClaim,
+  RouterClients,
+} from '../../src/ports/router-clients.ts'
+import { SessionDuty } from '../../src/routers/clients/session-duty.ts'
+import { TerminatorDuty } from '../../src/routers/clients/terminator-duty.ts'
+import type { Pipe } from '../channel/pipe.ts'
+import { settle } from '../channel/pipe.ts'
+import { RouterStage } from './stage.ts'
+
+const session = (id: string): ClientSession => ({
+  ...{ id, identityId: 'i1', tokens: [`token of ${id}`], fingerprints: ['aa'] },
+})
+
+class Clients implements RouterClients {
+  all: ClientSession[] = []
+  follower: ClientFollower | null = null
+  readonly usedTokens: string[] = []
+  judged: JudgedClaim = {
+    ok: true,
+    client: {
+      ...{ sessionId: 'bind', apiSessionId: 'session', serviceId: 's1' },
+      ...{ identityId: 'i1', identityName: 'clerk' },
+    },
+  }
+
+  sessions(): readonly ClientSession[] {
+    return this.all
+  }
+
+  tokensOf(id: string): readonly string[] {
+    return [`token of ${id}`]
+  }
+
+  follow(follower: ClientFollower): () => void {
+    this.follower = follower
+    return () => undefined
+  }
+
+  used(token: string): void {
+    this.usedTokens.push(token)
+  }
+
+  goneSessions(tokens: readonly string[]): Promise<readonly string[]> {
+    return Promise.resolve(tokens.filter((token) => token.startsWith('gone')))
+  }
+
+  judge(): Promise<JudgedClaim> {
+    return Promise.resolve(this.judged)
+  }
+}
+
+let stage: RouterStage
+let clients: Clients
+let isLeader: boolean
+let proposals: ProposalInput[]
+let propose: () => ReturnType<
+  ConstructorParameters<typeof TerminatorDuty>[0]['proposer']['propose']
+>
+
+beforeEach(() => {
+  stage = new RouterStage()
+  clients = new Clients()
+  isLeader = true
+  proposals = []
+  propose = () => Promise.resolve({ index: 1, outcome: { ok: true, id: 't1' } })
+  const { channels } = stage
+  channels.add(
+    new SessionDuty({
+      ...{ clients, clock: systemClock, isLeader: () => isLeader },
+      connections: () => channels.connections(),
+    }),
+  )
+  channels.add(
+    new TerminatorDuty({
+      ...{ clients, log: { info: () => undefined, warn: () => undefined } },
+      proposer: {
+        propose: (input) => {
+          proposals.push(input)
+          return propose()
+        },
+      },
+    }),
+  )
+})
+afterEach(() => stage.channels.stop())
+
+const added = (pipe: Pipe) =>
+  pipe.ofType(20_200).map((message) => ({
+    ...fromBinary(ApiSessionAddedSchema, message.body),
+    state: JSON.parse(readText(message.headers, 1014) ?? 'null') as {
+      readonly id: string
+      readonly isLast: boolean
+      readonly sequence: number
+    } | null,
+  }))
+
+describe('API sessions', () => {
+  test('are told whole to a router that connects, a hundred at a time, under one id', async () => {
+    clients.all = Array.from({ length: 250 }, (_, at) => session(`s${at}`))
+    const pipe = await stage.dial('er1')
+    const told = added(pipe)
+    expect(told.map(({ isFullState, apiSessions }) => [isFullState, apiSessions.length])).toEqual([
+      [true, 100],
+      [true, 100],
+      [true, 50],
+    ])
+    expect(told.map(({ state }) => [state?.sequence, state?.isLast])).toEqual([
+      [0, false],
+      [1, false],
+      [2, true],
+    ])
+    expect(new Set(told.map(({ state }) => state?.id)).size).toBe(1)
+    expect(told[0]?.apiSessions[0]).toMatchObject({
+      ...{ id: 's0', identityId: 'i1', token: 'token of s0', certFingerprints: ['aa'] },
+    })
+  })
+
+  test('are told by the leader alone, and whole by a new one, with an id that sorts later', async () => {
+    isLeader = false
+    clients.all = [session('s1')]
+    const pipe = await stage.dial('er1')
+    stage.channels.sweep()
+    expect(added(pipe)).toEqual([])
+    for (const leads of [true, false, true]) {
+      isLeader = leads
+      stage.channels.sweep()
+    }
+    await settle()
+    const ids = added(pipe).map(({ state }) => state?.id ?? '')
+    expect(ids).toHaveLength(2)
+    expect([...ids].sort()).toEqual(ids)
+  })
+
+  test('that come and go are told one by one', async () => {
+    const pipe = await stage.dial('er1')
+    clients.follower?.onChanged([session('s7')], [])
+    clients.follower?.onChanged([], ['s3'])
+    await settle()
+    const [, news] = added(pipe)
+    expect(news).toMatchObject({ isFullState: false, apiSessions: [{ id: 's7' }] })
+    const [gone] = pipe.ofType(20_202).map(({ body }) => fromBinary(ApiSessionRemovedSchema, body))
+    expect(gone).toMatchObject({ ids: ['s3'], tokens: ['token of s3'] })
+  })
+
+  test('that clients of a router use count as used', async () => {
+    const pipe = await stage.dial('er1')
+    const beat = create(ApiSessionHeartbeatSchema, { tokens: ['a', 'b'] })
+    pipe.say({ contentType: 20_203, body: toBinary(ApiSessionHeartbeatSchema, beat) })
+    await settle()
+    expect(clients.usedTokens).toEqual(['a', 'b'])
+  })
+
+  test('are told whole again to a router that asks', async () => {
+    const pipe = await stage.dial('er1')
+    pipe.say({ contentType: 20_204 })
+    await settle()
+    expect(added(pipe)).toHaveLength(2)
+  })
+})
+
+test('a router that asks hears which of its service sessions are gone', async () => {
+  const pipe = await stage.dial('er1')
+  const asked = create(ValidateSessionsSchema, { sessionTokens: ['gone 1', 'there', 'gone 2'] })
+  pipe.say({ contentType: 20_213, body: toBinary(ValidateSessionsSchema, asked) })
+  await settle()
+  const [answer] = pipe.ofType(20_102).map(({ body }) => fromBinary(SessionRemovedSchema, body))
+  expect(answer?.tokens).toEqual(['gone 1', 'gone 2'])
+})
+
+describe('a client that hosts', () => {
+  async function host(): Promise<{ result?: CreateTerminatorResult; errorCode?: number }> {
+    const pipe = await stage.dial('er1')
+    const asked = create(CreateTerminatorV2Schema, {
+      ...{ address: 't1', sessionToken: 's', apiSessionToken: 'a', cost: 3, precedence: 9 as ModelPrecedence },
+      ...{ peerData: { 1003: new Uint8Array([1, 2]) }, instanceSecret: new Uint8Array([3]) },
+    })
+    pipe.say({ contentType: 20_216, sequence: 9, body: toBinary(CreateTerminatorV2Schema, asked) })
+    await settle()
+    const [answer] = pipe
+      .ofType(20_217)
+      .map(({ body }) => fromBinary(CreateTerminatorV2AnswerSchema, body))
+    expect(answer?.terminatorId).toBe('t1')
+    return answer ?? {}
+  }
+
+  test('has its terminator written as the router, by the session that was judged', async () => {
+    expect(await host()).toMatchObject({ result: CreateTerminatorResult.SUCCESS })
+    const [{ kind, actor, payload }] = proposals as [ProposalInput]
+    expect(kind).toBe(CommandKind.HOSTED_TERMINATOR_CREATE)
+    expect(actor).toMatchObject({ case: 'enrollment', value: { routerId: 'er1' } })
+    expect(fromBinary(HostedTerminatorCreateSchema, payload)).toMatchObject({
+      ...{ id: 't1', sessionId: 'bind', cost: 3, precedence: 'default' },
+      ...{ peerData: { '1003': 'AQI=' }, instanceSecret: 'Aw==' },
+    })
+  })
+
+  test('and may not is refused for good, and nothing is written', async () => {
+    clients.judged = { ok: false, fault: 'access' }
+    expect(await host()).toMatchObject({
+      ...{ result: CreateTerminatorResult.FAILED_OTHER, errorCode: 14, retryHint: 3 },
+    })
+    expect(proposals).toEqual([])
+  })
+
+  test('while nobody leads is told to come back', async () => {
+    propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
+    expect(await host()).toMatchObject({ result: CreateTerminatorResult.FAILED_BUSY })
+  })
+
+  test('and is done has its terminators removed in one write', async () => {
+    const pipe = await stage.dial('er1')
+    const done = create(RemoveTerminatorsSchema, { terminatorIds: ['t1', 't2'] })
+    pipe.say({ contentType: 1038, sequence: 12, body: toBinary(RemoveTerminatorsSchema, done) })
+    await settle()
+    expect(proposals.map(({ kind }) => kind)).toEqual([CommandKind.HOSTED_TERMINATORS_REMOVE])
+    const result = pipe.ofType(2).find(({ headers }) => headers.get(1)?.[0] === 12)
+    expect(result?.headers.get(2)?.[0]).toBe(1)
+  })
+})
