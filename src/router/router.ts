@@ -26,7 +26,12 @@ import { routerChecks } from './health/router-checks.ts'
 import { CertificateExtender } from './identity/extension.ts'
 import type { AskExtension } from './identity/extension.ts'
 import { IdentityHolder } from './identity/identity.ts'
-import { linkMessage, listenersValue, readPeerChanges } from './links/link-messages.ts'
+import {
+  linkMessage,
+  listenersValue,
+  readLinkFault,
+  readPeerChanges,
+} from './links/link-messages.ts'
 import { Links } from './links/links.ts'
 import { RouterFailure } from './logger.ts'
 import type { RouterProgramLogger } from './logger.ts'
@@ -210,6 +215,11 @@ export class RouterProgram {
       case linkMessage.peerStateChanges:
         this.#links.onPeers(readPeerChanges(message.body))
         return
+      case linkMessage.fault: {
+        const linkId = readLinkFault(message.body)
+        if (linkId !== null) this.#links.closeLink(linkId)
+        return
+      }
       case controlMessage.quiesce:
       case controlMessage.dequiesce:
       case controlMessage.decommission:

@@ -123,6 +123,17 @@ describe('Routers with links', () => {
     expect(again?.iteration).toBeGreaterThan(1)
   })
 
+  test('close a link that an operator has closed, and dial it again', async () => {
+    await start(one)
+    await start(other)
+    tell(one, other)
+    await expect.poll(() => linksOf(one)).toHaveLength(1)
+    const [link] = await linksOf(one)
+    const fault = create(FaultSchema, { subject: 2, id: link?.id ?? '', iteration: 1 })
+    other.controller.send({ contentType: 1004, body: toBinary(FaultSchema, fault) })
+    await expect.poll(async () => (await linksOf(one))[0]?.iteration).toBe(2)
+  })
+
   test('tell a controller that connects later of all of their links', async () => {
     await start(one)
     await start(other)

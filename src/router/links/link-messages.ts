@@ -147,6 +147,12 @@ export function linkFaultMessage({ id, iteration }: Link, isDuplicate: boolean):
   return { contentType: linkMessage.fault, body: toBinary(FaultSchema, fault) }
 }
 
+/** The link that an operator has a controller close; null: the fault is of something else. @throws for bytes that are none. */
+export function readLinkFault(body: Uint8Array): string | null {
+  const { subject, id } = fromBinary(FaultSchema, body)
+  return subject === faultSubject.link ? id : null
+}
+
 /** @param sha1 of the leaf, lower-case hex. */
 export function verifyRouterMessage(routerId: string, sha1: string): Outgoing {
   const message = create(VerifyRouterSchema, { routerId, fingerprints: [sha1] })

@@ -60,6 +60,10 @@ export class LinkRegistry {
     this.#hooks.onLost(link, false)
   }
 
+  closeById(linkId: string, reason: string): void {
+    this.links.find(({ id }) => id === linkId)?.channel.close(reason)
+  }
+
   closeOf(peerId: string, reason: string): void {
     this.#byPeer.get(peerId)?.channel.close(reason)
   }

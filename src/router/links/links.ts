@@ -112,6 +112,11 @@ export class Links {
     for (const change of changes) this.#onPeer(change)
   }
 
+  /** An operator has it closed; it may be dialed again. */
+  closeLink(linkId: string): void {
+    this.#registry.closeById(linkId, 'closed by an operator')
+  }
+
   /** What a controller that has just connected is told. */
   tellAll({ channel }: ControlConnection): void {
     const dialed = this.links.filter(({ isDialed }) => isDialed)
