@@ -18,6 +18,10 @@ configuration: each value with the line of the file, the environment variable or
 - **Durations** are numbers with a unit (\`250ms\`, \`5s\`, \`1m30s\`, \`24h\`); keys in milliseconds are integers without a unit.
 - **Addresses** are \`<protocol>:<host>:<port>\`, IPv6 addresses in brackets: \`tls:[2001:db8::1]:6262\`.
 - **Paths** that are relative start at the folder of the file.
+- **Without effect in this version**, though read and checked: \`dialers\`, \`listeners\`, \`forwarder\` and \`transport\` as a whole, as no data
+  is forwarded; of a channel \`outQueueSize\`, \`maxQueuedConnects\`, \`maxOutstandingConnects\` and \`writeTimeout\`; \`ctrl.rateLimiter\`,
+  \`checkInterval\` of heartbeats, \`identity.alt_server_certs\`; of \`link\` \`split\`, the numbers of connections, \`startupDelay\`,
+  \`bindInterface\` and the sizes of queues.
 - Places that are deprecated are accepted with a warning. Keys of other routers that have no meaning here are accepted with a warning.
 
 ${tablesOf(routerFields)}
