@@ -164,6 +164,9 @@ test('is online on every controller within 5 s, and writes down exactly the memb
   expect(performance.now() - begunMs).toBeLessThan(5000)
   await expectEndpoints([1, 2, 3])
   expect(output).toContain('edge: checked, and carries no data in this version')
+  const second = await fleet.cli(['router', 'run', path('router.yml')])
+  expect(second.code).toBe(1)
+  expect(second.stderr).toMatch(/a router runs by .*router\.yml already/)
 })
 
 test('answers the health-checks API', async () => {

@@ -1,3 +1,8 @@
+import { createHash } from 'node:crypto'
+import { realpathSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { Server } from 'node:net'
+
 import { pino, stdTimeFunctions } from 'pino'
 
 import type { Logger } from 'pino'
@@ -30,6 +35,7 @@ export interface RunRouterOptions {
  */
 export async function runRouter(path: string, options: RunRouterOptions): Promise<void> {
   const { config, effective } = checkedRouterConfig(path)
+  const lock = await lockConfiguration(path)
   const log = createLog(options.logLevel)
   const stopped = stopSignal(log)
   const random = { next: () => Math.random(), integer: integerBetween }
@@ -57,7 +63,30 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
   } catch (error) {
     if (!(error instanceof RouterFailure)) throw error
     throw new CommandFailure(EXIT_FAILED, error.message, error)
+  } finally {
+    lock.close()
   }
+}
+
+/**
+ * Two processes of one router would send each other away from every controller for ever. An abstract unix socket named after
+ * the configuration: the kernel gives it to one process, and takes it back however that ends.
+ * @throws {CommandFailure} when another router runs by the same configuration on this host.
+ */
+async function lockConfiguration(path: string): Promise<Server> {
+  const name = createHash('sha256').update(realpathSync(path)).digest('hex').slice(0, 32)
+  const server = createServer((socket) => socket.destroy())
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  server.once('error', reject)
+  server.listen(`\0flotilla-router-${process.getuid?.() ?? 0}-${name}`, resolve)
+  try {
+    await promise
+  } catch (error) {
+    const message = `a router runs by ${path} already; stop it first, or give this one a configuration and an identity of its own`
+    throw new CommandFailure(EXIT_FAILED, message, error)
+  }
+  server.unref()
+  return server
 }
 
 async function endOf(router: RouterProgram): Promise<void> {
