@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
-import { TestNetwork, trustDomain } from '../router/support.ts'
+import { eventually, TestNetwork, trustDomain } from '../router/support.ts'
 import type { ScriptedController } from '../router/support.ts'
 
 // The attack: a router has a certificate of the same authority as the controllers, and chose the host names in it. Whoever holds
@@ -24,11 +24,9 @@ async function posing(uris: readonly string[], claimedId = 'ctrl1'): Promise<Scr
   writeEndpoints(network.path('endpoints.yml'), known)
   const before = network.logged('controller not reached').length
   await network.running([attacker.address])
-  await expect
-    .poll(() => network.logged('controller not reached').length + attacker.received.length, {
-      timeout: 10_000,
-    })
-    .toBeGreaterThan(before)
+  await eventually(
+    () => network.logged('controller not reached').length + attacker.received.length,
+  ).toBeGreaterThan(before)
   return attacker
 }
 

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { PeerStateChangesSchema } from '../../proto/gen/router_program_pb.ts'
 import { encodeFrame } from '../../src/channel/frame.ts'
 import { linkHello } from '../../src/router/links/link-messages.ts'
-import { TestNetwork } from '../router/support.ts'
+import { eventually, TestNetwork } from '../router/support.ts'
 import type { ScriptedController } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 
@@ -29,7 +29,7 @@ async function start(): Promise<void> {
   const dialer = '{binding: transport, healthyDialBackoff: {minRetryInterval: 20ms}}'
   const link = `link: {listeners: [${listener}], dialers: [${dialer}]}\n`
   await network.running([controller.address], link)
-  await expect.poll(() => controller.isConnected).toBe(true)
+  await eventually(() => controller.isConnected).toBe(true)
 }
 
 /** A dial by the certificate of `holder` that says it is of router2; true: it is a link now. */
@@ -44,15 +44,13 @@ async function isLinked(holder: string): Promise<boolean> {
   socket.on('error', () => undefined)
   const ids = { linkId: `link of ${holder}`, routerId: 'router2', dialedId: 'router1' }
   socket.write(encodeFrame(linkHello({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })))
-  await expect
-    .poll(
-      () =>
-        network.logged('link refused').length -
-        before.refused +
-        network.logged('link established').length -
-        made,
-    )
-    .toBe(1)
+  await eventually(
+    () =>
+      network.logged('link refused').length -
+      before.refused +
+      network.logged('link established').length -
+      made,
+  ).toBe(1)
   socket.destroy()
   return network.logged('link established').length > made
 }
@@ -77,14 +75,14 @@ test('a router that stands where another is dialed has no link', async () => {
   const place = await freePort()
   const listener = `{binding: transport, bind: "tls:127.0.0.1:${place}", advertise: "127.0.0.1:${place}"}`
   await attacker.running([own.address], `link: {listeners: [${listener}]}\n`)
-  await expect.poll(() => own.isConnected).toBe(true)
+  await eventually(() => own.isConnected).toBe(true)
   const listeners = [{ address: `tls:127.0.0.1:${place}`, protocol: 'tls', groups: [] }]
   // It does not even ask who dials.
   own.verifies = true
   const changes = [{ id: 'router4', version: 'v2.0.0', state: 0, listeners }]
   const message = create(PeerStateChangesSchema, { changes })
   controller.send({ contentType: 1050, body: toBinary(PeerStateChangesSchema, message) })
-  await expect.poll(() => network.logged('no link to the router')).toHaveLength(1)
+  await eventually(() => network.logged('no link to the router')).toHaveLength(1)
   expect(JSON.stringify(network.logged('no link to the router')[0]?.fields)).toContain(
     'its certificate is not that of the router',
   )

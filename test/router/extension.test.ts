@@ -6,7 +6,7 @@ import { parseCertificates } from '../../src/pki/certificate.ts'
 import { readEnrollmentRequest } from '../../src/pki/enrollment-request.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import type { AskExtension } from '../../src/router/identity/extension.ts'
-import { TestNetwork, trustDomain } from './support.ts'
+import { eventually, TestNetwork, trustDomain } from './support.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const api = 'https://ctrl1.test:1280'
@@ -71,7 +71,7 @@ describe('The certificates of a router', () => {
     const before = leafOf('r.cert')
     const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
     await router.start({ extends: false })
-    await expect.poll(() => network.logged('certificates extended')).toHaveLength(1)
+    await eventually(() => network.logged('certificates extended')).toHaveLength(1)
     expect(asked).toEqual(['https://gone.test:1', api])
     const read = readEndpoints(network.path('endpoints.yml'))
     expect(read.kind === 'known' && read.known.apis).toEqual([api, 'https://gone.test:1'])
@@ -85,13 +85,13 @@ describe('The certificates of a router', () => {
   test('that are not due are left as they are, until somebody asks for it', async () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
     await router.start({ extends: false })
-    await expect.poll(() => network.logged('router starting')).toHaveLength(1)
-    await expect.poll(() => network.logged('controller not reached')).toHaveLength(1)
+    await eventually(() => network.logged('router starting')).toHaveLength(1)
+    await eventually(() => network.logged('controller not reached')).toHaveLength(1)
     expect(asked).toEqual([])
     await router.stop()
     const asking = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
     await asking.start({ extends: true })
-    await expect.poll(() => network.logged('certificates extended')).toHaveLength(1)
+    await eventually(() => network.logged('certificates extended')).toHaveLength(1)
   })
 
   test('are kept when what is answered is for another router', async () => {
@@ -99,7 +99,7 @@ describe('The certificates of a router', () => {
     const before = leafOf('r.cert').sha1
     const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router2') })
     await router.start({ extends: false })
-    await expect.poll(() => network.logged('certificates not extended')).toHaveLength(1)
+    await eventually(() => network.logged('certificates not extended')).toHaveLength(1)
     expect(JSON.stringify(network.lines)).toContain('for another router')
     expect(leafOf('r.cert').sha1).toBe(before)
   })
@@ -111,7 +111,7 @@ describe('The certificates of a router', () => {
       hasCsr: false,
     })
     await router.start({ extends: false })
-    await expect.poll(() => network.logged('the configuration has no csr')).toHaveLength(1)
+    await eventually(() => network.logged('the configuration has no csr')).toHaveLength(1)
     expect(asked).toEqual([])
   })
 })

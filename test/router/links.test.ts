@@ -15,7 +15,7 @@ import { linkHello } from '../../src/router/links/link-messages.ts'
 import { encodeFrame } from '../../src/channel/frame.ts'
 import { freePort } from '../support/ports.ts'
 import type { ScriptedController } from './support.ts'
-import { TestNetwork } from './support.ts'
+import { eventually, TestNetwork } from './support.ts'
 
 // Goal: two routers that are told of each other have one link, and every controller is told of it by the one that dialed.
 // Method: real routers, and a controller for each whose answers are the test's.
@@ -46,7 +46,7 @@ async function start(side: Side, link?: string): Promise<void> {
   const both = `link: {listeners: [${listener}], dialers: [{binding: transport, ${quick}}], heartbeats: {sendInterval: 100ms}}`
   const often = 'metrics: {reportInterval: 100ms, intervalAgeThreshold: 0s}'
   await side.network.running([side.controller.address], `${link ?? both}\n${often}\n`)
-  await expect.poll(() => side.controller.isConnected).toBe(true)
+  await eventually(() => side.controller.isConnected).toBe(true)
 }
 
 /** As a controller tells `to` of the router of `about`. */
@@ -83,10 +83,10 @@ describe('Routers with links', () => {
       { address: `tls:127.0.0.1:${one.port}`, protocol: 'tls', groups: ['default'] },
     ])
     tell(one, other)
-    await expect.poll(() => linksOf(one)).toMatchObject([{ dest: 'router2', dialed: true }])
-    await expect.poll(() => linksOf(other)).toMatchObject([{ dest: 'router1', dialed: false }])
+    await eventually(() => linksOf(one)).toMatchObject([{ dest: 'router2', dialed: true }])
+    await eventually(() => linksOf(other)).toMatchObject([{ dest: 'router1', dialed: false }])
     const [link] = await linksOf(one)
-    await expect.poll(() => reports(one)).toHaveLength(2)
+    await eventually(() => reports(one)).toHaveLength(2)
     expect(reports(one)).toMatchObject([
       { links: [], fullRefresh: true },
       {
@@ -104,20 +104,20 @@ describe('Routers with links', () => {
     tell(other, one)
     const ids = async (): Promise<string[]> =>
       [...(await linksOf(one)), ...(await linksOf(other))].map(({ id }) => id)
-    await expect.poll(async () => (await ids()).length).toBe(2)
-    await expect.poll(async () => new Set(await ids()).size).toBe(1)
+    await eventually(async () => (await ids()).length).toBe(2)
+    await eventually(async () => new Set(await ids()).size).toBe(1)
   })
 
   test('dial again when the link is lost, and controllers are told of both', async () => {
     await start(one)
     await start(other)
     tell(one, other)
-    await expect.poll(() => linksOf(one)).toHaveLength(1)
+    await eventually(() => linksOf(one)).toHaveLength(1)
     const [link] = await linksOf(one)
     await other.network.closeRouters()
-    await expect.poll(() => faults(one)).toMatchObject([{ subject: 2, id: link?.id, iteration: 1 }])
+    await eventually(() => faults(one)).toMatchObject([{ subject: 2, id: link?.id, iteration: 1 }])
     await start(other)
-    await expect.poll(() => linksOf(one), { timeout: 10_000 }).toHaveLength(1)
+    await eventually(() => linksOf(one)).toHaveLength(1)
     const [again] = await linksOf(one)
     expect(again?.id).toBe(link?.id)
     expect(again?.iteration).toBeGreaterThan(1)
@@ -127,32 +127,30 @@ describe('Routers with links', () => {
     await start(one)
     await start(other)
     tell(one, other)
-    await expect.poll(() => linksOf(one)).toHaveLength(1)
+    await eventually(() => linksOf(one)).toHaveLength(1)
     const [link] = await linksOf(one)
     const fault = create(FaultSchema, { subject: 2, id: link?.id ?? '', iteration: 1 })
     other.controller.send({ contentType: 1004, body: toBinary(FaultSchema, fault) })
-    await expect.poll(async () => (await linksOf(one))[0]?.iteration).toBe(2)
+    await eventually(async () => (await linksOf(one))[0]?.iteration).toBe(2)
   })
 
   test('tell a controller that connects later of all of their links', async () => {
     await start(one)
     await start(other)
     tell(one, other)
-    await expect.poll(() => linksOf(one)).toHaveLength(1)
+    await eventually(() => linksOf(one)).toHaveLength(1)
     one.controller.channel?.close('away')
-    await expect
-      .poll(() => reports(one).at(-1), { timeout: 10_000 })
-      .toMatchObject({
-        links: [{ destRouterId: 'router2' }],
-        fullRefresh: true,
-      })
+    await eventually(() => reports(one).at(-1)).toMatchObject({
+      links: [{ destRouterId: 'router2' }],
+      fullRefresh: true,
+    })
   })
 
   test('measure the latency of a link by its heartbeats', async () => {
     await start(one)
     await start(other)
     tell(one, other)
-    await expect.poll(() => linksOf(one)).toHaveLength(1)
+    await eventually(() => linksOf(one)).toHaveLength(1)
     const [link] = await linksOf(one)
     const name = `link.${link?.id}.latency`
     const measured = (): number =>
@@ -160,7 +158,7 @@ describe('Routers with links', () => {
         .ofType(1007)
         .map(({ body }) => fromBinary(MetricsSchema, body).histograms[name]?.mean ?? 0)
         .at(-1) ?? 0
-    await expect.poll(measured, { timeout: 10_000 }).toBeGreaterThan(0)
+    await eventually(measured).toBeGreaterThan(0)
   })
 
   test('let go of a router that was removed, and dial none that shares no group', async () => {
@@ -170,10 +168,10 @@ describe('Routers with links', () => {
     tell(one, other, 1)
     expect(await linksOf(one)).toEqual([])
     tell(one, other)
-    await expect.poll(() => linksOf(one)).toHaveLength(1)
+    await eventually(() => linksOf(one)).toHaveLength(1)
     tell(one, other, 2)
-    await expect.poll(() => linksOf(one)).toEqual([])
-    await expect.poll(() => linksOf(other)).toEqual([])
+    await eventually(() => linksOf(one)).toEqual([])
+    await eventually(() => linksOf(other)).toEqual([])
   })
 })
 
@@ -183,7 +181,7 @@ describe('A router refuses a link', () => {
     await start(other)
     other.controller.verifies = false
     tell(one, other)
-    await expect.poll(() => other.network.logged('link refused').length).toBeGreaterThan(0)
+    await eventually(() => other.network.logged('link refused').length).toBeGreaterThan(0)
     expect(JSON.stringify(other.network.logged('link refused')[0]?.fields)).toContain(
       'no controller knows',
     )
@@ -217,7 +215,7 @@ describe('A router refuses a link', () => {
       iteration: 1,
     })
     socket.write(encodeFrame(hello))
-    await expect.poll(() => other.network.logged('link refused')).toHaveLength(1)
+    await eventually(() => other.network.logged('link refused')).toHaveLength(1)
     expect(other.network.logged('link refused')[0]?.fields).toMatchObject({ reason })
     expect(other.controller.ofType(1036), 'no controller was asked').toEqual([])
     socket.destroy()
@@ -230,7 +228,7 @@ describe('A router refuses a link', () => {
     const changes = [{ id: 'router3', version: 'v2.0.0', state: 0, listeners }]
     const message = create(PeerStateChangesSchema, { changes })
     one.controller.send({ contentType: 1050, body: toBinary(PeerStateChangesSchema, message) })
-    await expect.poll(() => one.network.logged('no link to the router')).toHaveLength(1)
+    await eventually(() => one.network.logged('no link to the router')).toHaveLength(1)
     expect(JSON.stringify(one.network.logged('no link to the router')[0]?.fields)).toContain(
       'its certificate is not that of the router',
     )

@@ -16,7 +16,7 @@ import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { RouterFailure } from '../../src/router/logger.ts'
 import { leaderMessage, readClientHello, serverHello } from '../../src/routers/messages.ts'
 import { freePort } from '../support/ports.ts'
-import { TestNetwork, trustDomain } from './support.ts'
+import { eventually, TestNetwork, trustDomain } from './support.ts'
 import type { ScriptedController } from './support.ts'
 
 let network: TestNetwork
@@ -28,9 +28,9 @@ afterEach(async () => {
 })
 
 const connected = (...controllers: readonly ScriptedController[]): Promise<void> =>
-  expect
-    .poll(() => controllers.map(({ isConnected }) => isConnected), { timeout: 10_000 })
-    .toEqual(controllers.map(() => true))
+  eventually(() => controllers.map(({ isConnected }) => isConnected)).toEqual(
+    controllers.map(() => true),
+  )
 
 function membersOnDisk(): string[] {
   const read = readEndpoints(network.path('endpoints.yml'))
@@ -62,10 +62,10 @@ describe('A router', () => {
     a.tell([a, b, c], 5, true)
     await connected(a, b, c)
     expect(a.hellos, 'the channel that was there is kept').toHaveLength(1)
-    await expect.poll(membersOnDisk).toEqual(['a', 'b', 'c'])
+    await eventually(membersOnDisk).toEqual(['a', 'b', 'c'])
     expect(statSync(network.path('endpoints.yml')).mode & 0o777).toBe(0o600)
     a.tell([a, b], 6, true)
-    await expect.poll(() => c.isConnected).toBe(false)
+    await eventually(() => c.isConnected).toBe(false)
     expect(membersOnDisk()).toEqual(['a', 'b'])
     expect([a.isConnected, b.isConnected]).toEqual([true, true])
   })
@@ -77,12 +77,12 @@ describe('A router', () => {
     a.tell([a, b], 5, true)
     await connected(a, b)
     b.tell([b], 6, false)
-    await expect.poll(() => a.ofType(1055)).toHaveLength(1)
+    await eventually(() => a.ofType(1055)).toHaveLength(1)
     expect(b.ofType(1055)).toEqual([])
     expect(membersOnDisk().sort()).toEqual(['a', 'b'])
     b.send(leaderMessage(7))
     b.tell([b], 6, true)
-    await expect.poll(() => a.isConnected).toBe(false)
+    await eventually(() => a.isConnected).toBe(false)
     expect(membersOnDisk()).toEqual(['b'])
     expect(network.logged('leader known').map(({ fields }) => fields['controllerId'])).toEqual([
       'a',
@@ -116,7 +116,7 @@ describe('A router', () => {
     await connected(a)
     expect(network.logged('endpoints file cannot be used')).toHaveLength(1)
     a.tell([a], 1, true)
-    await expect.poll(membersOnDisk).toEqual(['a'])
+    await eventually(membersOnDisk).toEqual(['a'])
   })
 
   test('holds one channel to a controller that it was given two addresses of', async () => {
@@ -124,8 +124,8 @@ describe('A router', () => {
     const key = await network.leaf('a', [uri], ['127.0.0.1', 'localhost'])
     const a = await network.controller('a', { key })
     await network.running([a.address, `tls:localhost:${a.port}`])
-    await expect.poll(() => a.hellos).toHaveLength(2)
-    await expect.poll(() => a.openChannels).toBe(1)
+    await eventually(() => a.hellos).toHaveLength(2)
+    await eventually(() => a.openChannels).toBe(1)
     expect(network.logged('connected to controller')).toHaveLength(1)
   })
 
@@ -136,7 +136,7 @@ describe('A router', () => {
     for (const contentType of [1037, 1051, 1013, 20_000, 99_999]) {
       a.send({ contentType, body: Uint8Array.of(255, 255, 255) })
     }
-    await expect.poll(() => network.logged('message of a controller rejected')).toHaveLength(3)
+    await eventually(() => network.logged('message of a controller rejected')).toHaveLength(3)
     const reply = await a.channel?.request(serverHello('v2.0.0'))
     expect(reply?.contentType).toBe(20_001)
   })
@@ -166,7 +166,7 @@ describe('A router refuses to speak to', () => {
     const known = { endpoints: [a.address], controllers: [], apis: [], trustDomain }
     writeEndpoints(network.path('endpoints.yml'), known)
     await network.running([a.address])
-    await expect.poll(() => network.logged('controller not reached').length).toBe(1)
+    await eventually(() => network.logged('controller not reached').length).toBe(1)
     expect(network.logged('connected to controller')).toEqual([])
     expect(a.received).toEqual([])
   })
@@ -177,7 +177,7 @@ describe('A router refuses to speak to', () => {
     const a = await network.controller('a', { key: await network.leaf('a', [uri], ['other.test']) })
     const b = await network.controller('b', { key: await other.leaf('b', [uri], ['127.0.0.1']) })
     await network.running([a.address, b.address])
-    await expect.poll(() => network.logged('controller not reached').length).toBe(2)
+    await eventually(() => network.logged('controller not reached').length).toBe(2)
     expect([...a.hellos, ...b.hellos]).toEqual([])
     await other.close()
   })
@@ -199,7 +199,7 @@ describe('A controller is told by a router', () => {
   test('that it has no links, and its network interfaces', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
-    await expect.poll(() => [a.ofType(1035).length, a.ofType(1052).length]).toEqual([1, 1])
+    await eventually(() => [a.ofType(1035).length, a.ofType(1052).length]).toEqual([1, 1])
     const [links] = a.ofType(1035)
     expect(fromBinary(RouterLinksSchema, links?.body ?? new Uint8Array())).toMatchObject({
       links: [],
@@ -213,7 +213,7 @@ describe('A controller is told by a router', () => {
   test('no interfaces where that is disabled', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'interfaceDiscovery: {disabled: true}\n')
-    await expect.poll(() => a.ofType(1035).length).toBe(1)
+    await eventually(() => a.ofType(1035).length).toBe(1)
     expect((await a.channel?.request(serverHello('v')))?.contentType).toBe(20_001)
     expect(a.ofType(1052)).toEqual([])
   })
@@ -228,7 +228,7 @@ describe('A controller is told by a router', () => {
         .ofType(1007)
         .map(({ body }) => fromBinary(MetricsSchema, body))
         .filter(({ intValues }) => intValues['ctrl.connected'] === 2n)
-    await expect.poll(() => [read(a).length > 1, read(b).length > 1]).toEqual([true, true])
+    await eventually(() => [read(a).length > 1, read(b).length > 1]).toEqual([true, true])
     const [first] = read(a)
     const same = read(b).find(({ eventId }) => eventId === first?.eventId)
     expect(first?.sourceId).toBe('router1')
@@ -241,7 +241,7 @@ describe('A controller is told by a router', () => {
     await network.running([a.address])
     await connected(a)
     a.tell([a], 5, true)
-    await expect.poll(membersOnDisk).toEqual(['a'])
+    await eventually(membersOnDisk).toEqual(['a'])
     const names = [
       'router-controllers',
       'links',
@@ -313,9 +313,9 @@ web: [{name: health, bindPoints: [{interface: "127.0.0.1:${port}", address: "r.t
     type Shown = { data: { healthy: boolean; checks: Record<string, unknown>[] }; meta: object }
     const shown = async (path: string): Promise<Shown> =>
       JSON.parse((await ask(port, path)).text) as Shown
-    await expect
-      .poll(async () => (await shown('/health-checks')).data.checks.map(({ healthy }) => healthy))
-      .toEqual([true, false])
+    await eventually(async () =>
+      (await shown('/health-checks')).data.checks.map(({ healthy }) => healthy),
+    ).toEqual([true, false])
     const { data, meta } = await shown('/health-checks')
     expect(meta).toEqual({})
     expect(data.healthy).toBe(false)
@@ -330,9 +330,9 @@ web: [{name: health, bindPoints: [{interface: "127.0.0.1:${port}", address: "r.t
     })
     expect((await ask(port, '/')).moved).toBe('r.test:1')
     await a.close()
-    await expect
-      .poll(async () => (await shown('/health-checks')).data.checks[0]?.['err'])
-      .toBe('connected to no controller')
+    await eventually(async () => (await shown('/health-checks')).data.checks[0]?.['err']).toBe(
+      'connected to no controller',
+    )
   })
 })
 
@@ -342,7 +342,7 @@ describe('A router that is debugged', () => {
     await network.running([a.address], 'trace: {path: messages.log}\n')
     await connected(a)
     a.tell([a], 5, true)
-    await expect.poll(membersOnDisk).toEqual(['a'])
+    await eventually(membersOnDisk).toEqual(['a'])
     type Line = Readonly<Record<string, unknown>> & { readonly headers: Record<string, string> }
     const lines = readFileSync(network.path('messages.log'), 'utf8')
       .trim()
@@ -370,9 +370,9 @@ describe('A router that is debugged', () => {
       [a.address],
       'profile: {cpu: {path: cpu.cpuprofile}, memory: {path: m.heapprofile, intervalMs: 100}}\n',
     )
-    await expect
-      .poll(() => statSync(network.path('m.heapprofile'), { throwIfNoEntry: false })?.isFile())
-      .toBe(true)
+    await eventually(() =>
+      statSync(network.path('m.heapprofile'), { throwIfNoEntry: false })?.isFile(),
+    ).toBe(true)
     await router.stop()
     for (const name of ['cpu.cpuprofile', 'm.heapprofile']) {
       const profile = JSON.parse(readFileSync(network.path(name), 'utf8')) as object

@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { createServer } from 'node:tls'
 import type { Server } from 'node:tls'
 
+import { expect } from 'vitest'
+
 import { Channel } from '../../src/channel/channel.ts'
 import type { Outgoing } from '../../src/channel/channel.ts'
 import type { Message } from '../../src/channel/frame.ts'
@@ -21,6 +23,11 @@ import { RouterProgram } from '../../src/router/router.ts'
 import { helloAnswer } from '../../src/routers/hello-answer.ts'
 import { addressesMessage } from '../../src/routers/messages.ts'
 import { newCa } from '../support/authorities.ts'
+
+/** As `expect.poll`, for a machine that has other things to do as well. */
+export function eventually<T>(look: () => T): ReturnType<typeof expect.poll<T>> {
+  return expect.poll(look, { timeout: 20_000 })
+}
 
 export const version = { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'o', arch: 'a' }
 export const trustDomain = 'test.example'
