@@ -21,6 +21,7 @@ import type { ControllerIdentity } from '../routers/hello-answer.ts'
 import { routerLimits } from '../routers/limits.ts'
 import { certificateDuty } from '../routers/certificate-duty.ts'
 import { CircuitDuty } from '../routers/circuits/circuit-duty.ts'
+import { ConnectionDuty } from '../routers/clients/connection-duty.ts'
 import { SessionDuty } from '../routers/clients/session-duty.ts'
 import { TerminatorDuty } from '../routers/clients/terminator-duty.ts'
 import type { RouterConnection } from '../routers/connection.ts'
@@ -81,7 +82,7 @@ export class RouterService {
     this.inspections = inspectionsOf(channels)
     if (config.routers.bind === null) return
     const connections = (): Iterable<RouterConnection> => channels.connections()
-    channels.add(new PeerDuty({ routerIds: () => machine.ids('router'), connections }))
+    channels.add(new PeerDuty({ routerIds: () => enabledRouters(machine), connections }))
     const isCertificateOf = certificateJudge(machine)
     channels.add(
       linkDuty({
@@ -89,6 +90,12 @@ export class RouterService {
         onOtherFault: (connection, message) => this.#circuits?.onFault(connection, message),
       }),
     )
+    const connected = new ConnectionDuty()
+    channels.add(connected)
+    board.connections = (id) => {
+      for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)
+      return null
+    }
     channels.add(
       new ModelDuty({
         ...{ connections, log, clock: systemClock, model: machine.routerModel },
@@ -165,6 +172,13 @@ export class RouterService {
   /** Closes every channel; routers go on to another controller. */
   async close(): Promise<void> {
     await this.#listener?.close()
+  }
+}
+
+/** One that is disabled is as good as removed for its peers: they are not to dial it. */
+function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<string> {
+  for (const id of machine.ids('router')) {
+    if (machine.get<Router>('router', id)?.disabled === false) yield id
   }
 }
 

@@ -1,7 +1,7 @@
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { attributes, boolean, computed, notBuiltYetField, map, optionalText } from './fields.ts'
+import { attributes, boolean, computed, map, optionalText } from './fields.ts'
 import {
   connectedSymbol,
   enrolledFields,
@@ -37,7 +37,7 @@ export const edgeRouter = defineEntity({
       { from: 'routerStatus', shows: 'supportedProtocols' },
       { type: 'object', additionalProperties: text },
     ),
-    syncStatus: notBuiltYetField('SYNC_UNKNOWN', text),
+    syncStatus: computed({ from: 'routerStatus', shows: 'syncStatus' }, text),
     versionInfo,
   },
   indexes: ['roleAttributes'],

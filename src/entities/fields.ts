@@ -93,6 +93,8 @@ export type ComputedSource =
     }
   /** Of a router, what is live: whether it is connected to any controller, and what it has said of itself. */
   | { readonly from: 'routerStatus'; readonly shows: RouterFact }
+  /** Of an identity: whether it has a connection to an edge router, as a flag or by a word. */
+  | { readonly from: 'routerConnection'; readonly shows: 'flag' | 'word' }
   /** What the caller may do with this record by its policies: [Bind, Dial], or [Invalid]. */
   | { readonly from: 'permissions' }
   /** One entry a policy that links the caller to this record. */
@@ -100,7 +102,8 @@ export type ComputedSource =
   /** Config type name to data, of the types asked for: the configs in the field `by`, and those given to the caller. */
   | { readonly from: 'configData'; readonly by: string }
 
-export type RouterFact = 'isOnline' | 'hostname' | 'supportedProtocols' | 'versionInfo'
+export type RouterFact =
+  'isOnline' | 'hostname' | 'supportedProtocols' | 'syncStatus' | 'versionInfo'
 
 /**
  * In which details a field stands. `whenSet`: left out when null, empty or false. A condition: where another field of the

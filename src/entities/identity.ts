@@ -58,8 +58,8 @@ export const identity = defineEntity({
     hasApiSession: computed({ from: 'isReferenced', of: 'apiSession', by: 'identityId' }, flag),
     enrollment: ownEnrollments,
     isMfaEnabled: notBuiltYetField(false, flag),
-    hasEdgeRouterConnection: notBuiltYetField(false, flag),
-    edgeRouterConnectionStatus: notBuiltYetField('unknown', connection),
+    hasEdgeRouterConnection: computed({ from: 'routerConnection', shows: 'flag' }, flag),
+    edgeRouterConnectionStatus: computed({ from: 'routerConnection', shows: 'word' }, connection),
     interfaces: notBuiltYetField([], interfaceList),
   },
   body: {

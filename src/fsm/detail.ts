@@ -231,6 +231,12 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
       return (record, { nowMs }) => isWithin(source, record, nowMs)
     case 'byKey':
       return (record, context) => byKey(source, record, context)
+    case 'routerConnection':
+      return (record, { routers }) => {
+        const isConnected = routers.hasConnection(record.id)
+        if (source.shows === 'flag') return isConnected === true
+        return isConnected === null ? 'unknown' : isConnected ? 'online' : 'offline'
+      }
     case 'routerStatus':
       return (record, { routers }) => routerFact(routers.of(record.id), source.shows)
     case 'permissions':

@@ -11,6 +11,10 @@ export function routerFact(status: RouterStatus | null, fact: RouterFact): Json 
       return status?.hostname ?? ''
     case 'supportedProtocols':
       return status === null ? {} : { ...status.protocols }
+    case 'syncStatus':
+      if (status === null) return 'SYNC_UNKNOWN'
+      // It is told of the model once it has said where it listens.
+      return status.hostname === '' ? 'SYNC_HELLO' : 'SYNC_DONE'
     case 'versionInfo':
       return status === null ? null : { ...status.version }
   }

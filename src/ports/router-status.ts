@@ -19,6 +19,8 @@ export interface RouterVersion {
 export interface RouterStatuses {
   /** Null for a router that is connected to none of the controllers. */
   of(routerId: string): RouterStatus | null
+  /** Whether the identity has a connection to an edge router; null where no router is connected that could tell. */
+  hasConnection(identityId: string): boolean | null
 }
 
-export const noRouterStatuses: RouterStatuses = { of: () => null }
+export const noRouterStatuses: RouterStatuses = { of: () => null, hasConnection: () => null }

@@ -40,12 +40,12 @@ export function certificateDuty(parts: CertificateDutyParts): RouterDuty {
       [
         routerMessage.extendRouter,
         (connection, message) =>
-          void answered(parts, connection, message, () => extend(parts, connection, message)),
+          answered(parts, connection, message, () => extend(parts, connection, message)),
       ],
       [
         routerMessage.verifyCertificate,
         (connection, message) =>
-          void answered(parts, connection, message, () => verify(parts, connection, message)),
+          answered(parts, connection, message, () => verify(parts, connection, message)),
       ],
     ]),
   }

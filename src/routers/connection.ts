@@ -20,7 +20,11 @@ const refused: ReadonlySet<number> = new Set([
   routerMessage.decommission,
 ])
 
-export type MessageHandler = (connection: RouterConnection, message: Message) => void
+/** One that goes on later gives its promise, so that whatever it ends with is looked at. */
+export type MessageHandler = (
+  connection: RouterConnection,
+  message: Message,
+) => void | Promise<void>
 
 export interface ConnectionParts {
   readonly channel: Channel
@@ -85,11 +89,15 @@ export class RouterConnection {
 
   /** A message that can not be read, or that a mistake of ours breaks at, ends the channel of its sender and nothing else. */
   #perform(handle: MessageHandler, message: Message): void {
-    try {
-      handle(this, message)
-    } catch (error) {
+    const fail = (error: unknown): void => {
       const reason = error instanceof Error ? error.message : String(error)
       this.channel.close(`message ${message.contentType} can not be read: ${reason}`)
+    }
+    try {
+      const later = handle(this, message)
+      if (later !== undefined) later.catch(fail)
+    } catch (error) {
+      fail(error)
     }
   }
 

@@ -49,6 +49,8 @@ export const routerLimits = {
   routeTimeoutMs: 10_000,
   /** Ways that are tried for one circuit. */
   routeAttemptsMax: 2,
+  /** Identities with a connection to one router that are shown as connected. */
+  routerClientsMax: 100_000,
   /** How often records, members and leadership are compared with what the connected routers were told. */
   routerSweepMs: 500,
 } as const

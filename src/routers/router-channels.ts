@@ -124,10 +124,12 @@ export class RouterChannels {
   /** What has changed since the last time: records of routers, members and their addresses, who leads. */
   sweep(): void {
     const { gate, log } = this.#parts
-    for (const { router, channel } of [...this.#byId.values()]) {
+    for (const connection of [...this.#byId.values()]) {
+      const { router, channel } = connection
       const reason = gate.revoked(router)
       if (reason === null) continue
       log.info({ routerId: router.id, reason }, 'closing the channel of a router')
+      for (const duty of this.#duties) duty.onRevoked?.(connection)
       channel.close(reason)
     }
     const addresses = this.#addresses()

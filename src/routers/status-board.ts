@@ -53,6 +53,8 @@ export class RouterStatusBoard implements RouterStatuses {
   /** Router id to what each owner says of it: lists ask for one router after another. */
   readonly #byRouter = new Map<string, Map<string, RouterStatus>>()
   readonly #selfId: string
+  /** What the routers that are connected here tell; null while none of them is. */
+  connections: (identityId: string) => boolean | null = () => null
 
   constructor(selfId: string, topic: SoftTopic<RouterStatus>) {
     this.#selfId = selfId
@@ -69,6 +71,10 @@ export class RouterStatusBoard implements RouterStatuses {
         Number(one.hostname === '') - Number(other.hostname === '') || (a < b ? -1 : 1),
     )
     return first?.[1] ?? null
+  }
+
+  hasConnection(identityId: string): boolean | null {
+    return this.connections(identityId)
   }
 
   /** @returns false when the others can not be told, as too many routers are connected here. */

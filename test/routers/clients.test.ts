@@ -6,6 +6,7 @@ import {
   ApiSessionAddedSchema,
   ApiSessionHeartbeatSchema,
   ApiSessionRemovedSchema,
+  ConnectEventsSchema,
   CreateTerminatorResult,
   CreateTerminatorV2AnswerSchema,
   CreateTerminatorV2Schema,
@@ -24,6 +25,7 @@ import type {
   JudgedClaim,
   RouterClients,
 } from '../../src/ports/router-clients.ts'
+import { ConnectionDuty } from '../../src/routers/clients/connection-duty.ts'
 import { SessionDuty } from '../../src/routers/clients/session-duty.ts'
 import { TerminatorDuty } from '../../src/routers/clients/terminator-duty.ts'
 import type { Pipe } from '../channel/pipe.ts'
@@ -181,6 +183,35 @@ describe('API sessions', () => {
   })
 })
 
+test('identities are connected as long as any router says so, by its last whole state', async () => {
+  const connected = new ConnectionDuty()
+  const second = new RouterStage()
+  second.channels.add(connected)
+  const tell = async (
+    pipe: Pipe,
+    ids: readonly string[],
+    isConnected: boolean,
+    fullState = false,
+  ) => {
+    const events = ids.map((identityId) => ({ identityId, isConnected }))
+    const message = create(ConnectEventsSchema, { events, fullState })
+    pipe.say({ contentType: 20_415, body: toBinary(ConnectEventsSchema, message) })
+    await settle()
+  }
+  const er1 = await second.dial('er1')
+  const er2 = await second.dial('er2')
+  await tell(er1, ['i1', 'i2'], true)
+  await tell(er2, ['i1'], true)
+  await tell(er1, ['i1'], false)
+  expect(connected.isConnected('i1')).toBe(true)
+  await tell(er1, ['i3'], true, true)
+  expect(['i2', 'i3'].map((id) => connected.isConnected(id))).toEqual([false, true])
+  er2.destroy()
+  await settle()
+  expect(connected.isConnected('i1')).toBe(false)
+  second.channels.stop()
+})
+
 test('a router that asks hears which of its service sessions are gone', async () => {
   const pipe = await stage.dial('er1')
   const asked = create(ValidateSessionsSchema, { sessionTokens: ['gone 1', 'there', 'gone 2'] })
@@ -194,7 +225,13 @@ describe('a client that hosts', () => {
   async function host(): Promise<{ result?: CreateTerminatorResult; errorCode?: number }> {
     const pipe = await stage.dial('er1')
     const asked = create(CreateTerminatorV2Schema, {
-      ...{ address: 't1', sessionToken: 's', apiSessionToken: 'a', cost: 3, precedence: 9 as ModelPrecedence },
+      ...{
+        address: 't1',
+        sessionToken: 's',
+        apiSessionToken: 'a',
+        cost: 3,
+        precedence: 9 as ModelPrecedence,
+      },
       ...{ peerData: { 1003: new Uint8Array([1, 2]) }, instanceSecret: new Uint8Array([3]) },
     })
     pipe.say({ contentType: 20_216, sequence: 9, body: toBinary(CreateTerminatorV2Schema, asked) })

@@ -157,6 +157,18 @@ describe('a link', () => {
     ])
   })
 
+  test('of a router that is disabled is closed by the router at its other end', async () => {
+    const er1 = await stage.dial('er1')
+    const er2 = await stage.dial('er2')
+    await report(er1, [link])
+    stage.revoked.add('er2')
+    stage.channels.sweep()
+    await settle()
+    expect(er2.destroyed).toBe(true)
+    expect(table.size).toBe(0)
+    expect(er1.ofType(1004)).toHaveLength(1)
+  })
+
   test('that an operator removes is told to both ends', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')

@@ -16,6 +16,8 @@ const version = 'v2.0.3|abc|2026-01-01|linux|amd64'
 export class RouterStage {
   readonly lines: string[] = []
   readonly routerIds = new Set<string>()
+  /** Those that may not be connected any more. */
+  readonly revoked = new Set<string>()
   readonly channels: RouterChannels
   #next = ''
 
@@ -34,7 +36,7 @@ export class RouterStage {
           const router = { id: this.#next, name: this.#next, isEdge: true, certPem: 'pem' }
           return { ok: true, router }
         },
-        revoked: () => null,
+        revoked: ({ id }) => (this.revoked.has(id) ? 'the router was disabled' : null),
       },
       cluster: { addresses: () => null, leaderIndex: () => null },
       board: new RouterStatusBoard('ctrl1', new LocalTopic<RouterStatus>('ctrl1')),

@@ -65,6 +65,13 @@ try {
       return (body.data as unknown[]).length > 0
     })
   }
+  await seen('the host shown as connected to an edge router on ctrl2', async () => {
+    const { body } = await network
+      .client(2)
+      .request('GET', '/edge/management/v1/identities?limit=100')
+    const shown = body.data as { name: string; hasEdgeRouterConnection: boolean }[]
+    return shown.find(({ name }) => name === 'host')?.hasEdgeRouterConnection === true
+  })
   await echoes('a word of eighteen letters')
   await seen('the circuit is over', async () => {
     const counts = await Promise.all(alive.map((k) => network.fabric(k, 'circuits')))

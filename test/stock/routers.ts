@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 import type { Client } from '../process/support/client.ts'
 import { StockNetwork } from './network.ts'
 import { seen } from './stock-router.ts'
+import type { StockRouter } from './stock-router.ts'
 
 // Two routers of the public family, as they are, at a cluster of three: they enroll, show online everywhere, form a link,
 // follow the data model and the controllers. `node test/stock/routers.ts --binary PATH`
@@ -46,6 +47,21 @@ for (const router of routers) {
 await modelAgrees('as it is')
 await fill()
 await modelAgrees('after writes')
+
+const [first] = routers as [StockRouter]
+const printOf = async (): Promise<unknown> =>
+  (await network.detail(1, `edge-routers/${er1}`))['fingerprint']
+const before = await printOf()
+await first.kill()
+first.start('--extend')
+await seen(
+  'new certificates of er1, asked for over its channel',
+  async () => (await printOf()) !== before,
+)
+for (const k of [1, 2, 3]) await seen(`both online on ctrl${k}`, () => network.areOnline(k))
+await first.kill()
+first.start()
+for (const k of [1, 2, 3]) await seen(`er1 online by them on ctrl${k}`, () => network.areOnline(k))
 
 const leader = await cluster.leader()
 cluster.kill(leader)

@@ -53,9 +53,9 @@ export class StockRouter {
     if (code !== 0) throw new Error(`${name} was not enrolled: ${said.slice(-2000)}`)
   }
 
-  start(): void {
+  start(...flags: readonly string[]): void {
     const { binary } = this.options
-    this.#child = spawn(binary, ['router', 'run', this.config], {
+    this.#child = spawn(binary, ['router', 'run', this.config, ...flags], {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     const log = createWriteStream(this.log, { flags: 'a' })

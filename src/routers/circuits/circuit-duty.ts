@@ -107,10 +107,7 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
   constructor(parts: CircuitDutyParts) {
     this.#parts = parts
     this.handlers = new Map([
-      [
-        routerMessage.createCircuit,
-        (connection, message) => void this.#onRequest(connection, message),
-      ],
+      [routerMessage.createCircuit, (connection, message) => this.#onRequest(connection, message)],
       [
         routerMessage.routeResult,
         (connection, message) => this.#onRouteResult(connection, message),

@@ -63,7 +63,7 @@ export class SessionDuty implements RouterDuty {
       ],
       [
         routerMessage.validateSessions,
-        (connection, message) => void this.#validate(connection, message),
+        (connection, message) => this.#validate(connection, message),
       ],
     ])
   }

@@ -56,22 +56,19 @@ export class TerminatorDuty implements RouterDuty {
   constructor(parts: TerminatorDutyParts) {
     this.#parts = parts
     this.handlers = new Map([
-      [
-        routerMessage.createTerminator,
-        (connection, message) => void this.#create(connection, message),
-      ],
+      [routerMessage.createTerminator, (connection, message) => this.#create(connection, message)],
       [
         routerMessage.removeTerminator,
         (connection, message) => {
           const { terminatorId } = fromBinary(RemoveTerminatorSchema, message.body)
-          void this.#remove(connection, message, [terminatorId])
+          return this.#remove(connection, message, [terminatorId])
         },
       ],
       [
         routerMessage.removeTerminators,
         (connection, message) => {
           const { terminatorIds } = fromBinary(RemoveTerminatorsSchema, message.body)
-          void this.#remove(connection, message, terminatorIds)
+          return this.#remove(connection, message, terminatorIds)
         },
       ],
       [routerMessage.updateTerminator, this.#updating(UpdateTerminatorSchema)],
@@ -82,7 +79,7 @@ export class TerminatorDuty implements RouterDuty {
           const { terminatorId, checkPassed } = fromBinary(HealthEventSchema, message.body)
           // What is not well is the last to be dialed.
           const precedence = checkPassed ? 'default' : 'failed'
-          void this.#update(connection, message, { id: terminatorId, precedence })
+          return this.#update(connection, message, { id: terminatorId, precedence })
         },
       ],
     ])
@@ -163,12 +160,12 @@ export class TerminatorDuty implements RouterDuty {
   }
 
   #updating(schema: typeof UpdateTerminatorSchema | typeof UpdateEdgeTerminatorSchema) {
-    return (connection: RouterConnection, message: Message): void => {
+    return (connection: RouterConnection, message: Message): Promise<void> => {
       const { terminatorId, updateCost, updatePrecedence, cost, precedence } = fromBinary(
         schema as typeof UpdateTerminatorSchema,
         message.body,
       )
-      void this.#update(connection, message, {
+      return this.#update(connection, message, {
         id: terminatorId,
         ...(updateCost ? { cost } : {}),
         ...(updatePrecedence ? { precedence: precedenceName(precedence) } : {}),

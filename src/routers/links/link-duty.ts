@@ -89,6 +89,7 @@ export function linkDuty({ table, log, isCertificateOf, onOtherFault }: LinkDuty
         },
       ],
     ]),
+    onRevoked: ({ router }) => table.banish(router.id),
     onDisconnected: ({ router }) => table.forget(router.id),
   }
 }

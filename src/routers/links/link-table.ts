@@ -107,6 +107,18 @@ export class LinkTable implements LiveLinks {
     for (const id of [...(this.#bySource.get(routerId) ?? [])]) this.#drop(id)
   }
 
+  /** It is to carry nothing any more: whoever has a link with it is told to close that. */
+  banish(routerId: string): void {
+    for (const { link, sourceRouterId } of [...this.#links.values()]) {
+      if (sourceRouterId !== routerId && link.destRouterId !== routerId) continue
+      const view = this.get(link.id)
+      if (view === undefined) continue
+      this.#drop(link.id)
+      this.#parts.tellGone(sourceRouterId === routerId ? link.destRouterId : sourceRouterId, view)
+      this.#parts.onGone(view)
+    }
+  }
+
   all(): readonly LiveLink[] {
     return Array.from(this.#links.values(), (kept) => this.#view(kept))
   }

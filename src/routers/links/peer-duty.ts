@@ -25,7 +25,7 @@ const olderListenersHeader = 10
 const MULTI_CHANNEL = 1
 
 export interface PeerDutyParts {
-  /** Ids of all routers that there are, connected or not. */
+  /** Ids of the routers that others may have links with, connected or not. */
   readonly routerIds: () => Iterable<string>
   readonly connections: () => Iterable<RouterConnection>
 }

@@ -1,0 +1,149 @@
+import { parseArgs } from 'node:util'
+
+import { seededRandom } from '../../src/lib/random.ts'
+import type { Random } from '../../src/lib/random.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import type { RouterClients } from '../../src/ports/router-clients.ts'
+import type { RouterModel } from '../../src/ports/router-model.ts'
+import { certificateDuty } from '../../src/routers/certificate-duty.ts'
+import { CircuitDuty } from '../../src/routers/circuits/circuit-duty.ts'
+import { ConnectionDuty } from '../../src/routers/clients/connection-duty.ts'
+import { SessionDuty } from '../../src/routers/clients/session-duty.ts'
+import { TerminatorDuty } from '../../src/routers/clients/terminator-duty.ts'
+import { linkDuty } from '../../src/routers/links/link-duty.ts'
+import { LinkTable } from '../../src/routers/links/link-table.ts'
+import { PeerDuty } from '../../src/routers/links/peer-duty.ts'
+import { routerMessage } from '../../src/routers/messages.ts'
+import { ModelDuty } from '../../src/routers/model/model-duty.ts'
+import { settle } from '../channel/pipe.ts'
+import { RouterStage } from './stage.ts'
+
+// Messages of every type with bytes that are none of it, in bodies and headers, from a router that is admitted: its channel may
+// be closed, and nothing else may happen. `node test/routers/fuzz.ts --messages 1000000 --seed 1`.
+
+const log = { info: () => undefined, warn: () => undefined }
+const types = [...Object.values(routerMessage), 3, 4, 5, 99, -1, 2 ** 30]
+/** Keys of headers that somebody reads. */
+const keys = [1, 2, 5, 6, 10, 11, 12, 13, 14, 128, 1014, 1022, 1024, 1025, 1101, 1102, 1103, 1104]
+
+const clients: RouterClients = {
+  sessions: () => [],
+  tokensOf: () => [],
+  follow: () => () => undefined,
+  used: () => undefined,
+  goneSessions: (tokens) => Promise.resolve(tokens),
+  judge: () =>
+    Promise.resolve({
+      ok: true,
+      client: {
+        sessionId: 's',
+        apiSessionId: 'a',
+        serviceId: 's1',
+        identityId: 'i',
+        identityName: 'i',
+      },
+    }),
+}
+const model: RouterModel = {
+  appliedIndex: 5,
+  all: () => [],
+  identity: () => undefined,
+  disabledForNow: () => [],
+  follow: () => () => undefined,
+}
+
+function newStage(): { readonly stage: RouterStage; readonly links: LinkTable } {
+  const stage = new RouterStage()
+  const { channels } = stage
+  const connections = () => channels.connections()
+  const connection = (id: string) => channels.connection(id)
+  const links = new LinkTable({
+    isConnected: () => true,
+    tellGone: () => undefined,
+    onGone: () => undefined,
+  })
+  const proposer = { propose: () => Promise.reject(new Problem('CLUSTER_NO_LEADER')) }
+  const hosts = {
+    service: () => undefined,
+    routerCost: () => 10,
+    isEndOnly: () => false,
+  }
+  const circuits = new CircuitDuty({
+    ...{ clients, links, log, clock: systemClock, draw: () => 0, hosts, connection },
+  })
+  for (const duty of [
+    circuits,
+    new PeerDuty({ routerIds: () => ['er1', 'er2'], connections }),
+    linkDuty({
+      ...{ table: links, log, isCertificateOf: () => false },
+      onOtherFault: (...fault) => circuits.onFault(...fault),
+    }),
+    new ModelDuty({
+      ...{ model, connections, log, clock: systemClock, isLeader: () => true },
+      ...{ timelineId: () => 't', certificates: () => ({ controllers: [], anchors: [] }) },
+    }),
+    new SessionDuty({ ...{ clients, connections, clock: systemClock, isLeader: () => true } }),
+    new TerminatorDuty({ ...{ clients, proposer, log } }),
+    new ConnectionDuty(),
+    certificateDuty({
+      ...{ proposer, log, anchorsPem: () => '' },
+      issuer: { router: () => Promise.reject(new Problem('COULD_NOT_PROCESS_CSR')) },
+    }),
+  ]) {
+    channels.add(duty)
+  }
+  return { stage, links }
+}
+
+function bytes(random: Random, sizeMax: number): Uint8Array {
+  const made = new Uint8Array(random.integer(0, sizeMax))
+  // Small numbers look like tags and lengths of protobuf far more often than chance would.
+  const top = random.next() < 0.5 ? 40 : 255
+  for (let at = 0; at < made.length; at += 1) made[at] = random.integer(0, top)
+  return made
+}
+
+/** @returns how many messages closed the channel of their sender. */
+export async function fuzzRouters(messages: number, seed: number): Promise<number> {
+  const random = seededRandom(seed)
+  const { stage, links } = newStage()
+  let closed = 0
+  await stage.dial('er1')
+  for (let at = 0; at < messages; at += 1) {
+    const connection = stage.channels.connection('er1')
+    if (connection === undefined || connection.channel.isClosed) {
+      closed += 1
+      await stage.dial('er1')
+      continue
+    }
+    const headers = new Map<number, Uint8Array>()
+    for (let count = random.integer(0, 4); count > 0; count -= 1) {
+      headers.set(keys[random.integer(0, keys.length - 1)] ?? 1, bytes(random, 40))
+    }
+    const contentType = types[random.integer(0, types.length - 1)] ?? 0
+    connection.onMessage({ contentType, sequence: at, headers, body: bytes(random, 60) })
+    if (at % 64 === 0) await settle()
+    if (at % 1024 === 0) stage.channels.sweep()
+  }
+  await settle()
+  if (links.size > 8192) throw new Error('one router has more links than it may have')
+  stage.channels.stop()
+  return closed
+}
+
+if (import.meta.main) {
+  const { values: options } = parseArgs({
+    options: {
+      messages: { type: 'string', default: '1000000' },
+      seed: { type: 'string', default: '1' },
+    },
+  })
+  const beganMs = performance.now()
+  const closed = await fuzzRouters(Number(options.messages), Number(options.seed))
+  const seconds = ((performance.now() - beganMs) / 1000).toFixed(1)
+  const mebibytes = Math.round(process.memoryUsage().rss / 2 ** 20)
+  console.log(
+    `${options.messages} messages in ${seconds} s: ${closed} closed the channel, ${mebibytes} MiB`,
+  )
+}
