@@ -6,11 +6,12 @@ INSTALLED := node_modules/.package-lock.json
 DIR ?= .flotilla
 NODES ?= 3
 PORT ?= 1280
+ROUTERS ?= 1
 
 .PHONY: quickstart test build lint lint-code lint-format fmt proto sim zoo guards attacks traces chaos enrollment-kills soak bench bench-raft clean
 
 quickstart: $(INSTALLED)
-	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT)
+	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT) --routers $(ROUTERS)
 
 $(INSTALLED): package.json package-lock.json
 	@if [ -L node_modules ]; then \

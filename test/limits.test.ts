@@ -15,6 +15,7 @@ import { CLAIM_LIMITS } from '../src/cluster/transport/addresses.ts'
 import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
+import { yamlTreeLimits } from '../src/config/yaml-tree.ts'
 import { failedRequestLimits } from '../src/cluster/soft-state/failed-requests.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/transport/mesh-service.ts'
 import { postureLimits } from '../src/cluster/soft-state/posture-board.ts'
@@ -56,6 +57,8 @@ import { fieldLimits } from '../src/entities/fields.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../src/raft/node.ts'
 import { defaultCoreOptions } from '../src/raft/options.ts'
+import { CONFIG_FAULTS_MAX, ROUTER_CONFIG_BYTES_MAX } from '../src/router/config/load.ts'
+import { routerProgramLimits } from '../src/router/limits.ts'
 import { routerLimits } from '../src/routers/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/repair-log.ts'
 import { snapshotFileLimits } from '../src/store/snapshot-files.ts'
@@ -123,6 +126,9 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/soft-state/failed-requests.ts': failedRequestLimits,
   'src/channel/limits.ts': channelLimits,
   'src/routers/limits.ts': routerLimits,
+  'src/router/limits.ts': routerProgramLimits,
+  'src/router/config/load.ts': { ROUTER_CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX },
+  'src/config/yaml-tree.ts': yamlTreeLimits,
   'src/pki/client-chain.ts': clientChainLimits,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/store/repair-log.ts': { DAMAGED_BYTES_MAX },

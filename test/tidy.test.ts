@@ -55,7 +55,15 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   controller: ['controller/admin', 'controller/start'],
   'controller/admin': [],
   'controller/start': ['controller'],
-  cli: ['cli/cluster', 'cli/controller', 'cli/enroll', 'cli/pki', 'cli/quickstart', 'cli/terminal'],
+  cli: [
+    'cli/cluster',
+    'cli/controller',
+    'cli/enroll',
+    'cli/pki',
+    'cli/quickstart',
+    'cli/router',
+    'cli/terminal',
+  ],
   'cli/cluster': ['cli', 'cli/init', 'cli/join', 'cli/terminal'],
   'cli/controller': ['cli/cluster', 'cli/terminal'],
   'cli/enroll': ['cli/cluster', 'cli/terminal'],
@@ -70,6 +78,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cli/join',
     'cli/terminal',
   ],
+  'cli/router': ['cli/cluster', 'cli/controller', 'cli/enroll', 'cli/terminal'],
   'cli/terminal': [],
 }
 

@@ -20,7 +20,11 @@ export interface ChannelParts {
   readonly socket: Duplex
   readonly limits: ChannelLimits
   readonly clock: Clock
-  /** Called for the first message, which is to be the hello; the channel is not open before `open`. */
+  /** Sent at once, on the side of the dialer; the first message that comes is the answer to it then. */
+  readonly hello?: Message
+  /** Shown every message as it comes and goes, for who traces a channel. */
+  readonly onFrame?: (direction: 'in' | 'out', message: Message) => void
+  /** Called for the first message, which is to be the hello or its answer; the channel is not open before `open`. */
   readonly onHello: (message: Message) => void
   /** Called for each later message but heartbeats, replies that are waited for and latency probes. */
   readonly onMessage: (message: Message) => void
@@ -44,7 +48,7 @@ const STRETCH_MESSAGES = 256
 const LINGER_MS = 1000
 
 /**
- * One channel over one socket, on the side of the listener: frames, sequence numbers, replies, heartbeats, and bounds on
+ * One channel over one socket, on either side of it: frames, sequence numbers, replies, heartbeats, and bounds on
  * all of it. It knows nothing of who speaks over it.
  */
 export class Channel {
@@ -76,19 +80,33 @@ export class Channel {
     socket.on('error', (error) => this.close(error.message))
     socket.on('end', () => this.close('closed by the peer'))
     socket.on('close', () => this.close('closed by the peer'))
+    if (parts.hello !== undefined) this.#write(parts.hello)
   }
 
   get isClosed(): boolean {
     return this.#isClosed
   }
 
-  /** Answers the hello; heartbeats go both ways from here on, and larger messages are taken. */
-  open(answer: Message): void {
+  /** How long the peer has answered no heartbeat, ms; 0 before the channel is open. */
+  get silentForMs(): number {
+    return this.#heartbeats?.silentForMs ?? 0
+  }
+
+  /** Of the last heartbeat that was answered; null before the first. */
+  get roundTripMs(): number | null {
+    return this.#heartbeats?.roundTripMs ?? null
+  }
+
+  /**
+   * Heartbeats go both ways from here on, and larger messages are taken.
+   * @param answer to the hello; null on the side of the dialer, which has had it.
+   */
+  open(answer: Message | null): void {
     if (this.#isClosed) return
     const { limits, clock } = this.#parts
     this.#heartbeats = new Heartbeats(limits, clock)
     this.#decoder.limits = limits
-    this.#write(answer)
+    if (answer !== null) this.#write(answer)
     this.#timer = setInterval(() => this.#check(), CHECK_MS)
     this.#read()
   }
@@ -181,6 +199,7 @@ export class Channel {
       this.close('the peer does not read what it is sent')
       return false
     }
+    this.#parts.onFrame?.('out', message)
     socket.write(frame)
     return true
   }
@@ -265,6 +284,7 @@ export class Channel {
   }
 
   #onMessage(message: Message): void {
+    this.#parts.onFrame?.('in', message)
     if (!this.#hasHello) {
       this.#hasHello = true
       this.#parts.onHello(message)

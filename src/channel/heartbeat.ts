@@ -24,6 +24,7 @@ export class Heartbeats {
   readonly #startedMs: number
   #stampedMs: number
   #answeredMs: number | null = null
+  #roundTripMs: number | null = null
   /** A stamp of the peer that is to go back. */
   #owed: Uint8Array | null = null
 
@@ -50,6 +51,16 @@ export class Heartbeats {
     return nowMs - this.#answeredMs > silentMsMax
   }
 
+  /** Since the last answer, or since the beginning; ms. */
+  get silentForMs(): number {
+    return this.#clock.monotonicMs() - (this.#answeredMs ?? this.#startedMs)
+  }
+
+  /** Of the last stamp that came back; null before the first. */
+  get roundTripMs(): number | null {
+    return this.#roundTripMs
+  }
+
   /** What a message that goes out takes along. */
   stamp(headers: Map<number, Uint8Array>): void {
     if (this.isStampDue) {
@@ -69,6 +80,7 @@ export class Heartbeats {
     }
     if (readUint64(headers, headerKey.heartbeatResponse) !== null) {
       this.#answeredMs = this.#clock.monotonicMs()
+      this.#roundTripMs = this.#answeredMs - this.#stampedMs
     }
   }
 }

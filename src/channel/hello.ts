@@ -59,7 +59,8 @@ function groupIn(headers: Message['headers']): HelloGroup {
   }
 }
 
-function readVersionLine(line: string | null): VersionLine | null {
+/** Null unless it has five fields of a bounded length. */
+export function readVersionLine(line: string | null): VersionLine | null {
   const fields = line?.split('|') ?? []
   if (fields.length !== VERSION_FIELDS) return null
   if (fields.some((field) => field.length > VERSION_FIELD_CHARACTERS_MAX)) return null

@@ -11,6 +11,7 @@ import {
 } from '../controller/failure.ts'
 import { printJson, printLine } from './terminal/output.ts'
 import { addPki } from './pki/program.ts'
+import { addRouter } from './router/program.ts'
 import { programVersion } from '../controller/version.ts'
 
 /** Runs the program on a command line (as `process.argv`) and sets the process's exit code. */
@@ -54,6 +55,7 @@ function buildProgram(): Command {
   addCluster(program)
   addPki(program)
   addEnrollment(program)
+  addRouter(program)
   program
     .command('version')
     .description('print the version')
@@ -73,17 +75,19 @@ function addQuickstart(program: Command): void {
     .option('--dir <folder>', 'everything is kept here', '.flotilla')
     .option('--nodes <count>', 'controllers: 1 to 9', integerBetween(1, 9), 3)
     .option('--port <port>', 'HTTPS of the first controller', integerBetween(1, 65_535), 1280)
+    .option('--routers <count>', 'routers beside them: 0 to 9', integerBetween(0, 9), 0)
     .addHelpText(
       'after',
       `
 Controller K serves HTTPS on PORT+K-1, keeps PORT+100+K-1 for routers and speaks to its peers on PORT+200+K-1.
-FOLDER/admin.json holds the administrator's password and the addresses; ^C stops every controller.
+Routers have a folder each, are enrolled when there are no files of theirs, and connect to every controller.
+FOLDER/admin.json holds the administrator's password and the addresses; ^C stops all.
 
 Examples:
   flotilla quickstart
-  flotilla quickstart --dir /tmp/five --nodes 5 --port 2280`,
+  flotilla quickstart --dir /tmp/five --nodes 5 --port 2280 --routers 2`,
     )
-    .action(async (options: { dir: string; nodes: number; port: number }) => {
+    .action(async (options: { dir: string; nodes: number; port: number; routers: number }) => {
       // Loaded when needed: the small verbs then start in a tenth of a second.
       const { quickstart } = await import('./quickstart/quickstart.ts')
       await quickstart(options)

@@ -39,7 +39,8 @@ export async function createCertificateRequest(options: {
   return `${request.toString('pem').trim()}\n`
 }
 
-function keyPairOf(privateKeyPem: string): webcrypto.CryptoKeyPair & {
+/** Of a PEM private key, as the library of certificates takes it. @throws {CertificateError} */
+export function keyPairOf(privateKeyPem: string): webcrypto.CryptoKeyPair & {
   readonly algorithm: webcrypto.EcdsaParams | webcrypto.Algorithm
 } {
   const privateKey = parsePrivateKey(privateKeyPem)

@@ -37,7 +37,13 @@ export function removePidFile(configPath: string, pid = process.pid): void {
  */
 export function runningPid(configPath: string, dataFolder: string): number | null {
   const pids = [readPid(configPath), holderOf(dataFolder)]
-  return pids.find((pid) => pid !== null && runsController(pid, configPath)) ?? null
+  return pids.find((pid) => pid !== null && runsConfiguration(pid, configPath)) ?? null
+}
+
+/** The same for a router, which has no folder of data. */
+export function runningRouterPid(configPath: string): number | null {
+  const pid = readPid(configPath)
+  return pid !== null && runsConfiguration(pid, configPath) ? pid : null
 }
 
 function readPid(configPath: string): number | null {
@@ -48,12 +54,12 @@ function readPid(configPath: string): number | null {
   }
 }
 
-function runsController(pid: number, configPath: string): boolean {
+function runsConfiguration(pid: number, configPath: string): boolean {
   try {
     const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
     const at = words.findIndex(
       (word, here) =>
-        (word === 'controller' && words[here + 1] === 'run') ||
+        ((word === 'controller' || word === 'router') && words[here + 1] === 'run') ||
         (word === 'cluster' && words[here + 1] === 'join'),
     )
     const argument = words[at + 2]

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, readFileSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 import { systemClock } from '../../lib/clock.ts'
@@ -10,7 +10,6 @@ import {
 } from '../../pki/certificate.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import type { KeyKind } from '../../pki/certificate-request.ts'
-import { JWT_CHARACTERS_MAX } from '../../pki/jwt-signer.ts'
 import {
   readSecretFile,
   SecretFileError,
@@ -21,7 +20,7 @@ import {
 import { CheckList } from '../terminal/check-list.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { readSecretInput, readStandardInput } from '../terminal/secret-input.ts'
+import { readSecretInput } from '../terminal/secret-input.ts'
 import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
 import { keyBeside, keyInFile } from './enrollment-key.ts'
 import type { EnrollmentKey } from './enrollment-key.ts'
@@ -31,6 +30,7 @@ import { checkTime, readEnrollmentToken } from './enrollment-token.ts'
 import type { EnrollmentToken } from './enrollment-token.ts'
 import { identityFileText } from './identity-file.ts'
 import type { EnrolledIdentity } from './identity-file.ts'
+import { readTokenFile } from './token-file.ts'
 
 /** An identity's certificate begins a minute before it was made: a clock further behind takes it for one of the future. */
 const SKEW_MS_MAX = 60_000
@@ -93,7 +93,7 @@ class EnrollmentRun {
     if (source === '-' && passwordFile === '-') {
       throw usage('token and password cannot both come from standard input: put one into a file')
     }
-    const token = readEnrollmentToken(readToken(source))
+    const token = readEnrollmentToken(readTokenFile(source))
     judgeOptions(token, this.#options)
     const password = passwordFile === undefined ? '' : readSecretInput(passwordFile, 'the password')
     const client = clientKeyOf(this.#options)
@@ -272,19 +272,6 @@ function clientKeyOf({ clientCert, clientKey }: EnrollOptions): ClientKey | null
   const { text } = readSecretFile(clientKey)
   checkKeyMatches(chain[0], text)
   return { certificatePem: pemOf(chain), privateKeyPem: text }
-}
-
-/** Anybody may be able to read the file: a token is mailed about, and is worth nothing once it is used. */
-function readToken(source: string): string {
-  if (source === '-') return readStandardInput('the token')
-  if (source.split('.').length === 3 && source.length > 100) {
-    throw usage(
-      'give the file of the token, or - for standard input: every user of a host can read a command line',
-    )
-  }
-  const status = statSync(source)
-  if (status.isFile() && status.size <= JWT_CHARACTERS_MAX) return readFileSync(source, 'utf8')
-  throw new EnrollmentFault(`${source} is no file of an enrollment token`)
 }
 
 function pemOf(chain: readonly Certificate[]): string {

@@ -39,7 +39,11 @@ export function keyInFile(path: string, kind: KeyKind): EnrollmentKey {
  * Beside the identity file that is to be; the caller removes it once that is written.
  * @throws {EnrollmentFault} when there is one of another token: both files would claim one name.
  */
-export function keyBeside(out: string, secret: string, kind: KeyKind): EnrollmentKey {
+export function keyBeside(
+  out: string,
+  secret: string,
+  kind: KeyKind | (() => string),
+): EnrollmentKey {
   const path = `${out}${ENROLLING_SUFFIX}`
   const digest = hash('sha256', secret)
   if (existsSync(path)) {
@@ -52,7 +56,7 @@ export function keyBeside(out: string, secret: string, kind: KeyKind): Enrollmen
     parsePrivateKey(key)
     return { privateKeyPem: key, path, isFound: true, forget: () => undefined }
   }
-  const privateKeyPem = generatePrivateKeyPem(kind)
+  const privateKeyPem = typeof kind === 'function' ? kind() : generatePrivateKeyPem(kind)
   writeNewFile(path, `${JSON.stringify({ token: digest, key: privateKeyPem })}\n`, 0o600)
   return { privateKeyPem, path, isFound: false, forget: () => rmSync(path, { force: true }) }
 }

@@ -5,6 +5,7 @@ import {
   parseCertificates,
 } from '../../pki/certificate.ts'
 import type { Certificate } from '../../pki/certificate.ts'
+import { parseSpiffeId } from '../../pki/spiffe.ts'
 import { readCertsOnly } from '../../pki/certs-only.ts'
 import { createCertificateRequest } from '../../pki/certificate-request.ts'
 import { refusalOf } from '../cluster/connection.ts'
@@ -18,6 +19,9 @@ import type { EnrollmentToken } from './enrollment-token.ts'
 const CLIENT_API = '/edge/client/v1'
 const TIMEOUT_MS = 15_000
 const PRINT_CHARACTERS_MAX = 200
+
+/** Leaf first. */
+export type CertificateChain = readonly [Certificate, ...Certificate[]]
 
 /** A certificate with its key that a CA of somebody else has issued. */
 export interface ClientKey {
@@ -34,13 +38,16 @@ export class EnrollmentServer {
   readonly caCount: number
   /** How the controller tells the time, UTC ms; null when it does not. */
   readonly dateMs: number | null
+  /** Of the SPIFFE id in its certificate; null when it has none. */
+  readonly trustDomain: string | null
 
   private constructor(
     token: EnrollmentToken,
-    known: { publicKeySha256: Uint8Array; authorities: Certificate[]; dateMs: number | null },
+    known: { leaf: Certificate; authorities: Certificate[]; dateMs: number | null },
   ) {
     this.#token = token
-    this.#publicKeySha256 = known.publicKeySha256
+    this.#publicKeySha256 = known.leaf.publicKeySha256
+    this.trustDomain = parseSpiffeId(known.leaf.uris[0] ?? '')?.trustDomain ?? null
     this.caPem = known.authorities.map(({ pem }) => `${pem.trim()}\n`).join('')
     this.caCount = known.authorities.length
     this.dateMs = known.dateMs
@@ -52,7 +59,7 @@ export class EnrollmentServer {
    * @throws {EnrollmentFault}
    */
   static async meet(token: EnrollmentToken): Promise<EnrollmentServer> {
-    let publicKeySha256: Uint8Array | null = null
+    let known: Certificate | null = null
     const { status, dateMs, text } = await asked(
       {
         origin: token.origin,
@@ -61,19 +68,19 @@ export class EnrollmentServer {
         headers: { accept: 'application/pkcs7-mime' },
         judge: async (leaf) => {
           await checkSignature(token, leaf)
-          publicKeySha256 = leaf.publicKeySha256
+          known = leaf
         },
       },
       null,
     )
-    if (publicKeySha256 === null) throw new EnrollmentFault(`${token.origin}: it was not judged`)
+    if (known === null) throw new EnrollmentFault(`${token.origin}: it was not judged`)
     if (status !== 200) {
       throw new EnrollmentFault(
         `${token.origin}: it answered ${status} in place of its CA certificates; ask an administrator whether it serves the client API`,
       )
     }
     return new EnrollmentServer(token, {
-      publicKeySha256,
+      leaf: known,
       authorities: authoritiesIn(token.origin, text),
       dateMs,
     })
@@ -87,6 +94,21 @@ export class EnrollmentServer {
       headers: { 'content-type': 'application/x-pem-file' },
     })
     return this.#certificatesIn(answer, privateKeyPem)
+  }
+
+  /** Both certificates of a router; the same again for the same token and keys. @returns PEM, leaf first, each. */
+  async router(
+    requests: { readonly certCsr: string; readonly serverCertCsr: string },
+    keys: { readonly privateKeyPem: string; readonly serverKeyPem: string },
+  ): Promise<{ readonly client: CertificateChain; readonly server: CertificateChain }> {
+    const answer = await this.#enroll({
+      body: JSON.stringify(requests),
+      headers: { 'content-type': 'application/json' },
+    })
+    return {
+      client: this.#certificatesIn(answer, keys.privateKeyPem),
+      server: this.#certificatesIn({ cert: answer['serverCert'] }, keys.serverKeyPem),
+    }
   }
 
   async ottca(client: ClientKey): Promise<void> {

@@ -17,6 +17,7 @@ import { linesOfEnd } from './end.ts'
 import { beginForming, finishForming, formFirst, isLaidDown, joinNext, nameSeeds } from './form.ts'
 import { inspectFolder, LOOPBACK, planQuickstart } from './plan.ts'
 import type { ControllerPlan, QuickstartPlan } from './plan.ts'
+import { QuickstartRouters } from './routers.ts'
 
 const READY_MS_MAX = 120_000
 const POLL_MS = 100
@@ -35,6 +36,7 @@ export async function quickstart(options: {
   readonly dir: string
   readonly nodes: number
   readonly port: number
+  readonly routers: number
 }): Promise<void> {
   const plan = planQuickstart(options.dir, options.nodes, options.port)
   // Everything made here is for its owner alone, the logs of the controllers included.
@@ -43,7 +45,8 @@ export async function quickstart(options: {
   makeFolder(plan.dir, 0o700)
   const lock = await lockFolder(plan)
   try {
-    await runControllers(plan, inspectFolder(plan) === 'complete', signals)
+    const routers = new QuickstartRouters(plan, options.routers, PROGRAM)
+    await runControllers(plan, inspectFolder(plan) === 'complete', signals, routers)
   } finally {
     lock.close()
     signals.release()
@@ -54,6 +57,7 @@ async function runControllers(
   plan: QuickstartPlan,
   isWhole: boolean,
   signals: StopSignals,
+  routers: QuickstartRouters,
 ): Promise<void> {
   const watch = new StartWatch(plan.controllers)
   const processes = new ControllerProcesses(plan.controllers, PROGRAM, (event) => {
@@ -69,6 +73,7 @@ async function runControllers(
   try {
     if (isWhole) processes.start()
     if ((isWhole || (await form(start))) && (await waitFor(start, notReadyBecause))) {
+      await routers.start()
       printTable(plan, processes)
       printLine('ready')
       watch.isReady = true
@@ -76,6 +81,7 @@ async function runControllers(
     await signals.first
     printLine('stopping')
   } finally {
+    await routers.stop(signals.second)
     await processes.stop(signals.second)
   }
   printLine('stopped')

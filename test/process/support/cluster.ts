@@ -17,27 +17,34 @@ const calmElections = {
   FLOTILLA_RAFT_ELECTION_TIMEOUT_MAX_MS: '6000',
 }
 
+interface StartOptions {
+  readonly nodes?: number
+  readonly routers?: number
+  readonly env?: Record<string, string>
+  readonly hasCalmElections?: boolean
+}
+
 /** A real cluster of processes in a folder of its own, made by `flotilla quickstart`. */
 export class TestCluster {
   readonly dir: string
   readonly port: number
   readonly nodes: number
+  readonly routers: number
   readonly env: NodeJS.ProcessEnv
   #quickstart: ChildProcess | null = null
   #started: ChildProcess[] = []
   #clients: Client[] = []
   output = ''
 
-  private constructor(port: number, nodes: number, env: Record<string, string>) {
+  private constructor(port: number, nodes: number, routers: number, env: Record<string, string>) {
     this.dir = mkdtempSync(join(tmpdir(), 'flotilla-test-'))
     this.port = port
     this.nodes = nodes
+    this.routers = routers
     this.env = { ...process.env, ...env }
   }
 
-  static async start(
-    options: { nodes?: number; env?: Record<string, string>; hasCalmElections?: boolean } = {},
-  ): Promise<TestCluster> {
+  static async start(options: StartOptions = {}): Promise<TestCluster> {
     const cluster = await TestCluster.create(options)
     try {
       await cluster.quickstart()
@@ -49,11 +56,9 @@ export class TestCluster {
   }
 
   /** A folder and ports for it; nothing is started yet. */
-  static async create(
-    options: { nodes?: number; env?: Record<string, string>; hasCalmElections?: boolean } = {},
-  ): Promise<TestCluster> {
+  static async create(options: StartOptions = {}): Promise<TestCluster> {
     const env = { ...(options.hasCalmElections === false ? {} : calmElections), ...options.env }
-    return new TestCluster(await freePortBlock(), options.nodes ?? 3, env)
+    return new TestCluster(await freePortBlock(), options.nodes ?? 3, options.routers ?? 0, env)
   }
 
   get folder(): string {
@@ -66,11 +71,10 @@ export class TestCluster {
 
   /** Starts (or resumes) the cluster in the foreground of a child. */
   beginQuickstart(): ChildProcess {
-    const child = spawn(
-      flotilla,
-      ['quickstart', '--dir', this.folder, '--nodes', `${this.nodes}`, '--port', `${this.port}`],
-      { env: this.env, stdio: ['ignore', 'pipe', 'pipe'] },
-    )
+    const { folder, nodes, port, routers } = this
+    const counts = ['--nodes', `${nodes}`, '--routers', `${routers}`]
+    const args = ['quickstart', '--dir', folder, '--port', `${port}`, ...counts]
+    const child = spawn(flotilla, args, { env: this.env, stdio: ['ignore', 'pipe', 'pipe'] })
     this.#quickstart = child
     this.output = ''
     const gather = (chunk: Buffer): void => {

@@ -1,0 +1,129 @@
+import { isIP } from 'node:net'
+import { connect } from 'node:tls'
+import type { ConnectionOptions, TLSSocket } from 'node:tls'
+
+import type { Clock } from '../lib/clock.ts'
+import { Channel } from './channel.ts'
+import type { ChannelParts } from './channel.ts'
+import type { Message } from './frame.ts'
+import { readFlag, readInt32 } from './headers.ts'
+import type { ChannelLimits } from './limits.ts'
+import { contentType, HELLO_SEQUENCE, headerKey } from './numbers.ts'
+
+const REASON_CHARACTERS_MAX = 200
+
+export interface DialOptions extends Pick<ChannelParts, 'onMessage' | 'onClose' | 'onFrame'> {
+  readonly host: string
+  readonly port: number
+  /** Certificate, key and CA certificates, PEM each. */
+  readonly tls: Pick<ConnectionOptions, 'ca' | 'cert' | 'key'>
+  readonly localAddress?: string
+  /** The application protocol (ALPN) that the listener must choose. */
+  readonly protocol: string
+  /** Judges who has answered once TLS has verified it: why it is not the one; null: it is. Nothing is sent before. */
+  readonly judge: (socket: TLSSocket) => string | null
+  readonly hello: Message
+  readonly limits: ChannelLimits
+  readonly clock: Clock
+  /** From the first packet to the answer to the hello. */
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+export interface Dialed {
+  readonly channel: Channel
+  /** To the hello. */
+  readonly answer: Message
+}
+
+/**
+ * Dials a channel: TLS with the name of the host verified, then hello and its answer. `onClose` is called only for a channel
+ * that was dialed.
+ * @throws {Error} one clause.
+ */
+export async function dialChannel(options: DialOptions): Promise<Dialed> {
+  const { signal, timeoutMs } = options
+  const { promise, resolve, reject } = Promise.withResolvers<Dialed>()
+  const socket = connectTo(options)
+  const fail = (error: Error): void => {
+    socket.destroy()
+    reject(error)
+  }
+  const timer = setTimeout(() => fail(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs)
+  const onAbort = (): void => fail(new Error('given up'))
+  signal.addEventListener('abort', onAbort, { once: true })
+  socket.on('error', fail)
+  socket.once('close', () => fail(new Error('closed by the peer')))
+  socket.once('secureConnect', () => {
+    const fault =
+      socket.alpnProtocol === options.protocol
+        ? options.judge(socket)
+        : `it does not speak ${options.protocol}`
+    if (fault === null) startHello(socket, options, { resolve, reject })
+    else fail(new Error(fault))
+  })
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+function connectTo({ host, port, tls, localAddress, protocol }: DialOptions): TLSSocket {
+  return connect({
+    ...tls,
+    host,
+    port,
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+    ...(localAddress === undefined ? {} : { localAddress }),
+    ALPNProtocols: [protocol],
+    minVersion: 'TLSv1.2',
+    rejectUnauthorized: true,
+  })
+}
+
+function startHello(
+  socket: TLSSocket,
+  options: DialOptions,
+  done: { resolve: (dialed: Dialed) => void; reject: (error: Error) => void },
+): void {
+  const { limits, clock, hello, onMessage, onFrame } = options
+  let isOpen = false
+  const channel: Channel = new Channel({
+    socket,
+    limits,
+    clock,
+    hello,
+    ...(onFrame === undefined ? {} : { onFrame }),
+    onHello: (answer) => {
+      const refusal = refusalIn(answer)
+      if (refusal !== null) {
+        channel.close(refusal)
+        return
+      }
+      isOpen = true
+      done.resolve({ channel, answer })
+      // In a later turn, so that who dialed knows the channel before its first message.
+      setImmediate(() => channel.open(null))
+    },
+    onMessage,
+    onClose: (reason) => {
+      if (isOpen) options.onClose(reason)
+      else done.reject(new Error(reason))
+    },
+  })
+}
+
+/** Why the answer does not open the channel; null: it does. */
+function refusalIn({ contentType: type, headers, body }: Message): string | null {
+  if (type !== contentType.result) return 'its first message is no answer to the hello'
+  if (readInt32(headers, headerKey.replyFor) !== HELLO_SEQUENCE) {
+    return 'its first message answers something else than the hello'
+  }
+  if (readFlag(headers, headerKey.resultSuccess)) return null
+  const text = Buffer.from(body)
+    .toString('utf8')
+    .replaceAll(/[^\x20-\x7e]+/g, ' ')
+  return `it refused: ${text.slice(0, REASON_CHARACTERS_MAX) || 'without a reason'}`
+}

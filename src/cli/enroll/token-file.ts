@@ -1,0 +1,25 @@
+import { readFileSync, statSync } from 'node:fs'
+
+import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { JWT_CHARACTERS_MAX } from '../../pki/jwt-signer.ts'
+import { readStandardInput } from '../terminal/secret-input.ts'
+import { EnrollmentFault } from './enrollment-fault.ts'
+
+/**
+ * An enrollment token out of a file, or of standard input for `-`. Anybody may be able to read the file: a token is mailed
+ * about, and is worth nothing once it is used.
+ * @throws {CommandFailure} exit 2 for a token in place of its file.
+ * @throws {EnrollmentFault}
+ */
+export function readTokenFile(source: string): string {
+  if (source === '-') return readStandardInput('the token')
+  if (source.split('.').length === 3 && source.length > 100) {
+    throw new CommandFailure(
+      EXIT_USAGE,
+      'give the file of the token, or - for standard input: every user of a host can read a command line',
+    )
+  }
+  const status = statSync(source)
+  if (status.isFile() && status.size <= JWT_CHARACTERS_MAX) return readFileSync(source, 'utf8')
+  throw new EnrollmentFault(`${source} is no file of an enrollment token`)
+}

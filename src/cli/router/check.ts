@@ -1,0 +1,76 @@
+import { formatFault } from '../../config/load.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { loadRouterConfig } from '../../router/config/load.ts'
+import type { LoadedRouterConfig } from '../../router/config/load.ts'
+import { omissionsOf, sectionsWithoutData } from '../../router/config/omissions.ts'
+import type { EffectiveValue } from '../../router/config/reader.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+
+export interface CheckRouterOptions {
+  readonly print?: boolean
+  readonly json?: boolean
+}
+
+export type CheckedRouterConfig = Extract<LoadedRouterConfig, { ok: true }>
+
+/** @throws {CommandFailure} exit 2 after each fault has been written, a line each. */
+export function checkedRouterConfig(path: string): CheckedRouterConfig {
+  const loaded = loadRouterConfig(path, process.env)
+  for (const warning of loaded.warnings) {
+    process.stderr.write(`flotilla: warning: ${formatFault(warning)}\n`)
+  }
+  if (loaded.ok) return loaded
+  for (const fault of loaded.faults) process.stderr.write(`flotilla: ${formatFault(fault)}\n`)
+  throw new CommandFailure(EXIT_USAGE, faultCount(loaded.faults.length))
+}
+
+/** Judges a router's configuration and starts nothing. @throws {CommandFailure} exit 2. */
+export function checkRouter(path: string, options: CheckRouterOptions): void {
+  if (options.json === true) {
+    checkAsJson(path, options)
+    return
+  }
+  const { config, effective } = checkedRouterConfig(path)
+  if (options.print === true) {
+    printLine(effective.map(effectiveLine).join('\n'))
+    return
+  }
+  printLine(`${path}: the configuration is valid`)
+  for (const note of [...omissionsOf(config), ...sectionsWithoutData(config)]) {
+    printLine(`note: ${note}`)
+  }
+}
+
+function checkAsJson(path: string, { print }: CheckRouterOptions): void {
+  const loaded = loadRouterConfig(path, process.env)
+  const { ok, warnings } = loaded
+  const faults = loaded.ok ? [] : loaded.faults
+  const notes = loaded.ok
+    ? [...omissionsOf(loaded.config), ...sectionsWithoutData(loaded.config)]
+    : []
+  const effective = loaded.ok && print === true ? { effective: loaded.effective } : {}
+  printJson({ isValid: ok, faults, warnings, notes, ...effective })
+  if (!ok) throw new CommandFailure(EXIT_USAGE, faultCount(faults.length))
+}
+
+function faultCount(count: number): string {
+  const faults = count === 1 ? '1 fault' : `${count} faults`
+  return `${faults} in the configuration; 'flotilla router options' lists every key`
+}
+
+/** `ctrl.startupTimeout = 30s  # default`. */
+function effectiveLine({ key, value, source }: EffectiveValue): string {
+  const shown = value === '' ? '(none)' : value.replaceAll('\n', '\\n')
+  return `${key} = ${shown}  # ${sourceText(source)}`
+}
+
+function sourceText(source: EffectiveValue['source']): string {
+  switch (source.kind) {
+    case 'file':
+      return `line ${source.line}`
+    case 'environment':
+      return `line ${source.line}, environment ${source.names.join(', ')}`
+    case 'default':
+      return 'default'
+  }
+}

@@ -1,0 +1,186 @@
+import { accessSync, constants, existsSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { CertificateError, isoTime } from '../../pki/certificate.ts'
+import { SecretFileError, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
+import { pemOf } from '../../pki/identity-files.ts'
+import { generateRouterKeyPem } from '../../pki/router-request.ts'
+import type { RouterKeyAlgorithm } from '../../pki/router-key-algorithms.ts'
+import { configuredEndpoints } from '../../router/config/relations.ts'
+import type { RouterConfig } from '../../router/config/table.ts'
+import { writeEndpoints } from '../../router/controllers/endpoints-file.ts'
+import { identityFiles } from '../../router/identity/files.ts'
+import type { IdentityFiles } from '../../router/identity/files.ts'
+import { certificateRequests } from '../../router/identity/requests.ts'
+import { EnrollmentFault, EnrollmentRefused } from '../enroll/enrollment-fault.ts'
+import { keyBeside } from '../enroll/enrollment-key.ts'
+import type { EnrollmentKey } from '../enroll/enrollment-key.ts'
+import { EnrollmentServer } from '../enroll/enrollment-server.ts'
+import type { CertificateChain } from '../enroll/enrollment-server.ts'
+import { checkTime, readEnrollmentToken } from '../enroll/enrollment-token.ts'
+import type { EnrollmentToken } from '../enroll/enrollment-token.ts'
+import { readTokenFile } from '../enroll/token-file.ts'
+import { CheckList } from '../terminal/check-list.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+import { checkedRouterConfig } from './check.ts'
+
+export interface EnrollRouterOptions {
+  /** File of the token, or `-`. */
+  readonly jwt: string
+  readonly keyAlg: RouterKeyAlgorithm
+  readonly force?: boolean
+  readonly json?: boolean
+}
+
+/**
+ * Turns an enrollment token into the identity of a router. The key is on the disk before the token is used, so the same
+ * command goes on after an interruption; nothing is overwritten without `force`.
+ * @throws {CommandFailure} one sentence; exit 2 for a configuration that is wrong.
+ */
+export async function enrollRouter(path: string, options: EnrollRouterOptions): Promise<void> {
+  const { config } = checkedRouterConfig(path)
+  try {
+    await new RouterEnrollmentRun(config, options).go()
+  } catch (error) {
+    const isTheirs =
+      error instanceof EnrollmentFault ||
+      error instanceof CertificateError ||
+      error instanceof SecretFileError
+    if (isTheirs) throw new CommandFailure(EXIT_FAILED, sentenceOf(error), error)
+    throw error
+  }
+}
+
+class RouterEnrollmentRun {
+  readonly #config: RouterConfig
+  readonly #options: EnrollRouterOptions
+  readonly #checks: CheckList
+
+  constructor(config: RouterConfig, options: EnrollRouterOptions) {
+    this.#config = config
+    this.#options = options
+    this.#checks = new CheckList(options.json === true)
+  }
+
+  async go(): Promise<void> {
+    const { csr } = this.#config
+    if (csr === null) {
+      throw usage('the configuration has no csr: a router without it cannot enroll; add one')
+    }
+    const files = this.#files()
+    const token = readEnrollmentToken(readTokenFile(this.#options.jwt))
+    if (!['erott', 'trott'].includes(token.method)) {
+      throw new EnrollmentFault(
+        `the token is for ${JSON.stringify(token.method)}, not for a router; ask an administrator for the token of an edge router`,
+      )
+    }
+    this.#judgeFolders(files)
+    const isResumed = existsSync(`${files.key}.enrolling`)
+    if (!isResumed) this.#judgeTargets(files)
+    const server = await EnrollmentServer.meet(token)
+    this.#checks.ok('token', `${token.method}, for router ${token.subject}`)
+    this.#checks.ok('controller', `${token.origin} signed it; ${server.caCount} CA certificates`)
+    const key = keyBeside(files.key, token.secret, () => generateRouterKeyPem(this.#options.keyAlg))
+    const keys = { privateKeyPem: key.privateKeyPem, serverKeyPem: key.privateKeyPem }
+    const requests = await certificateRequests({ routerId: token.subject, csr, ...keys })
+    const { client, server: own } = await this.#certificates(token, server, key, () =>
+      server.router(requests, keys),
+    )
+    this.#checks.ok('certificate', `until ${isoTime(client[0].notAfterMs)}`)
+    checkSubject(client, token)
+    this.#write(files, { key: key.privateKeyPem, client, server: own, caPem: server.caPem })
+    this.#writeEndpoints(token, server)
+    rmSync(key.path, { force: true })
+    this.#tell(token, client)
+  }
+
+  #files(): IdentityFiles {
+    const found = identityFiles(this.#config)
+    if (!found.ok) throw usage(found.fault)
+    return found.files
+  }
+
+  async #certificates<T>(
+    token: EnrollmentToken,
+    server: EnrollmentServer,
+    key: EnrollmentKey,
+    ask: () => Promise<T>,
+  ): Promise<T> {
+    this.#checks.ok('key', key.isFound ? `the one in ${key.path}` : 'made here, stays here')
+    try {
+      // A token that was used in time is answered for its key later, too.
+      if (!key.isFound) checkTime(token, server.dateMs ?? systemClock.nowMs())
+      return await ask()
+    } catch (error) {
+      // A key that nothing was issued for is of no use; one of an unknown outcome is the way back in.
+      if (error instanceof EnrollmentRefused) key.forget()
+      throw error
+    }
+  }
+
+  /** Before the token is used up for files that cannot be written. */
+  #judgeFolders(files: IdentityFiles): void {
+    for (const path of [...pathsOf(files), this.#config.ctrl.endpointsFile]) {
+      accessSync(dirname(path), constants.W_OK)
+    }
+  }
+
+  #judgeTargets(files: IdentityFiles): void {
+    if (this.#options.force === true) return
+    const found = pathsOf(files).find((path) => existsSync(path))
+    if (found === undefined) return
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `${found} is there already: this router may be enrolled; write over its files with --force, or name others in identity`,
+    )
+  }
+
+  /** The certificate comes last: with it the router is enrolled, and until then the same command goes on. */
+  #write(
+    files: IdentityFiles,
+    parts: { key: string; client: CertificateChain; server: CertificateChain; caPem: string },
+  ): void {
+    writeSecretFile(files.key, parts.key)
+    if (files.serverKey !== null) writeSecretFile(files.serverKey, parts.key)
+    writePublicFile(files.ca, parts.caPem)
+    writePublicFile(files.serverCert, pemOf(parts.server))
+    writePublicFile(files.cert, pemOf(parts.client))
+  }
+
+  #writeEndpoints(token: EnrollmentToken, { trustDomain }: EnrollmentServer): void {
+    const endpoints = configuredEndpoints(this.#config).map(({ text }) => text)
+    const known = { endpoints, controllers: [], apis: [token.origin], trustDomain }
+    writeEndpoints(this.#config.ctrl.endpointsFile, known)
+  }
+
+  #tell(token: EnrollmentToken, [leaf]: CertificateChain): void {
+    const { cert } = this.#files()
+    const enrolled = {
+      routerId: token.subject,
+      controller: token.origin,
+      notAfter: isoTime(leaf.notAfterMs),
+      cert,
+    }
+    if (this.#options.json === true) printJson(enrolled)
+    else printLine(`enrolled router ${token.subject}: ${cert}`)
+  }
+}
+
+/** Controllers know a router by it. */
+function checkSubject([leaf]: CertificateChain, { subject, origin }: EnrollmentToken): void {
+  if (leaf.commonName === subject) return
+  throw new EnrollmentFault(
+    `${origin}: it issued a certificate for another router than ${subject}; ask an administrator for a new enrollment`,
+  )
+}
+
+function pathsOf(files: IdentityFiles): string[] {
+  const { cert, key, serverCert, serverKey, ca } = files
+  return [cert, key, serverCert, ca, ...(serverKey === null ? [] : [serverKey])]
+}
+
+function usage(message: string): CommandFailure {
+  return new CommandFailure(EXIT_USAGE, message)
+}

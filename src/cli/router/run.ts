@@ -1,0 +1,143 @@
+import { createHash } from 'node:crypto'
+import { realpathSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { Server } from 'node:net'
+
+import { pino, stdTimeFunctions } from 'pino'
+
+import type { Logger } from 'pino'
+
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import {
+  API_FAMILY_VERSION,
+  programDate,
+  programRevision,
+  programVersion,
+} from '../../controller/version.ts'
+import { systemClock } from '../../lib/clock.ts'
+import type { RouterIdentity } from '../../router/identity/identity.ts'
+import type { CertificateRequests } from '../../router/identity/requests.ts'
+import { routerProgramLimits } from '../../router/limits.ts'
+import { RouterFailure } from '../../router/logger.ts'
+import { RouterProgram } from '../../router/router.ts'
+import { askBounded } from '../enroll/bounded-https.ts'
+import { LineWriter, openOutput } from '../terminal/line-writer.ts'
+import { checkedRouterConfig } from './check.ts'
+
+export interface RunRouterOptions {
+  readonly extend?: boolean
+  readonly logLevel: string
+}
+
+/**
+ * Runs a router until SIGTERM or SIGINT.
+ * @throws {CommandFailure} exit 2 for a configuration that is wrong, 1 when it cannot start or reaches no controller in time.
+ */
+export async function runRouter(path: string, options: RunRouterOptions): Promise<void> {
+  const { config, effective } = checkedRouterConfig(path)
+  const lock = await lockConfiguration(path)
+  const log = createLog(options.logLevel)
+  const stopped = stopSignal(log)
+  const random = { next: () => Math.random(), integer: integerBetween }
+  try {
+    const router = new RouterProgram({
+      ...{ config, effective, log, random },
+      clock: systemClock,
+      version: {
+        version: API_FAMILY_VERSION,
+        revision: programRevision(),
+        buildDate: programDate(),
+        os: process.platform,
+        arch: process.arch,
+      },
+      askExtension,
+    })
+    await router.start({ extends: options.extend === true })
+    log.info({ version: programVersion(), pid: process.pid }, 'router running')
+    try {
+      await Promise.race([stopped, router.failed])
+    } finally {
+      await endOf(router)
+    }
+    log.info({}, 'router stopped')
+  } catch (error) {
+    if (!(error instanceof RouterFailure)) throw error
+    throw new CommandFailure(EXIT_FAILED, error.message, error)
+  } finally {
+    lock.close()
+  }
+}
+
+/**
+ * Two processes of one router would send each other away from every controller for ever. An abstract unix socket named after
+ * the configuration: the kernel gives it to one process, and takes it back however that ends.
+ * @throws {CommandFailure} when another router runs by the same configuration on this host.
+ */
+async function lockConfiguration(path: string): Promise<Server> {
+  const name = createHash('sha256').update(realpathSync(path)).digest('hex').slice(0, 32)
+  const server = createServer((socket) => socket.destroy())
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  server.once('error', reject)
+  server.listen(`\0flotilla-router-${process.getuid?.() ?? 0}-${name}`, resolve)
+  try {
+    await promise
+  } catch (error) {
+    const message = `a router runs by ${path} already; stop it first, or give this one a configuration and an identity of its own`
+    throw new CommandFailure(EXIT_FAILED, message, error)
+  }
+  server.unref()
+  return server
+}
+
+async function endOf(router: RouterProgram): Promise<void> {
+  const { stopMsMax } = routerProgramLimits
+  const timer = setTimeout(() => process.exit(EXIT_FAILED), stopMsMax)
+  await router.stop()
+  clearTimeout(timer)
+}
+
+function integerBetween(min: number, max: number): number {
+  return min + Math.floor(Math.random() * (max - min + 1))
+}
+
+function createLog(level: string): Logger {
+  const writer = new LineWriter(openOutput())
+  process.on('exit', () => writer.flushSync())
+  return pino({ base: {}, timestamp: stdTimeFunctions.isoTime, level }, writer)
+}
+
+/** The second signal ends the process at once, for who does not want to wait. */
+function stopSignal(log: Logger): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => {
+      log.info({ signal }, 'router stopping')
+      process.once(signal, () => process.exit(EXIT_FAILED))
+      resolve()
+    })
+  }
+  return promise
+}
+
+/** Over the client API of a controller, by the certificate in force. */
+async function askExtension(
+  api: string,
+  requests: CertificateRequests,
+  { caPem, certificatePem, privateKeyPem }: RouterIdentity,
+): Promise<{ readonly cert: string; readonly serverCert: string }> {
+  const { status, text } = await askBounded({
+    origin: api,
+    path: '/edge/client/v1/enroll/extend/router',
+    method: 'POST',
+    headers: { accept: 'application/json', 'content-type': 'application/json' },
+    body: JSON.stringify(requests),
+    caPem,
+    client: { certificatePem, privateKeyPem },
+    judge: () => undefined,
+    timeoutMs: routerProgramLimits.extendTimeoutMs,
+  })
+  const data = status === 200 ? (JSON.parse(text) as { data?: Record<string, unknown> }).data : null
+  const { cert, serverCert } = data ?? {}
+  if (typeof cert === 'string' && typeof serverCert === 'string') return { cert, serverCert }
+  throw new Error(`it answered ${status} in place of certificates`)
+}

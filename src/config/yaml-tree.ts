@@ -1,0 +1,122 @@
+import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument, stringify } from 'yaml'
+import type { Document, Node } from 'yaml'
+
+/** Bounds of a YAML file, aliases expanded: a text of some bytes can stand for a tree of any size. */
+export const yamlTreeLimits = { yamlNodesMax: 100_000, yamlDepthMax: 32 } as const
+
+export type YamlScalar = string | number | boolean | null
+
+/** A YAML text without anchors and tags; lines count from 1. */
+export type YamlTree =
+  | { readonly kind: 'scalar'; readonly line: number; readonly value: YamlScalar }
+  | { readonly kind: 'list'; readonly line: number; readonly items: readonly YamlTree[] }
+  | { readonly kind: 'map'; readonly line: number; readonly entries: readonly YamlEntry[] }
+
+export interface YamlEntry {
+  readonly key: string
+  readonly line: number
+  readonly value: YamlTree
+}
+
+export interface YamlFault {
+  readonly line: number | null
+  readonly problem: string
+}
+
+export type YamlParsed =
+  | { readonly ok: true; readonly tree: YamlTree }
+  | { readonly ok: false; readonly faults: readonly YamlFault[] }
+
+/** Never throws; a key that stands twice in one section is a fault. */
+export function parseYamlTree(text: string): YamlParsed {
+  const lines = new LineCounter()
+  try {
+    const document = parseDocument(text, { lineCounter: lines })
+    if (document.errors.length > 0) {
+      const faults = document.errors.map(({ message, pos }) => ({
+        line: lines.linePos(pos[0]).line,
+        problem: message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '') ?? 'no YAML',
+      }))
+      return { ok: false, faults }
+    }
+    return { ok: true, tree: new TreeBuilder(document, lines).tree(document.contents, 1, 0) }
+  } catch (error) {
+    if (error instanceof TreeFault) {
+      return { ok: false, faults: [{ line: error.line, problem: error.message }] }
+    }
+    // The parser throws for a few malformed texts in place of reporting them.
+    const problem = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)
+    return { ok: false, faults: [{ line: null, problem: `is not YAML: ${problem}` }] }
+  }
+}
+
+/** YAML text of plain data, without folded lines. */
+export function yamlText(value: unknown): string {
+  return stringify(value, { lineWidth: 0 })
+}
+
+class TreeFault extends Error {
+  override readonly name = 'TreeFault'
+  readonly line: number
+
+  constructor(line: number, message: string) {
+    super(message)
+    this.line = line
+  }
+}
+
+class TreeBuilder {
+  readonly #document: Document
+  readonly #lines: LineCounter
+  #nodes = 0
+
+  constructor(document: Document, lines: LineCounter) {
+    this.#document = document
+    this.#lines = lines
+  }
+
+  /** @param line of the parent, for a node that has no place of its own. */
+  tree(node: unknown, line: number, depth: number): YamlTree {
+    this.#nodes += 1
+    if (this.#nodes > yamlTreeLimits.yamlNodesMax) {
+      throw new TreeFault(line, `holds more than ${yamlTreeLimits.yamlNodesMax} values`)
+    }
+    if (depth > yamlTreeLimits.yamlDepthMax) {
+      throw new TreeFault(line, `is nested deeper than ${yamlTreeLimits.yamlDepthMax} levels`)
+    }
+    const found: unknown = isAlias(node) ? node.resolve(this.#document) : node
+    const at = this.#lineOf(node) ?? line
+    if (found === undefined) throw new TreeFault(at, 'refers to an anchor that is not there')
+    if (isSeq(found)) {
+      const items = found.items.map((item) => this.tree(item, at, depth + 1))
+      return { kind: 'list', line: at, items }
+    }
+    if (isMap(found)) {
+      const entries = found.items.map(({ key, value }) => {
+        const keyLine = this.#lineOf(key) ?? at
+        return { key: keyText(key), line: keyLine, value: this.tree(value, keyLine, depth + 1) }
+      })
+      return { kind: 'map', line: at, entries }
+    }
+    return { kind: 'scalar', line: at, value: isScalar(found) ? scalarOf(found.value) : null }
+  }
+
+  #lineOf(node: unknown): number | null {
+    const offset = (node as Node | null | undefined)?.range?.[0]
+    return offset === undefined ? null : this.#lines.linePos(offset).line
+  }
+}
+
+function keyText(key: unknown): string {
+  if (isScalar(key)) return String(key.value)
+  return isMap(key) || isSeq(key) ? '(a key that is no text)' : String(key)
+}
+
+function scalarOf(value: unknown): YamlScalar {
+  const isPlain =
+    value === null ||
+    typeof value === 'string' ||
+    typeof value === 'number' ||
+    typeof value === 'boolean'
+  return isPlain ? value : String(value)
+}

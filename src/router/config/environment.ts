@@ -1,0 +1,34 @@
+import { tmpdir } from 'node:os'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** A text with its variables filled in, and which those were. */
+export interface Filled {
+  readonly text: string
+  readonly names: readonly string[]
+  /** Those that are not set; nothing stands in their place. */
+  readonly missing: readonly string[]
+}
+
+const VARIABLE = /\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))/g
+const temporary: ReadonlySet<string> = new Set(['TMP', 'TEMP', 'TMPDIR'])
+/** Of one text with its variables filled in. */
+const FILLED_CHARACTERS_MAX = 256 * 1024
+
+/** `$NAME` and `${NAME}`; there are no defaults and no escape. */
+export function fillVariables(text: string, environment: Environment): Filled {
+  const names: string[] = []
+  const missing: string[] = []
+  if (!text.includes('$')) return { text, names, missing }
+  let length = text.length
+  const filled = text.replaceAll(VARIABLE, (_, braced?: string, bare?: string) => {
+    const name = braced ?? bare ?? ''
+    const set = Object.hasOwn(environment, name) ? environment[name] : undefined
+    const found = set ?? (temporary.has(name) ? tmpdir() : undefined)
+    if (!names.includes(name)) names.push(name)
+    if (found === undefined && !missing.includes(name)) missing.push(name)
+    length += found?.length ?? 0
+    return length > FILLED_CHARACTERS_MAX ? '' : (found ?? '')
+  })
+  return { text: filled, names, missing }
+}

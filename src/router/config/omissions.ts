@@ -1,0 +1,29 @@
+import type { RouterConfig } from './table.ts'
+
+/** One sentence for each section that is left out: what the router does without it. */
+export function omissionsOf(config: RouterConfig): readonly string[] {
+  const effects: readonly (readonly [boolean, string])[] = [
+    [config.csr === null, 'no csr: the router cannot enroll or renew its enrollment'],
+    [config.dialers.length === 0, 'no dialers: the router cannot connect to terminate services'],
+    [config.edge === null, 'no edge: fabric only, clients cannot connect to this router'],
+    [config.link === null, 'no link: the router neither dials nor accepts other routers'],
+    [config.listeners.length === 0, 'no listeners: nothing enters the network at this router'],
+  ]
+  return effects.flatMap(([isOmitted, effect]) => (isOmitted ? [effect] : []))
+}
+
+/** One sentence for each section that is read, checked and does nothing in this version. */
+export function sectionsWithoutData(config: RouterConfig): readonly string[] {
+  const { dialers, listeners, edge, link, transport, forwarder } = config
+  const sections: readonly (readonly [boolean, string, string])[] = [
+    [dialers.length > 0, 'dialers', 'no service is reached'],
+    [listeners.length > 0, 'listeners', 'nothing is listened on'],
+    [forwarder !== null, 'forwarder', 'nothing is forwarded'],
+    [edge !== null, 'edge', 'the listeners are told to controllers, and no client is served'],
+    [link !== null, 'link', 'links are made and told of, and nothing is forwarded over them'],
+    [Object.keys(transport).length > 0, 'transport', 'no protocol is tuned'],
+  ]
+  return sections.flatMap(([isThere, name, effect]) =>
+    isThere ? [`${name}: checked, and carries no data in this version: ${effect}`] : [],
+  )
+}

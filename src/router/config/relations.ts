@@ -1,0 +1,230 @@
+import { dirname, resolve } from 'node:path'
+
+import type { ConfigReader } from './reader.ts'
+import type { RouterConfig } from './table.ts'
+import type { Address } from './value-types.ts'
+
+/** What is asked and told of a reading. */
+export type RelationReader = Pick<ConfigReader, 'fault' | 'warn' | 'isGiven' | 'isFaulty'> & {
+  readonly faults: readonly unknown[]
+}
+
+/** Keys that may stand in `ctrl` and in `ctrl.options`. */
+const shared = ['endpoint', 'endpoints', 'bind', 'defaultRequestTimeout', 'heartbeats'] as const
+
+/**
+ * Rules between values that each are fine alone, and places that stand for one another.
+ * @returns the configuration in which every value has one place.
+ */
+export function settleRelations(read: RouterConfig, reader: RelationReader): RouterConfig {
+  // A part that is wrong is told already, and may have any shape.
+  const config = guarded(read, (given) => withOneAddressing(given, reader), reader)
+  checkEnrolls(reader)
+  return [withCsr, withListeners, checkBackoffs, checkRateLimiter, checkWeb, checkFlows]
+    .map((step) => (given: RouterConfig) => step(given, reader))
+    .reduce((given, step) => guarded(given, step, reader), config)
+}
+
+/** A step on values that are not all there may fail; the fault that is missing then stands there already. */
+function guarded(
+  config: RouterConfig,
+  step: (config: RouterConfig) => RouterConfig,
+  reader: RelationReader,
+): RouterConfig {
+  try {
+    return step(config)
+  } catch (error) {
+    if (reader.faults.length > 0) return config
+    throw error
+  }
+}
+
+function checkEnrolls(reader: RelationReader): void {
+  if (!reader.isGiven('listeners') || reader.isGiven('csr') || reader.isGiven('edge.csr')) return
+  reader.warn('listeners', 'without csr the router can neither enroll nor renew its certificates')
+}
+
+function withOneAddressing(config: RouterConfig, reader: RelationReader): RouterConfig {
+  const { ctrl } = config
+  const merged: Record<string, unknown> = { ...ctrl }
+  for (const name of shared) {
+    const other = `ctrl.options.${name}`
+    if (!reader.isGiven(other)) continue
+    if (reader.isGiven(`ctrl.${name}`)) reader.warn(other, `is ignored: ctrl.${name} stands for it`)
+    else merged[name] = ctrl.options[name]
+  }
+  const settled = merged as unknown as RouterConfig['ctrl']
+  const isGiven = (name: string): boolean =>
+    reader.isGiven(`ctrl.${name}`) || reader.isGiven(`ctrl.options.${name}`)
+  if (settled.endpoint !== null && settled.endpoints !== null) {
+    reader.warn('ctrl.endpoints', 'is ignored: ctrl.endpoint is given')
+  } else if (!isGiven('endpoint') && !isGiven('endpoints')) {
+    const problem =
+      'one of endpoint and endpoints is missing; expected an address tls:<host>:<port>'
+    reader.fault('ctrl', problem)
+  } else if (settled.endpoint === null && settled.endpoints === null) {
+    const name = isGiven('endpoint') ? 'endpoint' : 'endpoints'
+    const keys = [`ctrl.${name}`, `ctrl.options.${name}`]
+    if (keys.some((key) => reader.isFaulty(key))) return { ...config, ctrl: settled }
+    reader.fault(`ctrl.${name}`, 'is empty; expected an address tls:<host>:<port>')
+  }
+  return { ...config, ctrl: settled }
+}
+
+/** The addresses of controllers that the configuration names: `endpoint` wins over `endpoints`. */
+export function configuredEndpoints({ ctrl }: RouterConfig): readonly Address[] {
+  return ctrl.endpoint === null ? (ctrl.endpoints ?? []) : [ctrl.endpoint]
+}
+
+function withCsr(config: RouterConfig, reader: RelationReader): RouterConfig {
+  const older = config.edge?.csr ?? null
+  if (older !== null && config.csr !== null) {
+    reader.warn('edge.csr', 'is ignored: csr, at the top of the file, stands for it')
+  }
+  const csr = config.csr ?? older
+  const names = csr === null ? 1 : Object.values(csr.sans).flat().length
+  const opens = config.listeners.length + (config.link?.listeners.length ?? 0) > 0
+  if (names === 0 && opens) {
+    const key = config.csr === null ? 'edge.csr' : 'csr'
+    reader.warn(
+      key,
+      'names no SAN: clients and routers accept no connection to this router without one',
+    )
+  }
+  return { ...config, csr }
+}
+
+function withListeners(config: RouterConfig, reader: RelationReader): RouterConfig {
+  const places = new Map<string, string>()
+  const listeners = config.listeners.map((listener, at) => {
+    const key = `listeners[${at}]`
+    if (listener.binding === 'tunnel') {
+      checkTunnel(listener, key, reader)
+      return listener
+    }
+    const below = (listener.options['advertise'] ?? null) as typeof listener.advertise
+    const isBoth = reader.isGiven(`${key}.advertise`) && reader.isGiven(`${key}.options.advertise`)
+    if (isBoth)
+      reader.warn(`${key}.options.advertise`, `is ignored: ${key}.advertise stands for it`)
+    const advertise = listener.advertise ?? below
+    if (listener.bind === null && !reader.isGiven(`${key}.bind`)) {
+      reader.fault(`${key}.bind`, 'is missing; expected an address <protocol>:<host>:<port>')
+    }
+    const isAdvertised =
+      reader.isGiven(`${key}.advertise`) || reader.isGiven(`${key}.options.advertise`)
+    if (advertise === null && !isAdvertised) {
+      reader.fault(`${key}.advertise`, 'is missing; expected <host>:<port>')
+    }
+    if (listener.binding.startsWith('proxy') && listener.service === null) {
+      reader.fault(`${key}.service`, 'is missing; expected the id or name of a service')
+    }
+    checkPlace(listener.bind, key, places, reader)
+    return { ...listener, advertise }
+  })
+  for (const [at, { bind }] of (config.link?.listeners ?? []).entries()) {
+    checkPlace(bind, `link.listeners[${at}]`, places, reader)
+  }
+  checkEdge(config, reader)
+  return { ...config, listeners }
+}
+
+function checkPlace(
+  bind: Address | null,
+  key: string,
+  places: Map<string, string>,
+  reader: RelationReader,
+): void {
+  if (bind === null || bind.port === 0) return
+  const isDatagram = /^(?:udp|dtls)/.test(bind.protocol)
+  const place = `${isDatagram ? 'udp' : 'tcp'}:${bind.host}:${bind.port}`
+  const other = places.get(place)
+  if (other === undefined) places.set(place, key)
+  else reader.fault(`${key}.bind`, `takes the same address as ${other}.bind (${bind.text})`)
+}
+
+function checkEdge({ edge, listeners }: RouterConfig, reader: RelationReader): void {
+  const at = listeners.findIndex(({ binding }) => binding === 'edge')
+  if (edge !== null && at < 0) {
+    reader.warn('edge', 'is enabled, and no listener has the binding edge: no client can connect')
+  }
+  if (edge === null && at >= 0) {
+    const problem = 'has the binding edge without a section edge: no client can connect'
+    reader.warn(`listeners[${at}]`, problem)
+  }
+}
+
+function checkTunnel(
+  { options }: RouterConfig['listeners'][number],
+  key: string,
+  reader: RelationReader,
+): void {
+  const mode = String(options['mode'])
+  if (mode === 'proxy' && !reader.isGiven(`${key}.options.services`)) {
+    reader.fault(
+      `${key}.options.services`,
+      'is missing; mode proxy has a listener for each of them',
+    )
+  }
+  const of = { services: 'proxy', resolver: 'tproxy', dnsSvcIpRange: 'tproxy' } as const
+  for (const [name, needed] of Object.entries(of)) {
+    const option = `${key}.options.${name}`
+    if (reader.isGiven(option) && mode.split(':')[0] !== needed) {
+      reader.warn(option, `has no effect in mode ${mode}: it is for ${needed}`)
+    }
+  }
+}
+
+function checkBackoffs(config: RouterConfig, reader: RelationReader): RouterConfig {
+  for (const [at, dialer] of (config.link?.dialers ?? []).entries()) {
+    for (const name of ['healthyDialBackoff', 'unhealthyDialBackoff'] as const) {
+      const { minRetryInterval, maxRetryInterval } = dialer[name]
+      const key = `link.dialers[${at}].${name}`
+      const isFaulty =
+        reader.isFaulty(`${key}.minRetryInterval`) || reader.isFaulty(`${key}.maxRetryInterval`)
+      if (isFaulty || minRetryInterval <= maxRetryInterval) continue
+      reader.fault(`${key}.minRetryInterval`, 'must not exceed maxRetryInterval')
+    }
+  }
+  return config
+}
+
+function checkRateLimiter(config: RouterConfig, reader: RelationReader): RouterConfig {
+  const limiter = config.ctrl.rateLimiter
+  if (limiter !== null && limiter.minSize > limiter.maxSize) {
+    reader.fault('ctrl.rateLimiter.minSize', 'must not exceed maxSize')
+  }
+  return config
+}
+
+function checkFlows(config: RouterConfig, reader: RelationReader): RouterConfig {
+  const named = [
+    ...config.dialers.map(({ options }, at) => [`dialers[${at}]`, options] as const),
+    ...config.listeners.map(({ options }, at) => [`listeners[${at}]`, options] as const),
+  ]
+  for (const [key, options] of named) {
+    const { txPortalMinSize: min, txPortalMaxSize: max } = options as Record<string, unknown>
+    if (typeof min === 'number' && typeof max === 'number' && min > max) {
+      reader.fault(`${key}.options.txPortalMinSize`, 'must not exceed txPortalMaxSize')
+    }
+  }
+  return config
+}
+
+function checkWeb(config: RouterConfig, reader: RelationReader): RouterConfig {
+  for (const [at, { bindPoints, apis, options }] of config.web.entries()) {
+    const key = `web[${at}]`
+    for (const [name, items] of Object.entries({ bindPoints, apis })) {
+      if (items.length === 0) reader.fault(`${key}.${name}`, 'is empty; expected one or more')
+    }
+    if (options.minTLSVersion > options.maxTLSVersion) {
+      reader.fault(`${key}.options.minTLSVersion`, 'must not exceed maxTLSVersion')
+    }
+  }
+  return config
+}
+
+/** `endpoints.yml` beside the configuration, unless it says otherwise. */
+export function withEndpointsFile(config: RouterConfig, file: string): RouterConfig {
+  const endpointsFile = resolve(dirname(file), config.ctrl.endpointsFile)
+  return { ...config, ctrl: { ...config.ctrl, endpointsFile } }
+}

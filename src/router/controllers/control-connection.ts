@@ -1,0 +1,23 @@
+import type { Channel, Outgoing } from '../../channel/channel.ts'
+import type { Message } from '../../channel/frame.ts'
+
+/** A control channel that is open, and whose it is. */
+export interface ControlConnection {
+  /** Of the controller, by its certificate. */
+  readonly id: string
+  /** It was dialed at. */
+  readonly address: string
+  readonly version: string
+  readonly channel: Channel
+  /** UTC ms. */
+  readonly connectedAtMs: number
+}
+
+/** What a router does with the messages of a controller. */
+export interface ControlHandlers {
+  readonly onConnected: (connection: ControlConnection) => void
+  readonly onMessage: (connection: ControlConnection, message: Message) => void
+  readonly onClosed: (connection: ControlConnection, reason: string) => void
+}
+
+export type Sender = (connection: ControlConnection, outgoing: Outgoing) => void

@@ -1,0 +1,177 @@
+import type { Message } from '../../channel/frame.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Random } from '../../lib/random.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import type { ControlConnection } from './control-connection.ts'
+import type { DialedController } from './dial-controller.ts'
+
+const { dialWaitMs, dialWaitMsMax, dialEveryMsMin } = routerProgramLimits
+const DOUBLINGS_MAX = 16
+
+export type Dial = (
+  address: string,
+  handlers: {
+    readonly onMessage: (message: Message) => void
+    readonly onClose: (reason: string) => void
+    readonly signal: AbortSignal
+  },
+) => Promise<DialedController>
+
+export interface ControllerDialerParts {
+  readonly dial: Dial
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: RouterProgramLogger
+  /** @returns false when the connection is not wanted; it is closed then. */
+  readonly onConnected: (dialer: ControllerDialer, connection: DialedController) => boolean
+  readonly onMessage: (connection: ControlConnection, message: Message) => void
+  readonly onClosed: (connection: ControlConnection, reason: string) => void
+  /** Whether dialing is of any use now. */
+  readonly isWanted: (dialer: ControllerDialer) => boolean
+}
+
+/** Keeps one controller dialed: one address after another, with growing waits of which half is chance. */
+export class ControllerDialer {
+  readonly #parts: ControllerDialerParts
+  /** Of the controller; null while nobody has told who is at the address. */
+  id: string | null
+  addresses: readonly string[]
+  connection: ControlConnection | null = null
+  #attempts = 0
+  #failures = 0
+  #dialedMs = -Infinity
+  #timer: NodeJS.Timeout | null = null
+  #abort: AbortController | null = null
+  #isStopped = false
+  /** Of the last failure, so that the same one is told once. */
+  #told = ''
+
+  constructor(
+    parts: ControllerDialerParts,
+    target: { readonly id: string | null; readonly addresses: readonly string[] },
+  ) {
+    this.#parts = parts
+    this.id = target.id
+    this.addresses = target.addresses
+  }
+
+  start(): void {
+    this.#schedule(0)
+  }
+
+  /** Dials soon, as somebody else was just reached: they were probably lost together. */
+  wake(): void {
+    if (this.#timer === null || this.#failures === 0) return
+    this.#failures = 0
+    this.#schedule(this.#waitMs())
+  }
+
+  stop(reason: string): void {
+    this.#isStopped = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    this.#abort?.abort()
+    this.connection?.channel.close(reason)
+  }
+
+  #schedule(waitMs: number): void {
+    if (this.#isStopped) return
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      void this.#attempt()
+    }, waitMs)
+  }
+
+  /** Half of it by chance, so that routers that lost one controller do not come back all at once. */
+  #waitMs(): number {
+    const { clock, random } = this.#parts
+    const grown = dialWaitMs * 2 ** Math.min(this.#failures, DOUBLINGS_MAX)
+    const wait = Math.min(grown, dialWaitMsMax) * (0.5 + random.next() / 2)
+    const sinceMs = clock.monotonicMs() - this.#dialedMs
+    return Math.max(
+      wait,
+      this.#attempts % this.addresses.length === 0 ? dialEveryMsMin - sinceMs : 0,
+    )
+  }
+
+  async #attempt(): Promise<void> {
+    const { clock, dial, isWanted } = this.#parts
+    if (this.#isStopped || this.#abort !== null || this.connection !== null) return
+    if (!isWanted(this)) {
+      this.#schedule(dialWaitMsMax)
+      return
+    }
+    const address = this.addresses[this.#attempts % this.addresses.length] ?? ''
+    this.#attempts += 1
+    this.#dialedMs = clock.monotonicMs()
+    const abort = new AbortController()
+    this.#abort = abort
+    let connection: ControlConnection | null = null
+    try {
+      const dialed = await dial(address, {
+        signal: abort.signal,
+        onMessage: (message) => {
+          if (connection !== null) this.#parts.onMessage(connection, message)
+        },
+        onClose: (reason) => {
+          if (connection !== null) this.#onClosed(connection, reason)
+        },
+      })
+      this.#abort = null
+      connection = dialed
+      this.#onDialed(dialed)
+    } catch (error) {
+      this.#abort = null
+      this.#onFailed(address, error)
+    }
+  }
+
+  #onDialed(dialed: DialedController): void {
+    if (this.#isStopped || dialed.channel.isClosed) {
+      dialed.channel.close('not needed any more')
+      if (!this.#isStopped) this.#schedule(this.#waitMs())
+      return
+    }
+    if (this.id !== null && this.id !== dialed.id) {
+      dialed.channel.close('another controller answers here')
+      this.#onFailed(dialed.address, new Error(`controller ${dialed.id} answers there`))
+      return
+    }
+    this.#told = ''
+    this.connection = dialed
+    if (this.#parts.onConnected(this, dialed)) {
+      this.#failures = 0
+      return
+    }
+    this.connection = null
+    dialed.channel.close('connected to this controller already')
+    this.#schedule(dialWaitMsMax)
+  }
+
+  #onFailed(address: string, error: unknown): void {
+    if (this.#isStopped) return
+    this.#failures += 1
+    const reason = error instanceof Error ? error.message : String(error)
+    const text = `${address} ${reason}`
+    if (text !== this.#told) {
+      this.#told = text
+      const fields = { controllerId: this.id ?? undefined, address, reason }
+      this.#parts.log.warn(
+        fields,
+        'controller not reached; dialing again with growing waits. If it lasts: check that the controller runs, the address in the endpoints file, and firewalls',
+      )
+    }
+    this.#schedule(this.#waitMs())
+  }
+
+  #onClosed(connection: ControlConnection, reason: string): void {
+    if (this.connection !== connection) return
+    this.connection = null
+    this.#parts.onClosed(connection, reason)
+    if (this.#isStopped) return
+    this.#failures += 1
+    this.#schedule(this.#waitMs())
+  }
+}

@@ -1,0 +1,136 @@
+import { networkInterfaces } from 'node:os'
+import { isIP } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+
+import { dialChannel } from '../../channel/dial.ts'
+import type { Message } from '../../channel/frame.ts'
+import { readText } from '../../channel/headers.ts'
+import { readVersionLine } from '../../channel/hello.ts'
+import type { VersionLine } from '../../channel/hello.ts'
+import { channelLimits } from '../../channel/limits.ts'
+import type { ChannelLimits } from '../../channel/limits.ts'
+import { headerKey } from '../../channel/numbers.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { leafControllerId, leafSpiffeId, parseCertificate } from '../../pki/certificate.ts'
+import type { RouterConfig } from '../config/table.ts'
+import { parseAddress } from '../config/value-types.ts'
+import type { RouterIdentity } from '../identity/identity.ts'
+import type { ControlConnection } from './control-connection.ts'
+import { CONTROL_PROTOCOL, routerHello } from './messages.ts'
+
+export interface DialControllerParts {
+  readonly config: RouterConfig['ctrl']
+  readonly identity: () => RouterIdentity
+  readonly version: VersionLine
+  /** Where other routers connect, as controllers are told; null: nowhere. */
+  readonly linkListeners: Uint8Array | null
+  readonly clock: Clock
+  readonly trace: ((peer: string, direction: 'in' | 'out', message: Message) => void) | null
+  /** Of the controllers that are known; null: the first one that answers says. */
+  readonly trustDomain: () => string | null
+}
+
+export interface DialedController extends ControlConnection {
+  readonly trustDomain: string
+}
+
+interface Known {
+  readonly id: string
+  readonly trustDomain: string
+}
+
+/**
+ * Dials a controller. Who has answered is told by its certificate alone, which must be that of a controller: routers have
+ * certificates of the same authority, and choose the host names in them.
+ * @throws {Error} one clause.
+ */
+export async function dialController(
+  parts: DialControllerParts,
+  address: string,
+  handlers: {
+    readonly onMessage: (message: Message) => void
+    readonly onClose: (reason: string) => void
+    readonly signal: AbortSignal
+  },
+): Promise<DialedController> {
+  const { config, clock, trace, version } = parts
+  const parsed = parseAddress(address)
+  if (parsed === null) throw new Error('it is no address')
+  const identity = parts.identity()
+  let known: Known | null = null
+  const localAddress = localAddressOf(config.bind, isIP(parsed.host) === 6 ? 6 : 4)
+  const { channel, answer } = await dialChannel({
+    ...handlers,
+    host: parsed.host,
+    port: parsed.port,
+    tls: { ca: identity.caPem, cert: identity.certificatePem, key: identity.privateKeyPem },
+    ...(localAddress === null ? {} : { localAddress }),
+    protocol: CONTROL_PROTOCOL,
+    judge: (socket) => {
+      try {
+        known = controllerOf(socket, parts.trustDomain())
+        return null
+      } catch (error) {
+        return `its certificate is not that of a controller: ${error instanceof Error ? error.message : String(error)}`
+      }
+    },
+    hello: routerHello(identity.id, version, parts.linkListeners),
+    limits: limitsOf(config),
+    clock,
+    timeoutMs: config.options.connectTimeout ?? config.options.connectTimeoutMs,
+    ...(trace === null
+      ? {}
+      : { onFrame: (direction, message) => trace(known?.id ?? address, direction, message) }),
+  })
+  const { id, trustDomain } = known ?? { id: '', trustDomain: '' }
+  const fault = answerFault(answer, id)
+  if (fault !== null) {
+    channel.close(fault)
+    throw new Error(fault)
+  }
+  const versionOf = readVersionLine(readText(answer.headers, headerKey.helloVersion))?.version ?? ''
+  const connectedAtMs = clock.nowMs()
+  return { id, trustDomain, address, version: versionOf, channel, connectedAtMs }
+}
+
+/** @throws {CertificateError} */
+function controllerOf(socket: TLSSocket, trustDomain: string | null): Known {
+  const shown = socket.getPeerX509Certificate()
+  if (shown === undefined) throw new Error('it shows none')
+  const leaf = parseCertificate(Uint8Array.from(shown.raw))
+  const domain = trustDomain ?? leafSpiffeId(leaf).trustDomain
+  return { id: leafControllerId(leaf, domain), trustDomain: domain }
+}
+
+/** Why a controller that answered so cannot be spoken to; null: it can. */
+function answerFault({ headers }: Message, id: string): string | null {
+  const claimed = readText(headers, headerKey.id)
+  if (claimed !== null && claimed !== id) {
+    return `it says it is another controller than ${id}, which its certificate names`
+  }
+  if (readVersionLine(readText(headers, headerKey.helloVersion)) === null) {
+    return 'its hello has no version of five fields'
+  }
+  return null
+}
+
+function limitsOf({ heartbeats }: RouterConfig['ctrl']): ChannelLimits {
+  return {
+    ...channelLimits,
+    heartbeatEveryMs: heartbeats.sendInterval,
+    silentMsMax: heartbeats.closeUnresponsiveTimeout,
+    firstSilentMsMax: Math.max(
+      heartbeats.closeUnresponsiveTimeout,
+      heartbeats.sendInterval + heartbeats.closeUnresponsiveTimeout,
+    ),
+  }
+}
+
+/** @param bind an interface, or one of its addresses. @throws {Error} when it is neither. */
+export function localAddressOf(bind: string | null, family: 4 | 6): string | null {
+  if (bind === null) return null
+  if (isIP(bind) !== 0) return bind
+  const found = networkInterfaces()[bind]?.find((one) => one.family === `IPv${family}`)
+  if (found !== undefined) return found.address
+  throw new Error(`ctrl.bind names ${bind}, which is no interface of this host with an address`)
+}

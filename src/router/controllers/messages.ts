@@ -1,0 +1,188 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import {
+  InspectRequestSchema,
+  InspectResponseSchema,
+  InterfacesSchema,
+  MetricsSchema,
+} from '../../../proto/gen/router_program_pb.ts'
+import {
+  ClientHelloSchema,
+  UpdateClusterLeaderSchema,
+  UpdateCtrlAddressesSchema,
+} from '../../../proto/gen/router_pb.ts'
+import type { Outgoing } from '../../channel/channel.ts'
+import { versionLine } from '../../channel/hello.ts'
+import type { VersionLine } from '../../channel/hello.ts'
+import type { Message } from '../../channel/frame.ts'
+import { flagValue, maskValue, textValue, uint64Value } from '../../channel/headers.ts'
+import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
+import { isControllerId } from '../../lib/names.ts'
+import { isControllerAddress } from './endpoints-file.ts'
+import type { KnownController } from './endpoints-file.ts'
+
+/** Content types between a router and its controllers. */
+export const controlMessage = {
+  ping: 1,
+  metrics: 1007,
+  inspect: 1013,
+  inspected: 1014,
+  routerLinks: 1035,
+  updateCtrlAddresses: 1037,
+  quiesce: 1039,
+  dequiesce: 1040,
+  decommission: 1043,
+  updateClusterLeader: 1051,
+  interfaces: 1052,
+  requestClusterMembers: 1055,
+  serverHello: 20_000,
+  clientHello: 20_001,
+} as const
+
+/** The application protocol of control channels. */
+export const CONTROL_PROTOCOL = 'ziti-ctrl'
+const CONTROL_TYPE = 'ctrl.default'
+const LINK_LISTENERS_HEADER = 1000
+const CAPABILITIES_HEADER = 1002
+/** Says that the headers of the hello are those of routers from 2.0 on. */
+const CAPABILITY_MULTI_CHANNEL = 1
+const DATA_MODEL_HEADER = 1024
+const DATA_MODEL_INDEX_HEADER = 1025
+
+/** @param routerId the common name of the router's certificate. */
+export function routerHello(
+  routerId: string,
+  version: VersionLine,
+  linkListeners: Uint8Array | null,
+): Message {
+  return {
+    contentType: contentType.hello,
+    sequence: HELLO_SEQUENCE,
+    headers: new Map([
+      [headerKey.helloVersion, textValue(versionLine(version))],
+      [headerKey.type, textValue(CONTROL_TYPE)],
+      [headerKey.isGrouped, flagValue(true)],
+      [headerKey.isFirstGroupConnection, flagValue(true)],
+      [CAPABILITIES_HEADER, maskValue([CAPABILITY_MULTI_CHANNEL])],
+      ...(linkListeners === null ? [] : [[LINK_LISTENERS_HEADER, linkListeners] as const]),
+    ]),
+    body: textValue(routerId),
+  }
+}
+
+export interface AddressesUpdate {
+  readonly index: bigint
+  readonly isLeader: boolean
+  readonly controllers: readonly KnownController[]
+}
+
+/** Addresses and ids that cannot be one are left out. @throws when the bytes are no such message. */
+export function readAddresses(body: Uint8Array): AddressesUpdate {
+  const { index, isLeader, controllers } = fromBinary(UpdateCtrlAddressesSchema, body)
+  const read = controllers.flatMap(({ id, endpoints }): KnownController[] => {
+    const addresses = endpoints.map(({ address }) => address).filter(isControllerAddress)
+    return isControllerId(id) && addresses.length > 0 ? [{ id, addresses }] : []
+  })
+  return { index, isLeader, controllers: read }
+}
+
+/** @throws when the bytes are no such message. */
+export function readLeaderIndex(body: Uint8Array): bigint {
+  return fromBinary(UpdateClusterLeaderSchema, body).index
+}
+
+/** @throws when the bytes are no such message. */
+export function readInspection(body: Uint8Array): readonly string[] {
+  return fromBinary(InspectRequestSchema, body).requestedValues
+}
+
+export interface Inspected {
+  readonly errors: readonly string[]
+  readonly values: readonly { readonly name: string; readonly value: string }[]
+}
+
+export function inspectedMessage({ errors, values }: Inspected): Outgoing {
+  const response = create(InspectResponseSchema, {
+    success: errors.length === 0,
+    errors: [...errors],
+    values: values.map(({ name, value }) => ({ name, value })),
+  })
+  return {
+    contentType: controlMessage.inspected,
+    body: toBinary(InspectResponseSchema, response),
+  }
+}
+
+/** The answer to the hello of a controller; listeners are those that clients can connect to. */
+export function clientHello(version: string, hostname: string): Outgoing {
+  const hello = create(ClientHelloSchema, { version, hostname })
+  return {
+    contentType: controlMessage.clientHello,
+    headers: new Map([
+      [DATA_MODEL_HEADER, flagValue(true)],
+      [DATA_MODEL_INDEX_HEADER, uint64Value(0n)],
+    ]),
+    body: toBinary(ClientHelloSchema, hello),
+  }
+}
+
+export interface HostInterface {
+  readonly name: string
+  readonly hardwareAddress: string
+  /** With their prefix length. */
+  readonly addresses: readonly string[]
+  readonly isLoopback: boolean
+}
+
+const FLAG_UP = 1n
+const FLAG_LOOPBACK = 4n
+
+export function interfacesMessage(interfaces: readonly HostInterface[]): Outgoing {
+  const update = create(InterfacesSchema, {
+    interfaces: interfaces.map(({ name, hardwareAddress, addresses, isLoopback }) => ({
+      name,
+      hardwareAddress,
+      flags: FLAG_UP | (isLoopback ? FLAG_LOOPBACK : 0n),
+      addresses: [...addresses],
+    })),
+  })
+  return { contentType: controlMessage.interfaces, body: toBinary(InterfacesSchema, update) }
+}
+
+export interface MetricsBatch {
+  readonly eventId: string
+  /** UTC ms: the end of what it covers. */
+  readonly atMs: number
+  readonly integers: Readonly<Record<string, number>>
+  readonly numbers: Readonly<Record<string, number>>
+  /** By the name of the histogram; one sample each. */
+  readonly latenciesNs: Readonly<Record<string, number>>
+}
+
+/** @param isPropagated false for all controllers but one, or each of them would count the same. */
+export function metricsMessage(
+  routerId: string,
+  { eventId, atMs, integers, numbers, latenciesNs }: MetricsBatch,
+  isPropagated: boolean,
+): Outgoing {
+  const metrics = create(MetricsSchema, {
+    eventId,
+    sourceId: routerId,
+    timestamp: {
+      seconds: BigInt(Math.floor(atMs / 1000)),
+      nanos: Math.floor(atMs % 1000) * 1_000_000,
+    },
+    intValues: Object.fromEntries(
+      Object.entries(integers).map(([name, figure]) => [name, BigInt(Math.round(figure))]),
+    ),
+    floatValues: { ...numbers },
+    histograms: Object.fromEntries(
+      Object.entries(latenciesNs).map(([name, ns]) => {
+        const whole = BigInt(Math.round(ns))
+        return [name, { count: 1n, max: whole, mean: ns, min: whole }]
+      }),
+    ),
+    doNotPropagate: !isPropagated,
+  })
+  return { contentType: controlMessage.metrics, body: toBinary(MetricsSchema, metrics) }
+}

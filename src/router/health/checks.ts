@@ -1,0 +1,97 @@
+import type { Clock } from '../../lib/clock.ts'
+import { durationText } from '../../lib/duration-text.ts'
+
+export interface CheckParts {
+  readonly id: string
+  readonly intervalMs: number
+  readonly initialDelayMs: number
+  /** Throws what is wrong; returns details to be shown, undefined for none. */
+  readonly run: () => unknown
+  readonly clock: Clock
+}
+
+/** One check that runs again and again, and remembers how it went. */
+export class HealthCheck {
+  readonly id: string
+  readonly #parts: CheckParts
+  #timer: NodeJS.Timeout | null = null
+  #isRunning = false
+  #lastMs: number | null = null
+  #tookMs = 0
+  #error: string | null = null
+  #failures = 0
+  #failingSinceMs: number | null = null
+  #details: unknown = undefined
+
+  constructor(parts: CheckParts) {
+    this.#parts = parts
+    this.id = parts.id
+  }
+
+  start(): void {
+    this.#timer = setTimeout(() => {
+      void this.run()
+      this.#timer = setInterval(() => void this.run(), this.#parts.intervalMs)
+    }, this.#parts.initialDelayMs)
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+  }
+
+  async run(): Promise<void> {
+    const { clock, run } = this.#parts
+    if (this.#isRunning) return
+    this.#isRunning = true
+    const begunMs = clock.monotonicMs()
+    try {
+      this.#details = await run()
+      this.#error = null
+      this.#failures = 0
+      this.#failingSinceMs = null
+    } catch (error) {
+      this.#error = error instanceof Error ? error.message : String(error)
+      this.#failures += 1
+      this.#failingSinceMs ??= clock.nowMs()
+    } finally {
+      this.#isRunning = false
+    }
+    this.#tookMs = clock.monotonicMs() - begunMs
+    this.#lastMs = clock.nowMs()
+  }
+
+  /** Null before its first run: nobody knows how it will go. */
+  get isHealthy(): boolean | null {
+    return this.#lastMs === null ? null : this.#error === null
+  }
+
+  shown(isShort: boolean): Readonly<Record<string, unknown>> {
+    const healthy = this.#error === null && this.#lastMs !== null
+    if (isShort || this.#lastMs === null) return { id: this.id, healthy }
+    return {
+      id: this.id,
+      healthy,
+      lastCheckDuration: durationText(this.#tookMs),
+      lastCheckTime: new Date(this.#lastMs).toISOString(),
+      ...(this.#details === undefined ? {} : { details: this.#details }),
+      ...(this.#error === null
+        ? {}
+        : {
+            err: this.#error,
+            consecutiveFailures: this.#failures,
+            failingSince: new Date(this.#failingSinceMs ?? this.#lastMs).toISOString(),
+          }),
+    }
+  }
+}
+
+/** What the health-checks API answers. */
+export function healthAnswer(checks: readonly HealthCheck[], isShort: boolean): object {
+  return {
+    data: {
+      checks: checks.map((check) => check.shown(isShort)),
+      healthy: checks.every(({ isHealthy }) => isHealthy === true),
+    },
+    meta: {},
+  }
+}

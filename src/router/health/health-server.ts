@@ -1,0 +1,140 @@
+import { createServer } from 'node:https'
+import type { Server } from 'node:https'
+
+import { formatHostPort } from '../../lib/names.ts'
+import type { RouterConfig } from '../config/table.ts'
+import { readServerIdentity } from '../identity/identity.ts'
+import type { RouterIdentity } from '../identity/identity.ts'
+import { routerProgramLimits } from '../limits.ts'
+import { RouterFailure } from '../logger.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import { healthAnswer } from './checks.ts'
+import type { HealthCheck } from './checks.ts'
+
+type WebConfig = RouterConfig['web'][number]
+
+export interface HealthServersParts {
+  readonly web: readonly WebConfig[]
+  readonly identity: () => RouterIdentity
+  readonly checks: readonly HealthCheck[]
+  readonly log: RouterProgramLogger
+}
+
+const TLS_VERSIONS = { 'TLS1.2': 'TLSv1.2', 'TLS1.3': 'TLSv1.3' } as const
+
+/** The HTTPS servers of `web`. Whatever is asked, the one API there is answers. */
+export class HealthServers {
+  readonly #parts: HealthServersParts
+  readonly #servers: { readonly server: Server; readonly renew: () => void }[] = []
+
+  constructor(parts: HealthServersParts) {
+    this.#parts = parts
+  }
+
+  /** @throws {RouterFailure} naming the place in the configuration. */
+  async start(): Promise<void> {
+    for (const [at, web] of this.#parts.web.entries()) {
+      for (const [number, point] of web.bindPoints.entries()) {
+        await this.#open(web, `web[${at}]`, `web[${at}].bindPoints[${number}]`, point)
+      }
+    }
+  }
+
+  /** Ports as they are open, in the order of the configuration. */
+  get ports(): readonly number[] {
+    return this.#servers.map(({ server }) => {
+      const address = server.address()
+      return typeof address === 'object' && address !== null ? address.port : 0
+    })
+  }
+
+  /** New connections get the certificates in force. */
+  renew(): void {
+    for (const { renew } of this.#servers) renew()
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(
+      this.#servers.map(({ server }) => {
+        const { promise, resolve } = Promise.withResolvers<void>()
+        server.close(() => resolve())
+        server.closeAllConnections()
+        return promise
+      }),
+    )
+  }
+
+  async #open(
+    web: WebConfig,
+    place: string,
+    pointPlace: string,
+    point: WebConfig['bindPoints'][number],
+  ): Promise<void> {
+    const { log } = this.#parts
+    const credentials = (): { cert: string; key: string } => this.#credentials(web, place)
+    const { options } = web
+    const server = createServer({
+      ...credentials(),
+      minVersion: TLS_VERSIONS[options.minTLSVersion],
+      maxVersion: TLS_VERSIONS[options.maxTLSVersion],
+      requestCert: true,
+      rejectUnauthorized: false,
+      requestTimeout: options.readTimeout,
+      headersTimeout: options.readTimeout,
+      keepAliveTimeout: options.idleTimeout,
+      connectionsCheckingInterval: 1000,
+    })
+    server.maxConnections = routerProgramLimits.healthConnectionsMax
+    server.setTimeout(options.readTimeout + options.writeTimeout)
+    server.on('request', (request, response) => {
+      const isShort = URL.parse(request.url ?? '/', 'https://router')?.searchParams.get('type')
+      const text = JSON.stringify(healthAnswer(this.#parts.checks, isShort === 'short'), null, 2)
+      const moved = point.newAddress
+      response.writeHead(200, {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(text),
+        'cache-control': 'no-store',
+        ...(moved === null ? {} : { 'ziti-ctrl-address': formatHostPort(moved) }),
+      })
+      response.end(request.method === 'HEAD' ? undefined : text)
+      // No request has a body that is of use here.
+      request.resume()
+    })
+    server.on('tlsClientError', (_error, socket) => socket.destroy())
+    const { host, port } = point.interface
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    server.once('error', reject)
+    server.listen(port, host, resolve)
+    try {
+      await promise
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      throw new RouterFailure(
+        `${pointPlace}.interface: cannot listen on ${formatHostPort(point.interface)}: ${reason}`,
+        { cause: error },
+      )
+    }
+    server.off('error', reject)
+    server.on('error', (error) => log.warn({ err: error }, 'health server failed'))
+    this.#servers.push({
+      server,
+      renew: () => {
+        const { cert, key } = credentials()
+        server.setSecureContext({ cert, key })
+      },
+    })
+    log.info({ name: web.name, address: formatHostPort(point.interface) }, 'serving health checks')
+  }
+
+  #credentials(web: WebConfig, place: string): { cert: string; key: string } {
+    const own = web.identity
+    const server =
+      own === null ? this.#parts.identity().server : readServerIdentity(own, `${place}.identity`)
+    if (server === null) {
+      throw new RouterFailure(
+        `${place}: needs a server certificate; name one with identity.server_cert`,
+      )
+    }
+    return { cert: server.certificatePem, key: server.privateKeyPem }
+  }
+}

@@ -1,0 +1,70 @@
+import type { Clock } from '../../lib/clock.ts'
+import type { RouterConfig } from '../config/table.ts'
+import type { ControlConnection } from '../controllers/control-connection.ts'
+import { controlMessage } from '../controllers/messages.ts'
+import { LINK_TYPE } from '../links/link-messages.ts'
+import type { Link } from '../links/link-registry.ts'
+import { HealthCheck } from './checks.ts'
+
+export interface RouterCheckParts {
+  readonly config: RouterConfig
+  readonly clock: Clock
+  readonly connections: () => readonly ControlConnection[]
+  readonly links: () => readonly Link[]
+}
+
+/** Whether a controller answers, and whether there are links enough. */
+export function routerChecks({
+  config,
+  clock,
+  connections,
+  links,
+}: RouterCheckParts): HealthCheck[] {
+  const { ctrlPingCheck, linkCheck } = config.healthChecks
+  return [
+    new HealthCheck({
+      id: 'controllerPing',
+      clock,
+      intervalMs: ctrlPingCheck.interval,
+      initialDelayMs: ctrlPingCheck.initialDelay,
+      run: () => pingOne(connections(), ctrlPingCheck.timeout),
+    }),
+    new HealthCheck({
+      id: 'link.health',
+      clock,
+      intervalMs: linkCheck.interval,
+      initialDelayMs: linkCheck.initialDelay,
+      run: () => {
+        const count = links().length
+        if (count >= linkCheck.minLinks) return links().map(shownLink)
+        throw new Error(`${count} links, and ${linkCheck.minLinks} are needed`)
+      },
+    }),
+  ]
+}
+
+function shownLink(link: Link): object {
+  const { id, peerId, localAddress, remoteAddress, channel } = link
+  return {
+    linkId: id,
+    destRouterId: peerId,
+    latency: channel.roundTripMs,
+    addresses: { [LINK_TYPE]: { localAddr: localAddress, remoteAddr: remoteAddress } },
+  }
+}
+
+/** One controller that answers is enough. */
+async function pingOne(
+  connections: readonly ControlConnection[],
+  timeoutMs: number,
+): Promise<undefined> {
+  if (connections.length === 0) throw new Error('connected to no controller')
+  const pings = connections.map(({ channel }) =>
+    channel.request({ contentType: controlMessage.ping }, timeoutMs),
+  )
+  try {
+    await Promise.any(pings)
+  } catch {
+    throw new Error(`no controller of ${connections.length} answered within ${timeoutMs} ms`)
+  }
+}

@@ -1,0 +1,147 @@
+import type { Clock } from '../../lib/clock.ts'
+import { checkKeyMatches, isoTime, parseCertificates } from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { pemOf } from '../../pki/identity-files.ts'
+import { writePublicFile } from '../../pki/key-file.ts'
+import { certificateLife } from '../../pki/renewal.ts'
+import type { RouterConfig } from '../config/table.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import { identityFiles } from './files.ts'
+import type { IdentityHolder, RouterIdentity } from './identity.ts'
+import { certificateRequests } from './requests.ts'
+import type { CertificateRequests } from './requests.ts'
+
+/** Asks one controller over its client API; throws one clause. @returns PEM, leaf first, each. */
+export type AskExtension = (
+  api: string,
+  requests: CertificateRequests,
+  identity: RouterIdentity,
+) => Promise<{ readonly cert: string; readonly serverCert: string }>
+
+export interface ExtenderParts {
+  readonly config: RouterConfig
+  readonly holder: IdentityHolder
+  readonly clock: Clock
+  readonly log: RouterProgramLogger
+  /** Null: this router was started without a way to ask. */
+  readonly ask: AskExtension | null
+  readonly apis: () => readonly string[]
+  readonly onExtended: (api: string) => void
+}
+
+/** Has the certificates of a running router issued again before they expire, over the keys that it has. */
+export class CertificateExtender {
+  readonly #parts: ExtenderParts
+  #timer: NodeJS.Timeout | null = null
+  #isStopped = false
+  #told = ''
+
+  constructor(parts: ExtenderParts) {
+    this.#parts = parts
+  }
+
+  /** @param isForced ask at once, whatever is left. */
+  start(isForced: boolean): void {
+    void this.#judge(isForced)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+  }
+
+  async #judge(isForced: boolean): Promise<void> {
+    const { clock, holder } = this.#parts
+    const identity = holder.current()
+    const leaves = [identity.leaf, ...(identity.server === null ? [] : [identity.server.leaf])]
+    const renewAtMs = Math.min(
+      ...leaves.map((leaf) => certificateLife(leaf, clock.nowMs()).renewAtMs),
+    )
+    const isDue = isForced || clock.nowMs() >= renewAtMs
+    const isDone = !isDue || (await this.#extend(identity))
+    if (this.#isStopped) return
+    const { certificatesJudgedEveryMs, extensionAgainMs } = routerProgramLimits
+    // Certificates of a short life are due sooner than the next regular look.
+    const leftMs = Math.max(1000, renewAtMs - clock.nowMs())
+    const waitMs = isDone
+      ? Math.min(certificatesJudgedEveryMs, isDue ? certificatesJudgedEveryMs : leftMs)
+      : Math.min(extensionAgainMs, leftMs + 1000)
+    this.#timer = setTimeout(() => void this.#judge(isForced && !isDone), waitMs)
+  }
+
+  /** @returns whether there is nothing left to do now. */
+  async #extend(identity: RouterIdentity): Promise<boolean> {
+    const { apis } = this.#parts
+    const obstacle = this.#obstacle()
+    if (obstacle !== null) {
+      this.#warnOnce(`the certificates are due, and cannot be extended: ${obstacle}`)
+      return false
+    }
+    const failures: string[] = []
+    for (const api of apis()) {
+      try {
+        await this.#extendAt(api, identity)
+        this.#told = ''
+        return true
+      } catch (error) {
+        failures.push(`${api}: ${error instanceof Error ? error.message : String(error)}`)
+      }
+    }
+    this.#warnOnce(
+      'certificates not extended; asking again each minute until they expire',
+      failures,
+    )
+    return false
+  }
+
+  #obstacle(): string | null {
+    const { config, ask, apis } = this.#parts
+    const files = identityFiles(config)
+    if (config.csr === null) return 'the configuration has no csr'
+    if (!files.ok) return files.fault
+    if (ask === null) return 'this program was started without a way to ask'
+    return apis().length > 0
+      ? null
+      : 'the endpoints file names no address of a client API; enroll this router again'
+  }
+
+  #warnOnce(sentence: string, failures: readonly string[] = []): void {
+    const text = [sentence, ...failures].join(' ')
+    if (text === this.#told) return
+    this.#told = text
+    this.#parts.log.warn(failures.length === 0 ? {} : { failures }, sentence)
+  }
+
+  async #extendAt(api: string, identity: RouterIdentity): Promise<void> {
+    const { config, ask, log, onExtended } = this.#parts
+    const files = identityFiles(config)
+    const { csr } = config
+    if (ask === null || csr === null || !files.ok) return
+    const serverKeyPem = identity.server?.privateKeyPem ?? identity.privateKeyPem
+    const requests = await certificateRequests({
+      routerId: identity.id,
+      csr,
+      privateKeyPem: identity.privateKeyPem,
+      serverKeyPem,
+    })
+    const { cert, serverCert } = await ask(api, requests, identity)
+    const client = judged(cert, identity.privateKeyPem)
+    const server = judged(serverCert, serverKeyPem)
+    if (client[0].commonName !== identity.id) {
+      throw new Error('it issued a certificate for another router')
+    }
+    // The earlier certificate opens nothing from now on, so the new one comes first.
+    writePublicFile(files.files.cert, pemOf(client))
+    writePublicFile(files.files.serverCert, pemOf(server))
+    log.info({ api, notAfter: isoTime(client[0].notAfterMs) }, 'certificates extended')
+    onExtended(api)
+  }
+}
+
+/** @throws {CertificateError} */
+function judged(pem: string, privateKeyPem: string): [Certificate, ...Certificate[]] {
+  const chain = parseCertificates(pem)
+  checkKeyMatches(chain[0], privateKeyPem)
+  return chain
+}

@@ -1,0 +1,50 @@
+import type { RouterConfig } from '../config/table.ts'
+import type { PemSource } from '../config/value-types.ts'
+
+/** Where the parts of an identity are written; each is a file. */
+export interface IdentityFiles {
+  readonly cert: string
+  readonly key: string
+  readonly serverCert: string
+  /** Null: the server certificate has the key of the client certificate. */
+  readonly serverKey: string | null
+  readonly ca: string
+}
+
+export type IdentityFilesOrFault =
+  | { readonly ok: true; readonly files: IdentityFiles }
+  /** One sentence. */
+  | { readonly ok: false; readonly fault: string }
+
+/** Enrollment and renewal write files: an identity that stands in the configuration as text has none. */
+export function identityFiles({ identity }: RouterConfig): IdentityFilesOrFault {
+  const needed = {
+    cert: identity.cert,
+    key: identity.key,
+    server_cert: identity.server_cert,
+    ca: identity.ca,
+  } satisfies Record<string, PemSource | null>
+  const paths: Record<string, string> = {}
+  for (const [name, source] of Object.entries(needed)) {
+    if (source === null) return fault(`identity.${name} is missing: name a file for it`)
+    if (source.path === null) {
+      return fault(`identity.${name} is PEM text in the configuration: name a file for it`)
+    }
+    paths[name] = source.path
+  }
+  const serverKey = identity.server_key
+  if (serverKey !== null && serverKey.path === null) {
+    return fault('identity.server_key is PEM text in the configuration: name a file for it')
+  }
+  const { cert = '', key = '', server_cert: serverCert = '', ca = '' } = paths
+  const separate = serverKey?.path ?? null
+  const files = { cert, key, serverCert, serverKey: separate === key ? null : separate, ca }
+  const named = [cert, key, serverCert, ca, ...(files.serverKey === null ? [] : [files.serverKey])]
+  const twice = named.find((path, at) => named.indexOf(path) !== at)
+  if (twice !== undefined) return fault(`identity names ${twice} for two things: name two files`)
+  return { ok: true, files }
+}
+
+function fault(text: string): IdentityFilesOrFault {
+  return { ok: false, fault: text }
+}

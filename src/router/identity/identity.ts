@@ -1,0 +1,190 @@
+import { readFileSync, statSync } from 'node:fs'
+
+import {
+  BUNDLE_CERTIFICATES_MAX,
+  CertificateError,
+  checkKeyMatches,
+  checkValidityTime,
+  parseCertificates,
+  PEM_BYTES_MAX,
+} from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
+import type { RouterConfig } from '../config/table.ts'
+import type { PemSource } from '../config/value-types.ts'
+import { RouterFailure } from '../logger.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+
+export interface ServerIdentity {
+  readonly leaf: Certificate
+  readonly certificatePem: string
+  readonly privateKeyPem: string
+}
+
+/** Read, and found to belong together. */
+export interface RouterIdentity {
+  /** The common name of the client certificate: by it controllers know the router. */
+  readonly id: string
+  readonly leaf: Certificate
+  /** Leaf and intermediates, without the root. */
+  readonly certificatePem: string
+  readonly privateKeyPem: string
+  readonly caPem: string
+  /** For what this router listens on; null when the configuration names none. */
+  readonly server: ServerIdentity | null
+}
+
+type IdentityConfig = RouterConfig['identity']
+
+/** @throws {RouterFailure} with the place in the configuration, what is wrong and what to do. */
+export function readRouterIdentity(identity: IdentityConfig, nowMs: number): RouterIdentity {
+  const { cert, key, ca, server_cert: serverCert, server_key: serverKey } = identity
+  if (ca === null) {
+    throw new RouterFailure(
+      'identity.ca is missing: without CA certificates no controller can be verified; name the file that enrollment wrote',
+    )
+  }
+  const chain = certificatesOf(cert, 'identity.cert')
+  const privateKeyPem = keyOf(key, 'identity.key')
+  const [leaf] = chain
+  judge('identity.key', () => checkKeyMatches(leaf, privateKeyPem))
+  judge('identity.cert', () => checkValidityTime(leaf, nowMs))
+  if (leaf.commonName === null) {
+    throw new RouterFailure('identity.cert: it has no common name, which is the id of a router')
+  }
+  const authorities = certificatesOf(ca, 'identity.ca', BUNDLE_CERTIFICATES_MAX)
+  return {
+    id: leaf.commonName,
+    leaf,
+    certificatePem: pemWithoutRoots(chain),
+    privateKeyPem,
+    caPem: authorities.map(({ pem }) => pem).join(''),
+    server: serverCert === null ? null : serverIdentity(serverCert, serverKey, privateKeyPem),
+  }
+}
+
+function serverIdentity(
+  source: PemSource,
+  key: PemSource | null,
+  clientKeyPem: string,
+): ServerIdentity {
+  const chain = certificatesOf(source, 'identity.server_cert')
+  const privateKeyPem = key === null ? clientKeyPem : keyOf(key, 'identity.server_key')
+  const [leaf] = chain
+  judge('identity.server_cert', () => checkKeyMatches(leaf, privateKeyPem))
+  return { leaf, certificatePem: pemWithoutRoots(chain), privateKeyPem }
+}
+
+/** Another identity of a web server. @throws {RouterFailure} */
+export function readServerIdentity(
+  { server_cert: cert, key }: { readonly server_cert: PemSource; readonly key: PemSource },
+  place: string,
+): ServerIdentity {
+  const chain = certificatesOf(cert, `${place}.server_cert`)
+  const privateKeyPem = keyOf(key, `${place}.key`)
+  judge(`${place}.server_cert`, () => checkKeyMatches(chain[0], privateKeyPem))
+  return { leaf: chain[0], certificatePem: pemWithoutRoots(chain), privateKeyPem }
+}
+
+function pemWithoutRoots(chain: readonly Certificate[]): string {
+  const isRoot = ({ native }: Certificate): boolean => native.checkIssued(native)
+  const [leaf, ...others] = chain
+  return [leaf, ...others.filter((one) => !isRoot(one))].map((one) => one?.pem ?? '').join('')
+}
+
+function certificatesOf(
+  source: PemSource,
+  place: string,
+  certificatesMax?: number,
+): [Certificate, ...Certificate[]] {
+  return judge(place, () => {
+    const text = source.pem ?? readBounded(source.path ?? '')
+    return parseCertificates(text, certificatesMax === undefined ? {} : { certificatesMax })
+  })
+}
+
+function keyOf(source: PemSource, place: string): string {
+  return judge(place, () => source.pem ?? readSecretFile(source.path ?? '').text)
+}
+
+function readBounded(path: string): string {
+  if (statSync(path).size > PEM_BYTES_MAX) {
+    throw new CertificateError('unreadable', `${path} is larger than ${PEM_BYTES_MAX} bytes`)
+  }
+  return readFileSync(path, 'utf8')
+}
+
+function judge<T>(place: string, step: () => T): T {
+  try {
+    return step()
+  } catch (error) {
+    throw new RouterFailure(`${place}: ${reasonOf(error)}`, { cause: error })
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof SecretFileError) return error.message
+  const code = error instanceof Error && 'code' in error ? error.code : null
+  const path = error instanceof Error && 'path' in error ? String(error.path) : 'the file'
+  if (code === 'ENOENT') {
+    return `${path} is not there: enroll this router first with 'flotilla router enroll CONFIG --jwt FILE'`
+  }
+  if (code === 'EACCES')
+    return `${path}: the user running this program has no permission to read it`
+  if (error instanceof CertificateError && error.fault === 'expired') {
+    return `${error.message}: have the router enrolled again, as an expired certificate is not extended`
+  }
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** The identity in force; files that changed are taken up by what is dialed or opened next. */
+export class IdentityHolder {
+  readonly #config: IdentityConfig
+  readonly #nowMs: () => number
+  readonly #log: RouterProgramLogger
+  #current: RouterIdentity
+  #stamp: string
+
+  /** @throws {RouterFailure} */
+  constructor(config: IdentityConfig, nowMs: () => number, log: RouterProgramLogger) {
+    this.#config = config
+    this.#nowMs = nowMs
+    this.#log = log
+    this.#stamp = this.#stampOf()
+    this.#current = readRouterIdentity(config, nowMs())
+  }
+
+  current(): RouterIdentity {
+    const stamp = this.#stampOf()
+    if (stamp === this.#stamp) return this.#current
+    this.#stamp = stamp
+    try {
+      const next = readRouterIdentity(this.#config, this.#nowMs())
+      if (next.id !== this.#current.id) {
+        throw new RouterFailure(
+          `identity.cert is of another router, ${next.id}: restart to be that one`,
+        )
+      }
+      this.#current = next
+    } catch (error) {
+      this.#log.warn(
+        { err: error },
+        'identity files changed and were rejected; keeping those in use',
+      )
+    }
+    return this.#current
+  }
+
+  #stampOf(): string {
+    const { cert, key, ca, server_cert: serverCert, server_key: serverKey } = this.#config
+    return [cert, key, ca, serverCert, serverKey]
+      .map((source) => stampOfFile(source?.path ?? null))
+      .join(' ')
+  }
+}
+
+function stampOfFile(path: string | null): string {
+  if (path === null) return '-'
+  const status = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return status === undefined ? 'none' : `${status.mtimeNs}:${status.size}:${status.ino}`
+}

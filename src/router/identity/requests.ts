@@ -1,0 +1,31 @@
+import { createRouterRequest } from '../../pki/router-request.ts'
+import type { RouterConfig } from '../config/table.ts'
+
+/** What a controller issues both certificates of a router by; PEM each. */
+export interface CertificateRequests {
+  readonly certCsr: string
+  readonly serverCertCsr: string
+}
+
+/**
+ * The client certificate is known by its common name, the id of the router, and names no host; the server certificate has
+ * the names of `csr.sans`.
+ */
+export async function certificateRequests(options: {
+  readonly routerId: string
+  readonly csr: NonNullable<RouterConfig['csr']>
+  readonly privateKeyPem: string
+  readonly serverKeyPem: string
+}): Promise<CertificateRequests> {
+  const { routerId, csr, privateKeyPem, serverKeyPem } = options
+  const subject = { ...csr, commonName: routerId }
+  const none = { dns: [], ip: [], uri: [], email: [] }
+  return {
+    certCsr: await createRouterRequest({ privateKeyPem, subject, names: none }),
+    serverCertCsr: await createRouterRequest({
+      privateKeyPem: serverKeyPem,
+      subject,
+      names: csr.sans,
+    }),
+  }
+}

@@ -1,0 +1,43 @@
+/** Everything of one router program that could grow, and its waits. */
+export const routerProgramLimits = {
+  /** Members of a cluster that are kept and dialed. */
+  controllersMax: 64,
+  addressesPerControllerMax: 8,
+  /** Addresses of the client API that renewals are asked at. */
+  apisMax: 16,
+  endpointsFileBytesMax: 256 * 1024,
+  /** Waits between two dials of one controller grow from the one to the other, half of each by chance. */
+  dialWaitMs: 50,
+  dialWaitMsMax: 30_000,
+  /** Between two dials of one controller, at least. */
+  dialEveryMsMin: 1000,
+  /** Without the word of a leader, members are asked for this often. */
+  membersAskedEveryMs: 30_000,
+  /** Messages of a controller that are answered at a time; more are refused. */
+  inspectedValuesMax: 64,
+  /** One value of an inspection, in characters; a longer one is told as too long. */
+  inspectedCharactersMax: 1024 * 1024,
+  /** Network interfaces that controllers are told of, and addresses of each. */
+  interfacesMax: 256,
+  interfaceAddressesMax: 64,
+  /** Controllers are told of interfaces again after so long when they did not answer. */
+  interfacesAgainMs: 60_000,
+  /** The trace file; full, it becomes the one of before. */
+  traceBytesMax: 64 * 1024 * 1024,
+  /** Open connections of one HTTPS server for health checks. */
+  healthConnectionsMax: 256,
+  /** Body of one request to extend certificates, and of its answer: bounded by the client. */
+  extendTimeoutMs: 15_000,
+  /** How often it is judged whether certificates are due; after a failure, sooner. */
+  certificatesJudgedEveryMs: 10 * 60_000,
+  extensionAgainMs: 60_000,
+  /** Other routers that are dialed, and listeners of each. */
+  peersMax: 1024,
+  peerListenersMax: 16,
+  /** Open connections of one link listener, those that are not admitted yet among them. */
+  linkConnectionsMax: 2048,
+  /** From the TLS handshake of a router that dials to the word of a controller about it. */
+  linkAdmissionMsMax: 10_000,
+  /** A clean stop takes no longer. */
+  stopMsMax: 5000,
+} as const

@@ -1,0 +1,172 @@
+import { createServer } from 'node:tls'
+import type { Server, TLSSocket } from 'node:tls'
+
+import { Channel } from '../../channel/channel.ts'
+import type { Message } from '../../channel/frame.ts'
+import { helloAccepted, helloRefused } from '../../channel/hello.ts'
+import type { ChannelLimits } from '../../channel/limits.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { formatHostPort } from '../../lib/names.ts'
+import { parseCertificate } from '../../pki/certificate.ts'
+import type { Address } from '../config/value-types.ts'
+import type { RouterIdentity } from '../identity/identity.ts'
+import { routerProgramLimits } from '../limits.ts'
+import { RouterFailure } from '../logger.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import { LINK_PROTOCOL, readLinkHello } from './link-messages.ts'
+import type { Link, LinkRegistry } from './link-registry.ts'
+
+export interface LinkAcceptorParts {
+  readonly identity: () => RouterIdentity
+  readonly registry: LinkRegistry
+  readonly clock: Clock
+  readonly limits: ChannelLimits
+  readonly handshakeTimeoutMs: number
+  readonly log: RouterProgramLogger
+  /** Whether a controller knows this certificate, hex SHA-1, as that of the router. */
+  readonly isVerified: (routerId: string, sha1: string) => Promise<boolean>
+}
+
+/** Where other routers connect. Who one is, its certificate and a controller say; the hello has to say the same. */
+export class LinkAcceptor {
+  readonly #parts: LinkAcceptorParts
+  readonly #server: Server
+  readonly #open = new Set<Channel>()
+
+  constructor(parts: LinkAcceptorParts) {
+    this.#parts = parts
+    this.#server = createServer({
+      ...this.#credentials(),
+      requestCert: true,
+      rejectUnauthorized: true,
+      minVersion: 'TLSv1.2',
+      ALPNProtocols: [LINK_PROTOCOL],
+      handshakeTimeout: parts.handshakeTimeoutMs,
+    })
+    this.#server.maxConnections = routerProgramLimits.linkConnectionsMax
+    this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
+    this.#server.on('secureConnection', (socket) => {
+      if (socket.alpnProtocol === LINK_PROTOCOL) this.#accept(socket)
+      else socket.destroy()
+    })
+  }
+
+  /** @throws {RouterFailure} when it cannot listen. */
+  async listen({ host, port, text }: Address, place: string): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#server.once('error', reject)
+    this.#server.listen(port, host, resolve)
+    try {
+      await promise
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      throw new RouterFailure(`${place}.bind: cannot listen on ${text}: ${reason}`, {
+        cause: error,
+      })
+    }
+    this.#server.off('error', reject)
+    this.#server.on('error', (error) =>
+      this.#parts.log.warn({ err: error }, 'link listener failed'),
+    )
+  }
+
+  /** New links are accepted by the certificates in force. */
+  renew(): void {
+    this.#server.setSecureContext(this.#credentials())
+  }
+
+  async close(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#server.close(() => resolve())
+    for (const channel of [...this.#open]) channel.close('the router stops')
+    await promise
+  }
+
+  #credentials(): { cert: string; key: string; ca: string } {
+    const { server, caPem } = this.#parts.identity()
+    if (server === null) {
+      throw new RouterFailure(
+        'link.listeners: needs a server certificate; name one with identity.server_cert',
+      )
+    }
+    return { cert: server.certificatePem, key: server.privateKeyPem, ca: caPem }
+  }
+
+  #accept(socket: TLSSocket): void {
+    const { limits, clock } = this.#parts
+    let link: Link | null = null
+    const deadline = setTimeout(
+      () => channel.close('not admitted in time'),
+      routerProgramLimits.linkAdmissionMsMax,
+    )
+    const channel: Channel = new Channel({
+      socket,
+      limits,
+      clock,
+      onHello: (message) => {
+        void this.#admit(channel, socket, message).then((admitted) => {
+          clearTimeout(deadline)
+          link = admitted
+          // It may have closed before anybody knew whose it is.
+          if (admitted !== null && channel.isClosed) this.#parts.registry.remove(admitted)
+        })
+      },
+      onMessage: () => undefined,
+      onClose: () => {
+        clearTimeout(deadline)
+        this.#open.delete(channel)
+        if (link !== null) this.#parts.registry.remove(link)
+      },
+    })
+    this.#open.add(channel)
+  }
+
+  async #admit(channel: Channel, socket: TLSSocket, message: Message): Promise<Link | null> {
+    const { registry, log, identity } = this.#parts
+    const hello = readLinkHello(message)
+    const fault = hello === null ? 'the first message is no hello of a link' : null
+    const reason = fault ?? (hello === null ? '' : await this.#refusal(socket, hello))
+    if (hello === null || reason !== null) {
+      const shown = { routerId: hello?.routerId, address: socket.remoteAddress ?? '', reason }
+      log.warn(shown, 'link refused')
+      channel.close(reason ?? '', helloRefused(reason ?? '', 'notPermitted'))
+      return null
+    }
+    if (channel.isClosed) return null
+    const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket
+    const local = formatHostPort({ host: localAddress, port: localPort })
+    const link: Link = {
+      id: hello.linkId,
+      peerId: hello.routerId,
+      iteration: hello.iteration,
+      isDialed: false,
+      dialAddress: '',
+      localAddress: local,
+      remoteAddress: formatHostPort({ host: remoteAddress, port: remotePort }),
+      channel,
+    }
+    // Without the mark of a group the dialer stays with one socket.
+    const type = { token: hello.linkId, version: null, type: '', group: null }
+    channel.open(helloAccepted({ ...type, headers: message.headers }, identity().id, new Map()))
+    if (registry.add(link)) return link
+    channel.close('there is a link of a smaller id')
+    return null
+  }
+
+  /** Null when nothing speaks against it. */
+  async #refusal(
+    socket: TLSSocket,
+    { routerId, dialedId }: { readonly routerId: string; readonly dialedId: string | null },
+  ): Promise<string | null> {
+    const { identity, isVerified } = this.#parts
+    const shown = socket.getPeerX509Certificate()
+    if (shown === undefined) return 'no certificate was shown'
+    const leaf = parseCertificate(Uint8Array.from(shown.raw))
+    const self = identity().id
+    if (leaf.commonName !== routerId) return 'the certificate is that of another router'
+    if (dialedId !== null && dialedId !== self) return 'another router was dialed'
+    if (routerId === self) return 'a router has no link to itself'
+    if (await isVerified(routerId, leaf.sha1)) return null
+    return 'no controller knows the certificate as that of the router'
+  }
+}

@@ -1,0 +1,291 @@
+import { isIP } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+
+import type { Outgoing } from '../../channel/channel.ts'
+import { dialChannel } from '../../channel/dial.ts'
+import { channelLimits } from '../../channel/limits.ts'
+import type { ChannelLimits } from '../../channel/limits.ts'
+import { readFlag } from '../../channel/headers.ts'
+import { headerKey } from '../../channel/numbers.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { formatHostPort } from '../../lib/names.ts'
+import type { Random } from '../../lib/random.ts'
+import { parseCertificate } from '../../pki/certificate.ts'
+import type { RouterConfig } from '../config/table.ts'
+import { parseAddress } from '../config/value-types.ts'
+import type { ControlConnection } from '../controllers/control-connection.ts'
+import { localAddressOf } from '../controllers/dial-controller.ts'
+import type { RouterIdentity } from '../identity/identity.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import { LinkAcceptor } from './link-acceptor.ts'
+import {
+  LINK_PROTOCOL,
+  linkFaultMessage,
+  linkHello,
+  routerLinksMessage,
+  verifyRouterMessage,
+} from './link-messages.ts'
+import type { PeerChange, PeerListener } from './link-messages.ts'
+import { LinkRegistry } from './link-registry.ts'
+import type { Link } from './link-registry.ts'
+import { PeerDialer } from './peer-dialer.ts'
+import type { DialedPeer } from './peer-dialer.ts'
+
+type LinkConfig = NonNullable<RouterConfig['link']>
+
+export interface LinksParts {
+  /** Null: no other router is dialed or accepted. */
+  readonly config: RouterConfig['link']
+  readonly handshakeTimeoutMs: number
+  readonly identity: () => RouterIdentity
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: RouterProgramLogger
+  readonly connections: () => readonly ControlConnection[]
+}
+
+/** Versions of which the routers of the family dial none are not dialed either. */
+const VERSION = /^v?[0-9]+\.[0-9]+\.[0-9]+/
+
+/** The links to other routers: listens for them, dials who is told of, and tells controllers of what there is. */
+export class Links {
+  readonly #parts: LinksParts
+  readonly #registry: LinkRegistry
+  readonly #acceptors: LinkAcceptor[] = []
+  readonly #dialers = new Map<string, PeerDialer>()
+  #isStopped = false
+
+  constructor(parts: LinksParts) {
+    this.#parts = parts
+    this.#registry = new LinkRegistry({
+      onEstablished: (link) => this.#onEstablished(link),
+      onLost: (link, isDuplicate) => this.#onLost(link, isDuplicate),
+    })
+  }
+
+  get links(): readonly Link[] {
+    return this.#registry.links
+  }
+
+  /** Where other routers are told to connect. */
+  get listeners(): readonly PeerListener[] {
+    return (this.#parts.config?.listeners ?? [])
+      .filter(({ bind }) => bind.protocol === 'tls')
+      .map(({ advertise, groups }) => ({ address: `tls:${formatHostPort(advertise)}`, groups }))
+  }
+
+  /** @throws {RouterFailure} when one of its listeners cannot be opened. */
+  async start(): Promise<void> {
+    const { config, log } = this.#parts
+    for (const [at, { bind }] of (config?.listeners ?? []).entries()) {
+      const place = `link.listeners[${at}]`
+      if (bind.protocol !== 'tls') {
+        log.warn({}, `${place}: the protocol ${bind.protocol} is not supported; it is not opened`)
+        continue
+      }
+      const acceptor = new LinkAcceptor({
+        ...this.#parts,
+        registry: this.#registry,
+        limits: limitsOf(config),
+        isVerified: (routerId, sha1) => this.#isVerified(routerId, sha1),
+      })
+      await acceptor.listen(bind, place)
+      this.#acceptors.push(acceptor)
+      log.info({ address: bind.text }, 'listening for links')
+    }
+  }
+
+  renew(): void {
+    for (const acceptor of this.#acceptors) acceptor.renew()
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    for (const dialer of this.#dialers.values()) dialer.stop()
+    await Promise.all(this.#acceptors.map((acceptor) => acceptor.close()))
+    this.#registry.closeAll('the router stops')
+  }
+
+  /** A controller tells how other routers are. */
+  onPeers(changes: readonly PeerChange[]): void {
+    for (const change of changes) this.#onPeer(change)
+  }
+
+  /** An operator has it closed; it may be dialed again. */
+  closeLink(linkId: string): void {
+    this.#registry.closeById(linkId, 'closed by an operator')
+  }
+
+  /** What a controller that has just connected is told. */
+  tellAll({ channel }: ControlConnection): void {
+    const dialed = this.links.filter(({ isDialed }) => isDialed)
+    channel.send(routerLinksMessage(dialed, true))
+  }
+
+  #onPeer({ id, state, version, listeners }: PeerChange): void {
+    if (this.#isStopped || id === this.#parts.identity().id) return
+    if (state === 'removed') {
+      this.#dialers.get(id)?.stop()
+      this.#dialers.delete(id)
+      this.#registry.closeOf(id, 'the router was removed')
+      return
+    }
+    const dialer = this.#dialers.get(id)
+    const policy = this.#policyFor(listeners)
+    if (state === 'unhealthy') {
+      dialer?.setUnhealthy()
+      return
+    }
+    if (policy === null || !VERSION.test(version)) return
+    const peer = { id, addresses: policy.addresses, isHealthy: true, version }
+    if (dialer !== undefined) dialer.update(peer)
+    else if (this.#dialers.size < routerProgramLimits.peersMax) {
+      this.#dialers.set(id, this.#newDialer(policy.config, peer))
+    }
+  }
+
+  /** The first dialer that shares a group with a listener, and all such listeners. */
+  #policyFor(
+    listeners: readonly PeerListener[],
+  ): { config: LinkConfig['dialers'][number]; addresses: readonly string[] } | null {
+    for (const config of this.#parts.config?.dialers ?? []) {
+      const addresses = listeners
+        .filter(({ groups }) => sharesGroup(config.groups, groups))
+        .map(({ address }) => address)
+      if (addresses.length > 0) return { config, addresses }
+    }
+    return null
+  }
+
+  #newDialer(config: LinkConfig['dialers'][number], peer: DialedPeer): PeerDialer {
+    const { random, log } = this.#parts
+    return new PeerDialer(
+      {
+        config,
+        random,
+        log,
+        isLinked: (peerId) => this.#registry.has(peerId),
+        dial: (to, target, signal) => this.#dial(config, to, target, signal),
+      },
+      peer,
+    )
+  }
+
+  async #dial(
+    config: LinkConfig['dialers'][number],
+    peer: DialedPeer,
+    target: { readonly address: string; readonly linkId: string; readonly iteration: number },
+    signal: AbortSignal,
+  ): Promise<Link> {
+    const address = parseAddress(target.address)
+    if (address === null) throw new Error('it is no address')
+    const identity = this.#parts.identity()
+    const ends = { local: '', remote: '' }
+    const localAddress = localAddressOf(config.bind, isIP(address.host) === 6 ? 6 : 4)
+    let link: Link | null = null
+    const { channel, answer } = await dialChannel({
+      host: address.host,
+      port: address.port,
+      tls: { ca: identity.caPem, cert: identity.certificatePem, key: identity.privateKeyPem },
+      ...(localAddress === null ? {} : { localAddress }),
+      protocol: LINK_PROTOCOL,
+      judge: (socket) => {
+        ends.local = formatHostPort({
+          host: socket.localAddress ?? '',
+          port: socket.localPort ?? 0,
+        })
+        ends.remote = formatHostPort({ host: address.host, port: address.port })
+        return faultOfPeer(socket, peer.id)
+      },
+      hello: linkHello({
+        ...target,
+        routerId: identity.id,
+        dialedId: peer.id,
+        dialedVersion: peer.version,
+      }),
+      limits: limitsOf(this.#parts.config),
+      clock: this.#parts.clock,
+      timeoutMs: config.options.connectTimeout ?? config.options.connectTimeoutMs,
+      signal,
+      onMessage: () => undefined,
+      onClose: () => {
+        if (link !== null) this.#registry.remove(link)
+      },
+    })
+    if (readFlag(answer.headers, headerKey.isGrouped)) {
+      this.#parts.log.info({ routerId: peer.id }, 'the router offers several sockets; one is used')
+    }
+    const made: Link = {
+      ...{ id: target.linkId, peerId: peer.id, iteration: target.iteration, isDialed: true },
+      ...{ dialAddress: target.address, localAddress: ends.local, remoteAddress: ends.remote },
+      channel,
+    }
+    link = made
+    if (!this.#registry.add(made)) channel.close('there is a link of a smaller id')
+    else if (channel.isClosed) this.#registry.remove(made)
+    return made
+  }
+
+  /** By any controller: each of them judges by the same records. */
+  async #isVerified(routerId: string, sha1: string): Promise<boolean> {
+    const { connections } = this.#parts
+    const { linkAdmissionMsMax } = routerProgramLimits
+    const asked = connections().map(async ({ channel }) => {
+      const message = verifyRouterMessage(routerId, sha1)
+      const reply = await channel.request(message, linkAdmissionMsMax)
+      if (!readFlag(reply.headers, headerKey.resultSuccess)) throw new Error('not verified')
+    })
+    try {
+      await Promise.any(asked)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  #onEstablished(link: Link): void {
+    const { id, peerId, isDialed, iteration, remoteAddress } = link
+    this.#parts.log.info(
+      { linkId: id, routerId: peerId, isDialed, iteration, remoteAddress },
+      'link established',
+    )
+    if (isDialed) this.#tellControllers(routerLinksMessage([link], false))
+  }
+
+  #onLost(link: Link, isDuplicate: boolean): void {
+    const { id, peerId } = link
+    this.#parts.log.info({ linkId: id, routerId: peerId, isDuplicate }, 'link lost')
+    this.#tellControllers(linkFaultMessage(link, isDuplicate))
+    if (!isDuplicate && !this.#isStopped) this.#dialers.get(peerId)?.redial()
+  }
+
+  #tellControllers(outgoing: Outgoing): void {
+    for (const { channel } of this.#parts.connections()) channel.send(outgoing)
+  }
+}
+
+/** No group on either side is the group `default`. */
+function sharesGroup(own: readonly string[], theirs: readonly string[]): boolean {
+  const others = theirs.length === 0 ? ['default'] : theirs
+  return own.some((group) => others.includes(group))
+}
+
+/** A router is known by the common name of its certificates. Null when nothing speaks against it. */
+function faultOfPeer(socket: TLSSocket, peerId: string): string | null {
+  const shown = socket.getPeerX509Certificate()
+  if (shown === undefined) return 'it shows no certificate'
+  const { commonName } = parseCertificate(Uint8Array.from(shown.raw))
+  return commonName === peerId ? null : 'its certificate is not that of the router'
+}
+
+function limitsOf(config: RouterConfig['link']): ChannelLimits {
+  const silentMsMax = config?.heartbeats.closeUnresponsiveTimeout ?? channelLimits.silentMsMax
+  const heartbeatEveryMs = config?.heartbeats.sendInterval ?? channelLimits.heartbeatEveryMs
+  return {
+    ...channelLimits,
+    heartbeatEveryMs,
+    silentMsMax,
+    firstSilentMsMax: heartbeatEveryMs + silentMsMax,
+  }
+}

@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto'
+
+import type { Random } from '../../lib/random.ts'
+import type { RouterConfig } from '../config/table.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import type { Link } from './link-registry.ts'
+
+type DialerConfig = NonNullable<RouterConfig['link']>['dialers'][number]
+
+export interface DialedPeer {
+  readonly id: string
+  readonly addresses: readonly string[]
+  readonly isHealthy: boolean
+  readonly version: string
+}
+
+export interface PeerDialerParts {
+  readonly config: DialerConfig
+  readonly random: Random
+  readonly log: RouterProgramLogger
+  /** @throws one clause. */
+  readonly dial: (
+    peer: DialedPeer,
+    target: { readonly address: string; readonly linkId: string; readonly iteration: number },
+    signal: AbortSignal,
+  ) => Promise<Link>
+  /** Whether there is a link to that router. */
+  readonly isLinked: (peerId: string) => boolean
+}
+
+/** Keeps one other router dialed until there is a link to it, whoever made it. */
+export class PeerDialer {
+  readonly #parts: PeerDialerParts
+  /** One for all dials of this peer; the iteration tells them apart. */
+  readonly #linkId = randomUUID()
+  readonly #abort = new AbortController()
+  #peer: DialedPeer
+  #iteration = 0
+  #waitMs = 0
+  #timer: NodeJS.Timeout | null = null
+  #isDialing = false
+  #told = ''
+
+  constructor(parts: PeerDialerParts, peer: DialedPeer) {
+    this.#parts = parts
+    this.#peer = peer
+    this.#schedule(0)
+  }
+
+  /** What is told of it now; one that has just become healthy is dialed at once. */
+  update(peer: DialedPeer): void {
+    const isBetter = peer.isHealthy && !this.#peer.isHealthy
+    const isMoved = peer.addresses.join() !== this.#peer.addresses.join()
+    this.#peer = peer
+    if (!isBetter && !isMoved) return
+    this.#waitMs = 0
+    this.#schedule(0)
+  }
+
+  /** Controllers do not reach it; what is dialed stays the same, by the policy for that. */
+  setUnhealthy(): void {
+    this.#peer = { ...this.#peer, isHealthy: false }
+  }
+
+  /** The link is gone. */
+  redial(): void {
+    this.#waitMs = 0
+    this.#schedule(this.#nextWaitMs())
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    this.#abort.abort()
+  }
+
+  #schedule(waitMs: number): void {
+    if (this.#abort.signal.aborted) return
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      void this.#attempt()
+    }, waitMs)
+  }
+
+  /** Grows from failure to failure within the bounds of the policy in force; by half at most it is chance. */
+  #nextWaitMs(): number {
+    const { config, random } = this.#parts
+    const policy = this.#peer.isHealthy ? config.healthyDialBackoff : config.unhealthyDialBackoff
+    const factor = Math.max(1, policy.retryBackoffFactor + random.next() - 0.5)
+    const grown = this.#waitMs === 0 ? policy.minRetryInterval : this.#waitMs * factor
+    this.#waitMs = Math.min(policy.maxRetryInterval, Math.max(policy.minRetryInterval, grown))
+    return this.#waitMs
+  }
+
+  async #attempt(): Promise<void> {
+    const { dial, isLinked } = this.#parts
+    const { id, addresses } = this.#peer
+    if (this.#isDialing || addresses.length === 0 || isLinked(id)) return
+    const address = addresses[this.#iteration % addresses.length] ?? ''
+    this.#iteration += 1
+    this.#isDialing = true
+    try {
+      const target = { address, linkId: this.#linkId, iteration: this.#iteration }
+      await dial(this.#peer, target, this.#abort.signal)
+      this.#waitMs = 0
+      this.#told = ''
+    } catch (error) {
+      this.#onFailed(address, error)
+    } finally {
+      this.#isDialing = false
+    }
+  }
+
+  #onFailed(address: string, error: unknown): void {
+    if (this.#abort.signal.aborted) return
+    const reason = error instanceof Error ? error.message : String(error)
+    if (reason !== this.#told) {
+      this.#told = reason
+      const fields = { routerId: this.#peer.id, address, reason }
+      this.#parts.log.warn(fields, 'no link to the router; dialing again with growing waits')
+    }
+    this.#schedule(this.#nextWaitMs())
+  }
+}

@@ -1,0 +1,30 @@
+import { routerProgramLimits } from '../limits.ts'
+import type { Inspected } from '../controllers/messages.ts'
+
+/** What can be inspected: a name, and how its value is made. */
+export type Inspectable = Readonly<Record<string, () => unknown>>
+
+/** Every value is JSON text; a name that is not known, or a value that cannot be made, is an error and hides no other. */
+export function inspect(names: readonly string[], inspectable: Inspectable): Inspected {
+  const errors: string[] = []
+  const values: { name: string; value: string }[] = []
+  const { inspectedValuesMax, inspectedCharactersMax } = routerProgramLimits
+  for (const name of [...new Set(names)].slice(0, inspectedValuesMax)) {
+    const make = Object.hasOwn(inspectable, name) ? inspectable[name] : undefined
+    if (make === undefined) {
+      errors.push(`${name.slice(0, 64)}: not known to this router`)
+      continue
+    }
+    try {
+      const value = JSON.stringify(make() ?? null)
+      if (value.length <= inspectedCharactersMax) values.push({ name, value })
+      else errors.push(`${name}: longer than ${inspectedCharactersMax} characters`)
+    } catch (error) {
+      errors.push(`${name}: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+  if (new Set(names).size > inspectedValuesMax) {
+    errors.push(`more than ${inspectedValuesMax} values asked for at a time`)
+  }
+  return { errors, values }
+}

@@ -1,0 +1,65 @@
+import type { Clock } from '../../lib/clock.ts'
+import type { RouterConfig } from '../config/table.ts'
+import type { ControlConnection } from '../controllers/control-connection.ts'
+import { interfacesMessage } from '../controllers/messages.ts'
+import { routerProgramLimits } from '../limits.ts'
+import { hostInterfaces } from './interfaces.ts'
+
+interface Told {
+  readonly text: string
+  readonly atMs: number
+}
+
+export interface InterfaceReporterParts {
+  readonly config: RouterConfig['interfaceDiscovery']
+  readonly requestTimeoutMs: number
+  readonly clock: Clock
+  readonly connections: () => readonly ControlConnection[]
+}
+
+/** Tells each controller of the interfaces of this host: when it connects, when they change, and now and then. */
+export class InterfaceReporter {
+  readonly #parts: InterfaceReporterParts
+  /** What a controller has taken; a new connection begins anew. */
+  readonly #told = new WeakMap<ControlConnection, Told>()
+  readonly #asking = new WeakSet<ControlConnection>()
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(parts: InterfaceReporterParts) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    const { disabled, checkInterval } = this.#parts.config
+    if (disabled) return
+    const everyMs = Math.min(checkInterval, routerProgramLimits.interfacesAgainMs)
+    this.#timer = setInterval(() => this.tellAll(), everyMs)
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+  }
+
+  tellAll(): void {
+    if (this.#parts.config.disabled) return
+    for (const connection of this.#parts.connections()) void this.#tell(connection)
+  }
+
+  async #tell(connection: ControlConnection): Promise<void> {
+    const { clock, config, requestTimeoutMs } = this.#parts
+    const interfaces = hostInterfaces()
+    const text = JSON.stringify(interfaces)
+    const told = this.#told.get(connection)
+    const isDue = told === undefined || clock.monotonicMs() - told.atMs >= config.minReportInterval
+    if ((!isDue && told.text === text) || this.#asking.has(connection)) return
+    this.#asking.add(connection)
+    try {
+      await connection.channel.request(interfacesMessage(interfaces), requestTimeoutMs)
+      this.#told.set(connection, { text, atMs: clock.monotonicMs() })
+    } catch {
+      // The channel is closed, or the controller did not answer: it is told again with the next check.
+    } finally {
+      this.#asking.delete(connection)
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto'
+
+import type { Clock } from '../../lib/clock.ts'
+import type { RouterConfig } from '../config/table.ts'
+import type { MetricsBatch } from '../controllers/messages.ts'
+
+interface QueuedBatch {
+  readonly batch: MetricsBatch
+  /** Of the start of what it covers, on the monotonic clock. */
+  readonly beganMs: number
+}
+
+export interface MetricsParts {
+  readonly config: RouterConfig['metrics']
+  readonly clock: Clock
+  readonly figures: () => Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'>
+  /** @returns false when nobody is connected; the batch waits then. */
+  readonly send: (batch: MetricsBatch) => boolean
+}
+
+/**
+ * Figures of one interval after the other. A batch is sent once it is old enough, counted from the start of its interval; while
+ * nobody is connected some wait, and the oldest are dropped.
+ */
+export class MetricsReporter {
+  readonly #parts: MetricsParts
+  #queue: QueuedBatch[] = []
+  #beganMs: number
+  #timer: NodeJS.Timeout | null = null
+  #sendTimer: NodeJS.Timeout | null = null
+
+  constructor(parts: MetricsParts) {
+    this.#parts = parts
+    this.#beganMs = parts.clock.monotonicMs()
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.#build(), this.#parts.config.reportInterval)
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    if (this.#sendTimer !== null) clearTimeout(this.#sendTimer)
+  }
+
+  #build(): void {
+    const { clock, figures, config } = this.#parts
+    const batch = { eventId: randomUUID(), atMs: clock.nowMs(), ...figures() }
+    this.#queue.push({ batch, beganMs: this.#beganMs })
+    this.#queue = this.#queue.slice(-config.messageQueueSize)
+    this.#beganMs = clock.monotonicMs()
+    this.flush()
+  }
+
+  /** Sends what is old enough; also called when a controller connects. */
+  flush(): void {
+    const { clock, config, send } = this.#parts
+    for (;;) {
+      const [first] = this.#queue
+      if (first === undefined) return
+      const waitMs = first.beganMs + config.intervalAgeThreshold - clock.monotonicMs()
+      if (waitMs > 0) {
+        this.#sendTimer ??= setTimeout(() => {
+          this.#sendTimer = null
+          this.flush()
+        }, waitMs)
+        return
+      }
+      if (!send(first.batch)) return
+      this.#queue.shift()
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import { Session } from 'node:inspector/promises'
+import { rename, writeFile } from 'node:fs/promises'
+
+import type { RouterConfig } from '../config/table.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+
+/** Profiles of this process, in the format that browsers' developer tools open. */
+export class Profiler {
+  readonly #session = new Session()
+  readonly #config: NonNullable<RouterConfig['profile']>
+  readonly #log: RouterProgramLogger
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(config: NonNullable<RouterConfig['profile']>, log: RouterProgramLogger) {
+    this.#config = config
+    this.#log = log
+  }
+
+  async start(): Promise<void> {
+    const { cpu, memory } = this.#config
+    this.#session.connect()
+    if (cpu !== null) {
+      await this.#session.post('Profiler.enable')
+      await this.#session.post('Profiler.start')
+    }
+    if (memory !== null) {
+      await this.#session.post('HeapProfiler.startSampling')
+      this.#timer = setInterval(() => void this.#writeMemory(), memory.intervalMs)
+    }
+  }
+
+  async stop(): Promise<void> {
+    const { cpu } = this.#config
+    if (this.#timer !== null) clearInterval(this.#timer)
+    if (cpu !== null) {
+      const { profile } = await this.#session.post('Profiler.stop')
+      await this.#write(cpu.path, profile)
+    }
+    await this.#writeMemory()
+    this.#session.disconnect()
+  }
+
+  async #writeMemory(): Promise<void> {
+    const { memory } = this.#config
+    if (memory === null) return
+    const { profile } = await this.#session.post('HeapProfiler.getSamplingProfile')
+    await this.#write(memory.path, profile)
+  }
+
+  /** Whole or not at all; a profile that cannot be written costs nothing else. */
+  async #write(path: string, profile: unknown): Promise<void> {
+    try {
+      const partial = `${path}.partial`
+      await writeFile(partial, JSON.stringify(profile), { mode: 0o600 })
+      await rename(partial, path)
+    } catch (error) {
+      this.#log.warn(
+        { path, err: error },
+        'cannot write the profile; name a file in a folder of this user',
+      )
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import { closeSync, openSync, renameSync, writeSync } from 'node:fs'
+
+import type { Message } from '../../channel/frame.ts'
+import { contentType, headerKey } from '../../channel/numbers.ts'
+import type { Clock } from '../../lib/clock.ts'
+import {
+  controlMessage,
+  readAddresses,
+  readInspection,
+  readLeaderIndex,
+} from '../controllers/messages.ts'
+import { routerProgramLimits } from '../limits.ts'
+import { RouterFailure } from '../logger.ts'
+
+/** Prove something, or may; their length is all that is told. */
+const secretHeaders: ReadonlySet<number> = new Set([headerKey.groupSecret])
+const VALUE_BYTES_MAX = 256
+
+const names = new Map<number, string>([
+  ...Object.entries(contentType).map(([name, type]) => [type, name] as const),
+  ...Object.entries(controlMessage).map(([name, type]) => [type, name] as const),
+])
+
+const decoders: Readonly<Record<number, (body: Uint8Array) => unknown>> = {
+  [controlMessage.updateCtrlAddresses]: readAddresses,
+  [controlMessage.updateClusterLeader]: readLeaderIndex,
+  [controlMessage.inspect]: readInspection,
+}
+
+/** Messages as they come and go, a JSON line each, into a file of mode 0600; a full one becomes the one of before. */
+export class MessageTrace {
+  readonly #path: string
+  readonly #clock: Clock
+  #file: number
+  #bytes = 0
+
+  /** @throws {RouterFailure} when the file cannot be written. */
+  constructor(path: string, clock: Clock) {
+    this.#path = path
+    this.#clock = clock
+    try {
+      this.#file = openSync(path, 'a', 0o600)
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      throw new RouterFailure(`trace.path: ${path} cannot be written: ${reason}`, { cause: error })
+    }
+  }
+
+  write(peer: string, direction: 'in' | 'out', message: Message): void {
+    const line = `${JSON.stringify(lineOf(this.#clock.nowMs(), peer, direction, message))}\n`
+    try {
+      this.#bytes += writeSync(this.#file, line)
+      if (this.#bytes > routerProgramLimits.traceBytesMax) this.#turn()
+    } catch {
+      // A full disk costs the trace, and never a channel.
+    }
+  }
+
+  close(): void {
+    closeSync(this.#file)
+  }
+
+  #turn(): void {
+    renameSync(this.#path, `${this.#path}.1`)
+    const next = openSync(this.#path, 'a', 0o600)
+    closeSync(this.#file)
+    this.#file = next
+    this.#bytes = 0
+  }
+}
+
+function lineOf(nowMs: number, peer: string, direction: string, message: Message): object {
+  const { contentType: type, sequence, headers, body } = message
+  return {
+    at: new Date(nowMs).toISOString(),
+    peer,
+    direction,
+    contentType: type,
+    name: names.get(type) ?? 'unknown',
+    sequence,
+    headers: Object.fromEntries([...headers].map(([key, value]) => [key, shownHeader(key, value)])),
+    bodyBytes: body.length,
+    body: shownBody(type, body),
+  }
+}
+
+function shownHeader(key: number, value: Uint8Array): string {
+  if (secretHeaders.has(key)) return `(${value.length} bytes)`
+  const bytes = Buffer.from(value.subarray(0, VALUE_BYTES_MAX))
+  const text = bytes.toString('utf8')
+  return /^[\x20-\x7e]{3,}$/.test(text) ? text : `0x${bytes.toString('hex')}`
+}
+
+function shownBody(type: number, body: Uint8Array): unknown {
+  const decode = decoders[type]
+  if (decode === undefined) return undefined
+  try {
+    const text = JSON.stringify(decode(body), (_, value: unknown) =>
+      typeof value === 'bigint' ? String(value) : value,
+    )
+    return JSON.parse(text) as unknown
+  } catch {
+    return '(cannot be read)'
+  }
+}

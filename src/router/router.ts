@@ -1,0 +1,320 @@
+import { hostname } from 'node:os'
+
+import type { Message } from '../channel/frame.ts'
+import type { VersionLine } from '../channel/hello.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Random } from '../lib/random.ts'
+import { isoTime } from '../pki/certificate.ts'
+import { omissionsOf, sectionsWithoutData } from './config/omissions.ts'
+import type { EffectiveValue } from './config/reader.ts'
+import { configuredEndpoints } from './config/relations.ts'
+import type { RouterConfig } from './config/table.ts'
+import type { ControlConnection } from './controllers/control-connection.ts'
+import { Controllers } from './controllers/controllers.ts'
+import { dialController } from './controllers/dial-controller.ts'
+import {
+  clientHello,
+  controlMessage,
+  inspectedMessage,
+  metricsMessage,
+  readInspection,
+} from './controllers/messages.ts'
+import type { MetricsBatch } from './controllers/messages.ts'
+import type { HealthCheck } from './health/checks.ts'
+import { HealthServers } from './health/health-server.ts'
+import { routerChecks } from './health/router-checks.ts'
+import { CertificateExtender } from './identity/extension.ts'
+import type { AskExtension } from './identity/extension.ts'
+import { IdentityHolder } from './identity/identity.ts'
+import {
+  linkMessage,
+  listenersValue,
+  readLinkFault,
+  readPeerChanges,
+} from './links/link-messages.ts'
+import { Links } from './links/links.ts'
+import { RouterFailure } from './logger.ts'
+import type { RouterProgramLogger } from './logger.ts'
+import { inspect } from './reports/inspections.ts'
+import { InterfaceReporter } from './reports/interface-reporter.ts'
+import { MetricsReporter } from './reports/metrics.ts'
+import { Profiler } from './reports/profile.ts'
+import { MessageTrace } from './reports/trace.ts'
+
+export interface RouterParts {
+  readonly config: RouterConfig
+  readonly effective: readonly EffectiveValue[]
+  readonly version: VersionLine
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: RouterProgramLogger
+  /** Null: certificates are not extended. */
+  readonly askExtension: AskExtension | null
+}
+
+const NANOSECONDS_A_MS = 1_000_000
+
+/** A router that is known to its controllers, with links to others. It carries no data yet: circuits and clients are not served. */
+export class RouterProgram {
+  readonly #parts: RouterParts
+  readonly #holder: IdentityHolder
+  readonly #controllers: Controllers
+  readonly #links: Links
+  readonly #metrics: MetricsReporter
+  readonly #interfaces: InterfaceReporter
+  readonly #checks: readonly HealthCheck[]
+  readonly #health: HealthServers
+  readonly #extender: CertificateExtender
+  readonly #trace: MessageTrace | null
+  readonly #profiler: Profiler | null
+  readonly #failed = Promise.withResolvers<never>()
+  readonly #startedMs: number
+  #startupTimer: NodeJS.Timeout | null = null
+  #stopping: Promise<void> | null = null
+
+  /** @throws {RouterFailure} when the identity or a file of the configuration is of no use. */
+  constructor(parts: RouterParts) {
+    this.#parts = parts
+    const { config, clock, log, random, version } = parts
+    this.#startedMs = clock.monotonicMs()
+    this.#holder = new IdentityHolder(config.identity, () => clock.nowMs(), log)
+    const identity = () => this.#holder.current()
+    this.#trace = config.trace === null ? null : new MessageTrace(config.trace.path, clock)
+    this.#profiler = config.profile === null ? null : new Profiler(config.profile, log)
+    const trace = this.#trace?.write.bind(this.#trace) ?? null
+    const trustDomain = () => this.#controllers.trustDomain
+    const connections = () => this.#controllers.connections
+    this.#links = new Links({
+      ...{ identity, clock, random, log, connections, config: config.link },
+      handshakeTimeoutMs: config.tls.handshakeTimeout,
+    })
+    const { listeners } = this.#links
+    const linkListeners = listeners.length === 0 ? null : listenersValue(listeners)
+    this.#controllers = new Controllers({
+      ...{ clock, random, log },
+      endpointsFile: config.ctrl.endpointsFile,
+      configuredEndpoints: configuredEndpoints(config).map(({ text }) => text),
+      dial: (address, handlers) =>
+        dialController(
+          { config: config.ctrl, identity, version, linkListeners, clock, trace, trustDomain },
+          address,
+          handlers,
+        ),
+      handlers: {
+        onConnected: (connection) => this.#onConnected(connection),
+        onMessage: (connection, message) => this.#onMessage(connection, message),
+        onClosed: () => undefined,
+      },
+    })
+    this.#metrics = new MetricsReporter({
+      ...{ clock, config: config.metrics },
+      figures: () => this.#figures(),
+      send: (batch) => this.#sendMetrics(batch),
+    })
+    this.#interfaces = new InterfaceReporter({
+      ...{ clock, connections, config: config.interfaceDiscovery },
+      requestTimeoutMs: config.ctrl.defaultRequestTimeout,
+    })
+    this.#checks = routerChecks({ config, clock, connections, links: () => this.#links.links })
+    this.#health = new HealthServers({ web: config.web, identity, checks: this.#checks, log })
+    this.#extender = new CertificateExtender({
+      ...{ config, clock, log },
+      holder: this.#holder,
+      ask: parts.askExtension,
+      apis: () => this.#controllers.apis,
+      onExtended: (api) => {
+        this.#controllers.rememberApi(api)
+        this.#health.renew()
+        this.#links.renew()
+      },
+    })
+  }
+
+  get id(): string {
+    return this.#holder.current().id
+  }
+
+  /** Rejects when this router cannot go on: no controller was reached in time. */
+  get failed(): Promise<never> {
+    return this.#failed.promise
+  }
+
+  /** @throws {RouterFailure} when something of the configuration cannot be opened. */
+  async start(options: { readonly extends: boolean }): Promise<void> {
+    const { config, log } = this.#parts
+    const { id, leaf } = this.#holder.current()
+    log.info({ routerId: id, certificateUntil: isoTime(leaf.notAfterMs) }, 'router starting')
+    for (const line of [...omissionsOf(config), ...sectionsWithoutData(config)]) log.info({}, line)
+    // It may be rejected before anybody waits for it.
+    this.#failed.promise.catch(() => undefined)
+    await this.#profiler?.start()
+    await this.#health.start()
+    await this.#links.start()
+    for (const check of this.#checks) check.start()
+    this.#startStartupTimer()
+    this.#controllers.start()
+    this.#metrics.start()
+    this.#interfaces.start()
+    this.#extender.start(options.extends)
+  }
+
+  /** Safe to call twice. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop()
+    return this.#stopping
+  }
+
+  async #stop(): Promise<void> {
+    if (this.#startupTimer !== null) clearTimeout(this.#startupTimer)
+    this.#extender.stop()
+    this.#metrics.stop()
+    this.#interfaces.stop()
+    for (const check of this.#checks) check.stop()
+    await this.#links.stop()
+    this.#controllers.stop()
+    await this.#health.stop()
+    await this.#profiler?.stop()
+    this.#trace?.close()
+  }
+
+  #startStartupTimer(): void {
+    const { startupTimeout } = this.#parts.config.ctrl
+    if (startupTimeout === 0) return
+    this.#startupTimer = setTimeout(() => {
+      this.#failed.reject(
+        new RouterFailure(
+          `no controller was reached within ${startupTimeout} ms (ctrl.startupTimeout): see the lines above for each address; correct ctrl.endpoints, or delete ${this.#parts.config.ctrl.endpointsFile} if the cluster has moved`,
+        ),
+      )
+    }, startupTimeout)
+  }
+
+  #onConnected(connection: ControlConnection): void {
+    if (this.#startupTimer !== null) clearTimeout(this.#startupTimer)
+    this.#startupTimer = null
+    // The channel opens in a later turn, and whatever is sent goes out after the hello in any case.
+    this.#links.tellAll(connection)
+    this.#interfaces.tellAll()
+    this.#metrics.flush()
+  }
+
+  #onMessage({ channel }: ControlConnection, message: Message): void {
+    switch (message.contentType) {
+      case controlMessage.ping:
+        channel.replyResult(message, true, 'ok')
+        return
+      case controlMessage.serverHello:
+        channel.reply(message, clientHello(this.#parts.version.version, hostname()))
+        return
+      case controlMessage.inspect:
+        channel.reply(
+          message,
+          inspectedMessage(inspect(readInspection(message.body), this.#values())),
+        )
+        return
+      case linkMessage.peerStateChanges:
+        this.#links.onPeers(readPeerChanges(message.body))
+        return
+      case linkMessage.fault: {
+        const linkId = readLinkFault(message.body)
+        if (linkId !== null) this.#links.closeLink(linkId)
+        return
+      }
+      case controlMessage.quiesce:
+      case controlMessage.dequiesce:
+      case controlMessage.decommission:
+        channel.replyResult(message, false, 'not supported by this router')
+        return
+      default:
+      // A message that is not known is of a protocol that this router does not speak.
+    }
+  }
+
+  #sendMetrics(batch: MetricsBatch): boolean {
+    const { connections } = this.#controllers
+    for (const [at, { channel }] of connections.entries()) {
+      channel.send(metricsMessage(this.id, batch, at === 0))
+    }
+    return connections.length > 0
+  }
+
+  #figures(): Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'> {
+    const { rss, heapUsed } = process.memoryUsage()
+    const { user, system } = process.cpuUsage()
+    const { clock } = this.#parts
+    return {
+      integers: {
+        'process.rss': rss,
+        'process.heap': heapUsed,
+        'process.uptime_ms': clock.monotonicMs() - this.#startedMs,
+        'ctrl.connected': this.#controllers.connections.length,
+        'ctrl.known': this.#controllers.membership.controllers.length,
+        'link.count': this.#links.links.length,
+      },
+      numbers: { 'process.cpu_seconds': (user + system) / 1_000_000 },
+      latenciesNs: Object.fromEntries(
+        this.#links.links.flatMap(({ id, channel }) =>
+          channel.roundTripMs === null
+            ? []
+            : [[`link.${id}.latency`, channel.roundTripMs * NANOSECONDS_A_MS]],
+        ),
+      ),
+    }
+  }
+
+  #values(): Readonly<Record<string, () => unknown>> {
+    const { effective, config } = this.#parts
+    return {
+      'router-controllers': () => this.#controllerValues(),
+      links: () => ({ links: this.#linkValues() }),
+      config: () =>
+        Object.fromEntries(effective.map(({ key, value, source }) => [key, { value, source }])),
+      'router-data-model-index': () => ({ index: 0, timeline: '' }),
+      'router-circuits': () => ({ circuits: {} }),
+      'sdk-terminators': () => ({ entries: [] }),
+      'ert-terminators': () => ({ entries: [] }),
+      metrics: () => this.#figures(),
+      health: () => this.#checks.map((check) => check.shown(false)),
+      sections: () => ({ omitted: omissionsOf(config), withoutData: sectionsWithoutData(config) }),
+    }
+  }
+
+  #linkValues(): readonly object[] {
+    return this.#links.links.map((link) => ({
+      id: link.id,
+      dest: link.peerId,
+      protocol: 'tls',
+      dialed: link.isDialed,
+      iteration: link.iteration,
+      dialAddress: link.dialAddress,
+      localAddress: link.localAddress,
+      remoteAddress: link.remoteAddress,
+      latencyMs: link.channel.roundTripMs,
+    }))
+  }
+
+  #controllerValues(): object {
+    const { connections, membership } = this.#controllers
+    const { heartbeats } = this.#parts.config.ctrl
+    const slowMs = heartbeats.sendInterval + heartbeats.unresponsiveAfter
+    const ids = new Set([...membership.controllers, ...connections].map(({ id }) => id))
+    return {
+      leader: membership.leaderId,
+      index: String(membership.index),
+      controllers: [...ids].sort().map((id) => {
+        const connection = connections.find((one) => one.id === id)
+        const known = membership.controllers.find((one) => one.id === id)
+        return {
+          controllerId: id,
+          isConnected: connection !== undefined,
+          isResponsive: connection !== undefined && connection.channel.silentForMs <= slowMs,
+          address: connection?.address ?? known?.addresses[0] ?? '',
+          addresses: known?.addresses ?? [],
+          version: connection?.version ?? '',
+          connectedAt: connection === undefined ? null : isoTime(connection.connectedAtMs),
+          silentForMs: Math.round(connection?.channel.silentForMs ?? 0),
+        }
+      }),
+    }
+  }
+}

@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { routerSpiffeId } from '../../src/pki/spiffe.ts'
+import { writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
+import { eventually, TestNetwork, trustDomain } from '../router/support.ts'
+import type { ScriptedController } from '../router/support.ts'
+
+// The attack: a router has a certificate of the same authority as the controllers, and chose the host names in it. Whoever holds
+// its key stands where a controller was, tells other routers of members of his own, and has the whole network of them.
+
+let network: TestNetwork
+beforeAll(async () => {
+  network = await TestNetwork.create()
+})
+afterAll(async () => {
+  await network.close()
+})
+
+/** Where a controller was known to be, and somebody else answers. */
+async function posing(uris: readonly string[], claimedId = 'ctrl1'): Promise<ScriptedController> {
+  const key = await network.leaf(claimedId, uris, ['127.0.0.1'])
+  const attacker = await network.controller('ctrl1', { key, claimedId })
+  const known = { endpoints: [attacker.address], controllers: [], apis: [], trustDomain }
+  writeEndpoints(network.path('endpoints.yml'), known)
+  const before = network.logged('controller not reached').length
+  await network.running([attacker.address])
+  await eventually(
+    () => network.logged('controller not reached').length + attacker.received.length,
+  ).toBeGreaterThan(before)
+  return attacker
+}
+
+test('the certificate of a router does not pass for that of a controller, whatever hosts are in it', async () => {
+  for (const uris of [[], [routerSpiffeId(trustDomain, 'router2')]]) {
+    const attacker = await posing(uris)
+    expect(attacker.hellos, 'nothing was said to it').toEqual([])
+    expect(network.logged('connected to controller')).toEqual([])
+  }
+})
+
+test('an id of a controller in a trust domain of his own choice is none here', async () => {
+  const attacker = await posing(['spiffe://attacker.example/controller/ctrl1'])
+  expect(attacker.hellos).toEqual([])
+  expect(network.logged('connected to controller')).toEqual([])
+})

@@ -1,0 +1,91 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { connect } from 'node:tls'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { PeerStateChangesSchema } from '../../proto/gen/router_program_pb.ts'
+import { encodeFrame } from '../../src/channel/frame.ts'
+import { linkHello } from '../../src/router/links/link-messages.ts'
+import { eventually, TestNetwork } from '../router/support.ts'
+import type { ScriptedController } from '../router/support.ts'
+import { freePort } from '../support/ports.ts'
+
+// The attack: who holds a certificate of the network has a link of somebody else's: as another router, by a certificate that was
+// taken back, or by standing where another router is dialed. What flows over the link is then his.
+
+let network: TestNetwork
+let controller: ScriptedController
+let port: number
+beforeEach(async () => {
+  network = await TestNetwork.create()
+  controller = await network.controller('a')
+  port = await freePort()
+})
+afterEach(async () => {
+  await network.close()
+})
+
+async function start(): Promise<void> {
+  const listener = `{binding: transport, bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"}`
+  const dialer = '{binding: transport, healthyDialBackoff: {minRetryInterval: 20ms}}'
+  const link = `link: {listeners: [${listener}], dialers: [${dialer}]}\n`
+  await network.running([controller.address], link)
+  await eventually(() => controller.isConnected).toBe(true)
+}
+
+/** A dial by the certificate of `holder` that says it is of router2; true: it is a link now. */
+async function isLinked(holder: string): Promise<boolean> {
+  const before = { refused: network.logged('link refused').length }
+  const made = network.logged('link established').length
+  const { certificatePem: cert, privateKeyPem: key } = await network.leaf(holder, [], [])
+  const socket = connect({
+    ...{ host: '127.0.0.1', port, cert, key, ca: network.root.certificatePem },
+    ALPNProtocols: ['ziti-link'],
+  })
+  socket.on('error', () => undefined)
+  const ids = { linkId: `link of ${holder}`, routerId: 'router2', dialedId: 'router1' }
+  socket.write(encodeFrame(linkHello({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })))
+  await eventually(
+    () =>
+      network.logged('link refused').length -
+      before.refused +
+      network.logged('link established').length -
+      made,
+  ).toBe(1)
+  socket.destroy()
+  return network.logged('link established').length > made
+}
+
+test('the certificate of one router opens no link as another', async () => {
+  await start()
+  expect(await isLinked('router3')).toBe(false)
+})
+
+test('a certificate that controllers do not know any more opens no link', async () => {
+  await start()
+  controller.verifies = false
+  expect(await isLinked('router2')).toBe(false)
+  controller.verifies = true
+  expect(await isLinked('router2')).toBe(true)
+})
+
+test('a router that stands where another is dialed has no link', async () => {
+  await start()
+  const attacker = await TestNetwork.create(network, 'router3')
+  const own = await attacker.controller('b')
+  const place = await freePort()
+  const listener = `{binding: transport, bind: "tls:127.0.0.1:${place}", advertise: "127.0.0.1:${place}"}`
+  await attacker.running([own.address], `link: {listeners: [${listener}]}\n`)
+  await eventually(() => own.isConnected).toBe(true)
+  const listeners = [{ address: `tls:127.0.0.1:${place}`, protocol: 'tls', groups: [] }]
+  // It does not even ask who dials.
+  own.verifies = true
+  const changes = [{ id: 'router4', version: 'v2.0.0', state: 0, listeners }]
+  const message = create(PeerStateChangesSchema, { changes })
+  controller.send({ contentType: 1050, body: toBinary(PeerStateChangesSchema, message) })
+  await eventually(() => network.logged('no link to the router')).toHaveLength(1)
+  expect(JSON.stringify(network.logged('no link to the router')[0]?.fields)).toContain(
+    'its certificate is not that of the router',
+  )
+  expect(attacker.logged('link refused'), 'no hello was said').toEqual([])
+  await attacker.close()
+})

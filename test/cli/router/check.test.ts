@@ -1,0 +1,78 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+
+import { runHere } from '../run-here.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'flotilla-router-check-'))
+const path = join(folder, 'router.yml')
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const GOOD = `v: 3
+identity: {cert: r.cert, key: r.key}
+ctrl: {endpoint: "tls:$WHERE:6262", startupTimeout: 10s}
+`
+
+describe('router check', () => {
+  test('says that a configuration is valid, and what is left out or without effect', async () => {
+    writeFileSync(path, GOOD)
+    const done = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    expect(done.stdout).toContain(`${path}: the configuration is valid\n`)
+    expect(done.stdout).toContain(
+      'note: no csr: the router cannot enroll or renew its enrollment\n',
+    )
+  })
+
+  test('prints each value in force with where it is from', async () => {
+    writeFileSync(path, GOOD)
+    const done = await runHere(['router', 'check', path, '--print'], { WHERE: 'ctrl1.test' })
+    expect(done.stdout.split('\n')).toEqual(
+      expect.arrayContaining([
+        'v = 3  # line 1',
+        `identity.cert = ${join(folder, 'r.cert')}  # line 2`,
+        'ctrl.endpoint = tls:ctrl1.test:6262  # line 3, environment WHERE',
+        'ctrl.startupTimeout = 10s  # line 3',
+        'metrics.reportInterval = 1m  # default',
+      ]),
+    )
+  })
+
+  test('names every fault with its line, and exits with 2', async () => {
+    writeFileSync(path, 'v: 2\nctrl: {endpont: x}\n')
+    const done = await runHere(['router', 'check', path])
+    expect(done.code).toBe(2)
+    expect(done.stdout).toBe('')
+    expect(done.stderr).toContain(`flotilla: ${path}:1: v: expected 3`)
+    expect(done.stderr).toContain(
+      `flotilla: ${path}:2: ctrl.endpont: is no known key; did you mean`,
+    )
+    expect(done.stderr).toContain('4 faults in the configuration')
+  })
+
+  test('tells the same as JSON', async () => {
+    writeFileSync(path, 'v: 2\n')
+    const done = await runHere(['router', 'check', path, '--json'])
+    expect(done.code).toBe(2)
+    expect(JSON.parse(done.stdout)).toMatchObject({
+      isValid: false,
+      faults: expect.arrayContaining([expect.objectContaining({ line: 1, key: 'v' })]) as unknown[],
+    })
+    writeFileSync(path, GOOD)
+    const good = await runHere(['router', 'check', path, '--json', '--print'], { WHERE: 'a.test' })
+    expect(JSON.parse(good.stdout)).toMatchObject({
+      isValid: true,
+      faults: [],
+      effective: expect.arrayContaining([
+        { key: 'v', value: '3', source: { kind: 'file', line: 1 } },
+      ]) as unknown[],
+    })
+  })
+
+  test('options prints the documentation of every key', async () => {
+    const { stdout } = await runHere(['router', 'options'])
+    const page = join(import.meta.dirname, '../../../docs/router-configuration.md')
+    expect(stdout).toBe(readFileSync(page, 'utf8'))
+  })
+})

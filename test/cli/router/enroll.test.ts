@@ -1,0 +1,196 @@
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
+import { checkKeyMatches, parseCertificates } from '../../../src/pki/certificate.ts'
+import { readEndpoints } from '../../../src/router/controllers/endpoints-file.ts'
+import { EnrollingController } from '../enroll/support.ts'
+import { runHere } from '../run-here.ts'
+import type { Finished } from '../support.ts'
+
+// Goal: a router has its files by one command; a run that was cut off loses nothing, and nothing is overwritten unasked.
+// Method: the verb in this process against the real listener of a controller.
+
+let cluster: EnrollingController
+let folder = ''
+let serial = 0
+beforeAll(async () => {
+  cluster = await EnrollingController.open()
+}, 60_000)
+afterAll(() => cluster.close())
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-enroll-router-'))
+})
+afterEach(() => {
+  cluster.controller.cluster.losesAnswers = false
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const at = (name: string): string => join(folder, name)
+const file = (name: string): string => readFileSync(at(name), 'utf8')
+const mode = (name: string): string => (statSync(at(name)).mode & 0o777).toString(8)
+const CONFIG = `v: 3
+identity: {cert: r.cert, server_cert: r.server.cert, key: r.key, ca: r.ca}
+ctrl: {endpoints: ["tls:ctrl1.test:6262", "tls:ctrl2.test:6262"]}
+csr: {country: NO, organization: Anvil, sans: {dns: [r.test], ip: [127.0.0.1], uri: ["urn:r"], email: [r@r.test]}}
+`
+
+async function newToken(): Promise<{ readonly id: string; readonly jwt: string }> {
+  serial += 1
+  const id = String((await cluster.ask('POST', '/edge-routers', { name: `gate ${serial}` }))['id'])
+  return { id, jwt: String((await cluster.ask('GET', `/edge-routers/${id}`))['enrollmentJwt']) }
+}
+
+function enroll(jwt: string, ...flags: string[]): Promise<Finished> {
+  if (!existsSync(at('router.yml'))) writeFileSync(at('router.yml'), CONFIG)
+  writeFileSync(at('token.jwt'), jwt)
+  return runHere(['router', 'enroll', at('router.yml'), '--jwt', at('token.jwt'), ...flags])
+}
+
+function refused(done: Finished, sentence: RegExp, code = 1): void {
+  expect(done.stderr).toMatch(sentence)
+  expect(done.code, done.stderr).toBe(code)
+}
+
+const outputs = ['r.cert', 'r.server.cert', 'r.key', 'r.ca', 'endpoints.yml']
+const written = (): string[] => outputs.filter((name) => existsSync(at(name)))
+
+describe('router enroll', () => {
+  test('writes key, certificates, CA certificates and the endpoints file', async () => {
+    const { id, jwt } = await newToken()
+    const done = await enroll(jwt)
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    expect(done.stdout).toContain(`enrolled router ${id}: ${at('r.cert')}`)
+    expect([mode('r.key'), mode('endpoints.yml')]).toEqual(['600', '600'])
+    expect(existsSync(at('r.key.enrolling'))).toBe(false)
+    const [client] = parseCertificates(file('r.cert'))
+    const [server] = parseCertificates(file('r.server.cert'))
+    checkKeyMatches(client, file('r.key'))
+    checkKeyMatches(server, file('r.key'))
+    expect(client.commonName).toBe(id)
+    expect([client.dnsNames, client.uris]).toEqual([[], []])
+    expect(server).toMatchObject({
+      dnsNames: ['r.test'],
+      ipAddresses: ['127.0.0.1'],
+      uris: ['urn:r'],
+      emails: ['r@r.test'],
+    })
+    expect(server.native.subject.split('\n')).toEqual(['C=NO', 'O=Anvil', `CN=${id}`])
+    expect(file('r.ca')).toContain(cluster.controller.authorities.anchorsPem().trim())
+    expect(readEndpoints(at('endpoints.yml'))).toMatchObject({
+      known: {
+        endpoints: ['tls:ctrl1.test:6262', 'tls:ctrl2.test:6262'],
+        controllers: [],
+        apis: [cluster.origin],
+      },
+    })
+  })
+
+  test.each([
+    ['EC:P-384', 'ec'],
+    ['RSA:2048', 'rsa'],
+  ])('makes a key of the kind %s, and JSON tells of it', async (algorithm, kind) => {
+    const { id, jwt } = await newToken()
+    const done = await enroll(jwt, '--key-alg', algorithm, '--json')
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    expect(JSON.parse(done.stdout)).toMatchObject({ routerId: id, controller: cluster.origin })
+    const [leaf] = parseCertificates(file('r.cert'))
+    expect(leaf.native.publicKey.asymmetricKeyType).toBe(kind)
+  })
+
+  test('goes on with the same key when the answer was lost', async () => {
+    const { jwt } = await newToken()
+    cluster.controller.cluster.losesAnswers = true
+    refused(await enroll(jwt), /run the same command again/)
+    expect([written(), mode('r.key.enrolling')]).toEqual([[], '600'])
+    const { key } = JSON.parse(file('r.key.enrolling')) as { key: string }
+    cluster.controller.cluster.losesAnswers = false
+    expect((await enroll(jwt)).code).toBe(0)
+    expect(file('r.key')).toBe(key)
+    expect(written()).toEqual(outputs)
+  })
+
+  test('goes on when it was cut off between its files, though the token is used', async () => {
+    const { jwt } = await newToken()
+    expect((await enroll(jwt)).code).toBe(0)
+    const [cert, key] = [file('r.cert'), file('r.key')]
+    for (const name of ['r.cert', 'r.server.cert', 'endpoints.yml']) unlinkSync(at(name))
+    const { hash } = await import('node:crypto')
+    const secret = String(
+      JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString())['jti'],
+    )
+    const cutOff = JSON.stringify({ token: hash('sha256', secret), key })
+    writeFileSync(at('r.key.enrolling'), cutOff, { mode: 0o600 })
+    const done = await enroll(jwt)
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    expect([file('r.cert'), file('r.key')]).toEqual([cert, key])
+    expect(written()).toEqual(outputs)
+  })
+
+  test('does not use the token up when a file is there already, and writes over it by --force alone', async () => {
+    const { jwt } = await newToken()
+    writeFileSync(at('r.server.cert'), 'mine')
+    refused(await enroll(jwt), /r\.server\.cert is there already.*--force/)
+    expect(file('r.server.cert')).toBe('mine')
+    expect(existsSync(at('r.key.enrolling'))).toBe(false)
+    expect((await enroll(jwt, '--force')).code).toBe(0)
+    expect(file('r.server.cert')).toContain('BEGIN CERTIFICATE')
+  })
+
+  test('leaves the files of an enrolled router as they are when the token was used already', async () => {
+    const { jwt } = await newToken()
+    await enroll(jwt)
+    const before = outputs.map(file)
+    refused(await enroll(jwt, '--force'), /the token was used already/)
+    expect(outputs.map(file)).toEqual(before)
+    expect(existsSync(at('r.key.enrolling'))).toBe(false)
+  })
+
+  test('enrolls again by a new token, with a new key', async () => {
+    const { id, jwt } = await newToken()
+    await enroll(jwt)
+    const before = file('r.key')
+    await cluster.ask('POST', `/edge-routers/${id}/re-enroll`, {})
+    const next = String((await cluster.ask('GET', `/edge-routers/${id}`))['enrollmentJwt'])
+    expect((await enroll(next, '--force')).code).toBe(0)
+    expect(file('r.key')).not.toBe(before)
+  })
+
+  test('refuses the token of an identity, and a token of which a letter was changed', async () => {
+    const { jwt } = await cluster.newToken({ ott: true })
+    refused(await enroll(jwt), /the token is for "ott", not for a router/)
+    const [head = '', payload = '', signature = ''] = (await newToken()).jwt.split('.')
+    const changed = (signature.startsWith('A') ? 'B' : 'A') + signature.slice(1)
+    refused(await enroll(`${head}.${payload}.${changed}`), /was edited or cut off/)
+    expect(written()).toEqual([])
+  })
+
+  test.each([
+    ['without csr', CONFIG.replace(/^csr: .*\n/m, ''), /has no csr/],
+    [
+      'without server_cert',
+      CONFIG.replace(' server_cert: r.server.cert,', ''),
+      /identity\.server_cert is missing/,
+    ],
+    [
+      'with a key as text',
+      CONFIG.replace('key: r.key', 'key: "pem:-----BEGIN X"'),
+      /identity\.key is PEM text/,
+    ],
+    ['with one file for two things', CONFIG.replace('ca: r.ca', 'ca: r.cert'), /for two things/],
+    ['with a fault', CONFIG.replace('v: 3', 'v: 4'), /:1: v: expected 3/],
+  ])('ends with 2 for a configuration %s, and asks nobody', async (_, text, sentence) => {
+    writeFileSync(at('router.yml'), text)
+    refused(await enroll((await newToken()).jwt), sentence, 2)
+    expect(written()).toEqual([])
+  })
+})

@@ -1,0 +1,268 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readEndpoints } from '../../src/router/controllers/endpoints-file.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
+import { freePort } from '../support/ports.ts'
+import { Client, until } from './support/client.ts'
+import { flotilla } from './support/cluster.ts'
+import { expectMembers, Fleet } from './support/fleet.ts'
+
+// Goal: a router of ours finds its cluster, whatever becomes of single controllers, and every controller shows it as online.
+// Method: three real controllers and one real router; each test goes on where the one before ended.
+
+let fleet: Fleet
+let folder: string
+let routerId: string
+let healthPort: number
+let linkPort: number
+let router: ChildProcess | null = null
+let output = ''
+
+beforeAll(async () => {
+  fleet = await Fleet.create(3)
+  await fleet.init()
+  for (const k of [2, 3]) await fleet.join(k, 1)
+  folder = join(fleet.dir, 'router')
+  mkdirSync(folder)
+  healthPort = await freePort()
+  linkPort = await freePort()
+})
+afterAll(async () => {
+  await stopRouter()
+  await fleet[Symbol.asyncDispose]()
+})
+
+const path = (name: string): string => join(folder, name)
+
+function configure(endpoint: string): void {
+  writeFileSync(
+    path('router.yml'),
+    `v: 3
+identity: {cert: router.cert, server_cert: router.server.cert, key: router.key, ca: router.ca}
+ctrl: {endpoint: "${endpoint}", startupTimeout: 60s}
+csr: {organization: Test, sans: {dns: [router.test], ip: [127.0.0.1]}}
+edge: {}
+link: ${linksAt(linkPort)}
+listeners: [{binding: edge, bind: "tls:127.0.0.1:3022", advertise: "router.test:3022"}]
+healthChecks: {ctrlPingCheck: {interval: 200ms, initialDelay: 0s}, linkCheck: {initialDelay: 0s, interval: 200ms}}
+web: [{name: health, bindPoints: [{interface: "127.0.0.1:${healthPort}", address: "127.0.0.1:${healthPort}"}], apis: [{binding: health-checks}]}]
+`,
+  )
+}
+
+function linksAt(port: number): string {
+  const listener = `{binding: transport, bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"}`
+  return `{listeners: [${listener}], dialers: [{binding: transport, healthyDialBackoff: {minRetryInterval: 100ms}}]}`
+}
+
+const endpointOf = (k: number): string => `tls:127.0.0.1:${fleet.port + 100 + k - 1}`
+
+function startRouter(...more: string[]): void {
+  const child = spawn(flotilla, ['router', 'run', path('router.yml'), ...more], { env: fleet.env })
+  output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')))
+  }
+  router = child
+}
+
+async function stopRouter(): Promise<number | null> {
+  const child = router
+  if (child === null || child.exitCode !== null) return child?.exitCode ?? null
+  const ended = new Promise<number | null>((done) => child.once('exit', done))
+  child.kill('SIGTERM')
+  return await ended
+}
+
+/** How each controller shows the router. */
+async function expectOnline(ks: readonly number[], timeoutMs: number): Promise<void> {
+  const begunMs = performance.now()
+  const clients = await Promise.all(ks.map((k) => fleet.loggedIn(k)))
+  try {
+    await until(
+      `the router is online on ${ks.join(', ')}`,
+      async () => {
+        const shown = await Promise.all(clients.map((client) => shownBy(client)))
+        return shown.every((one) => one['isOnline'] === true)
+      },
+      timeoutMs,
+    ).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${output}\n${fleet.logs()}`)
+    })
+  } finally {
+    for (const client of clients) client.close()
+  }
+  console.log(`online on ${ks.join(', ')} after ${Math.round(performance.now() - begunMs)} ms`)
+}
+
+async function shownBy(client: Client): Promise<Readonly<Record<string, unknown>>> {
+  const answer = await client.request('GET', `/edge/management/v1/edge-routers/${routerId}`)
+  return answer.body.data as Readonly<Record<string, unknown>>
+}
+
+/** Until the file names these members and no other, each once. */
+async function expectEndpoints(ks: readonly number[]): Promise<void> {
+  const wanted = ks.map((k) => ({ id: `ctrl${k}`, addresses: [endpointOf(k)] }))
+  const byId = (a: { id: string }, b: { id: string }): number => (a.id < b.id ? -1 : 1)
+  await until(
+    `the endpoints file names ${ks.join(', ')}`,
+    () => {
+      const read = readEndpoints(path('endpoints.yml'))
+      const found = read.kind === 'known' ? [...read.known.controllers].sort(byId) : []
+      if (JSON.stringify(found) === JSON.stringify(wanted)) return Promise.resolve(true)
+      throw new Error(`${JSON.stringify(read)}\n${output}`)
+    },
+    60_000,
+  )
+}
+
+async function connectedTo(k: number): Promise<void> {
+  await until(
+    `the router says that it is connected to ctrl${k}`,
+    () => Promise.resolve(new RegExp(`"ctrl${k}".*connected to controller`).test(output)),
+    30_000,
+  )
+}
+
+test('enrolls by its token, into files that are nobody else’s, and not twice', async () => {
+  const admin = await fleet.loggedIn(1)
+  const made = await admin.request('POST', '/edge/management/v1/edge-routers', {
+    body: { name: 'gate' },
+  })
+  routerId = String((made.body.data as { id: string }).id)
+  const { enrollmentJwt } = await shownBy(admin)
+  admin.close()
+  writeFileSync(path('router.jwt'), String(enrollmentJwt))
+  configure(endpointOf(1))
+  const enroll = ['router', 'enroll', path('router.yml'), '--jwt', path('router.jwt')]
+  const done = await fleet.cli(enroll)
+  expect(done.code, done.stdout + done.stderr).toBe(0)
+  expect(statSync(path('router.key')).mode & 0o777).toBe(0o600)
+  expect(statSync(path('endpoints.yml')).mode & 0o777).toBe(0o600)
+  const [leaf] = parseCertificates(readFileSync(path('router.cert'), 'utf8'))
+  expect(leaf.commonName).toBe(routerId)
+  const [server] = parseCertificates(readFileSync(path('router.server.cert'), 'utf8'))
+  expect([server.dnsNames, server.ipAddresses]).toEqual([['router.test'], ['127.0.0.1']])
+
+  const again = await fleet.cli(enroll)
+  expect(again.code).toBe(1)
+  expect(again.stderr).toMatch(/is there already.*--force/)
+  const forced = await fleet.cli([...enroll, '--force'])
+  expect(forced.code).toBe(1)
+  expect(forced.stderr).toContain('the token was used already')
+  expect(parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1).toBe(leaf.sha1)
+})
+
+test('is online on every controller within 5 s, and writes down exactly the members', async () => {
+  const begunMs = performance.now()
+  startRouter()
+  // A controller shows a router as online while any other has it, so the router's own word for each of them counts, too.
+  await Promise.all([expectOnline([1, 2, 3], 5000), ...[1, 2, 3].map((k) => connectedTo(k))])
+  expect(performance.now() - begunMs).toBeLessThan(5000)
+  await expectEndpoints([1, 2, 3])
+  expect(output).toContain('edge: checked, and carries no data in this version')
+  const second = await fleet.cli(['router', 'run', path('router.yml')])
+  expect(second.code).toBe(1)
+  expect(second.stderr).toMatch(/a router runs by .*router\.yml already/)
+})
+
+test('answers the health-checks API', async () => {
+  const client = new Client(`https://127.0.0.1:${healthPort}`, path('router.ca'))
+  await until('all checks have run', async () => {
+    const { status, body } = await client.request('GET', '/health-checks')
+    return status === 200 && (body.data as { healthy: boolean }).healthy
+  })
+  client.close()
+})
+
+test('has one link to another router of ours, which every controller shows', async () => {
+  const name = 'gate 2'
+  const admin = await fleet.loggedIn(2)
+  const made = await admin.request('POST', '/edge/management/v1/edge-routers', { body: { name } })
+  const { id } = made.body.data as { id: string }
+  const shown = await admin.request('GET', `/edge/management/v1/edge-routers/${id}`)
+  admin.close()
+  const at = (file: string): string => join(fleet.dir, 'router2', file)
+  mkdirSync(join(fleet.dir, 'router2'))
+  writeFileSync(at('r.jwt'), String((shown.body.data as { enrollmentJwt: string }).enrollmentJwt))
+  writeFileSync(
+    at('r.yml'),
+    `v: 3
+identity: {cert: r.cert, server_cert: r.server.cert, key: r.key, ca: r.ca}
+ctrl: {endpoint: "${endpointOf(2)}"}
+csr: {sans: {ip: [127.0.0.1]}}
+link: ${linksAt(await freePort())}
+`,
+  )
+  const enrolled = await fleet.cli(['router', 'enroll', at('r.yml'), '--jwt', at('r.jwt')])
+  expect(enrolled.code, enrolled.stderr).toBe(0)
+  const child = spawn(flotilla, ['router', 'run', at('r.yml')], { env: fleet.env, stdio: 'ignore' })
+  try {
+    for (const k of [1, 2, 3]) {
+      const client = await fleet.loggedIn(k)
+      await until(`ctrl${k} shows the link`, async () => {
+        const { body } = await client.request('GET', '/fabric/v1/links')
+        const links = body.data as { sourceRouter: { id: string }; destRouter: { id: string } }[]
+        const ends = links.map((link) => [link.sourceRouter.id, link.destRouter.id].sort().join())
+        return ends.length === 1 && ends[0] === [routerId, id].sort().join()
+      }).catch((error: unknown) => {
+        throw new Error(`${String(error)}\n${output}`)
+      })
+      client.close()
+    }
+  } finally {
+    const ended = new Promise((done) => child.once('exit', done))
+    child.kill('SIGTERM')
+    await ended
+  }
+})
+
+test('stays online on the others while the leader is killed, and comes back to it', async () => {
+  const leader = await fleet.leader(1)
+  await fleet.stop(leader, 'SIGKILL')
+  const others = [1, 2, 3].filter((k) => k !== leader)
+  await expectOnline(others, 60_000)
+  await expectEndpoints([1, 2, 3])
+  output = ''
+  await fleet.start(leader)
+  await connectedTo(leader)
+  await expectEndpoints([1, 2, 3])
+})
+
+test('has its certificates extended, and is known by the new ones', async () => {
+  const before = parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1
+  expect(await stopRouter()).toBe(0)
+  startRouter('--extend')
+  await until('the certificates are extended', () =>
+    Promise.resolve(/certificates extended/.test(output)),
+  ).catch((error: unknown) => {
+    throw new Error(`${String(error)}\n${output}`)
+  })
+  const after = parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1
+  expect(after).not.toBe(before)
+  await expectOnline([1, 2, 3], 60_000)
+})
+
+test('forgets a controller that is removed', async () => {
+  const leader = await fleet.leader(1)
+  const removed = leader === 3 ? 2 : 3
+  const left = [1, 2, 3].filter((k) => k !== removed)
+  await fleet.change(1, 'remove', `ctrl${removed}`)
+  await fleet.stop(removed)
+  await expectEndpoints(left)
+  await expectOnline(left, 30_000)
+  // Everything ends, and the configuration names a controller that is no more: the endpoints file alone leads back.
+  expect(await stopRouter()).toBe(0)
+  await Promise.all(left.map((k) => fleet.stop(k)))
+  configure('tls:127.0.0.1:1')
+  startRouter()
+  await Promise.all(left.map((k) => fleet.start(k)))
+  await expectMembers(fleet, left)
+  await expectOnline(left, 30_000)
+  await expectEndpoints(left)
+  expect(await stopRouter()).toBe(0)
+  expect(output).toContain('router stopped')
+})

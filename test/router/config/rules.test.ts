@@ -1,0 +1,587 @@
+import { describe, expect, test } from 'vitest'
+
+import { configuredEndpoints } from '../../../src/router/config/relations.ts'
+import { omissionsOf } from '../../../src/router/config/omissions.ts'
+import { routerFields } from '../../../src/router/config/table.ts'
+import {
+  at,
+  config,
+  expectFault,
+  faults,
+  faultsOf,
+  LEAST,
+  parse,
+  warnings,
+  whole,
+} from './support.ts'
+
+// Each line of the document that defines a router's configuration, in its order.
+
+describe('The file', () => {
+  test('has the sections ctrl, csr, dialers, edge, forwarder, healthChecks, identity, link, listeners, metrics, trace, transport, profile, web and v', () => {
+    const sections =
+      'ctrl csr dialers edge forwarder healthChecks identity link listeners metrics trace transport profile web v'
+    expect(Object.keys(routerFields)).toEqual(expect.arrayContaining(sections.split(' ')))
+  })
+
+  test('needs no more than ctrl, v and identity to start', () => {
+    const text = LEAST.split('\n').slice(0, 3).join('\n')
+    expect(whole(text).csr).toBeNull()
+    expect(faultsOf('csr: {}\n').map((fault) => fault.trim().split(' ')[0])).toEqual([
+      'v:',
+      'identity:',
+      'ctrl:',
+    ])
+  })
+
+  test.each([
+    ['csr', 'cannot enroll or renew'],
+    ['dialers', 'cannot connect to terminate services'],
+    ['edge', 'fabric only'],
+    ['link', 'neither dials nor accepts other routers'],
+    ['listeners', 'nothing enters the network'],
+  ])('without %s says that the router %s', (name, effect) => {
+    const text = LEAST.split('\n').slice(0, 3).join('\n')
+    const told = omissionsOf(whole(text)).filter((line) => line.startsWith(`no ${name}:`))
+    expect(told).toHaveLength(1)
+    expect(told[0]).toContain(effect)
+  })
+
+  test('takes the health-checks API of web alone, which has no options', () => {
+    const web = (api: string): string =>
+      `web: [{name: a, bindPoints: [{interface: "127.0.0.1:8081", address: "r.test:8081"}], apis: [${api}]}]`
+    expect(config(web('{binding: health-checks, options: {}}')).web).toHaveLength(1)
+    expectFault(web('{binding: edge-client}'), 'web[0].apis[0].binding: expected health-checks')
+    expectFault(
+      web('{binding: health-checks, options: {a: 1}}'),
+      'web[0].apis[0].options: holds a key, and has none',
+    )
+  })
+
+  test('fills environment variables into texts, wherever they stand', () => {
+    const environment = { HOST: 'ctrl9.test', PORT: '6262', ORG: 'Anvil' }
+    const found = whole(
+      'v: 3\nidentity: {cert: $ORG/c, key: "${ORG}/k"}\nctrl: {endpoints: ["tls:${HOST}:$PORT"]}\n',
+      environment,
+    )
+    expect(found.identity.cert.path).toBe('/etc/flotilla/Anvil/c')
+    expect(found.identity.key.path).toBe('/etc/flotilla/Anvil/k')
+    expect(configuredEndpoints(found)).toMatchObject([{ host: 'ctrl9.test', port: 6262 }])
+    expect(config('trace: {path: "$TMPDIR/t"}\n').trace?.path).toMatch(/^\/.*\/t$/)
+  })
+
+  test('says of a variable that is not set that nothing stands in its place', () => {
+    expect(warnings('trace: {path: "a$NOT_SET"}\n')).toEqual([
+      '5: trace.path: the environment variable NOT_SET is not set: nothing stands in its place',
+    ])
+  })
+
+  test('has v: 3, and no other version is supported', () => {
+    expect(config().v).toBe(3)
+    for (const v of ['2', '4', '"3"', '3.5', 'three', '', '[3]']) {
+      const found = faultsOf(LEAST.replace('v: 3', `v: ${v}`))
+      expect(found.join(), v).toMatch(
+        /^1: v: expected 3, the one version that is supported, found /,
+      )
+    }
+  })
+})
+
+describe('Values', () => {
+  test.each([
+    ['5s', 5000],
+    ['1m', 60_000],
+    ['24h', 86_400_000],
+    ['1h30m', 5_400_000],
+    ['1.5s', 1500],
+    ['250ms', 250],
+  ])('of a duration: %s is %d ms', (text, ms) => {
+    expect(config(`metrics: {reportInterval: ${text}}\n`)).toMatchObject({
+      metrics: { reportInterval: ms },
+    })
+  })
+
+  test.each(['5', '0', '5d', '5 s', '-5s', '+5s', 's', 'fast', '[5s]', '', 'true'])(
+    'of a duration: %s is none, as it has no number with a unit',
+    (text) => {
+      expectFault(
+        `metrics: {reportInterval: ${text}}\n`,
+        'metrics.reportInterval: expected a duration',
+      )
+    },
+  )
+
+  test('in milliseconds are integers without a unit', () => {
+    expect(config('forwarder: {idleTxInterval: 1}\n').forwarder.idleTxInterval).toBe(1)
+    for (const text of ['1s', '1.5', '"1"']) {
+      expectFault(
+        `forwarder: {idleTxInterval: ${text}}\n`,
+        'forwarder.idleTxInterval: expected an integer of milliseconds',
+      )
+    }
+  })
+
+  test.each([
+    ['tls:ctrl.test:6262', { protocol: 'tls', host: 'ctrl.test', port: 6262 }],
+    ['tls:10.0.0.1:1', { host: '10.0.0.1', port: 1 }],
+    ['tls:[2001:db8::1]:65535', { host: '2001:db8::1', port: 65_535 }],
+  ])('of an address: %s is <protocol>:<host>:<port>', (text, parts) => {
+    expect(whole(LEAST.replace('tls:ctrl1.test:6262', text)).ctrl.endpoint).toMatchObject(parts)
+  })
+
+  test.each([
+    'ctrl.test:6262',
+    'tls:ctrl.test',
+    'tls:ctrl.test:',
+    'tls:ctrl.test:0',
+    'tls:ctrl.test:65536',
+    'tls:2001:db8::1:6262',
+    'tls::6262',
+    'tls:1.2.3:6262',
+    'TLS:ctrl.test:6262',
+    'http:ctrl.test:6262',
+    'tls:ctrl test:6262',
+    'tls://ctrl.test:6262',
+  ])('of an address: %s is none', (text) => {
+    const found = faultsOf(LEAST.replace('tls:ctrl1.test:6262', text))
+    expect(found).toHaveLength(1)
+    expect(found[0]).toMatch(/^3: ctrl\.endpoint: expected an address <protocol>:<host>:<port>/)
+  })
+})
+
+describe('ctrl', () => {
+  const ctrl = (text: string): string => LEAST.replace('{endpoint: "tls:ctrl1.test:6262"}', text)
+
+  test('bind is optional', () => {
+    expect(config().ctrl.bind).toBeNull()
+    expect(whole(ctrl('{endpoint: "tls:a.test:1", bind: eth0}')).ctrl.bind).toBe('eth0')
+  })
+
+  test('defaultRequestTimeout is 5s unless said otherwise', () => {
+    expect(config().ctrl.defaultRequestTimeout).toBe(5000)
+    const found = whole(ctrl('{endpoint: "tls:a.test:1", defaultRequestTimeout: 7s}'))
+    expect(found.ctrl.defaultRequestTimeout).toBe(7000)
+  })
+
+  test('one of endpoint and endpoints is required', () => {
+    expect(faultsOf(ctrl('{bind: eth0}'))).toEqual([
+      '3: ctrl: one of endpoint and endpoints is missing; expected an address tls:<host>:<port>',
+    ])
+    expect(faultsOf(ctrl('{endpoints: []}'))[0]).toMatch(
+      /^3: ctrl\.endpoints: expected a list of 1/,
+    )
+    expect(faultsOf(ctrl('{endpoint: }'))[0]).toMatch(/^3: ctrl\.endpoint: is empty/)
+  })
+
+  test('endpoints is ignored when both are given', () => {
+    const text = ctrl('{endpoint: "tls:a.test:1", endpoints: ["tls:b.test:2"]}')
+    expect(configuredEndpoints(whole(text)).map((one) => one.text)).toEqual(['tls:a.test:1'])
+    expect(parse(text).warnings).toMatchObject([
+      { key: 'ctrl.endpoints', problem: 'is ignored: ctrl.endpoint is given' },
+    ])
+  })
+
+  test('endpoints is a list of controller addresses', () => {
+    const found = whole(ctrl('{endpoints: ["tls:a.test:1", "tls:b.test:2"]}'))
+    expect(configuredEndpoints(found).map((one) => one.text)).toEqual([
+      'tls:a.test:1',
+      'tls:b.test:2',
+    ])
+    expect(faultsOf(ctrl('{endpoints: ["tls:a.test:1", "b.test"]}'))).toHaveLength(1)
+  })
+
+  test('heartbeats are optional', () => {
+    expect(config().ctrl.heartbeats).toEqual({
+      sendInterval: 10_000,
+      checkInterval: 1000,
+      closeUnresponsiveTimeout: 30_000,
+      unresponsiveAfter: 5000,
+    })
+  })
+
+  test('options takes channel options and the fields above', () => {
+    const found = whole(
+      ctrl('{options: {endpoint: "tls:a.test:1", defaultRequestTimeout: 9s, outQueueSize: 7}}'),
+    )
+    expect(found.ctrl.endpoint?.host).toBe('a.test')
+    expect(found.ctrl.defaultRequestTimeout).toBe(9000)
+    expect(found.ctrl.options.outQueueSize).toBe(7)
+    const both = ctrl('{endpoint: "tls:a.test:1", options: {endpoint: "tls:b.test:1"}}')
+    expect(whole(both).ctrl.endpoint?.host).toBe('a.test')
+    expect(parse(both).warnings).toHaveLength(1)
+  })
+})
+
+describe('csr', () => {
+  test('takes the subject fields country, province, locality, organization and organizationalUnit, all optional', () => {
+    const names = ['country', 'province', 'locality', 'organization', 'organizationalUnit']
+    expect(names.map((name) => at(config(), `csr.${name}`))).toEqual(names.map(() => null))
+    const text = names.map((name) => `${name}: ${name} 1`).join(', ')
+    const found = whole(LEAST.replace('csr: {', `csr: {${text}, `))
+    expect(names.map((name) => at(found, `csr.${name}`))).toEqual(names.map((name) => `${name} 1`))
+  })
+
+  test.each([
+    ['dns', 'r.test', '-bad-.', 'a list of DNS names'],
+    ['ip', '127.0.0.1', 'r.test', 'a list of IP addresses'],
+    ['uri', 'spiffe://a/b', 'no uri', 'a list of URIs'],
+    ['email', 'a@r.test', 'a r.test', 'a list of mail addresses'],
+  ])('sans.%s is an array of such SANs', (kind, good, bad, expected) => {
+    const csr = (name: string): string => LEAST.replace('dns: [r.test]', `${kind}: ["${name}"]`)
+    expect(at(whole(csr(good)), `csr.sans.${kind}`)).toEqual([good])
+    expect(faultsOf(csr(bad))).toEqual([
+      `4: csr.sans.${kind}: expected ${expected}, found ["${bad}"]`,
+    ])
+  })
+
+  test('is accepted below edge, deprecated; the root section is preferred', () => {
+    const older = 'edge: {csr: {country: NO}}\n'
+    const only = LEAST.replace('csr: {sans: {dns: [r.test]}}\n', '') + older
+    expect(whole(only).csr?.country).toBe('NO')
+    expect(parse(only).warnings.map(({ key }) => key)).toContain('edge.csr')
+    expect(config(older).csr).toMatchObject({ country: null, sans: { dns: ['r.test'] } })
+    expect(warnings(older)).toContain(
+      '5: edge.csr: is ignored: csr, at the top of the file, stands for it',
+    )
+  })
+
+  test('needs one valid SAN to accept clients or routers', () => {
+    const text = LEAST.replace('{sans: {dns: [r.test]}}', '{country: NO}')
+    const link =
+      'link: {listeners: [{binding: transport, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}]}\n'
+    expect(parse(text + link).warnings).toMatchObject([{ key: 'csr' }])
+    expect(parse(LEAST + link).warnings).toEqual([])
+    expect(parse(text).warnings).toEqual([])
+  })
+})
+
+describe('dialers', () => {
+  test.each(['proxy', 'proxy_udp', 'transport', 'transport_udp'])(
+    'supports the binding %s',
+    (name) => {
+      expect(config(`dialers: [{binding: ${name}}]\n`).dialers[0]?.binding).toBe(name)
+    },
+  )
+
+  test('are an array of objects with a binding and optional options', () => {
+    expectFault('dialers: [{options: {}}]\n', 'dialers[0].binding: is missing')
+    expectFault('dialers: [{binding: other}]\n', 'dialers[0].binding: expected one of proxy')
+    expectFault('dialers: {binding: transport}\n', 'dialers: expected a list of sections')
+    const found = config('dialers: [{binding: transport, options: {connectTimeout: 3s, mtu: 9}}]\n')
+    expect(found.dialers[0]?.options).toMatchObject({
+      connectTimeout: 3000,
+      mtu: 9,
+      retxScale: 1.5,
+    })
+  })
+})
+
+describe('edge', () => {
+  test('must be present, and may be empty, to be enabled', () => {
+    expect(config().edge).toBeNull()
+    for (const text of ['edge:\n', 'edge: {}\n']) expect(config(text).edge, text).not.toBeNull()
+  })
+
+  test('holds nothing else than csr, and what other routers know', () => {
+    expectFault('edge: {csrs: {}}\n', 'edge.csrs: is no known key; did you mean edge.csr?')
+  })
+})
+
+describe('forwarder', () => {
+  test.each([
+    ['faultTxInterval', 15_000, 0, null],
+    ['idleCircuitTimeout', 60_000, null, null],
+    ['idleTxInterval', 60_000, 0, null],
+    ['linkDialQueueLength', 1000, 1, 10_000],
+    ['linkDialWorkerCount', 32, 1, 10_000],
+    ['rateLimitedQueueLength', 5000, 1, 50_000],
+    ['rateLimitedWorkerCount', 5, 1, 10_000],
+    ['xgressCloseCheckInterval', 5000, null, null],
+    ['xgressDialDwellTime', 0, null, null],
+    ['xgressDialQueueLength', 1000, 1, 10_000],
+    ['xgressDialWorkerCount', 128, 1, 10_000],
+  ])('%s is %d by default, from %s to %s', (name, fallback, min, max) => {
+    const key = `forwarder.${name}`
+    const text = (value: number): string => `forwarder: {${name}: ${value}}\n`
+    expect(at(config(), key)).toBe(fallback)
+    for (const bound of [min, max]) {
+      if (bound !== null) expect(at(config(text(bound)), key)).toBe(bound)
+    }
+    expectFault(text((min ?? 0) - 1), `${key}: expected an integer`)
+    if (max !== null) expectFault(text(max + 1), `${key}: expected an integer`)
+  })
+
+  test('takes latencyProbeInterval, which means nothing, with a warning', () => {
+    expect(warnings('forwarder: {latencyProbeInterval: 10}\n')).toEqual([
+      '5: forwarder.latencyProbeInterval: is deprecated: latency is measured by heartbeats; it has no effect',
+    ])
+  })
+})
+
+describe('healthChecks', () => {
+  test.each([
+    ['ctrlPingCheck.interval', 30_000],
+    ['ctrlPingCheck.timeout', 15_000],
+    ['ctrlPingCheck.initialDelay', 15_000],
+    ['linkCheck.interval', 5000],
+    ['linkCheck.initialDelay', 1000],
+    ['linkCheck.minLinks', 0],
+  ])('%s is %d by default', (name, fallback) => {
+    expect(at(config(), `healthChecks.${name}`)).toBe(fallback)
+  })
+
+  test('take durations, and minLinks an integer', () => {
+    const found = config(
+      'healthChecks: {linkCheck: {minLinks: 2}, ctrlPingCheck: {interval: 1m}}\n',
+    )
+    expect(found.healthChecks.linkCheck.minLinks).toBe(2)
+    expect(found.healthChecks.ctrlPingCheck.interval).toBe(60_000)
+    expectFault('healthChecks: {linkCheck: {minLinks: 1s}}\n', 'healthChecks.linkCheck.minLinks')
+    expectFault('healthChecks: {linkCheck: {interval: 5}}\n', 'healthChecks.linkCheck.interval')
+  })
+})
+
+describe('identity', () => {
+  test('has cert, server_cert, key and ca as file paths', () => {
+    const text = LEAST.replace('key: r.key}', 'key: /k, server_cert: s, ca: "file:///ca"}')
+    expect(whole(text).identity).toMatchObject({
+      cert: { path: '/etc/flotilla/r.cert', pem: null },
+      server_cert: { path: '/etc/flotilla/s' },
+      key: { path: '/k' },
+      ca: { path: '/ca' },
+    })
+  })
+
+  test('takes PEM text in place of a path, and shows no key', () => {
+    const pem = '-----BEGIN PRIVATE KEY-----\\nAAAA\\n-----END PRIVATE KEY-----'
+    const loaded = parse(LEAST.replace('key: r.key', `key: "pem:${pem}"`))
+    expect(loaded.ok && loaded.config.identity.key.pem).toContain('AAAA')
+    expect(JSON.stringify(loaded.ok && loaded.effective)).not.toContain('AAAA')
+    const wrong = faultsOf(LEAST.replace('key: r.key', 'key: ["AAAA"]'))
+    expect(wrong.join()).toMatch(/identity\.key: expected a path.*found another value$/)
+  })
+})
+
+describe('link', () => {
+  const listener = (rest: string): string => `link: {listeners: [{binding: transport, ${rest}}]}\n`
+  const dialer = (rest: string): string => `link: {dialers: [{binding: transport${rest}}]}\n`
+
+  test('has optional listeners and dialers', () => {
+    expect(config('link: {listeners: []}\n').link).toMatchObject({ listeners: [], dialers: [] })
+  })
+
+  test('a listener has binding, bind and advertise; only transport is supported', () => {
+    const found = config(listener('bind: "tls:0.0.0.0:10", advertise: "r.test:10"'))
+    expect(found.link?.listeners[0]).toMatchObject({
+      binding: 'transport',
+      bind: { protocol: 'tls', port: 10 },
+      advertise: { host: 'r.test', port: 10 },
+    })
+    expect(faults('link: {listeners: [{}]}\n')).toEqual([
+      expect.stringContaining('5: link.listeners[0].binding: is missing; expected transport'),
+      expect.stringContaining('5: link.listeners[0].bind: is missing'),
+      expect.stringContaining('5: link.listeners[0].advertise: is missing'),
+    ])
+    expectFault(
+      'link: {listeners: [{binding: x, bind: "tls:0.0.0.0:10", advertise: "r.test:10"}]}\n',
+      'link.listeners[0].binding: expected transport, found "x"',
+    )
+  })
+
+  test('advertise is <host>:<port>, and may be a whole address', () => {
+    const found = config(listener('bind: "tls:0.0.0.0:10", advertise: "tls:r.test:11"'))
+    expect(found.link?.listeners[0]?.advertise).toMatchObject({ host: 'r.test', port: 11 })
+    expectFault(
+      listener('bind: "tls:0.0.0.0:10", advertise: r.test'),
+      'link.listeners[0].advertise: expected <host>:<port>',
+    )
+  })
+
+  test('groups are [default] unless said otherwise', () => {
+    const found = config(listener('bind: "tls:0.0.0.0:10", advertise: "r.test:10"'))
+    expect(found.link?.listeners[0]?.groups).toEqual(['default'])
+    expect(config(dialer(', groups: [a, b]')).link?.dialers[0]?.groups).toEqual(['a', 'b'])
+    expect(config(dialer(', groups: a')).link?.dialers[0]?.groups).toEqual(['a'])
+  })
+
+  test('a dialer has a binding; split is true; bind is optional', () => {
+    expect(config(dialer('')).link?.dialers[0]).toMatchObject({ split: true, bind: null })
+    expect(config(dialer(', split: false, bind: eth1')).link?.dialers[0]).toMatchObject({
+      split: false,
+      bind: 'eth1',
+    })
+    expectFault('link: {dialers: [{}]}\n', 'link.dialers[0].binding: is missing')
+  })
+
+  test.each([
+    ['healthyDialBackoff', 5000, 300_000, 1.5],
+    ['unhealthyDialBackoff', 60_000, 3_600_000, 10],
+  ])('%s waits from %d ms to %d ms, with the factor %d', (name, min, max, factor) => {
+    expect(config(dialer('')).link?.dialers[0]).toMatchObject({
+      [name]: { minRetryInterval: min, maxRetryInterval: max, retryBackoffFactor: factor },
+    })
+    const with_ = (rest: string): string => dialer(`, ${name}: {${rest}}`)
+    const key = `link.dialers[0].${name}`
+    expect(config(with_('minRetryInterval: 10ms, maxRetryInterval: 24h'))).toBeDefined()
+    for (const bad of ['9ms', '24h1s']) {
+      expectFault(with_(`minRetryInterval: ${bad}`), `${key}.minRetryInterval: expected a duration`)
+      expectFault(with_(`maxRetryInterval: ${bad}`), `${key}.maxRetryInterval: expected a duration`)
+    }
+    for (const good of ['1', '100', '2.5']) {
+      expect(config(with_(`retryBackoffFactor: ${good}`))).toBeDefined()
+    }
+    for (const bad of ['0.9', '100.5', 'fast']) {
+      expectFault(
+        with_(`retryBackoffFactor: ${bad}`),
+        `${key}.retryBackoffFactor: expected a number`,
+      )
+    }
+    expectFault(
+      with_('minRetryInterval: 3h, maxRetryInterval: 2h'),
+      `${key}.minRetryInterval: must not exceed maxRetryInterval`,
+    )
+  })
+})
+
+describe('listeners', () => {
+  const listener = (rest: string): string => `listeners: [{${rest}}]\n`
+  const edge = 'edge: {}\n'
+
+  test('have a binding, of which edge, transport and tunnel are some', () => {
+    for (const binding of ['edge', 'transport']) {
+      const text = listener(`binding: ${binding}, bind: "tls:0.0.0.0:1", advertise: "r.test:1"`)
+      expect(config(text).listeners[0]?.binding).toBe(binding)
+    }
+    expect(config(listener('binding: tunnel')).listeners[0]?.binding).toBe('tunnel')
+    expectFault(
+      listener('bind: "tls:0.0.0.0:1", advertise: "r.test:1"'),
+      'listeners[0].binding: is missing',
+    )
+    expectFault(
+      listener('binding: edgy, bind: "tls:0.0.0.0:1", advertise: "r.test:1"'),
+      'listeners[0].binding: expected one of edge',
+    )
+  })
+
+  test.each(['bind', 'address'])('take %s, shaped <protocol>:<host>:<port>', (name) => {
+    const text = (place: string): string =>
+      listener(`binding: edge, ${name}: "${place}", advertise: "r.test:1"`)
+    expect(config(edge + text('tls:0.0.0.0:3022')).listeners[0]?.bind).toMatchObject({ port: 3022 })
+    expect(faults(text('0.0.0.0:3022'))[0]).toMatch(/^5: listeners\[0\]\.bind: expected an address/)
+  })
+
+  test('need bind or address, and not both', () => {
+    expect(faults(listener('binding: edge, advertise: "r.test:1"'))[0]).toMatch(
+      /^5: listeners\[0\]\.bind: is missing/,
+    )
+    const both =
+      'binding: edge, bind: "tls:0.0.0.0:1", address: "tls:0.0.0.0:1", advertise: "r.test:1"'
+    expect(faults(listener(both))).toEqual([
+      '5: listeners[0].bind: stands here twice, as bind and address; give one',
+    ])
+  })
+
+  test('need advertise, which may stand under options', () => {
+    const below = listener('binding: edge, bind: "tls:0.0.0.0:1", options: {advertise: "r.test:2"}')
+    expect(config(edge + below).listeners[0]?.advertise).toEqual({ host: 'r.test', port: 2 })
+    expectFault(
+      listener('binding: edge, bind: "tls:0.0.0.0:1"'),
+      'listeners[0].advertise: is missing; expected <host>:<port>',
+    )
+  })
+
+  test('take no address twice', () => {
+    const one = '{binding: edge, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}'
+    expectFault(
+      `listeners: [${one}, ${one}]\n`,
+      'listeners[1].bind: takes the same address as listeners[0].bind',
+    )
+  })
+
+  const tunnel = (options: string): string => listener(`binding: tunnel, options: {${options}}`)
+
+  test('of a tunnel take mode host, which is the default, tproxy and proxy', () => {
+    expect(config(listener('binding: tunnel')).listeners[0]?.options['mode']).toBe('host')
+    for (const mode of ['host', 'tproxy', 'tproxy:/bin/diverter']) {
+      expect(config(tunnel(`mode: "${mode}"`)).listeners[0]?.options['mode']).toBe(mode)
+    }
+    expectFault(tunnel('mode: other'), 'listeners[0].options.mode: expected host, tproxy')
+  })
+
+  test('of a tunnel in mode proxy take services as <service name>:<port>', () => {
+    const found = config(tunnel('mode: proxy, services: ["web shop:8080", "db:5432"]'))
+    expect(found.listeners[0]?.options['services']).toEqual(['web shop:8080', 'db:5432'])
+    expectFault(tunnel('mode: proxy'), 'listeners[0].options.services: is missing')
+    expectFault(tunnel('mode: proxy, services: [web]'), 'listeners[0].options.services: expected')
+  })
+
+  test('of a tunnel in mode tproxy take resolver and dnsSvcIpRange', () => {
+    const found = config(
+      tunnel('mode: tproxy, resolver: "udp://127.0.0.1:53", dnsSvcIpRange: 100.64.0.0/10'),
+    )
+    expect(found.listeners[0]?.options).toMatchObject({
+      resolver: ['udp://127.0.0.1:53'],
+      dnsSvcIpRange: '100.64.0.0/10',
+    })
+    expectFault(tunnel('mode: tproxy, resolver: here'), 'listeners[0].options.resolver: expected')
+    expectFault(
+      tunnel('mode: tproxy, dnsSvcIpRange: 1.2.3.4'),
+      'listeners[0].options.dnsSvcIpRange',
+    )
+    expect(warnings(tunnel('resolver: "udp://127.0.0.1:53"'))).toEqual([
+      '5: listeners[0].options.resolver: has no effect in mode host: it is for tproxy',
+    ])
+  })
+})
+
+describe('metrics, trace, transport, profile and web', () => {
+  test.each([
+    ['metrics.reportInterval', 60_000],
+    ['metrics.messageQueueSize', 10],
+    ['metrics.intervalAgeThreshold', 80_000],
+  ])('%s is %d by default', (key, fallback) => {
+    expect(at(config(), key)).toBe(fallback)
+  })
+
+  test('trace needs its path', () => {
+    expect(config().trace).toBeNull()
+    expect(config('trace: {path: t.log}\n').trace?.path).toBe('/etc/flotilla/t.log')
+    expectFault('trace: {}\n', 'trace.path: is missing; expected a path')
+    expectFault('trace: true\n', 'trace: expected a section with keys, found true')
+  })
+
+  test('transport has a section a protocol, with its profile and instrument', () => {
+    const found = config(
+      'transport: {swift: {profile_version: 1, tx_portal_min_sz: 2, tx_portal_max_sz: 3, instrument: {name: n, path: p, snapshot_ms: 4, enabled: true}}}\n',
+    )
+    expect(found.transport['swift']).toMatchObject({
+      profile_version: 1,
+      tx_portal_min_sz: 2,
+      tx_portal_max_sz: 3,
+      instrument: { name: 'n', path: '/etc/flotilla/p', snapshot_ms: 4, enabled: true },
+    })
+    expectFault('transport: {swift: {profile_version: a}}\n', 'transport.swift.profile_version')
+    expectFault(
+      'transport: {swift: {instrument: {enabled: 1}}}\n',
+      'transport.swift.instrument.enabled',
+    )
+  })
+
+  test('profile.cpu and profile.memory need their paths when they are there; memory is dumped each 15 s', () => {
+    expect(config('profile: {memory: {path: m}}\n').profile).toMatchObject({
+      cpu: null,
+      memory: { path: '/etc/flotilla/m', intervalMs: 15_000 },
+    })
+    expectFault('profile: {cpu: {}}\n', 'profile.cpu.path: is missing')
+    expectFault('profile: {memory: {intervalMs: 1000}}\n', 'profile.memory.path: is missing')
+    expectFault('profile: {memory: {path: m, intervalMs: 15s}}\n', 'profile.memory.intervalMs')
+  })
+
+  test('web needs a name, bind points and APIs', () => {
+    expect(faults('web: [{}]\n')).toEqual([
+      '5: web[0].name: is missing; expected a text that is not empty',
+      '5: web[0].bindPoints: is empty; expected one or more',
+      '5: web[0].apis: is empty; expected one or more',
+    ])
+  })
+})

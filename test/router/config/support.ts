@@ -1,0 +1,62 @@
+import { expect } from 'vitest'
+
+import { formatFault } from '../../../src/config/load.ts'
+import type { Environment } from '../../../src/router/config/environment.ts'
+import { parseRouterConfig } from '../../../src/router/config/load.ts'
+import type { LoadedRouterConfig } from '../../../src/router/config/load.ts'
+import type { RouterConfig } from '../../../src/router/config/table.ts'
+
+export const FILE = '/etc/flotilla/router.yml'
+
+/** All that a router needs to start; four lines. */
+export const LEAST = `v: 3
+identity: {cert: r.cert, key: r.key}
+ctrl: {endpoint: "tls:ctrl1.test:6262"}
+csr: {sans: {dns: [r.test]}}
+`
+
+export function parse(text: string, environment: Environment = {}): LoadedRouterConfig {
+  return parseRouterConfig(FILE, text, environment)
+}
+
+/** The configuration of LEAST with more lines. */
+export function config(more = '', environment: Environment = {}): RouterConfig {
+  return whole(LEAST + more, environment)
+}
+
+export function whole(text: string, environment: Environment = {}): RouterConfig {
+  const loaded = parse(text, environment)
+  if (!loaded.ok) throw new Error(loaded.faults.map(formatFault).join('\n'))
+  return loaded.config
+}
+
+/** Faults of LEAST with more lines, without the name of the file: `5: forwarder.x: …`. */
+export function faults(more: string, environment: Environment = {}): string[] {
+  return faultsOf(LEAST + more, environment)
+}
+
+export function faultsOf(text: string, environment: Environment = {}): string[] {
+  const loaded = parse(text, environment)
+  return loaded.ok ? [] : loaded.faults.map((fault) => formatFault(fault).replace(`${FILE}:`, ''))
+}
+
+export function warnings(more: string, environment: Environment = {}): string[] {
+  const loaded = parse(LEAST + more, environment)
+  return loaded.warnings.map((warning) => formatFault(warning).replace(`${FILE}:`, ''))
+}
+
+/** One fault, at the fifth line, that begins so. */
+export function expectFault(more: string, beginning: string): void {
+  const found = faults(more)
+  expect(found).toHaveLength(1)
+  expect(found[0]?.startsWith(`5: ${beginning}`), found[0]).toBe(true)
+}
+
+/** The value at a path such as `forwarder.idleTxInterval`. */
+export function at(from: RouterConfig, path: string): unknown {
+  let found: unknown = from
+  for (const name of path.split('.')) {
+    found = (found as Readonly<Record<string, unknown>> | null)?.[name]
+  }
+  return found
+}

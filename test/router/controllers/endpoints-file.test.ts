@@ -1,0 +1,62 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+
+import { readEndpoints, writeEndpoints } from '../../../src/router/controllers/endpoints-file.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'flotilla-endpoints-'))
+const path = join(folder, 'endpoints.yml')
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const known = {
+  endpoints: ['tls:a.test:1', 'tls:[::1]:2'],
+  controllers: [{ id: 'a', addresses: ['tls:a.test:1'] }],
+  apis: ['https://a.test:1280'],
+  trustDomain: 'test.example',
+}
+
+test('What is written is read again, and is for its owner alone', () => {
+  writeEndpoints(path, known)
+  expect(readEndpoints(path)).toEqual({ kind: 'known', known })
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  expect(readFileSync(path, 'utf8')).toContain('endpoints:\n')
+})
+
+test('A file of another router of the family is read, without the entries that say nothing', () => {
+  writeFileSync(
+    path,
+    `endpoints: ["tls:a.test:1", "http:no.test:1", 5, "tls:b.test:0"]
+controllers:
+  - {id: a, endpoints: [{address: "tls:a.test:1", groups: [default]}, {address: nowhere}]}
+  - {endpoints: [{address: "tls:b.test:1"}]}
+  - {id: "../c", endpoints: [{address: "tls:c.test:1"}]}
+  - {id: d, endpoints: []}
+`,
+  )
+  expect(readEndpoints(path)).toEqual({
+    kind: 'known',
+    known: {
+      endpoints: ['tls:a.test:1'],
+      controllers: [{ id: 'a', addresses: ['tls:a.test:1'] }],
+      apis: [],
+      trustDomain: null,
+    },
+  })
+})
+
+test.each([
+  ['empty', ''],
+  ['cut off', 'endpoints: ["tls:a.te'],
+  ['a list', '- tls:a.test:1\n'],
+  ['without a controller', 'endpoints: []\n'],
+  ['of zeros', '\0'.repeat(512)],
+  ['too large', `# ${'a'.repeat(300_000)}\nendpoints: ["tls:a.test:1"]\n`],
+])('A file that is %s is damaged, and never an exception', (_, text) => {
+  writeFileSync(path, text)
+  expect(readEndpoints(path).kind).toBe('damaged')
+})
+
+test('No file is no damage', () => {
+  expect(readEndpoints(join(folder, 'none.yml'))).toEqual({ kind: 'absent' })
+})

@@ -1,0 +1,117 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { issueLeafFor, validityFrom } from '../../src/pki/authority.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
+import { readEnrollmentRequest } from '../../src/pki/enrollment-request.ts'
+import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
+import type { AskExtension } from '../../src/router/identity/extension.ts'
+import { eventually, TestNetwork, trustDomain } from './support.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const api = 'https://ctrl1.test:1280'
+
+let network: TestNetwork
+let asked: string[]
+beforeEach(async () => {
+  network = await TestNetwork.create()
+  asked = []
+  const known = { endpoints: ['tls:127.0.0.1:1'], controllers: [], trustDomain }
+  writeEndpoints(network.path('endpoints.yml'), { ...known, apis: ['https://gone.test:1', api] })
+})
+afterEach(async () => {
+  await network.close()
+})
+
+/** A certificate for the key of a request, by the authority of the network. */
+async function certified(pem: string, commonName: string): Promise<string> {
+  const { publicKeySpki, names } = readEnrollmentRequest(pem)
+  return await issueLeafFor(
+    {
+      issuer: network.root,
+      commonName,
+      uris: [],
+      hosts: [...names.dnsNames],
+      usages: ['client', 'server'],
+      validity: validityFrom(Date.now(), 365 * DAY_MS),
+    },
+    publicKeySpki,
+  )
+}
+
+const askAt =
+  (commonName: string): AskExtension =>
+  async (at, { certCsr, serverCertCsr }) => {
+    asked.push(at)
+    if (at !== api) throw new Error('it refuses connections')
+    return {
+      cert: await certified(certCsr, commonName),
+      serverCert: await certified(serverCertCsr, commonName),
+    }
+  }
+
+const leafOf = (name: string) => parseCertificates(readFileSync(network.path(name), 'utf8'))[0]
+
+/** The router has certificates that end in so many days of 365. */
+async function withDaysLeft(days: number): Promise<void> {
+  for (const name of ['r', 'r.server']) {
+    const { certificatePem, privateKeyPem } = await network.leafBetween(
+      'router1',
+      Date.now() - (365 - days) * DAY_MS,
+      Date.now() + days * DAY_MS,
+    )
+    writeFileSync(network.path(`${name}.cert`), certificatePem)
+    writeFileSync(network.path(`${name}.key`), privateKeyPem, { mode: 0o600 })
+  }
+}
+
+describe('The certificates of a router', () => {
+  test('that are due are extended by a controller that answers, over the same keys, with the names of csr', async () => {
+    await withDaysLeft(100)
+    const before = leafOf('r.cert')
+    const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
+    await router.start({ extends: false })
+    await eventually(() => network.logged('certificates extended')).toHaveLength(1)
+    expect(asked).toEqual(['https://gone.test:1', api])
+    const read = readEndpoints(network.path('endpoints.yml'))
+    expect(read.kind === 'known' && read.known.apis).toEqual([api, 'https://gone.test:1'])
+    const [client, server] = [leafOf('r.cert'), leafOf('r.server.cert')]
+    expect(client.sha1).not.toBe(before.sha1)
+    expect(Buffer.compare(client.publicKeySha256, before.publicKeySha256)).toBe(0)
+    expect(client.dnsNames).toEqual([])
+    expect(server.dnsNames).toEqual(['r.test'])
+  })
+
+  test('that are not due are left as they are, until somebody asks for it', async () => {
+    const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
+    await router.start({ extends: false })
+    await eventually(() => network.logged('router starting')).toHaveLength(1)
+    await eventually(() => network.logged('controller not reached')).toHaveLength(1)
+    expect(asked).toEqual([])
+    await router.stop()
+    const asking = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
+    await asking.start({ extends: true })
+    await eventually(() => network.logged('certificates extended')).toHaveLength(1)
+  })
+
+  test('are kept when what is answered is for another router', async () => {
+    await withDaysLeft(100)
+    const before = leafOf('r.cert').sha1
+    const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router2') })
+    await router.start({ extends: false })
+    await eventually(() => network.logged('certificates not extended')).toHaveLength(1)
+    expect(JSON.stringify(network.lines)).toContain('for another router')
+    expect(leafOf('r.cert').sha1).toBe(before)
+  })
+
+  test('that are due without a csr are told of, as nothing can be asked for', async () => {
+    await withDaysLeft(100)
+    const router = network.router(['tls:127.0.0.1:1'], '', {
+      askExtension: askAt('router1'),
+      hasCsr: false,
+    })
+    await router.start({ extends: false })
+    await eventually(() => network.logged('the configuration has no csr')).toHaveLength(1)
+    expect(asked).toEqual([])
+  })
+})

@@ -1,0 +1,405 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { hostname } from 'node:os'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import {
+  InspectRequestSchema,
+  InspectResponseSchema,
+  InterfacesSchema,
+  MetricsSchema,
+  RouterLinksSchema,
+} from '../../proto/gen/router_program_pb.ts'
+import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
+import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
+import { RouterFailure } from '../../src/router/logger.ts'
+import { leaderMessage, readClientHello, serverHello } from '../../src/routers/messages.ts'
+import { freePort } from '../support/ports.ts'
+import { eventually, TestNetwork, trustDomain } from './support.ts'
+import type { ScriptedController } from './support.ts'
+
+let network: TestNetwork
+beforeEach(async () => {
+  network = await TestNetwork.create()
+})
+afterEach(async () => {
+  await network.close()
+})
+
+const connected = (...controllers: readonly ScriptedController[]): Promise<void> =>
+  eventually(() => controllers.map(({ isConnected }) => isConnected)).toEqual(
+    controllers.map(() => true),
+  )
+
+function membersOnDisk(): string[] {
+  const read = readEndpoints(network.path('endpoints.yml'))
+  return read.kind === 'known' ? read.known.controllers.map(({ id }) => id) : [read.kind]
+}
+
+describe('A router', () => {
+  test('says hello by the id of its certificate, with version, capabilities and one socket a channel', async () => {
+    const a = await network.controller('a')
+    await network.running([a.address])
+    await connected(a)
+    expect(a.hellos[0]).toMatchObject({
+      token: 'router1',
+      version: { version: 'v2.0.0' },
+      type: 'ctrl.default',
+      group: { isFirst: true, id: '' },
+    })
+    expect([...(a.hellos[0]?.headers.get(1002) ?? [])]).toEqual([2])
+  })
+
+  test('connects to every member that it is told, and lets go of one that the leader does not name', async () => {
+    const [a, b, c] = [
+      await network.controller('a'),
+      await network.controller('b'),
+      await network.controller('c'),
+    ]
+    await network.running([a.address])
+    await connected(a)
+    a.tell([a, b, c], 5, true)
+    await connected(a, b, c)
+    expect(a.hellos, 'the channel that was there is kept').toHaveLength(1)
+    await eventually(membersOnDisk).toEqual(['a', 'b', 'c'])
+    expect(statSync(network.path('endpoints.yml')).mode & 0o777).toBe(0o600)
+    a.tell([a, b], 6, true)
+    await eventually(() => c.isConnected).toBe(false)
+    expect(membersOnDisk()).toEqual(['a', 'b'])
+    expect([a.isConnected, b.isConnected]).toEqual([true, true])
+  })
+
+  test('asks the leader when another controller lacks a member, and is content with its word', async () => {
+    const [a, b] = [await network.controller('a'), await network.controller('b')]
+    await network.running([a.address])
+    await connected(a)
+    a.tell([a, b], 5, true)
+    await connected(a, b)
+    b.tell([b], 6, false)
+    await eventually(() => a.ofType(1055)).toHaveLength(1)
+    expect(b.ofType(1055)).toEqual([])
+    expect(membersOnDisk().sort()).toEqual(['a', 'b'])
+    b.send(leaderMessage(7))
+    b.tell([b], 6, true)
+    await eventually(() => a.isConnected).toBe(false)
+    expect(membersOnDisk()).toEqual(['b'])
+    expect(network.logged('leader known').map(({ fields }) => fields['controllerId'])).toEqual([
+      'a',
+      'b',
+    ])
+  })
+
+  test('comes back to a controller that was away', async () => {
+    const a = await network.controller('a')
+    await network.running([a.address])
+    await connected(a)
+    const { port } = a
+    await a.close()
+    await connected(await network.controller('a', { port }))
+  })
+
+  test('starts from its endpoints file, though the configuration names nobody that is there', async () => {
+    const a = await network.controller('a')
+    const controllers = [{ id: 'a', addresses: ['tls:127.0.0.1:1', a.address] }]
+    writeEndpoints(network.path('endpoints.yml'), {
+      ...{ endpoints: [], apis: [], controllers, trustDomain },
+    })
+    await network.running(['tls:127.0.0.1:1'])
+    await connected(a)
+  })
+
+  test('uses the configuration when the endpoints file is damaged, says so, and writes it again', async () => {
+    const a = await network.controller('a')
+    writeFileSync(network.path('endpoints.yml'), 'endpoints: [')
+    await network.running([a.address])
+    await connected(a)
+    expect(network.logged('endpoints file cannot be used')).toHaveLength(1)
+    a.tell([a], 1, true)
+    await eventually(membersOnDisk).toEqual(['a'])
+  })
+
+  test('holds one channel to a controller that it was given two addresses of', async () => {
+    const uri = controllerSpiffeId(trustDomain, 'a')
+    const key = await network.leaf('a', [uri], ['127.0.0.1', 'localhost'])
+    const a = await network.controller('a', { key })
+    await network.running([a.address, `tls:localhost:${a.port}`])
+    await eventually(() => a.hellos).toHaveLength(2)
+    await eventually(() => a.openChannels).toBe(1)
+    expect(network.logged('connected to controller')).toHaveLength(1)
+  })
+
+  test('goes on when a controller sends what cannot be read', async () => {
+    const a = await network.controller('a')
+    await network.running([a.address])
+    await connected(a)
+    for (const contentType of [1037, 1051, 1013, 20_000, 99_999]) {
+      a.send({ contentType, body: Uint8Array.of(255, 255, 255) })
+    }
+    await eventually(() => network.logged('message of a controller rejected')).toHaveLength(3)
+    const reply = await a.channel?.request(serverHello('v2.0.0'))
+    expect(reply?.contentType).toBe(20_001)
+  })
+
+  test('fails when no controller is reached in time, with what to do', async () => {
+    const router = network.router(['tls:127.0.0.1:1'], '', { startupTimeout: '100ms' })
+    await router.start({ extends: false })
+    await expect(router.failed).rejects.toThrow(
+      /^no controller was reached within 100 ms.*correct ctrl\.endpoints, or delete .*endpoints\.yml/,
+    )
+  })
+})
+
+describe('A router refuses to speak to', () => {
+  test.each([
+    ['a controller of another trust domain', 'spiffe://other.example/controller/a', {}],
+    ['a router with the host name of a controller', `spiffe://${trustDomain}/router/a`, {}],
+    ['a certificate without a SPIFFE id', null, {}],
+    [
+      'a controller that says it is another',
+      `spiffe://${trustDomain}/controller/a`,
+      { claimedId: 'b' },
+    ],
+  ])('%s', async (_, uri, options) => {
+    const key = await network.leaf('a', uri === null ? [] : [uri], ['127.0.0.1'])
+    const a = await network.controller('a', { key, ...options })
+    const known = { endpoints: [a.address], controllers: [], apis: [], trustDomain }
+    writeEndpoints(network.path('endpoints.yml'), known)
+    await network.running([a.address])
+    await eventually(() => network.logged('controller not reached').length).toBe(1)
+    expect(network.logged('connected to controller')).toEqual([])
+    expect(a.received).toEqual([])
+  })
+
+  test('a host whose name the certificate does not have, or whose authority it does not know', async () => {
+    const uri = `spiffe://${trustDomain}/controller/a`
+    const other = await TestNetwork.create()
+    const a = await network.controller('a', { key: await network.leaf('a', [uri], ['other.test']) })
+    const b = await network.controller('b', { key: await other.leaf('b', [uri], ['127.0.0.1']) })
+    await network.running([a.address, b.address])
+    await eventually(() => network.logged('controller not reached').length).toBe(2)
+    expect([...a.hellos, ...b.hellos]).toEqual([])
+    await other.close()
+  })
+})
+
+describe('A controller is told by a router', () => {
+  test('its name as a host, in answer to the hello for edge routers', async () => {
+    const a = await network.controller('a')
+    await network.running([a.address])
+    await connected(a)
+    const reply = await a.channel?.request(serverHello('v2.0.0'))
+    expect(reply?.contentType).toBe(20_001)
+    expect(readClientHello(reply?.body ?? new Uint8Array())).toEqual({
+      hostname: hostname(),
+      protocols: {},
+    })
+  })
+
+  test('that it has no links, and its network interfaces', async () => {
+    const a = await network.controller('a')
+    await network.running([a.address])
+    await eventually(() => [a.ofType(1035).length, a.ofType(1052).length]).toEqual([1, 1])
+    const [links] = a.ofType(1035)
+    expect(fromBinary(RouterLinksSchema, links?.body ?? new Uint8Array())).toMatchObject({
+      links: [],
+      fullRefresh: true,
+    })
+    const [told] = a.ofType(1052)
+    const { interfaces } = fromBinary(InterfacesSchema, told?.body ?? new Uint8Array())
+    expect(interfaces.flatMap(({ addresses }) => addresses)).toContain('127.0.0.1/8')
+  })
+
+  test('no interfaces where that is disabled', async () => {
+    const a = await network.controller('a')
+    await network.running([a.address], 'interfaceDiscovery: {disabled: true}\n')
+    await eventually(() => a.ofType(1035).length).toBe(1)
+    expect((await a.channel?.request(serverHello('v')))?.contentType).toBe(20_001)
+    expect(a.ofType(1052)).toEqual([])
+  })
+
+  test('its figures at each interval, all controllers the same and one of them to make them known', async () => {
+    const [a, b] = [await network.controller('a'), await network.controller('b')]
+    const often = 'metrics: {reportInterval: 100ms, intervalAgeThreshold: 150ms}\n'
+    await network.running([a.address, b.address], often)
+    await connected(a, b)
+    const read = (one: ScriptedController) =>
+      one
+        .ofType(1007)
+        .map(({ body }) => fromBinary(MetricsSchema, body))
+        .filter(({ intValues }) => intValues['ctrl.connected'] === 2n)
+    await eventually(() => [read(a).length > 1, read(b).length > 1]).toEqual([true, true])
+    const [first] = read(a)
+    const same = read(b).find(({ eventId }) => eventId === first?.eventId)
+    expect(first?.sourceId).toBe('router1')
+    expect([first?.doNotPropagate, same?.doNotPropagate].sort()).toEqual([false, true])
+    expect(Number(first?.intValues['process.rss'])).toBeGreaterThan(1024)
+  })
+
+  test('values by their names, each JSON, and what it does not know as an error', async () => {
+    const a = await network.controller('a')
+    await network.running([a.address])
+    await connected(a)
+    a.tell([a], 5, true)
+    await eventually(membersOnDisk).toEqual(['a'])
+    const names = [
+      'router-controllers',
+      'links',
+      'config',
+      'router-data-model-index',
+      'metrics',
+      'health',
+      'sections',
+      '__proto__',
+    ]
+    const body = toBinary(
+      InspectRequestSchema,
+      create(InspectRequestSchema, { requestedValues: names }),
+    )
+    const reply = await a.channel?.request({ contentType: 1013, body })
+    expect(reply?.contentType).toBe(1014)
+    const answer = fromBinary(InspectResponseSchema, reply?.body ?? new Uint8Array())
+    expect(answer.success).toBe(false)
+    expect(answer.errors).toEqual(['__proto__: not known to this router'])
+    const values = new Map(
+      answer.values.map(({ name, value }) => [name, JSON.parse(value) as unknown]),
+    )
+    expect([...values.keys()]).toEqual(names.slice(0, -1))
+    expect(values.get('router-controllers')).toMatchObject({
+      leader: 'a',
+      controllers: [
+        { controllerId: 'a', isConnected: true, isResponsive: true, address: a.address },
+      ],
+    })
+    expect(values.get('config')).toMatchObject({
+      v: { value: '3', source: { kind: 'file', line: 1 } },
+    })
+    expect(JSON.stringify(values.get('config'))).not.toContain('PRIVATE')
+  })
+})
+
+describe('The health-checks API of a router', () => {
+  const ask = (
+    port: number,
+    path: string,
+  ): Promise<{ status: number; text: string; moved: unknown }> =>
+    new Promise((resolve, reject) => {
+      const ca = network.root.certificatePem
+      const asked = request({ host: '127.0.0.1', port, path, ca, agent: false }, (answer) => {
+        let text = ''
+        answer.on('data', (chunk: Buffer) => (text += chunk.toString()))
+        answer.on('end', () =>
+          resolve({
+            status: answer.statusCode ?? 0,
+            text,
+            moved: answer.headers['ziti-ctrl-address'],
+          }),
+        )
+      })
+      asked.on('error', reject)
+      asked.end()
+    })
+
+  test('tells whether a controller answers and how many links there are', async () => {
+    const a = await network.controller('a')
+    const port = await freePort()
+    await network.running(
+      [a.address],
+      `healthChecks: {ctrlPingCheck: {initialDelay: 0s, interval: 100ms, timeout: 200ms}, linkCheck: {initialDelay: 0s, interval: 100ms, minLinks: 1}}
+web: [{name: health, bindPoints: [{interface: "127.0.0.1:${port}", address: "r.test:${port}", newAddress: "r.test:1"}], apis: [{binding: health-checks}]}]
+`,
+    )
+    await connected(a)
+    type Shown = { data: { healthy: boolean; checks: Record<string, unknown>[] }; meta: object }
+    const shown = async (path: string): Promise<Shown> =>
+      JSON.parse((await ask(port, path)).text) as Shown
+    await eventually(async () =>
+      (await shown('/health-checks')).data.checks.map(({ healthy }) => healthy),
+    ).toEqual([true, false])
+    const { data, meta } = await shown('/health-checks')
+    expect(meta).toEqual({})
+    expect(data.healthy).toBe(false)
+    expect(data.checks[1]).toMatchObject({
+      id: 'link.health',
+      err: '0 links, and 1 are needed',
+      consecutiveFailures: expect.any(Number) as number,
+    })
+    expect((await shown('/health-checks?type=short')).data.checks[0]).toEqual({
+      id: 'controllerPing',
+      healthy: true,
+    })
+    expect((await ask(port, '/')).moved).toBe('r.test:1')
+    await a.close()
+    await eventually(async () => (await shown('/health-checks')).data.checks[0]?.['err']).toBe(
+      'connected to no controller',
+    )
+  })
+})
+
+describe('A router that is debugged', () => {
+  test('writes each message, decoded, without the secret of the channel', async () => {
+    const a = await network.controller('a')
+    await network.running([a.address], 'trace: {path: messages.log}\n')
+    await connected(a)
+    a.tell([a], 5, true)
+    await eventually(membersOnDisk).toEqual(['a'])
+    type Line = Readonly<Record<string, unknown>> & { readonly headers: Record<string, string> }
+    const lines = readFileSync(network.path('messages.log'), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Line)
+    expect(lines.map(({ direction, name }) => `${String(direction)} ${String(name)}`)).toEqual(
+      expect.arrayContaining([
+        'out hello',
+        'in result',
+        'out routerLinks',
+        'in updateCtrlAddresses',
+      ]),
+    )
+    expect(lines.find(({ name }) => name === 'updateCtrlAddresses')).toMatchObject({
+      peer: 'a',
+      body: { index: '5', isLeader: true, controllers: [{ id: 'a' }] },
+    })
+    expect(lines.find(({ name }) => name === 'result')?.headers['10']).toMatch(/^\(\d+ bytes\)$/)
+    expect(statSync(network.path('messages.log')).mode & 0o777).toBe(0o600)
+  })
+
+  test('writes its profiles', async () => {
+    const a = await network.controller('a')
+    const router = await network.running(
+      [a.address],
+      'profile: {cpu: {path: cpu.cpuprofile}, memory: {path: m.heapprofile, intervalMs: 100}}\n',
+    )
+    await eventually(() =>
+      statSync(network.path('m.heapprofile'), { throwIfNoEntry: false })?.isFile(),
+    ).toBe(true)
+    await router.stop()
+    for (const name of ['cpu.cpuprofile', 'm.heapprofile']) {
+      const profile = JSON.parse(readFileSync(network.path(name), 'utf8')) as object
+      expect(Object.keys(profile)).toContain(name.startsWith('cpu') ? 'nodes' : 'head')
+    }
+  })
+})
+
+describe('A router does not start', () => {
+  test.each([
+    ['r.cert', null, /^identity\.cert: .*r\.cert is not there: enroll this router first/],
+    ['r.key', null, /^identity\.key: .*cannot be read/],
+    ['r.ca', 'nothing', /^identity\.ca: there is no PEM certificate in it/],
+    ['r.cert', 'r.server.cert', /^identity\.key: the private key does not belong/],
+  ])('with a %s that is missing or wrong (%s)', (name, content, told) => {
+    const text = content?.startsWith('r.') === true ? readFileSync(network.path(content)) : content
+    writeFileSync(network.path(name), text ?? '')
+    if (text === null) {
+      network.remove(name)
+    }
+    expect(() => network.router(['tls:127.0.0.1:1'])).toThrow(told)
+    expect(() => network.router(['tls:127.0.0.1:1'])).toThrow(RouterFailure)
+  })
+
+  test('with a trace file that cannot be written', () => {
+    expect(() => network.router(['tls:127.0.0.1:1'], 'trace: {path: none/at/all}\n')).toThrow(
+      /^trace\.path: .*cannot be written/,
+    )
+  })
+})

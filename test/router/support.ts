@@ -1,0 +1,274 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createServer } from 'node:tls'
+import type { Server } from 'node:tls'
+
+import { expect } from 'vitest'
+
+import { Channel } from '../../src/channel/channel.ts'
+import type { Outgoing } from '../../src/channel/channel.ts'
+import type { Message } from '../../src/channel/frame.ts'
+import { readHello } from '../../src/channel/hello.ts'
+import type { Hello } from '../../src/channel/hello.ts'
+import { channelLimits } from '../../src/channel/limits.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
+import { parseRouterConfig } from '../../src/router/config/load.ts'
+import type { AskExtension } from '../../src/router/identity/extension.ts'
+import { RouterProgram } from '../../src/router/router.ts'
+import { helloAnswer } from '../../src/routers/hello-answer.ts'
+import { addressesMessage } from '../../src/routers/messages.ts'
+import { newCa } from '../support/authorities.ts'
+
+/** As `expect.poll`, for a machine that has other things to do as well. */
+export function eventually<T>(look: () => T): ReturnType<typeof expect.poll<T>> {
+  return expect.poll(look, { timeout: 20_000 })
+}
+
+export const version = { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'o', arch: 'a' }
+export const trustDomain = 'test.example'
+
+/** A controller whose answers are the test's; its TLS and its channels are real. */
+export class ScriptedController {
+  readonly id: string
+  readonly received: Message[] = []
+  readonly hellos: Hello[] = []
+  /** Of certificates of routers that it is asked about. */
+  verifies = true
+  channel: Channel | null = null
+  readonly #server: Server
+  readonly #channels = new Set<Channel>()
+
+  private constructor(id: string, claimedId: string, key: CertifiedKey) {
+    this.id = id
+    this.#server = createServer({
+      cert: key.certificatePem,
+      key: key.privateKeyPem,
+      requestCert: true,
+      rejectUnauthorized: false,
+      ALPNProtocols: ['ziti-ctrl'],
+    })
+    this.#server.on('tlsClientError', () => undefined)
+    this.#server.on('secureConnection', (socket) => {
+      const channel: Channel = new Channel({
+        socket,
+        limits: channelLimits,
+        clock: systemClock,
+        onHello: (message) => {
+          const hello = readHello(message)
+          if (hello === null) throw new Error('no hello')
+          this.hellos.push(hello)
+          this.channel = channel
+          channel.open(helloAnswer(hello, { id: claimedId, clusterId: 'c', version }))
+        },
+        onMessage: (message) => {
+          this.received.push(message)
+          if (message.contentType === 1052 || message.contentType === 1) {
+            channel.replyResult(message, true)
+          }
+          if (message.contentType === 1036) channel.replyResult(message, this.verifies)
+        },
+        onClose: () => this.#channels.delete(channel),
+      })
+      this.#channels.add(channel)
+    })
+  }
+
+  static async open(
+    id: string,
+    key: CertifiedKey,
+    options: { readonly claimedId?: string; readonly port?: number } = {},
+  ): Promise<ScriptedController> {
+    const controller = new ScriptedController(id, options.claimedId ?? id, key)
+    await new Promise<void>((done) =>
+      controller.#server.listen(options.port ?? 0, '127.0.0.1', done),
+    )
+    return controller
+  }
+
+  get port(): number {
+    const address = this.#server.address()
+    return typeof address === 'object' && address !== null ? address.port : 0
+  }
+
+  get address(): string {
+    return `tls:127.0.0.1:${this.port}`
+  }
+
+  get isConnected(): boolean {
+    return this.channel !== null && !this.channel.isClosed
+  }
+
+  get openChannels(): number {
+    return this.#channels.size
+  }
+
+  ofType(contentType: number): Message[] {
+    return this.received.filter((message) => message.contentType === contentType)
+  }
+
+  send(outgoing: Outgoing): void {
+    this.channel?.send(outgoing)
+  }
+
+  /** Tells the router who the members are. */
+  tell(members: readonly ScriptedController[], index: number, isLeader: boolean): void {
+    const controllers = members.map(({ id, address }) => ({ id, address }))
+    this.send(addressesMessage({ controllers, index, isLeader }))
+  }
+
+  async close(): Promise<void> {
+    for (const channel of this.#channels) channel.close('the controller stops')
+    await new Promise<void>((done) => this.#server.close(() => done()))
+  }
+}
+
+export interface LoggedLine {
+  readonly level: 'info' | 'warn' | 'error'
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly message: string
+}
+
+/** An authority with controllers and a router of it, in a folder of its own. */
+export class TestNetwork {
+  readonly folder: string
+  readonly root: CertifiedKey
+  readonly routerId: string
+  readonly lines: LoggedLine[] = []
+  readonly #controllers: ScriptedController[] = []
+  readonly #routers: RouterProgram[] = []
+
+  private constructor(root: CertifiedKey, routerId: string) {
+    this.root = root
+    this.routerId = routerId
+    this.folder = mkdtempSync(join(tmpdir(), 'flotilla-router-'))
+  }
+
+  /** @param like a network whose authority this one shares; with another router. */
+  static async create(like?: TestNetwork, routerId = 'router1'): Promise<TestNetwork> {
+    const root = like?.root ?? (await newCa('network root', Date.now()))
+    const network = new TestNetwork(root, routerId)
+    const { certificatePem, privateKeyPem } = await network.leaf(routerId, [], [])
+    const server = await network.leaf(routerId, [], ['127.0.0.1'])
+    for (const [name, text] of Object.entries({
+      'r.cert': certificatePem,
+      'r.key': privateKeyPem,
+      'r.server.cert': server.certificatePem,
+      'r.server.key': server.privateKeyPem,
+      'r.ca': network.root.certificatePem,
+    })) {
+      writeFileSync(network.path(name), text, { mode: 0o600 })
+    }
+    return network
+  }
+
+  path(name: string): string {
+    return join(this.folder, name)
+  }
+
+  leaf(
+    commonName: string,
+    uris: readonly string[],
+    hosts: readonly string[],
+    lifetimeMs = LEAF_LIFETIME_MS,
+  ): Promise<CertifiedKey> {
+    return issueLeaf({
+      issuer: this.root,
+      commonName,
+      uris,
+      hosts,
+      usages: ['client', 'server'],
+      validity: validityFrom(Date.now(), lifetimeMs),
+    })
+  }
+
+  leafBetween(commonName: string, notBeforeMs: number, notAfterMs: number): Promise<CertifiedKey> {
+    return issueLeaf({
+      issuer: this.root,
+      commonName,
+      uris: [],
+      hosts: [],
+      usages: ['client', 'server'],
+      validity: { notBeforeMs, notAfterMs },
+    })
+  }
+
+  async controller(
+    id: string,
+    options: {
+      readonly key?: CertifiedKey
+      readonly claimedId?: string
+      readonly port?: number
+    } = {},
+  ): Promise<ScriptedController> {
+    const uri = controllerSpiffeId(trustDomain, id)
+    const key = options.key ?? (await this.leaf(id, [uri], ['127.0.0.1']))
+    const controller = await ScriptedController.open(id, key, options)
+    this.#controllers.push(controller)
+    return controller
+  }
+
+  /** @param more lines of its configuration. */
+  router(
+    endpoints: readonly string[],
+    more = '',
+    options: {
+      readonly askExtension?: AskExtension
+      readonly startupTimeout?: string
+      readonly hasCsr?: boolean
+    } = {},
+  ): RouterProgram {
+    const { askExtension = null, startupTimeout = '0s' } = options
+    const text = `v: 3
+identity: {cert: r.cert, key: r.key, server_cert: r.server.cert, server_key: r.server.key, ca: r.ca}
+ctrl: {endpoints: ${JSON.stringify(endpoints)}, startupTimeout: ${startupTimeout}}
+${options.hasCsr === false ? '' : 'csr: {sans: {dns: [r.test]}}'}
+${more}`
+    const loaded = parseRouterConfig(this.path('router.yml'), text, {})
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
+    const at =
+      (level: LoggedLine['level']) =>
+      (fields: LoggedLine['fields'], message: string): void => {
+        this.lines.push({ level, fields, message })
+      }
+    const router = new RouterProgram({
+      config: loaded.config,
+      effective: loaded.effective,
+      version,
+      clock: systemClock,
+      random: seededRandom(1),
+      log: { info: at('info'), warn: at('warn'), error: at('error') },
+      askExtension,
+    })
+    this.#routers.push(router)
+    return router
+  }
+
+  async running(endpoints: readonly string[], more = ''): Promise<RouterProgram> {
+    const router = this.router(endpoints, more)
+    await router.start({ extends: false })
+    return router
+  }
+
+  remove(name: string): void {
+    rmSync(this.path(name))
+  }
+
+  logged(message: string): readonly LoggedLine[] {
+    return this.lines.filter((line) => line.message.includes(message))
+  }
+
+  async closeRouters(): Promise<void> {
+    await Promise.all(this.#routers.map((router) => router.stop()))
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#routers.map((router) => router.stop()))
+    await Promise.all(this.#controllers.map((controller) => controller.close()))
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}
