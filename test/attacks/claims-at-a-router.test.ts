@@ -2,7 +2,10 @@ import { beforeAll, describe, expect, test } from 'vitest'
 
 import { ApiRouterClients } from '../../src/api/duties/router-clients.ts'
 import { createServices } from '../../src/api/records/services.ts'
-import { createCertificateRequest, generatePrivateKeyPem } from '../../src/pki/certificate-request.ts'
+import {
+  createCertificateRequest,
+  generatePrivateKeyPem,
+} from '../../src/pki/certificate-request.ts'
 import type { ClientClaim, JudgedClaim } from '../../src/ports/router-clients.ts'
 import { client, management } from '../api/support/caller.ts'
 import type { CallerOf } from '../api/support/caller.ts'
