@@ -46,6 +46,7 @@ const commandLevels: Readonly<Record<KnownKind, number>> = {
   [CommandKind.SECRET_SHARE]: 1,
   [CommandKind.SERVICE_SESSION_CREATE]: 1,
   [CommandKind.SERVICE_SESSION_END]: 1,
+  [CommandKind.TOKEN_ENROLL]: 1,
   [CommandKind.INTEGRITY_START]: 1,
   [CommandKind.INTEGRITY_CLAIM]: 1,
   [CommandKind.INTEGRITY_END]: 1,

@@ -27,6 +27,7 @@ export function sessionView(
     ...detail,
     // Who logged in by the claim of a CA did so by no authenticator that is kept.
     ...(session['caId'] === '' ? {} : { authenticatorId: 'internal' }),
+    ...(session['signerId'] === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired:
       holder !== undefined && pendingFactors(state, holder).some(({ kind }) => kind === 'totp'),
     cachedLastActivityAt: timeText(sessions.lastUseMs(session)),
@@ -54,6 +55,11 @@ export function currentSessionView(
     expirationSeconds: Math.round(parts.limits.sessionTimeoutMs / 1000),
     expiresAt: timeText(services.sessions.expiresAtMs(caller.session)),
   }
+}
+
+/** As the API family names what a token stood for. */
+function tokenAuthenticator(session: EntityRecord): string {
+  return `extJwtId:${String(session['signerId'])}`
 }
 
 /** How a client gives a second factor, as SDKs and consoles of the API family read it. */

@@ -5,8 +5,9 @@ import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isGranted } from '../../lib/permissions.ts'
 import { actorFault } from '../../ports/actor.ts'
-import type { ClaimedActor, EnrollmentActor, SessionClaim } from '../../ports/actor.ts'
+import type { ClaimedActor, EnrollmentActor, SessionClaim, ShownId } from '../../ports/actor.ts'
 import { isCertificateHonoured, pendingFactors } from '../authentication.ts'
+import { isSignerHonoured, pendingBeside } from '../external-tokens.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
 import { refused } from './outcome.ts'
@@ -46,10 +47,11 @@ export function authorityOf(state: State, actor: ClaimedActor, kind: number): Au
 }
 
 /** Whose command each of them is: what an enrollment shows opens one thing. */
-const shownFor: ReadonlyMap<number, 'enrollmentId' | 'caId' | 'routerId'> = new Map([
+const shownFor: ReadonlyMap<number, ShownId> = new Map([
   [CommandKind.ENROLL, 'enrollmentId'],
   [CommandKind.CA_ENROLL, 'caId'],
   [CommandKind.ROUTER_EXTEND, 'routerId'],
+  [CommandKind.TOKEN_ENROLL, 'signerId'],
 ])
 
 function enrollmentAuthority(actor: EnrollmentActor, kind: number): Authority | null {
@@ -58,13 +60,15 @@ function enrollmentAuthority(actor: EnrollmentActor, kind: number): Authority | 
 }
 
 function sessionAuthority(state: State, actor: SessionClaim): Authority | null {
-  const { identityId, sessionId, permission } = actor
+  const { identityId, sessionId, permission, signerId } = actor
   const session = state.get<ApiSession>('apiSession', sessionId)
   if (session?.identityId !== identityId || !isCertificateHonoured(state, session)) return null
+  if (!isSignerHonoured(state, session)) return null
   const identity = state.get<Identity>('identity', identityId)
   if (identity === undefined) return null
   if (permission === 'partial') return 'full'
-  if (pendingFactors(state, identity).length > 0) return null
+  const shown = { signerId, signerRevision: Number(actor.signerRevision) }
+  if (pendingBeside(state, pendingFactors(state, identity), shown).length > 0) return null
   if (identity.isAdmin || permission === 'session') return 'full'
   // What comes through the log is no read.
   return isGranted(identity.permissions, permission, false) ? 'limited' : null
