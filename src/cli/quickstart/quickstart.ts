@@ -24,7 +24,7 @@ const ANSWER_MS_MAX = 5_000
 const LOG_TAIL_BYTES = 2000
 
 /** The launcher, which finds a Node new enough. */
-const PROGRAM = resolve(import.meta.dirname, '../../bin/flotilla')
+const PROGRAM = resolve(import.meta.dirname, '../../../bin/flotilla')
 
 /**
  * `quickstart`: forms a cluster in DIR or takes up the one there, runs a process a controller, and stays in the
