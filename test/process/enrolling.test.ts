@@ -1,54 +1,20 @@
-import { spawn } from 'node:child_process'
-import { mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { readFileSync, statSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { TestCluster, flotilla } from './support/cluster.ts'
+import { layOutFor, linesOf, runScript } from './support/page.ts'
 
 // Goal: whoever follows docs/enrolling.md word for word, with curl and openssl alone, gets what it says on three controllers.
-
-const PAGE = resolve(import.meta.dirname, '../../docs/enrolling.md')
-
-/** All that the page has typed, in order; only where the controllers listen is not the page's own. */
-function lines(port: number): string {
-  const page = readFileSync(PAGE, 'utf8')
-  const blocks = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
-  expect(blocks.length).toBeGreaterThan(9)
-  return blocks
-    .join("\nprintf '\\n'\n")
-    .replace(/(127\.0\.0\.1:)(128[0-9])\b/g, (_, host: string, found: string) => {
-      return `${host}${Number(found) - 1280 + port}`
-    })
-}
-
-interface Finished {
-  readonly code: number | null
-  readonly output: string
-}
-
-function run(script: string, cwd: string): Promise<Finished> {
-  return new Promise((done, reject) => {
-    const child = spawn('sh', ['-eu'], { cwd, stdio: ['pipe', 'pipe', 'pipe'] })
-    let output = ''
-    const gather = (chunk: Buffer): void => {
-      output += chunk.toString('utf8')
-    }
-    child.stdout.on('data', gather)
-    child.stderr.on('data', gather)
-    child.once('error', reject)
-    child.once('close', (code) => done({ code, output }))
-    child.stdin.end(script)
-  })
-}
 
 test('each line of docs/enrolling.md works when it is typed as it stands there, from top to bottom', async () => {
   await using cluster = await TestCluster.start()
   const { dir } = cluster
-  symlinkSync(cluster.folder, join(dir, '.flotilla'))
-  mkdirSync(join(dir, 'bin'))
-  symlinkSync(flotilla, join(dir, 'bin/flotilla'))
+  layOutFor(cluster)
+  const { script, blocks } = linesOf('enrolling.md', cluster.port)
+  expect(blocks).toBeGreaterThan(9)
   const told = `\ncat gate-client.pem gate-server.pem > gate.pem\n`
-  const { code, output } = await run(lines(cluster.port) + told, dir)
+  const { code, output } = await runScript(script + told, dir)
   expect(code, `the page needs curl and openssl.\n${output}`).toBe(0)
 
   expect(output).toMatch(/^desktop\.pem: OK$/m)
@@ -94,7 +60,7 @@ test('an interrupted enrollment is taken up again at real controllers, and a use
     curl -sS --fail-with-body --cacert ca.pem --cert laptop.pem --key laptop.key -H 'content-type: application/json' \
       -d '{}' 'https://127.0.0.1:${cluster.port + 2}/edge/client/v1/authenticate?method=cert'
   `
-  const { code, output } = await run(script, cluster.dir)
+  const { code, output } = await runScript(script, cluster.dir)
   expect(code, output).toBe(0)
   expect(output).toContain('the token was used already')
   expect(output).not.toContain('other.json')

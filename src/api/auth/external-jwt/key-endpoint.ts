@@ -31,6 +31,8 @@ export class KeyFetchError extends Error {
   override readonly name = 'KeyFetchError'
 }
 
+type Resolve = (host: string) => Promise<readonly LookupAddress[]>
+
 const ADDRESSES_MAX = 8
 const TYPES: ReadonlySet<string> = new Set([
   'application/json',
@@ -47,10 +49,17 @@ export class KeyEndpoint {
   readonly #limits: KeyEndpointLimits
   readonly #rules: KeyEndpointRules
   readonly #refused: BlockList
+  readonly #resolve: Resolve
 
-  constructor(limits: KeyEndpointLimits, rules: KeyEndpointRules) {
+  /** @param resolve how names are looked up: by the system, if not said. */
+  constructor(
+    limits: KeyEndpointLimits,
+    rules: KeyEndpointRules,
+    resolve: Resolve = (host) => lookup(host, { all: true }),
+  ) {
     this.#limits = limits
     this.#rules = rules
+    this.#resolve = resolve
     this.#refused = blockListOf(rules.refusedNetworks)
   }
 
@@ -83,7 +92,7 @@ export class KeyEndpoint {
   async #addressesOf({ hostname }: URL): Promise<readonly LookupAddress[]> {
     const host = hostname.replace(/^\[|\]$/g, '')
     const family = isIP(host)
-    const found = family === 0 ? await lookup(host, { all: true }) : [{ address: host, family }]
+    const found = family === 0 ? await this.#resolve(host) : [{ address: host, family }]
     const addresses = found.slice(0, ADDRESSES_MAX)
     // One address that is refused among others is no accident either.
     if (addresses.length === 0 || addresses.some(({ address }) => this.#isRefused(address))) {
