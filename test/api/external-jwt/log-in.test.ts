@@ -1,4 +1,8 @@
+import { createPrivateKey, createPublicKey } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { createRootAuthority } from '../../../src/pki/authority.ts'
+import { parseCertificate } from '../../../src/pki/certificate.ts'
+import { jwtAlgorithmOf } from '../../../src/pki/jwt-signer.ts'
 import { CallerOf, client, management } from '../support/caller.ts'
 import type { Reply } from '../support/caller.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'
@@ -8,6 +12,7 @@ import type { TokenWish } from '../../support/identity-provider.ts'
 const { controller, server, provider, signerId, newSigner, newPolicy, patch, logIn } =
   await controllerWithProvider()
 
+const HOUR_MS = 60 * 60_000
 const sessionOf = (reply: Reply): Record<string, unknown> => {
   expect(reply.status, reply.text).toBe(200)
   return reply.body.data as Record<string, unknown>
@@ -131,5 +136,28 @@ describe('a log-in by the token of an identity provider', () => {
     // The provider has withdrawn the first key.
     expect((await logIn(await provider.token('alice-id'))).status).toBe(401)
     provider.key = next
+  })
+})
+
+describe('a signer with a certificate', () => {
+  test('vouches by its key and name, within the dates of the certificate', async () => {
+    const nowMs = controller.clock.nowMs()
+    const { certificatePem, privateKeyPem } = await createRootAuthority({
+      commonName: 'provider',
+      validity: { notBeforeMs: nowMs - 60_000, notAfterMs: nowMs + HOUR_MS },
+    })
+    const issuer = 'https://by-certificate.test'
+    await newSigner({ issuer, certPem: certificatePem })
+    const kid = parseCertificate(certificatePem).sha1
+    const privateKey = createPrivateKey(privateKeyPem)
+    const algorithm = jwtAlgorithmOf(privateKey)
+    const key = { kid, algorithm, privateKey, publicKey: createPublicKey(privateKey) }
+    const claims = { iss: issuer, exp: Math.floor(nowMs / 1000) + 24 * 3600 }
+    const token = await provider.token('alice-id', { key, claims })
+    expect((await logIn(token)).status).toBe(200)
+    const other = await provider.token('alice-id', { key, claims, header: { kid: 'other' } })
+    expect((await logIn(other)).status).toBe(401)
+    controller.clock.advance(HOUR_MS + 1000)
+    expect((await logIn(token)).status).toBe(401)
   })
 })
