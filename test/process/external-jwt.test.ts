@@ -2,9 +2,11 @@ import { writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Provider from 'oidc-provider'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { ecKey, jwkOf, KeyServer, TestProvider } from '../support/identity-provider.ts'
+import { Browser } from './support/browser.ts'
 import type { Answer } from './support/client.ts'
 import { until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
@@ -15,6 +17,7 @@ import { layOutFor, linesOf, runScript } from './support/page.ts'
 
 let cluster: TestCluster
 let server: KeyServer
+let idp: KeyServer
 let folder: string
 const provider = new TestProvider('https://idp.test', 'flotilla')
 
@@ -22,7 +25,8 @@ beforeAll(async () => {
   server = await KeyServer.open([jwkOf(provider.key)])
   folder = await mkdtemp(join(tmpdir(), 'flotilla-provider-'))
   const signerCa = join(folder, 'ca.pem')
-  writeFileSync(signerCa, server.caPem)
+  idp = await KeyServer.open([])
+  writeFileSync(signerCa, server.caPem + idp.caPem)
   cluster = await TestCluster.start({
     env: { FLOTILLA_API_RESERVED_SIGNER_HOSTS: 'true', FLOTILLA_API_SIGNER_CA: signerCa },
   })
@@ -30,6 +34,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
   await server.close()
+  await idp.close()
   await rm(folder, { recursive: true })
 }, 60_000)
 
@@ -112,4 +117,54 @@ test('a signer that is disabled through one controller ends its sessions on the 
     return (await dave.request('GET', own)).status === 401
   })
   expect((await logIn(1, await provider.token(id))).status).toBe(401)
+}, 60_000)
+
+test('whoever logs in at a provider of somebody else, in a browser, is let in by the token that comes of it', async () => {
+  const issuer = `https://localhost:${idp.port}`
+  const redirectUri = 'https://client.test/back'
+  const key = ecKey('of-the-provider')
+  const jwk = {
+    ...key.privateKey.export({ format: 'jwk' }),
+    kid: key.kid,
+    alg: 'ES256',
+    use: 'sig',
+  }
+  const oidc = new Provider(issuer, {
+    jwks: { keys: [jwk] },
+    cookies: { keys: ['a key for cookies'] },
+    clients: [
+      {
+        ...{ client_id: 'overlay', token_endpoint_auth_method: 'none' },
+        ...{ redirect_uris: [redirectUri], id_token_signed_response_alg: 'ES256' },
+      },
+    ],
+  })
+  const callback = oidc.callback()
+  idp.answer = (request, response) => void callback(request, response)
+
+  const signer = await made('external-jwt-signers', {
+    ...{ name: 'oidc', issuer, audience: 'overlay', enabled: true, useExternalId: true },
+    ...{ jwksEndpoint: `${issuer}/jwks`, externalAuthUrl: issuer, clientId: 'overlay' },
+    ...{ scopes: ['openid'], targetToken: 'ID' },
+  })
+  const erin = { name: 'erin', type: 'User', isAdmin: false, externalId: 'erin@localhost' }
+  const id = await made('identities', erin)
+
+  // As a client finds out where to go, before it has logged in.
+  const listed = await cluster.client(2).request('GET', '/edge/client/v1/external-jwt-signers')
+  const shown = (listed.body.data as Record<string, string>[]).find((one) => one['id'] === signer)
+  expect(shown).toMatchObject({ externalAuthUrl: issuer, clientId: 'overlay', targetToken: 'ID' })
+  expect(shown).not.toHaveProperty('issuer')
+  expect(shown).not.toHaveProperty('jwksEndpoint')
+  const { externalAuthUrl = '', clientId = '' } = shown ?? {}
+
+  const browser = new Browser(idp.caPem)
+  const token = await browser.logIn(externalAuthUrl, clientId, redirectUri, 'erin@localhost')
+  const reply = await logIn(3, token)
+  expect(reply.status, reply.text).toBe(200)
+  expect(reply.body.data).toMatchObject({ identityId: id, authenticatorId: `extJwtId:${signer}` })
+
+  const stranger = new Browser(idp.caPem)
+  const other = await stranger.logIn(externalAuthUrl, clientId, redirectUri, 'frank@localhost')
+  expect((await logIn(3, other)).status).toBe(401)
 }, 60_000)
