@@ -33,6 +33,7 @@ import { auditQueryLimits } from '../src/fsm/audit-query.ts'
 import { clientChainLimits } from '../src/pki/client-chain.ts'
 import { batchLimits } from '../src/fsm/commands/entity.ts'
 import { integrityLimits } from '../src/fsm/commands/integrity.ts'
+import { hostedTerminatorLimits } from '../src/fsm/commands/hosted-terminator.ts'
 import { serviceSessionLimits } from '../src/fsm/commands/service-session.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
@@ -83,6 +84,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/commands/service-configs.ts': { serviceConfigsPerIdentityMax },
   'src/fsm/rules/ca.ts': { casMax },
   'src/fsm/rules/revocation.ts': revocationLimits,
+  'src/fsm/commands/hosted-terminator.ts': hostedTerminatorLimits,
   'src/fsm/commands/service-session.ts': serviceSessionLimits,
   'src/fsm/access/class-views.ts': classViewLimits,
   'src/fsm/commands/cluster.ts': joiningLimits,

@@ -2,15 +2,15 @@
 // @generated from file router.proto (package flotilla.router.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Message } from "@bufbuild/protobuf";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file router.proto.
  */
 export const file_router: GenFile = /*@__PURE__*/
-  fileDesc("Cgxyb3V0ZXIucHJvdG8SEmZsb3RpbGxhLnJvdXRlci52MSJ/ChNVcGRhdGVDdHJsQWRkcmVzc2VzEhEKCWFkZHJlc3NlcxgBIAMoCRINCgVpbmRleBgCIAEoBBIRCglpc19sZWFkZXIYAyABKAgSMwoLY29udHJvbGxlcnMYBCADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuQ3RybERldGFpbCJNCgpDdHJsRGV0YWlsEgoKAmlkGAEgASgJEjMKCWVuZHBvaW50cxgCIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5DdHJsRW5kcG9pbnQiLwoMQ3RybEVuZHBvaW50Eg8KB2FkZHJlc3MYASABKAkSDgoGZ3JvdXBzGAIgAygJIiQKE1VwZGF0ZUNsdXN0ZXJMZWFkZXISDQoFaW5kZXgYASABKAQihAEKC1NlcnZlckhlbGxvEg8KB3ZlcnNpb24YASABKAkSNwoEZGF0YRgCIAMoCzIpLmZsb3RpbGxhLnJvdXRlci52MS5TZXJ2ZXJIZWxsby5EYXRhRW50cnkaKwoJRGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEidAoLQ2xpZW50SGVsbG8SDwoHdmVyc2lvbhgBIAEoCRIQCghob3N0bmFtZRgCIAEoCRIRCglwcm90b2NvbHMYAyADKAkSLwoJbGlzdGVuZXJzGAogAygLMhwuZmxvdGlsbGEucm91dGVyLnYxLkxpc3RlbmVyImgKCExpc3RlbmVyEiwKB2FkZHJlc3MYCiABKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuQWRkcmVzcxIuCglhZHZlcnRpc2UYFCABKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuQWRkcmVzcyJKCgdBZGRyZXNzEg0KBXZhbHVlGAogASgJEhAKCHByb3RvY29sGBQgASgJEhAKCGhvc3RuYW1lGB4gASgJEgwKBHBvcnQYKCABKAViBnByb3RvMw");
+  fileDesc("Cgxyb3V0ZXIucHJvdG8SEmZsb3RpbGxhLnJvdXRlci52MSJ/ChNVcGRhdGVDdHJsQWRkcmVzc2VzEhEKCWFkZHJlc3NlcxgBIAMoCRINCgVpbmRleBgCIAEoBBIRCglpc19sZWFkZXIYAyABKAgSMwoLY29udHJvbGxlcnMYBCADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuQ3RybERldGFpbCJNCgpDdHJsRGV0YWlsEgoKAmlkGAEgASgJEjMKCWVuZHBvaW50cxgCIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5DdHJsRW5kcG9pbnQiLwoMQ3RybEVuZHBvaW50Eg8KB2FkZHJlc3MYASABKAkSDgoGZ3JvdXBzGAIgAygJIiQKE1VwZGF0ZUNsdXN0ZXJMZWFkZXISDQoFaW5kZXgYASABKAQihAEKC1NlcnZlckhlbGxvEg8KB3ZlcnNpb24YASABKAkSNwoEZGF0YRgCIAMoCzIpLmZsb3RpbGxhLnJvdXRlci52MS5TZXJ2ZXJIZWxsby5EYXRhRW50cnkaKwoJRGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEidAoLQ2xpZW50SGVsbG8SDwoHdmVyc2lvbhgBIAEoCRIQCghob3N0bmFtZRgCIAEoCRIRCglwcm90b2NvbHMYAyADKAkSLwoJbGlzdGVuZXJzGAogAygLMhwuZmxvdGlsbGEucm91dGVyLnYxLkxpc3RlbmVyImgKCExpc3RlbmVyEiwKB2FkZHJlc3MYCiABKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuQWRkcmVzcxIuCglhZHZlcnRpc2UYFCABKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuQWRkcmVzcyJKCgdBZGRyZXNzEg0KBXZhbHVlGAogASgJEhAKCHByb3RvY29sGBQgASgJEhAKCGhvc3RuYW1lGB4gASgJEgwKBHBvcnQYKCABKAUiUgoLUm91dGVyTGlua3MSLQoFbGlua3MYASADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVyTGluaxIUCgxmdWxsX3JlZnJlc2gYAiABKAgipwEKClJvdXRlckxpbmsSCgoCaWQYASABKAkSFgoOZGVzdF9yb3V0ZXJfaWQYAiABKAkSFQoNbGlua19wcm90b2NvbBgDIAEoCRIUCgxkaWFsX2FkZHJlc3MYBSABKAkSEQoJaXRlcmF0aW9uGAYgASgNEjUKCmNvbm5fc3RhdGUYByABKAsyIS5mbG90aWxsYS5yb3V0ZXIudjEuTGlua0Nvbm5TdGF0ZSJVCg1MaW5rQ29ublN0YXRlEhcKD3N0YXRlX2l0ZXJhdGlvbhgBIAEoDRIrCgVjb25ucxgCIAMoCzIcLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rQ29ubiJBCghMaW5rQ29ubhIMCgR0eXBlGAEgASgJEhIKCmxvY2FsX2FkZHIYAiABKAkSEwoLcmVtb3RlX2FkZHIYAyABKAkicQoPTGlua1N0YXRlVXBkYXRlEg8KB2xpbmtfaWQYASABKAkSFgoObGlua19pdGVyYXRpb24YAiABKA0SNQoKY29ubl9zdGF0ZRgDIAEoCzIhLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rQ29ublN0YXRlIlkKBUZhdWx0EjEKB3N1YmplY3QYASABKA4yIC5mbG90aWxsYS5yb3V0ZXIudjEuRmF1bHRTdWJqZWN0EgoKAmlkGAIgASgJEhEKCWl0ZXJhdGlvbhgDIAEoDSI3CgxWZXJpZnlSb3V0ZXISEQoJcm91dGVyX2lkGAEgASgJEhQKDGZpbmdlcnByaW50cxgCIAMoCSJECg1MaW5rTGlzdGVuZXJzEjMKCWxpc3RlbmVycxgBIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rTGlzdGVuZXIiWAoMTGlua0xpc3RlbmVyEg8KB2FkZHJlc3MYASABKAkSEAoIcHJvdG9jb2wYAiABKAkSDgoGZ3JvdXBzGAQgAygJEhUKDWxvY2FsX2JpbmRpbmcYBSABKAkiSAoQUGVlclN0YXRlQ2hhbmdlcxI0CgdjaGFuZ2VzGAEgAygLMiMuZmxvdGlsbGEucm91dGVyLnYxLlBlZXJTdGF0ZUNoYW5nZSKRAQoPUGVlclN0YXRlQ2hhbmdlEgoKAmlkGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSLAoFc3RhdGUYAyABKA4yHS5mbG90aWxsYS5yb3V0ZXIudjEuUGVlclN0YXRlEjMKCWxpc3RlbmVycxgEIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rTGlzdGVuZXIinAEKB01ldHJpY3MSPwoKaGlzdG9ncmFtcxgIIAMoCzIrLmZsb3RpbGxhLnJvdXRlci52MS5NZXRyaWNzLkhpc3RvZ3JhbXNFbnRyeRpQCg9IaXN0b2dyYW1zRW50cnkSCwoDa2V5GAEgASgJEiwKBXZhbHVlGAIgASgLMh0uZmxvdGlsbGEucm91dGVyLnYxLkhpc3RvZ3JhbToCOAEiKAoJSGlzdG9ncmFtEg0KBWNvdW50GAEgASgDEgwKBG1lYW4YAyABKAEikQEKFFN1YnNjcmliZVRvRGF0YU1vZGVsEhUKDWN1cnJlbnRfaW5kZXgYASABKAQSJQodc3Vic2NyaXB0aW9uX2R1cmF0aW9uX3NlY29uZHMYAiABKA0SDQoFcmVuZXcYAyABKAgSEwoLdGltZWxpbmVfaWQYBCABKAkSFwoPc3Vic2NyaXB0aW9uX2lkGAUgASgJImMKCURhdGFTdGF0ZRIuCgZldmVudHMYASADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxFdmVudBIRCgllbmRfaW5kZXgYAiABKAQSEwoLdGltZWxpbmVfaWQYAyABKAkikwEKDk1vZGVsQ2hhbmdlU2V0Eg0KBWluZGV4GAEgASgEEhQKDGlzX3N5bnRoZXRpYxgCIAEoCBIvCgdjaGFuZ2VzGAMgAygLMh4uZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsRXZlbnQSEwoLdGltZWxpbmVfaWQYBCABKAkSFgoOcHJldmlvdXNfaW5kZXgYBSABKAQisAUKCk1vZGVsRXZlbnQSLwoGYWN0aW9uGAEgASgOMh8uZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsQWN0aW9uEhQKDGlzX3N5bnRoZXRpYxgDIAEoCBI1CghpZGVudGl0eRgKIAEoCzIhLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbElkZW50aXR5SAASMwoHc2VydmljZRgLIAEoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VIABJACg5zZXJ2aWNlX3BvbGljeRgMIAEoCzImLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VQb2xpY3lIABI+Cg1wb3N0dXJlX2NoZWNrGA0gASgLMiUuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsUG9zdHVyZUNoZWNrSAASOAoKcHVibGljX2tleRgOIAEoCzIiLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFB1YmxpY0tleUgAEjkKCnJldm9jYXRpb24YDyABKAsyIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxSZXZvY2F0aW9uSAASTQoVc2VydmljZV9wb2xpY3lfY2hhbmdlGBAgASgLMiwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsU2VydmljZVBvbGljeUNoYW5nZUgAEjoKC2NvbmZpZ190eXBlGBEgASgLMiMuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsQ29uZmlnVHlwZUgAEjEKBmNvbmZpZxgSIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbENvbmZpZ0gAEjEKBnJvdXRlchgTIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFJvdXRlckgAQgcKBW1vZGVsIjsKD01vZGVsQ29uZmlnVHlwZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnRhcmdldBgDIAEoCSJLCgtNb2RlbENvbmZpZxIKCgJpZBgBIAEoCRIPCgd0eXBlX2lkGAIgASgJEgwKBG5hbWUYAyABKAkSEQoJZGF0YV9qc29uGAQgASgJIs4FCg1Nb2RlbElkZW50aXR5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSRwoaZGVmYXVsdF9ob3N0aW5nX3ByZWNlZGVuY2UYAyABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcmVjZWRlbmNlEhwKFGRlZmF1bHRfaG9zdGluZ19jb3N0GAQgASgNEmUKG3NlcnZpY2VfaG9zdGluZ19wcmVjZWRlbmNlcxgFIAMoCzJALmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbElkZW50aXR5LlNlcnZpY2VIb3N0aW5nUHJlY2VkZW5jZXNFbnRyeRJZChVzZXJ2aWNlX2hvc3RpbmdfY29zdHMYBiADKAsyOi5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxJZGVudGl0eS5TZXJ2aWNlSG9zdGluZ0Nvc3RzRW50cnkSFQoNYXBwX2RhdGFfanNvbhgHIAEoDBJOCg9zZXJ2aWNlX2NvbmZpZ3MYCCADKAsyNS5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxJZGVudGl0eS5TZXJ2aWNlQ29uZmlnc0VudHJ5EhAKCGRpc2FibGVkGAkgASgIGmUKHlNlcnZpY2VIb3N0aW5nUHJlY2VkZW5jZXNFbnRyeRILCgNrZXkYASABKAkSMgoFdmFsdWUYAiABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcmVjZWRlbmNlOgI4ARo6ChhTZXJ2aWNlSG9zdGluZ0Nvc3RzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ARpeChNTZXJ2aWNlQ29uZmlnc0VudHJ5EgsKA2tleRgBIAEoCRI2CgV2YWx1ZRgCIAEoCzInLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VDb25maWdzOgI4ASKMAQoTTW9kZWxTZXJ2aWNlQ29uZmlncxJFCgdjb25maWdzGAEgAygLMjQuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsU2VydmljZUNvbmZpZ3MuQ29uZmlnc0VudHJ5Gi4KDENvbmZpZ3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlYKDE1vZGVsU2VydmljZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhsKE2VuY3J5cHRpb25fcmVxdWlyZWQYAyABKAgSDwoHY29uZmlncxgEIAMoCSJfCgtNb2RlbFJvdXRlchIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhMKC2ZpbmdlcnByaW50GAMgASgJEg8KB2NvbmZpZ3MYBCADKAkSEAoIZGlzYWJsZWQYBSABKAgiaAoSTW9kZWxTZXJ2aWNlUG9saWN5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSOAoLcG9saWN5X3R5cGUYAyABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQb2xpY3lUeXBlIpkBChhNb2RlbFNlcnZpY2VQb2xpY3lDaGFuZ2USEQoJcG9saWN5X2lkGAEgASgJEhoKEnJlbGF0ZWRfZW50aXR5X2lkcxgCIAMoCRJBChNyZWxhdGVkX2VudGl0eV90eXBlGAMgASgOMiQuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsUmVsYXRlZFR5cGUSCwoDYWRkGAQgASgIIksKDk1vZGVsUHVibGljS2V5EgwKBGRhdGEYASABKAwSCwoDa2lkGAIgASgJEg4KBnVzYWdlcxgDIAMoBRIOCgZmb3JtYXQYBCABKAUingEKD01vZGVsUmV2b2NhdGlvbhIKCgJpZBgBIAEoCRI2CgpleHBpcmVzX2F0GAIgASgLMiIuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsVGltZXN0YW1wEgwKBHR5cGUYAyABKAkSOQoNaXNzdWVkX2JlZm9yZRgEIAEoCzIiLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFRpbWVzdGFtcCIwCg5Nb2RlbFRpbWVzdGFtcBIPCgdzZWNvbmRzGAEgASgDEg0KBW5hbm9zGAIgASgFIoEDChFNb2RlbFBvc3R1cmVDaGVjaxIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg8KB3R5cGVfaWQYBCABKAkSKwoDbWFjGAcgASgLMhwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsTWFjSAASKwoDbWZhGAggASgLMhwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsTWZhSAASMgoHb3NfbGlzdBgJIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbE9zTGlzdEgAEjMKB3Byb2Nlc3MYCiABKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcm9jZXNzSAASPgoNcHJvY2Vzc19tdWx0aRgLIAEoCzIlLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByb2Nlc3NNdWx0aUgAEjMKB2RvbWFpbnMYDCABKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxEb21haW5zSABCCQoHc3VidHlwZSIhCghNb2RlbE1hYxIVCg1tYWNfYWRkcmVzc2VzGAEgAygJInYKCE1vZGVsTWZhEhcKD3RpbWVvdXRfc2Vjb25kcxgBIAEoAxIWCg5wcm9tcHRfb25fd2FrZRgCIAEoCBIYChBwcm9tcHRfb25fdW5sb2NrGAMgASgIEh8KF2lnbm9yZV9sZWdhY3lfZW5kcG9pbnRzGAQgASgIIjsKC01vZGVsT3NMaXN0EiwKB29zX2xpc3QYASADKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxPcyIvCgdNb2RlbE9zEg8KB29zX3R5cGUYASABKAkSEwoLb3NfdmVyc2lvbnMYAiADKAkiUwoMTW9kZWxQcm9jZXNzEg8KB29zX3R5cGUYASABKAkSDAoEcGF0aBgCIAEoCRIOCgZoYXNoZXMYAyADKAkSFAoMZmluZ2VycHJpbnRzGAQgAygJIloKEU1vZGVsUHJvY2Vzc011bHRpEhAKCHNlbWFudGljGAEgASgJEjMKCXByb2Nlc3NlcxgCIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByb2Nlc3MiHwoMTW9kZWxEb21haW5zEg8KB2RvbWFpbnMYASADKAkiZAoPQXBpU2Vzc2lvbkFkZGVkEhUKDWlzX2Z1bGxfc3RhdGUYASABKAgSOgoMYXBpX3Nlc3Npb25zGAIgAygLMiQuZmxvdGlsbGEucm91dGVyLnYxLlJvdXRlckFwaVNlc3Npb24iXQoQUm91dGVyQXBpU2Vzc2lvbhINCgV0b2tlbhgBIAEoCRIZChFjZXJ0X2ZpbmdlcnByaW50cxgCIAMoCRIKCgJpZBgDIAEoCRITCgtpZGVudGl0eV9pZBgEIAEoCSIwChFBcGlTZXNzaW9uUmVtb3ZlZBIOCgZ0b2tlbnMYASADKAkSCwoDaWRzGAIgAygJIiUKE0FwaVNlc3Npb25IZWFydGJlYXQSDgoGdG9rZW5zGAEgAygJIioKEFZhbGlkYXRlU2Vzc2lvbnMSFgoOc2Vzc2lvbl90b2tlbnMYASADKAkiLQoOU2Vzc2lvblJlbW92ZWQSDgoGdG9rZW5zGAEgAygJEgsKA2lkcxgCIAMoCSLcAgoSQ3JlYXRlVGVybWluYXRvclYyEg8KB2FkZHJlc3MYASABKAkSFQoNc2Vzc2lvbl90b2tlbhgCIAEoCRIUCgxmaW5nZXJwcmludHMYAyADKAkSRwoJcGVlcl9kYXRhGAQgAygLMjQuZmxvdGlsbGEucm91dGVyLnYxLkNyZWF0ZVRlcm1pbmF0b3JWMi5QZWVyRGF0YUVudHJ5EgwKBGNvc3QYBSABKA0SNwoKcHJlY2VkZW5jZRgGIAEoDjIjLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByZWNlZGVuY2USEwoLaW5zdGFuY2VfaWQYByABKAkSFwoPaW5zdGFuY2Vfc2VjcmV0GAggASgMEhkKEWFwaV9zZXNzaW9uX3Rva2VuGAkgASgJGi8KDVBlZXJEYXRhRW50cnkSCwoDa2V5GAEgASgNEg0KBXZhbHVlGAIgASgMOgI4ASKiAQoYQ3JlYXRlVGVybWluYXRvclYyQW5zd2VyEhUKDXRlcm1pbmF0b3JfaWQYASABKAkSOgoGcmVzdWx0GAIgASgOMiouZmxvdGlsbGEucm91dGVyLnYxLkNyZWF0ZVRlcm1pbmF0b3JSZXN1bHQSCwoDbXNnGAMgASgJEhIKCmVycm9yX2NvZGUYBCABKA0SEgoKcmV0cnlfaGludBgFIAEoDSIpChBSZW1vdmVUZXJtaW5hdG9yEhUKDXRlcm1pbmF0b3JfaWQYASABKAkiKwoRUmVtb3ZlVGVybWluYXRvcnMSFgoOdGVybWluYXRvcl9pZHMYASADKAkiXgoMRXh0ZW5kUm91dGVyEhcKD2NsaWVudF9jZXJ0X2NzchgBIAEoCRIXCg9zZXJ2ZXJfY2VydF9jc3IYAiABKAkSHAoUcmVxdWlyZV92ZXJpZmljYXRpb24YAyABKAgiXAoSUm91dGVyQ2VydGlmaWNhdGVzEhcKD2NsaWVudF9jZXJ0X3BlbRgBIAEoCRIXCg9zZXJ2ZXJfY2VydF9wZW0YAiABKAkSFAoMY2FfY2VydHNfcGVtGAMgASgJIjIKF1ZlcmlmeVJvdXRlckNlcnRpZmljYXRlEhcKD2NsaWVudF9jZXJ0X3BlbRgBIAEoCSI7CgtSb3V0ZXJFcnJvchIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFY2F1c2UYAyABKAkiKgoOSW5zcGVjdFJlcXVlc3QSGAoQcmVxdWVzdGVkX3ZhbHVlcxgBIAMoCSJiCg1JbnNwZWN0QW5zd2VyEg8KB3N1Y2Nlc3MYASABKAgSDgoGZXJyb3JzGAIgAygJEjAKBnZhbHVlcxgDIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5JbnNwZWN0VmFsdWUiKwoMSW5zcGVjdFZhbHVlEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkitQIKBVJvdXRlEhIKCmNpcmN1aXRfaWQYASABKAkSDwoHYXR0ZW1wdBgCIAEoDRIvCgZlZ3Jlc3MYAyABKAsyHy5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVFZ3Jlc3MSMgoIZm9yd2FyZHMYBCADKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVGb3J3YXJkEjEKB2NvbnRleHQYBSABKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVDb250ZXh0Eg8KB3RpbWVvdXQYBiABKAQSMQoEdGFncxgHIAMoCzIjLmZsb3RpbGxhLnJvdXRlci52MS5Sb3V0ZS5UYWdzRW50cnkaKwoJVGFnc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEitwEKC1JvdXRlRWdyZXNzEg8KB2JpbmRpbmcYASABKAkSDwoHYWRkcmVzcxgCIAEoCRITCgtkZXN0aW5hdGlvbhgDIAEoCRJACglwZWVyX2RhdGEYBCADKAsyLS5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVFZ3Jlc3MuUGVlckRhdGFFbnRyeRovCg1QZWVyRGF0YUVudHJ5EgsKA2tleRgBIAEoDRINCgV2YWx1ZRgCIAEoDDoCOAEibwoMUm91dGVGb3J3YXJkEhMKC3NyY19hZGRyZXNzGAEgASgJEhMKC2RzdF9hZGRyZXNzGAIgASgJEjUKCGRzdF90eXBlGAMgASgOMiMuZmxvdGlsbGEucm91dGVyLnYxLkRlc3RpbmF0aW9uVHlwZSKRAQoMUm91dGVDb250ZXh0EjwKBmZpZWxkcxgBIAMoCzIsLmZsb3RpbGxhLnJvdXRlci52MS5Sb3V0ZUNvbnRleHQuRmllbGRzRW50cnkSFAoMY2hhbm5lbF9tYXNrGAIgASgNGi0KC0ZpZWxkc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiKgoHVW5yb3V0ZRISCgpjaXJjdWl0X2lkGAEgASgJEgsKA25vdxgCIAEoCCIqChNDaXJjdWl0Q29uZmlybWF0aW9uEhMKC2NpcmN1aXRfaWRzGAEgAygJIqQBChRVcGRhdGVFZGdlVGVybWluYXRvchIVCg10ZXJtaW5hdG9yX2lkGAMgASgJEgwKBGNvc3QYBCABKA0SNwoKcHJlY2VkZW5jZRgFIAEoDjIjLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByZWNlZGVuY2USGQoRdXBkYXRlX3ByZWNlZGVuY2UYBiABKAgSEwoLdXBkYXRlX2Nvc3QYByABKAgioAEKEFVwZGF0ZVRlcm1pbmF0b3ISFQoNdGVybWluYXRvcl9pZBgBIAEoCRIZChF1cGRhdGVfcHJlY2VkZW5jZRgCIAEoCBITCgt1cGRhdGVfY29zdBgDIAEoCBI3CgpwcmVjZWRlbmNlGAQgASgOMiMuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsUHJlY2VkZW5jZRIMCgRjb3N0GAUgASgNIjoKC0hlYWx0aEV2ZW50EhUKDXRlcm1pbmF0b3JfaWQYAyABKAkSFAoMY2hlY2tfcGFzc2VkGAQgASgIIlwKDUNvbm5lY3RFdmVudHMSNwoGZXZlbnRzGAEgAygLMicuZmxvdGlsbGEucm91dGVyLnYxLklkZW50aXR5Q29ubmVjdGlvbnMSEgoKZnVsbF9zdGF0ZRgCIAEoCCJAChNJZGVudGl0eUNvbm5lY3Rpb25zEhMKC2lkZW50aXR5X2lkGAEgASgJEhQKDGlzX2Nvbm5lY3RlZBgCIAEoCCptCgxGYXVsdFN1YmplY3QSCwoHSU5HUkVTUxAAEgoKBkVHUkVTUxABEggKBExJTksQAhILCgdGT1JXQVJEEAMSGQoVVU5LTk9XTl9PV05FUl9GT1JXQVJEEAQSEgoOTElOS19EVVBMSUNBVEUQBSo0CglQZWVyU3RhdGUSCwoHSEVBTFRIWRAAEg0KCVVOSEVBTFRIWRABEgsKB1JFTU9WRUQQAioxCgtNb2RlbEFjdGlvbhIKCgZDUkVBVEUQABIKCgZVUERBVEUQARIKCgZERUxFVEUQAio4Cg9Nb2RlbFByZWNlZGVuY2USCwoHREVGQVVMVBAAEgwKCFJFUVVJUkVEEAESCgoGRkFJTEVEEAIqRwoPTW9kZWxQb2xpY3lUeXBlEhIKDklOVkFMSURfUE9MSUNZEAASDwoLRElBTF9QT0xJQ1kQARIPCgtCSU5EX1BPTElDWRACKm0KEE1vZGVsUmVsYXRlZFR5cGUSEwoPUkVMQVRFRF9JTlZBTElEEAASEwoPUkVMQVRFRF9TRVJWSUNFEAESFAoQUkVMQVRFRF9JREVOVElUWRACEhkKFVJFTEFURURfUE9TVFVSRV9DSEVDSxADKnwKFkNyZWF0ZVRlcm1pbmF0b3JSZXN1bHQSCwoHU1VDQ0VTUxAAEhYKEkZBSUxFRF9JRF9DT05GTElDVBABEhAKDEZBSUxFRF9PVEhFUhACEg8KC0ZBSUxFRF9CVVNZEAMSGgoWRkFJTEVEX0lOVkFMSURfU0VTU0lPThAEKjIKD0Rlc3RpbmF0aW9uVHlwZRIJCgVTVEFSVBAAEgcKA0VORBABEgsKB1RPX0xJTksQAmIGcHJvdG8z");
 
 /**
  * 1037: where the controllers are.
@@ -236,4 +236,2195 @@ export type Address = Message<"flotilla.router.v1.Address"> & {
  */
 export const AddressSchema: GenMessage<Address> = /*@__PURE__*/
   messageDesc(file_router, 7);
+
+/**
+ * 1035: the links that the sender has dialed.
+ *
+ * @generated from message flotilla.router.v1.RouterLinks
+ */
+export type RouterLinks = Message<"flotilla.router.v1.RouterLinks"> & {
+  /**
+   * @generated from field: repeated flotilla.router.v1.RouterLink links = 1;
+   */
+  links: RouterLink[];
+
+  /**
+   * these are all of them
+   *
+   * @generated from field: bool full_refresh = 2;
+   */
+  fullRefresh: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.RouterLinks.
+ * Use `create(RouterLinksSchema)` to create a new message.
+ */
+export const RouterLinksSchema: GenMessage<RouterLinks> = /*@__PURE__*/
+  messageDesc(file_router, 8);
+
+/**
+ * @generated from message flotilla.router.v1.RouterLink
+ */
+export type RouterLink = Message<"flotilla.router.v1.RouterLink"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string dest_router_id = 2;
+   */
+  destRouterId: string;
+
+  /**
+   * @generated from field: string link_protocol = 3;
+   */
+  linkProtocol: string;
+
+  /**
+   * @generated from field: string dial_address = 5;
+   */
+  dialAddress: string;
+
+  /**
+   * of the same link, dialed again
+   *
+   * @generated from field: uint32 iteration = 6;
+   */
+  iteration: number;
+
+  /**
+   * @generated from field: flotilla.router.v1.LinkConnState conn_state = 7;
+   */
+  connState?: LinkConnState | undefined;
+};
+
+/**
+ * Describes the message flotilla.router.v1.RouterLink.
+ * Use `create(RouterLinkSchema)` to create a new message.
+ */
+export const RouterLinkSchema: GenMessage<RouterLink> = /*@__PURE__*/
+  messageDesc(file_router, 9);
+
+/**
+ * @generated from message flotilla.router.v1.LinkConnState
+ */
+export type LinkConnState = Message<"flotilla.router.v1.LinkConnState"> & {
+  /**
+   * @generated from field: uint32 state_iteration = 1;
+   */
+  stateIteration: number;
+
+  /**
+   * @generated from field: repeated flotilla.router.v1.LinkConn conns = 2;
+   */
+  conns: LinkConn[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.LinkConnState.
+ * Use `create(LinkConnStateSchema)` to create a new message.
+ */
+export const LinkConnStateSchema: GenMessage<LinkConnState> = /*@__PURE__*/
+  messageDesc(file_router, 10);
+
+/**
+ * @generated from message flotilla.router.v1.LinkConn
+ */
+export type LinkConn = Message<"flotilla.router.v1.LinkConn"> & {
+  /**
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * @generated from field: string local_addr = 2;
+   */
+  localAddr: string;
+
+  /**
+   * @generated from field: string remote_addr = 3;
+   */
+  remoteAddr: string;
+};
+
+/**
+ * Describes the message flotilla.router.v1.LinkConn.
+ * Use `create(LinkConnSchema)` to create a new message.
+ */
+export const LinkConnSchema: GenMessage<LinkConn> = /*@__PURE__*/
+  messageDesc(file_router, 11);
+
+/**
+ * 1053: a link has other sockets now.
+ *
+ * @generated from message flotilla.router.v1.LinkStateUpdate
+ */
+export type LinkStateUpdate = Message<"flotilla.router.v1.LinkStateUpdate"> & {
+  /**
+   * @generated from field: string link_id = 1;
+   */
+  linkId: string;
+
+  /**
+   * @generated from field: uint32 link_iteration = 2;
+   */
+  linkIteration: number;
+
+  /**
+   * @generated from field: flotilla.router.v1.LinkConnState conn_state = 3;
+   */
+  connState?: LinkConnState | undefined;
+};
+
+/**
+ * Describes the message flotilla.router.v1.LinkStateUpdate.
+ * Use `create(LinkStateUpdateSchema)` to create a new message.
+ */
+export const LinkStateUpdateSchema: GenMessage<LinkStateUpdate> = /*@__PURE__*/
+  messageDesc(file_router, 12);
+
+/**
+ * 1004, both ways.
+ *
+ * @generated from message flotilla.router.v1.Fault
+ */
+export type Fault = Message<"flotilla.router.v1.Fault"> & {
+  /**
+   * @generated from field: flotilla.router.v1.FaultSubject subject = 1;
+   */
+  subject: FaultSubject;
+
+  /**
+   * @generated from field: string id = 2;
+   */
+  id: string;
+
+  /**
+   * @generated from field: uint32 iteration = 3;
+   */
+  iteration: number;
+};
+
+/**
+ * Describes the message flotilla.router.v1.Fault.
+ * Use `create(FaultSchema)` to create a new message.
+ */
+export const FaultSchema: GenMessage<Fault> = /*@__PURE__*/
+  messageDesc(file_router, 13);
+
+/**
+ * 1036: is this the certificate of that router?
+ *
+ * @generated from message flotilla.router.v1.VerifyRouter
+ */
+export type VerifyRouter = Message<"flotilla.router.v1.VerifyRouter"> & {
+  /**
+   * @generated from field: string router_id = 1;
+   */
+  routerId: string;
+
+  /**
+   * hex SHA-1; any of them
+   *
+   * @generated from field: repeated string fingerprints = 2;
+   */
+  fingerprints: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.VerifyRouter.
+ * Use `create(VerifyRouterSchema)` to create a new message.
+ */
+export const VerifyRouterSchema: GenMessage<VerifyRouter> = /*@__PURE__*/
+  messageDesc(file_router, 14);
+
+/**
+ * In the hello of a router, and 1056 when it changes: where other routers dial it.
+ *
+ * @generated from message flotilla.router.v1.LinkListeners
+ */
+export type LinkListeners = Message<"flotilla.router.v1.LinkListeners"> & {
+  /**
+   * @generated from field: repeated flotilla.router.v1.LinkListener listeners = 1;
+   */
+  listeners: LinkListener[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.LinkListeners.
+ * Use `create(LinkListenersSchema)` to create a new message.
+ */
+export const LinkListenersSchema: GenMessage<LinkListeners> = /*@__PURE__*/
+  messageDesc(file_router, 15);
+
+/**
+ * @generated from message flotilla.router.v1.LinkListener
+ */
+export type LinkListener = Message<"flotilla.router.v1.LinkListener"> & {
+  /**
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * @generated from field: string protocol = 2;
+   */
+  protocol: string;
+
+  /**
+   * @generated from field: repeated string groups = 4;
+   */
+  groups: string[];
+
+  /**
+   * @generated from field: string local_binding = 5;
+   */
+  localBinding: string;
+};
+
+/**
+ * Describes the message flotilla.router.v1.LinkListener.
+ * Use `create(LinkListenerSchema)` to create a new message.
+ */
+export const LinkListenerSchema: GenMessage<LinkListener> = /*@__PURE__*/
+  messageDesc(file_router, 16);
+
+/**
+ * 1050: how other routers are.
+ *
+ * @generated from message flotilla.router.v1.PeerStateChanges
+ */
+export type PeerStateChanges = Message<"flotilla.router.v1.PeerStateChanges"> & {
+  /**
+   * @generated from field: repeated flotilla.router.v1.PeerStateChange changes = 1;
+   */
+  changes: PeerStateChange[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.PeerStateChanges.
+ * Use `create(PeerStateChangesSchema)` to create a new message.
+ */
+export const PeerStateChangesSchema: GenMessage<PeerStateChanges> = /*@__PURE__*/
+  messageDesc(file_router, 17);
+
+/**
+ * @generated from message flotilla.router.v1.PeerStateChange
+ */
+export type PeerStateChange = Message<"flotilla.router.v1.PeerStateChange"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * @generated from field: flotilla.router.v1.PeerState state = 3;
+   */
+  state: PeerState;
+
+  /**
+   * @generated from field: repeated flotilla.router.v1.LinkListener listeners = 4;
+   */
+  listeners: LinkListener[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.PeerStateChange.
+ * Use `create(PeerStateChangeSchema)` to create a new message.
+ */
+export const PeerStateChangeSchema: GenMessage<PeerStateChange> = /*@__PURE__*/
+  messageDesc(file_router, 18);
+
+/**
+ * 1007: the part of it that is read.
+ *
+ * @generated from message flotilla.router.v1.Metrics
+ */
+export type Metrics = Message<"flotilla.router.v1.Metrics"> & {
+  /**
+   * @generated from field: map<string, flotilla.router.v1.Histogram> histograms = 8;
+   */
+  histograms: { [key: string]: Histogram };
+};
+
+/**
+ * Describes the message flotilla.router.v1.Metrics.
+ * Use `create(MetricsSchema)` to create a new message.
+ */
+export const MetricsSchema: GenMessage<Metrics> = /*@__PURE__*/
+  messageDesc(file_router, 19);
+
+/**
+ * @generated from message flotilla.router.v1.Histogram
+ */
+export type Histogram = Message<"flotilla.router.v1.Histogram"> & {
+  /**
+   * @generated from field: int64 count = 1;
+   */
+  count: bigint;
+
+  /**
+   * @generated from field: double mean = 3;
+   */
+  mean: number;
+};
+
+/**
+ * Describes the message flotilla.router.v1.Histogram.
+ * Use `create(HistogramSchema)` to create a new message.
+ */
+export const HistogramSchema: GenMessage<Histogram> = /*@__PURE__*/
+  messageDesc(file_router, 20);
+
+/**
+ * 20505: a router wants the data model, and its changes for some time.
+ *
+ * @generated from message flotilla.router.v1.SubscribeToDataModel
+ */
+export type SubscribeToDataModel = Message<"flotilla.router.v1.SubscribeToDataModel"> & {
+  /**
+   * what it has
+   *
+   * @generated from field: uint64 current_index = 1;
+   */
+  currentIndex: bigint;
+
+  /**
+   * @generated from field: uint32 subscription_duration_seconds = 2;
+   */
+  subscriptionDurationSeconds: number;
+
+  /**
+   * @generated from field: bool renew = 3;
+   */
+  renew: boolean;
+
+  /**
+   * of what it has
+   *
+   * @generated from field: string timeline_id = 4;
+   */
+  timelineId: string;
+
+  /**
+   * @generated from field: string subscription_id = 5;
+   */
+  subscriptionId: string;
+};
+
+/**
+ * Describes the message flotilla.router.v1.SubscribeToDataModel.
+ * Use `create(SubscribeToDataModelSchema)` to create a new message.
+ */
+export const SubscribeToDataModelSchema: GenMessage<SubscribeToDataModel> = /*@__PURE__*/
+  messageDesc(file_router, 21);
+
+/**
+ * 20500: all of the model.
+ *
+ * @generated from message flotilla.router.v1.DataState
+ */
+export type DataState = Message<"flotilla.router.v1.DataState"> & {
+  /**
+   * @generated from field: repeated flotilla.router.v1.ModelEvent events = 1;
+   */
+  events: ModelEvent[];
+
+  /**
+   * @generated from field: uint64 end_index = 2;
+   */
+  endIndex: bigint;
+
+  /**
+   * @generated from field: string timeline_id = 3;
+   */
+  timelineId: string;
+};
+
+/**
+ * Describes the message flotilla.router.v1.DataState.
+ * Use `create(DataStateSchema)` to create a new message.
+ */
+export const DataStateSchema: GenMessage<DataState> = /*@__PURE__*/
+  messageDesc(file_router, 22);
+
+/**
+ * 20501: what an entry of the log changed in it.
+ *
+ * @generated from message flotilla.router.v1.ModelChangeSet
+ */
+export type ModelChangeSet = Message<"flotilla.router.v1.ModelChangeSet"> & {
+  /**
+   * @generated from field: uint64 index = 1;
+   */
+  index: bigint;
+
+  /**
+   * taken whatever the index
+   *
+   * @generated from field: bool is_synthetic = 2;
+   */
+  isSynthetic: boolean;
+
+  /**
+   * @generated from field: repeated flotilla.router.v1.ModelEvent changes = 3;
+   */
+  changes: ModelEvent[];
+
+  /**
+   * @generated from field: string timeline_id = 4;
+   */
+  timelineId: string;
+
+  /**
+   * what the router must have before
+   *
+   * @generated from field: uint64 previous_index = 5;
+   */
+  previousIndex: bigint;
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelChangeSet.
+ * Use `create(ModelChangeSetSchema)` to create a new message.
+ */
+export const ModelChangeSetSchema: GenMessage<ModelChangeSet> = /*@__PURE__*/
+  messageDesc(file_router, 23);
+
+/**
+ * @generated from message flotilla.router.v1.ModelEvent
+ */
+export type ModelEvent = Message<"flotilla.router.v1.ModelEvent"> & {
+  /**
+   * @generated from field: flotilla.router.v1.ModelAction action = 1;
+   */
+  action: ModelAction;
+
+  /**
+   * @generated from field: bool is_synthetic = 3;
+   */
+  isSynthetic: boolean;
+
+  /**
+   * @generated from oneof flotilla.router.v1.ModelEvent.model
+   */
+  model: {
+    /**
+     * @generated from field: flotilla.router.v1.ModelIdentity identity = 10;
+     */
+    value: ModelIdentity;
+    case: "identity";
+  } | {
+    /**
+     * @generated from field: flotilla.router.v1.ModelService service = 11;
+     */
+    value: ModelService;
+    case: "service";
+  } | {
+    /**
+     * @generated from field: flotilla.router.v1.ModelServicePolicy service_policy = 12;
+     */
+    value: ModelServicePolicy;
+    case: "servicePolicy";
+  } | {
+    /**
+     * @generated from field: flotilla.router.v1.ModelPostureCheck posture_check = 13;
+     */
+    value: ModelPostureCheck;
+    case: "postureCheck";
+  } | {
+    /**
+     * @generated from field: flotilla.router.v1.ModelPublicKey public_key = 14;
+     */
+    value: ModelPublicKey;
+    case: "publicKey";
+  } | {
+    /**
+     * @generated from field: flotilla.router.v1.ModelRevocation revocation = 15;
+     */
+    value: ModelRevocation;
+    case: "revocation";
+  } | {
+    /**
+     * @generated from field: flotilla.router.v1.ModelServicePolicyChange service_policy_change = 16;
+     */
+    value: ModelServicePolicyChange;
+    case: "servicePolicyChange";
+  } | {
+    /**
+     * @generated from field: flotilla.router.v1.ModelConfigType config_type = 17;
+     */
+    value: ModelConfigType;
+    case: "configType";
+  } | {
+    /**
+     * @generated from field: flotilla.router.v1.ModelConfig config = 18;
+     */
+    value: ModelConfig;
+    case: "config";
+  } | {
+    /**
+     * @generated from field: flotilla.router.v1.ModelRouter router = 19;
+     */
+    value: ModelRouter;
+    case: "router";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelEvent.
+ * Use `create(ModelEventSchema)` to create a new message.
+ */
+export const ModelEventSchema: GenMessage<ModelEvent> = /*@__PURE__*/
+  messageDesc(file_router, 24);
+
+/**
+ * @generated from message flotilla.router.v1.ModelConfigType
+ */
+export type ModelConfigType = Message<"flotilla.router.v1.ModelConfigType"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string target = 3;
+   */
+  target: string;
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelConfigType.
+ * Use `create(ModelConfigTypeSchema)` to create a new message.
+ */
+export const ModelConfigTypeSchema: GenMessage<ModelConfigType> = /*@__PURE__*/
+  messageDesc(file_router, 25);
+
+/**
+ * @generated from message flotilla.router.v1.ModelConfig
+ */
+export type ModelConfig = Message<"flotilla.router.v1.ModelConfig"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string type_id = 2;
+   */
+  typeId: string;
+
+  /**
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string data_json = 4;
+   */
+  dataJson: string;
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelConfig.
+ * Use `create(ModelConfigSchema)` to create a new message.
+ */
+export const ModelConfigSchema: GenMessage<ModelConfig> = /*@__PURE__*/
+  messageDesc(file_router, 26);
+
+/**
+ * @generated from message flotilla.router.v1.ModelIdentity
+ */
+export type ModelIdentity = Message<"flotilla.router.v1.ModelIdentity"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * @generated from field: flotilla.router.v1.ModelPrecedence default_hosting_precedence = 3;
+   */
+  defaultHostingPrecedence: ModelPrecedence;
+
+  /**
+   * @generated from field: uint32 default_hosting_cost = 4;
+   */
+  defaultHostingCost: number;
+
+  /**
+   * @generated from field: map<string, flotilla.router.v1.ModelPrecedence> service_hosting_precedences = 5;
+   */
+  serviceHostingPrecedences: { [key: string]: ModelPrecedence };
+
+  /**
+   * @generated from field: map<string, uint32> service_hosting_costs = 6;
+   */
+  serviceHostingCosts: { [key: string]: number };
+
+  /**
+   * @generated from field: bytes app_data_json = 7;
+   */
+  appDataJson: Uint8Array;
+
+  /**
+   * by service id
+   *
+   * @generated from field: map<string, flotilla.router.v1.ModelServiceConfigs> service_configs = 8;
+   */
+  serviceConfigs: { [key: string]: ModelServiceConfigs };
+
+  /**
+   * @generated from field: bool disabled = 9;
+   */
+  disabled: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelIdentity.
+ * Use `create(ModelIdentitySchema)` to create a new message.
+ */
+export const ModelIdentitySchema: GenMessage<ModelIdentity> = /*@__PURE__*/
+  messageDesc(file_router, 27);
+
+/**
+ * @generated from message flotilla.router.v1.ModelServiceConfigs
+ */
+export type ModelServiceConfigs = Message<"flotilla.router.v1.ModelServiceConfigs"> & {
+  /**
+   * config id by type id
+   *
+   * @generated from field: map<string, string> configs = 1;
+   */
+  configs: { [key: string]: string };
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelServiceConfigs.
+ * Use `create(ModelServiceConfigsSchema)` to create a new message.
+ */
+export const ModelServiceConfigsSchema: GenMessage<ModelServiceConfigs> = /*@__PURE__*/
+  messageDesc(file_router, 28);
+
+/**
+ * @generated from message flotilla.router.v1.ModelService
+ */
+export type ModelService = Message<"flotilla.router.v1.ModelService"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * @generated from field: bool encryption_required = 3;
+   */
+  encryptionRequired: boolean;
+
+  /**
+   * @generated from field: repeated string configs = 4;
+   */
+  configs: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelService.
+ * Use `create(ModelServiceSchema)` to create a new message.
+ */
+export const ModelServiceSchema: GenMessage<ModelService> = /*@__PURE__*/
+  messageDesc(file_router, 29);
+
+/**
+ * @generated from message flotilla.router.v1.ModelRouter
+ */
+export type ModelRouter = Message<"flotilla.router.v1.ModelRouter"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string fingerprint = 3;
+   */
+  fingerprint: string;
+
+  /**
+   * @generated from field: repeated string configs = 4;
+   */
+  configs: string[];
+
+  /**
+   * @generated from field: bool disabled = 5;
+   */
+  disabled: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelRouter.
+ * Use `create(ModelRouterSchema)` to create a new message.
+ */
+export const ModelRouterSchema: GenMessage<ModelRouter> = /*@__PURE__*/
+  messageDesc(file_router, 30);
+
+/**
+ * @generated from message flotilla.router.v1.ModelServicePolicy
+ */
+export type ModelServicePolicy = Message<"flotilla.router.v1.ModelServicePolicy"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * @generated from field: flotilla.router.v1.ModelPolicyType policy_type = 3;
+   */
+  policyType: ModelPolicyType;
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelServicePolicy.
+ * Use `create(ModelServicePolicySchema)` to create a new message.
+ */
+export const ModelServicePolicySchema: GenMessage<ModelServicePolicy> = /*@__PURE__*/
+  messageDesc(file_router, 31);
+
+/**
+ * Whom a policy means that it did not mean before, or means no more.
+ *
+ * @generated from message flotilla.router.v1.ModelServicePolicyChange
+ */
+export type ModelServicePolicyChange = Message<"flotilla.router.v1.ModelServicePolicyChange"> & {
+  /**
+   * @generated from field: string policy_id = 1;
+   */
+  policyId: string;
+
+  /**
+   * @generated from field: repeated string related_entity_ids = 2;
+   */
+  relatedEntityIds: string[];
+
+  /**
+   * @generated from field: flotilla.router.v1.ModelRelatedType related_entity_type = 3;
+   */
+  relatedEntityType: ModelRelatedType;
+
+  /**
+   * @generated from field: bool add = 4;
+   */
+  add: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelServicePolicyChange.
+ * Use `create(ModelServicePolicyChangeSchema)` to create a new message.
+ */
+export const ModelServicePolicyChangeSchema: GenMessage<ModelServicePolicyChange> = /*@__PURE__*/
+  messageDesc(file_router, 32);
+
+/**
+ * @generated from message flotilla.router.v1.ModelPublicKey
+ */
+export type ModelPublicKey = Message<"flotilla.router.v1.ModelPublicKey"> & {
+  /**
+   * @generated from field: bytes data = 1;
+   */
+  data: Uint8Array;
+
+  /**
+   * @generated from field: string kid = 2;
+   */
+  kid: string;
+
+  /**
+   * 0: signs tokens, 1: signs certificates of clients
+   *
+   * @generated from field: repeated int32 usages = 3;
+   */
+  usages: number[];
+
+  /**
+   * 0: a certificate, DER
+   *
+   * @generated from field: int32 format = 4;
+   */
+  format: number;
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelPublicKey.
+ * Use `create(ModelPublicKeySchema)` to create a new message.
+ */
+export const ModelPublicKeySchema: GenMessage<ModelPublicKey> = /*@__PURE__*/
+  messageDesc(file_router, 33);
+
+/**
+ * @generated from message flotilla.router.v1.ModelRevocation
+ */
+export type ModelRevocation = Message<"flotilla.router.v1.ModelRevocation"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: flotilla.router.v1.ModelTimestamp expires_at = 2;
+   */
+  expiresAt?: ModelTimestamp | undefined;
+
+  /**
+   * @generated from field: string type = 3;
+   */
+  type: string;
+
+  /**
+   * @generated from field: flotilla.router.v1.ModelTimestamp issued_before = 4;
+   */
+  issuedBefore?: ModelTimestamp | undefined;
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelRevocation.
+ * Use `create(ModelRevocationSchema)` to create a new message.
+ */
+export const ModelRevocationSchema: GenMessage<ModelRevocation> = /*@__PURE__*/
+  messageDesc(file_router, 34);
+
+/**
+ * @generated from message flotilla.router.v1.ModelTimestamp
+ */
+export type ModelTimestamp = Message<"flotilla.router.v1.ModelTimestamp"> & {
+  /**
+   * @generated from field: int64 seconds = 1;
+   */
+  seconds: bigint;
+
+  /**
+   * @generated from field: int32 nanos = 2;
+   */
+  nanos: number;
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelTimestamp.
+ * Use `create(ModelTimestampSchema)` to create a new message.
+ */
+export const ModelTimestampSchema: GenMessage<ModelTimestamp> = /*@__PURE__*/
+  messageDesc(file_router, 35);
+
+/**
+ * @generated from message flotilla.router.v1.ModelPostureCheck
+ */
+export type ModelPostureCheck = Message<"flotilla.router.v1.ModelPostureCheck"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string type_id = 4;
+   */
+  typeId: string;
+
+  /**
+   * @generated from oneof flotilla.router.v1.ModelPostureCheck.subtype
+   */
+  subtype: {
+    /**
+     * @generated from field: flotilla.router.v1.ModelMac mac = 7;
+     */
+    value: ModelMac;
+    case: "mac";
+  } | {
+    /**
+     * @generated from field: flotilla.router.v1.ModelMfa mfa = 8;
+     */
+    value: ModelMfa;
+    case: "mfa";
+  } | {
+    /**
+     * @generated from field: flotilla.router.v1.ModelOsList os_list = 9;
+     */
+    value: ModelOsList;
+    case: "osList";
+  } | {
+    /**
+     * @generated from field: flotilla.router.v1.ModelProcess process = 10;
+     */
+    value: ModelProcess;
+    case: "process";
+  } | {
+    /**
+     * @generated from field: flotilla.router.v1.ModelProcessMulti process_multi = 11;
+     */
+    value: ModelProcessMulti;
+    case: "processMulti";
+  } | {
+    /**
+     * @generated from field: flotilla.router.v1.ModelDomains domains = 12;
+     */
+    value: ModelDomains;
+    case: "domains";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelPostureCheck.
+ * Use `create(ModelPostureCheckSchema)` to create a new message.
+ */
+export const ModelPostureCheckSchema: GenMessage<ModelPostureCheck> = /*@__PURE__*/
+  messageDesc(file_router, 36);
+
+/**
+ * @generated from message flotilla.router.v1.ModelMac
+ */
+export type ModelMac = Message<"flotilla.router.v1.ModelMac"> & {
+  /**
+   * @generated from field: repeated string mac_addresses = 1;
+   */
+  macAddresses: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelMac.
+ * Use `create(ModelMacSchema)` to create a new message.
+ */
+export const ModelMacSchema: GenMessage<ModelMac> = /*@__PURE__*/
+  messageDesc(file_router, 37);
+
+/**
+ * @generated from message flotilla.router.v1.ModelMfa
+ */
+export type ModelMfa = Message<"flotilla.router.v1.ModelMfa"> & {
+  /**
+   * @generated from field: int64 timeout_seconds = 1;
+   */
+  timeoutSeconds: bigint;
+
+  /**
+   * @generated from field: bool prompt_on_wake = 2;
+   */
+  promptOnWake: boolean;
+
+  /**
+   * @generated from field: bool prompt_on_unlock = 3;
+   */
+  promptOnUnlock: boolean;
+
+  /**
+   * @generated from field: bool ignore_legacy_endpoints = 4;
+   */
+  ignoreLegacyEndpoints: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelMfa.
+ * Use `create(ModelMfaSchema)` to create a new message.
+ */
+export const ModelMfaSchema: GenMessage<ModelMfa> = /*@__PURE__*/
+  messageDesc(file_router, 38);
+
+/**
+ * @generated from message flotilla.router.v1.ModelOsList
+ */
+export type ModelOsList = Message<"flotilla.router.v1.ModelOsList"> & {
+  /**
+   * @generated from field: repeated flotilla.router.v1.ModelOs os_list = 1;
+   */
+  osList: ModelOs[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelOsList.
+ * Use `create(ModelOsListSchema)` to create a new message.
+ */
+export const ModelOsListSchema: GenMessage<ModelOsList> = /*@__PURE__*/
+  messageDesc(file_router, 39);
+
+/**
+ * @generated from message flotilla.router.v1.ModelOs
+ */
+export type ModelOs = Message<"flotilla.router.v1.ModelOs"> & {
+  /**
+   * @generated from field: string os_type = 1;
+   */
+  osType: string;
+
+  /**
+   * @generated from field: repeated string os_versions = 2;
+   */
+  osVersions: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelOs.
+ * Use `create(ModelOsSchema)` to create a new message.
+ */
+export const ModelOsSchema: GenMessage<ModelOs> = /*@__PURE__*/
+  messageDesc(file_router, 40);
+
+/**
+ * @generated from message flotilla.router.v1.ModelProcess
+ */
+export type ModelProcess = Message<"flotilla.router.v1.ModelProcess"> & {
+  /**
+   * @generated from field: string os_type = 1;
+   */
+  osType: string;
+
+  /**
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * @generated from field: repeated string hashes = 3;
+   */
+  hashes: string[];
+
+  /**
+   * @generated from field: repeated string fingerprints = 4;
+   */
+  fingerprints: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelProcess.
+ * Use `create(ModelProcessSchema)` to create a new message.
+ */
+export const ModelProcessSchema: GenMessage<ModelProcess> = /*@__PURE__*/
+  messageDesc(file_router, 41);
+
+/**
+ * @generated from message flotilla.router.v1.ModelProcessMulti
+ */
+export type ModelProcessMulti = Message<"flotilla.router.v1.ModelProcessMulti"> & {
+  /**
+   * @generated from field: string semantic = 1;
+   */
+  semantic: string;
+
+  /**
+   * @generated from field: repeated flotilla.router.v1.ModelProcess processes = 2;
+   */
+  processes: ModelProcess[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelProcessMulti.
+ * Use `create(ModelProcessMultiSchema)` to create a new message.
+ */
+export const ModelProcessMultiSchema: GenMessage<ModelProcessMulti> = /*@__PURE__*/
+  messageDesc(file_router, 42);
+
+/**
+ * @generated from message flotilla.router.v1.ModelDomains
+ */
+export type ModelDomains = Message<"flotilla.router.v1.ModelDomains"> & {
+  /**
+   * @generated from field: repeated string domains = 1;
+   */
+  domains: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.ModelDomains.
+ * Use `create(ModelDomainsSchema)` to create a new message.
+ */
+export const ModelDomainsSchema: GenMessage<ModelDomains> = /*@__PURE__*/
+  messageDesc(file_router, 43);
+
+/**
+ * 20200: API sessions that routers are to know.
+ *
+ * @generated from message flotilla.router.v1.ApiSessionAdded
+ */
+export type ApiSessionAdded = Message<"flotilla.router.v1.ApiSessionAdded"> & {
+  /**
+   * these and no others
+   *
+   * @generated from field: bool is_full_state = 1;
+   */
+  isFullState: boolean;
+
+  /**
+   * @generated from field: repeated flotilla.router.v1.RouterApiSession api_sessions = 2;
+   */
+  apiSessions: RouterApiSession[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.ApiSessionAdded.
+ * Use `create(ApiSessionAddedSchema)` to create a new message.
+ */
+export const ApiSessionAddedSchema: GenMessage<ApiSessionAdded> = /*@__PURE__*/
+  messageDesc(file_router, 44);
+
+/**
+ * @generated from message flotilla.router.v1.RouterApiSession
+ */
+export type RouterApiSession = Message<"flotilla.router.v1.RouterApiSession"> & {
+  /**
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * hex SHA-1
+   *
+   * @generated from field: repeated string cert_fingerprints = 2;
+   */
+  certFingerprints: string[];
+
+  /**
+   * @generated from field: string id = 3;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string identity_id = 4;
+   */
+  identityId: string;
+};
+
+/**
+ * Describes the message flotilla.router.v1.RouterApiSession.
+ * Use `create(RouterApiSessionSchema)` to create a new message.
+ */
+export const RouterApiSessionSchema: GenMessage<RouterApiSession> = /*@__PURE__*/
+  messageDesc(file_router, 45);
+
+/**
+ * 20202.
+ *
+ * @generated from message flotilla.router.v1.ApiSessionRemoved
+ */
+export type ApiSessionRemoved = Message<"flotilla.router.v1.ApiSessionRemoved"> & {
+  /**
+   * @generated from field: repeated string tokens = 1;
+   */
+  tokens: string[];
+
+  /**
+   * @generated from field: repeated string ids = 2;
+   */
+  ids: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.ApiSessionRemoved.
+ * Use `create(ApiSessionRemovedSchema)` to create a new message.
+ */
+export const ApiSessionRemovedSchema: GenMessage<ApiSessionRemoved> = /*@__PURE__*/
+  messageDesc(file_router, 46);
+
+/**
+ * 20203: sessions that clients of the router use.
+ *
+ * @generated from message flotilla.router.v1.ApiSessionHeartbeat
+ */
+export type ApiSessionHeartbeat = Message<"flotilla.router.v1.ApiSessionHeartbeat"> & {
+  /**
+   * @generated from field: repeated string tokens = 1;
+   */
+  tokens: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.ApiSessionHeartbeat.
+ * Use `create(ApiSessionHeartbeatSchema)` to create a new message.
+ */
+export const ApiSessionHeartbeatSchema: GenMessage<ApiSessionHeartbeat> = /*@__PURE__*/
+  messageDesc(file_router, 47);
+
+/**
+ * 20213: does the router hold sessions that are gone?
+ *
+ * @generated from message flotilla.router.v1.ValidateSessions
+ */
+export type ValidateSessions = Message<"flotilla.router.v1.ValidateSessions"> & {
+  /**
+   * @generated from field: repeated string session_tokens = 1;
+   */
+  sessionTokens: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.ValidateSessions.
+ * Use `create(ValidateSessionsSchema)` to create a new message.
+ */
+export const ValidateSessionsSchema: GenMessage<ValidateSessions> = /*@__PURE__*/
+  messageDesc(file_router, 48);
+
+/**
+ * 20102.
+ *
+ * @generated from message flotilla.router.v1.SessionRemoved
+ */
+export type SessionRemoved = Message<"flotilla.router.v1.SessionRemoved"> & {
+  /**
+   * @generated from field: repeated string tokens = 1;
+   */
+  tokens: string[];
+
+  /**
+   * @generated from field: repeated string ids = 2;
+   */
+  ids: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.SessionRemoved.
+ * Use `create(SessionRemovedSchema)` to create a new message.
+ */
+export const SessionRemovedSchema: GenMessage<SessionRemoved> = /*@__PURE__*/
+  messageDesc(file_router, 49);
+
+/**
+ * 20216: a client of the router hosts a service.
+ *
+ * @generated from message flotilla.router.v1.CreateTerminatorV2
+ */
+export type CreateTerminatorV2 = Message<"flotilla.router.v1.CreateTerminatorV2"> & {
+  /**
+   * of the terminator, and its id
+   *
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * @generated from field: string session_token = 2;
+   */
+  sessionToken: string;
+
+  /**
+   * @generated from field: repeated string fingerprints = 3;
+   */
+  fingerprints: string[];
+
+  /**
+   * @generated from field: map<uint32, bytes> peer_data = 4;
+   */
+  peerData: { [key: number]: Uint8Array };
+
+  /**
+   * @generated from field: uint32 cost = 5;
+   */
+  cost: number;
+
+  /**
+   * @generated from field: flotilla.router.v1.ModelPrecedence precedence = 6;
+   */
+  precedence: ModelPrecedence;
+
+  /**
+   * @generated from field: string instance_id = 7;
+   */
+  instanceId: string;
+
+  /**
+   * @generated from field: bytes instance_secret = 8;
+   */
+  instanceSecret: Uint8Array;
+
+  /**
+   * @generated from field: string api_session_token = 9;
+   */
+  apiSessionToken: string;
+};
+
+/**
+ * Describes the message flotilla.router.v1.CreateTerminatorV2.
+ * Use `create(CreateTerminatorV2Schema)` to create a new message.
+ */
+export const CreateTerminatorV2Schema: GenMessage<CreateTerminatorV2> = /*@__PURE__*/
+  messageDesc(file_router, 50);
+
+/**
+ * 20217: matched by the id, not as a reply.
+ *
+ * @generated from message flotilla.router.v1.CreateTerminatorV2Answer
+ */
+export type CreateTerminatorV2Answer = Message<"flotilla.router.v1.CreateTerminatorV2Answer"> & {
+  /**
+   * @generated from field: string terminator_id = 1;
+   */
+  terminatorId: string;
+
+  /**
+   * @generated from field: flotilla.router.v1.CreateTerminatorResult result = 2;
+   */
+  result: CreateTerminatorResult;
+
+  /**
+   * @generated from field: string msg = 3;
+   */
+  msg: string;
+
+  /**
+   * @generated from field: uint32 error_code = 4;
+   */
+  errorCode: number;
+
+  /**
+   * @generated from field: uint32 retry_hint = 5;
+   */
+  retryHint: number;
+};
+
+/**
+ * Describes the message flotilla.router.v1.CreateTerminatorV2Answer.
+ * Use `create(CreateTerminatorV2AnswerSchema)` to create a new message.
+ */
+export const CreateTerminatorV2AnswerSchema: GenMessage<CreateTerminatorV2Answer> = /*@__PURE__*/
+  messageDesc(file_router, 51);
+
+/**
+ * 1012 and 1038.
+ *
+ * @generated from message flotilla.router.v1.RemoveTerminator
+ */
+export type RemoveTerminator = Message<"flotilla.router.v1.RemoveTerminator"> & {
+  /**
+   * @generated from field: string terminator_id = 1;
+   */
+  terminatorId: string;
+};
+
+/**
+ * Describes the message flotilla.router.v1.RemoveTerminator.
+ * Use `create(RemoveTerminatorSchema)` to create a new message.
+ */
+export const RemoveTerminatorSchema: GenMessage<RemoveTerminator> = /*@__PURE__*/
+  messageDesc(file_router, 52);
+
+/**
+ * @generated from message flotilla.router.v1.RemoveTerminators
+ */
+export type RemoveTerminators = Message<"flotilla.router.v1.RemoveTerminators"> & {
+  /**
+   * @generated from field: repeated string terminator_ids = 1;
+   */
+  terminatorIds: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.RemoveTerminators.
+ * Use `create(RemoveTerminatorsSchema)` to create a new message.
+ */
+export const RemoveTerminatorsSchema: GenMessage<RemoveTerminators> = /*@__PURE__*/
+  messageDesc(file_router, 53);
+
+/**
+ * 20302: the router wants new certificates.
+ *
+ * @generated from message flotilla.router.v1.ExtendRouter
+ */
+export type ExtendRouter = Message<"flotilla.router.v1.ExtendRouter"> & {
+  /**
+   * @generated from field: string client_cert_csr = 1;
+   */
+  clientCertCsr: string;
+
+  /**
+   * @generated from field: string server_cert_csr = 2;
+   */
+  serverCertCsr: string;
+
+  /**
+   * @generated from field: bool require_verification = 3;
+   */
+  requireVerification: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.ExtendRouter.
+ * Use `create(ExtendRouterSchema)` to create a new message.
+ */
+export const ExtendRouterSchema: GenMessage<ExtendRouter> = /*@__PURE__*/
+  messageDesc(file_router, 54);
+
+/**
+ * 20301.
+ *
+ * @generated from message flotilla.router.v1.RouterCertificates
+ */
+export type RouterCertificates = Message<"flotilla.router.v1.RouterCertificates"> & {
+  /**
+   * @generated from field: string client_cert_pem = 1;
+   */
+  clientCertPem: string;
+
+  /**
+   * @generated from field: string server_cert_pem = 2;
+   */
+  serverCertPem: string;
+
+  /**
+   * @generated from field: string ca_certs_pem = 3;
+   */
+  caCertsPem: string;
+};
+
+/**
+ * Describes the message flotilla.router.v1.RouterCertificates.
+ * Use `create(RouterCertificatesSchema)` to create a new message.
+ */
+export const RouterCertificatesSchema: GenMessage<RouterCertificates> = /*@__PURE__*/
+  messageDesc(file_router, 55);
+
+/**
+ * 20303: the router has the new certificate.
+ *
+ * @generated from message flotilla.router.v1.VerifyRouterCertificate
+ */
+export type VerifyRouterCertificate = Message<"flotilla.router.v1.VerifyRouterCertificate"> & {
+  /**
+   * @generated from field: string client_cert_pem = 1;
+   */
+  clientCertPem: string;
+};
+
+/**
+ * Describes the message flotilla.router.v1.VerifyRouterCertificate.
+ * Use `create(VerifyRouterCertificateSchema)` to create a new message.
+ */
+export const VerifyRouterCertificateSchema: GenMessage<VerifyRouterCertificate> = /*@__PURE__*/
+  messageDesc(file_router, 56);
+
+/**
+ * 20002: without a code, it says that all went well.
+ *
+ * @generated from message flotilla.router.v1.RouterError
+ */
+export type RouterError = Message<"flotilla.router.v1.RouterError"> & {
+  /**
+   * @generated from field: string code = 1;
+   */
+  code: string;
+
+  /**
+   * @generated from field: string message = 2;
+   */
+  message: string;
+
+  /**
+   * @generated from field: string cause = 3;
+   */
+  cause: string;
+};
+
+/**
+ * Describes the message flotilla.router.v1.RouterError.
+ * Use `create(RouterErrorSchema)` to create a new message.
+ */
+export const RouterErrorSchema: GenMessage<RouterError> = /*@__PURE__*/
+  messageDesc(file_router, 57);
+
+/**
+ * 1013 and 1014.
+ *
+ * @generated from message flotilla.router.v1.InspectRequest
+ */
+export type InspectRequest = Message<"flotilla.router.v1.InspectRequest"> & {
+  /**
+   * @generated from field: repeated string requested_values = 1;
+   */
+  requestedValues: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.InspectRequest.
+ * Use `create(InspectRequestSchema)` to create a new message.
+ */
+export const InspectRequestSchema: GenMessage<InspectRequest> = /*@__PURE__*/
+  messageDesc(file_router, 58);
+
+/**
+ * @generated from message flotilla.router.v1.InspectAnswer
+ */
+export type InspectAnswer = Message<"flotilla.router.v1.InspectAnswer"> & {
+  /**
+   * @generated from field: bool success = 1;
+   */
+  success: boolean;
+
+  /**
+   * @generated from field: repeated string errors = 2;
+   */
+  errors: string[];
+
+  /**
+   * @generated from field: repeated flotilla.router.v1.InspectValue values = 3;
+   */
+  values: InspectValue[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.InspectAnswer.
+ * Use `create(InspectAnswerSchema)` to create a new message.
+ */
+export const InspectAnswerSchema: GenMessage<InspectAnswer> = /*@__PURE__*/
+  messageDesc(file_router, 59);
+
+/**
+ * @generated from message flotilla.router.v1.InspectValue
+ */
+export type InspectValue = Message<"flotilla.router.v1.InspectValue"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string value = 2;
+   */
+  value: string;
+};
+
+/**
+ * Describes the message flotilla.router.v1.InspectValue.
+ * Use `create(InspectValueSchema)` to create a new message.
+ */
+export const InspectValueSchema: GenMessage<InspectValue> = /*@__PURE__*/
+  messageDesc(file_router, 60);
+
+/**
+ * 1005: how a router forwards a circuit.
+ *
+ * @generated from message flotilla.router.v1.Route
+ */
+export type Route = Message<"flotilla.router.v1.Route"> & {
+  /**
+   * @generated from field: string circuit_id = 1;
+   */
+  circuitId: string;
+
+  /**
+   * @generated from field: uint32 attempt = 2;
+   */
+  attempt: number;
+
+  /**
+   * at the last router alone
+   *
+   * @generated from field: flotilla.router.v1.RouteEgress egress = 3;
+   */
+  egress?: RouteEgress | undefined;
+
+  /**
+   * @generated from field: repeated flotilla.router.v1.RouteForward forwards = 4;
+   */
+  forwards: RouteForward[];
+
+  /**
+   * @generated from field: flotilla.router.v1.RouteContext context = 5;
+   */
+  context?: RouteContext | undefined;
+
+  /**
+   * nanoseconds
+   *
+   * @generated from field: uint64 timeout = 6;
+   */
+  timeout: bigint;
+
+  /**
+   * @generated from field: map<string, string> tags = 7;
+   */
+  tags: { [key: string]: string };
+};
+
+/**
+ * Describes the message flotilla.router.v1.Route.
+ * Use `create(RouteSchema)` to create a new message.
+ */
+export const RouteSchema: GenMessage<Route> = /*@__PURE__*/
+  messageDesc(file_router, 61);
+
+/**
+ * @generated from message flotilla.router.v1.RouteEgress
+ */
+export type RouteEgress = Message<"flotilla.router.v1.RouteEgress"> & {
+  /**
+   * @generated from field: string binding = 1;
+   */
+  binding: string;
+
+  /**
+   * @generated from field: string address = 2;
+   */
+  address: string;
+
+  /**
+   * @generated from field: string destination = 3;
+   */
+  destination: string;
+
+  /**
+   * @generated from field: map<uint32, bytes> peer_data = 4;
+   */
+  peerData: { [key: number]: Uint8Array };
+};
+
+/**
+ * Describes the message flotilla.router.v1.RouteEgress.
+ * Use `create(RouteEgressSchema)` to create a new message.
+ */
+export const RouteEgressSchema: GenMessage<RouteEgress> = /*@__PURE__*/
+  messageDesc(file_router, 62);
+
+/**
+ * @generated from message flotilla.router.v1.RouteForward
+ */
+export type RouteForward = Message<"flotilla.router.v1.RouteForward"> & {
+  /**
+   * @generated from field: string src_address = 1;
+   */
+  srcAddress: string;
+
+  /**
+   * @generated from field: string dst_address = 2;
+   */
+  dstAddress: string;
+
+  /**
+   * @generated from field: flotilla.router.v1.DestinationType dst_type = 3;
+   */
+  dstType: DestinationType;
+};
+
+/**
+ * Describes the message flotilla.router.v1.RouteForward.
+ * Use `create(RouteForwardSchema)` to create a new message.
+ */
+export const RouteForwardSchema: GenMessage<RouteForward> = /*@__PURE__*/
+  messageDesc(file_router, 63);
+
+/**
+ * @generated from message flotilla.router.v1.RouteContext
+ */
+export type RouteContext = Message<"flotilla.router.v1.RouteContext"> & {
+  /**
+   * @generated from field: map<string, string> fields = 1;
+   */
+  fields: { [key: string]: string };
+
+  /**
+   * @generated from field: uint32 channel_mask = 2;
+   */
+  channelMask: number;
+};
+
+/**
+ * Describes the message flotilla.router.v1.RouteContext.
+ * Use `create(RouteContextSchema)` to create a new message.
+ */
+export const RouteContextSchema: GenMessage<RouteContext> = /*@__PURE__*/
+  messageDesc(file_router, 64);
+
+/**
+ * 1006.
+ *
+ * @generated from message flotilla.router.v1.Unroute
+ */
+export type Unroute = Message<"flotilla.router.v1.Unroute"> & {
+  /**
+   * @generated from field: string circuit_id = 1;
+   */
+  circuitId: string;
+
+  /**
+   * @generated from field: bool now = 2;
+   */
+  now: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.Unroute.
+ * Use `create(UnrouteSchema)` to create a new message.
+ */
+export const UnrouteSchema: GenMessage<Unroute> = /*@__PURE__*/
+  messageDesc(file_router, 65);
+
+/**
+ * 1034: does the controller know these?
+ *
+ * @generated from message flotilla.router.v1.CircuitConfirmation
+ */
+export type CircuitConfirmation = Message<"flotilla.router.v1.CircuitConfirmation"> & {
+  /**
+   * @generated from field: repeated string circuit_ids = 1;
+   */
+  circuitIds: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.CircuitConfirmation.
+ * Use `create(CircuitConfirmationSchema)` to create a new message.
+ */
+export const CircuitConfirmationSchema: GenMessage<CircuitConfirmation> = /*@__PURE__*/
+  messageDesc(file_router, 66);
+
+/**
+ * 20209.
+ *
+ * @generated from message flotilla.router.v1.UpdateEdgeTerminator
+ */
+export type UpdateEdgeTerminator = Message<"flotilla.router.v1.UpdateEdgeTerminator"> & {
+  /**
+   * @generated from field: string terminator_id = 3;
+   */
+  terminatorId: string;
+
+  /**
+   * @generated from field: uint32 cost = 4;
+   */
+  cost: number;
+
+  /**
+   * @generated from field: flotilla.router.v1.ModelPrecedence precedence = 5;
+   */
+  precedence: ModelPrecedence;
+
+  /**
+   * @generated from field: bool update_precedence = 6;
+   */
+  updatePrecedence: boolean;
+
+  /**
+   * @generated from field: bool update_cost = 7;
+   */
+  updateCost: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.UpdateEdgeTerminator.
+ * Use `create(UpdateEdgeTerminatorSchema)` to create a new message.
+ */
+export const UpdateEdgeTerminatorSchema: GenMessage<UpdateEdgeTerminator> = /*@__PURE__*/
+  messageDesc(file_router, 67);
+
+/**
+ * 1018.
+ *
+ * @generated from message flotilla.router.v1.UpdateTerminator
+ */
+export type UpdateTerminator = Message<"flotilla.router.v1.UpdateTerminator"> & {
+  /**
+   * @generated from field: string terminator_id = 1;
+   */
+  terminatorId: string;
+
+  /**
+   * @generated from field: bool update_precedence = 2;
+   */
+  updatePrecedence: boolean;
+
+  /**
+   * @generated from field: bool update_cost = 3;
+   */
+  updateCost: boolean;
+
+  /**
+   * @generated from field: flotilla.router.v1.ModelPrecedence precedence = 4;
+   */
+  precedence: ModelPrecedence;
+
+  /**
+   * @generated from field: uint32 cost = 5;
+   */
+  cost: number;
+};
+
+/**
+ * Describes the message flotilla.router.v1.UpdateTerminator.
+ * Use `create(UpdateTerminatorSchema)` to create a new message.
+ */
+export const UpdateTerminatorSchema: GenMessage<UpdateTerminator> = /*@__PURE__*/
+  messageDesc(file_router, 68);
+
+/**
+ * 20214: what a host says of its own health.
+ *
+ * @generated from message flotilla.router.v1.HealthEvent
+ */
+export type HealthEvent = Message<"flotilla.router.v1.HealthEvent"> & {
+  /**
+   * @generated from field: string terminator_id = 3;
+   */
+  terminatorId: string;
+
+  /**
+   * @generated from field: bool check_passed = 4;
+   */
+  checkPassed: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.HealthEvent.
+ * Use `create(HealthEventSchema)` to create a new message.
+ */
+export const HealthEventSchema: GenMessage<HealthEvent> = /*@__PURE__*/
+  messageDesc(file_router, 69);
+
+/**
+ * 20415: which identities have a channel to an edge router.
+ *
+ * @generated from message flotilla.router.v1.ConnectEvents
+ */
+export type ConnectEvents = Message<"flotilla.router.v1.ConnectEvents"> & {
+  /**
+   * @generated from field: repeated flotilla.router.v1.IdentityConnections events = 1;
+   */
+  events: IdentityConnections[];
+
+  /**
+   * @generated from field: bool full_state = 2;
+   */
+  fullState: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.ConnectEvents.
+ * Use `create(ConnectEventsSchema)` to create a new message.
+ */
+export const ConnectEventsSchema: GenMessage<ConnectEvents> = /*@__PURE__*/
+  messageDesc(file_router, 70);
+
+/**
+ * @generated from message flotilla.router.v1.IdentityConnections
+ */
+export type IdentityConnections = Message<"flotilla.router.v1.IdentityConnections"> & {
+  /**
+   * @generated from field: string identity_id = 1;
+   */
+  identityId: string;
+
+  /**
+   * @generated from field: bool is_connected = 2;
+   */
+  isConnected: boolean;
+};
+
+/**
+ * Describes the message flotilla.router.v1.IdentityConnections.
+ * Use `create(IdentityConnectionsSchema)` to create a new message.
+ */
+export const IdentityConnectionsSchema: GenMessage<IdentityConnections> = /*@__PURE__*/
+  messageDesc(file_router, 71);
+
+/**
+ * @generated from enum flotilla.router.v1.FaultSubject
+ */
+export const FaultSubject = {
+  /**
+   * @generated from enum value: INGRESS = 0;
+   */
+  INGRESS: 0,
+
+  /**
+   * @generated from enum value: EGRESS = 1;
+   */
+  EGRESS: 1,
+
+  /**
+   * @generated from enum value: LINK = 2;
+   */
+  LINK: 2,
+
+  /**
+   * @generated from enum value: FORWARD = 3;
+   */
+  FORWARD: 3,
+
+  /**
+   * @generated from enum value: UNKNOWN_OWNER_FORWARD = 4;
+   */
+  UNKNOWN_OWNER_FORWARD: 4,
+
+  /**
+   * @generated from enum value: LINK_DUPLICATE = 5;
+   */
+  LINK_DUPLICATE: 5,
+} as const;
+
+/**
+ * @generated from enum flotilla.router.v1.FaultSubject
+ */
+export type FaultSubject = (typeof FaultSubject)[keyof typeof FaultSubject] | UnknownEnum;
+
+/**
+ * Describes the enum flotilla.router.v1.FaultSubject.
+ */
+export const FaultSubjectSchema: GenEnum<FaultSubject> = /*@__PURE__*/
+  enumDesc(file_router, 0);
+
+/**
+ * @generated from enum flotilla.router.v1.PeerState
+ */
+export const PeerState = {
+  /**
+   * @generated from enum value: HEALTHY = 0;
+   */
+  HEALTHY: 0,
+
+  /**
+   * @generated from enum value: UNHEALTHY = 1;
+   */
+  UNHEALTHY: 1,
+
+  /**
+   * @generated from enum value: REMOVED = 2;
+   */
+  REMOVED: 2,
+} as const;
+
+/**
+ * @generated from enum flotilla.router.v1.PeerState
+ */
+export type PeerState = (typeof PeerState)[keyof typeof PeerState] | UnknownEnum;
+
+/**
+ * Describes the enum flotilla.router.v1.PeerState.
+ */
+export const PeerStateSchema: GenEnum<PeerState> = /*@__PURE__*/
+  enumDesc(file_router, 1);
+
+/**
+ * @generated from enum flotilla.router.v1.ModelAction
+ */
+export const ModelAction = {
+  /**
+   * @generated from enum value: CREATE = 0;
+   */
+  CREATE: 0,
+
+  /**
+   * @generated from enum value: UPDATE = 1;
+   */
+  UPDATE: 1,
+
+  /**
+   * @generated from enum value: DELETE = 2;
+   */
+  DELETE: 2,
+} as const;
+
+/**
+ * @generated from enum flotilla.router.v1.ModelAction
+ */
+export type ModelAction = (typeof ModelAction)[keyof typeof ModelAction] | UnknownEnum;
+
+/**
+ * Describes the enum flotilla.router.v1.ModelAction.
+ */
+export const ModelActionSchema: GenEnum<ModelAction> = /*@__PURE__*/
+  enumDesc(file_router, 2);
+
+/**
+ * @generated from enum flotilla.router.v1.ModelPrecedence
+ */
+export const ModelPrecedence = {
+  /**
+   * @generated from enum value: DEFAULT = 0;
+   */
+  DEFAULT: 0,
+
+  /**
+   * @generated from enum value: REQUIRED = 1;
+   */
+  REQUIRED: 1,
+
+  /**
+   * @generated from enum value: FAILED = 2;
+   */
+  FAILED: 2,
+} as const;
+
+/**
+ * @generated from enum flotilla.router.v1.ModelPrecedence
+ */
+export type ModelPrecedence = (typeof ModelPrecedence)[keyof typeof ModelPrecedence] | UnknownEnum;
+
+/**
+ * Describes the enum flotilla.router.v1.ModelPrecedence.
+ */
+export const ModelPrecedenceSchema: GenEnum<ModelPrecedence> = /*@__PURE__*/
+  enumDesc(file_router, 3);
+
+/**
+ * @generated from enum flotilla.router.v1.ModelPolicyType
+ */
+export const ModelPolicyType = {
+  /**
+   * @generated from enum value: INVALID_POLICY = 0;
+   */
+  INVALID_POLICY: 0,
+
+  /**
+   * @generated from enum value: DIAL_POLICY = 1;
+   */
+  DIAL_POLICY: 1,
+
+  /**
+   * @generated from enum value: BIND_POLICY = 2;
+   */
+  BIND_POLICY: 2,
+} as const;
+
+/**
+ * @generated from enum flotilla.router.v1.ModelPolicyType
+ */
+export type ModelPolicyType = (typeof ModelPolicyType)[keyof typeof ModelPolicyType] | UnknownEnum;
+
+/**
+ * Describes the enum flotilla.router.v1.ModelPolicyType.
+ */
+export const ModelPolicyTypeSchema: GenEnum<ModelPolicyType> = /*@__PURE__*/
+  enumDesc(file_router, 4);
+
+/**
+ * @generated from enum flotilla.router.v1.ModelRelatedType
+ */
+export const ModelRelatedType = {
+  /**
+   * @generated from enum value: RELATED_INVALID = 0;
+   */
+  RELATED_INVALID: 0,
+
+  /**
+   * @generated from enum value: RELATED_SERVICE = 1;
+   */
+  RELATED_SERVICE: 1,
+
+  /**
+   * @generated from enum value: RELATED_IDENTITY = 2;
+   */
+  RELATED_IDENTITY: 2,
+
+  /**
+   * @generated from enum value: RELATED_POSTURE_CHECK = 3;
+   */
+  RELATED_POSTURE_CHECK: 3,
+} as const;
+
+/**
+ * @generated from enum flotilla.router.v1.ModelRelatedType
+ */
+export type ModelRelatedType = (typeof ModelRelatedType)[keyof typeof ModelRelatedType] | UnknownEnum;
+
+/**
+ * Describes the enum flotilla.router.v1.ModelRelatedType.
+ */
+export const ModelRelatedTypeSchema: GenEnum<ModelRelatedType> = /*@__PURE__*/
+  enumDesc(file_router, 5);
+
+/**
+ * @generated from enum flotilla.router.v1.CreateTerminatorResult
+ */
+export const CreateTerminatorResult = {
+  /**
+   * @generated from enum value: SUCCESS = 0;
+   */
+  SUCCESS: 0,
+
+  /**
+   * @generated from enum value: FAILED_ID_CONFLICT = 1;
+   */
+  FAILED_ID_CONFLICT: 1,
+
+  /**
+   * @generated from enum value: FAILED_OTHER = 2;
+   */
+  FAILED_OTHER: 2,
+
+  /**
+   * @generated from enum value: FAILED_BUSY = 3;
+   */
+  FAILED_BUSY: 3,
+
+  /**
+   * @generated from enum value: FAILED_INVALID_SESSION = 4;
+   */
+  FAILED_INVALID_SESSION: 4,
+} as const;
+
+/**
+ * @generated from enum flotilla.router.v1.CreateTerminatorResult
+ */
+export type CreateTerminatorResult = (typeof CreateTerminatorResult)[keyof typeof CreateTerminatorResult] | UnknownEnum;
+
+/**
+ * Describes the enum flotilla.router.v1.CreateTerminatorResult.
+ */
+export const CreateTerminatorResultSchema: GenEnum<CreateTerminatorResult> = /*@__PURE__*/
+  enumDesc(file_router, 6);
+
+/**
+ * @generated from enum flotilla.router.v1.DestinationType
+ */
+export const DestinationType = {
+  /**
+   * @generated from enum value: START = 0;
+   */
+  START: 0,
+
+  /**
+   * @generated from enum value: END = 1;
+   */
+  END: 1,
+
+  /**
+   * @generated from enum value: TO_LINK = 2;
+   */
+  TO_LINK: 2,
+} as const;
+
+/**
+ * @generated from enum flotilla.router.v1.DestinationType
+ */
+export type DestinationType = (typeof DestinationType)[keyof typeof DestinationType] | UnknownEnum;
+
+/**
+ * Describes the enum flotilla.router.v1.DestinationType.
+ */
+export const DestinationTypeSchema: GenEnum<DestinationType> = /*@__PURE__*/
+  enumDesc(file_router, 7);
 

@@ -8,6 +8,9 @@ import type { Admission, MembershipControl } from '../ports/membership.ts'
 import type { JwtSigner } from '../ports/jwt-signer.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
+import type { LiveCircuits } from '../ports/live-circuits.ts'
+import type { LiveLinks } from '../ports/live-links.ts'
+import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { FailedRequests, PostureReports } from '../ports/posture.ts'
@@ -74,6 +77,11 @@ export interface ApiParts {
   /** What machines tell of themselves, on any controller. */
   readonly posture: PostureReports
   readonly failedRequests: FailedRequests
+  /** Between the routers that are connected to this controller. */
+  readonly links: LiveLinks
+  /** That this controller has laid. */
+  readonly circuits: LiveCircuits
+  readonly routerInspections: RouterInspections
   /** Asked at each use: a rotated key is in force at once. */
   readonly keys: TokenKeys
   /** Tokens that others than the controllers read. */

@@ -16,6 +16,9 @@ import { isPermission } from './operation.ts'
 import type { ApiName, Method, Operation } from './operation.ts'
 import { allOperations } from './operations/all.ts'
 import type { LargeBodies } from './answers/large-bodies.ts'
+import type { RouterClients } from '../ports/router-clients.ts'
+import { ApiRouterClients } from './duties/router-clients.ts'
+import type { ClientRecords } from './duties/router-clients.ts'
 import type { ApiParts } from './parts.ts'
 import { basePaths, canonicalUrl, routerPath } from './paths.ts'
 import { Pipeline } from './pipeline.ts'
@@ -49,6 +52,8 @@ export interface ListenerOptions {
 
 /** The HTTP side of one controller: what all its listeners share, and the way to make one. */
 export interface Api {
+  /** What routers are told of their clients. */
+  routerClients(records: ClientRecords): RouterClients
   /** An app that does not listen yet. */
   listener(options: ListenerOptions): FastifyInstance
   /** Begins to spread session activity and to remove expired sessions. */
@@ -61,6 +66,7 @@ export function createApi(parts: ApiParts): Api {
   const services = createServices(parts)
   const operations = allOperations(parts, services)
   return {
+    routerClients: (records) => new ApiRouterClients(parts, services, records),
     listener: (options) => buildListener(parts, services, operations, options),
     start: () => {
       services.sessions.start()

@@ -35,18 +35,36 @@ export async function signSessionToken(
  * @returns its id; null for any other token.
  */
 export async function verifiedSessionId(
-  { jwt }: Pick<ApiParts, 'jwt'>,
+  parts: Pick<ApiParts, 'jwt'>,
   token: string,
   expected: { readonly apiSessionId: string; readonly serviceId: string },
 ): Promise<string | null> {
+  const claimed = await serviceSessionIn(parts, token)
+  const isRight =
+    claimed?.apiSessionId === expected.apiSessionId && claimed.serviceId === expected.serviceId
+  return isRight ? claimed.sessionId : null
+}
+
+export interface ClaimedSession {
+  readonly sessionId: string
+  readonly apiSessionId: string
+  readonly serviceId: string
+}
+
+/** What a token of a member for a service session says; null for any other token. */
+export async function serviceSessionIn(
+  { jwt }: Pick<ApiParts, 'jwt'>,
+  token: string,
+): Promise<ClaimedSession | null> {
   const claims = await jwt.verify(token)
   if (claims === null || !isFor(claims, AUDIENCE)) return null
-  const { jti, sub } = claims
-  const isRight =
-    claims['z_t'] === SESSION_TOKEN_TYPE &&
-    claims['z_asid'] === expected.apiSessionId &&
-    sub === expected.serviceId
-  return isRight && typeof jti === 'string' ? jti : null
+  const { jti: sessionId, sub: serviceId, z_asid: apiSessionId } = claims
+  if (claims['z_t'] !== SESSION_TOKEN_TYPE) return null
+  return typeof sessionId === 'string' &&
+    typeof serviceId === 'string' &&
+    typeof apiSessionId === 'string'
+    ? { sessionId, apiSessionId, serviceId }
+    : null
 }
 
 function isFor({ aud }: JsonObject, audience: string): boolean {

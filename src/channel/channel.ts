@@ -98,6 +98,11 @@ export class Channel {
     return this.#send(outgoing, this.#nextSequence())
   }
 
+  /** Bytes that the peer has not read. */
+  get unsentBytes(): number {
+    return this.#parts.socket.writableLength
+  }
+
   /** @returns as `send`. */
   reply(to: Message, outgoing: Outgoing): boolean {
     const headers = new Map(outgoing.headers)
@@ -170,7 +175,9 @@ export class Channel {
   #write(message: Message): boolean {
     const { socket, limits } = this.#parts
     const frame = encodeFrame(message)
-    if (socket.writableLength + frame.length > limits.unsentBytesMax) {
+    // One message may be larger than all that may wait: a whole data model is.
+    const waitingBytes = socket.writableLength
+    if (waitingBytes > 0 && waitingBytes + frame.length > limits.unsentBytesMax) {
       this.close('the peer does not read what it is sent')
       return false
     }

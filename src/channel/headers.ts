@@ -7,6 +7,9 @@ type Headers = Message['headers']
 const utf8 = new TextDecoder('utf-8')
 const encoder = new TextEncoder()
 
+/** Room for many times the capabilities that there are. */
+const MASK_BYTES_MAX = 32
+
 export function textValue(text: string): Uint8Array {
   return encoder.encode(text)
 }
@@ -32,6 +35,17 @@ export function maskValue(bits: readonly number[]): Uint8Array {
   const mask = bits.reduce((sum, bit) => sum | (1n << BigInt(bit)), 0n)
   const hex = mask.toString(16)
   return Uint8Array.from(Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex'))
+}
+
+/** The bits that are set; of a mask that is longer than any known one, none. */
+export function readMask(headers: Headers, key: number): ReadonlySet<number> {
+  const bits = new Set<number>()
+  const value = headers.get(key)
+  if (value === undefined || value.length > MASK_BYTES_MAX) return bits
+  for (const [at, byte] of [...value].reverse().entries()) {
+    for (let bit = 0; bit < 8; bit++) if ((byte & (1 << bit)) !== 0) bits.add(at * 8 + bit)
+  }
+  return bits
 }
 
 export function readText(headers: Headers, key: number): string | null {

@@ -6,7 +6,7 @@ export const channelLimits = {
   /** Of every other message. */
   frameHeadersBytesMax: 64 * 1024,
   frameHeadersMax: 128,
-  frameBodyBytesMax: 4 * 1024 * 1024,
+  frameBodyBytesMax: 16 * 1024 * 1024,
   /** What was sent and the peer has not read; it is not read from meanwhile, once the socket asks for a pause. */
   unsentBytesMax: 8 * 1024 * 1024,
   /** Requests that wait for their reply; the next one fails. */

@@ -5,6 +5,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { systemScheduler } from '../api/parts.ts'
 import { createApi } from '../api/server.ts'
 import type { Api } from '../api/server.ts'
+import type { ApiParts } from '../api/parts.ts'
 import type { CertificateKeeper } from '../cluster/secrets/certificate-keeper.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
 import { defaultLeadershipTiming } from '../cluster/leadership/leadership.ts'
@@ -38,14 +39,12 @@ import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
 import type { AuditTrail } from '../ports/audit.ts'
-import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
 import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import type { ActionRecorder, MembershipControl } from '../ports/membership.ts'
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import { parseCertificates } from '../pki/certificate.ts'
-import type { RouterListener } from '../routers/listener.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import { KnownMembersFile } from '../store/known-members-file.ts'
@@ -65,7 +64,7 @@ import { keepCertificates } from './certificates.ts'
 import { jwtSignerOf, networkAuthoritiesOf, openIssuer } from './issuing.ts'
 import { healthOf } from './health.ts'
 import { Listeners } from './listeners.ts'
-import { openRouters } from './routers.ts'
+import { RouterService } from './routers.ts'
 import { openSnapshots } from './snapshots.ts'
 import {
   apiAddressesOf,
@@ -388,19 +387,24 @@ export class Controller {
       machine,
       refusal: () => (this.#isOut ? 'NODE_QUARANTINED' : null),
     })
-    const api = this.#createApi(gateway, machine, inputs, snapshots)
+    const routers = new RouterService({
+      ...{ config, log, gateway, machine },
+      authorities: networkAuthoritiesOf(inputs.keeper, () => this.#caPem),
+      isOut: () => this.#isOut,
+    })
+    const api = this.#createApi(gateway, machine, inputs, {
+      ...{ snapshots, links: routers.links, circuits: routers.circuits },
+      routerInspections: routers.inspections,
+    })
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
     this.#releases.push(async () => {
       await listeners.close()
       await api.stop()
     })
-    const routers = await openRouters({
-      ...{ config, credentials, log, gateway, machine },
-      authorities: networkAuthoritiesOf(inputs.keeper, () => this.#caPem),
-      isOut: () => this.#isOut,
-    })
-    this.#releases.push(() => routers?.close() ?? Promise.resolve())
+    routers.serve(api.routerClients(machine))
+    await routers.open(credentials)
+    this.#releases.push(() => routers.close())
     // Before the listeners, which wait for what is under way.
     this.#releases.push(() => snapshots.close())
     const admin = new AdminServer(
@@ -424,7 +428,7 @@ export class Controller {
   #certify(parts: {
     readonly gateway: Gateway
     readonly listeners: Listeners
-    readonly routers: RouterListener | null
+    readonly routers: RouterService
     readonly machine: StateMachine
     readonly secrets: SecretKeeper
   }): AdminVerbs {
@@ -446,7 +450,7 @@ export class Controller {
         this.#leafPem = parseCertificates(identity.certificatePem)[0].pem
         gateway.setIdentity(identity)
         listeners.renew(identity)
-        routers?.renew(identity)
+        routers.renew(identity)
       },
       memberKeySha256: (id) =>
         gateway.configuration().record.members.find((member) => member.id === id)
@@ -528,7 +532,7 @@ export class Controller {
     gateway: Gateway,
     machine: StateMachine,
     inputs: ApiInputs,
-    snapshots: DatabaseSnapshots,
+    local: Pick<ApiParts, 'circuits' | 'links' | 'routerInspections' | 'snapshots'>,
   ): Api {
     const { keeper, admission, membership } = inputs
     const { config, log } = this.#parts
@@ -576,7 +580,7 @@ export class Controller {
       vitals: () => gateway.vitals,
       refusal: () => this.#refusal(settled),
       membership,
-      snapshots,
+      ...local,
     })
   }
 

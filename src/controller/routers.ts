@@ -1,3 +1,5 @@
+import { randomInt } from 'node:crypto'
+
 import { peerChainOf } from '../api/transport/peer.ts'
 import { boundConnections } from '../api/transport/connections.ts'
 import { listenerTls } from '../api/transport/tls.ts'
@@ -9,20 +11,32 @@ import type { StateMachine } from '../fsm/machine.ts'
 import { assert } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import { parseHostPort } from '../lib/names.ts'
+import type { LiveCircuits } from '../ports/live-circuits.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
+import type { RouterClients } from '../ports/router-clients.ts'
+import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { RouterGate } from '../routers/admission.ts'
 import type { ControllerIdentity } from '../routers/hello-answer.ts'
 import { routerLimits } from '../routers/limits.ts'
+import { CircuitDuty } from '../routers/circuits/circuit-duty.ts'
+import { SessionDuty } from '../routers/clients/session-duty.ts'
+import { TerminatorDuty } from '../routers/clients/terminator-duty.ts'
+import type { RouterConnection } from '../routers/connection.ts'
+import { inspectionsOf } from '../routers/inspections.ts'
+import { linkDuty, linkGone } from '../routers/links/link-duty.ts'
+import { LinkTable } from '../routers/links/link-table.ts'
+import { PeerDuty } from '../routers/links/peer-duty.ts'
+import { ModelDuty } from '../routers/model/model-duty.ts'
 import { RouterListener } from '../routers/listener.ts'
 import type { CertificateAndKey } from '../routers/listener.ts'
 import { RouterChannels } from '../routers/router-channels.ts'
 import type { RouterCluster, RouterLogger } from '../routers/router-channels.ts'
 import { RouterStatusBoard, routerTopic } from '../routers/status-board.ts'
+import { hostsOf } from './hosts.ts'
 import { API_FAMILY_VERSION, programDate, programRevision } from './version.ts'
 
 export interface RouterParts {
   readonly config: ControllerConfig
-  readonly credentials: CertificateAndKey
   readonly gateway: Gateway
   readonly machine: StateMachine
   readonly authorities: NetworkAuthorities
@@ -31,33 +45,133 @@ export interface RouterParts {
   readonly isOut: () => boolean
 }
 
+const DRAWS = 2 ** 32
+
 /**
- * The router listener of a controller; null where routers have none here. Which routers are connected is shown on every
- * controller, whether any can connect there or not.
- * @throws the error of the system when it cannot listen.
+ * What a controller is to routers: the channels of those that are connected here, and what is known of them. Which routers
+ * are connected is shown on every controller, whether any can connect there or not.
  */
-export async function openRouters(parts: RouterParts): Promise<RouterListener | null> {
-  const { config, credentials, gateway, machine, log } = parts
-  const board = new RouterStatusBoard(config.id, routerTopic(gateway.soft))
-  machine.routers = board
-  if (config.routers.bind === null) return null
-  const address = parseHostPort(config.routers.bind)
-  assert(address !== null, 'the configuration has checked the address')
-  const channels = new RouterChannels({
-    ...{ board, log, clock: systemClock },
-    identity: identityOf(config.id, gateway.clusterId),
-    gate: gateOf(parts),
-    cluster: clusterOf(gateway),
-  })
-  const bounds = {
-    connectionsPerSourceMax: routerLimits.routerConnectionsPerSourceMax,
-    handshakeTimeoutMs: routerLimits.routerHandshakeTimeoutMs,
+export class RouterService {
+  readonly links: LinkTable
+  readonly inspections: RouterInspections
+  readonly #parts: RouterParts
+  readonly #channels: RouterChannels
+  #listener: RouterListener | null = null
+  #circuits: CircuitDuty | null = null
+
+  constructor(parts: RouterParts) {
+    this.#parts = parts
+    const { config, gateway, machine, log } = parts
+    const board = new RouterStatusBoard(config.id, routerTopic(gateway.soft))
+    machine.routers = board
+    const channels = new RouterChannels({
+      ...{ board, log, clock: systemClock },
+      identity: identityOf(config.id, gateway.clusterId),
+      gate: gateOf(parts),
+      cluster: clusterOf(gateway),
+    })
+    this.#channels = channels
+    this.links = new LinkTable({
+      isConnected: (id) => channels.connection(id) !== undefined,
+      tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
+      onGone: (link) => this.#circuits?.onLinkGone(link),
+    })
+    this.inspections = inspectionsOf(channels)
+    if (config.routers.bind === null) return
+    const connections = (): Iterable<RouterConnection> => channels.connections()
+    channels.add(new PeerDuty({ routerIds: () => machine.ids('router'), connections }))
+    const isCertificateOf = certificateJudge(machine)
+    channels.add(
+      linkDuty({
+        ...{ table: this.links, log, isCertificateOf },
+        onOtherFault: (connection, message) => this.#circuits?.onFault(connection, message),
+      }),
+    )
+    channels.add(
+      new ModelDuty({
+        ...{ connections, log, clock: systemClock, model: machine.routerModel },
+        timelineId: () => `${gateway.clusterId}:${gateway.generation}`,
+        isLeader: () => gateway.leaderId() === gateway.selfId,
+        certificates: () => ({
+          controllers: gateway.members().map(({ certificatePem }) => certificatePem),
+          anchors: [parts.authorities.anchorsPem()],
+        }),
+      }),
+    )
   }
-  return await RouterListener.open(
-    { channels, tls: listenerTls, bound: (server) => boundConnections(server, true, bounds) },
-    credentials,
-    address,
-  )
+
+  /** Before `open`: what clients of routers may do is judged by what the API honours. */
+  serve(clients: RouterClients): void {
+    const { config, gateway, machine, log } = this.#parts
+    if (config.routers.bind === null) return
+    const channels = this.#channels
+    channels.add(
+      new SessionDuty({
+        ...{ clients, clock: systemClock },
+        isLeader: () => gateway.leaderId() === gateway.selfId,
+        connections: () => channels.connections(),
+      }),
+    )
+    channels.add(new TerminatorDuty({ clients, log, proposer: gateway }))
+    this.#circuits = new CircuitDuty({
+      ...{ clients, log, clock: systemClock, links: this.links, hosts: hostsOf(machine) },
+      connection: (id) => channels.connection(id),
+      draw: () => randomInt(DRAWS) / DRAWS,
+    })
+    channels.add(this.#circuits)
+  }
+
+  get circuits(): LiveCircuits {
+    return {
+      all: () => this.#circuits?.all() ?? [],
+      get: (id) => this.#circuits?.get(id),
+      remove: (id, isImmediate) => this.#circuits?.remove(id, isImmediate) ?? false,
+    }
+  }
+
+  /**
+   * Listens, where the configuration names an address.
+   * @throws the error of the system when it cannot listen.
+   */
+  async open(credentials: CertificateAndKey): Promise<void> {
+    const { bind } = this.#parts.config.routers
+    if (bind === null) return
+    const address = parseHostPort(bind)
+    assert(address !== null, 'the configuration has checked the address')
+    const bounds = {
+      connectionsPerSourceMax: routerLimits.routerConnectionsPerSourceMax,
+      handshakeTimeoutMs: routerLimits.routerHandshakeTimeoutMs,
+    }
+    this.#listener = await RouterListener.open(
+      {
+        channels: this.#channels,
+        tls: listenerTls,
+        bound: (server) => boundConnections(server, true, bounds),
+      },
+      credentials,
+      address,
+    )
+  }
+
+  /** New connections get this certificate; standing ones go on as they are. */
+  renew(credentials: CertificateAndKey): void {
+    this.#listener?.renew(credentials)
+  }
+
+  /** Closes every channel; routers go on to another controller. */
+  async close(): Promise<void> {
+    await this.#listener?.close()
+  }
+}
+
+/** By the record of the router alone, as it is asked on every controller of routers that are connected to others. */
+export function certificateJudge(machine: Pick<StateMachine, 'get'>) {
+  return (routerId: string, fingerprints: readonly string[]): boolean => {
+    const router = machine.get<Router>('router', routerId)
+    if (router === undefined || router.disabled || !router.isVerified) return false
+    const { fingerprint } = router
+    return fingerprint !== null && fingerprint !== '' && fingerprints.includes(fingerprint)
+  }
 }
 
 function identityOf(id: string, clusterId: string): ControllerIdentity {

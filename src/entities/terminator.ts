@@ -2,7 +2,7 @@ import { atCreate } from './body-members.ts'
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
-import { boolean, computed, text } from './fields.ts'
+import { boolean, computed, map, text } from './fields.ts'
 import { text as textShape } from './shapes.ts'
 import {
   instanceName,
@@ -31,6 +31,8 @@ export const terminator = defineEntity({
     }),
     hostId: text({ settable: 'proposer', shown: 'never', charactersMax: 128 }),
     sourceCtrl: text({ settable: 'never', shown: 'never' }),
+    /** Header number → base64: what the host tells whoever dials it, as the key of its end. */
+    peerData: map<string>({ settable: 'never', shown: 'never' }),
     /** Made by its router for a host, and the host's alone to change. */
     isSystem: boolean({ settable: 'never', shown: 'never' }),
     /** Of a service that exists for the fabric alone. */
@@ -42,7 +44,7 @@ export const terminator = defineEntity({
     identity: atCreate(instanceName, 'optional'),
     identitySecret: atCreate(instanceSecret, 'optional'),
   },
-  indexes: ['isFabricOnly'],
+  indexes: ['isFabricOnly', 'hostId', 'instanceId'],
   symbols: terminatorSymbols('service', 'transitRouter'),
   refuse: { update: { isSystem: 'ENTITY_CAN_NOT_BE_UPDATED' } },
 })

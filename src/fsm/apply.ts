@@ -31,6 +31,11 @@ import {
 } from './commands/entity.ts'
 import { raiseFeatureLevel } from './commands/feature-level.ts'
 import { form } from './commands/form.ts'
+import {
+  createHostedTerminator,
+  removeHostedTerminators,
+  updateHostedTerminator,
+} from './commands/hosted-terminator.ts'
 import { disableIdentity, enableIdentity } from './commands/identity.ts'
 import {
   claimIntegrityRun,
@@ -90,6 +95,9 @@ const handlers: Readonly<Record<KnownKind, Handler>> = {
   [CommandKind.SERVICE_SESSION_CREATE]: createServiceSession,
   [CommandKind.SERVICE_SESSION_END]: endServiceSessions,
   [CommandKind.TOKEN_ENROLL]: enrollByToken,
+  [CommandKind.HOSTED_TERMINATOR_CREATE]: createHostedTerminator,
+  [CommandKind.HOSTED_TERMINATOR_UPDATE]: updateHostedTerminator,
+  [CommandKind.HOSTED_TERMINATORS_REMOVE]: removeHostedTerminators,
   [CommandKind.INTEGRITY_START]: startIntegrityRun,
   [CommandKind.INTEGRITY_CLAIM]: claimIntegrityRun,
   [CommandKind.INTEGRITY_END]: endIntegrityRun,
@@ -134,8 +142,12 @@ function performUnaudited(
   if (authority === null) return refused('UNAUTHORIZED', actorFault(command.actor))
   const held = permissionsOf(state, command.actor)
   if (hasMoved(state, command)) return refused('REVISION_MOVED')
-  const sessionId = command.actor.case === 'session' ? command.actor.value.sessionId : ''
-  return handler(state, command.payload, { ...place, sessionId, authority, held, touched })
+  const { actor } = command
+  const sessionId = actor.case === 'session' ? actor.value.sessionId : ''
+  const routerId = actor.case === 'enrollment' ? actor.value.routerId : ''
+  return handler(state, command.payload, {
+    ...{ ...place, sessionId, routerId, authority, held, touched },
+  })
 }
 
 /** A caller's retry is answered with what its first try came to, through whichever controller either arrived. */
@@ -197,7 +209,14 @@ export function apply(state: State, entry: Entry): AppliedEntry {
       break
     case 'command':
       applied = applyCommand(state, fromBinary(CommandSchema, entry.data), place)
-      settleAccess(state, { ...place, sessionId: '', authority: 'full', held: [], touched: [] })
+      settleAccess(state, {
+        ...place,
+        sessionId: '',
+        routerId: '',
+        authority: 'full',
+        held: [],
+        touched: [],
+      })
       break
   }
   state.position = { term: entry.term, index: entry.index }

@@ -6,6 +6,7 @@ import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
+import type { ChangeFeed, ChangeFollower } from '../ports/change-feed.ts'
 import type { IntegrityScan } from '../ports/integrity.ts'
 import type { AppliedEntry, Digests, Machine } from '../ports/machine.ts'
 import type {
@@ -15,6 +16,7 @@ import type {
   StoreSnapshot,
 } from '../ports/state-store.ts'
 import type { Posture } from '../ports/posture.ts'
+import type { RouterModel } from '../ports/router-model.ts'
 import { noRouterStatuses } from '../ports/router-status.ts'
 import type { RouterStatuses } from '../ports/router-status.ts'
 import type {
@@ -37,6 +39,7 @@ import { listAudit } from './audit-query.ts'
 import { StateScan } from './integrity-scan.ts'
 import { loadState } from './load.ts'
 import { Reader } from './reader.ts'
+import { routerModelOf } from './router-model/follow.ts'
 import type { State } from './state.ts'
 import { IndexWaiters, systemSchedule } from './waiters.ts'
 import type { Schedule } from './waiters.ts'
@@ -57,11 +60,13 @@ export interface MachineParts {
  * The replicated state machine of a controller: entries go in, readers look at what they made of the state. The state lives
  * in memory; the store follows behind.
  */
-export class StateMachine implements Machine, StateView {
+export class StateMachine implements Machine, StateView, ChangeFeed {
   onPersisted: (position: Position) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
   /** Which routers are connected, for what is shown of them; apply never asks it. */
   routers: RouterStatuses = noRouterStatuses
+  /** What edge routers judge access by. */
+  readonly routerModel: RouterModel = routerModelOf(this, () => this.#state)
   readonly #parts: MachineParts
   readonly #waiters: IndexWaiters
   #state: State
@@ -70,6 +75,10 @@ export class StateMachine implements Machine, StateView {
   /** Set by an entry that could not be applied: the state may be half changed and must not be used or kept. */
   #failure: Error | null = null
   #isRestoring = false
+  readonly #followers = new Set<{
+    readonly kinds: ReadonlySet<string>
+    readonly of: ChangeFollower
+  }>()
 
   private constructor(parts: MachineParts, state: State) {
     this.#parts = parts
@@ -130,6 +139,7 @@ export class StateMachine implements Machine, StateView {
     try {
       const applied = apply(this.#state, entry)
       this.#writeBehind.noteApplied(this.#state)
+      this.#tellFollowers(entry.index)
       this.#waiters.reached(entry.index)
       return applied
     } catch (error) {
@@ -180,8 +190,40 @@ export class StateMachine implements Machine, StateView {
     this.#parts.onState?.(this.#state)
     this.#reader = new Reader(this.#state, this.#parts.clock, () => this.routers)
     this.#writeBehind = this.#newWriteBehind()
+    for (const { kinds, of } of this.#followers) {
+      for (const kind of kinds) this.#state.changes.watch(kind)
+      of.onReplaced()
+    }
     this.#waiters.reached(this.#state.position.index)
     this.onPersisted(this.#state.position)
+  }
+
+  follow(kinds: readonly string[], of: ChangeFollower): () => void {
+    const follower = { kinds: new Set(kinds), of }
+    for (const kind of kinds) this.#state.changes.watch(kind)
+    this.#followers.add(follower)
+    return () => {
+      this.#followers.delete(follower)
+    }
+  }
+
+  #tellFollowers(index: Index): void {
+    const changes = this.#state.changes.take((kind, id) => this.#state.inTable(kind, id))
+    if (changes.length === 0) return
+    for (const { kinds, of } of this.#followers) {
+      const own = changes.filter(({ kind }) => kinds.has(kind))
+      try {
+        if (own.length > 0) of.onEntry(index, own)
+      } catch {
+        // What follows from the records can be made anew; apply must not stop for it.
+        of.onReplaced()
+      }
+    }
+  }
+
+  /** Ids of all records of a table, in no order. */
+  ids(kind: string): Iterable<string> {
+    return this.#state.table(kind).rows.keys()
   }
 
   async close(): Promise<void> {

@@ -16,6 +16,7 @@ import type { StoredOrigin, StoredRequest } from './dedupe.ts'
 import { SetDigest, lanesOf } from './digest.ts'
 import type { Lanes } from './digest.ts'
 import { Indexes } from './indexes.ts'
+import { RecordChanges } from './record-changes.ts'
 import { SortedIds } from './sorted-ids.ts'
 
 interface Row {
@@ -156,6 +157,8 @@ export class State {
   /** What identities may use; follows each change of the records. */
   readonly access: AccessIndex
   readonly audit: AuditLog
+  /** For those who follow the records from outside of apply; what apply itself reads follows in `access`. */
+  readonly changes = new RecordChanges()
   position: Position = { term: 0, index: 0 }
   /** Log time at `position`, UTC ms. */
   logTimeMs = 0
@@ -261,6 +264,7 @@ export class State {
     const before = this.#place(table, id, row)
     this.#undo?.push({ table, id, row: before })
     this.access.note(table.entity.name, id, before?.record)
+    this.changes.note(table.entity.name, id, before?.record)
   }
 
   #place(table: Table, id: string, row: Row | undefined): Row | undefined {

@@ -1,6 +1,6 @@
 import type { Channel } from '../channel/channel.ts'
 import type { Message } from '../channel/frame.ts'
-import type { VersionLine } from '../channel/hello.ts'
+import type { Hello, VersionLine } from '../channel/hello.ts'
 import type { RouterStatus } from '../ports/router-status.ts'
 import type { AdmittedRouter } from './admission.ts'
 import { readClientHello, routerMessage, serverHello } from './messages.ts'
@@ -15,16 +15,20 @@ const acknowledged: ReadonlySet<number> = new Set([
 
 /** What a router waits for an answer to, and what this controller can not do yet. */
 const refused: ReadonlySet<number> = new Set([
-  routerMessage.verifyRouter,
   routerMessage.quiesce,
   routerMessage.dequiesce,
   routerMessage.decommission,
 ])
 
+export type MessageHandler = (connection: RouterConnection, message: Message) => void
+
 export interface ConnectionParts {
   readonly channel: Channel
   readonly router: AdmittedRouter
+  readonly hello: Hello
   readonly version: VersionLine
+  /** What other parts of the controller do about a message; null: none of them takes it. */
+  readonly dutyOf: (contentType: number) => MessageHandler | null
   /** Of this controller, as routers are told it. */
   readonly ownVersion: string
   readonly onStatus: (status: RouterStatus) => void
@@ -35,6 +39,9 @@ export interface ConnectionParts {
 export class RouterConnection {
   readonly channel: Channel
   readonly router: AdmittedRouter
+  readonly hello: Hello
+  /** Of the program of the router. */
+  readonly version: VersionLine
   readonly #parts: ConnectionParts
   /** Of the last lists of controllers and leaders that it was sent; '' and 0: none. */
   sentAddresses = ''
@@ -44,6 +51,8 @@ export class RouterConnection {
     this.#parts = parts
     this.channel = parts.channel
     this.router = parts.router
+    this.hello = parts.hello
+    this.version = parts.version
   }
 
   /** The router is admitted and its hello answered. */
@@ -54,13 +63,25 @@ export class RouterConnection {
   }
 
   onMessage(message: Message): void {
-    const { channel, onMembersAsked } = this.#parts
+    const { channel, dutyOf, onMembersAsked } = this.#parts
     const { contentType } = message
-    if (contentType === routerMessage.ping) channel.replyResult(message, true, 'ok')
+    const handle = dutyOf(contentType)
+    if (handle !== null) this.#perform(handle, message)
+    else if (contentType === routerMessage.ping) channel.replyResult(message, true, 'ok')
     else if (contentType === routerMessage.requestClusterMembers) onMembersAsked()
     else if (acknowledged.has(contentType)) channel.replyResult(message, true)
     else if (refused.has(contentType)) channel.replyResult(message, false, 'not supported')
     // Every other message is one that its sender does not wait for, or that it tries again.
+  }
+
+  /** A message that can not be read, or that a mistake of ours breaks at, ends the channel of its sender and nothing else. */
+  #perform(handle: MessageHandler, message: Message): void {
+    try {
+      handle(this, message)
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      this.channel.close(`message ${message.contentType} can not be read: ${reason}`)
+    }
   }
 
   /** Asks an edge router where clients reach it. A router that does not answer stays connected, and shows no address. */

@@ -16,6 +16,39 @@ export const routerLimits = {
   routerStatusTtlMs: 10_000,
   /** Lines in the log about refused routers, of a minute: one that is refused dials again and again. */
   routerRefusalsLoggedMax: 60,
+  /** Links that a controller knows of; those beyond are not shown. */
+  linksMax: 65_536,
+  /** Links that one router reports. */
+  linksPerRouterMax: 8192,
+  /** Sockets of one link that are shown. */
+  linkConnectionsMax: 16,
+  /** Addresses that one router listens at for links, and groups of each. */
+  linkListenersMax: 32,
+  /** Entries of the log whose changes of the data model are kept for routers that come back. */
+  modelEntriesMax: 10_000,
+  /** Of those entries, encoded. */
+  modelEntriesBytesMax: 64 * 1024 * 1024,
+  /** Routers that are sent the whole model at once, as each of them holds a copy until it is read. */
+  modelSendsMax: 4,
+  /** For so long a router gets changes after it has asked for them, as it asks within these bounds. */
+  modelSubscriptionSecondsMin: 10,
+  modelSubscriptionSecondsMax: 360,
+  /** How often routers are told how far the model is. */
+  modelIndexEveryMs: 30_000,
+  /** For what a router tells of itself; it is an error in the answer then. */
+  routerInspectionTimeoutMs: 10_000,
+  /** Service sessions that a router asks about at once. */
+  sessionsValidatedMax: 1000,
+  /** Writes of one router that are under way; beyond: it is told to come back. */
+  routerWritesWaitingMax: 256,
+  /** Circuits that this controller has made and not ended. */
+  circuitsMax: 200_000,
+  /** Circuits of one router that are being made; beyond: refused as busy. */
+  circuitsWaitingMax: 256,
+  /** For all routers of a circuit to answer, of each attempt. */
+  routeTimeoutMs: 10_000,
+  /** Ways that are tried for one circuit. */
+  routeAttemptsMax: 2,
   /** How often records, members and leadership are compared with what the connected routers were told. */
   routerSweepMs: 500,
 } as const

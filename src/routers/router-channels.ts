@@ -6,9 +6,12 @@ import { helloRefused, readHello } from '../channel/hello.ts'
 import type { Hello } from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
 import type { Message } from '../channel/frame.ts'
+import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { RouterGate } from './admission.ts'
 import { RouterConnection } from './connection.ts'
+import type { MessageHandler } from './connection.ts'
+import type { RouterDuty } from './duty.ts'
 import { helloAnswer, helloFault } from './hello-answer.ts'
 import type { ControllerIdentity } from './hello-answer.ts'
 import { routerLimits } from './limits.ts'
@@ -52,12 +55,32 @@ export class RouterChannels {
   readonly #byId = new Map<string, RouterConnection>()
   /** Those that have not been admitted as well. */
   readonly #open = new Set<Channel>()
+  readonly #duties: RouterDuty[] = []
+  readonly #handlers = new Map<number, MessageHandler>()
   #timer: NodeJS.Timeout | null = null
   #refusalsSinceMs = -Infinity
   #refusals = 0
 
   constructor(parts: RouterChannelsParts) {
     this.#parts = parts
+  }
+
+  /** Before `start`. */
+  add(duty: RouterDuty): void {
+    this.#duties.push(duty)
+    for (const [contentType, handler] of duty.handlers) {
+      assert(!this.#handlers.has(contentType), `one duty takes message ${contentType}`)
+      this.#handlers.set(contentType, handler)
+    }
+  }
+
+  connections(): Iterable<RouterConnection> {
+    return this.#byId.values()
+  }
+
+  /** Undefined for a router that has no channel to this controller. */
+  connection(routerId: string): RouterConnection | undefined {
+    return this.#byId.get(routerId)
   }
 
   start(): void {
@@ -67,6 +90,7 @@ export class RouterChannels {
   stop(): void {
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#timer = null
+    for (const duty of this.#duties) duty.onStop?.()
     for (const channel of [...this.#open]) channel.close('the controller stops')
   }
 
@@ -112,6 +136,7 @@ export class RouterChannels {
       this.#tellAddresses(connection, addresses, false)
       this.#tellLeader(connection, leaderIndex)
     }
+    for (const duty of this.#duties) duty.onSweep?.()
   }
 
   /** A mistake of ours in judging one router must not end the others, as an exception from a socket would. */
@@ -144,9 +169,8 @@ export class RouterChannels {
     const { identity, board, log } = this.#parts
     const before = this.#byId.get(router.id)
     const connection: RouterConnection = new RouterConnection({
-      channel,
-      router,
-      version: hello.version,
+      ...{ channel, router, hello, version: hello.version },
+      dutyOf: (contentType) => this.#handlers.get(contentType) ?? null,
       ownVersion: identity.version.version,
       onStatus: (status) => {
         if (board.publish(router.id, status)) return
@@ -164,6 +188,7 @@ export class RouterChannels {
     channel.open(helloAnswer(hello, identity))
     connection.start()
     this.#tellAddresses(connection, this.#addresses(), false)
+    for (const duty of this.#duties) duty.onConnected?.(connection)
     return connection
   }
 
@@ -197,6 +222,7 @@ export class RouterChannels {
     if (this.#byId.get(id) !== connection) return
     this.#byId.delete(id)
     board.withdraw(id)
+    for (const duty of this.#duties) duty.onDisconnected?.(connection)
   }
 
   /** The message once, for all routers that it goes to; null while the list is not complete. */

@@ -74,7 +74,7 @@ describe('what a caller may do as the log stands', () => {
 
 describe('what belongs to an administrator', () => {
   const limited = { authority: 'limited', held: ['enrollment'] } as const
-  const context = { index: 1, logTimeMs: 1, sessionId: '', ...limited, touched: [] }
+  const context = { index: 1, logTimeMs: 1, sessionId: '', routerId: '', ...limited, touched: [] }
 
   test('is not written under a permission: its enrollments, second factors and credentials', () => {
     const { state } = withAlice('enrollment')

@@ -1,20 +1,20 @@
-import { readFileSync, statSync, symlinkSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { TestCluster, flotilla } from './support/cluster.ts'
-import { layOutFor, linesOf, runScript } from './support/page.ts'
+import { linesOf, run } from './support/page.ts'
 
 // Goal: whoever follows docs/enrolling.md word for word, with curl and openssl alone, gets what it says on three controllers.
 
 test('each line of docs/enrolling.md works when it is typed as it stands there, from top to bottom', async () => {
   await using cluster = await TestCluster.start()
   const { dir } = cluster
-  layOutFor(cluster)
-  const { script, blocks } = linesOf('enrolling.md', cluster.port)
-  expect(blocks).toBeGreaterThan(9)
+  symlinkSync(cluster.folder, join(dir, '.flotilla'))
+  mkdirSync(join(dir, 'bin'))
+  symlinkSync(flotilla, join(dir, 'bin/flotilla'))
   const told = `\ncat gate-client.pem gate-server.pem > gate.pem\n`
-  const { code, output } = await runScript(script + told, dir)
+  const { code, output } = await run(linesOf('enrolling.md', cluster.port) + told, dir)
   expect(code, `the page needs curl and openssl.\n${output}`).toBe(0)
 
   expect(output).toMatch(/^desktop\.pem: OK$/m)
@@ -60,7 +60,7 @@ test('an interrupted enrollment is taken up again at real controllers, and a use
     curl -sS --fail-with-body --cacert ca.pem --cert laptop.pem --key laptop.key -H 'content-type: application/json' \
       -d '{}' 'https://127.0.0.1:${cluster.port + 2}/edge/client/v1/authenticate?method=cert'
   `
-  const { code, output } = await runScript(script, cluster.dir)
+  const { code, output } = await run(script, cluster.dir)
   expect(code, output).toBe(0)
   expect(output).toContain('the token was used already')
   expect(output).not.toContain('other.json')

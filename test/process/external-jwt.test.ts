@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { symlinkSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { Browser } from './support/browser.ts'
 import type { Answer } from './support/client.ts'
 import { until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
-import { layOutFor, linesOf, runScript } from './support/page.ts'
+import { linesOf, run } from './support/page.ts'
 
 // Goal: a provider that publishes its keys over HTTPS vouches for identities on every one of three controllers, and whoever
 // follows docs/external-jwt.md gets what it says. One cluster for all.
@@ -53,10 +53,8 @@ async function logIn(k: number, token: string): Promise<Answer> {
 }
 
 test('each line of docs/external-jwt.md works when it is typed as it stands there, from top to bottom', async () => {
-  layOutFor(cluster)
-  const { script, blocks } = linesOf('external-jwt.md', cluster.port)
-  expect(blocks).toBeGreaterThan(6)
-  const { code, output } = await runScript(script, cluster.dir)
+  symlinkSync(cluster.folder, join(cluster.dir, '.flotilla'))
+  const { code, output } = await run(linesOf('external-jwt.md', cluster.port), cluster.dir)
   expect(code, `the page needs curl and openssl.\n${output}`).toBe(0)
   expect(output).toMatch(/"clientId":"overlay-clients"/)
   expect(output).toMatch(/"name":"Alice"/)

@@ -19,7 +19,8 @@ import { ownCertificateOperations } from './own-certificates.ts'
 import { hostOperations } from './host.ts'
 import { enrollOperations } from './enroll.ts'
 import { enrollmentOperations } from './enrollments.ts'
-import { fabricOperations } from './fabric.ts'
+import { circuitOperations } from './circuits.ts'
+import { linkOperations } from './links.ts'
 import { identityOperations } from './identities.ts'
 import { identityPostureOperations } from './identity-posture.ts'
 import { identityTraceOperations } from './identity-trace.ts'
@@ -47,7 +48,8 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...identityOperations(parts, services),
     ...enrollmentOperations(parts, services),
     ...enrollOperations(parts, services),
-    ...fabricOperations(),
+    ...circuitOperations(parts),
+    ...linkOperations(parts),
     ...identityPostureOperations(parts),
     ...postureResponseOperations(parts, services),
     ...identityTraceOperations(parts),

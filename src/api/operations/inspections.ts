@@ -1,4 +1,5 @@
 import { fieldProblem } from '../../lib/problems.ts'
+import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { SchemaJudge } from '../../ports/schema-judge.ts'
 import { bareAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
@@ -13,6 +14,9 @@ interface InspectRequest {
   readonly requestedValues: readonly string[]
 }
 
+/** Routers that one request looks at. */
+const ROUTERS_MAX = 1000
+
 type Values = Readonly<Record<string, () => unknown>>
 
 /** What this controller tells of itself; neither records nor anything secret is among it. */
@@ -22,7 +26,8 @@ export function inspectionOperations(parts: ApiParts, services: ApiServices): Op
   return [
     {
       operationId: 'inspect',
-      summary: 'Tells values of this controller by their names, when its id matches',
+      summary:
+        'Tells values of this controller and of routers connected to it by their names, where ids match',
       tag: 'inspections',
       apis: ['fabric'],
       permission: 'ops.read',
@@ -34,23 +39,65 @@ export function inspectionOperations(parts: ApiParts, services: ApiServices): Op
       refusals: [400, 401, 429, 503],
       handle: async (call) => {
         const { appRegex, requestedValues } = call.body as InspectRequest
-        const isMeant = await isMatch(parts.schemas, sharerOf(call), appRegex, cluster.selfId)
-        const told = await inspect(cluster.selfId, isMeant ? requestedValues : [], values)
-        return bareAnswer(JSON.stringify(told))
+        const isMeant = (id: string): Promise<boolean> =>
+          isMatch(parts.schemas, sharerOf(call), appRegex, id)
+        const names = new Set(requestedValues)
+        const isOwn = await isMeant(cluster.selfId)
+        const own = await inspect(cluster.selfId, isOwn ? names : [], values)
+        const { errors, told } = await ofRouters(parts.routerInspections, isMeant, [...names])
+        // A name that routers know is no fault of this controller, which does not.
+        const known = new Set(told.map(({ name }) => name))
+        const missing = own.missing.filter((name) => !known.has(name))
+        errors.unshift(
+          ...missing.map((name) => `${cluster.selfId} has no value ${JSON.stringify(name)}`),
+        )
+        const answer = { errors, success: errors.length === 0, values: [...own.told, ...told] }
+        return bareAnswer(JSON.stringify(answer))
       },
     },
   ]
 }
 
-async function inspect(appId: string, names: readonly string[], values: Values): Promise<object> {
-  const errors: string[] = []
-  const told: { appId: string; name: string; value: unknown }[] = []
-  for (const name of new Set(names)) {
+interface Told {
+  readonly appId: string
+  readonly name: string
+  readonly value: unknown
+}
+
+async function inspect(
+  appId: string,
+  names: Iterable<string>,
+  values: Values,
+): Promise<{ readonly missing: readonly string[]; readonly told: readonly Told[] }> {
+  const missing: string[] = []
+  const told: Told[] = []
+  for (const name of names) {
     const read = Object.hasOwn(values, name) ? values[name] : undefined
-    if (read === undefined) errors.push(`${appId} has no value ${JSON.stringify(name)}`)
+    if (read === undefined) missing.push(name)
     else told.push({ appId, name, value: await read() })
   }
-  return { errors, success: errors.length === 0, values: told }
+  return { missing, told }
+}
+
+async function ofRouters(
+  inspections: RouterInspections,
+  isMeant: (id: string) => Promise<boolean>,
+  names: readonly string[],
+): Promise<{ readonly errors: string[]; readonly told: readonly Told[] }> {
+  const ids: string[] = []
+  for (const id of inspections.connectedIds().slice(0, ROUTERS_MAX)) {
+    if (await isMeant(id)) ids.push(id)
+  }
+  const errors: string[] = []
+  const told: Told[] = []
+  await Promise.all(
+    ids.map(async (appId) => {
+      const found = await inspections.inspect(appId, names)
+      errors.push(...found.errors)
+      told.push(...found.values.map(({ name, value }) => ({ appId, name, value })))
+    }),
+  )
+  return { errors, told }
 }
 
 function valuesOf(parts: ApiParts, { metrics }: ApiServices): Values {

@@ -46,12 +46,15 @@ export function authorityOf(state: State, actor: ClaimedActor, kind: number): Au
   }
 }
 
-/** Whose command each of them is: what an enrollment shows opens one thing. */
+/** Whose command each of them is: a token opens one thing, the certificate of a router what the router does by itself. */
 const shownFor: ReadonlyMap<number, ShownId> = new Map([
   [CommandKind.ENROLL, 'enrollmentId'],
   [CommandKind.CA_ENROLL, 'caId'],
   [CommandKind.ROUTER_EXTEND, 'routerId'],
   [CommandKind.TOKEN_ENROLL, 'signerId'],
+  [CommandKind.HOSTED_TERMINATOR_CREATE, 'routerId'],
+  [CommandKind.HOSTED_TERMINATOR_UPDATE, 'routerId'],
+  [CommandKind.HOSTED_TERMINATORS_REMOVE, 'routerId'],
 ])
 
 function enrollmentAuthority(actor: EnrollmentActor, kind: number): Authority | null {

@@ -9,6 +9,8 @@ export interface CommandContext {
   readonly logTimeMs: number
   /** The API session that it was asked with; '' where there was none. */
   readonly sessionId: string
+  /** The router that acts by its certificate; '' where none does. */
+  readonly routerId: string
   /** How far the rights of its caller reach. */
   readonly authority: Authority
   /** The permissions that its caller was given; they decide whom a limited authority reaches. */

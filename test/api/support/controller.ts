@@ -53,6 +53,9 @@ import { LocalTopic } from './local-topic.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { nodeHealthExample, vitalsExample } from './node-examples.ts'
 import { SchemaWorker } from '../../../src/threads/schema-worker.ts'
+import { noRouterInspections } from '../../../src/ports/router-inspections.ts'
+import { noLiveCircuits } from '../../../src/ports/live-circuits.ts'
+import { noLiveLinks } from '../../../src/ports/live-links.ts'
 import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
 import { SnapshotFiles } from '../../../src/store/snapshot-files.ts'
 import { anySystem, commandData } from '../../support/commands.ts'
@@ -351,6 +354,9 @@ export async function startController(
     activity,
     posture: new PostureBoard(cluster.selfId, posture, clock),
     failedRequests: new FailedRequestBoard(cluster.selfId, failedRequests),
+    links: noLiveLinks,
+    circuits: noLiveCircuits,
+    routerInspections: noRouterInspections,
     clock,
     scheduler,
     limits: all,

@@ -1,36 +1,25 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync, readFileSync, symlinkSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import type { TestCluster } from './cluster.ts'
-import { flotilla } from './cluster.ts'
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 
-const DOCS = resolve(import.meta.dirname, '../../../docs')
+/** All that a page has typed, in order; only where the controllers listen is not the page's own. */
+export function linesOf(name: string, port: number): string {
+  const page = readFileSync(resolve(import.meta.dirname, '../../../docs', name), 'utf8')
+  const blocks = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
+  return blocks
+    .join("\nprintf '\\n'\n")
+    .replace(/(127\.0\.0\.1:)(128[0-9])\b/g, (_, host: string, found: string) => {
+      return `${host}${Number(found) - 1280 + port}`
+    })
+}
 
 export interface Finished {
   readonly code: number | null
   readonly output: string
 }
 
-/** All that a page of docs/ has typed, in order; only where the controllers listen is not the page's own. */
-export function linesOf(name: string, port: number): { script: string; blocks: number } {
-  const page = readFileSync(join(DOCS, name), 'utf8')
-  const blocks = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
-  const script = blocks
-    .join("\nprintf '\\n'\n")
-    .replace(/(127\.0\.0\.1:)(128[0-9])\b/g, (_, host: string, found: string) => {
-      return `${host}${Number(found) - 1280 + port}`
-    })
-  return { script, blocks: blocks.length }
-}
-
-/** What a page expects around it: the folder of the cluster as `.flotilla`, and the program. */
-export function layOutFor({ dir, folder }: TestCluster): void {
-  symlinkSync(folder, join(dir, '.flotilla'))
-  mkdirSync(join(dir, 'bin'))
-  symlinkSync(flotilla, join(dir, 'bin/flotilla'))
-}
-
-export function runScript(script: string, cwd: string): Promise<Finished> {
+/** As one `sh` that ends at the first line that fails. */
+export function run(script: string, cwd: string): Promise<Finished> {
   return new Promise((done, reject) => {
     const child = spawn('sh', ['-eu'], { cwd, stdio: ['pipe', 'pipe', 'pipe'] })
     let output = ''

@@ -1,0 +1,34 @@
+import type { Identity } from '../../entities/identity.ts'
+import type { ChangeFeed } from '../../ports/change-feed.ts'
+import type { RouterModel } from '../../ports/router-model.ts'
+import type { State } from '../state.ts'
+import { followedKinds, modelChanges, modelIdentity, wholeModel } from './model.ts'
+
+/** @param state in force, asked at each use. */
+export function routerModelOf(feed: ChangeFeed, state: () => State): RouterModel {
+  return {
+    get appliedIndex() {
+      return state().position.index
+    },
+    all: () => wholeModel(state()),
+    identity: (id) => modelIdentity(state(), id),
+    disabledForNow: () => disabledForNow(state()),
+    follow: (follower) =>
+      feed.follow(followedKinds, {
+        onEntry: (index, changes) => {
+          const events = modelChanges(state(), changes)
+          if (events.length > 0) follower.onEntry(index, events)
+        },
+        onReplaced: () => follower.onReplaced(),
+      }),
+  }
+}
+
+function* disabledForNow(
+  state: State,
+): Iterable<{ readonly id: string; readonly untilMs: number }> {
+  for (const { record } of state.table('identity').rows.values()) {
+    const { id, disabledAt, disabledUntil } = record as Identity
+    if (disabledAt !== null && disabledUntil !== null) yield { id, untilMs: disabledUntil }
+  }
+}

@@ -1,0 +1,159 @@
+import { isInScope } from '../../entities/define.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import type { ServicePolicy } from '../../entities/service-policy.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { RecordChange } from '../../ports/change-feed.ts'
+import type { ModelEvent, PolicyMember } from '../../ports/router-model.ts'
+import { sameTexts } from '../access/changes.ts'
+import { matches, meant, policiesMatching } from '../roles.ts'
+import type { State } from '../state.ts'
+
+export const memberKinds = ['service', 'identity', 'postureCheck'] as const
+
+const roleFields = {
+  service: 'serviceRoles',
+  identity: 'identityRoles',
+  postureCheck: 'postureCheckRoles',
+} as const
+
+/** Ids in one message; a policy that means more is told in several. */
+const IDS_MAX = 1000
+
+/** Everybody whom a policy means, as the records stand. */
+export function* allMembers(state: State, policy: ServicePolicy): Iterable<ModelEvent> {
+  for (const of of memberKinds) {
+    const roles = policy[roleFields[of]]
+    if (roles.length === 0) continue
+    const ids = [...meant(state, of, [{ roles, semantic: policy.semantic }])].sort()
+    yield* eventsOf(policy.id, of, ids, true)
+  }
+}
+
+/** Whom policies mean after an entry and did not before, and the other way round; of records that are still there. */
+export function* movedMembers(
+  state: State,
+  changes: readonly RecordChange[],
+): Iterable<ModelEvent> {
+  const byKind = Map.groupBy(changes, ({ kind }) => kind)
+  const policies = new Map((byKind.get('servicePolicy') ?? []).map((change) => [change.id, change]))
+  for (const of of memberKinds) {
+    const moved = new Moved()
+    const changed = new Map(
+      (byKind.get(of) ?? []).map((change) => [change.id, inScope(of, change)]),
+    )
+    for (const policy of policies.values()) notePolicy(state, of, policy, changed, moved)
+    for (const change of changed.values()) noteMember(state, of, change, policies, moved)
+    yield* moved.events(of)
+  }
+}
+
+/** A policy that was written: what its list says, before and after, of records that were written as well and of the others. */
+function notePolicy(
+  state: State,
+  of: PolicyMember,
+  { id, before, after }: RecordChange,
+  changed: ReadonlyMap<string, RecordChange>,
+  moved: Moved,
+): void {
+  const [old, now] = [before as ServicePolicy | undefined, after as ServicePolicy | undefined]
+  if (now === undefined) return
+  const field = roleFields[of]
+  for (const record of changed.values()) {
+    const was = record.before !== undefined && old !== undefined && means(old, field, record.before)
+    moved.note(id, record, was, means(now, field, record.after))
+  }
+  if (old?.semantic === now.semantic && sameTexts(old[field], now[field])) return
+  const idsBefore = old === undefined ? new Set<string>() : unchangedIds(state, of, old, changed)
+  const idsAfter = unchangedIds(state, of, now, changed)
+  for (const member of idsAfter) if (!idsBefore.has(member)) moved.add(id, member, true)
+  for (const member of idsBefore) if (!idsAfter.has(member)) moved.add(id, member, false)
+}
+
+/** A record that was written: which of the policies that were not written mean it, before and after. */
+function noteMember(
+  state: State,
+  of: PolicyMember,
+  change: RecordChange,
+  policies: ReadonlyMap<string, RecordChange>,
+  moved: Moved,
+): void {
+  const { before, after } = change
+  if (after === undefined) return
+  if (before?.['roleAttributes'] === after['roleAttributes']) return
+  const table = state.table('servicePolicy')
+  const meaning = (record: EntityRecord | undefined): ReadonlySet<string> => {
+    const found =
+      record === undefined ? [] : policiesMatching<ServicePolicy>(table, roleFields[of], record)
+    return new Set(found.map(({ id }) => id).filter((id) => !policies.has(id)))
+  }
+  const [had, has] = [meaning(before), meaning(after)]
+  for (const id of has) if (!had.has(id)) moved.add(id, change.id, true)
+  for (const id of had) if (!has.has(id)) moved.add(id, change.id, false)
+}
+
+function means(
+  policy: ServicePolicy,
+  field: (typeof roleFields)[PolicyMember],
+  record: EntityRecord | undefined,
+): boolean {
+  return record !== undefined && matches(record, policy[field], policy.semantic)
+}
+
+function unchangedIds(
+  state: State,
+  of: PolicyMember,
+  policy: ServicePolicy,
+  changed: ReadonlyMap<string, RecordChange>,
+): Set<string> {
+  const roles = policy[roleFields[of]]
+  if (roles.length === 0) return new Set()
+  const found = meant(state, of, [{ roles, semantic: policy.semantic }])
+  return new Set([...found].filter((id) => !changed.has(id)))
+}
+
+/** A record out of the scope of its kind counts as not there. */
+function inScope(of: PolicyMember, change: RecordChange): RecordChange {
+  const entity = entityNamed(of)
+  const seen = (record: EntityRecord | undefined): EntityRecord | undefined =>
+    record !== undefined && isInScope(entity, record) ? record : undefined
+  return { ...change, before: seen(change.before), after: seen(change.after) }
+}
+
+/** Members who came and went, by policy. */
+class Moved {
+  readonly #added = new Map<string, string[]>()
+  readonly #removed = new Map<string, string[]>()
+
+  note(policyId: string, { id, after }: RecordChange, was: boolean, is: boolean): void {
+    if (was !== is && after !== undefined) this.add(policyId, id, is)
+  }
+
+  add(policyId: string, id: string, isAdded: boolean): void {
+    const lists = isAdded ? this.#added : this.#removed
+    const ids = lists.get(policyId)
+    if (ids === undefined) lists.set(policyId, [id])
+    else ids.push(id)
+  }
+
+  *events(of: PolicyMember): Iterable<ModelEvent> {
+    for (const [lists, isAdded] of [
+      [this.#added, true],
+      [this.#removed, false],
+    ] as const) {
+      for (const policyId of [...lists.keys()].sort()) {
+        yield* eventsOf(policyId, of, (lists.get(policyId) ?? []).sort(), isAdded)
+      }
+    }
+  }
+}
+
+function* eventsOf(
+  policyId: string,
+  of: PolicyMember,
+  ids: readonly string[],
+  isAdded: boolean,
+): Iterable<ModelEvent> {
+  for (let at = 0; at < ids.length; at += IDS_MAX) {
+    yield { kind: 'members', policyId, of, ids: ids.slice(at, at + IDS_MAX), isAdded }
+  }
+}

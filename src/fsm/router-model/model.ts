@@ -1,0 +1,97 @@
+import { isInScope } from '../../entities/define.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import type { Identity } from '../../entities/identity.ts'
+import type { ServicePolicy } from '../../entities/service-policy.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { RecordChange } from '../../ports/change-feed.ts'
+import type { ModelAction, ModelEvent, ModelIdentity } from '../../ports/router-model.ts'
+import type { State } from '../state.ts'
+import { allMembers, movedMembers } from './members.ts'
+import { identityOf, modelKinds, recordEvent } from './shapes.ts'
+
+/** Whose changes change the model. */
+export const followedKinds: readonly string[] = [...modelKinds, 'serviceConfig']
+
+/** The whole model, as the records stand. */
+export function* wholeModel(state: State): Iterable<ModelEvent> {
+  for (const kind of modelKinds) {
+    const { rows } = state.table(kind)
+    for (const { record } of rows.values()) {
+      if (!isModelled(kind, record)) continue
+      const event = recordEvent(state, kind, 'create', record)
+      if (event === null) continue
+      yield event
+      if (kind === 'servicePolicy') yield* allMembers(state, record as ServicePolicy)
+    }
+  }
+}
+
+export function modelIdentity(state: State, id: string): ModelIdentity | undefined {
+  const identity = state.get<Identity>('identity', id)
+  return identity === undefined ? undefined : identityOf(state, identity)
+}
+
+/**
+ * What an entry has changed in the model: first what is there now, then who belongs to which policy, then what is gone, so
+ * that no event names what a router has not been told of.
+ */
+export function modelChanges(state: State, changes: readonly RecordChange[]): ModelEvent[] {
+  const told: ModelEvent[] = []
+  const gone: ModelEvent[] = []
+  for (const kind of modelKinds) {
+    for (const { kind: of, before, after } of changes) {
+      if (of !== kind) continue
+      const was = isModelled(kind, before) ? before : undefined
+      const is = isModelled(kind, after) ? after : undefined
+      const action: ModelAction =
+        is === undefined ? 'delete' : was === undefined ? 'create' : 'update'
+      const record = is ?? was
+      if (record === undefined) continue
+      const event = recordEvent(state, kind, action, record)
+      if (event === null || (action === 'update' && isSame(state, kind, was, event))) continue
+      if (action === 'delete') gone.push(event)
+      else told.push(event)
+    }
+  }
+  told.push(...identitiesOfConfigs(state, changes))
+  return [...told, ...movedMembers(state, changes), ...gone.reverse()]
+}
+
+/** A write that changes nothing of what routers are told, as that of tags, is none to them. */
+function isSame(
+  state: State,
+  kind: string,
+  was: EntityRecord | undefined,
+  event: ModelEvent,
+): boolean {
+  if (was === undefined) return false
+  return JSON.stringify(recordEvent(state, kind, 'update', was)) === JSON.stringify(event)
+}
+
+/** The identities that have other configs of their own now. */
+function identitiesOfConfigs(state: State, changes: readonly RecordChange[]): ModelEvent[] {
+  const made = new Set(
+    changes.flatMap(({ kind, id, before }) =>
+      kind === 'identity' && before === undefined ? [id] : [],
+    ),
+  )
+  const ids = new Set<string>()
+  for (const { kind, before, after } of changes) {
+    if (kind !== 'serviceConfig') continue
+    for (const record of [before, after]) {
+      const id = record?.['identityId']
+      if (typeof id === 'string') ids.add(id)
+    }
+  }
+  return [...ids].sort().flatMap((id): ModelEvent[] => {
+    const value = modelIdentity(state, id)
+    // One that was made by the same entry was told with its configs; one that was only written counts as the same there.
+    return value === undefined || made.has(id)
+      ? []
+      : [{ kind: 'identity', action: 'update', value }]
+  })
+}
+
+function isModelled(kind: string, record: EntityRecord | undefined): boolean {
+  return record !== undefined && isInScope(entityNamed(kind), record)
+}

@@ -1,0 +1,29 @@
+import type { EntityRecord } from '../lib/entity-record.ts'
+import type { Index } from '../raft/types.ts'
+
+/** One record before and after an entry. */
+export interface RecordChange {
+  /** The kind of its table. */
+  readonly kind: string
+  readonly id: string
+  /** Undefined where it was not there. */
+  readonly before: EntityRecord | undefined
+  /** Undefined where it is gone. */
+  readonly after: EntityRecord | undefined
+}
+
+export interface ChangeFollower {
+  /** Within apply, after an entry that has changed such records; `changes` is not empty. Must neither throw nor write. */
+  onEntry(index: Index, changes: readonly RecordChange[]): void
+  /** Another state has taken the place of the one that was followed: everything may differ. */
+  onReplaced(): void
+}
+
+/** What entries change, for those who keep something that follows from the records. */
+export interface ChangeFeed {
+  /**
+   * @param kinds of tables.
+   * @returns the way to end it.
+   */
+  follow(kinds: readonly string[], follower: ChangeFollower): () => void
+}

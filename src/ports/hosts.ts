@@ -1,0 +1,29 @@
+/** Where a service is hosted. */
+export interface Host {
+  readonly terminatorId: string
+  readonly routerId: string
+  readonly hostId: string
+  readonly binding: string
+  readonly address: string
+  readonly cost: number
+  readonly precedence: 'default' | 'required' | 'failed'
+  readonly instanceId: string
+  /** By header number. */
+  readonly peerData: ReadonlyMap<number, Uint8Array>
+}
+
+export interface HostedService {
+  readonly encryptionRequired: boolean
+  readonly strategy: 'smartrouting' | 'weighted' | 'random' | 'sticky'
+  readonly hosts: readonly Host[]
+}
+
+/** What circuits are made by. */
+export interface Hosts {
+  /** Undefined when there is no such service. */
+  service(serviceId: string): HostedService | undefined
+  /** What it costs to enter a router, by its record. */
+  routerCost(routerId: string): number
+  /** Circuits do not pass through it. */
+  isEndOnly(routerId: string): boolean
+}

@@ -1,0 +1,50 @@
+/** A link between two routers, as the one that dialed it reports it. Not replicated: each controller hears of it by itself. */
+export interface LiveLink {
+  readonly id: string
+  /** Of dialing the same link again; from 1. */
+  readonly iteration: number
+  readonly protocol: string
+  /** That was dialed. */
+  readonly dialAddress: string
+  readonly sourceRouterId: string
+  readonly destRouterId: string
+  readonly connections: readonly LinkConnection[]
+  /** An operator keeps it out of use. */
+  readonly isDown: boolean
+  /** Connected: both its routers have a channel to this controller. */
+  readonly state: 'Pending' | 'Connected'
+  readonly staticCost: number
+  /** As each router measured it last; nanoseconds. */
+  readonly sourceLatencyNs: number
+  readonly destLatencyNs: number
+  /** Static cost and both latencies in whole milliseconds. */
+  readonly cost: number
+}
+
+export interface LinkConnection {
+  readonly type: string
+  readonly sourceAddress: string
+  readonly destAddress: string
+}
+
+export interface LinkChanges {
+  readonly isDown?: boolean
+  readonly staticCost?: number
+}
+
+/** The links that this controller knows of. */
+export interface LiveLinks {
+  all(): readonly LiveLink[]
+  get(id: string): LiveLink | undefined
+  /** @returns false when there is no such link. */
+  change(id: string, changes: LinkChanges): boolean
+  /** Tells both routers to close it; they may dial it again. @returns false when there is no such link. */
+  remove(id: string): boolean
+}
+
+export const noLiveLinks: LiveLinks = {
+  all: () => [],
+  get: () => undefined,
+  change: () => false,
+  remove: () => false,
+}

@@ -1,0 +1,18 @@
+/** What a router told of itself; a value is JSON, or text where it is none. */
+export interface RouterInspection {
+  readonly values: readonly { readonly name: string; readonly value: unknown }[]
+  readonly errors: readonly string[]
+}
+
+/** Values that connected routers tell of themselves. */
+export interface RouterInspections {
+  /** Of the routers with a channel to this controller. */
+  connectedIds(): readonly string[]
+  /** Never rejects: a router that does not answer in time is an error among `errors`. */
+  inspect(routerId: string, names: readonly string[]): Promise<RouterInspection>
+}
+
+export const noRouterInspections: RouterInspections = {
+  connectedIds: () => [],
+  inspect: () => Promise.resolve({ values: [], errors: [] }),
+}

@@ -1,0 +1,150 @@
+import type { Index } from '../raft/types.ts'
+
+export type ModelAction = 'create' | 'update' | 'delete'
+
+export interface ModelIdentity {
+  readonly id: string
+  readonly name: string
+  readonly defaultHostingPrecedence: string
+  readonly defaultHostingCost: number
+  readonly serviceHostingPrecedences: Readonly<Record<string, string>>
+  readonly serviceHostingCosts: Readonly<Record<string, number>>
+  readonly appDataJson: string
+  /** Service id → config type id → config id, where the identity has a config of its own. */
+  readonly serviceConfigs: Readonly<Record<string, Readonly<Record<string, string>>>>
+  /** UTC ms; null: it is not disabled. */
+  readonly disabledAt: number | null
+  /** UTC ms; null: until it is enabled. */
+  readonly disabledUntil: number | null
+}
+
+export interface ModelService {
+  readonly id: string
+  readonly name: string
+  readonly encryptionRequired: boolean
+  readonly configs: readonly string[]
+}
+
+export interface ModelPolicy {
+  readonly id: string
+  readonly name: string
+  readonly type: 'Dial' | 'Bind'
+}
+
+export interface ModelConfig {
+  readonly id: string
+  readonly typeId: string
+  readonly name: string
+  readonly dataJson: string
+}
+
+export interface ModelConfigType {
+  readonly id: string
+  readonly name: string
+  readonly target: string
+}
+
+export interface ModelRouter {
+  readonly id: string
+  readonly name: string
+  /** Hex SHA-1 of the certificate it connects by; '' before it has enrolled. */
+  readonly fingerprint: string
+  readonly isDisabled: boolean
+}
+
+export interface ModelRevocation {
+  readonly id: string
+  readonly type: string
+  /** UTC ms. */
+  readonly expiresAt: number
+  /** UTC ms: what was signed before is refused. */
+  readonly issuedBefore: number
+}
+
+export interface ModelProcess {
+  readonly osType: string
+  readonly path: string
+  readonly hashes: readonly string[]
+  readonly fingerprints: readonly string[]
+}
+
+export type ModelCheckTerms =
+  | { readonly case: 'mac'; readonly macAddresses: readonly string[] }
+  | {
+      readonly case: 'mfa'
+      readonly timeoutSeconds: number
+      readonly promptOnWake: boolean
+      readonly promptOnUnlock: boolean
+      readonly ignoreLegacyEndpoints: boolean
+    }
+  | {
+      readonly case: 'os'
+      readonly systems: readonly { readonly osType: string; readonly versions: readonly string[] }[]
+    }
+  | { readonly case: 'process'; readonly process: ModelProcess }
+  | {
+      readonly case: 'processes'
+      readonly semantic: string
+      readonly processes: readonly ModelProcess[]
+    }
+  | { readonly case: 'domains'; readonly domains: readonly string[] }
+
+export interface ModelPostureCheck {
+  readonly id: string
+  readonly name: string
+  readonly typeId: string
+  readonly terms: ModelCheckTerms
+}
+
+/** A certificate authority of an operator whose certificates clients show. */
+export interface ModelAuthority {
+  readonly id: string
+  readonly certPem: string
+}
+
+export type PolicyMember = 'service' | 'identity' | 'postureCheck'
+
+/** One step from a model to the next one, as routers follow it. A deletion needs no more of the record than its id. */
+export type ModelEvent =
+  | { readonly kind: 'configType'; readonly action: ModelAction; readonly value: ModelConfigType }
+  | { readonly kind: 'config'; readonly action: ModelAction; readonly value: ModelConfig }
+  | { readonly kind: 'identity'; readonly action: ModelAction; readonly value: ModelIdentity }
+  | { readonly kind: 'service'; readonly action: ModelAction; readonly value: ModelService }
+  | { readonly kind: 'router'; readonly action: ModelAction; readonly value: ModelRouter }
+  | {
+      readonly kind: 'postureCheck'
+      readonly action: ModelAction
+      readonly value: ModelPostureCheck
+    }
+  | { readonly kind: 'servicePolicy'; readonly action: ModelAction; readonly value: ModelPolicy }
+  | { readonly kind: 'authority'; readonly action: ModelAction; readonly value: ModelAuthority }
+  | { readonly kind: 'revocation'; readonly action: ModelAction; readonly value: ModelRevocation }
+  /** Whom a policy means, or means no more. Whoever is deleted leaves all policies without a word. */
+  | {
+      readonly kind: 'members'
+      readonly policyId: string
+      readonly of: PolicyMember
+      readonly ids: readonly string[]
+      readonly isAdded: boolean
+    }
+
+export interface ModelFollower {
+  /** Within apply, after an entry that has changed the model. Must neither throw nor write. */
+  onEntry(index: Index, events: readonly ModelEvent[]): void
+  /** Another model has taken its place. */
+  onReplaced(): void
+}
+
+/** The part of the network that edge routers judge access by, with each change of it. */
+export interface RouterModel {
+  /** Of the state that `all` tells of. */
+  readonly appliedIndex: Index
+  /** All of it, as creations, what others name before the others. Lazy: the state must not change before it is at its end. */
+  all(): Iterable<ModelEvent>
+  /** Undefined when there is none. */
+  identity(id: string): ModelIdentity | undefined
+  /** Identities that are disabled until a time, UTC ms, which may be over. */
+  disabledForNow(): Iterable<{ readonly id: string; readonly untilMs: number }>
+  /** @returns the way to end it. */
+  follow(follower: ModelFollower): () => void
+}

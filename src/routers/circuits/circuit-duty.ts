@@ -1,0 +1,399 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { randomUUID } from 'node:crypto'
+
+import {
+  CircuitConfirmationSchema,
+  FaultSchema,
+  FaultSubject,
+} from '../../../proto/gen/router_pb.ts'
+import {
+  bytesMapValue,
+  readBytesMap,
+  readTextList,
+  textMapValue,
+} from '../../channel/header-maps.ts'
+import { int32Value, readInt32, readText, textValue } from '../../channel/headers.ts'
+import type { Message } from '../../channel/frame.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Hosts } from '../../ports/hosts.ts'
+import type { LiveCircuit, LiveCircuits } from '../../ports/live-circuits.ts'
+import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
+import type { AdmittedClient, RouterClients } from '../../ports/router-clients.ts'
+import {
+  claimFaultCodes,
+  ENCRYPTION_DATA_MISSING,
+  INTERNAL,
+  INVALID_TERMINATOR,
+} from '../clients/client-errors.ts'
+import type { RouterConnection } from '../connection.ts'
+import type { RouterDuty } from '../duty.ts'
+import { routerLimits } from '../limits.ts'
+import { routerMessage } from '../messages.ts'
+import type { RouterLogger } from '../router-channels.ts'
+import { chooseHost } from './choose-host.ts'
+import type { Candidate } from './choose-host.ts'
+import { cheapestPaths } from './path.ts'
+import type { CircuitPath } from './path.ts'
+import { REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
+import type { CircuitEnds } from './route.ts'
+
+const { circuitsMax, circuitsWaitingMax, routeAttemptsMax, routeTimeoutMs } = routerLimits
+
+/** Headers of requests for circuits and their answers. */
+const header = {
+  errorCode: 1014,
+  peerData: 10,
+  sessionToken: 11,
+  circuitId: 11,
+  fingerprints: 12,
+  ingressAddress: 12,
+  instanceId: 13,
+  tags: 13,
+  apiSessionToken: 14,
+} as const
+/** Headers of what a router answers to a route. */
+const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
+/** The key of the other end's encryption, among what ends tell each other. */
+const PUBLIC_KEY = 1003
+/** Of an answer to a route, what is not from the host. */
+const CHANNEL_HEADERS_MAX = 127
+
+export interface CircuitDutyParts {
+  readonly clients: RouterClients
+  readonly hosts: Hosts
+  readonly links: LiveLinks
+  readonly connection: (routerId: string) => RouterConnection | undefined
+  readonly clock: Clock
+  /** 0 to 1. */
+  readonly draw: () => number
+  readonly log: RouterLogger
+}
+
+interface Circuit {
+  readonly live: LiveCircuit
+  readonly ends: CircuitEnds
+  path: CircuitPath
+}
+
+/** A way that is being laid: who has yet to answer, and what the last router brought from the host. */
+interface Attempt {
+  readonly number: number
+  readonly missing: Set<string>
+  readonly peerData: Map<number, Uint8Array>
+  readonly settle: (fault: string | null) => void
+}
+
+class CircuitRefused extends Error {
+  readonly code: number
+
+  constructor(code: number, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/**
+ * Lays the ways by which clients reach hosts. A circuit is known to the controller that laid it and to its routers, and is not
+ * replicated: it goes on without its controller, and another one is laid for whoever dials again.
+ */
+export class CircuitDuty implements RouterDuty, LiveCircuits {
+  readonly handlers: RouterDuty['handlers']
+  readonly #parts: CircuitDutyParts
+  readonly #circuits = new Map<string, Circuit>()
+  readonly #attempts = new Map<string, Attempt>()
+  /** Being made, by the router of the client. */
+  readonly #waiting = new Map<string, number>()
+
+  constructor(parts: CircuitDutyParts) {
+    this.#parts = parts
+    this.handlers = new Map([
+      [
+        routerMessage.createCircuit,
+        (connection, message) => void this.#onRequest(connection, message),
+      ],
+      [
+        routerMessage.routeResult,
+        (connection, message) => this.#onRouteResult(connection, message),
+      ],
+      [
+        routerMessage.circuitConfirmation,
+        ({ channel }, { body }) => {
+          // Of a controller before its restart, or of one that ended it while the router was away.
+          for (const id of fromBinary(CircuitConfirmationSchema, body).circuitIds) {
+            if (!this.#circuits.has(id) && !this.#attempts.has(id)) {
+              channel.send(unrouteMessage(id, true))
+            }
+          }
+        },
+      ],
+    ])
+  }
+
+  all(): readonly LiveCircuit[] {
+    return Array.from(this.#circuits.values(), viewOf)
+  }
+
+  get(id: string): LiveCircuit | undefined {
+    const circuit = this.#circuits.get(id)
+    return circuit === undefined ? undefined : viewOf(circuit)
+  }
+
+  remove(id: string, isImmediate: boolean): boolean {
+    return this.#end(id, isImmediate)
+  }
+
+  /** What a router says of a circuit that it can not go on with. */
+  onFault({ channel }: RouterConnection, { body }: Message): void {
+    const { subject, id } = fromBinary(FaultSchema, body)
+    if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS) this.#end(id, false)
+    else if (subject === FaultSubject.FORWARD) {
+      for (const each of id.split(' ')) {
+        const circuit = this.#circuits.get(each)
+        if (circuit === undefined) channel.send(unrouteMessage(each, true))
+        else this.#reroute(circuit)
+      }
+    }
+  }
+
+  onLinkGone({ id }: Pick<LiveLink, 'id'>): void {
+    for (const circuit of [...this.#circuits.values()]) {
+      if (circuit.path.links.some((link) => link.id === id)) this.#reroute(circuit)
+    }
+  }
+
+  async #onRequest(connection: RouterConnection, message: Message): Promise<void> {
+    const { router, channel } = connection
+    const waiting = this.#waiting.get(router.id) ?? 0
+    if (waiting >= circuitsWaitingMax || this.#circuits.size >= circuitsMax) {
+      this.#refuse(connection, message, new CircuitRefused(INTERNAL, 'too many circuits'))
+      return
+    }
+    this.#waiting.set(router.id, waiting + 1)
+    try {
+      const { circuit, peerData } = await this.#make(connection, message)
+      const { live, ends } = circuit
+      const tags = { serviceId: live.serviceId, clientId: live.clientId, hostId: circuit.hostId }
+      const isSent = channel.reply(message, {
+        contentType: routerMessage.createCircuitAnswer,
+        headers: new Map([
+          [header.circuitId, textValue(ends.id)],
+          [header.ingressAddress, textValue(ends.ingress)],
+          [header.peerData, bytesMapValue(peerData)],
+          [header.tags, textMapValue(tags)],
+        ]),
+      })
+      if (!isSent) this.#end(ends.id, true)
+    } catch (error) {
+      this.#refuse(connection, message, error)
+    } finally {
+      const left = (this.#waiting.get(router.id) ?? 1) - 1
+      if (left > 0) this.#waiting.set(router.id, left)
+      else this.#waiting.delete(router.id)
+    }
+  }
+
+  #refuse({ router, channel }: RouterConnection, message: Message, error: unknown): void {
+    const isKnown = error instanceof CircuitRefused
+    if (!isKnown) {
+      const reason = error instanceof Error ? error.message : String(error)
+      this.#parts.log.warn({ routerId: router.id, reason }, 'a circuit could not be made')
+    }
+    channel.reply(message, {
+      contentType: routerMessage.error,
+      headers: new Map([[header.errorCode, int32Value(isKnown ? error.code : INTERNAL)]]),
+      body: textValue(isKnown ? error.message : 'the circuit could not be made'),
+    })
+  }
+
+  /** @throws {CircuitRefused} */
+  async #make(
+    { router }: RouterConnection,
+    { headers }: Message,
+  ): Promise<{
+    readonly circuit: Circuit & { readonly hostId: string }
+    readonly peerData: ReadonlyMap<number, Uint8Array>
+  }> {
+    const fingerprints = readTextList(headers, header.fingerprints)
+    const peerData = readBytesMap(headers, header.peerData)
+    if (fingerprints === null || peerData === null) {
+      throw new CircuitRefused(INTERNAL, 'the request is malformed')
+    }
+    const judged = await this.#parts.clients.judge({
+      ...{ routerId: router.id, type: 'Dial', fingerprints },
+      sessionToken: readText(headers, header.sessionToken) ?? '',
+      apiSessionToken: readText(headers, header.apiSessionToken) ?? '',
+    })
+    if (!judged.ok) {
+      const what = `the client may not dial the service here: ${judged.fault}`
+      throw new CircuitRefused(claimFaultCodes[judged.fault], what)
+    }
+    const { client } = judged
+    const service = this.#parts.hosts.service(client.serviceId)
+    if (service === undefined) throw new CircuitRefused(claimFaultCodes.service, 'no such service')
+    if (service.encryptionRequired && !peerData.has(PUBLIC_KEY)) {
+      throw new CircuitRefused(ENCRYPTION_DATA_MISSING, 'the service is encrypted end to end')
+    }
+    const instanceId = readText(headers, header.instanceId) ?? ''
+    return await this.#lay(router.id, client, instanceId, peerData)
+  }
+
+  async #lay(
+    start: string,
+    client: AdmittedClient,
+    instanceId: string,
+    peerData: ReadonlyMap<number, Uint8Array>,
+  ): Promise<{
+    readonly circuit: Circuit & { readonly hostId: string }
+    readonly peerData: ReadonlyMap<number, Uint8Array>
+  }> {
+    const failed = new Set<string>()
+    let lastFault = 'the service has no host that can be reached'
+    const id = newCircuitId()
+    for (let attempt = 0; attempt < routeAttemptsMax; attempt += 1) {
+      const chosen = this.#choose(start, client.serviceId, instanceId, failed)
+      if (chosen === null) break
+      const { host, path } = chosen
+      const ends = { id, ingress: newAddress(), egress: newAddress() }
+      const laid = await this.#attempt(ends, chosen, attempt, client, peerData)
+      if (laid.fault === null) {
+        const named = { clientId: client.identityId, serviceId: client.serviceId }
+        const circuit = {
+          ...{ ends, path, hostId: host.hostId },
+          live: {
+            ...{ id, ...named, terminatorId: host.terminatorId, routerIds: [], linkIds: [] },
+            createdAt: this.#parts.clock.nowMs(),
+          },
+        }
+        this.#circuits.set(id, circuit)
+        return { circuit, peerData: new Map([...host.peerData, ...laid.peerData]) }
+      }
+      lastFault = laid.fault
+      failed.add(host.terminatorId)
+    }
+    throw new CircuitRefused(INVALID_TERMINATOR, lastFault)
+  }
+
+  #choose(
+    start: string,
+    serviceId: string,
+    instanceId: string,
+    failed: ReadonlySet<string>,
+  ): Candidate | null {
+    const { hosts, links, connection, draw } = this.#parts
+    const service = hosts.service(serviceId)
+    if (service === undefined) return null
+    const there = service.hosts.filter(
+      (host) => host.instanceId === instanceId && connection(host.routerId) !== undefined,
+    )
+    // One that has failed is tried again where there is no other: it may have been the way.
+    const fresh = there.filter(({ terminatorId }) => !failed.has(terminatorId))
+    const usable = fresh.length > 0 ? fresh : there
+    const goals = new Set(usable.map(({ routerId }) => routerId))
+    const paths = cheapestPaths(start, goals, links.all(), hosts)
+    const candidates = usable.flatMap((host): Candidate[] => {
+      const path = paths.get(host.routerId)
+      return path === undefined ? [] : [{ host, path }]
+    })
+    return chooseHost(candidates, service.strategy, draw())
+  }
+
+  async #attempt(
+    ends: CircuitEnds,
+    { host, path }: Candidate,
+    attempt: number,
+    client: AdmittedClient,
+    peerData: ReadonlyMap<number, Uint8Array>,
+  ): Promise<{
+    readonly fault: string | null
+    readonly peerData: ReadonlyMap<number, Uint8Array>
+  }> {
+    const tags = { serviceId: client.serviceId, clientId: client.identityId, hostId: host.hostId }
+    const dial = { binding: host.binding, address: host.address, peerData }
+    const routes = routesOf(ends, path, { attempt, timeoutMs: routeTimeoutMs, tags, dial })
+    const { promise, resolve } = Promise.withResolvers<string | null>()
+    const made: Attempt = {
+      ...{ number: attempt, missing: new Set(path.routerIds), peerData: new Map() },
+      settle: resolve,
+    }
+    this.#attempts.set(ends.id, made)
+    const timer = setTimeout(() => resolve('a router did not answer in time'), routeTimeoutMs)
+    for (const [at, routerId] of path.routerIds.entries()) {
+      const route = routes[at]
+      const connection = this.#parts.connection(routerId)
+      if (route === undefined || connection === undefined) resolve('a router on the way is gone')
+      else connection.channel.send(route)
+    }
+    const fault = await promise
+    clearTimeout(timer)
+    this.#attempts.delete(ends.id)
+    if (fault !== null) this.#tell(path.routerIds, unrouteMessage(ends.id, true))
+    return { fault, peerData: made.peerData }
+  }
+
+  #onRouteResult({ router, channel }: RouterConnection, { headers, body }: Message): void {
+    const id = Buffer.from(body).toString('utf8')
+    const number = readInt32(headers, result.attempt)
+    if (number === REROUTE_ATTEMPT) return
+    const attempt = this.#attempts.get(id)
+    if (attempt?.number !== number || !attempt.missing.has(router.id)) {
+      // Too late: nobody waits for the way.
+      if (!this.#circuits.has(id)) channel.send(unrouteMessage(id, true))
+      return
+    }
+    if (!headers.has(result.isSuccess)) {
+      attempt.settle(readText(headers, result.error) ?? 'a router could not lay the way')
+      return
+    }
+    for (const [key, value] of headers) {
+      const isOwn = key <= CHANNEL_HEADERS_MAX && key < 14
+      const isResult = key >= result.attempt && key <= result.errorCode
+      if (!isOwn && !isResult) attempt.peerData.set(key, value)
+    }
+    attempt.missing.delete(router.id)
+    if (attempt.missing.size === 0) attempt.settle(null)
+  }
+
+  /** Another way between the same ends; where there is none, the circuit ends. */
+  #reroute(circuit: Circuit): void {
+    const { hosts, links } = this.#parts
+    const { ends, path } = circuit
+    const [start, goal] = [path.routerIds[0] ?? '', path.routerIds.at(-1) ?? '']
+    const other = cheapestPaths(start, new Set([goal]), links.all(), hosts).get(goal)
+    if (other === undefined) {
+      this.#end(ends.id, true)
+      return
+    }
+    const terms = { attempt: REROUTE_ATTEMPT, timeoutMs: routeTimeoutMs, tags: {}, dial: null }
+    for (const [at, route] of routesOf(ends, other, terms).entries()) {
+      this.#parts.connection(other.routerIds[at] ?? '')?.channel.send(route)
+    }
+    circuit.path = other
+    const left = path.routerIds.filter((id) => !other.routerIds.includes(id))
+    this.#tell(left, unrouteMessage(ends.id, true))
+  }
+
+  #end(id: string, isNow: boolean): boolean {
+    const circuit = this.#circuits.get(id)
+    if (circuit === undefined) return false
+    this.#circuits.delete(id)
+    this.#tell(circuit.path.routerIds, unrouteMessage(id, isNow))
+    return true
+  }
+
+  #tell(routerIds: readonly string[], message: ReturnType<typeof unrouteMessage>): void {
+    for (const id of routerIds) this.#parts.connection(id)?.channel.send(message)
+  }
+}
+
+function viewOf({ live, path }: Circuit): LiveCircuit {
+  return { ...live, routerIds: path.routerIds, linkIds: path.links.map(({ id }) => id) }
+}
+
+function newCircuitId(): string {
+  return randomUUID()
+}
+
+/** Unique among the ends of all circuits of a router, whichever controller laid them. */
+function newAddress(): string {
+  return randomUUID()
+}

@@ -1,0 +1,139 @@
+import type { LiveLink } from '../../ports/live-links.ts'
+
+/** The way of a circuit: one link between two routers after the other. */
+export interface CircuitPath {
+  /** From the router of the client to that of the terminator; at least one. */
+  readonly routerIds: readonly string[]
+  /** One less than routers. */
+  readonly links: readonly LiveLink[]
+  readonly cost: number
+}
+
+export interface PathRules {
+  /** What it costs to enter the router, beside the link. */
+  readonly routerCost: (routerId: string) => number
+  /** Circuits begin and end there, and do not pass through. */
+  readonly isEndOnly: (routerId: string) => boolean
+}
+
+interface Reached {
+  readonly cost: number
+  readonly by: LiveLink | null
+  readonly from: string
+}
+
+/**
+ * The cheapest ways from one router to others (Dijkstra), over the links that are up. Equal costs are settled by the ids of
+ * routers and links, so that the same network gives the same ways.
+ */
+export function cheapestPaths(
+  start: string,
+  goals: ReadonlySet<string>,
+  links: readonly LiveLink[],
+  rules: PathRules,
+): ReadonlyMap<string, CircuitPath> {
+  const neighbours = neighboursOf(links)
+  const reached = new Map<string, Reached>([[start, { cost: 0, by: null, from: '' }]])
+  const settled = new Set<string>()
+  const open: Open = new Open()
+  open.push(start, 0)
+  let missing = goals.size
+  for (let id = open.pop(); id !== undefined && missing > 0; id = open.pop()) {
+    if (settled.has(id)) continue
+    settled.add(id)
+    if (goals.has(id)) missing -= 1
+    if (id !== start && rules.isEndOnly(id)) continue
+    const { cost } = reached.get(id) as Reached
+    for (const { to, link } of neighbours.get(id) ?? []) {
+      if (settled.has(to)) continue
+      const total = cost + link.cost + rules.routerCost(to)
+      const known = reached.get(to)
+      if (known !== undefined && !isBetter(total, link, known)) continue
+      reached.set(to, { cost: total, by: link, from: id })
+      open.push(to, total)
+    }
+  }
+  const found = new Map<string, CircuitPath>()
+  for (const goal of goals) if (settled.has(goal)) found.set(goal, pathTo(goal, reached))
+  return found
+}
+
+function isBetter(cost: number, link: LiveLink, known: Reached): boolean {
+  return cost < known.cost || (cost === known.cost && link.id < (known.by?.id ?? ''))
+}
+
+function pathTo(goal: string, reached: ReadonlyMap<string, Reached>): CircuitPath {
+  const routerIds = [goal]
+  const links: LiveLink[] = []
+  let at = reached.get(goal)
+  const cost = at?.cost ?? 0
+  for (let by = at?.by ?? null; at !== undefined && by !== null; by = at?.by ?? null) {
+    links.unshift(by)
+    routerIds.unshift(at.from)
+    at = reached.get(at.from)
+  }
+  return { routerIds, links, cost }
+}
+
+function neighboursOf(
+  links: readonly LiveLink[],
+): ReadonlyMap<string, readonly { readonly to: string; readonly link: LiveLink }[]> {
+  const found = new Map<string, { to: string; link: LiveLink }[]>()
+  const add = (from: string, to: string, link: LiveLink): void => {
+    const list = found.get(from)
+    if (list === undefined) found.set(from, [{ to, link }])
+    else list.push({ to, link })
+  }
+  for (const link of links) {
+    if (link.isDown || link.state !== 'Connected') continue
+    add(link.sourceRouterId, link.destRouterId, link)
+    add(link.destRouterId, link.sourceRouterId, link)
+  }
+  return found
+}
+
+/** A binary heap of routers by cost, then by id. */
+class Open {
+  readonly #heap: { readonly id: string; readonly cost: number }[] = []
+
+  push(id: string, cost: number): void {
+    const heap = this.#heap
+    let at = heap.push({ id, cost }) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      if (!this.#isBefore(at, parent)) break
+      this.#swap(at, parent)
+      at = parent
+    }
+  }
+
+  pop(): string | undefined {
+    const heap = this.#heap
+    const [first] = heap
+    const last = heap.pop()
+    if (first === undefined || last === undefined || heap.length === 0) return first?.id
+    heap[0] = last
+    for (let at = 0; ;) {
+      const [left, right] = [2 * at + 1, 2 * at + 2]
+      let least = at
+      if (left < heap.length && this.#isBefore(left, least)) least = left
+      if (right < heap.length && this.#isBefore(right, least)) least = right
+      if (least === at) return first.id
+      this.#swap(at, least)
+      at = least
+    }
+  }
+
+  #isBefore(a: number, b: number): boolean {
+    const [one, other] = [this.#heap[a], this.#heap[b]]
+    if (one === undefined || other === undefined) return false
+    return one.cost < other.cost || (one.cost === other.cost && one.id < other.id)
+  }
+
+  #swap(a: number, b: number): void {
+    const [one, other] = [this.#heap[a], this.#heap[b]]
+    if (one === undefined || other === undefined) return
+    this.#heap[a] = other
+    this.#heap[b] = one
+  }
+}

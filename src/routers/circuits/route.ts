@@ -1,0 +1,77 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+
+import { DestinationType, RouteSchema, UnrouteSchema } from '../../../proto/gen/router_pb.ts'
+import type { Outgoing } from '../../channel/channel.ts'
+import { routerMessage } from '../messages.ts'
+import type { CircuitPath } from './path.ts'
+
+/** Both ends of a circuit, by which routers forward. */
+export interface CircuitEnds {
+  readonly id: string
+  /** At the router of the client. */
+  readonly ingress: string
+  /** At the router of the terminator. */
+  readonly egress: string
+}
+
+export interface RouteTerms {
+  readonly attempt: number
+  readonly timeoutMs: number
+  readonly tags: Readonly<Record<string, string>>
+  /** What is dialed at the last router; null: the circuit is there and takes another way. */
+  readonly dial: {
+    readonly binding: string
+    readonly address: string
+    readonly peerData: ReadonlyMap<number, Uint8Array>
+  } | null
+}
+
+/** Of a way that a circuit takes later on; a router keeps what it has dialed. */
+export const REROUTE_ATTEMPT = 99_969_996
+
+/** Nanoseconds in a millisecond. */
+const NS = 1_000_000n
+
+/** One message for each router on the way, in its order. */
+export function routesOf(ends: CircuitEnds, path: CircuitPath, terms: RouteTerms): Outgoing[] {
+  const { routerIds, links } = path
+  return routerIds.map((_, at) => {
+    const before = links[at - 1]
+    const after = links[at]
+    // Towards the client and towards the host: an end of the circuit, or a link.
+    const inner = before === undefined ? ends.ingress : before.id
+    const outer = after === undefined ? ends.egress : after.id
+    const innerType = before === undefined ? DestinationType.START : DestinationType.TO_LINK
+    const outerType = after === undefined ? DestinationType.END : DestinationType.TO_LINK
+    const isLast = after === undefined
+    const route: MessageInitShape<typeof RouteSchema> = {
+      circuitId: ends.id,
+      attempt: terms.attempt,
+      forwards: [
+        { srcAddress: inner, dstAddress: outer, dstType: outerType },
+        { srcAddress: outer, dstAddress: inner, dstType: innerType },
+      ],
+      context: {},
+      timeout: BigInt(terms.timeoutMs) * NS,
+      tags: { ...terms.tags },
+      ...(isLast && terms.dial !== null
+        ? {
+            egress: {
+              binding: terms.dial.binding,
+              address: ends.egress,
+              destination: terms.dial.address,
+              peerData: Object.fromEntries(terms.dial.peerData),
+            },
+          }
+        : {}),
+    }
+    const body = toBinary(RouteSchema, create(RouteSchema, route))
+    return { contentType: routerMessage.route, body }
+  })
+}
+
+export function unrouteMessage(circuitId: string, isNow: boolean): Outgoing {
+  const body = toBinary(UnrouteSchema, create(UnrouteSchema, { circuitId, now: isNow }))
+  return { contentType: routerMessage.unroute, body }
+}

@@ -1,0 +1,19 @@
+import type { ClaimFault } from '../../ports/router-clients.ts'
+
+/** What routers and their clients are told by number. */
+export const INTERNAL = 1
+export const INVALID_TERMINATOR = 8
+export const ENCRYPTION_DATA_MISSING = 11
+
+export const claimFaultCodes: Readonly<Record<ClaimFault, number>> = {
+  apiSession: 2,
+  session: 3,
+  sessionType: 4,
+  router: 5,
+  service: 6,
+  access: 14,
+  posture: 15,
+}
+
+/** What a router is told of trying again. */
+export const DO_NOT_RETRY = 3

@@ -1,0 +1,234 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf'
+
+import {
+  CommandKind,
+  HostedTerminatorCreateSchema,
+  HostedTerminatorsRemoveSchema,
+  HostedTerminatorUpdateSchema,
+} from '../../../proto/gen/command_pb.ts'
+import {
+  CreateTerminatorResult,
+  CreateTerminatorV2AnswerSchema,
+  CreateTerminatorV2Schema,
+  HealthEventSchema,
+  ModelPrecedence,
+  RemoveTerminatorSchema,
+  RemoveTerminatorsSchema,
+  UpdateEdgeTerminatorSchema,
+  UpdateTerminatorSchema,
+} from '../../../proto/gen/router_pb.ts'
+import type { CreateTerminatorV2 } from '../../../proto/gen/router_pb.ts'
+import type { Message } from '../../channel/frame.ts'
+import { Problem } from '../../lib/problems.ts'
+import { enrollmentActor } from '../../ports/actor.ts'
+import type { Outcome, Proposer } from '../../ports/proposer.ts'
+import type { RouterClients } from '../../ports/router-clients.ts'
+import type { RouterConnection } from '../connection.ts'
+import type { RouterDuty } from '../duty.ts'
+import { routerLimits } from '../limits.ts'
+import { routerMessage } from '../messages.ts'
+import type { RouterLogger } from '../router-channels.ts'
+import { claimFaultCodes, DO_NOT_RETRY, INTERNAL } from './client-errors.ts'
+
+const { routerWritesWaitingMax } = routerLimits
+/** A number that nobody knows is as good as none. */
+function precedenceName(precedence: ModelPrecedence): string {
+  if (precedence === ModelPrecedence.REQUIRED) return 'required'
+  return precedence === ModelPrecedence.FAILED ? 'failed' : 'default'
+}
+
+export interface TerminatorDutyParts {
+  readonly clients: RouterClients
+  readonly proposer: Proposer
+  readonly log: RouterLogger
+}
+
+type Answer = Omit<MessageShape<typeof CreateTerminatorV2AnswerSchema>, '$typeName' | '$unknown'>
+
+/** Services that clients of a router host there: a write of the router, through whichever controller leads. */
+export class TerminatorDuty implements RouterDuty {
+  readonly handlers: RouterDuty['handlers']
+  readonly #parts: TerminatorDutyParts
+  /** Writes under way, by router: beyond the limit it is told to come back. */
+  readonly #waiting = new Map<string, number>()
+
+  constructor(parts: TerminatorDutyParts) {
+    this.#parts = parts
+    this.handlers = new Map([
+      [
+        routerMessage.createTerminator,
+        (connection, message) => void this.#create(connection, message),
+      ],
+      [
+        routerMessage.removeTerminator,
+        (connection, message) => {
+          const { terminatorId } = fromBinary(RemoveTerminatorSchema, message.body)
+          void this.#remove(connection, message, [terminatorId])
+        },
+      ],
+      [
+        routerMessage.removeTerminators,
+        (connection, message) => {
+          const { terminatorIds } = fromBinary(RemoveTerminatorsSchema, message.body)
+          void this.#remove(connection, message, terminatorIds)
+        },
+      ],
+      [routerMessage.updateTerminator, this.#updating(UpdateTerminatorSchema)],
+      [routerMessage.updateEdgeTerminator, this.#updating(UpdateEdgeTerminatorSchema)],
+      [
+        routerMessage.healthEvent,
+        (connection, message) => {
+          const { terminatorId, checkPassed } = fromBinary(HealthEventSchema, message.body)
+          // What is not well is the last to be dialed.
+          const precedence = checkPassed ? 'default' : 'failed'
+          void this.#update(connection, message, { id: terminatorId, precedence })
+        },
+      ],
+    ])
+  }
+
+  onDisconnected({ router }: RouterConnection): void {
+    this.#waiting.delete(router.id)
+  }
+
+  async #create(connection: RouterConnection, message: Message): Promise<void> {
+    const asked = fromBinary(CreateTerminatorV2Schema, message.body)
+    const answer = await this.#created(connection, asked)
+    const body = toBinary(
+      CreateTerminatorV2AnswerSchema,
+      create(CreateTerminatorV2AnswerSchema, { terminatorId: asked.address, ...answer }),
+    )
+    connection.channel.reply(message, {
+      contentType: routerMessage.createTerminatorAnswer,
+      body,
+    })
+  }
+
+  async #created(
+    { router }: RouterConnection,
+    asked: CreateTerminatorV2,
+  ): Promise<Partial<Answer>> {
+    try {
+      const judged = await this.#parts.clients.judge({
+        ...{ routerId: router.id, type: 'Bind', sessionToken: asked.sessionToken },
+        ...{ apiSessionToken: asked.apiSessionToken, fingerprints: asked.fingerprints },
+      })
+      if (!judged.ok) {
+        const errorCode = claimFaultCodes[judged.fault]
+        return {
+          ...{ result: CreateTerminatorResult.FAILED_OTHER, errorCode, retryHint: DO_NOT_RETRY },
+          msg: `the client may not host the service here: ${judged.fault}`,
+        }
+      }
+      const outcome = await this.#propose(
+        router.id,
+        CommandKind.HOSTED_TERMINATOR_CREATE,
+        HostedTerminatorCreateSchema,
+        create(HostedTerminatorCreateSchema, {
+          ...{ id: asked.address, sessionId: judged.client.sessionId, address: asked.address },
+          ...{ cost: asked.cost, precedence: precedenceName(asked.precedence) },
+          instanceId: asked.instanceId,
+          instanceSecret: Buffer.from(asked.instanceSecret).toString('base64'),
+          peerData: Object.fromEntries(
+            Object.entries(asked.peerData).map(([key, value]) => [
+              key,
+              Buffer.from(value).toString('base64'),
+            ]),
+          ),
+        }),
+      )
+      if (outcome.ok) return { result: CreateTerminatorResult.SUCCESS }
+      const msg = outcome.detail ?? outcome.fault?.reason ?? outcome.code
+      return { result: CreateTerminatorResult.FAILED_OTHER, msg, errorCode: INTERNAL }
+    } catch (error) {
+      return this.#busy(router.id, error)
+    }
+  }
+
+  async #remove(
+    { router, channel }: RouterConnection,
+    message: Message,
+    ids: readonly string[],
+  ): Promise<void> {
+    const outcome = await this.#attempt(router.id, () =>
+      this.#propose(
+        router.id,
+        CommandKind.HOSTED_TERMINATORS_REMOVE,
+        HostedTerminatorsRemoveSchema,
+        create(HostedTerminatorsRemoveSchema, { ids: [...ids] }),
+      ),
+    )
+    channel.replyResult(message, outcome === '', outcome)
+  }
+
+  #updating(schema: typeof UpdateTerminatorSchema | typeof UpdateEdgeTerminatorSchema) {
+    return (connection: RouterConnection, message: Message): void => {
+      const { terminatorId, updateCost, updatePrecedence, cost, precedence } = fromBinary(
+        schema as typeof UpdateTerminatorSchema,
+        message.body,
+      )
+      void this.#update(connection, message, {
+        id: terminatorId,
+        ...(updateCost ? { cost } : {}),
+        ...(updatePrecedence ? { precedence: precedenceName(precedence) } : {}),
+      })
+    }
+  }
+
+  async #update(
+    { router, channel }: RouterConnection,
+    message: Message,
+    fields: { readonly id: string; readonly cost?: number; readonly precedence?: string },
+  ): Promise<void> {
+    const outcome = await this.#attempt(router.id, () =>
+      this.#propose(
+        router.id,
+        CommandKind.HOSTED_TERMINATOR_UPDATE,
+        HostedTerminatorUpdateSchema,
+        create(HostedTerminatorUpdateSchema, fields),
+      ),
+    )
+    channel.replyResult(message, outcome === '', outcome)
+  }
+
+  /** @returns '' when it is done, else why not. */
+  async #attempt(routerId: string, write: () => Promise<Outcome>): Promise<string> {
+    try {
+      const outcome = await write()
+      return outcome.ok ? '' : (outcome.detail ?? outcome.fault?.reason ?? outcome.code)
+    } catch (error) {
+      return this.#busy(routerId, error).msg ?? ''
+    }
+  }
+
+  async #propose<D extends DescMessage>(
+    routerId: string,
+    kind: CommandKind,
+    schema: D,
+    message: MessageShape<D>,
+  ): Promise<Outcome> {
+    const waiting = this.#waiting.get(routerId) ?? 0
+    if (waiting >= routerWritesWaitingMax) throw new Problem('SERVER_TOO_MANY_REQUESTS')
+    this.#waiting.set(routerId, waiting + 1)
+    try {
+      const actor = enrollmentActor({ routerId }, { method: 'channel', address: '' })
+      const payload = toBinary(schema, message)
+      return (await this.#parts.proposer.propose({ kind, payload, actor })).outcome
+    } finally {
+      const left = (this.#waiting.get(routerId) ?? 1) - 1
+      if (left > 0) this.#waiting.set(routerId, left)
+      else this.#waiting.delete(routerId)
+    }
+  }
+
+  /** Nobody leads, too much is under way, or nobody knows: the router tries again, and the same one twice is done once. */
+  #busy(routerId: string, error: unknown): Partial<Answer> {
+    if (!(error instanceof Problem)) {
+      const reason = error instanceof Error ? error.message : String(error)
+      this.#parts.log.warn({ routerId, reason }, 'a write of a router failed')
+    }
+    const msg = error instanceof Problem ? error.message : 'the controller could not write'
+    return { result: CreateTerminatorResult.FAILED_BUSY, msg, errorCode: INTERNAL }
+  }
+}

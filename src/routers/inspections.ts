@@ -1,0 +1,50 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import { InspectAnswerSchema, InspectRequestSchema } from '../../proto/gen/router_pb.ts'
+import type { RouterInspection, RouterInspections } from '../ports/router-inspections.ts'
+import { routerLimits } from './limits.ts'
+import { routerMessage } from './messages.ts'
+import type { RouterChannels } from './router-channels.ts'
+
+/** Asks routers over their channels to this controller. */
+export function inspectionsOf(
+  channels: Pick<RouterChannels, 'connection' | 'connections'>,
+): RouterInspections {
+  return {
+    connectedIds: () => Array.from(channels.connections(), ({ router }) => router.id),
+    inspect: async (routerId, names) => {
+      const channel = channels.connection(routerId)?.channel
+      if (channel === undefined) return failed(routerId, 'is not connected')
+      const request = create(InspectRequestSchema, { requestedValues: [...names] })
+      try {
+        const { contentType, body } = await channel.request(
+          {
+            contentType: routerMessage.inspectRequest,
+            body: toBinary(InspectRequestSchema, request),
+          },
+          routerLimits.routerInspectionTimeoutMs,
+        )
+        if (contentType !== routerMessage.inspectAnswer) return failed(routerId, 'gave no values')
+        const { values, errors } = fromBinary(InspectAnswerSchema, body)
+        return {
+          values: values.map(({ name, value }) => ({ name, value: jsonOf(value) })),
+          errors: errors.map((error) => `${routerId}: ${error}`),
+        }
+      } catch (error) {
+        return failed(routerId, error instanceof Error ? error.message : String(error))
+      }
+    },
+  }
+}
+
+function failed(routerId: string, what: string): RouterInspection {
+  return { values: [], errors: [`${routerId}: ${what}`] }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return text
+  }
+}

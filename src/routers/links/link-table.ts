@@ -1,0 +1,207 @@
+import type { LinkChanges, LinkConnection, LiveLink, LiveLinks } from '../../ports/live-links.ts'
+import { routerLimits } from '../limits.ts'
+
+const { linksMax, linksPerRouterMax, linkConnectionsMax, routerTextCharactersMax } = routerLimits
+
+const NS_PER_MS = 1_000_000
+/** Until the first measurement: a link that nobody knows is the last to be chosen. */
+const LATENCY_NS_ASSUMED = 65_000 * NS_PER_MS
+const STATIC_COST_ASSUMED = 1
+
+/** What a router says of a link that it has dialed. */
+export interface ReportedLink {
+  readonly id: string
+  readonly destRouterId: string
+  readonly protocol: string
+  readonly dialAddress: string
+  readonly iteration: number
+  readonly connections: readonly LinkConnection[]
+}
+
+export interface LinkTableParts {
+  /** Whether the router has a channel to this controller. */
+  readonly isConnected: (routerId: string) => boolean
+  /** Tells a router that a link is gone, so that it closes its end. */
+  readonly tellGone: (routerId: string, link: LiveLink) => void
+  /** A link is lost or was removed; not for one whose router is only out of reach for this controller. */
+  readonly onGone: (link: LiveLink) => void
+}
+
+interface Kept {
+  link: ReportedLink
+  readonly sourceRouterId: string
+  isDown: boolean
+  staticCost: number
+  sourceLatencyNs: number
+  destLatencyNs: number
+}
+
+/**
+ * The links between routers, by the reports of those that dialed them. A router reports to every controller that it is
+ * connected to; whatever is known of its links goes with its channel, and comes back whole with the next one.
+ */
+export class LinkTable implements LiveLinks {
+  readonly #parts: LinkTableParts
+  readonly #links = new Map<string, Kept>()
+  readonly #bySource = new Map<string, Set<string>>()
+
+  constructor(parts: LinkTableParts) {
+    this.#parts = parts
+  }
+
+  get size(): number {
+    return this.#links.size
+  }
+
+  /**
+   * @param isAll the router has no other links.
+   * @returns how many of them were left out, as one router or all together report too many.
+   */
+  report(sourceRouterId: string, links: readonly ReportedLink[], isAll: boolean): number {
+    if (isAll) {
+      const ids = new Set(links.map(({ id }) => id))
+      for (const id of [...(this.#bySource.get(sourceRouterId) ?? [])]) {
+        if (!ids.has(id)) this.#lose(id)
+      }
+    }
+    let leftOut = 0
+    for (const link of links) if (!this.#add(sourceRouterId, bounded(link))) leftOut += 1
+    return leftOut
+  }
+
+  /** Other sockets of a link; only the router that dialed it may say so. */
+  update(
+    routerId: string,
+    id: string,
+    iteration: number,
+    connections: readonly LinkConnection[],
+  ): void {
+    const kept = this.#links.get(id)
+    if (kept?.sourceRouterId !== routerId || kept.link.iteration !== iteration) return
+    kept.link = bounded({ ...kept.link, connections })
+  }
+
+  /** One of its two routers has lost it; the other one is told. */
+  lost(routerId: string, id: string, iteration: number): void {
+    const kept = this.#links.get(id)
+    if (kept === undefined || kept.link.iteration > iteration) return
+    const { sourceRouterId, link } = kept
+    if (routerId !== sourceRouterId && routerId !== link.destRouterId) return
+    const view = this.#view(kept)
+    this.#drop(id)
+    const other = routerId === sourceRouterId ? link.destRouterId : sourceRouterId
+    if (view.state === 'Connected') this.#parts.tellGone(other, view)
+    this.#parts.onGone(view)
+  }
+
+  /** As one of its two routers measured it. */
+  measured(routerId: string, id: string, latencyNs: number): void {
+    const kept = this.#links.get(id)
+    if (kept === undefined || !Number.isFinite(latencyNs) || latencyNs < 0) return
+    if (routerId === kept.sourceRouterId) kept.sourceLatencyNs = Math.round(latencyNs)
+    else if (routerId === kept.link.destRouterId) kept.destLatencyNs = Math.round(latencyNs)
+  }
+
+  /** Its channel is closed. */
+  forget(routerId: string): void {
+    for (const id of [...(this.#bySource.get(routerId) ?? [])]) this.#drop(id)
+  }
+
+  all(): readonly LiveLink[] {
+    return Array.from(this.#links.values(), (kept) => this.#view(kept))
+  }
+
+  get(id: string): LiveLink | undefined {
+    const kept = this.#links.get(id)
+    return kept === undefined ? undefined : this.#view(kept)
+  }
+
+  change(id: string, { isDown, staticCost }: LinkChanges): boolean {
+    const kept = this.#links.get(id)
+    if (kept === undefined) return false
+    kept.isDown = isDown ?? kept.isDown
+    kept.staticCost = staticCost ?? kept.staticCost
+    return true
+  }
+
+  remove(id: string): boolean {
+    const kept = this.#links.get(id)
+    if (kept === undefined) return false
+    const view = this.#view(kept)
+    this.#drop(id)
+    for (const routerId of [view.sourceRouterId, view.destRouterId]) {
+      this.#parts.tellGone(routerId, view)
+    }
+    this.#parts.onGone(view)
+    return true
+  }
+
+  #add(sourceRouterId: string, link: ReportedLink): boolean {
+    const kept = this.#links.get(link.id)
+    if (kept !== undefined) {
+      // Its id is its maker's: another router can not take it over.
+      if (kept.sourceRouterId === sourceRouterId && link.iteration >= kept.link.iteration) {
+        kept.link = link
+      }
+      return true
+    }
+    let own = this.#bySource.get(sourceRouterId)
+    if (this.#links.size >= linksMax || (own?.size ?? 0) >= linksPerRouterMax) return false
+    if (own === undefined) this.#bySource.set(sourceRouterId, (own = new Set()))
+    own.add(link.id)
+    this.#links.set(link.id, {
+      ...{ link, sourceRouterId, isDown: false, staticCost: STATIC_COST_ASSUMED },
+      sourceLatencyNs: LATENCY_NS_ASSUMED,
+      destLatencyNs: LATENCY_NS_ASSUMED,
+    })
+    return true
+  }
+
+  #lose(id: string): void {
+    const view = this.get(id)
+    this.#drop(id)
+    if (view !== undefined) this.#parts.onGone(view)
+  }
+
+  #drop(id: string): void {
+    const kept = this.#links.get(id)
+    if (kept === undefined) return
+    this.#links.delete(id)
+    const own = this.#bySource.get(kept.sourceRouterId)
+    own?.delete(id)
+    if (own?.size === 0) this.#bySource.delete(kept.sourceRouterId)
+  }
+
+  #view(kept: Kept): LiveLink {
+    const { link, sourceRouterId, isDown, staticCost, sourceLatencyNs, destLatencyNs } = kept
+    const { isConnected } = this.#parts
+    const isUp = isConnected(sourceRouterId) && isConnected(link.destRouterId)
+    const latencyMs =
+      Math.floor(sourceLatencyNs / NS_PER_MS) + Math.floor(destLatencyNs / NS_PER_MS)
+    return {
+      ...link,
+      ...{ sourceRouterId, isDown, staticCost, sourceLatencyNs, destLatencyNs },
+      state: isUp ? 'Connected' : 'Pending',
+      cost: staticCost + latencyMs,
+    }
+  }
+}
+
+/** A router says these; it does not decide how long they are. */
+function bounded(link: ReportedLink): ReportedLink {
+  const text = (value: string): string => value.slice(0, routerTextCharactersMax)
+  return {
+    id: text(link.id),
+    destRouterId: text(link.destRouterId),
+    protocol: text(link.protocol),
+    dialAddress: text(link.dialAddress),
+    iteration: link.iteration,
+    connections: link.connections
+      .slice(0, linkConnectionsMax)
+      .map(({ type, sourceAddress, destAddress }) => ({
+        type: text(type),
+        sourceAddress: text(sourceAddress),
+        destAddress: text(destAddress),
+      })),
+  }
+}

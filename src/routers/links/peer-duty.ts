@@ -1,0 +1,148 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import {
+  LinkListenersSchema,
+  PeerState,
+  PeerStateChangeSchema,
+  PeerStateChangesSchema,
+} from '../../../proto/gen/router_pb.ts'
+import type { LinkListener, PeerStateChange } from '../../../proto/gen/router_pb.ts'
+import type { Outgoing } from '../../channel/channel.ts'
+import { readMask } from '../../channel/headers.ts'
+import type { Message } from '../../channel/frame.ts'
+import type { RouterConnection } from '../connection.ts'
+import type { RouterDuty } from '../duty.ts'
+import { routerLimits } from '../limits.ts'
+import { routerMessage } from '../messages.ts'
+
+const { linkListenersMax, routerTextCharactersMax } = routerLimits
+
+const capabilitiesHeader = 1002
+const listenersHeader = 1000
+/** Where routers before 2.0 have them; a newer one keeps the secret of its group there. */
+const olderListenersHeader = 10
+/** The capability of a router that numbers its headers from 1000 on. */
+const MULTI_CHANNEL = 1
+
+export interface PeerDutyParts {
+  /** Ids of all routers that there are, connected or not. */
+  readonly routerIds: () => Iterable<string>
+  readonly connections: () => Iterable<RouterConnection>
+}
+
+/**
+ * Tells each router how the others are and where they listen for links: routers dial each other by it. One that connects gets
+ * the whole list, all others what has changed, many changes together.
+ */
+export class PeerDuty implements RouterDuty {
+  readonly handlers: RouterDuty['handlers']
+  readonly #parts: PeerDutyParts
+  /** By router id, of those that are connected. */
+  readonly #listeners = new Map<string, readonly LinkListener[]>()
+  /** Changed since the last sweep. */
+  readonly #changed = new Set<string>()
+  #known: ReadonlySet<string> = new Set()
+
+  constructor(parts: PeerDutyParts) {
+    this.#parts = parts
+    this.handlers = new Map([
+      [
+        routerMessage.linkListeners,
+        ({ router }, { body }) => {
+          this.#listeners.set(router.id, listenersIn(body))
+          this.#changed.add(router.id)
+        },
+      ],
+    ])
+  }
+
+  onConnected(connection: RouterConnection): void {
+    const { id } = connection.router
+    this.#listeners.set(id, listenersOfHello(connection.hello.headers))
+    this.#changed.add(id)
+    const byId = this.#connectedById()
+    const others: PeerStateChange[] = []
+    for (const other of this.#parts.routerIds()) {
+      if (other !== id) others.push(this.#stateOf(other, byId.get(other), true))
+    }
+    connection.channel.send(changesMessage(others))
+  }
+
+  onDisconnected({ router }: RouterConnection): void {
+    this.#listeners.delete(router.id)
+    this.#changed.add(router.id)
+  }
+
+  onSweep(): void {
+    const known = new Set(this.#parts.routerIds())
+    for (const id of known.symmetricDifference(this.#known)) this.#changed.add(id)
+    this.#known = known
+    if (this.#changed.size === 0) return
+    const byId = this.#connectedById()
+    const changes = Array.from(this.#changed, (id) =>
+      this.#stateOf(id, byId.get(id), known.has(id)),
+    )
+    const toOthers = changesMessage(changes)
+    for (const { router, channel } of byId.values()) {
+      if (!this.#changed.has(router.id)) channel.send(toOthers)
+      else {
+        // A router that hears of itself would dial itself.
+        const others = changes.filter(({ id }) => id !== router.id)
+        if (others.length > 0) channel.send(changesMessage(others))
+      }
+    }
+    this.#changed.clear()
+  }
+
+  #connectedById(): Map<string, RouterConnection> {
+    return new Map(Array.from(this.#parts.connections(), (each) => [each.router.id, each]))
+  }
+
+  #stateOf(
+    id: string,
+    connection: RouterConnection | undefined,
+    isThere: boolean,
+  ): PeerStateChange {
+    if (connection === undefined) {
+      const state = isThere ? PeerState.UNHEALTHY : PeerState.REMOVED
+      return create(PeerStateChangeSchema, { id, state })
+    }
+    const listeners = [...(this.#listeners.get(id) ?? [])]
+    // A router that can not read the version does not dial.
+    const { version } = connection.version
+    return create(PeerStateChangeSchema, { id, version, state: PeerState.HEALTHY, listeners })
+  }
+}
+
+function changesMessage(changes: PeerStateChange[]): Outgoing {
+  const message = create(PeerStateChangesSchema, { changes })
+  return {
+    contentType: routerMessage.peerStateChanges,
+    body: toBinary(PeerStateChangesSchema, message),
+  }
+}
+
+/** Which key they have is told by the capabilities and never by what is there: older keys mean several things. */
+function listenersOfHello(headers: Message['headers']): readonly LinkListener[] {
+  const isNewer = readMask(headers, capabilitiesHeader).has(MULTI_CHANNEL)
+  const bytes = headers.get(isNewer ? listenersHeader : olderListenersHeader)
+  if (bytes === undefined) return []
+  try {
+    return listenersIn(bytes)
+  } catch {
+    // Nobody can dial it; it can dial others.
+    return []
+  }
+}
+
+/** @throws when the bytes are no list of listeners. */
+function listenersIn(bytes: Uint8Array): readonly LinkListener[] {
+  const isBounded = (text: string): boolean => text.length <= routerTextCharactersMax
+  return fromBinary(LinkListenersSchema, bytes)
+    .listeners.slice(0, linkListenersMax)
+    .filter(
+      ({ address, protocol, localBinding, groups }) =>
+        [address, protocol, localBinding, ...groups].every(isBounded) &&
+        groups.length <= linkListenersMax,
+    )
+}

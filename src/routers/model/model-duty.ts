@@ -1,0 +1,321 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import {
+  ModelChangeSetSchema,
+  ModelEventSchema,
+  SubscribeToDataModelSchema,
+} from '../../../proto/gen/router_pb.ts'
+import type { ModelEvent as EncodedEvent } from '../../../proto/gen/router_pb.ts'
+import type { Outgoing } from '../../channel/channel.ts'
+import { textValue, uint64Value } from '../../channel/headers.ts'
+import type { Message } from '../../channel/frame.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { ModelEvent, RouterModel } from '../../ports/router-model.ts'
+import type { RouterConnection } from '../connection.ts'
+import type { RouterDuty } from '../duty.ts'
+import { routerLimits } from '../limits.ts'
+import { routerMessage } from '../messages.ts'
+import type { RouterLogger } from '../router-channels.ts'
+import { encodedEvent } from './encode.ts'
+import { followingOn, ModelLog } from './model-log.ts'
+import { publicKeysOf } from './public-keys.ts'
+import type { PublicKeyValue, TrustedCertificates } from './public-keys.ts'
+import { encodeWholeModel } from './whole-model.ts'
+
+const { modelIndexEveryMs, modelSendsMax } = routerLimits
+const { modelSubscriptionSecondsMin, modelSubscriptionSecondsMax } = routerLimits
+const indexHeader = 1025
+const subscriptionHeader = 1026
+
+export interface ModelDutyParts {
+  readonly model: RouterModel
+  /** Changes whenever the history of the model is another one; a router drops what it has of another timeline. */
+  readonly timelineId: () => string
+  readonly isLeader: () => boolean
+  readonly certificates: () => TrustedCertificates
+  readonly connections: () => Iterable<RouterConnection>
+  readonly clock: Clock
+  readonly log: RouterLogger
+}
+
+interface Subscription {
+  readonly connection: RouterConnection
+  id: string
+  untilMs: number
+  /** What the router has; null: it needs all of the model. */
+  position: number | null
+  /** All of the model is on its way to it. */
+  isSending: boolean
+}
+
+/**
+ * Keeps the data model of edge routers up to date: by it they judge who may use what, without asking. A router subscribes at
+ * one controller at a time; it gets the changes that it missed where they are still known, and otherwise everything.
+ */
+export class ModelDuty implements RouterDuty {
+  readonly handlers: RouterDuty['handlers']
+  readonly #parts: ModelDutyParts
+  #stop: (() => void) | null = null
+  readonly #subscriptions = new Map<string, Subscription>()
+  #log: ModelLog
+  /** Of the model as it was last asked for. */
+  #whole: { readonly key: string; readonly bytes: Promise<Uint8Array> } | null = null
+  #sends = 0
+  #keys: readonly PublicKeyValue[] = []
+  #keysText = ''
+  #toldIndex = 0
+  #toldIndexMs = -Infinity
+  /** Identity id → UTC ms at which it is disabled no longer: nothing is written then. */
+  readonly #disabledUntil = new Map<string, number>()
+  #isFlushDue = false
+
+  constructor(parts: ModelDutyParts) {
+    this.#parts = parts
+    this.#log = this.#newLog()
+    this.handlers = new Map([
+      [
+        routerMessage.subscribeToModel,
+        (connection, message) => this.#onSubscribe(connection, message),
+      ],
+    ])
+  }
+
+  onConnected(connection: RouterConnection): void {
+    if (!connection.router.isEdge) return
+    this.#stop ??= this.#follow()
+    this.#tellKeys([connection])
+  }
+
+  onDisconnected({ router }: RouterConnection): void {
+    this.#subscriptions.delete(router.id)
+  }
+
+  onSweep(): void {
+    const { certificates, clock } = this.#parts
+    const nowMs = clock.monotonicMs()
+    for (const [id, { untilMs }] of this.#subscriptions) {
+      if (untilMs <= nowMs) this.#subscriptions.delete(id)
+    }
+    const trusted = certificates()
+    const text = JSON.stringify(trusted)
+    if (text !== this.#keysText) {
+      this.#keysText = text
+      this.#keys = publicKeysOf(trusted)
+      this.#tellKeys(this.#edgeRouters())
+    }
+    this.#endDisabled()
+    if (nowMs - this.#toldIndexMs >= modelIndexEveryMs) this.#tellIndex(nowMs)
+    this.#flush()
+  }
+
+  onStop(): void {
+    this.#stop?.()
+    this.#stop = null
+  }
+
+  /** From the first edge router on: where there is none, a write costs nothing more. */
+  #follow(): () => void {
+    const { model } = this.#parts
+    this.#restart()
+    return model.follow({
+      onEntry: (index, events) => this.#onEntry(index, events),
+      onReplaced: () => {
+        this.#restart()
+        for (const each of this.#subscriptions.values()) each.position = null
+        this.#flushSoon()
+      },
+    })
+  }
+
+  #restart(): void {
+    this.#log = this.#newLog()
+    this.#whole = null
+    this.#disabledUntil.clear()
+    for (const { id, untilMs } of this.#parts.model.disabledForNow()) {
+      this.#disabledUntil.set(id, untilMs)
+    }
+  }
+
+  #newLog(): ModelLog {
+    return new ModelLog(this.#parts.model.appliedIndex, routerLimits)
+  }
+
+  #edgeRouters(): RouterConnection[] {
+    return [...this.#parts.connections()].filter(({ router }) => router.isEdge)
+  }
+
+  #onSubscribe(connection: RouterConnection, { body }: Message): void {
+    const { router } = connection
+    if (!router.isEdge) return
+    const asked = fromBinary(SubscribeToDataModelSchema, body)
+    const { timelineId, isLeader, clock, model } = this.#parts
+    const known = this.#subscriptions.get(router.id)
+    const seconds = Math.min(
+      Math.max(asked.subscriptionDurationSeconds, modelSubscriptionSecondsMin),
+      modelSubscriptionSecondsMax,
+    )
+    const untilMs = clock.monotonicMs() + seconds * 1000
+    if (known?.connection === connection && asked.renew && known.id === asked.subscriptionId) {
+      known.untilMs = untilMs
+      return
+    }
+    const index = Number(asked.currentIndex)
+    // Where the leader itself is behind a router, the router has followed a log that is no more.
+    const isAhead = index > model.appliedIndex && isLeader()
+    const isKnown = index > 0 && asked.timelineId === timelineId() && !isAhead
+    this.#subscriptions.set(router.id, {
+      ...{ connection, id: asked.subscriptionId, untilMs, isSending: false },
+      position: isKnown ? index : null,
+    })
+    this.#flush()
+  }
+
+  #onEntry(index: number, events: readonly ModelEvent[]): void {
+    const nowMs = this.#parts.clock.nowMs()
+    this.#noteDisabled(events)
+    const encoded = events.flatMap((event): EncodedEvent[] => {
+      const made = encodedEvent(event, nowMs)
+      return made === null ? [] : [made]
+    })
+    this.#log.add(index, encoded, this.#parts.timelineId())
+    this.#flushSoon()
+  }
+
+  /** Apply does not wait for what is sent, and many entries go out together. */
+  #flushSoon(): void {
+    if (this.#isFlushDue || this.#subscriptions.size === 0) return
+    this.#isFlushDue = true
+    setImmediate(() => {
+      this.#isFlushDue = false
+      this.#flush()
+    })
+  }
+
+  #flush(): void {
+    for (const subscription of [...this.#subscriptions.values()]) {
+      if (subscription.isSending) continue
+      const { position } = subscription
+      if (position !== null && this.#log.holds(position)) this.#sendChanges(subscription, position)
+      else if (this.#sends < modelSendsMax) void this.#sendWhole(subscription)
+    }
+  }
+
+  #sendChanges(subscription: Subscription, from: number): void {
+    let position = from
+    for (const { index, bytes } of this.#log.after(from)) {
+      const body = followingOn(bytes, position)
+      if (!this.#send(subscription, { contentType: routerMessage.modelChanges, body })) return
+      position = index
+    }
+    subscription.position = position
+  }
+
+  async #sendWhole(subscription: Subscription): Promise<void> {
+    subscription.isSending = true
+    this.#sends += 1
+    try {
+      const endIndex = this.#log.index
+      const body = await this.#wholeModel(endIndex)
+      if (!this.#send(subscription, { contentType: routerMessage.dataState, body })) return
+      subscription.position = endIndex
+      await sent(subscription.connection)
+    } catch (error) {
+      const { id: routerId } = subscription.connection.router
+      const reason = error instanceof Error ? error.message : String(error)
+      this.#parts.log.warn({ routerId, reason }, 'the data model could not be sent to a router')
+      subscription.connection.channel.close('the data model could not be sent')
+    } finally {
+      subscription.isSending = false
+      this.#sends -= 1
+    }
+    this.#flush()
+  }
+
+  /** The same bytes for all routers that ask before something changes. */
+  #wholeModel(endIndex: number): Promise<Uint8Array> {
+    const { model, timelineId, clock } = this.#parts
+    const key = `${timelineId()} ${endIndex} ${this.#keysText}`
+    if (this.#whole?.key !== key) {
+      const bytes = encodeWholeModel({
+        ...{ events: model.all(), keys: this.#keys, endIndex, timelineId: timelineId() },
+        nowMs: clock.nowMs(),
+      })
+      this.#whole = { key, bytes }
+    }
+    return this.#whole.bytes
+  }
+
+  #send({ connection, id }: Subscription, outgoing: Outgoing): boolean {
+    const headers = id === '' ? [] : ([[subscriptionHeader, textValue(id)]] as const)
+    return connection.channel.send({ ...outgoing, headers: new Map(headers) })
+  }
+
+  #tellKeys(connections: readonly RouterConnection[]): void {
+    const events = this.#keys.map((value) =>
+      create(ModelEventSchema, { isSynthetic: true, model: { case: 'publicKey', value } }),
+    )
+    this.#tellSynthetic(events, connections)
+  }
+
+  /** What is no part of the log: a router takes it from any controller, whatever index it is at. */
+  #tellSynthetic(changes: EncodedEvent[], connections: readonly RouterConnection[]): void {
+    if (changes.length === 0 || connections.length === 0) return
+    const index = BigInt(this.#log.index)
+    const set = create(ModelChangeSetSchema, {
+      ...{ index, isSynthetic: true, changes, timelineId: this.#parts.timelineId() },
+    })
+    const body = toBinary(ModelChangeSetSchema, set)
+    for (const { channel } of connections) {
+      channel.send({ contentType: routerMessage.modelChanges, body })
+    }
+  }
+
+  #tellIndex(nowMs: number): void {
+    const { index } = this.#log
+    this.#toldIndexMs = nowMs
+    if (index <= this.#toldIndex) return
+    this.#toldIndex = index
+    const headers = new Map([[indexHeader, uint64Value(BigInt(index))]])
+    for (const { channel } of this.#edgeRouters()) {
+      channel.send({ contentType: routerMessage.modelIndex, headers })
+    }
+  }
+
+  #noteDisabled(events: readonly ModelEvent[]): void {
+    for (const event of events) {
+      if (event.kind !== 'identity') continue
+      const { id, disabledAt, disabledUntil } = event.value
+      if (event.action === 'delete' || disabledAt === null || disabledUntil === null) {
+        this.#disabledUntil.delete(id)
+      } else this.#disabledUntil.set(id, disabledUntil)
+    }
+  }
+
+  /** An identity that was disabled for some minutes is enabled by time alone. */
+  #endDisabled(): void {
+    if (this.#disabledUntil.size === 0) return
+    const nowMs = this.#parts.clock.nowMs()
+    const changes: EncodedEvent[] = []
+    for (const [id, untilMs] of this.#disabledUntil) {
+      if (untilMs > nowMs) continue
+      this.#disabledUntil.delete(id)
+      const value = this.#parts.model.identity(id)
+      if (value === undefined) continue
+      const event = encodedEvent({ kind: 'identity', action: 'update', value }, nowMs)
+      if (event !== null) changes.push({ ...event, isSynthetic: true })
+    }
+    if (changes.length === 0) return
+    this.#whole = null
+    this.#tellSynthetic(changes, this.#edgeRouters())
+  }
+}
+
+/** Until its peer has read nearly all that it was sent, or is gone. */
+async function sent({ channel }: RouterConnection): Promise<void> {
+  const POLL_MS = 20
+  while (!channel.isClosed && channel.unsentBytes > 0) {
+    await new Promise((resolve) => {
+      setTimeout(resolve, POLL_MS).unref()
+    })
+  }
+}

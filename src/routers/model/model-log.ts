@@ -1,0 +1,83 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { ModelChangeSetSchema } from '../../../proto/gen/router_pb.ts'
+import type { ModelEvent as EncodedEvent } from '../../../proto/gen/router_pb.ts'
+
+export interface ModelLogLimits {
+  readonly modelEntriesMax: number
+  readonly modelEntriesBytesMax: number
+}
+
+interface Change {
+  readonly index: number
+  /** A change set without the index before it. */
+  readonly bytes: Uint8Array
+}
+
+/**
+ * What the last entries changed in the data model, encoded once for all routers. A router that was away gets what it missed
+ * as long as it is here.
+ */
+export class ModelLog {
+  readonly #limits: ModelLogLimits
+  #changes: Change[] = []
+  #bytes = 0
+  /** A router that is at this index or later can be brought up to date by what is here. */
+  #since: number
+  #index: number
+
+  /** @param index of the model that is there, of whose changes nothing is known. */
+  constructor(index: number, limits: ModelLogLimits) {
+    this.#since = index
+    this.#index = index
+    this.#limits = limits
+  }
+
+  /** Of the last change. */
+  get index(): number {
+    return this.#index
+  }
+
+  add(index: number, changes: EncodedEvent[], timelineId: string): void {
+    const set = create(ModelChangeSetSchema, { index: BigInt(index), changes, timelineId })
+    const bytes = toBinary(ModelChangeSetSchema, set)
+    this.#changes.push({ index, bytes })
+    this.#bytes += bytes.length
+    this.#index = index
+    this.#forget()
+  }
+
+  holds(index: number): boolean {
+    return index >= this.#since
+  }
+
+  /** In their order. `holds(index)`. */
+  after(index: number): readonly Change[] {
+    let at = this.#changes.length
+    while (at > 0 && (this.#changes[at - 1]?.index ?? 0) > index) at -= 1
+    return this.#changes.slice(at)
+  }
+
+  #forget(): void {
+    const { modelEntriesMax, modelEntriesBytesMax } = this.#limits
+    let gone = 0
+    while (
+      gone < this.#changes.length &&
+      (this.#changes.length - gone > modelEntriesMax || this.#bytes > modelEntriesBytesMax)
+    ) {
+      const change = this.#changes[gone]
+      if (change === undefined) break
+      this.#bytes -= change.bytes.length
+      this.#since = change.index
+      gone += 1
+    }
+    // Cut off many at once: to move the rest for each single one would cost the more the longer the log is.
+    if (gone > 0) this.#changes = this.#changes.slice(gone)
+  }
+}
+
+/** The set with the index that its router is at: a field more at the end of a message belongs to the message. */
+export function followingOn(bytes: Uint8Array, previousIndex: number): Uint8Array {
+  const previous = create(ModelChangeSetSchema, { previousIndex: BigInt(previousIndex) })
+  return Buffer.concat([bytes, toBinary(ModelChangeSetSchema, previous)])
+}

@@ -1,0 +1,56 @@
+import { hash, X509Certificate } from 'node:crypto'
+
+/** What a key is good for, as routers number it. */
+const SIGNS_TOKENS = 0
+const SIGNS_CERTIFICATES_OF_CLIENTS = 1
+const CERTIFICATE_DER = 0
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
+
+export interface PublicKeyValue {
+  readonly data: Uint8Array
+  /** Hex SHA-1 of `data`, as in the header of tokens. */
+  readonly kid: string
+  readonly usages: number[]
+  readonly format: number
+}
+
+/** Certificates by which routers judge what clients show them. */
+export interface TrustedCertificates {
+  /** Of each controller, whose key signs tokens: PEM. */
+  readonly controllers: readonly string[]
+  /** What everything of the network is verified against; PEM texts of any number of certificates. */
+  readonly anchors: readonly string[]
+}
+
+/** One key each; what can not be read is left out. */
+export function publicKeysOf({ controllers, anchors }: TrustedCertificates): PublicKeyValue[] {
+  const found = new Map<string, PublicKeyValue>()
+  const add = (pem: string, usages: number[]): void => {
+    const key = keyOf(pem, usages)
+    if (key !== null && !found.has(key.kid)) found.set(key.kid, key)
+  }
+  for (const pem of controllers) add(firstOf(pem), [SIGNS_TOKENS, SIGNS_CERTIFICATES_OF_CLIENTS])
+  for (const pem of anchors.flatMap((text) => text.match(CERTIFICATE) ?? [])) {
+    add(pem, [SIGNS_CERTIFICATES_OF_CLIENTS])
+  }
+  return [...found.values()]
+}
+
+/** Of an operator's authority: its first certificate. */
+export function authorityKey(certPem: string): PublicKeyValue | null {
+  return keyOf(firstOf(certPem), [SIGNS_CERTIFICATES_OF_CLIENTS])
+}
+
+function firstOf(pem: string): string {
+  return pem.match(CERTIFICATE)?.[0] ?? ''
+}
+
+function keyOf(pem: string, usages: number[]): PublicKeyValue | null {
+  try {
+    const data = new Uint8Array(new X509Certificate(pem).raw)
+    return { data, kid: hash('sha1', data), usages, format: CERTIFICATE_DER }
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+
+import { hostedTerminatorLimits } from '../../src/fsm/commands/hosted-terminator.ts'
+import { Hosting } from './support/hosting.ts'
+
+describe('a terminator of a client of a router', () => {
+  test('is of the service and the identity of the service session, and of the router that asks', () => {
+    const hosting = new Hosting()
+    expect(hosting.host({ cost: 7, peerData: { '1003': 'a2V5' } })).toEqual({ ok: true, id: 't1' })
+    expect(hosting.terminator()).toMatchObject({
+      ...{ serviceId: 's1', routerId: 'r1', hostId: 'i1', binding: 'edge', address: 'a' },
+      ...{ cost: 7, precedence: 'default', isSystem: true, peerData: { '1003': 'a2V5' } },
+    })
+  })
+
+  test('has the cost and precedence of its identity where the client says none', () => {
+    const hosting = new Hosting()
+    hosting.log.patch('identity', 'i1', {
+      ...{ defaultHostingCost: 40, defaultHostingPrecedence: 'required' },
+      serviceHostingCosts: { s1: 50 },
+    })
+    hosting.host()
+    expect(hosting.terminator()).toMatchObject({ cost: 50, precedence: 'required' })
+  })
+
+  test('asked for again, as after a lost answer, is the same one', () => {
+    const hosting = new Hosting()
+    hosting.host()
+    const revision = hosting.terminator()?.revision
+    expect(hosting.host()).toEqual({ ok: true, id: 't1' })
+    expect(hosting.terminator()?.revision).toBe(revision)
+    expect(hosting.host({ address: 'b' })).toMatchObject({ ok: false, code: 'COULD_NOT_VALIDATE' })
+    expect(hosting.host({}, 'r2')).toMatchObject({ ok: false, code: 'COULD_NOT_VALIDATE' })
+  })
+
+  test('has the cost and precedence that its router says later', () => {
+    const hosting = new Hosting()
+    hosting.host()
+    expect(hosting.change({ cost: 9 }).ok).toBe(true)
+    expect(hosting.change({ precedence: 'failed' }).ok).toBe(true)
+    expect(hosting.terminator()).toMatchObject({ cost: 9, precedence: 'failed' })
+    expect(hosting.change({ cost: 70_000 }).ok).toBe(false)
+    expect(hosting.change({ precedence: 'best' }).ok).toBe(false)
+    expect(hosting.change({ id: 'nowhere', cost: 1 })).toMatchObject({ code: 'NOT_FOUND' })
+  })
+
+  test('goes when its router is done with it, however often that is said', () => {
+    const hosting = new Hosting()
+    hosting.host()
+    hosting.host({ id: 't2' })
+    expect(hosting.remove(['t1', 'nowhere']).ok).toBe(true)
+    expect(hosting.remove(['t1']).ok).toBe(true)
+    expect([hosting.terminator(), hosting.terminator('t2')?.id]).toEqual([undefined, 't2'])
+  })
+
+  test('shares its instance with another host that knows the same secret', () => {
+    const hosting = new Hosting()
+    const instance = { instanceId: 'front', instanceSecret: 'c2VjcmV0' }
+    expect(hosting.host(instance).ok).toBe(true)
+    expect(hosting.host({ ...instance, id: 't2' }).ok).toBe(true)
+  })
+
+  test.each([
+    ['no id', { id: '' }],
+    ['a long id', { id: 'x'.repeat(hostedTerminatorLimits.idCharactersMax + 1) }],
+    ['no address', { address: '' }],
+    ['a cost beyond all', { cost: 65_536 }],
+    ['an unknown precedence', { precedence: 'best' }],
+    ['a long instance id', { instanceId: 'x'.repeat(513) }],
+    ['long peer data', { peerData: { '1': 'x'.repeat(4097) } }],
+    [
+      'much peer data',
+      { peerData: Object.fromEntries(Array.from({ length: 33 }, (_, at) => [String(at), 'x'])) },
+    ],
+  ])('is refused with %s', (_what, changes) => {
+    expect(new Hosting().host(changes)).toMatchObject({ ok: false, code: 'COULD_NOT_VALIDATE' })
+  })
+})

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest'
+
+import { modelChanges, followedKinds, wholeModel } from '../../src/fsm/router-model/model.ts'
+import type { State } from '../../src/fsm/state.ts'
+import type { ModelEvent } from '../../src/ports/router-model.ts'
+import { RandomNetwork } from './support/access-network.ts'
+import { FollowedModel } from './support/model-twin.ts'
+
+/** The events of what the last entries changed. */
+function changed(state: State): readonly ModelEvent[] {
+  return modelChanges(
+    state,
+    state.changes.take((kind, id) => state.inTable(kind, id)),
+  )
+}
+
+function following(seed: number): { network: RandomNetwork; followed: FollowedModel } {
+  const network = new RandomNetwork(seed)
+  for (const kind of followedKinds) network.state.changes.watch(kind)
+  const followed = new FollowedModel()
+  followed.apply(wholeModel(network.state))
+  return { network, followed }
+}
+
+function whole(state: State): FollowedModel {
+  const model = new FollowedModel()
+  model.apply(wholeModel(state))
+  return model
+}
+
+describe('the data model of routers', () => {
+  test('followed entry by entry, is the same as told whole, over random networks', () => {
+    let events = 0
+    for (let seed = 1; seed <= 60; seed += 1) {
+      const { network, followed } = following(seed)
+      for (let at = 0; at < 60; at += 1) {
+        network.change(at < 30)
+        const told = changed(network.state)
+        events += told.length
+        followed.apply(told)
+        followed.holdAgainst(whole(network.state))
+      }
+    }
+    expect(events).toBeGreaterThan(1500)
+  })
+
+  test('followed several entries at a time, is the same as well', () => {
+    for (let seed = 100; seed <= 130; seed += 1) {
+      const { network, followed } = following(seed)
+      for (let at = 0; at < 60; at += 1) {
+        network.change(at < 30)
+        if (at % 5 !== 4) continue
+        followed.apply(changed(network.state))
+        followed.holdAgainst(whole(network.state))
+      }
+    }
+  })
+
+  test('is not moved by a write that routers are not told of', () => {
+    const { network } = following(7)
+    network.log.create('service', 's90', { name: 'books', encryptionRequired: true, tags: {} })
+    expect(changed(network.state)).toHaveLength(1)
+    network.log.patch('service', 's90', { tags: { shelf: 'three' } })
+    expect(changed(network.state)).toEqual([])
+  })
+})

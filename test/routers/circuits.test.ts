@@ -1,0 +1,271 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import {
+  CircuitConfirmationSchema,
+  DestinationType,
+  FaultSchema,
+  FaultSubject,
+  RouteSchema,
+  UnrouteSchema,
+} from '../../proto/gen/router_pb.ts'
+import type { Route } from '../../proto/gen/router_pb.ts'
+import { bytesMapValue, readBytesMap } from '../../src/channel/header-maps.ts'
+import { int32Value, readInt32, readText, textValue } from '../../src/channel/headers.ts'
+import type { Message } from '../../src/channel/frame.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import type { Host } from '../../src/ports/hosts.ts'
+import type { ClientClaim, JudgedClaim, RouterClients } from '../../src/ports/router-clients.ts'
+import { CircuitDuty } from '../../src/routers/circuits/circuit-duty.ts'
+import { linkDuty, linkGone } from '../../src/routers/links/link-duty.ts'
+import { LinkTable } from '../../src/routers/links/link-table.ts'
+import type { Pipe } from '../channel/pipe.ts'
+import { settle } from '../channel/pipe.ts'
+import { RouterStage } from './stage.ts'
+
+const admitted: JudgedClaim = {
+  ok: true,
+  client: {
+    ...{ sessionId: 'dial', apiSessionId: 'session', serviceId: 's1' },
+    ...{ identityId: 'i1', identityName: 'clerk' },
+  },
+}
+
+let stage: RouterStage
+let links: LinkTable
+let circuits: CircuitDuty
+let judged: JudgedClaim
+let hosts: Host[]
+let claims: ClientClaim[]
+let encryptionRequired: boolean
+
+beforeEach(() => {
+  stage = new RouterStage()
+  judged = admitted
+  claims = []
+  encryptionRequired = false
+  hosts = [host('t1', 'er2')]
+  const { channels } = stage
+  links = new LinkTable({
+    isConnected: (id) => channels.connection(id) !== undefined,
+    tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
+    onGone: (link) => circuits.onLinkGone(link),
+  })
+  const log = { info: () => undefined, warn: () => undefined }
+  const clients = {
+    judge: (claim: ClientClaim) => {
+      claims.push(claim)
+      return Promise.resolve(judged)
+    },
+  } as Partial<RouterClients> as RouterClients
+  circuits = new CircuitDuty({
+    ...{ clients, links, log, clock: systemClock, draw: () => 0 },
+    hosts: {
+      service: () => ({ encryptionRequired, strategy: 'smartrouting', hosts }),
+      routerCost: () => 10,
+      isEndOnly: () => false,
+    },
+    connection: (id) => channels.connection(id),
+  })
+  channels.add(circuits)
+  channels.add(
+    linkDuty({
+      ...{ table: links, log, isCertificateOf: () => false },
+      onOtherFault: (connection, message) => circuits.onFault(connection, message),
+    }),
+  )
+})
+afterEach(() => stage.channels.stop())
+
+function host(terminatorId: string, routerId: string): Host {
+  return {
+    ...{ terminatorId, routerId, hostId: 'i2', binding: 'edge', address: `at ${terminatorId}` },
+    ...{ cost: 0, precedence: 'default', instanceId: '' },
+    peerData: new Map([[1003, textValue('key of the host')]]),
+  }
+}
+
+const linked = (id: string, from: string, to: string) =>
+  links.report(
+    from,
+    [{ id, destRouterId: to, protocol: 'tls', dialAddress: '', iteration: 1, connections: [] }],
+    false,
+  )
+
+async function dial(pipe: Pipe, peerData: ReadonlyMap<number, Uint8Array> = new Map()) {
+  const headers: Message['headers'] = new Map([
+    [11, textValue('session token')],
+    [14, textValue('api token')],
+    [12, Buffer.concat([int32Value(1), int32Value(2), textValue('aa')])],
+    [10, bytesMapValue(peerData)],
+  ])
+  pipe.say({ contentType: 20_218, sequence: 50, headers })
+  await settle()
+}
+
+const routes = (pipe: Pipe): Route[] =>
+  pipe.ofType(1005).map(({ body }) => fromBinary(RouteSchema, body))
+const unroutes = (pipe: Pipe) =>
+  pipe.ofType(1006).map(({ body }) => {
+    const { circuitId, now } = fromBinary(UnrouteSchema, body)
+    return [circuitId, now]
+  })
+
+async function answer(pipe: Pipe, route: Route | undefined, error: string | null = null) {
+  const headers: Message['headers'] = new Map([
+    [1101, int32Value(route?.attempt ?? 0)],
+    error === null ? [1102, Uint8Array.of(1)] : [1103, textValue(error)],
+    ...(error === null ? ([[1110, textValue('seen by the host')]] as const) : []),
+  ])
+  pipe.say({ contentType: 1022, headers, body: textValue(route?.circuitId ?? '') })
+  await settle()
+}
+
+async function laid(): Promise<{ er1: Pipe; er2: Pipe; id: string }> {
+  const er1 = await stage.dial('er1')
+  const er2 = await stage.dial('er2')
+  linked('l1', 'er1', 'er2')
+  await dial(er1)
+  const [first] = routes(er1)
+  await answer(er1, first)
+  await answer(er2, routes(er2)[0])
+  return { er1, er2, id: first?.circuitId ?? '' }
+}
+
+describe('a circuit', () => {
+  test('is laid from the router of the client to that of the host, and answered with its ingress', async () => {
+    const { er1, er2, id } = await laid()
+    const [near] = routes(er1)
+    const [far] = routes(er2)
+    const [reply] = er1.ofType(20_219)
+    const ingress = readText(reply?.headers ?? new Map(), 12) ?? ''
+    expect(near?.forwards).toMatchObject([
+      { srcAddress: ingress, dstAddress: 'l1', dstType: DestinationType.TO_LINK },
+      { srcAddress: 'l1', dstAddress: ingress, dstType: DestinationType.START },
+    ])
+    expect(near?.egress).toBeUndefined()
+    const egress = far?.egress?.address ?? ''
+    expect(far?.egress).toMatchObject({ binding: 'edge', destination: 'at t1' })
+    expect(far?.forwards).toMatchObject([
+      { srcAddress: 'l1', dstAddress: egress, dstType: DestinationType.END },
+      { srcAddress: egress, dstAddress: 'l1', dstType: DestinationType.TO_LINK },
+    ])
+    expect(far?.timeout).toBe(10_000_000_000n)
+    expect(readText(reply?.headers ?? new Map(), 11)).toBe(id)
+    const told = readBytesMap(reply?.headers ?? new Map(), 10)
+    expect([...(told?.keys() ?? [])].sort()).toEqual([1003, 1110])
+    expect(circuits.get(id)).toMatchObject({
+      ...{ clientId: 'i1', serviceId: 's1', terminatorId: 't1' },
+      ...{ routerIds: ['er1', 'er2'], linkIds: ['l1'] },
+    })
+    expect(claims).toEqual([
+      {
+        ...{ routerId: 'er1', type: 'Dial', fingerprints: ['aa'] },
+        ...{ sessionToken: 'session token', apiSessionToken: 'api token' },
+      },
+    ])
+  })
+
+  test('whose host fails is tried with another host', async () => {
+    hosts = [host('t1', 'er2'), host('t2', 'er2')]
+    const er1 = await stage.dial('er1')
+    const er2 = await stage.dial('er2')
+    linked('l1', 'er1', 'er2')
+    await dial(er1)
+    await answer(er1, routes(er1)[0])
+    await answer(er2, routes(er2)[0], 'connection refused')
+    expect(unroutes(er1)).toEqual([[routes(er1)[0]?.circuitId, true]])
+    const [, second] = routes(er2)
+    expect(second).toMatchObject({ attempt: 1, egress: { destination: 'at t2' } })
+    await answer(er2, second)
+    await answer(er1, routes(er1)[1])
+    expect(er1.ofType(20_219)).toHaveLength(1)
+    expect(circuits.all().map(({ terminatorId }) => terminatorId)).toEqual(['t2'])
+  })
+
+  test.each([
+    ['Ingress', FaultSubject.INGRESS],
+    ['Egress', FaultSubject.EGRESS],
+  ])('ends at its routers when one says %s', async (_what, subject) => {
+    const { er1, er2, id } = await laid()
+    const fault = toBinary(FaultSchema, create(FaultSchema, { subject, id }))
+    er1.say({ contentType: 1004, body: fault })
+    await settle()
+    expect(circuits.all()).toEqual([])
+    expect([unroutes(er1), unroutes(er2)]).toEqual([[[id, false]], [[id, false]]])
+  })
+
+  test('goes another way when its link is lost, and ends where there is none', async () => {
+    const { er2, id } = await laid()
+    const er3 = await stage.dial('er3')
+    linked('l2', 'er1', 'er3')
+    linked('l3', 'er3', 'er2')
+    links.lost('er1', 'l1', 1)
+    await settle()
+    expect(routes(er3)[0]).toMatchObject({ circuitId: id, attempt: 99_969_996 })
+    expect(routes(er2)[1]?.egress).toBeUndefined()
+    expect(circuits.get(id)?.linkIds).toEqual(['l2', 'l3'])
+    links.lost('er3', 'l3', 1)
+    await settle()
+    expect(circuits.all()).toEqual([])
+    expect(unroutes(er2)).toEqual([[id, true]])
+  })
+
+  test('that this controller does not know is taken from the router that asks', async () => {
+    const { er1, id } = await laid()
+    const ids = create(CircuitConfirmationSchema, { circuitIds: [id, 'of another start'] })
+    er1.say({ contentType: 1034, body: toBinary(CircuitConfirmationSchema, ids) })
+    await settle()
+    expect(unroutes(er1)).toEqual([['of another start', true]])
+  })
+
+  test('goes on while its router is out of reach of this controller', async () => {
+    const { er1, id } = await laid()
+    er1.destroy()
+    await settle()
+    expect(circuits.get(id)).toBeDefined()
+  })
+})
+
+describe('a client is refused', () => {
+  const refusal = (pipe: Pipe): readonly [number | null, string] => {
+    const [message] = pipe.ofType(20_002)
+    const { headers = new Map<number, Uint8Array>(), body } = message ?? {}
+    return [readInt32(headers, 1014), Buffer.from(body ?? []).toString('utf8')]
+  }
+
+  test.each([
+    ['apiSession', 2],
+    ['session', 3],
+    ['sessionType', 4],
+    ['router', 5],
+    ['service', 6],
+    ['access', 14],
+    ['posture', 15],
+  ] as const)('with the number of its fault: %s, %i', async (fault, code) => {
+    judged = { ok: false, fault }
+    const er1 = await stage.dial('er1')
+    await dial(er1)
+    expect(refusal(er1)[0]).toBe(code)
+    expect(routes(er1)).toEqual([])
+  })
+
+  test('where the service is encrypted and it shows no key', async () => {
+    encryptionRequired = true
+    const er1 = await stage.dial('er1')
+    await dial(er1)
+    expect(refusal(er1)).toEqual([11, 'the service is encrypted end to end'])
+  })
+
+  test('where no host can be reached, and where each of them fails', async () => {
+    const er1 = await stage.dial('er1')
+    await dial(er1)
+    expect(refusal(er1)).toEqual([8, 'the service has no host that can be reached'])
+    hosts = [host('t1', 'er1')]
+    const again = await stage.dial('er1')
+    await dial(again)
+    for (const at of [0, 1]) await answer(again, routes(again)[at], 'connection refused')
+    expect(refusal(again)).toEqual([8, 'connection refused'])
+    expect(circuits.all()).toEqual([])
+  })
+})

@@ -1,0 +1,255 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import {
+  FaultSchema,
+  FaultSubject,
+  LinkListenersSchema,
+  LinkStateUpdateSchema,
+  MetricsSchema,
+  PeerState,
+  PeerStateChangesSchema,
+  RouterLinksSchema,
+  VerifyRouterSchema,
+} from '../../proto/gen/router_pb.ts'
+import type { PeerStateChange } from '../../proto/gen/router_pb.ts'
+import { linkDuty, linkGone } from '../../src/routers/links/link-duty.ts'
+import { LinkTable } from '../../src/routers/links/link-table.ts'
+import { PeerDuty } from '../../src/routers/links/peer-duty.ts'
+import { routerLimits } from '../../src/routers/limits.ts'
+import type { Pipe } from '../channel/pipe.ts'
+import { settle } from '../channel/pipe.ts'
+import { RouterStage } from './stage.ts'
+
+let stage: RouterStage
+let table: LinkTable
+
+beforeEach(() => {
+  stage = new RouterStage()
+  const { channels } = stage
+  table = new LinkTable({
+    isConnected: (id) => channels.connection(id) !== undefined,
+    onGone: () => undefined,
+    tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
+  })
+  channels.add(
+    new PeerDuty({
+      routerIds: () => stage.routerIds,
+      connections: () => channels.connections(),
+    }),
+  )
+  channels.add(
+    linkDuty({
+      table,
+      log: { info: () => undefined, warn: (_fields, message) => stage.lines.push(message) },
+      onOtherFault: () => undefined,
+      isCertificateOf: (id, prints) => id === 'er1' && prints.includes('aa'),
+    }),
+  )
+})
+afterEach(() => stage.channels.stop())
+
+type ReportedLinks = MessageInitShape<typeof RouterLinksSchema>
+
+async function report(
+  pipe: Pipe,
+  links: ReportedLinks['links'],
+  fullRefresh = false,
+): Promise<void> {
+  const message = create(RouterLinksSchema, { links: links ?? [], fullRefresh })
+  pipe.say({ contentType: 1035, sequence: 5, body: toBinary(RouterLinksSchema, message) })
+  await settle()
+}
+
+const link = { id: 'l1', destRouterId: 'er2', linkProtocol: 'tls', iteration: 1 }
+
+async function fault(pipe: Pipe, subject: FaultSubject, iteration: number): Promise<void> {
+  const message = create(FaultSchema, { subject, id: 'l1', iteration })
+  pipe.say({ contentType: 1004, sequence: 6, body: toBinary(FaultSchema, message) })
+  await settle()
+}
+
+function peersTold(pipe: Pipe): PeerStateChange[] {
+  return pipe.ofType(1050).flatMap(({ body }) => fromBinary(PeerStateChangesSchema, body).changes)
+}
+
+describe('a link', () => {
+  test('is shown once its router reports it, connected once both its routers are', async () => {
+    const er1 = await stage.dial('er1')
+    await report(er1, [link])
+    expect(table.get('l1')).toMatchObject({
+      sourceRouterId: 'er1',
+      state: 'Pending',
+      cost: 130_001,
+    })
+    await stage.dial('er2')
+    expect(table.get('l1')).toMatchObject({ destRouterId: 'er2', state: 'Connected' })
+  })
+
+  test('goes when a full report leaves it out, and stays when another report does', async () => {
+    const er1 = await stage.dial('er1')
+    await report(er1, [link])
+    await report(er1, [{ ...link, id: 'l2' }])
+    expect(table.size).toBe(2)
+    await report(er1, [{ ...link, id: 'l2' }], true)
+    expect(table.all().map(({ id }) => id)).toEqual(['l2'])
+  })
+
+  test('goes with the channel of the router that dialed it', async () => {
+    const er1 = await stage.dial('er1')
+    await report(er1, [link])
+    er1.destroy()
+    await settle()
+    expect(table.size).toBe(0)
+  })
+
+  test('can not be taken over or ended by a router that is neither end of it', async () => {
+    const er1 = await stage.dial('er1')
+    await report(er1, [link])
+    const er3 = await stage.dial('er3')
+    await report(er3, [{ ...link, destRouterId: 'er9', iteration: 7 }])
+    await fault(er3, FaultSubject.LINK, 7)
+    expect(table.get('l1')).toMatchObject({ sourceRouterId: 'er1', destRouterId: 'er2' })
+  })
+
+  test('that one end has lost is gone, and the other end hears of it', async () => {
+    const er1 = await stage.dial('er1')
+    const er2 = await stage.dial('er2')
+    await report(er1, [{ ...link, iteration: 3 }])
+    await fault(er2, FaultSubject.LINK, 2)
+    expect(table.size).toBe(1)
+    await fault(er2, FaultSubject.LINK, 3)
+    expect(table.size).toBe(0)
+    const [told] = er1.ofType(1004).map(({ body }) => fromBinary(FaultSchema, body))
+    expect(told).toMatchObject({ subject: FaultSubject.LINK, id: 'l1', iteration: 3 })
+  })
+
+  test('costs what both ends measure', async () => {
+    const er1 = await stage.dial('er1')
+    const er2 = await stage.dial('er2')
+    await report(er1, [link])
+    for (const [pipe, mean] of [
+      [er1, 2_400_000],
+      [er2, 3_900_000],
+    ] as const) {
+      const metrics = create(MetricsSchema, { histograms: { 'link.l1.latency': { mean } } })
+      pipe.say({ contentType: 1007, sequence: 9, body: toBinary(MetricsSchema, metrics) })
+    }
+    await settle()
+    expect(table.get('l1')).toMatchObject({ sourceLatencyNs: 2_400_000, cost: 6 })
+  })
+
+  test('has the sockets that its router tells of the same iteration', async () => {
+    const er1 = await stage.dial('er1')
+    await report(er1, [link])
+    const conns = [{ type: 'link.default', localAddr: 'a', remoteAddr: 'b' }]
+    for (const linkIteration of [1, 2]) {
+      const update = create(LinkStateUpdateSchema, {
+        ...{ linkId: 'l1', linkIteration },
+        connState: { conns: linkIteration === 1 ? conns : [] },
+      })
+      er1.say({ contentType: 1053, sequence: 3, body: toBinary(LinkStateUpdateSchema, update) })
+    }
+    await settle()
+    expect(table.get('l1')?.connections).toEqual([
+      { type: 'link.default', sourceAddress: 'a', destAddress: 'b' },
+    ])
+  })
+
+  test('that an operator removes is told to both ends', async () => {
+    const er1 = await stage.dial('er1')
+    const er2 = await stage.dial('er2')
+    await report(er1, [link])
+    expect(table.change('l1', { isDown: true, staticCost: 5 })).toBe(true)
+    expect(table.get('l1')).toMatchObject({ isDown: true, staticCost: 5 })
+    expect(table.remove('l1')).toBe(true)
+    expect(table.remove('l1')).toBe(false)
+    expect(er1.ofType(1004)).toHaveLength(1)
+    expect(er2.ofType(1004)).toHaveLength(1)
+  })
+
+  test('beyond what one router may report is left out, and said once a report', async () => {
+    const er1 = await stage.dial('er1')
+    const many = Array.from({ length: routerLimits.linksPerRouterMax + 3 }, (_, at) => ({
+      ...link,
+      id: `l${at}`,
+    }))
+    await report(er1, many, true)
+    expect(table.size).toBe(routerLimits.linksPerRouterMax)
+    expect(stage.lines).toContain('too many links of a router')
+  })
+
+  test('reported in bytes that are no report closes the channel of its sender alone', async () => {
+    const er1 = await stage.dial('er1')
+    const er2 = await stage.dial('er2')
+    er1.say({ contentType: 1035, sequence: 4, body: new Uint8Array([0xff, 0xff, 0xff]) })
+    await settle()
+    expect(er1.destroyed).toBe(true)
+    expect(er2.destroyed).toBe(false)
+  })
+})
+
+describe('a router', () => {
+  const listeners = [{ address: 'tls:one:6000', protocol: 'tls', groups: ['default'] }]
+  const hello = toBinary(LinkListenersSchema, create(LinkListenersSchema, { listeners }))
+
+  test('hears of all others as it connects, with where those that are connected listen', async () => {
+    stage.routerIds.add('er9')
+    await stage.dial('er1', [[1000, hello]])
+    const er2 = await stage.dial('er2')
+    const told = new Map(peersTold(er2).map((change) => [change.id, change]))
+    expect([...told.keys()].sort()).toEqual(['er1', 'er9'])
+    expect(told.get('er9')).toMatchObject({ state: PeerState.UNHEALTHY, version: '' })
+    expect(told.get('er1')).toMatchObject({ state: PeerState.HEALTHY, version: 'v2.0.3' })
+    expect(told.get('er1')?.listeners[0]).toMatchObject({ address: 'tls:one:6000' })
+  })
+
+  test('is told to the others with the next sweep, and never to itself', async () => {
+    const er1 = await stage.dial('er1')
+    stage.channels.sweep()
+    const er2 = await stage.dial('er2', [[1000, hello]])
+    stage.channels.sweep()
+    await settle()
+    expect(peersTold(er1).map(({ id, state }) => [id, state])).toEqual([['er2', PeerState.HEALTHY]])
+    expect(peersTold(er2).every(({ id }) => id === 'er1')).toBe(true)
+    er2.destroy()
+    await settle()
+    stage.channels.sweep()
+    stage.routerIds.delete('er2')
+    stage.channels.sweep()
+    await settle()
+    expect(
+      peersTold(er1)
+        .slice(1)
+        .map(({ state }) => state),
+    ).toEqual([PeerState.UNHEALTHY, PeerState.REMOVED])
+  })
+
+  test('that listens elsewhere now is told anew', async () => {
+    const er1 = await stage.dial('er1')
+    const er2 = await stage.dial('er2')
+    stage.channels.sweep()
+    er2.say({ contentType: 1056, sequence: 3, body: hello })
+    await settle()
+    stage.channels.sweep()
+    await settle()
+    expect(peersTold(er1).at(-1)?.listeners).toHaveLength(1)
+  })
+
+  test.each([
+    ['er1', ['aa'], true],
+    ['er1', ['bb'], false],
+    ['er2', ['aa'], false],
+  ])('asks whether %s has the certificate %s: %s', async (routerId, fingerprints, isRight) => {
+    const er3 = await stage.dial('er3')
+    const body = toBinary(
+      VerifyRouterSchema,
+      create(VerifyRouterSchema, { routerId, fingerprints }),
+    )
+    er3.say({ contentType: 1036, sequence: 77, body })
+    await settle()
+    const result = er3.ofType(2).find(({ headers }) => headers.get(1)?.[0] === 77)
+    expect(result?.headers.get(2)?.[0]).toBe(Number(isRight))
+  })
+})

@@ -1,0 +1,270 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import {
+  DataStateSchema,
+  ModelChangeSetSchema,
+  SubscribeToDataModelSchema,
+} from '../../proto/gen/router_pb.ts'
+import type { ModelChangeSet } from '../../proto/gen/router_pb.ts'
+import { readText } from '../../src/channel/headers.ts'
+import type { Message } from '../../src/channel/frame.ts'
+import type {
+  ModelEvent,
+  ModelFollower,
+  ModelIdentity,
+  RouterModel,
+} from '../../src/ports/router-model.ts'
+import { ModelDuty } from '../../src/routers/model/model-duty.ts'
+import { followingOn, ModelLog } from '../../src/routers/model/model-log.ts'
+import type { Pipe } from '../channel/pipe.ts'
+import { settle } from '../channel/pipe.ts'
+import { until } from '../process/support/client.ts'
+import { RouterStage } from './stage.ts'
+
+/** A model of services that are made one after the other, an entry each. */
+class Model implements RouterModel {
+  appliedIndex = 10
+  readonly events: ModelEvent[] = []
+  readonly identities = new Map<string, ModelIdentity>()
+  follower: ModelFollower | null = null
+
+  all(): readonly ModelEvent[] {
+    return this.events
+  }
+
+  identity(id: string): ModelIdentity | undefined {
+    return this.identities.get(id)
+  }
+
+  disabledForNow(): [] {
+    return []
+  }
+
+  follow(follower: ModelFollower): () => void {
+    this.follower = follower
+    return () => {
+      this.follower = null
+    }
+  }
+
+  make(name: string): void {
+    this.appliedIndex += 2
+    const value = { id: name, name, encryptionRequired: false, configs: [] }
+    const event: ModelEvent = { kind: 'service', action: 'create', value }
+    this.events.push(event)
+    this.follower?.onEntry(this.appliedIndex, [event])
+  }
+}
+
+let stage: RouterStage
+let model: Model
+let isLeader = false
+let nowMs = 1_000_000
+
+beforeEach(() => {
+  stage = new RouterStage()
+  model = new Model()
+  isLeader = false
+  nowMs = 1_000_000
+  stage.channels.add(
+    new ModelDuty({
+      model,
+      timelineId: () => 'timeline-1',
+      isLeader: () => isLeader,
+      certificates: () => ({ controllers: [], anchors: [] }),
+      connections: () => stage.channels.connections(),
+      clock: { nowMs: () => nowMs, monotonicMs: () => nowMs },
+      log: { info: () => undefined, warn: () => undefined },
+    }),
+  )
+})
+afterEach(() => stage.channels.stop())
+
+interface Asked {
+  readonly at?: number
+  readonly timelineId?: string
+  readonly id?: string
+  readonly isRenewed?: boolean
+  readonly seconds?: number
+}
+
+async function subscribe(pipe: Pipe, asked: Asked = {}): Promise<void> {
+  const {
+    at = 0,
+    timelineId = 'timeline-1',
+    id = 'sub-1',
+    isRenewed = false,
+    seconds = 300,
+  } = asked
+  const message = create(SubscribeToDataModelSchema, {
+    ...{ currentIndex: BigInt(at), timelineId, subscriptionId: id, renew: isRenewed },
+    subscriptionDurationSeconds: seconds,
+  })
+  const body = toBinary(SubscribeToDataModelSchema, message)
+  pipe.say({ contentType: 20_505, sequence: 8, body })
+  await settle()
+}
+
+const wholes = (pipe: Pipe): Message[] => pipe.ofType(20_500)
+const sets = (pipe: Pipe): ModelChangeSet[] =>
+  pipe.ofType(20_501).map(({ body }) => fromBinary(ModelChangeSetSchema, body))
+const indexes = (pipe: Pipe): (readonly [number, number])[] =>
+  sets(pipe).map(({ previousIndex, index }) => [Number(previousIndex), Number(index)])
+
+async function wholeSent(pipe: Pipe, count: number): Promise<Message> {
+  return await until(`${count} whole models`, () =>
+    Promise.resolve(wholes(pipe).length === count ? wholes(pipe).at(-1) : null),
+  )
+}
+
+describe('an edge router that subscribes', () => {
+  test('gets everything at first, and then each change after what it has', async () => {
+    const pipe = await stage.dial('er1')
+    model.make('ledger')
+    await subscribe(pipe)
+    const { body, headers } = await wholeSent(pipe, 1)
+    const state = fromBinary(DataStateSchema, body)
+    expect(state).toMatchObject({ endIndex: 12n, timelineId: 'timeline-1' })
+    expect(state.events).toHaveLength(1)
+    expect(readText(headers, 1026)).toBe('sub-1')
+    model.make('vault')
+    model.make('safe')
+    await settle()
+    expect(indexes(pipe)).toEqual([
+      [12, 14],
+      [14, 16],
+    ])
+  })
+
+  test('gets what it missed when it comes back, and not everything', async () => {
+    const first = await stage.dial('er1')
+    await subscribe(first)
+    await wholeSent(first, 1)
+    first.destroy()
+    model.make('ledger')
+    model.make('vault')
+    const again = await stage.dial('er1')
+    await subscribe(again, { at: 10, id: 'sub-2' })
+    expect(wholes(again)).toEqual([])
+    expect(indexes(again)).toEqual([
+      [10, 12],
+      [12, 14],
+    ])
+  })
+
+  test('gets nothing when it has all, though it got that from a controller that was further', async () => {
+    const pipe = await stage.dial('er1')
+    await subscribe(pipe, { at: 11 })
+    expect([wholes(pipe), sets(pipe)]).toEqual([[], []])
+    model.make('ledger')
+    await settle()
+    expect(indexes(pipe)).toEqual([[11, 12]])
+  })
+
+  test('that is ahead of a follower waits for it; ahead of the leader it starts anew', async () => {
+    const pipe = await stage.dial('er1')
+    await subscribe(pipe, { at: 13 })
+    model.make('ledger')
+    await settle()
+    expect([wholes(pipe), sets(pipe)]).toEqual([[], []])
+    model.make('vault')
+    await settle()
+    expect(indexes(pipe)).toEqual([[13, 14]])
+    isLeader = true
+    await subscribe(pipe, { at: 99, id: 'sub-2' })
+    await wholeSent(pipe, 1)
+  })
+
+  test.each([
+    ['of another timeline', { at: 10, timelineId: 'timeline-0' }],
+    ['older than what is kept', { at: 5 }],
+    ['that has nothing', { at: 0 }],
+  ])('with a model %s gets everything', async (_what, asked) => {
+    const pipe = await stage.dial('er1')
+    await subscribe(pipe, asked)
+    await wholeSent(pipe, 1)
+  })
+
+  test('and renews goes on where it was, whatever index it names', async () => {
+    const pipe = await stage.dial('er1')
+    await subscribe(pipe, { at: 10 })
+    model.make('ledger')
+    await settle()
+    await subscribe(pipe, { at: 10, isRenewed: true })
+    expect(indexes(pipe)).toEqual([[10, 12]])
+  })
+
+  test('and does not renew hears no more when its time is over', async () => {
+    const pipe = await stage.dial('er1')
+    await subscribe(pipe, { at: 10, seconds: 1 })
+    nowMs += 9000
+    stage.channels.sweep()
+    model.make('ledger')
+    await settle()
+    expect(sets(pipe)).toHaveLength(1)
+    nowMs += 2000
+    stage.channels.sweep()
+    model.make('vault')
+    await settle()
+    expect(sets(pipe)).toHaveLength(1)
+  })
+
+  test('gets the model of a state that has taken the place of the other', async () => {
+    const pipe = await stage.dial('er1')
+    await subscribe(pipe, { at: 10 })
+    model.appliedIndex = 40
+    model.follower?.onReplaced()
+    const { body } = await wholeSent(pipe, 1)
+    expect(fromBinary(DataStateSchema, body).endIndex).toBe(40n)
+  })
+
+  test('is told that an identity is enabled again once its time is over, though nothing is written', async () => {
+    const pipe = await stage.dial('er1')
+    await subscribe(pipe, { at: 10 })
+    const value: ModelIdentity = {
+      ...{ id: 'i1', name: 'clerk', defaultHostingPrecedence: 'default', defaultHostingCost: 0 },
+      ...{ serviceHostingPrecedences: {}, serviceHostingCosts: {}, appDataJson: '{}' },
+      ...{ serviceConfigs: {}, disabledAt: nowMs, disabledUntil: nowMs + 60_000 },
+    }
+    model.identities.set('i1', value)
+    model.follower?.onEntry(12, [{ kind: 'identity', action: 'update', value }])
+    await settle()
+    nowMs += 61_000
+    stage.channels.sweep()
+    await settle()
+    const told = sets(pipe).flatMap(({ isSynthetic, changes }) =>
+      changes.map(({ model: of }) => [isSynthetic, of.case === 'identity' && of.value.disabled]),
+    )
+    expect(told).toEqual([
+      [false, true],
+      [true, false],
+    ])
+  })
+})
+
+test('where no edge router has connected, nothing follows the records', async () => {
+  expect(model.follower).toBeNull()
+  await stage.dial('er1')
+  expect(model.follower).not.toBeNull()
+})
+
+describe('the log of changes', () => {
+  test('forgets the oldest beyond its number and its bytes, and says what it can bring up to date', () => {
+    const log = new ModelLog(5, { modelEntriesMax: 3, modelEntriesBytesMax: 10_000 })
+    for (const index of [6, 8, 9, 12]) log.add(index, [], 't')
+    expect([log.holds(5), log.holds(6), log.holds(7)]).toEqual([false, true, true])
+    expect(log.after(8).map(({ index }) => index)).toEqual([9, 12])
+    const small = new ModelLog(0, { modelEntriesMax: 100, modelEntriesBytesMax: 10 })
+    for (const index of [1, 2, 3, 4]) small.add(index, [], 'timeline')
+    expect(small.after(0).length).toBeLessThan(2)
+  })
+
+  test('puts the index before a set at its end', () => {
+    const log = new ModelLog(5, { modelEntriesMax: 3, modelEntriesBytesMax: 10_000 })
+    log.add(6, [], 't')
+    const [change] = log.after(5)
+    const set = fromBinary(ModelChangeSetSchema, followingOn(change?.bytes ?? new Uint8Array(), 5))
+    expect(set).toMatchObject({ index: 6n, previousIndex: 5n, timelineId: 't' })
+  })
+})

@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest'
+
+import { seededRandom } from '../../src/lib/random.ts'
+import type { LiveLink } from '../../src/ports/live-links.ts'
+import type { Host } from '../../src/ports/hosts.ts'
+import { chooseHost } from '../../src/routers/circuits/choose-host.ts'
+import type { Candidate } from '../../src/routers/circuits/choose-host.ts'
+import type { PathRules } from '../../src/routers/circuits/path.ts'
+import { cheapestPaths } from '../../src/routers/circuits/path.ts'
+
+function link(id: string, from: string, to: string, cost: number, changes = {}): LiveLink {
+  return {
+    ...{ id, iteration: 1, protocol: 'tls', dialAddress: '', connections: [] },
+    ...{ sourceRouterId: from, destRouterId: to, isDown: false, state: 'Connected' },
+    ...{ staticCost: 1, sourceLatencyNs: 0, destLatencyNs: 0, cost, ...changes },
+  }
+}
+
+const plain: PathRules = { routerCost: () => 10, isEndOnly: () => false }
+const way = (links: readonly LiveLink[], to: string, rules = plain) =>
+  cheapestPaths('a', new Set([to]), links, rules).get(to)
+
+describe('the way of a circuit', () => {
+  test('to a host at the router of the client has no link and costs nothing', () => {
+    expect(way([], 'a')).toEqual({ routerIds: ['a'], links: [], cost: 0 })
+  })
+
+  test('is the cheapest one, routers counted', () => {
+    const links = [link('l1', 'a', 'b', 30), link('l2', 'c', 'a', 5), link('l3', 'c', 'b', 5)]
+    expect(way(links, 'b')).toMatchObject({ routerIds: ['a', 'c', 'b'], cost: 30 })
+    const dear = { ...plain, routerCost: (id: string) => (id === 'c' ? 40 : 10) }
+    expect(way(links, 'b', dear)).toMatchObject({ routerIds: ['a', 'b'], cost: 40 })
+  })
+
+  test('does not pass through a router that is an end only, and may end there', () => {
+    const links = [link('l1', 'a', 'c', 1), link('l2', 'c', 'b', 1)]
+    const rules = { ...plain, isEndOnly: (id: string) => id === 'c' }
+    expect(way(links, 'b', rules)).toBeUndefined()
+    expect(way(links, 'c', rules)?.routerIds).toEqual(['a', 'c'])
+  })
+
+  test('takes no link that is down or whose routers are not both here', () => {
+    expect(way([link('l1', 'a', 'b', 1, { isDown: true })], 'b')).toBeUndefined()
+    expect(way([link('l1', 'a', 'b', 1, { state: 'Pending' })], 'b')).toBeUndefined()
+  })
+
+  test('is never dearer than any other, in random networks', () => {
+    for (let seed = 1; seed <= 200; seed += 1) {
+      const random = seededRandom(seed)
+      const ids = ['a', 'b', 'c', 'd', 'e', 'f'].slice(0, random.integer(2, 6))
+      const links = Array.from({ length: random.integer(1, 12) }, (_, at) => {
+        const one = () => ids[random.integer(0, ids.length - 1)] ?? 'a'
+        return link(`l${at}`, one(), one(), random.integer(1, 20))
+      })
+      const found = cheapestPaths('a', new Set(ids), links, plain)
+      const costs = everyCost(ids, links)
+      for (const id of ids) expect(found.get(id)?.cost, `seed ${seed}, ${id}`).toBe(costs.get(id))
+    }
+  })
+})
+
+/** By going over all links again and again until nothing is cheaper (Bellman and Ford). */
+function everyCost(ids: readonly string[], links: readonly LiveLink[]): Map<string, number> {
+  const costs = new Map([['a', 0]])
+  for (const _ of ids) {
+    for (const { sourceRouterId: one, destRouterId: other, cost } of links) {
+      for (const [from, to] of [
+        [one, other],
+        [other, one],
+      ] as const) {
+        const before = costs.get(from)
+        if (before === undefined) continue
+        costs.set(to, Math.min(costs.get(to) ?? Infinity, before + cost + 10))
+      }
+    }
+  }
+  costs.set('a', 0)
+  return costs
+}
+
+describe('of several hosts', () => {
+  const candidate = (id: string, cost: number, precedence: Host['precedence'] = 'default') =>
+    ({
+      host: { terminatorId: id, cost, precedence } as Host,
+      path: { routerIds: ['a'], links: [], cost: 0 },
+    }) satisfies Candidate
+  const chosen = (candidates: readonly Candidate[], strategy = 'smartrouting', drawn = 0) =>
+    chooseHost(candidates, strategy as 'smartrouting', drawn)?.host.terminatorId
+
+  test('the cheapest is dialed, and of equal ones the same each time', () => {
+    expect(chosen([candidate('t2', 5), candidate('t1', 5), candidate('t0', 9)])).toBe('t1')
+  })
+
+  test('precedence comes before every cost', () => {
+    expect(chosen([candidate('t1', 1, 'failed'), candidate('t2', 60_000)])).toBe('t2')
+    expect(chosen([candidate('t1', 1), candidate('t2', 60_000, 'required')])).toBe('t2')
+    expect(chosen([candidate('t1', 1, 'failed')])).toBe('t1')
+  })
+
+  test('a draw decides where the strategy says so, and the cheaper are the likelier by weight', () => {
+    const both = [candidate('t1', 0), candidate('t2', 8)]
+    expect([chosen(both, 'random', 0.4), chosen(both, 'random', 0.6)]).toEqual(['t1', 't2'])
+    expect([chosen(both, 'weighted', 0.85), chosen(both, 'weighted', 0.95)]).toEqual(['t1', 't2'])
+  })
+
+  test('there may be none', () => {
+    expect(chooseHost([], 'smartrouting', 0)).toBeNull()
+  })
+})

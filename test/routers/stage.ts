@@ -1,0 +1,63 @@
+import type { TLSSocket } from 'node:tls'
+
+import { flagValue, maskValue, textValue } from '../../src/channel/headers.ts'
+import type { Message } from '../../src/channel/frame.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import type { RouterStatus } from '../../src/ports/router-status.ts'
+import type { Admission } from '../../src/routers/admission.ts'
+import { RouterChannels } from '../../src/routers/router-channels.ts'
+import { RouterStatusBoard } from '../../src/routers/status-board.ts'
+import { LocalTopic } from '../api/support/local-topic.ts'
+import { Pipe, settle } from '../channel/pipe.ts'
+
+const version = 'v2.0.3|abc|2026-01-01|linux|amd64'
+
+/** Channels of routers over pipes, to which a test adds what it tries. Every router is admitted. */
+export class RouterStage {
+  readonly lines: string[] = []
+  readonly routerIds = new Set<string>()
+  readonly channels: RouterChannels
+  #next = ''
+
+  constructor() {
+    const log = (fields: Readonly<Record<string, unknown>>, message: string): void => {
+      this.lines.push(`${message} ${String(fields['reason'] ?? '')}`)
+    }
+    this.channels = new RouterChannels({
+      identity: {
+        id: 'ctrl1',
+        clusterId: 'cluster-1',
+        version: { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'linux', arch: 'x64' },
+      },
+      gate: {
+        admit: (): Admission => {
+          const router = { id: this.#next, name: this.#next, isEdge: true, certPem: 'pem' }
+          return { ok: true, router }
+        },
+        revoked: () => null,
+      },
+      cluster: { addresses: () => null, leaderIndex: () => null },
+      board: new RouterStatusBoard('ctrl1', new LocalTopic<RouterStatus>('ctrl1')),
+      clock: systemClock,
+      log: { info: log, warn: log },
+    })
+  }
+
+  async dial(id: string, headers: readonly (readonly [number, Uint8Array])[] = []): Promise<Pipe> {
+    this.#next = id
+    this.routerIds.add(id)
+    const pipe = new Pipe()
+    this.channels.accept(pipe as unknown as TLSSocket)
+    const own: Message['headers'] = new Map([
+      [4, textValue(version)],
+      [7, textValue('ctrl.default')],
+      [9, flagValue(true)],
+      [11, flagValue(true)],
+      [1002, maskValue([1, 2])],
+      ...headers,
+    ])
+    pipe.say({ contentType: 0, sequence: -1, headers: own, body: textValue(id) })
+    await settle()
+    return pipe
+  }
+}

@@ -1,0 +1,89 @@
+import { join } from 'node:path'
+
+import type { Client } from '../process/support/client.ts'
+import { TestCluster } from '../process/support/cluster.ts'
+import { freePort } from '../support/ports.ts'
+import { StockRouter } from './stock-router.ts'
+
+/** A cluster of three with routers of the public family, each of them online in no controller yet. */
+export class StockNetwork implements AsyncDisposable {
+  readonly binary: string
+  readonly cluster: TestCluster
+  readonly clients: readonly Client[]
+  readonly routers: StockRouter[] = []
+  readonly routerIds: string[] = []
+
+  private constructor(binary: string, cluster: TestCluster, clients: readonly Client[]) {
+    this.binary = binary
+    this.cluster = cluster
+    this.clients = clients
+  }
+
+  static async start(binary: string, names: readonly string[]): Promise<StockNetwork> {
+    const cluster = await TestCluster.start()
+    const clients = [
+      await cluster.loggedIn(1),
+      await cluster.loggedIn(2),
+      await cluster.loggedIn(3),
+    ]
+    const network = new StockNetwork(binary, cluster, clients)
+    for (const name of names) await network.addRouter(name)
+    return network
+  }
+
+  client(k: number): Client {
+    const client = this.clients[k - 1]
+    if (client === undefined) throw new Error(`no controller ${k}`)
+    return client
+  }
+
+  async addRouter(name: string): Promise<void> {
+    const id = await this.post('edge-routers', { name, roleAttributes: [name] })
+    const jwt = String((await this.detail(1, `edge-routers/${id}`))['enrollmentJwt'])
+    const [endpoint = ''] = endpointsIn(jwt)
+    const folder = join(this.cluster.folder, name)
+    const ports = { linkPort: await freePort(), edgePort: await freePort() }
+    const router = new StockRouter({ binary: this.binary, folder, name, endpoint, ...ports })
+    await router.enroll(jwt)
+    router.start()
+    this.routers.push(router)
+    this.routerIds.push(id)
+    console.log(`  ${name} has enrolled at ${endpoint}`)
+  }
+
+  /** @returns the id. */
+  async post(path: string, body: Record<string, unknown>): Promise<string> {
+    const answer = await this.client(1).request('POST', `/edge/management/v1/${path}`, { body })
+    if (answer.status !== 201) throw new Error(`${path}: ${JSON.stringify(answer.body)}`)
+    return (answer.body.data as { id: string }).id
+  }
+
+  async detail(k: number, path: string): Promise<Record<string, unknown>> {
+    const { body } = await this.client(k).request('GET', `/edge/management/v1/${path}`)
+    return body.data as Record<string, unknown>
+  }
+
+  async fabric(k: number, path: string): Promise<readonly Record<string, unknown>[]> {
+    const { body } = await this.client(k).request('GET', `/fabric/v1/${path}`)
+    return body.data as Record<string, unknown>[]
+  }
+
+  async areOnline(k: number, isOnline = true): Promise<boolean> {
+    const shown = await Promise.all(
+      this.routerIds.map((id) => this.detail(k, `edge-routers/${id}`)),
+    )
+    return shown.every((detail) => detail['isOnline'] === isOnline)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.routers.map((router) => router.kill()))
+    await this.cluster[Symbol.asyncDispose]()
+  }
+}
+
+function endpointsIn(jwt: string): string[] {
+  const claims = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString()) as {
+    ctrls: string[]
+  }
+  return claims.ctrls
+}

@@ -1,0 +1,128 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { createWriteStream, readFileSync, writeFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+
+import { until } from '../process/support/client.ts'
+
+export interface StockRouterOptions {
+  /** The program of the family that has `router enroll` and `router run`. */
+  readonly binary: string
+  readonly folder: string
+  readonly name: string
+  /** `tls:host:port` of a controller. */
+  readonly endpoint: string
+  readonly linkPort: number
+  readonly edgePort: number
+}
+
+/** A router of the public family, as it is, in a process of its own. */
+export class StockRouter {
+  readonly options: StockRouterOptions
+  #child: ChildProcess | null = null
+
+  constructor(options: StockRouterOptions) {
+    this.options = options
+  }
+
+  get config(): string {
+    return join(this.options.folder, `${this.options.name}.yml`)
+  }
+
+  get log(): string {
+    return join(this.options.folder, `${this.options.name}.log`)
+  }
+
+  /** @throws when it is refused. */
+  async enroll(jwt: string): Promise<void> {
+    const { binary, folder, name } = this.options
+    await mkdir(folder, { recursive: true })
+    writeFileSync(this.config, this.#configText())
+    const token = join(folder, `${name}.jwt`)
+    writeFileSync(token, jwt)
+    const child = spawn(binary, ['router', 'enroll', this.config, '--jwt', token], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let said = ''
+    child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()))
+    child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()))
+    const [code] = (await once(child, 'exit')) as [number]
+    if (code !== 0) throw new Error(`${name} was not enrolled: ${said.slice(-2000)}`)
+  }
+
+  start(): void {
+    const { binary } = this.options
+    this.#child = spawn(binary, ['router', 'run', this.config], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const log = createWriteStream(this.log, { flags: 'a' })
+    this.#child.stdout?.pipe(log)
+    this.#child.stderr?.pipe(log)
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child
+    this.#child = null
+    if (child === null || child.exitCode !== null) return
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+
+  logText(): string {
+    return readFileSync(this.log, 'utf8')
+  }
+
+  /** Ids of the controllers in its endpoints file. */
+  endpoints(): string[] {
+    try {
+      const file = parse(readFileSync(join(this.options.folder, 'endpoints.yml'), 'utf8')) as {
+        controllers?: { id: string }[]
+      } | null
+      return (file?.controllers ?? []).map(({ id }) => id).sort()
+    } catch {
+      return []
+    }
+  }
+
+  #configText(): string {
+    const { name, folder, endpoint, linkPort, edgePort } = this.options
+    const file = (ending: string): string => join(folder, `${name}.${ending}`)
+    return `v: 3
+identity:
+  cert: ${file('cert')}
+  server_cert: ${file('server.cert')}
+  key: ${file('key')}
+  ca: ${file('cas')}
+ctrl:
+  endpoint: ${endpoint}
+link:
+  dialers:
+    - binding: transport
+  listeners:
+    - binding: transport
+      bind: tls:127.0.0.1:${linkPort}
+      advertise: tls:127.0.0.1:${linkPort}
+listeners:
+  - binding: edge
+    address: tls:127.0.0.1:${edgePort}
+    options:
+      advertise: 127.0.0.1:${edgePort}
+edge:
+  csr:
+    sans:
+      dns: [localhost]
+      ip: ["127.0.0.1"]
+forwarder: {}
+`
+  }
+}
+
+/** @throws when it is not so after half a minute. */
+export async function seen(what: string, isSo: () => Promise<boolean> | boolean): Promise<void> {
+  const beganMs = performance.now()
+  await until(what, async () => ((await isSo()) ? true : null), 30_000)
+  console.log(`  seen after ${((performance.now() - beganMs) / 1000).toFixed(1)} s: ${what}`)
+}
