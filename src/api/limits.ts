@@ -105,6 +105,8 @@ export interface ApiLimits {
   readonly verifiedTokenMsMax: number
   /** Fetching the keys of a signer, from the look-up of the name to the end of the answer. */
   readonly keyFetchMsMax: number
+  /** Names that are looked up for that at a time, on one thread of libuv each; beyond: the keys known stay. */
+  readonly keyLookupsMax: number
   /** Between two fetches for one signer, whatever its tokens name. */
   readonly keyFetchMsMin: number
   /** For all signers. */
@@ -223,6 +225,7 @@ export const defaultLimits: ApiLimits = {
   verifiedTokensMax: 16_384,
   verifiedTokenMsMax: 10 * MINUTE,
   keyFetchMsMax: 5 * SECOND,
+  keyLookupsMax: 2,
   keyFetchMsMin: SECOND,
   keyFetchesPerMinuteMax: 240,
   keySetBytesMax: 256 * 1024,

@@ -100,6 +100,19 @@ test('a name that leads elsewhere a moment later leads to the address that was j
   expect(server.requests).toBe(before)
 })
 
+test('names whose look-up hangs do not take the threads of the program', async () => {
+  let lookups = 0
+  const hanging = (): Promise<never> => {
+    lookups += 1
+    return new Promise(() => undefined)
+  }
+  const endpoint = new KeyEndpoint({ ...hasty, keyFetchMsMax: 50 }, open, hanging)
+  for (let at = 0; at < 10; at += 1) {
+    await expect(endpoint.fetch(`https://name${at}.test/keys`)).rejects.toThrow()
+  }
+  expect(lookups).toBe(defaultLimits.keyLookupsMax)
+})
+
 test('one refused address among others is enough', async () => {
   const addresses = [
     { address: '127.0.0.1', family: 4 },

@@ -55,6 +55,7 @@ describe('a log-in by the token of an identity provider', () => {
     ['that has ended', 'alice-id', { nowMs: Date.UTC(2026, 0, 1) }, 'expired'],
     ['that has not begun', 'alice-id', { claims: { nbf: Date.UTC(2027, 0) / 1000 } }, 'invalid'],
     ['of the future', 'alice-id', { claims: { iat: Date.UTC(2027, 0) / 1000 } }, 'invalid'],
+    ['of a time that is none', 'alice-id', { claims: { iat: 'yesterday' } }, 'invalid'],
     ['for another audience', 'alice-id', { claims: { aud: 'other' } }, 'invalid'],
     ['for no audience', 'alice-id', { claims: { aud: undefined } }, 'invalid'],
     ['of another issuer', 'alice-id', { claims: { iss: 'https://idp.test/' } }, 'invalid'],

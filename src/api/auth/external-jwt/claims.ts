@@ -6,8 +6,8 @@ const STEPS_MAX = 16
 const INDEX_CHARACTERS_MAX = 4
 
 /**
- * What a selector leads to: a JSON pointer (RFC 6901), or the plain name of a top-level member. Undefined where it leads nowhere;
- * what an object inherits is no member of it.
+ * What a selector leads to: a JSON pointer (RFC 6901), whose first slash may be left out. Undefined where it leads nowhere; what
+ * an object inherits is no member of it.
  */
 export function claimAt(claims: JsonObject, selector: string): Json | undefined {
   const steps = stepsOf(selector)
@@ -28,9 +28,9 @@ export function textClaim(claims: JsonObject, selector: string): string | null {
 }
 
 function stepsOf(selector: string): readonly string[] | null {
-  if (selector === '' || selector === '/') return null
-  if (!selector.startsWith('/')) return [selector]
-  const steps = selector.slice(1).split('/', STEPS_MAX + 1)
+  const pointer = selector.startsWith('/') ? selector.slice(1) : selector
+  if (pointer === '') return null
+  const steps = pointer.split('/', STEPS_MAX + 1)
   if (steps.length > STEPS_MAX) return null
   return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
 }

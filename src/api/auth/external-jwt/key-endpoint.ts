@@ -12,6 +12,7 @@ export interface KeyEndpointLimits {
   /** From the look-up of the name to the end of the answer. */
   readonly keyFetchMsMax: number
   readonly keySetBytesMax: number
+  readonly keyLookupsMax: number
 }
 
 /** Where keys of signers may be fetched from, as the configuration says. */
@@ -50,6 +51,7 @@ export class KeyEndpoint {
   readonly #rules: KeyEndpointRules
   readonly #refused: BlockList
   readonly #resolve: Resolve
+  #lookups = 0
 
   /** @param resolve how names are looked up: by the system, if not said. */
   constructor(
@@ -92,13 +94,26 @@ export class KeyEndpoint {
   async #addressesOf({ hostname }: URL): Promise<readonly LookupAddress[]> {
     const host = hostname.replace(/^\[|\]$/g, '')
     const family = isIP(host)
-    const found = family === 0 ? await this.#resolve(host) : [{ address: host, family }]
+    const found = family === 0 ? await this.#lookUp(host) : [{ address: host, family }]
     const addresses = found.slice(0, ADDRESSES_MAX)
     // One address that is refused among others is no accident either.
     if (addresses.length === 0 || addresses.some(({ address }) => this.#isRefused(address))) {
       throw refusedAddress()
     }
     return addresses
+  }
+
+  /** One that hangs goes on after its fetch was given up, in a thread that the state store needs too. */
+  async #lookUp(host: string): Promise<readonly LookupAddress[]> {
+    if (this.#lookups >= this.#limits.keyLookupsMax) {
+      throw new KeyFetchError('names are looked up too slowly')
+    }
+    this.#lookups += 1
+    try {
+      return await this.#resolve(host)
+    } finally {
+      this.#lookups -= 1
+    }
   }
 
   #isRefused(address: string): boolean {

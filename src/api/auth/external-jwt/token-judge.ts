@@ -156,7 +156,7 @@ export class TokenJudge {
         currentDate: new Date(nowMs),
       })
       const { iat, exp = 0 } = payload
-      if (iat !== undefined && iat * 1000 > nowMs + skewMs) return 'invalid'
+      if (iat !== undefined && !(iat * 1000 <= nowMs + skewMs)) return 'invalid'
       const claims = payload as JsonObject
       const claim = textClaim(claims, signer.claimsProperty)
       if (claim === null) return 'invalid'
