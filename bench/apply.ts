@@ -25,6 +25,8 @@ const actor: Actor = {
     sessionId: 'session',
     address: '127.0.0.1',
     permission: 'service.create',
+    signerId: '',
+    signerRevision: '0',
   },
 }
 
@@ -35,7 +37,13 @@ function stateWithSession(): State {
   state.put('authPolicy', { ...base, id: 'default', name: 'Default', secondary })
   const rights = { isAdmin: true, authPolicyId: 'default' }
   state.put('identity', { ...base, id: 'admin', name: 'Default Admin', ...rights })
-  state.put('apiSession', { ...base, id: 'session', identityId: 'admin', lastActivityAt: 1 })
+  state.put('apiSession', {
+    ...base,
+    id: 'session',
+    identityId: 'admin',
+    signerId: '',
+    lastActivityAt: 1,
+  })
   return state
 }
 

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
+import { tokenLimits } from '../src/api/auth/external-jwt/token-text.ts'
 import { defaultLimits } from '../src/api/limits.ts'
 import { traceMsMax } from '../src/api/operations/identity-trace.ts'
 import { refusalLimits } from '../src/api/refusal-quota.ts'
@@ -71,6 +72,7 @@ const page = join(docs, 'limits.md')
 const { retention, ...gateway } = defaultGatewayOptions
 const tables: Readonly<Record<string, object>> = {
   'src/api/limits.ts': defaultLimits,
+  'src/api/auth/external-jwt/token-text.ts': tokenLimits,
   'src/api/refusal-quota.ts': refusalLimits,
   'src/api/schemas/inspections.ts': inspectionLimits,
   'src/api/traces.ts': { tracesMax },

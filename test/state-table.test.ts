@@ -32,6 +32,7 @@ const table: readonly Transition[] = [
     proofs: [
       'api/second-factors.test.ts > a log-in under a policy that asks for a code gives a session that tells what it lacks',
       'process/mfa.test.ts > API session > is partial on every controller until a code is given on one of them, and full on all at the next request',
+      'api/external-jwt/second-factor.test.ts > a session whose policy asks for a token of a signer > is full in each request that brings one, and partial in each that does not',
     ],
   },
   {
@@ -59,6 +60,7 @@ const table: readonly Transition[] = [
       'api/mfa.test.ts > a session > is completed by each recovery code once',
       'process/mfa.test.ts > API session > is partial on every controller until a code is given on one of them, and full on all at the next request',
       'process/mfa.test.ts > One code given to two controllers at the same moment > completes exactly one session, whether it is time-based or for recovery',
+      'api/external-jwt/second-factor.test.ts > a session whose policy asks for a token of a signer > is full in each request that brings one, and partial in each that does not',
     ],
   },
   {

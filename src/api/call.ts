@@ -1,3 +1,5 @@
+import type { TokenChallenge } from './auth/external-jwt/challenge.ts'
+import type { VerifiedToken } from './auth/external-jwt/token-judge.ts'
 import type { PeerChain } from './transport/peer.ts'
 import { createHash } from 'node:crypto'
 import type { PendingFactor } from '../fsm/authentication.ts'
@@ -15,6 +17,8 @@ export interface Caller {
   readonly pendingFactors: readonly PendingFactor[]
   /** Version of the cluster key that its token is signed by; absent where the session was opened by this very call. */
   readonly keyVersion?: number
+  /** Of an identity provider, which its request came with and its session asks for. */
+  readonly token?: VerifiedToken
 }
 
 export type Query = Readonly<Record<string, string | readonly string[] | undefined>>
@@ -57,7 +61,7 @@ export class Call {
   /** The header as it was sent. */
   ifNoneMatch: string | null = null
   caller: Caller | null = null
-  challenge: Challenge | null = null
+  challenge: Challenge | TokenChallenge | null = null
   /** Log index that the answer reflects; 0: not read yet. */
   index = 0
   /** False where the request id is not kept: asking again would make a second one. */
@@ -70,6 +74,8 @@ export class Call {
   hasProposed = false
   /** The certificates that the client of its connection showed; null: none. */
   peerChain: () => PeerChain | null = () => null
+  /** Tokens in its `Authorization: Bearer` headers, as many as are looked at. */
+  bearers: () => readonly string[] = () => []
   /** Whether its connection has closed. */
   isDisconnected: () => boolean = () => false
 

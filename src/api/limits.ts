@@ -95,6 +95,32 @@ export interface ApiLimits {
   readonly logInPauseMsMax: number
   /** (user name, source) pairs remembered; the longest quiet one is forgotten first. */
   readonly logInSourcesMax: number
+  /** By how much the clock of an identity provider may differ, for the beginning, the end and the issue of its tokens. */
+  readonly tokenClockSkewMs: number
+  /** Tokens that are verified at a time, shared by callers; beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS. */
+  readonly tokenChecksMax: number
+  /** Tokens that are known to be good, so that the next request with one costs no signature check ... */
+  readonly verifiedTokensMax: number
+  /** ... each for this long at most. */
+  readonly verifiedTokenMsMax: number
+  /** Fetching the keys of a signer, from the look-up of the name to the end of the answer. */
+  readonly keyFetchMsMax: number
+  /** Names that are looked up for that at a time, on one thread of libuv each; beyond: the keys known stay. */
+  readonly keyLookupsMax: number
+  /** Between two fetches for one signer, whatever its tokens name. */
+  readonly keyFetchMsMin: number
+  /** For all signers. */
+  readonly keyFetchesPerMinuteMax: number
+  /** What a provider publishes beyond this is not taken: bytes ... */
+  readonly keySetBytesMax: number
+  /** ... and keys. */
+  readonly keySetKeysMax: number
+  /** Keys are fetched again when they are used after this long ... */
+  readonly keySetFreshMs: number
+  /** ... and count for so long while their provider does not answer. */
+  readonly keySetStaleMsMax: number
+  /** Signers whose keys are kept. */
+  readonly keySetsMax: number
   /** How long the token is good that an identity is made with ... */
   readonly identityEnrollmentMs: number
   /** ... and that a router is made, or is to enroll again, with. */
@@ -194,6 +220,19 @@ export const defaultLimits: ApiLimits = {
   logInPauseMsMin: SECOND,
   logInPauseMsMax: MINUTE,
   logInSourcesMax: 10_000,
+  tokenClockSkewMs: 30 * SECOND,
+  tokenChecksMax: 256,
+  verifiedTokensMax: 16_384,
+  verifiedTokenMsMax: 10 * MINUTE,
+  keyFetchMsMax: 5 * SECOND,
+  keyLookupsMax: 2,
+  keyFetchMsMin: SECOND,
+  keyFetchesPerMinuteMax: 240,
+  keySetBytesMax: 256 * 1024,
+  keySetKeysMax: 100,
+  keySetFreshMs: 15 * MINUTE,
+  keySetStaleMsMax: 24 * 60 * MINUTE,
+  keySetsMax: 256,
   identityEnrollmentMs: 180 * MINUTE,
   routerEnrollmentMs: 180 * MINUTE,
   sessionTimeoutMs: 30 * MINUTE,

@@ -18,6 +18,7 @@ import type { SoftTopic } from '../ports/soft-state.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
 import type { HostVitals } from '../ports/vitals.ts'
+import type { KeyEndpointRules } from './auth/external-jwt/key-endpoint.ts'
 import type { ApiLimits } from './limits.ts'
 
 /** Names of `apiVersions` in the version answer. */
@@ -96,6 +97,8 @@ export interface ApiParts {
   readonly limits: ApiLimits
   /** Addresses of JWT signers may lead to this host, its link and metadata services. */
   readonly allowsReservedSignerHosts: boolean
+  /** Where keys of JWT signers are fetched from. */
+  readonly keyEndpoints: KeyEndpointRules
   readonly version: VersionInfo
   /** Fresh in each process: clients notice a restart by it. */
   readonly instanceId: string

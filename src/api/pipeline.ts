@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fast
 import { FairShare } from '../lib/fair-share.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import type { Answerer } from './answers/answerer.ts'
+import { bearersIn } from './auth/external-jwt/token-text.ts'
 import { isMonitor } from './auth/monitor.ts'
 import { Call } from './call.ts'
 import type { Query } from './call.ts'
@@ -177,6 +178,7 @@ export class Pipeline {
       accept: request.headers.accept ?? '',
     })
     call.peerChain = () => peerChainOf(raw.socket)
+    call.bearers = () => bearersIn(authorizationsOf(request))
     call.isDisconnected = () => raw.socket.destroyed
     return call
   }
@@ -391,6 +393,17 @@ function isAccepted(accept: string | undefined, types: readonly string[]): boole
 }
 
 const ACCEPT_TYPES_MAX = 32
+
+/** Each of them: Node keeps the first one alone where a header may stand once. */
+function authorizationsOf({ raw }: FastifyRequest): string[] {
+  if (raw.headers.authorization === undefined) return []
+  const found: string[] = []
+  const { rawHeaders } = raw
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    if (rawHeaders[at]?.toLowerCase() === 'authorization') found.push(rawHeaders[at + 1] ?? '')
+  }
+  return found
+}
 
 function tokenOf({ headers }: FastifyRequest): string | undefined {
   const token = headers['net-session'] ?? headers['zt-session']

@@ -181,6 +181,24 @@ export function addressPorts(itemsMax: number): ValueType<readonly string[]> {
   }
 }
 
+/** Of IPv4 or IPv6, as `address/prefix`. As text: separated by commas. */
+export function networks(itemsMax: number): ValueType<readonly string[]> {
+  return {
+    expected: `a list of up to ${itemsMax} networks like 10.0.0.0/8, each once`,
+    read(raw) {
+      if (!Array.isArray(raw) || raw.length > itemsMax || !raw.every(isNetwork)) return undefined
+      return new Set(raw).size === raw.length ? raw : undefined
+    },
+    fromText: (value) => (value === '' ? [] : value.split(',').map((one) => one.trim())),
+  }
+}
+
+function isNetwork(value: unknown): value is string {
+  const [, address = '', prefix = ''] = /^([^/]{2,45})\/([0-9]{1,3})$/.exec(String(value)) ?? []
+  const version = isIP(address)
+  return typeof value === 'string' && version !== 0 && Number(prefix) <= (version === 4 ? 32 : 128)
+}
+
 const PATH_LENGTH_MAX = 4096
 
 /** Relative to the folder of the configuration file; from the environment, to the working folder. */

@@ -8,6 +8,7 @@ import {
   addressPorts,
   integer,
   list,
+  networks,
   option,
   optionalHostPort,
   optionalPath,
@@ -222,6 +223,21 @@ export const controllerOptions = {
       default: false,
       scope: node,
       why: 'Takes addresses of external JWT signers on loopback, link-local, unspecified and metadata addresses. Leave it off outside of tests: whoever may write signers could have this controller ask them.',
+    }),
+    refusedSignerNetworks: option(networks(64), {
+      default: [],
+      scope: node,
+      why: 'Further networks that keys of external JWT signers are not fetched from: your own, where all providers are outside.',
+    }),
+    httpSignerKeys: option(boolean(), {
+      default: false,
+      scope: node,
+      why: 'Fetches keys of external JWT signers without TLS, too. Leave it off outside of tests: whoever is on the way could give keys of their own.',
+    }),
+    signerCa: option(optionalPath(), {
+      default: null,
+      scope: node,
+      why: 'PEM: CA certificates that providers of such keys are verified against, beside those of the system. Read at the start.',
     }),
   }),
   enrollment: section('One-time tokens that identities and routers enroll by.', {

@@ -66,7 +66,13 @@ import { healthOf } from './health.ts'
 import { Listeners } from './listeners.ts'
 import { RouterService } from './routers.ts'
 import { openSnapshots } from './snapshots.ts'
-import { apiAddressesOf, apiLimitsOf, bindingsOf, coreOptionsOf } from './settings.ts'
+import {
+  apiAddressesOf,
+  apiLimitsOf,
+  bindingsOf,
+  coreOptionsOf,
+  keyEndpointRulesOf,
+} from './settings.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
 import { handOverLeadership } from './hand-over.ts'
 import { hasOtherVoters, membersOfRoster } from './start/known-voters.ts'
@@ -559,6 +565,7 @@ export class Controller {
       scheduler: systemScheduler,
       limits,
       allowsReservedSignerHosts: config.api.reservedSignerHosts,
+      keyEndpoints: keyEndpointRulesOf(config, this.#parts.credentials.signerCaPem),
       version: {
         version: API_FAMILY_VERSION,
         revision: programRevision(),

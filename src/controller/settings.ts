@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 
+import type { KeyEndpointRules } from '../api/auth/external-jwt/key-endpoint.ts'
 import type { ApiLimits } from '../api/limits.ts'
 import { limitsWith } from '../api/limits.ts'
 import type { ApiName } from '../api/operation.ts'
@@ -92,6 +93,16 @@ export function apiLimitsOf({ api, enrollment, limits }: ControllerConfig): ApiL
     logInsMax: limits.logInsMax,
     passwordHashesWaitingMax: limits.logInsMax,
   })
+}
+
+/** Where keys of external JWT signers are fetched from. */
+export function keyEndpointRulesOf({ api }: ControllerConfig, caPem: string): KeyEndpointRules {
+  return {
+    allowsReserved: api.reservedSignerHosts,
+    allowsHttp: api.httpSignerKeys,
+    refusedNetworks: api.refusedSignerNetworks,
+    caPem,
+  }
 }
 
 /**

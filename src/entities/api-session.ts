@@ -30,6 +30,8 @@ export const apiSession = defineEntity({
     authenticatorId: reference('authenticator', 'cascade'),
     /** Somebody else's CA whose word for the holder of the certificate was taken at log-in; its sessions end with it. */
     caId: reference('ca', 'cascade', { settable: 'never', shown: 'never' }),
+    /** External JWT signer whose token it was opened by; its sessions end with it. */
+    signerId: reference('externalJwtSigner', 'cascade', { settable: 'never', shown: 'never' }),
     /** SHA-1 of the client certificate that it was opened by, hex; null: it was opened by something else. */
     certFingerprint: optionalText({ settable: 'never', shown: 'never' }),
     hasImproperChain: boolean({ settable: 'never', shown: 'never' }),

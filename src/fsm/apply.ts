@@ -59,6 +59,7 @@ import { associateServiceConfigs, disassociateServiceConfigs } from './commands/
 import { rotateSecret, shareSecrets } from './commands/secret.ts'
 import { createServiceSession, endServiceSessions } from './commands/service-session.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './commands/session.ts'
+import { enrollByToken } from './commands/token-enrollment.ts'
 import { requestExtend, verifyCa } from './commands/trust.ts'
 import type { State } from './state.ts'
 
@@ -106,6 +107,7 @@ const handlers: Readonly<Record<KnownKind, Handler>> = {
   [CommandKind.SECRET_SHARE]: shareSecrets,
   [CommandKind.SERVICE_SESSION_CREATE]: createServiceSession,
   [CommandKind.SERVICE_SESSION_END]: endServiceSessions,
+  [CommandKind.TOKEN_ENROLL]: enrollByToken,
   [CommandKind.HOSTED_TERMINATOR_CREATE]: createHostedTerminator,
   [CommandKind.HOSTED_TERMINATOR_UPDATE]: updateHostedTerminator,
   [CommandKind.HOSTED_TERMINATORS_REMOVE]: removeHostedTerminators,

@@ -32,11 +32,8 @@ export function authPolicyOf(
 export type PendingFactor =
   { readonly kind: 'totp' } | { readonly kind: 'extJwt'; readonly signerId: string }
 
-/** What a session has shown so far, or shows with the request at hand. */
-export interface GivenFactors extends Pick<ApiSession, 'isMfaComplete'> {
-  /** Of the request alone: signers whose JWT came with it and names the identity of the session. */
-  readonly signerIds?: ReadonlySet<string>
-}
+/** What a session has shown so far. */
+export type GivenFactors = Pick<ApiSession, 'isMfaComplete'>
 
 const TOTP: readonly PendingFactor[] = [{ kind: 'totp' }]
 
@@ -56,7 +53,10 @@ export function requiredFactors(
   return requireTotp || hasMfa(records, identity.id) ? [...TOTP, ...ofSigner] : ofSigner
 }
 
-/** The factors that a session of the identity still lacks; none: it is a full one. */
+/**
+ * The factors that a session of the identity still lacks; none: it is a full one. The token of a signer comes with each
+ * request and is given for that one alone (`pendingBeside`).
+ */
 export function pendingFactors(
   records: RecordSource,
   identity: Pick<Identity, 'id' | 'authPolicyId'>,
@@ -64,12 +64,7 @@ export function pendingFactors(
 ): readonly PendingFactor[] {
   const required = requiredFactors(records, identity)
   if (required === null) return TOTP
-  return required.filter((factor) => !isGiven(factor, given))
-}
-
-function isGiven(factor: PendingFactor, given: GivenFactors): boolean {
-  if (factor.kind === 'totp') return given.isMfaComplete
-  return given.signerIds?.has(factor.signerId) === true
+  return required.filter(({ kind }) => kind !== 'totp' || !given.isMfaComplete)
 }
 
 /** Whether an identity has shown that it holds the secret of its codes. */

@@ -158,6 +158,11 @@ export const problems = {
     retry: 'never',
     message: 'The enrollment token is unknown, was used, or is no longer valid',
   },
+  INVALID_ENROLLMENT_JWT: {
+    http: 400,
+    retry: 'never',
+    message: 'No external JWT signer vouches for the token of the enrollment',
+  },
   INVALID_ENROLL_METHOD: {
     http: 400,
     retry: 'never',
@@ -183,6 +188,11 @@ export const problems = {
     http: 409,
     retry: 'never',
     message: 'An identity with this external id is enrolled already',
+  },
+  INVALID_ENROLLMENT_NOT_ALLOWED: {
+    http: 409,
+    retry: 'never',
+    message: 'Nobody enrolls to that by tokens of this signer',
   },
   CERT_FAILED_VALIDATION: {
     http: 400,
@@ -358,6 +368,7 @@ export function isProblemCode(text: string): text is ProblemCode {
 export const wireCode: Partial<Record<ProblemCode, ProblemCode>> = {
   NOT_ACCEPTABLE: 'COULD_NOT_VALIDATE',
   UNSUPPORTED_CONTENT_TYPE: 'COULD_NOT_VALIDATE',
+  INVALID_ENROLLMENT_JWT: 'INVALID_ENROLLMENT_TOKEN',
 }
 
 /** Which field was wrong and why; `value` must never hold a secret. */

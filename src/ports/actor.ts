@@ -21,14 +21,21 @@ export interface SystemActor {
   readonly sessionId: string
 }
 
-/** Whoever shows the token of an enrollment, a certificate of a CA, or that of a router: one of them is named, the others are ''. */
+/**
+ * Whoever shows the token of an enrollment or of an external JWT signer, a certificate of a CA, or that of a router: one of them is
+ * named, the others are ''.
+ */
 export interface EnrollmentActor {
   readonly enrollmentId: string
   readonly method: string
   readonly address: string
   readonly caId: string
   readonly routerId: string
+  readonly signerId: string
 }
+
+/** The fields of which one is not ''. */
+export type ShownId = 'enrollmentId' | 'caId' | 'routerId' | 'signerId'
 
 /** An identity by its API session. */
 export interface SessionActor {
@@ -37,14 +44,18 @@ export interface SessionActor {
   readonly address: string
   /** What it was admitted by, to be judged again at apply. */
   readonly permission: SessionPermission
+  /** The external JWT signer whose token came with the request, for the same identity; '': none did. */
+  readonly signerId: string
+  /** Of that signer, as the token was judged by it, in decimal; '0' without one. */
+  readonly signerRevision: string
 }
 
-/** @param shown what it shows, one of three. */
+/** @param shown what it shows, one of four. */
 export function enrollmentActor(
-  shown: Partial<Pick<EnrollmentActor, 'enrollmentId' | 'caId' | 'routerId'>>,
+  shown: Partial<Pick<EnrollmentActor, ShownId>>,
   given: Pick<EnrollmentActor, 'method' | 'address'>,
 ): Actor {
-  const value = { enrollmentId: '', caId: '', routerId: '', ...shown, ...given }
+  const value = { enrollmentId: '', caId: '', routerId: '', signerId: '', ...shown, ...given }
   return { case: 'enrollment', value }
 }
 
@@ -74,7 +85,7 @@ export function actorFault(actor: ClaimedActor): string | null {
     case 'enrollment':
       return shownBy(actor.value).length === 1
         ? null
-        : 'the enrollment actor does not show exactly one of token, CA and router'
+        : 'the enrollment actor does not show exactly one of token, CA, router and signer'
     case 'session':
       return sessionFault(actor.value)
     default:
@@ -82,11 +93,14 @@ export function actorFault(actor: ClaimedActor): string | null {
   }
 }
 
-/** `enrollment:ID`, `ca:ID` and `router:ID`, as many as are named. */
-function shownBy({ enrollmentId, caId, routerId }: EnrollmentActor): string[] {
-  return Object.entries({ enrollment: enrollmentId, ca: caId, router: routerId }).flatMap(
-    ([kind, id]) => (id === '' ? [] : `${kind}:${id}`),
-  )
+/** `enrollment:ID`, `ca:ID`, `router:ID` and `signer:ID`, as many as are named. */
+function shownBy({ enrollmentId, caId, routerId, signerId }: EnrollmentActor): string[] {
+  return Object.entries({
+    enrollment: enrollmentId,
+    ca: caId,
+    router: routerId,
+    signer: signerId,
+  }).flatMap(([kind, id]) => (id === '' ? [] : `${kind}:${id}`))
 }
 
 function sessionFault(session: SessionClaim): string | null {

@@ -51,6 +51,7 @@ const commandLevels: Readonly<Record<KnownKind, number>> = {
   [CommandKind.SECRET_SHARE]: 1,
   [CommandKind.SERVICE_SESSION_CREATE]: 1,
   [CommandKind.SERVICE_SESSION_END]: 1,
+  [CommandKind.TOKEN_ENROLL]: 1,
   [CommandKind.HOSTED_TERMINATOR_CREATE]: 1,
   [CommandKind.HOSTED_TERMINATOR_UPDATE]: 1,
   [CommandKind.HOSTED_TERMINATORS_REMOVE]: 1,

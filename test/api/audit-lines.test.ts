@@ -139,6 +139,19 @@ describe('a write that was refused before the log', () => {
     expect(JSON.stringify(line)).not.toMatch(/mistake|guess/)
   })
 
+  test('has one when somebody logs in by a token that is not good, without the token', async () => {
+    const url = `${client}/authenticate?method=ext-jwt`
+    const headers = { authorization: 'Bearer not.a.token' }
+    const refused = await new CallerOf(controller).call('POST', url, {}, headers)
+    expect(refused.status).toBe(401)
+    const [line] = await lines(1)
+    expect(line).toMatchObject({
+      ...{ audit: 'refusal', actor: '', session: '', operation: 'authenticate' },
+      outcome: 'UNAUTHORIZED',
+    })
+    expect(JSON.stringify(line)).not.toContain('not.a.token')
+  })
+
   test('has none for a fault of the body, for a read, and for who shows no token', async () => {
     const services = `${management}/services`
     expect((await root.call('POST', services, { name: 7 })).status).toBe(400)

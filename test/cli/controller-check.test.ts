@@ -121,6 +121,16 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain('identity.key: ')
   })
 
+  test('names a file of CAs for providers of keys that is missing, or holds no certificate', async () => {
+    const file = join(ctrl1, 'signer-ca.pem')
+    const environment = { FLOTILLA_API_SIGNER_CA: file }
+    expect(await onlyFault(environment)).toContain(`api.signerCa: ${file} does not exist`)
+    writeFileSync(file, 'no certificate')
+    expect(await onlyFault(environment)).toContain(`api.signerCa: ${file}: `)
+    cpSync(join(ctrl1, 'cert.pem'), file)
+    expect(await faultsOf(environment)).toEqual([])
+  })
+
   test('names a key of another certificate', async () => {
     cpSync(join(plan.dir, 'ctrl2', 'controller.key'), join(ctrl1, 'controller.key'))
     expect(await onlyFault()).toContain('does not belong to the certificate')

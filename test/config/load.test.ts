@@ -124,6 +124,19 @@ colour: blue
     expect(faultsOf(text).join('\n')).toContain(part)
   })
 
+  test('names networks by address and prefix, in a list or a text', () => {
+    const networks = ['10.0.0.0/8', 'fd00::/8', '192.0.2.1/32']
+    const line = `api: {refusedSignerNetworks: ["${networks.join('", "')}"]}`
+    expect(load(`${GOOD}${line}\n`).api.refusedSignerNetworks).toEqual(networks)
+    const name = 'FLOTILLA_API_REFUSED_SIGNER_NETWORKS'
+    expect(load(GOOD, { [name]: networks.join(', ') }).api.refusedSignerNetworks).toEqual(networks)
+    expect(load(GOOD, { [name]: '' }).api.refusedSignerNetworks).toEqual([])
+    for (const wrong of ['10.0.0.0', '10.0.0.0/33', 'fd00::/129', 'a/8', '10.0.0.0/8/8', '1/8']) {
+      expect(faultsOf(GOOD, { [name]: wrong }).join(), wrong).toContain('networks like 10.0.0.0/8')
+    }
+    expect(faultsOf(GOOD, { [name]: '10.0.0.0/8,10.0.0.0/8' }).join()).toContain('each once')
+  })
+
   test('that is no YAML is refused with the line; so is a key given twice', () => {
     expect(faultsOf('id: ctrl1\ndata: [')[0]).toMatch(/config\.yml:2: /)
     expect(faultsOf(`${GOOD}id: ctrl2\n`)).toEqual([`${FILE}:14: Map keys must be unique`])

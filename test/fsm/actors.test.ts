@@ -33,7 +33,7 @@ const powerless: readonly (readonly [string, CommandInit, RegExp])[] = [
   [
     'no enrollment',
     { actor: { case: 'enrollment', value: {} } },
-    /exactly one of token, CA and router/,
+    /exactly one of token, CA, router and signer/,
   ],
 ]
 

@@ -9,7 +9,8 @@ export const anySystem: Actor = systemActor({ name: 'test' })
 /** A session that is enough for whatever looks at the form of an actor alone. */
 export function anySession(given: Partial<SessionActor> = {}): Actor {
   const who = { identityId: 'admin', sessionId: 'session', address: '127.0.0.1' }
-  return { case: 'session', value: { ...who, permission: 'session', ...given } }
+  const shown = { signerId: '', signerRevision: '0' }
+  return { case: 'session', value: { ...who, ...shown, permission: 'session', ...given } }
 }
 
 /** What the log holds of a command, as another controller would have proposed it. */

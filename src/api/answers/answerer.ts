@@ -178,7 +178,14 @@ export class Answerer {
  */
 function isRefusedWrite(call: Call, { code }: Problem): boolean {
   if (call.operation === null || call.method === 'GET' || call.hasProposed) return false
-  return code === 'INVALID_AUTH' || (code === 'UNAUTHORIZED' && call.caller !== null)
+  if (code === 'INVALID_AUTH') return true
+  return code === 'UNAUTHORIZED' && (call.caller !== null || isRefusedLogIn(call))
+}
+
+/** By a token of an identity provider: that is refused by the same code as a session that is not good. */
+function isRefusedLogIn({ challenge }: Call): boolean {
+  if (challenge === null || typeof challenge === 'string') return false
+  return challenge.realm === 'openziti-primary-ext-jwt' && challenge.error !== 'missing'
 }
 
 function problemOfFramework(error: unknown): Problem | null {

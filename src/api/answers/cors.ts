@@ -18,6 +18,7 @@ const HEADERS = new Set([
   'net-session',
   'origin',
   'session-token',
+  'ziti-token-issuer-id',
   'zt-session',
 ])
 const REQUESTED_HEADERS_MAX = 32

@@ -1,9 +1,14 @@
 import { Problem } from '../../lib/problems.ts'
-import type { Call } from '../call.ts'
+import type { ExternalJwtSigner } from '../../entities/external-jwt-signer.ts'
+import type { Call, Caller, Challenge } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
 import type { Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { mayCall } from './permissions.ts'
+import { tokenChallengeText } from './external-jwt/challenge.ts'
+import { signerAsked } from './external-jwt/token-factor.ts'
+import type { TokenFactor } from './external-jwt/token-factor.ts'
+import type { VerifiedToken } from './external-jwt/token-judge.ts'
 import type { SessionFinding, SessionKeeper } from './session-keeper.ts'
 import type { GoodToken, TokenSigner } from './token.ts'
 
@@ -17,18 +22,21 @@ export class Gate {
   readonly #parts: GateParts
   readonly #sessions: SessionKeeper
   readonly #tokens: TokenSigner
+  readonly #factor: TokenFactor
   #waiting = 0
 
-  constructor(parts: GateParts, sessions: SessionKeeper, tokens: TokenSigner) {
+  constructor(parts: GateParts, sessions: SessionKeeper, tokens: TokenSigner, factor: TokenFactor) {
     this.#parts = parts
     this.#sessions = sessions
     this.#tokens = tokens
+    this.#factor = factor
   }
 
   /**
    * Sets the caller of a call, or throws. A promise only where the cluster must be asked: a token that was signed here but
    * names a session this controller does not know may have been given by another one a moment ago, and so may one
-   * signed by a version of the key that is newer than those known here.
+   * signed by a version of the key that is newer than those known here. So is the token of an identity provider, which a
+   * session may ask for and which has to be verified.
    * @throws {Problem} UNAUTHORIZED, with the challenge set on the call; CLUSTER_NO_LEADER when nobody can tell.
    */
   admit(call: Call, token: string | undefined, permission: Permission): Promise<void> | null {
@@ -38,9 +46,8 @@ export class Gate {
     if (typeof finding === 'string') return this.#learnKey(call, token, permission)
     const found = this.#sessions.find(finding.sessionId)
     if (found === 'unknown' || found === 'expired') return this.#confirm(call, finding, permission)
-    if (lacksFactor(found, permission)) return this.#confirm(call, finding, permission)
-    this.#accept(call, found, finding, permission)
-    return null
+    if (lacksCode(found, permission)) return this.#confirm(call, finding, permission)
+    return this.#accept(call, found, finding, permission)
   }
 
   /**
@@ -52,13 +59,14 @@ export class Gate {
     if (call.caller === null || token === undefined) return
     const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
     if (typeof finding === 'string') return refuse(call, 'invalid')
-    this.#accept(call, this.#sessions.find(finding.sessionId), finding, permission)
+    const shown = call.caller.token ?? null
+    this.#seat(call, this.#sessions.find(finding.sessionId), finding, permission, shown)
   }
 
   async #confirm(call: Call, token: GoodToken, permission: Permission): Promise<void> {
     const { state, cluster, limits } = this.#parts
     await reachLatest(cluster, state, limits.indexWaitMs)
-    this.#accept(call, this.#sessions.find(token.sessionId), token, permission)
+    await this.#accept(call, this.#sessions.find(token.sessionId), token, permission)
   }
 
   /** The newest keys, then the judgement for good. */
@@ -77,25 +85,64 @@ export class Gate {
     const finding = this.#tokens.judge(token, clock.nowMs())
     if (finding === 'no-key') this.#tokens.requireKey()
     if (typeof finding === 'string') return refuse(call, 'invalid')
-    this.#accept(call, this.#sessions.find(finding.sessionId), finding, permission)
+    await this.#accept(call, this.#sessions.find(finding.sessionId), finding, permission)
   }
 
-  #accept(call: Call, found: SessionFinding, token: GoodToken, permission: Permission): void {
+  #accept(
+    call: Call,
+    found: SessionFinding,
+    token: GoodToken,
+    permission: Permission,
+  ): Promise<void> | null {
+    const shown = typeof found === 'string' ? null : this.#factor.tokenFor(call, found)
+    if (!(shown instanceof Promise)) {
+      this.#seat(call, found, token, permission, shown)
+      return null
+    }
+    return shown.then((verified) => {
+      // The session may have ended while the token was verified.
+      const again = this.#sessions.find(token.sessionId)
+      this.#seat(call, again, token, permission, verified)
+    })
+  }
+
+  #seat(
+    call: Call,
+    found: SessionFinding,
+    token: GoodToken,
+    permission: Permission,
+    shown: VerifiedToken | null,
+  ): void {
     if (found === 'unknown' || found === 'refused') return refuse(call, 'invalid')
     if (found === 'expired') return refuse(call, 'expired')
     if (token.isOfOldKey && !isSameAddress(call.address, found.session['ipAddress'])) {
       return refuse(call, 'invalid')
     }
-    call.caller = { ...found, keyVersion: token.version }
+    const caller = this.#factor.completed(found, shown)
+    call.caller = { ...caller, keyVersion: token.version }
     this.#sessions.use(found.session.id)
-    if (!mayCall(found, permission, call)) throw new Problem('UNAUTHORIZED')
+    if (mayCall(caller, permission, call)) return
+    this.#challengeFactor(call, caller)
+    throw new Problem('UNAUTHORIZED')
+  }
+
+  /** Tells a client which signer its request must bring a token of. */
+  #challengeFactor(call: Call, caller: Caller): void {
+    const signerId = signerAsked(caller)
+    if (signerId === null) return
+    const signer = this.#parts.state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+    call.challenge = {
+      realm: 'openziti-secondary-ext-jwt',
+      error: call.bearers().length === 0 ? 'missing' : 'invalid',
+      signers: signer === undefined ? [] : [signer],
+    }
   }
 }
 
-/** It may have been given on another controller a moment ago. */
-function lacksFactor(found: SessionFinding, permission: Permission): boolean {
+/** A code may have been given on another controller a moment ago. */
+function lacksCode(found: SessionFinding, permission: Permission): boolean {
   if (typeof found === 'string' || permission === 'partial' || permission === 'public') return false
-  return found.pendingFactors.length > 0
+  return found.pendingFactors.some(({ kind }) => kind === 'totp')
 }
 
 const MAPPED_IPV4 = '::ffff:'
@@ -110,7 +157,7 @@ function plainAddress(address: string): string {
   return address.startsWith(MAPPED_IPV4) ? address.slice(MAPPED_IPV4.length) : address
 }
 
-function refuse(call: Call, challenge: NonNullable<Call['challenge']>): never {
+function refuse(call: Call, challenge: Challenge): never {
   call.challenge = challenge
   throw new Problem('UNAUTHORIZED')
 }
@@ -123,5 +170,6 @@ const descriptions = {
 
 /** WWW-Authenticate: attributes are separated by one blank, as the clients of this API family read them. */
 export function challengeText(challenge: NonNullable<Call['challenge']>): string {
+  if (typeof challenge !== 'string') return tokenChallengeText(challenge)
   return `zt-session realm="zt-session" error="${challenge}" error_description="${descriptions[challenge]}"`
 }

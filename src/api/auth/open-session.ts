@@ -9,6 +9,7 @@ import { canonicalJson } from '../../lib/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { systemActor } from '../../ports/actor.ts'
+import type { ProposalInput } from '../../ports/proposer.ts'
 import type { Call } from '../call.ts'
 import { configTypeIds } from '../records/config-types.ts'
 import { detailAnswer } from '../answers/envelope.ts'
@@ -16,6 +17,7 @@ import type { Answer } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { currentSessionView } from '../records/session-view.ts'
+import type { VerifiedToken } from './external-jwt/token-judge.ts'
 import { callerIn } from './session-keeper.ts'
 
 /** What a client may say of itself as it logs in, whatever it logs in by. */
@@ -31,7 +33,10 @@ export interface Proof {
   /** Undefined where a CA's claim says who it is. */
   readonly authenticator: Authenticator | undefined
   readonly certificate?: MessageInitShape<typeof CertificateProofSchema>
+  readonly token?: VerifiedToken
 }
+
+type Revisions = NonNullable<ProposalInput['judgedOn']>
 
 const utf8 = new TextEncoder()
 const INFO_CHARACTERS_MAX = 255
@@ -52,7 +57,7 @@ export class SessionOpener {
    */
   async open(call: Call, proof: Proof, given: LogInBody): Promise<Answer> {
     const { state } = this.#parts
-    const { authenticator, certificate, identityId } = proof
+    const { authenticator, certificate, identityId, token: shown } = proof
     const message = create(SessionCreateSchema, {
       id: newShortId(),
       identityId,
@@ -62,15 +67,12 @@ export class SessionOpener {
       envInfoJson: infoJson(given.envInfo, envInfo),
       sdkInfoJson: infoJson(given.sdkInfo, sdkInfo),
       ...(certificate === undefined ? {} : { certificate }),
+      ...(shown === undefined ? {} : { token: { signerId: shown.signerId, claim: shown.claim } }),
     })
     const payload = toBinary(SessionCreateSchema, message)
     // A record of the request id would keep a plain hash over a password in the log. A second session does no harm.
     call.isRepeatable = false
-    // What a certificate is judged on is judged again at apply, so that log-ins by one at once stand in nobody's way.
-    const judgedOn =
-      authenticator === undefined || certificate !== undefined
-        ? []
-        : [{ entity: 'authenticator', id: authenticator.id, revision: authenticator.revision }]
+    const judgedOn = judgedOnOf(proof)
     // The session that it could act by is what it makes.
     const actor = systemActor({ address: call.address, identityId })
     const { writer } = this.#services
@@ -79,7 +81,9 @@ export class SessionOpener {
     const identity = state.get<Identity>('identity', identityId)
     if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')
     this.#services.sessions.use(id)
-    const caller = callerIn(state, session, identity)
+    const { tokenFactor } = this.#services
+    const opened = callerIn(state, session, identity)
+    const caller = tokenFactor.completed(opened, await tokenFactor.tokenFor(call, opened))
     call.caller = caller
     const token = this.#services.tokens.tokenOf(id)
     return {
@@ -100,6 +104,16 @@ export class SessionOpener {
     if (asked.includes('all')) return ['all']
     return configTypeIds(state, asked.slice(0, limits.configTypesMax))
   }
+}
+
+/** What a certificate is judged on is judged again at apply, so that log-ins by one at once stand in nobody's way. */
+function judgedOnOf({ authenticator, certificate, token }: Proof): Revisions {
+  if (token !== undefined) {
+    const { signerId: id, signerRevision: revision } = token
+    return [{ entity: 'externalJwtSigner', id, revision }]
+  }
+  if (authenticator === undefined || certificate !== undefined) return []
+  return [{ entity: 'authenticator', id: authenticator.id, revision: authenticator.revision }]
 }
 
 /** Known members only, whatever their case: SDKs differ in it. Empty bytes when nothing was said. */

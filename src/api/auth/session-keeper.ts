@@ -7,6 +7,7 @@ import {
 import type { ApiSession } from '../../entities/api-session.ts'
 import type { Identity } from '../../entities/identity.ts'
 import { isCertificateHonoured, pendingFactors } from '../../fsm/authentication.ts'
+import { isSignerHonoured } from '../../fsm/external-tokens.ts'
 import { isDisabled } from '../../fsm/commands/admins.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -80,6 +81,7 @@ export class SessionKeeper {
     const identity = state.get<Identity>('identity', String(session['identityId']))
     if (identity === undefined || isDisabled(identity, clock.nowMs())) return 'refused'
     if (!isCertificateHonoured(state, session as ApiSession)) return 'refused'
+    if (!isSignerHonoured(state, session as ApiSession)) return 'refused'
     return callerIn(state, session, identity)
   }
 

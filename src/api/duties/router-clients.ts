@@ -145,7 +145,9 @@ export class ApiRouterClients implements RouterClients {
     const identity = state.get<Identity>('identity', session?.identityId ?? '')
     if (session === undefined || identity === undefined) return null
     if (isDisabled(identity, this.#parts.clock.nowMs())) return null
-    if (pendingFactors(state, identity, session).length > 0) return null
+    // The token of a signer came with the request for each service session: a router can not ask for it again.
+    const lacks = pendingFactors(state, identity, session)
+    if (lacks.some(({ kind }) => kind === 'totp')) return null
     const fingerprints = this.#fingerprintsOf(session)
     if (fingerprints.length === 0) return null
     return { id, identityId: identity.id, tokens: this.tokensOf(id), fingerprints }

@@ -1,4 +1,5 @@
 import { CertificateLogIn } from '../auth/primary/certificate.ts'
+import { ExternalJwtLogIn } from '../auth/primary/external-jwt.ts'
 import { PasswordLogIn } from '../auth/primary/password.ts'
 import type { LogInBody } from '../auth/open-session.ts'
 import type { Call } from '../call.ts'
@@ -17,15 +18,17 @@ const LOG_IN_BODY_BYTES_MAX = 64 * 1024
 export function authenticateOperations(parts: ApiParts, services: ApiServices): Operation[] {
   const password = new PasswordLogIn(parts, services)
   const certificate = new CertificateLogIn(parts, services)
+  const externalJwt = new ExternalJwtLogIn(parts, services)
   const byMethod: Readonly<Record<string, (call: Call) => Promise<Answer>>> = {
     password: (call) => password.logIn(call, call.body as LogInBody),
     cert: (call) => certificate.logIn(call, (call.body ?? {}) as LogInBody),
+    'ext-jwt': (call) => externalJwt.logIn(call, (call.body ?? {}) as LogInBody),
   }
   return [
     {
       operationId: 'authenticate',
       summary:
-        'Logs in by user name and password, or by client certificate; external JWTs are not taken yet',
+        'Logs in by user name and password, by client certificate, or by a token of an external JWT signer',
       tag: 'authentication',
       apis: ['client', 'management'],
       method: 'POST',

@@ -4,6 +4,7 @@ import type { Call } from '../call.ts'
 import { CaEnrollment } from '../enrollment/ca-enrollment.ts'
 import { authoritiesPem } from '../enrollment/answers.ts'
 import { IdentityEnrollment } from '../enrollment/identity-enrollment.ts'
+import { TokenEnrollment } from '../enrollment/token-enrollment.ts'
 import { RouterEnrollment } from '../enrollment/router-enrollment.ts'
 import { bareAnswer } from '../answers/envelope.ts'
 import type { Answer } from '../answers/envelope.ts'
@@ -21,6 +22,7 @@ import {
   ottEnrollment,
   routerEnrollment,
   routerExtension,
+  tokenEnrollment,
   updbEnrollment,
 } from '../schemas/enrollment.ts'
 import type { ApiServices } from '../records/services.ts'
@@ -29,6 +31,8 @@ import type { ApiServices } from '../records/services.ts'
 const BODY_BYTES_MAX = 64 * 1024
 /** As stock clients send a certificate signing request as it is. */
 const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain']
+/** As clients of the API family name it. */
+const SIGNER_HEADER = 'ziti-token-issuer-id'
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /**
@@ -39,6 +43,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
   const identities = new IdentityEnrollment(parts, services)
   const byCa = new CaEnrollment(parts, services)
   const routers = new RouterEnrollment(parts, services)
+  const byToken = new TokenEnrollment(parts, services)
   const common = {
     tag: 'enroll',
     apis: ['client'],
@@ -62,6 +67,8 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
   const ottca = (call: Call): Promise<Answer> => identities.ottca(call, tokenIn(call))
   const updb = (call: Call): Promise<Answer> =>
     identities.updb(call, tokenIn(call), textIn(call, 'password'))
+  const externalJwt = (call: Call): Promise<Answer> =>
+    byToken.enroll(call, requestOrNone(call), call.headers[SIGNER_HEADER] || undefined)
   const ca = (call: Call): Promise<Answer> => byCa.enroll(call, textIn(call, 'name'))
   const byMethod: Readonly<Record<string, (call: Call) => Promise<Answer>>> = {
     ott,
@@ -70,6 +77,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
     ca,
     erott: routerOf,
     trott: routerOf,
+    token: externalJwt,
   }
   return [
     {
@@ -121,6 +129,21 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
       response: acknowledged,
       refusals,
       handle: ca,
+    },
+    {
+      ...common,
+      operationId: 'enrollToken',
+      summary:
+        'Makes an identity for who holds a token of an external JWT signer that is enabled for it',
+      path: '/enroll/token',
+      headers: [
+        { name: 'authorization', description: 'Bearer, and the token' },
+        { name: SIGNER_HEADER, description: 'id of the signer that the token must be of' },
+      ],
+      body: { schema: tokenEnrollment, isRequired: true },
+      response: certificates,
+      refusals: [...refusals, 410],
+      handle: externalJwt,
     },
     {
       ...common,
@@ -201,6 +224,15 @@ function tokenIn(call: Call): string | undefined {
 function requestIn(call: Call): string | undefined {
   if (call.isTextBody) return String(call.body)
   return textIn(call, 'clientCsr') ?? textIn(call, 'certCsr')
+}
+
+/** Undefined where the client wants no certificate; a request that is there and is none is not passed over. */
+function requestOrNone(call: Call): string | undefined {
+  const csr = requestIn(call)
+  if (csr !== undefined) return csr
+  const { clientCsr } = (call.body ?? {}) as Readonly<Record<string, unknown>>
+  if (clientCsr === undefined || clientCsr === null) return undefined
+  throw new Problem('COULD_NOT_PROCESS_CSR', { detail: 'clientCsr is empty' })
 }
 
 /** A member of a JSON body; undefined: absent, null, empty, or the body is no JSON. */

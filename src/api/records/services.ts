@@ -1,4 +1,8 @@
 import { systemClock } from '../../lib/clock.ts'
+import { KeyEndpoint } from '../auth/external-jwt/key-endpoint.ts'
+import { KeySets } from '../auth/external-jwt/key-sets.ts'
+import { TokenFactor } from '../auth/external-jwt/token-factor.ts'
+import { TokenJudge } from '../auth/external-jwt/token-judge.ts'
 import { LogInThrottle } from '../auth/log-in-throttle.ts'
 import { Gate } from '../auth/gate.ts'
 import { PasswordLockout } from '../auth/password-lockout.ts'
@@ -22,6 +26,9 @@ export interface ApiServices {
   readonly sessions: SessionKeeper
   readonly tokens: TokenSigner
   readonly gate: Gate
+  /** Tokens of identity providers. */
+  readonly externalTokens: TokenJudge
+  readonly tokenFactor: TokenFactor
   readonly passwords: PasswordVerifier
   readonly lockout: PasswordLockout
   readonly throttle: LogInThrottle
@@ -46,10 +53,15 @@ export function createServices(parts: ApiParts): ApiServices {
   const writer = new Writer(parts.proposer)
   const secondFactors = new SecondFactors(parts, writer)
   const tokens = new TokenSigner(() => parts.keys.clusterKeys())
+  const endpoint = new KeyEndpoint(limits, parts.keyEndpoints)
+  const externalTokens = new TokenJudge(parts, new KeySets(endpoint, limits, parts), limits)
+  const tokenFactor = new TokenFactor(parts, externalTokens)
   return {
     sessions,
     tokens,
-    gate: new Gate(parts, sessions, tokens),
+    gate: new Gate(parts, sessions, tokens, tokenFactor),
+    externalTokens,
+    tokenFactor,
     passwords: new PasswordVerifier({
       atOnceMax: limits.passwordHashesMax,
       waitingMax: limits.passwordHashesWaitingMax,

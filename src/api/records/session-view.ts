@@ -26,6 +26,7 @@ export function sessionView(
     ...detail,
     // Who logged in by the claim of a CA did so by no authenticator that is kept.
     ...(session['caId'] === '' ? {} : { authenticatorId: 'internal' }),
+    ...(session['signerId'] === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(state, holder),
     cachedLastActivityAt: timeText(sessions.lastUseMs(session)),
     token:
@@ -59,6 +60,11 @@ export function currentSessionView(
 /** Whether sessions of an identity need a code, given or not. */
 function isMfaRequired(state: Pick<ApiParts['state'], 'get'>, holder: Identity): boolean {
   return requiredFactors(state, holder)?.some(({ kind }) => kind === 'totp') ?? true
+}
+
+/** As the API family names what a token stood for. */
+function tokenAuthenticator(session: EntityRecord): string {
+  return `extJwtId:${String(session['signerId'])}`
 }
 
 /** How a client gives a second factor, as SDKs and consoles of the API family read it. */

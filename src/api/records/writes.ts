@@ -160,7 +160,9 @@ export function actorOf({ caller, operation, api, address }: Call): Actor {
   )
   const permission = neededOn(api, operation.permission)
   const [identityId, sessionId] = [caller.identity.id, caller.session.id]
-  return { case: 'session', value: { identityId, sessionId, address, permission } }
+  const { signerId = '', signerRevision = 0 } = caller.token ?? {}
+  const shown = { signerId, signerRevision: String(signerRevision) }
+  return { case: 'session', value: { identityId, sessionId, address, permission, ...shown } }
 }
 
 /**

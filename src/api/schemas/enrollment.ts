@@ -32,6 +32,7 @@ export const routerEnrollment = body('erOttEnrollmentRequest', {
   certCsr: csr,
   serverCertCsr: csr,
 })
+export const tokenEnrollment = body('tokenEnrollmentRequest', { clientCsr: csr })
 export const caEnrollment = body('caEnrollmentRequest', { name })
 export const updbEnrollment = body('updbEnrollmentRequest', { username: name, password })
 export const routerExtension = body(

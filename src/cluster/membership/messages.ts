@@ -97,12 +97,25 @@ export function actorOf(value: unknown): Actor {
     case 'enrollment':
       return {
         case: 'enrollment',
-        value: textsIn(claimed, ['enrollmentId', 'method', 'address', 'caId', 'routerId']),
+        value: textsIn(claimed, [
+          'enrollmentId',
+          'method',
+          'address',
+          'caId',
+          'routerId',
+          'signerId',
+        ]),
       }
     case 'session': {
       const permission = claimed['permission']
       if (!isSessionPermission(permission)) throw malformed('permission is none of a session')
-      const who = textsIn(claimed, ['identityId', 'sessionId', 'address'])
+      const who = textsIn(claimed, [
+        'identityId',
+        'sessionId',
+        'address',
+        'signerId',
+        'signerRevision',
+      ])
       return { case: 'session', value: { ...who, permission } }
     }
     default:

@@ -46,6 +46,8 @@ export interface Credentials {
   readonly certificatePem: string
   readonly privateKeyPem: string
   readonly caPem: string
+  /** That providers of the keys of JWT signers are verified against, beside those of the system; '' without any. */
+  readonly signerCaPem: string
   readonly chain: readonly [Certificate, ...Certificate[]]
 }
 
@@ -93,6 +95,11 @@ function readCredentials(
   const chain = readCertificates(cert, 'identity.cert', undefined, report)
   const anchors = readCertificates(ca, 'identity.ca', BUNDLE_CERTIFICATES_MAX, report)
   const privateKeyPem = readSecret(key, 'identity.key', report)
+  const { signerCa } = config.api
+  const ofSigners =
+    signerCa === null
+      ? []
+      : readCertificates(signerCa, 'api.signerCa', BUNDLE_CERTIFICATES_MAX, report)
   const before = report.faults.length
   if (chain !== null) checkLeaf(config, chain, nowMs, report)
   if (chain !== null && anchors !== null && before === report.faults.length) {
@@ -111,6 +118,7 @@ function readCredentials(
     certificatePem: pemOf(chain),
     privateKeyPem,
     caPem: pemOf(anchors),
+    signerCaPem: pemOf(ofSigners ?? []),
     chain,
   }
 }

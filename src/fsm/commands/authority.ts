@@ -5,8 +5,9 @@ import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isGranted } from '../../lib/permissions.ts'
 import { actorFault } from '../../ports/actor.ts'
-import type { ClaimedActor, EnrollmentActor, SessionClaim } from '../../ports/actor.ts'
+import type { ClaimedActor, EnrollmentActor, SessionClaim, ShownId } from '../../ports/actor.ts'
 import { isCertificateHonoured, pendingFactors } from '../authentication.ts'
+import { isSignerHonoured, pendingBeside } from '../external-tokens.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
 import { refused } from './outcome.ts'
@@ -46,12 +47,13 @@ export function authorityOf(state: State, actor: ClaimedActor, kind: number): Au
 }
 
 /** Whose command each of them is: a token opens one thing, the certificate of a router what the router does by itself. */
-const shownFor: ReadonlyMap<number, 'enrollmentId' | 'caId' | 'routerId'> = new Map([
+const shownFor: ReadonlyMap<number, ShownId> = new Map([
   [CommandKind.ENROLL, 'enrollmentId'],
   [CommandKind.CA_ENROLL, 'caId'],
   [CommandKind.ROUTER_EXTEND, 'routerId'],
   [CommandKind.ROUTER_EXTEND_BEGIN, 'routerId'],
   [CommandKind.ROUTER_EXTEND_VERIFY, 'routerId'],
+  [CommandKind.TOKEN_ENROLL, 'signerId'],
   [CommandKind.HOSTED_TERMINATOR_CREATE, 'routerId'],
   [CommandKind.HOSTED_TERMINATOR_UPDATE, 'routerId'],
   [CommandKind.HOSTED_TERMINATORS_REMOVE, 'routerId'],
@@ -63,13 +65,16 @@ function enrollmentAuthority(actor: EnrollmentActor, kind: number): Authority | 
 }
 
 function sessionAuthority(state: State, actor: SessionClaim): Authority | null {
-  const { identityId, sessionId, permission } = actor
+  const { identityId, sessionId, permission, signerId } = actor
   const session = state.get<ApiSession>('apiSession', sessionId)
   if (session?.identityId !== identityId || !isCertificateHonoured(state, session)) return null
+  if (!isSignerHonoured(state, session)) return null
   const identity = state.get<Identity>('identity', identityId)
   if (identity === undefined) return null
   if (permission === 'partial') return 'full'
-  if (pendingFactors(state, identity, session).length > 0) return null
+  const shown = { signerId, signerRevision: Number(actor.signerRevision) }
+  const pending = pendingFactors(state, identity, session)
+  if (pendingBeside(state, pending, shown).length > 0) return null
   if (identity.isAdmin || permission === 'session') return 'full'
   // What comes through the log is no read.
   return isGranted(identity.permissions, permission, false) ? 'limited' : null

@@ -97,7 +97,7 @@ interface NewAuthenticator {
 }
 
 /** Beside any that the identity has: what it enrolls on another machine must not take the first one's away. */
-function addCertificate(
+export function addCertificate(
   state: State,
   made: NewAuthenticator & { readonly enrolledBy: string | null },
   { pem, fingerprint, publicKeyPrint, caId }: ClientCertificate,
@@ -316,7 +316,7 @@ function admit(
 const NUMBER_MAX = 9999
 
 /** The name as it is, or with the first number that makes it unique. */
-function freeName(state: State, wanted: string): string | null {
+export function freeName(state: State, wanted: string): string | null {
   const { indexes } = state.table('identity')
   for (let number = 0; number <= NUMBER_MAX; number += 1) {
     const name = number === 0 ? wanted : `${wanted}${String(number).padStart(6, '0')}`

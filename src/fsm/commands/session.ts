@@ -5,7 +5,7 @@ import {
   SessionExpireSchema,
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { CertificateProof, SessionCreate } from '../../../proto/gen/command_pb.ts'
+import type { CertificateProof, SessionCreate, TokenProof } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/api-session.ts'
 import { apiSession } from '../../entities/api-session.ts'
 import type { Authenticator } from '../../entities/authenticator.ts'
@@ -14,6 +14,7 @@ import type { Identity } from '../../entities/identity.ts'
 import { isSameJson } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { authPolicyOf, takesLogIns } from '../authentication.ts'
+import { enabledSigner, isClaimOf, takesTokensOf } from '../external-tokens.ts'
 import type { State } from '../state.ts'
 import { isDisabled } from './admins.ts'
 import type { CommandContext } from './context.ts'
@@ -86,6 +87,13 @@ function isMethodAllowed(
   return authenticatorId === '' || primary?.updb.allowed === true
 }
 
+/** Whether a token still leads to the identity: its signer, its auth policy or itself may have been changed meanwhile. */
+function isStillTaken(state: State, identity: Identity, { signerId, claim }: TokenProof): boolean {
+  const signer = enabledSigner(state, signerId)
+  if (signer === undefined || !isClaimOf(signer, claim, identity)) return false
+  return takesTokensOf(authPolicyOf(state, identity), signerId)
+}
+
 /** A log-in. The credential was judged before; that its holder still exists and may log in is judged here. */
 export function createSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SessionCreateSchema, payload)
@@ -98,10 +106,11 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     return refused('INVALID_AUTH')
   }
   if (!isMethodAllowed(state, identity, message)) return refused('INVALID_AUTH')
-  const { certificate } = message
+  const { certificate, token } = message
   if (certificate !== undefined && !isStillHeld(state, identity, authenticator, certificate)) {
     return refused('INVALID_AUTH')
   }
+  if (token !== undefined && !isStillTaken(state, identity, token)) return refused('INVALID_AUTH')
   // Its credential was right, whatever else may stand in the way of a session.
   forgetAttempts(state, message.authenticatorId)
   if (message.id === '' || state.get('apiSession', message.id) !== undefined) {
@@ -124,6 +133,7 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     identityId: identity.id,
     authenticatorId: message.authenticatorId,
     caId: certificate?.externalId ? certificate.caId : '',
+    signerId: token?.signerId ?? '',
     certFingerprint: certificate?.fingerprint ?? null,
     hasImproperChain: certificate?.improperChain ?? false,
     ipAddress: message.ipAddress,

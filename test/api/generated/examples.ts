@@ -144,6 +144,7 @@ export const refusedOnPurpose: readonly string[] = [
   'client POST /enroll/extend/router',
   'client POST /enroll/ott',
   'client POST /enroll/ottca',
+  'client POST /enroll/token',
   'client POST /enroll/updb',
   'client POST /current-api-session/certificates',
   'client GET /current-api-session/certificates/{id}',

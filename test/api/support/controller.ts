@@ -11,6 +11,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { hashPassword } from '../../../src/api/auth/password.ts'
 import { TokenSigner } from '../../../src/api/auth/token.ts'
+import type { KeyEndpointRules } from '../../../src/api/auth/external-jwt/key-endpoint.ts'
 import { limitsWith } from '../../../src/api/limits.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
 import type { ApiParts } from '../../../src/api/parts.ts'
@@ -299,8 +300,18 @@ export interface TestController {
   close(): Promise<void>
 }
 
+const noKeyEndpoints: KeyEndpointRules = {
+  allowsReserved: false,
+  allowsHttp: false,
+  refusedNetworks: [],
+  caPem: '',
+}
+
 /** A formed controller with an administrator and a plain identity, both able to log in by password. */
-export async function startController(limits: Partial<ApiLimits> = {}): Promise<TestController> {
+export async function startController(
+  limits: Partial<ApiLimits> = {},
+  keyEndpoints: KeyEndpointRules = noKeyEndpoints,
+): Promise<TestController> {
   const clock = new ManualClock()
   const scheduler = new ManualScheduler()
   let state: State | null = null
@@ -350,6 +361,7 @@ export async function startController(limits: Partial<ApiLimits> = {}): Promise<
     scheduler,
     limits: all,
     allowsReservedSignerHosts: false,
+    keyEndpoints,
     version: {
       version: 'v1.2.3',
       revision: '0123456789ab',

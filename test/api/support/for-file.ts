@@ -1,4 +1,5 @@
 import { afterAll, expect } from 'vitest'
+import type { KeyEndpointRules } from '../../../src/api/auth/external-jwt/key-endpoint.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
 import { CallerOf } from './caller.ts'
 import { startController } from './controller.ts'
@@ -13,8 +14,11 @@ export interface ForFile {
 }
 
 /** One controller for all tests of a file, closed after the last; none of them may have failed by its fault. */
-export async function controllerForFile(limits: Partial<ApiLimits> = {}): Promise<ForFile> {
-  const controller = await startController(limits)
+export async function controllerForFile(
+  limits: Partial<ApiLimits> = {},
+  keyEndpoints?: KeyEndpointRules,
+): Promise<ForFile> {
+  const controller = await startController(limits, keyEndpoints)
   afterAll(async () => {
     await controller.close()
     expect(controller.errors).toEqual([])

@@ -1,0 +1,73 @@
+import type { ExternalJwtSigner } from '../../../entities/external-jwt-signer.ts'
+import type { Identity } from '../../../entities/identity.ts'
+import { isClaimOf, pendingBeside } from '../../../fsm/external-tokens.ts'
+import type { Call, Caller } from '../../call.ts'
+import type { ApiParts } from '../../parts.ts'
+import type { TokenJudge, VerifiedToken } from './token-judge.ts'
+
+/**
+ * The second factor that is a token of an identity provider: judged for each request, and never remembered of a session. A
+ * token counts for the identity that it names alone, else everybody's token would do for everybody.
+ */
+export class TokenFactor {
+  readonly #state: ApiParts['state']
+  readonly #judge: TokenJudge
+
+  constructor({ state }: Pick<ApiParts, 'state'>, judge: TokenJudge) {
+    this.#state = state
+    this.#judge = judge
+  }
+
+  /**
+   * The token of the request that its session asks for; null where it asks for none, or none is good. A promise only where a
+   * token has to be verified.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS, in the promise.
+   */
+  tokenFor(call: Call, caller: Caller): VerifiedToken | null | Promise<VerifiedToken | null> {
+    const signerId = signerAsked(caller)
+    if (signerId === null) return null
+    const unknown: string[] = []
+    for (const text of call.bearers()) {
+      const known = this.#judge.recall(text)
+      if (known === null) unknown.push(text)
+      else if (this.#fits(known, signerId, caller)) return known
+    }
+    return unknown.length === 0 ? null : this.#verified(call, unknown, signerId, caller)
+  }
+
+  async #verified(
+    call: Call,
+    texts: readonly string[],
+    signerId: string,
+    caller: Caller,
+  ): Promise<VerifiedToken | null> {
+    for (const text of texts) {
+      // A token of anybody else is not worth a signature check.
+      if (this.#judge.signerNamedIn(text)?.id !== signerId) continue
+      const found = await this.#judge.judge(call, text)
+      if (typeof found !== 'string' && this.#fits(found, signerId, caller)) return found
+    }
+    return null
+  }
+
+  /** The caller as the records stand now, with a token that its request came with. */
+  completed(caller: Caller, token: VerifiedToken | null): Caller {
+    const signerId = signerAsked(caller)
+    if (token === null || signerId === null || !this.#fits(token, signerId, caller)) return caller
+    const pendingFactors = pendingBeside(this.#state, caller.pendingFactors, token)
+    const isAdmin = caller.identity['isAdmin'] === true && pendingFactors.length === 0
+    return { ...caller, isAdmin, pendingFactors, token }
+  }
+
+  #fits(token: VerifiedToken, signerId: string, { identity }: Caller): boolean {
+    if (token.signerId !== signerId || !this.#judge.isInForce(token)) return false
+    const signer = this.#state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+    return signer !== undefined && isClaimOf(signer, token.claim, identity as Identity)
+  }
+}
+
+/** The signer that a session lacks a token of. */
+export function signerAsked({ pendingFactors }: Pick<Caller, 'pendingFactors'>): string | null {
+  for (const factor of pendingFactors) if (factor.kind === 'extJwt') return factor.signerId
+  return null
+}

@@ -1,0 +1,94 @@
+import type { ExternalJwtSigner } from '../../../entities/external-jwt-signer.ts'
+import type { Identity } from '../../../entities/identity.ts'
+import { authPolicyOf } from '../../../fsm/authentication.ts'
+import { isDisabled } from '../../../fsm/commands/admins.ts'
+import { takesTokensOf } from '../../../fsm/external-tokens.ts'
+import { Problem } from '../../../lib/problems.ts'
+import type { Call } from '../../call.ts'
+import { reachLatest } from '../../consistency.ts'
+import type { Answer } from '../../answers/envelope.ts'
+import type { ApiParts } from '../../parts.ts'
+import type { ApiServices } from '../../records/services.ts'
+import { judged } from '../../records/writes.ts'
+import type { TokenChallenge } from '../external-jwt/challenge.ts'
+import type { VerifiedToken } from '../external-jwt/token-judge.ts'
+import { readToken } from '../external-jwt/token-text.ts'
+import { SessionOpener } from '../open-session.ts'
+import type { LogInBody, Proof } from '../open-session.ts'
+
+type Fault = TokenChallenge['error']
+
+/** Log-in by a token of an identity provider, in `Authorization: Bearer`. */
+export class ExternalJwtLogIn {
+  readonly #parts: ApiParts
+  readonly #services: ApiServices
+  readonly #opener: SessionOpener
+
+  constructor(parts: ApiParts, services: ApiServices) {
+    this.#parts = parts
+    this.#services = services
+    this.#opener = new SessionOpener(parts, services)
+  }
+
+  /**
+   * A refusal tells of the token alone: whether an identity exists, is disabled, or may not log in that way looks the same as
+   * a bad signature.
+   */
+  async logIn(call: Call, given: LogInBody): Promise<Answer> {
+    this.#services.tokens.requireKey()
+    const texts = call.bearers()
+    if (texts.length === 0) return this.#refuse(call, 'missing')
+    const readable = texts.filter((text) => readToken(text) !== null)
+    if (readable.length === 0) return this.#refuse(call, 'invalid')
+    return await judged(call, this.#parts.limits, async () => {
+      const { cluster, state, limits } = this.#parts
+      // A signer or an identity that was written elsewhere a moment ago is known here after this.
+      await reachLatest(cluster, state, limits.indexWaitMs)
+      const proof = await this.#prove(call, readable)
+      if (typeof proof === 'string') return this.#refuse(call, proof)
+      try {
+        return await this.#opener.open(call, proof, given)
+      } catch (error) {
+        // What changed before the entry was applied is told in no other way than what was so all along.
+        const isRefused = error instanceof Problem && error.code === 'INVALID_AUTH'
+        if (isRefused) return this.#refuse(call, 'invalid')
+        throw error
+      }
+    })
+  }
+
+  /** By the first token that is good for somebody who may log in by it. */
+  async #prove(call: Call, texts: readonly string[]): Promise<Proof | Fault> {
+    let fault: Fault = 'invalid'
+    for (const text of texts) {
+      const found = await this.#services.externalTokens.judge(call, text)
+      if (typeof found === 'string') {
+        fault = found
+        continue
+      }
+      const identityId = this.#holderOf(found)
+      if (identityId !== null) return { identityId, authenticator: undefined, token: found }
+      fault = 'invalid'
+    }
+    return fault
+  }
+
+  /** The identity that may log in by this token, or null. */
+  #holderOf({ signerId, claim }: VerifiedToken): string | null {
+    const { state, clock } = this.#parts
+    const signer = state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+    if (signer === undefined) return null
+    const identity = signer.useExternalId
+      ? (state.find('identity', 'externalId', claim) as Identity | undefined)
+      : state.get<Identity>('identity', claim)
+    if (identity === undefined || isDisabled(identity, clock.nowMs())) return null
+    return takesTokensOf(authPolicyOf(state, identity), signerId) ? identity.id : null
+  }
+
+  #refuse(call: Call, error: Fault): never {
+    const { state } = this.#parts
+    const signers = state.findAll<ExternalJwtSigner>('externalJwtSigner', 'enabled', 'true')
+    call.challenge = { realm: 'openziti-primary-ext-jwt', error, signers }
+    throw new Problem('UNAUTHORIZED')
+  }
+}

@@ -1,0 +1,180 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { parseCertificates } from '../../../src/pki/certificate.ts'
+import {
+  createCertificateRequest,
+  generatePrivateKeyPem,
+} from '../../../src/pki/certificate-request.ts'
+import { CallerOf, client, management } from '../support/caller.ts'
+import type { Reply } from '../support/caller.ts'
+import { controllerWithProvider } from '../support/external-jwt.ts'
+
+const { controller, server, provider, signerId, root, newSigner, newPolicy, patch, logIn } =
+  await controllerWithProvider()
+const open = { enrollToCertEnabled: true, enrollToTokenEnabled: true, useExternalId: true }
+let serial = 0
+
+beforeEach(() => patch('external-jwt-signers', signerId, open))
+
+const newRequest = (): Promise<string> =>
+  createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'anybody' })
+
+/** Somebody whom the provider knows and the controller does not. */
+function somebody(): string {
+  serial += 1
+  return `person-${serial}@idp.test`
+}
+
+async function enroll(
+  token: string | null,
+  body: object = {},
+  headers: Record<string, string> = {},
+  path = '/enroll/token',
+): Promise<Reply> {
+  const shown = token === null ? {} : { authorization: `Bearer ${token}` }
+  const sent = { ...shown, ...headers }
+  return new CallerOf(controller).call('POST', `${client}${path}`, body, sent)
+}
+
+async function identityOf(externalId: string): Promise<Record<string, unknown>> {
+  const filter = encodeURIComponent(`externalId="${externalId}"`)
+  const { body } = await root.get(`${management}/identities?filter=${filter}`)
+  const [found] = body.data as Record<string, unknown>[]
+  expect(found).toBeDefined()
+  return found ?? {}
+}
+
+describe('an enrollment by the token of an identity provider', () => {
+  test('makes an identity that logs in by tokens', async () => {
+    const who = somebody()
+    const reply = await enroll(await provider.token(who))
+    expect(reply.status, reply.text).toBe(200)
+    expect(reply.body.data).toEqual({})
+    expect(await identityOf(who)).toMatchObject({
+      ...{ name: who, externalId: who, typeId: 'Default', isAdmin: false },
+      ...{ authPolicyId: 'default', roleAttributes: [], authenticators: {} },
+    })
+    expect((await logIn(await provider.token(who))).status).toBe(200)
+  })
+
+  test('takes name, role attributes and auth policy from where the signer says', async () => {
+    const policyId = await newPolicy('of enrolled ones', {})
+    await patch('external-jwt-signers', signerId, {
+      enrollNameClaimsSelector: '/profile/name',
+      enrollAttributeClaimsSelector: 'groups',
+      enrollAuthPolicyId: policyId,
+    })
+    const who = somebody()
+    const claims = { profile: { name: 'Alice' }, groups: ['staff', 'pilots', 'staff'] }
+    expect((await enroll(await provider.token(who, { claims }))).status).toBe(200)
+    expect(await identityOf(who)).toMatchObject({
+      // Somebody else has that name already.
+      name: 'Alice000001',
+      roleAttributes: ['pilots', 'staff'],
+      authPolicyId: policyId,
+    })
+    for (const wrong of [
+      { groups: ['staff'] },
+      { profile: { name: 7 } },
+      { profile: { name: '' } },
+      { profile: { name: 'x' }, groups: [['staff']] },
+      { profile: { name: 'x' }, groups: { staff: true } },
+      { profile: { name: 'x' }, groups: [''] },
+    ]) {
+      const refused = await enroll(await provider.token(somebody(), { claims: wrong }))
+      expect(refused.status, JSON.stringify(wrong)).toBe(400)
+      expect(refused.body.error?.code).toBe('INVALID_ENROLLMENT_TOKEN')
+    }
+    await patch('external-jwt-signers', signerId, {
+      enrollNameClaimsSelector: '/sub',
+      enrollAttributeClaimsSelector: '',
+      enrollAuthPolicyId: 'default',
+    })
+  })
+
+  test.each(['/enroll/token', '/enroll?method=token'])(
+    'gives a certificate for the key of a request: %s',
+    async (path) => {
+      const who = somebody()
+      const body = { clientCsr: await newRequest() }
+      const reply = await enroll(await provider.token(who), body, {}, path)
+      expect(reply.status, reply.text).toBe(200)
+      const { cert, ca } = reply.body.data as { cert: string; ca: string }
+      const [leaf] = parseCertificates(cert)
+      const { id } = await identityOf(who)
+      expect(leaf.uris).toEqual([`spiffe://test.internal/identity/${String(id)}`])
+      expect(ca).toContain('BEGIN CERTIFICATE')
+      expect(await identityOf(who)).toMatchObject({
+        authenticators: { cert: { fingerprint: leaf.sha1 } },
+      })
+    },
+  )
+
+  test('is refused a second time', async () => {
+    const who = somebody()
+    expect((await enroll(await provider.token(who))).status).toBe(200)
+    const again = await enroll(await provider.token(who))
+    expect(again.status).toBe(409)
+    expect(again.body.error?.code).toBe('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
+  })
+
+  test('is refused without a token, by a bad one, and by one of another signer than it names', async () => {
+    const other = await newSigner({ ...open, jwksEndpoint: server.url })
+    const good = await provider.token(somebody())
+    const replies = [
+      await enroll(null),
+      await enroll('x.y.z'),
+      await enroll(await provider.token(somebody(), { claims: { aud: 'x' } })),
+      await enroll(good, {}, { 'ziti-token-issuer-id': other }),
+    ]
+    for (const { status, body } of replies) {
+      expect(status).toBe(400)
+      expect(body.error?.code).toBe('INVALID_ENROLLMENT_TOKEN')
+    }
+    expect((await enroll(good, {}, { 'ziti-token-issuer-id': signerId })).status).toBe(200)
+  })
+
+  test('is refused what the signer or its auth policy does not let', async () => {
+    const token = await provider.token(somebody())
+    const clientCsr = await newRequest()
+    const closed = await newPolicy('no tokens', { extJwt: { allowed: false, allowedSigners: [] } })
+    for (const [fields, body] of [
+      [{ enrollToTokenEnabled: false }, {}],
+      [{ enrollToCertEnabled: false }, { clientCsr }],
+      [{ useExternalId: false }, {}],
+    ] as const) {
+      await patch('external-jwt-signers', signerId, { ...open, ...fields })
+      const refused = await enroll(token, body)
+      expect(refused.status, JSON.stringify(fields)).toBe(409)
+      expect(refused.body.error?.code).toBe('INVALID_ENROLLMENT_NOT_ALLOWED')
+    }
+    await patch('external-jwt-signers', signerId, {
+      ...{ enrollToTokenEnabled: false, enrollAuthPolicyId: closed, useExternalId: true },
+    })
+    expect((await enroll(token)).status).toBe(409)
+    await patch('external-jwt-signers', signerId, { enrollAuthPolicyId: 'default' })
+  })
+
+  test('makes nothing for a bad request for a certificate', async () => {
+    const who = somebody()
+    const before = controller.cluster.proposals.length
+    for (const clientCsr of ['', 'no request']) {
+      const refused = await enroll(await provider.token(who), { clientCsr })
+      expect(refused.status).toBe(400)
+      expect(refused.body.error?.code).toBe('COULD_NOT_PROCESS_CSR')
+    }
+    expect(controller.cluster.proposals.length).toBe(before)
+  })
+
+  test('is judged at apply by the signer as it stands there', async () => {
+    const { cluster } = controller
+    const propose = cluster.propose.bind(cluster)
+    cluster.propose = async (input) => {
+      cluster.propose = propose
+      await patch('external-jwt-signers', signerId, { enrollToTokenEnabled: false })
+      return propose(input)
+    }
+    const refused = await enroll(await provider.token(somebody()))
+    expect(refused.status).toBe(409)
+    expect(refused.body.error?.code).toBe('INVALID_ENROLLMENT_NOT_ALLOWED')
+  })
+})

@@ -1,0 +1,138 @@
+import { beforeEach, expect, test } from 'vitest'
+import { KeyFetchError } from '../../../src/api/auth/external-jwt/key-endpoint.ts'
+import { KeySets } from '../../../src/api/auth/external-jwt/key-sets.ts'
+import { defaultLimits } from '../../../src/api/limits.ts'
+import type { ExternalJwtSigner } from '../../../src/entities/external-jwt-signer.ts'
+import { ecKey, jwkOf } from '../../support/identity-provider.ts'
+import { ManualClock } from '../support/manual-time.ts'
+
+const limits = { ...defaultLimits, keyFetchesPerMinuteMax: 5, keySetsMax: 3, keySetKeysMax: 3 }
+const one = jwkOf(ecKey('one'))
+const two = jwkOf(ecKey('two'))
+
+let clock: ManualClock
+let warnings: string[]
+let fetched: string[]
+/** What the provider answers; null: nothing. */
+let document: string | null
+let keySets: KeySets
+/** Held back until it is called. */
+let release: (() => void) | null
+
+beforeEach(() => {
+  clock = new ManualClock()
+  warnings = []
+  fetched = []
+  document = published(one)
+  release = null
+  keySets = new KeySets({ fetch }, limits, { clock, logger: { warn, error: warn } })
+})
+
+function warn(fields: Readonly<Record<string, unknown>>): void {
+  warnings.push(String(fields['reason']))
+}
+
+async function fetch(url: string): Promise<string> {
+  fetched.push(url)
+  if (release !== null) await new Promise<void>((resolve) => (release = resolve))
+  if (document === null) throw new KeyFetchError('it is gone')
+  return document
+}
+
+function published(...keys: readonly unknown[]): string {
+  return JSON.stringify({ keys })
+}
+
+function signer(id: string, jwksEndpoint = `https://${id}.test/keys`): ExternalJwtSigner {
+  return { id, jwksEndpoint } as ExternalJwtSigner
+}
+
+async function kids(id: string, kid: string): Promise<readonly string[] | null> {
+  const set = await keySets.holding(signer(id), kid)
+  return set?.keys.map((key) => key.kid) ?? null
+}
+
+test('keys are fetched when they are asked for first, and kept', async () => {
+  expect(await kids('a', 'one')).toEqual(['one'])
+  expect(await kids('a', 'one')).toEqual(['one'])
+  expect(fetched).toEqual(['https://a.test/keys'])
+})
+
+test('all who ask at once wait for one fetch', async () => {
+  release = () => undefined
+  const asked = Promise.all(['one', 'one', 'other'].map((kid) => kids('a', kid)))
+  release()
+  expect(await asked).toEqual([['one'], ['one'], ['one']])
+  expect(fetched.length).toBe(1)
+})
+
+test('an unknown name makes it fetch again, but not at once', async () => {
+  await kids('a', 'one')
+  document = published(one, two)
+  expect(await kids('a', 'two')).toEqual(['one'])
+  clock.advance(limits.keyFetchMsMin)
+  expect(await kids('a', 'two')).toEqual(['one', 'two'])
+  expect(fetched.length).toBe(2)
+})
+
+test('keys that are no longer fresh serve while they are fetched again', async () => {
+  await kids('a', 'one')
+  document = published(two)
+  clock.advance(limits.keySetFreshMs + 1)
+  expect(await kids('a', 'one')).toEqual(['one'])
+  await expect.poll(() => keySets.known(signer('a'))?.keys[0]?.kid).toBe('two')
+})
+
+test('while a provider does not answer its keys count until they are stale, and one line tells', async () => {
+  const before = await keySets.holding(signer('a'), 'one')
+  document = null
+  for (let hours = 1; hours < 24; hours += 1) {
+    clock.advance(60 * 60_000)
+    expect(await keySets.holding(signer('a'), 'one')).toBe(before)
+    await expect.poll(() => fetched.length).toBe(1 + hours)
+  }
+  clock.advance(61 * 60_000)
+  expect(await kids('a', 'one')).toBe(null)
+  expect(warnings).toEqual(['it is gone'])
+  document = published(one)
+  clock.advance(limits.keyFetchMsMin)
+  expect(await kids('a', 'one')).toEqual(['one'])
+})
+
+test('the same document leaves the set as it was', async () => {
+  const before = await keySets.holding(signer('a'), 'one')
+  clock.advance(limits.keyFetchMsMin)
+  expect(await keySets.holding(signer('a'), 'unknown')).toBe(before)
+  expect(fetched.length).toBe(2)
+})
+
+test('another address begins without the keys of the one before, and gains no fetch by it', async () => {
+  await kids('a', 'one')
+  const moved = signer('a', 'https://elsewhere.test/keys')
+  expect(keySets.known(moved)).toBe(null)
+  expect(await keySets.holding(moved, 'one')).toBe(null)
+  clock.advance(limits.keyFetchMsMin)
+  expect((await keySets.holding(moved, 'one'))?.keys.length).toBe(1)
+  expect(fetched).toEqual(['https://a.test/keys', 'https://elsewhere.test/keys'])
+})
+
+test('all signers together are asked so often a minute', async () => {
+  for (const id of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) await kids(id, 'one')
+  expect(fetched.length).toBe(limits.keyFetchesPerMinuteMax)
+  clock.advance(60_000)
+  expect(await kids('h', 'one')).toEqual(['one'])
+})
+
+test.each([
+  ['no JSON', 'keys'],
+  ['no set', '{"key":[]}'],
+  ['a list', '[]'],
+  ['more keys than a provider has', published(one, two, one, two)],
+  ['nesting without end', `{"keys":${'['.repeat(100)}${']'.repeat(100)}}`],
+])('a document that is %s is not taken, and the keys before it stay', async (_what, text) => {
+  await kids('a', 'one')
+  document = text
+  clock.advance(limits.keyFetchMsMin)
+  expect(await kids('a', 'two')).toEqual(['one'])
+  expect(warnings.length).toBe(1)
+})

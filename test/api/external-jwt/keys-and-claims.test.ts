@@ -1,0 +1,149 @@
+import { createSecretKey, generateKeyPairSync } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { claimAt, textClaim } from '../../../src/api/auth/external-jwt/claims.ts'
+import { bearersIn, readToken } from '../../../src/api/auth/external-jwt/token-text.ts'
+import {
+  algorithmsOf,
+  keyOfCertificate,
+  keyOfJwk,
+} from '../../../src/api/auth/external-jwt/verification-key.ts'
+import type { Json } from '../../../src/lib/canonical-json.ts'
+import { newCa } from '../../support/authorities.ts'
+import { ecKey, jwkOf, rsaKey } from '../../support/identity-provider.ts'
+
+const ec = jwkOf(ecKey('ec'))
+const rsa = jwkOf(rsaKey('rsa'))
+const algorithms = (jwk: object): string[] | null => {
+  const key = keyOfJwk(jwk as Json)
+  return key === null ? null : [...key.algorithms]
+}
+
+describe('a key of a provider', () => {
+  test('says by its type what may be verified by it', () => {
+    expect(algorithms(ec)).toEqual(['ES256'])
+    expect(algorithms(rsa)).toEqual(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'])
+    expect(algorithms({ ...rsa, alg: 'PS384' })).toEqual(['PS384'])
+    for (const [namedCurve, algorithm] of [
+      ['P-384', 'ES384'],
+      ['P-521', 'ES512'],
+    ] as const) {
+      const { publicKey } = generateKeyPairSync('ec', { namedCurve })
+      expect([...algorithmsOf(publicKey)]).toEqual([algorithm])
+    }
+  })
+
+  test.each([
+    ['a secret', { kty: 'oct', k: 'AAAA', kid: 'x' }],
+    ['short', jwkOf(rsaKey('short', 1024))],
+    ['for encryption', { ...rsa, use: 'enc' }],
+    ['for another operation', { ...rsa, key_ops: ['wrapKey'] }],
+    ['without a name', { ...rsa, kid: undefined }],
+    ['for an algorithm that does not fit it', { ...ec, alg: 'RS256' }],
+    ['for a MAC', { ...rsa, alg: 'HS256' }],
+    ['without its parameters', { kty: 'RSA', kid: 'x' }],
+    ['broken', { ...ec, x: 'AA' }],
+    ['of a curve that is not taken', { ...ec, crv: 'secp256k1' }],
+    ['with a certificate that is none', { ...rsa, x5c: ['AAAA'] }],
+  ])('is of no use where it is %s', (_what, jwk) => {
+    expect(keyOfJwk(JSON.parse(JSON.stringify(jwk)) as Json)).toBe(null)
+  })
+
+  test('is none where it is no object', () => {
+    for (const jwk of [null, 'key', 1, [rsa] as unknown as Json]) expect(keyOfJwk(jwk)).toBe(null)
+    expect([...algorithmsOf(createSecretKey(Buffer.alloc(32)))]).toEqual([])
+  })
+
+  test('of a certificate counts within its dates', async () => {
+    const nowMs = Date.UTC(2026, 5, 1)
+    const { certificatePem } = await newCa('provider', nowMs)
+    const key = keyOfCertificate(certificatePem, 'kid')
+    expect(key?.notBeforeMs).toBeLessThanOrEqual(nowMs)
+    expect(key?.notAfterMs).toBeGreaterThan(nowMs)
+    expect(keyOfCertificate('no certificate', 'kid')).toBe(null)
+  })
+
+  test('may come in a certificate', async () => {
+    const { certificatePem } = await newCa('provider', Date.now())
+    const der = certificatePem.replace(/-----[^-]+-----|\s/g, '')
+    expect(keyOfJwk({ kty: 'EC', kid: 'x', x5c: [der] })).not.toBe(null)
+  })
+})
+
+describe('a selector', () => {
+  const claims = {
+    sub: 'a',
+    'x/y': 'b',
+    'x~y': 'c',
+    deep: { list: ['d', { e: 'f' }] },
+    n: 1,
+    '': '',
+  }
+
+  test.each([
+    ['sub', 'a'],
+    ['/sub', 'a'],
+    ['/x~1y', 'b'],
+    ['x/y', undefined],
+    ['x~1y', 'b'],
+    ['deep/list/0', 'd'],
+    ['/x~0y', 'c'],
+    ['/deep/list/0', 'd'],
+    ['/deep/list/1/e', 'f'],
+    ['/deep/list/2', undefined],
+    ['/deep/list/-1', undefined],
+    ['/deep/list/00', undefined],
+    ['/deep/list/length', undefined],
+    ['/sub/length', undefined],
+    ['/toString', undefined],
+    ['/', undefined],
+    ['', undefined],
+    [`/${'a/'.repeat(20)}`, undefined],
+  ])('%s leads to %s', (selector, value) => {
+    expect(claimAt(claims, selector)).toBe(value)
+  })
+
+  test('gives a text where there is one that is not empty', () => {
+    expect(textClaim(claims, 'sub')).toBe('a')
+    for (const selector of ['n', '/deep', '/deep/list', 'nothing']) {
+      expect(textClaim(claims, selector)).toBe(null)
+    }
+  })
+
+  test('takes no longer than it should for one that is made to take long', () => {
+    const hostile = `/${'~'.repeat(2000)}${'~0'.repeat(1000)}!`
+    const startedAt = performance.now()
+    for (let at = 0; at < 1000; at += 1) claimAt(claims, hostile)
+    expect(performance.now() - startedAt).toBeLessThan(2000)
+  })
+})
+
+describe('the text of a token', () => {
+  const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const head = part({ alg: 'ES256', kid: 'k' })
+  const body = part({ iss: 'i' })
+
+  test('tells algorithm, key and issuer', () => {
+    expect(readToken(`${head}.${body}.AA`)).toMatchObject({
+      ...{ algorithm: 'ES256', kid: 'k', issuer: 'i' },
+    })
+  })
+
+  test.each([
+    ['two parts', `${head}.${body}`],
+    ['no signature', `${head}.${body}.`],
+    ['four parts', `${head}.${body}.AA.AA`],
+    ['a header that is a list', `${part([])}.${body}.AA`],
+    ['a header that is no JSON', `AAAA.${body}.AA`],
+    ['claims that are a text', `${head}.${part('iss')}.AA`],
+    ['no kid', `${part({ alg: 'ES256' })}.${body}.AA`],
+    ['an inherited issuer', `${head}.${part({ ['__proto__']: { iss: 'i' } })}.AA`],
+  ])('is not read with %s', (_what, text) => {
+    expect(readToken(text)).toBe(null)
+  })
+})
+
+test('bearer tokens are taken of their scheme alone, the first three of them', () => {
+  expect(
+    bearersIn(['Basic abc', 'Bearer', 'Bearer ', 'bearer a', 'BEARER  b ', 'Bearer c', 'Bearer d']),
+  ).toEqual(['a', 'b', 'c'])
+})

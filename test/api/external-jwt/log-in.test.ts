@@ -1,0 +1,164 @@
+import { createPrivateKey, createPublicKey } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { createRootAuthority } from '../../../src/pki/authority.ts'
+import { parseCertificate } from '../../../src/pki/certificate.ts'
+import { jwtAlgorithmOf } from '../../../src/pki/jwt-signer.ts'
+import { CallerOf, client, management } from '../support/caller.ts'
+import type { Reply } from '../support/caller.ts'
+import { controllerWithProvider } from '../support/external-jwt.ts'
+import { jwkOf, rsaKey } from '../../support/identity-provider.ts'
+import type { TokenWish } from '../../support/identity-provider.ts'
+
+const { controller, server, provider, signerId, newSigner, newPolicy, patch, logIn } =
+  await controllerWithProvider()
+
+const HOUR_MS = 60 * 60_000
+const sessionOf = (reply: Reply): Record<string, unknown> => {
+  expect(reply.status, reply.text).toBe(200)
+  return reply.body.data as Record<string, unknown>
+}
+
+describe('a log-in by the token of an identity provider', () => {
+  test.each([client, management])(
+    'opens a session of the identity that it names: %s',
+    async (base) => {
+      const reply = await logIn(await provider.token('alice-id'), base)
+      expect(sessionOf(reply)).toMatchObject({
+        identityId: 'alice-id',
+        authenticatorId: `extJwtId:${signerId}`,
+        authQueries: [],
+      })
+      const alice = new CallerOf(controller)
+      alice.token = String(reply.headers['zt-session'])
+      const own = await alice.get(`${base}/current-api-session`)
+      expect(sessionOf(own)).toMatchObject({ identityId: 'alice-id' })
+    },
+  )
+
+  test('finds the identity by its external id where the signer says so, and by the claim that it names', async () => {
+    await patch('identities', 'alice-id', { externalId: 'alice@idp.test' })
+    await patch('external-jwt-signers', signerId, {
+      useExternalId: true,
+      claimsProperty: '/contact/mail',
+    })
+    const claims = { contact: { mail: 'alice@idp.test' } }
+    expect(sessionOf(await logIn(await provider.token('x', { claims })))).toMatchObject({
+      identityId: 'alice-id',
+    })
+    expect((await logIn(await provider.token('alice-id'))).status).toBe(401)
+    await patch('external-jwt-signers', signerId, { useExternalId: false, claimsProperty: 'sub' })
+    expect((await logIn(await provider.token('alice-id'))).status).toBe(200)
+  })
+
+  const refused: readonly (readonly [string, string, TokenWish, string])[] = [
+    ['without an end', 'alice-id', { claims: { exp: undefined } }, 'invalid'],
+    ['that has ended', 'alice-id', { nowMs: Date.UTC(2026, 0, 1) }, 'expired'],
+    ['that has not begun', 'alice-id', { claims: { nbf: Date.UTC(2027, 0) / 1000 } }, 'invalid'],
+    ['of the future', 'alice-id', { claims: { iat: Date.UTC(2027, 0) / 1000 } }, 'invalid'],
+    ['of a time that is none', 'alice-id', { claims: { iat: 'yesterday' } }, 'invalid'],
+    ['for another audience', 'alice-id', { claims: { aud: 'other' } }, 'invalid'],
+    ['for no audience', 'alice-id', { claims: { aud: undefined } }, 'invalid'],
+    ['of another issuer', 'alice-id', { claims: { iss: 'https://idp.test/' } }, 'invalid'],
+    ['of a key that is not published', 'alice-id', { key: rsaKey('unpublished') }, 'invalid'],
+    ['of another key by a known name', 'alice-id', { key: rsaKey('first') }, 'invalid'],
+    ['without a kid', 'alice-id', { header: { kid: undefined } }, 'invalid'],
+    ['that names nobody', 'nobody-id', {}, 'invalid'],
+    ['that names a disabled identity', 'mallory-id', {}, 'invalid'],
+    ['whose claim is a number', 'x', { claims: { sub: 1 } }, 'invalid'],
+    ['whose claim is empty', '', {}, 'invalid'],
+  ]
+  test.each(refused)('is refused by a token %s', async (_what, subject, wish, error) => {
+    const reply = await logIn(await provider.token(subject, wish))
+    expect(reply.status).toBe(401)
+    expect(reply.body.error?.code).toBe('UNAUTHORIZED')
+    expect(reply.headers['www-authenticate']).toBe(
+      `Bearer realm="openziti-primary-ext-jwt" error="${error}" error_description="${error === 'expired' ? 'token expired' : 'token is invalid'}" id="${signerId}" issuer="https://idp.test"`,
+    )
+  })
+
+  test('is refused without a token', async () => {
+    const caller = new CallerOf(controller)
+    const reply = await caller.call('POST', `${client}/authenticate?method=ext-jwt`, {})
+    expect(reply.status).toBe(401)
+    expect(String(reply.headers['www-authenticate'])).toContain('error="missing"')
+  })
+
+  test('takes a token whose audience is a list that holds the one of the signer', async () => {
+    const claims = { aud: ['other', provider.audience] }
+    expect((await logIn(await provider.token('alice-id', { claims }))).status).toBe(200)
+  })
+
+  test('bears with a clock that differs a little', async () => {
+    const nowMs = controller.clock.nowMs()
+    const ended = { claims: { exp: Math.floor(nowMs / 1000) - 20 } }
+    expect((await logIn(await provider.token('alice-id', ended))).status).toBe(200)
+    const early = { nowMs: nowMs + 20_000 }
+    expect((await logIn(await provider.token('alice-id', early))).status).toBe(200)
+  })
+
+  test('follows the auth policy of the identity', async () => {
+    const token = await provider.token('alice-id')
+    const other = await newSigner({ jwksEndpoint: server.url })
+    for (const [name, extJwt, status] of [
+      ['none', { allowed: false, allowedSigners: [] }, 401],
+      ['other', { allowed: true, allowedSigners: [other] }, 401],
+      ['this', { allowed: true, allowedSigners: [other, signerId] }, 200],
+    ] as const) {
+      await patch('identities', 'alice-id', { authPolicyId: await newPolicy(name, { extJwt }) })
+      expect((await logIn(token)).status, name).toBe(status)
+    }
+    await patch('identities', 'alice-id', { authPolicyId: 'default' })
+  })
+
+  test('ends with its signer: a session that a disabled signer opened is refused', async () => {
+    const reply = await logIn(await provider.token('alice-id'))
+    const alice = new CallerOf(controller)
+    alice.token = String(reply.headers['zt-session'])
+    expect((await alice.get(`${client}/current-identity`)).status).toBe(200)
+    await patch('external-jwt-signers', signerId, { enabled: false })
+    expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
+    expect((await logIn(await provider.token('alice-id'))).status).toBe(401)
+    await patch('external-jwt-signers', signerId, { enabled: true })
+    expect((await alice.get(`${client}/current-identity`)).status).toBe(200)
+  })
+
+  test('fetches keys again for a name that it does not know, but not for each token', async () => {
+    controller.clock.advance(60_000)
+    const next = rsaKey('second')
+    server.keys = [jwkOf(next)]
+    const before = server.requests
+    expect((await logIn(await provider.token('alice-id', { key: next }))).status).toBe(200)
+    expect(server.requests).toBe(before + 1)
+    for (const kid of ['a', 'b', 'c']) {
+      const unknown = { header: { kid } }
+      expect((await logIn(await provider.token('alice-id', unknown))).status).toBe(401)
+    }
+    expect(server.requests).toBe(before + 1)
+    // The provider has withdrawn the first key.
+    expect((await logIn(await provider.token('alice-id'))).status).toBe(401)
+    provider.key = next
+  })
+})
+
+describe('a signer with a certificate', () => {
+  test('vouches by its key and name, within the dates of the certificate', async () => {
+    const nowMs = controller.clock.nowMs()
+    const { certificatePem, privateKeyPem } = await createRootAuthority({
+      commonName: 'provider',
+      validity: { notBeforeMs: nowMs - 60_000, notAfterMs: nowMs + HOUR_MS },
+    })
+    const issuer = 'https://by-certificate.test'
+    await newSigner({ issuer, certPem: certificatePem })
+    const kid = parseCertificate(certificatePem).sha1
+    const privateKey = createPrivateKey(privateKeyPem)
+    const algorithm = jwtAlgorithmOf(privateKey)
+    const key = { kid, algorithm, privateKey, publicKey: createPublicKey(privateKey) }
+    const claims = { iss: issuer, exp: Math.floor(nowMs / 1000) + 24 * 3600 }
+    const token = await provider.token('alice-id', { key, claims })
+    expect((await logIn(token)).status).toBe(200)
+    const other = await provider.token('alice-id', { key, claims, header: { kid: 'other' } })
+    expect((await logIn(other)).status).toBe(401)
+    controller.clock.advance(HOUR_MS + 1000)
+    expect((await logIn(token)).status).toBe(401)
+  })
+})

@@ -1,0 +1,136 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { CallerOf, client, management } from '../support/caller.ts'
+import type { Reply } from '../support/caller.ts'
+import { user } from '../support/controller.ts'
+import { controllerWithProvider } from '../support/external-jwt.ts'
+
+const { controller, server, provider, signerId, root, sessionOf, newPolicy, newSigner, patch } =
+  await controllerWithProvider()
+const required = await newPolicy('asks for a token', {
+  secondary: { requireTotp: false, requireExtJwtSigner: signerId },
+})
+const own = `${client}/current-identity`
+const session = `${client}/current-api-session`
+const query = {
+  ...{ typeId: 'EXT-JWT', provider: 'url', id: signerId, httpUrl: '', clientId: '', scopes: [] },
+}
+const queriesOf = (reply: Reply): unknown => {
+  expect(reply.status, reply.text).toBe(200)
+  return (reply.body.data as { authQueries: unknown }).authQueries
+}
+const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}` })
+
+beforeEach(() => patch('identities', 'alice-id', { authPolicyId: required }))
+
+describe('a session whose policy asks for a token of a signer', () => {
+  test('is full in each request that brings one, and partial in each that does not', async () => {
+    const alice = sessionOf('alice-id')
+    const token = bearer(await provider.token('alice-id'))
+    expect(queriesOf(await alice.get(session))).toEqual([query])
+    expect((await alice.get(own)).status).toBe(401)
+    expect((await alice.get(own, token)).status).toBe(200)
+    expect(queriesOf(await alice.get(session, token))).toEqual([])
+    expect((await alice.get(own)).status).toBe(401)
+  })
+
+  test('is told which signer it lacks a token of', async () => {
+    const alice = sessionOf('alice-id')
+    const told = (error: string, description: string): string =>
+      `Bearer realm="openziti-secondary-ext-jwt" error="${error}" error_description="${description}" id="${signerId}" issuer="https://idp.test"`
+    expect((await alice.get(own)).headers['www-authenticate']).toBe(
+      told('missing', 'no matching token was provided'),
+    )
+    expect((await alice.get(own, bearer('x.y.z'))).headers['www-authenticate']).toBe(
+      told('invalid', 'token is invalid'),
+    )
+  })
+
+  test('writes with one, and apply lets it', async () => {
+    const alice = sessionOf('alice-id')
+    const body = { currentPassword: user.password, tags: { with: 'token' } }
+    const path = `${own}/authenticators/alice-updb`
+    expect((await alice.call('PATCH', path, body)).status).toBe(401)
+    const token = bearer(await provider.token('alice-id'))
+    const reply = await alice.call('PATCH', path, body, token)
+    expect(reply.status, reply.text).toBe(200)
+  })
+
+  test('gives an administrator its rights only with one', async () => {
+    await patch('identities', 'alice-id', { isAdmin: true })
+    const alice = sessionOf('alice-id')
+    const token = bearer(await provider.token('alice-id'))
+    const services = `${management}/services`
+    expect((await alice.get(services)).status).toBe(401)
+    expect((await alice.get(services, token)).status).toBe(200)
+    await patch('identities', 'alice-id', { isAdmin: false })
+  })
+
+  test('is full at once where the log-in brings it', async () => {
+    const token = bearer(await provider.token('alice-id'))
+    const reply = await new CallerOf(controller).call(
+      'POST',
+      `${client}/authenticate?method=password`,
+      user,
+      token,
+    )
+    expect(queriesOf(reply)).toEqual([])
+    const byToken = await new CallerOf(controller).call(
+      'POST',
+      `${client}/authenticate?method=ext-jwt`,
+      {},
+      token,
+    )
+    expect(queriesOf(byToken)).toEqual([])
+  })
+
+  test('takes neither the token of somebody else nor one of another signer', async () => {
+    const alice = sessionOf('alice-id')
+    expect((await alice.get(own, bearer(await provider.token('admin-id')))).status).toBe(401)
+    await newSigner({ issuer: 'https://second.test', jwksEndpoint: server.url })
+    const claims = { iss: 'https://second.test' }
+    const ofOther = await provider.token('alice-id', { claims })
+    expect((await alice.get(own, bearer(ofOther))).status).toBe(401)
+  })
+
+  test('does not outlive the token', async () => {
+    const alice = sessionOf('alice-id')
+    const exp = Math.floor(controller.clock.nowMs() / 1000) + 60
+    const token = bearer(await provider.token('alice-id', { claims: { exp } }))
+    expect((await alice.get(own, token)).status).toBe(200)
+    controller.clock.advance(95_000)
+    expect((await alice.get(own, token)).status).toBe(401)
+  })
+
+  test('loses what the signer vouched for once that is written, disabled or gone', async () => {
+    const alice = sessionOf('alice-id')
+    const token = bearer(await provider.token('alice-id'))
+    expect((await alice.get(own, token)).status).toBe(200)
+    await patch('external-jwt-signers', signerId, { audience: 'somebody else' })
+    expect((await alice.get(own, token)).status).toBe(401)
+    await patch('external-jwt-signers', signerId, { audience: provider.audience })
+    expect((await alice.get(own, token)).status).toBe(200)
+    await patch('external-jwt-signers', signerId, { enabled: false })
+    expect((await alice.get(own, token)).status).toBe(401)
+    await patch('external-jwt-signers', signerId, { enabled: true })
+    const gone = await root.call('DELETE', `${management}/external-jwt-signers/${signerId}`)
+    expect(gone.status).toBe(409)
+  })
+})
+
+test('a write is refused at apply when the signer was written after the token was judged', async () => {
+  const alice = sessionOf('alice-id')
+  const { cluster } = controller
+  const propose = cluster.propose.bind(cluster)
+  const before = cluster.proposals.length
+  cluster.propose = async (input) => {
+    cluster.propose = propose
+    await patch('external-jwt-signers', signerId, { audience: provider.audience, enabled: false })
+    return propose(input)
+  }
+  const body = { currentPassword: user.password, tags: { too: 'late' } }
+  const token = bearer(await provider.token('alice-id'))
+  const reply = await alice.call('PATCH', `${own}/authenticators/alice-updb`, body, token)
+  expect(reply.status).toBe(401)
+  expect(cluster.proposals.length).toBe(before + 2)
+  await patch('external-jwt-signers', signerId, { enabled: true })
+})

@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest'
+import { CallerOf, client, management } from '../api/support/caller.ts'
+import type { Reply } from '../api/support/caller.ts'
+import { controllerWithProvider } from '../api/support/external-jwt.ts'
+
+// The attack: whoever has a token of some provider wants to become an identity by it: where the signer is not for that, once more
+// than once, in the place of an identity that is there, as an administrator, or by another signer than the client meant.
+
+const { controller, server, provider, signerId, root, newSigner, patch } =
+  await controllerWithProvider()
+const open = { enrollToTokenEnabled: true, useExternalId: true }
+await patch('external-jwt-signers', signerId, open)
+
+async function enroll(token: string, headers: Record<string, string> = {}): Promise<Reply> {
+  const sent = { authorization: `Bearer ${token}`, ...headers }
+  return new CallerOf(controller).call('POST', `${client}/enroll/token`, {}, sent)
+}
+
+async function countOf(externalId: string): Promise<number> {
+  const filter = encodeURIComponent(`externalId="${externalId}"`)
+  return ((await root.get(`${management}/identities?filter=${filter}`)).body.data as []).length
+}
+
+/** Does something between the judgement of the next write and its entry. */
+function before(entry: () => Promise<unknown>): void {
+  const { cluster } = controller
+  const propose = cluster.propose.bind(cluster)
+  cluster.propose = async (input) => {
+    cluster.propose = propose
+    await entry()
+    return propose(input)
+  }
+}
+
+test('by a signer that was closed before the entry', async () => {
+  before(() => patch('external-jwt-signers', signerId, { enrollToTokenEnabled: false }))
+  expect((await enroll(await provider.token('one'))).status).toBe(409)
+  expect(await countOf('one')).toBe(0)
+  await patch('external-jwt-signers', signerId, open)
+})
+
+test('by a signer whose auth policy was closed to its tokens before the entry', async () => {
+  const { primary } = (await root.get(`${management}/auth-policies/default`)).body.data as {
+    primary: object
+  }
+  const closed = { ...primary, extJwt: { allowed: false, allowedSigners: [] } }
+  before(() => patch('auth-policies', 'default', { primary: closed }))
+  expect((await enroll(await provider.token('two'))).status).toBe(409)
+  expect(await countOf('two')).toBe(0)
+  await patch('auth-policies', 'default', { primary })
+})
+
+test('twice at once', async () => {
+  const token = await provider.token('three')
+  before(() => enroll(token))
+  expect((await enroll(token)).status).toBe(409)
+  expect(await countOf('three')).toBe(1)
+})
+
+test('in the place of an administrator, or as one', async () => {
+  await patch('identities', 'admin-id', { externalId: 'root@idp.test' })
+  expect((await enroll(await provider.token('root@idp.test'))).status).toBe(409)
+  const claims = { isAdmin: true, permissions: ['identity'], name: 'admin' }
+  await patch('external-jwt-signers', signerId, { enrollNameClaimsSelector: '/name' })
+  expect((await enroll(await provider.token('four', { claims }))).status).toBe(200)
+  const filter = encodeURIComponent('externalId="four"')
+  const { body } = await root.get(`${management}/identities?filter=${filter}`)
+  const [made] = body.data as Record<string, unknown>[]
+  expect(made).toMatchObject({ isAdmin: false, isDefaultAdmin: false, permissions: [] })
+  await patch('external-jwt-signers', signerId, { enrollNameClaimsSelector: '/sub' })
+})
+
+test('by another signer than the client names', async () => {
+  const other = await newSigner({ ...open, jwksEndpoint: server.url })
+  const refused = await enroll(await provider.token('five'), { 'ziti-token-issuer-id': other })
+  expect(refused.status).toBe(400)
+  expect(await countOf('five')).toBe(0)
+})

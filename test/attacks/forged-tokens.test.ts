@@ -1,0 +1,241 @@
+import { createHmac, generateKeyPairSync } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { client, management } from '../api/support/caller.ts'
+import type { Reply } from '../api/support/caller.ts'
+import { controllerWithProvider } from '../api/support/external-jwt.ts'
+import { ecKey, jwkOf, rsaKey } from '../support/identity-provider.ts'
+import type { ProviderKey } from '../support/identity-provider.ts'
+
+// The attack: somebody makes tokens of his own, edits those that he has, or brings the token that a provider made for another
+// service or another person, and wants to log in as whoever he names, or to be taken for full where a policy asks for a token.
+
+const attacked = await controllerWithProvider({ tokenChecksMax: 16 })
+const { controller, server, provider, signerId, root, sessionOf, newSigner, newPolicy } = attacked
+const { patch, logIn } = attacked
+const rsa = rsaKey('rsa')
+server.keys = [jwkOf(provider.key), { ...jwkOf(rsa), alg: 'RS256' }]
+
+const encoded = (value: unknown): string =>
+  Buffer.from(JSON.stringify(value), 'utf8').toString('base64url')
+
+/** Good claims under a header of the attacker's, signed by whatever he can. */
+async function forged(header: object, sign: (input: string) => string): Promise<string> {
+  const [, body = ''] = (await provider.token('admin-id')).split('.')
+  const input = `${encoded({ typ: 'JWT', ...header })}.${body}`
+  return `${input}.${sign(input)}`
+}
+
+function expectRefused(reply: Reply): void {
+  expect(reply.status, reply.text).toBe(401)
+  expect(reply.body.error?.code).toBe('UNAUTHORIZED')
+}
+
+test('a token without a signature, whatever it calls that', async () => {
+  for (const alg of ['none', 'None', 'NONE', '']) {
+    for (const kid of [rsa.kid, provider.key.kid]) {
+      expectRefused(await logIn(await forged({ alg, kid }, () => '')))
+      expectRefused(await logIn(await forged({ alg, kid }, () => 'AA')))
+    }
+  }
+})
+
+test('a token signed by the public key of the provider as if it were a secret', async () => {
+  const texts = [
+    String(rsa.publicKey.export({ type: 'spki', format: 'pem' })),
+    String(rsa.publicKey.export({ type: 'pkcs1', format: 'pem' })),
+    JSON.stringify(jwkOf(rsa)),
+  ]
+  for (const text of texts) {
+    for (const bits of ['256', '384', '512']) {
+      const mac = (input: string): string =>
+        createHmac(`sha${bits}`, text).update(input).digest('base64url')
+      expectRefused(await logIn(await forged({ alg: `HS${bits}`, kid: rsa.kid }, mac)))
+    }
+  }
+})
+
+test('a token by an algorithm that the key is not for', async () => {
+  const other: ProviderKey = { ...rsa, algorithm: 'RS512' }
+  expectRefused(await logIn(await provider.token('admin-id', { key: other })))
+  expect((await logIn(await provider.token('admin-id', { key: rsa }))).status).toBe(200)
+})
+
+test('a token that brings its own key, or tells where to find it', async () => {
+  const own = ecKey(provider.key.kid)
+  const jwk = jwkOf(own)
+  const { url } = server
+  const x5c = [Buffer.from('a certificate').toString('base64')]
+  const before = server.requests
+  for (const header of [
+    { jwk },
+    { jku: url },
+    { x5u: url },
+    { x5c },
+    { jwk, jku: url, x5u: url },
+    { kid: 'unknown', jwk },
+  ]) {
+    expectRefused(await logIn(await provider.token('admin-id', { key: own, header })))
+  }
+  expect(server.requests - before).toBeLessThan(2)
+})
+
+test('a token whose kid is a path, a query, a list, or the name of another key', async () => {
+  const own = ecKey('own')
+  for (const kid of ['../../dev/null', "' OR 1=1 --", '__proto__', '', ' first', 'FIRST', 'rsa']) {
+    expectRefused(await logIn(await provider.token('admin-id', { key: own, header: { kid } })))
+  }
+  for (const kid of [['first'], { first: true }, 1, null, true]) {
+    expectRefused(await logIn(await provider.token('admin-id', { header: { kid } })))
+  }
+  // A right signature, under a name that is not its key's.
+  for (const kid of ['rsa', 'another']) {
+    expectRefused(await logIn(await provider.token('admin-id', { header: { kid } })))
+  }
+})
+
+test('a token for another service, for none, or for one whose name begins alike', async () => {
+  const { audience } = provider
+  for (const aud of ['other', [], ['other'], '', `${audience}x`, audience.slice(1), undefined]) {
+    expectRefused(await logIn(await provider.token('admin-id', { claims: { aud } })))
+  }
+})
+
+test('a token of any service, where the signer names no audience', async () => {
+  const issuer = 'https://no-audience.test'
+  await newSigner({ issuer, audience: '', jwksEndpoint: server.url })
+  for (const aud of ['', 'anything', undefined]) {
+    expectRefused(await logIn(await provider.token('admin-id', { claims: { iss: issuer, aud } })))
+  }
+})
+
+test('a token of an issuer that only looks alike', async () => {
+  const { issuer } = provider
+  for (const iss of [
+    `${issuer}/`,
+    issuer.toUpperCase(),
+    ` ${issuer}`,
+    `${issuer}.evil`,
+    [issuer],
+  ]) {
+    expectRefused(await logIn(await provider.token('admin-id', { claims: { iss } })))
+  }
+})
+
+test('a token that never ends', async () => {
+  for (const exp of [undefined, null, '9999999999', 'never']) {
+    expectRefused(await logIn(await provider.token('admin-id', { claims: { exp } })))
+  }
+})
+
+test('a second signer by the same issuer, with keys of the attacker', async () => {
+  const body = {
+    ...{ name: 'twin', issuer: provider.issuer, audience: provider.audience, enabled: true },
+    jwksEndpoint: 'https://attacker.test/keys',
+  }
+  const path = `${management}/external-jwt-signers`
+  expect((await root.call('POST', path, body)).status).toBe(400)
+  const other = await newSigner({ jwksEndpoint: server.url })
+  const { issuer } = provider
+  expect((await root.call('PATCH', `${path}/${other}`, { issuer })).status).toBe(400)
+})
+
+test('claims that nest without end, and a token without end', async () => {
+  let nested: unknown = 'leaf'
+  for (let depth = 0; depth < 1000; depth += 1) nested = [nested]
+  expectRefused(await logIn(await provider.token('admin-id', { claims: { nested } })))
+  const filler = 'x'.repeat(10_000)
+  expectRefused(await logIn(await provider.token('admin-id', { claims: { filler } })))
+})
+
+test('a claim that is no text, or none of the token itself', async () => {
+  for (const selector of [
+    '/__proto__/constructor/name',
+    '/constructor/name',
+    '/toString',
+    '/a/0',
+  ]) {
+    await patch('external-jwt-signers', signerId, { claimsProperty: selector })
+    expectRefused(await logIn(await provider.token('admin-id', { claims: { a: 'admin-id' } })))
+  }
+  await patch('external-jwt-signers', signerId, { claimsProperty: '/sub' })
+  for (const sub of [['admin-id'], { id: 'admin-id' }, 0, true, null]) {
+    expectRefused(await logIn(await provider.token('x', { claims: { sub } })))
+  }
+})
+
+test('a token of one person as the second factor of another', async () => {
+  const secondary = { requireTotp: false, requireExtJwtSigner: signerId }
+  await patch('identities', 'alice-id', { authPolicyId: await newPolicy('two', { secondary }) })
+  const alice = sessionOf('alice-id')
+  const own = `${client}/current-identity`
+  const shown = async (who: string): Promise<Record<string, string>> => ({
+    authorization: `Bearer ${await provider.token(who)}`,
+  })
+  expect((await alice.get(own, await shown('alice-id'))).status).toBe(200)
+  expect((await alice.get(own, await shown('admin-id'))).status).toBe(401)
+  await patch('identities', 'alice-id', { authPolicyId: 'default' })
+})
+
+test('a log-in that was judged before the auth policy was closed to tokens', async () => {
+  const closed = await newPolicy('closed', { extJwt: { allowed: false, allowedSigners: [] } })
+  const { cluster } = controller
+  const propose = cluster.propose.bind(cluster)
+  cluster.propose = async (input) => {
+    cluster.propose = propose
+    await patch('identities', 'alice-id', { authPolicyId: closed })
+    return propose(input)
+  }
+  expectRefused(await logIn(await provider.token('alice-id')))
+  await patch('identities', 'alice-id', { authPolicyId: 'default' })
+})
+
+test('a write by a second factor whose signer was disabled before the entry', async () => {
+  const secondary = { requireTotp: false, requireExtJwtSigner: signerId }
+  const two = await newPolicy('two at apply', { secondary })
+  await patch('identities', 'alice-id', { authPolicyId: two, isAdmin: true })
+  const alice = sessionOf('alice-id')
+  const { cluster } = controller
+  const propose = cluster.propose.bind(cluster)
+  cluster.propose = async (input) => {
+    cluster.propose = propose
+    await patch('external-jwt-signers', signerId, { enabled: false })
+    return propose(input)
+  }
+  const authorization = `Bearer ${await provider.token('alice-id')}`
+  const body = { name: 'too late', encryptionRequired: true }
+  const reply = await alice.call('POST', `${management}/services`, body, { authorization })
+  expect(reply.status).toBe(401)
+  await patch('external-jwt-signers', signerId, { enabled: true })
+  await patch('identities', 'alice-id', { authPolicyId: 'default', isAdmin: false })
+})
+
+test('a stolen key that the provider has withdrawn', async () => {
+  const token = await provider.token('alice-id')
+  expect((await logIn(token)).status).toBe(200)
+  const next = ecKey('next')
+  server.keys = [jwkOf(next)]
+  controller.clock.advance(2_000)
+  expect((await logIn(await provider.token('alice-id', { key: next }))).status).toBe(200)
+  expectRefused(await logIn(token))
+  provider.key = next
+})
+
+test('answers do not tell who exists, who is disabled, and who may log in by tokens', async () => {
+  const closed = await newPolicy('no tokens', { extJwt: { allowed: false, allowedSigners: [] } })
+  await patch('identities', 'alice-id', { authPolicyId: closed })
+  const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const replies = [
+    await logIn(await provider.token('nobody-at-all')),
+    await logIn(await provider.token('mallory-id')),
+    await logIn(await provider.token('alice-id')),
+    await logIn(await provider.token('admin-id', { key: { ...provider.key, ...stranger } })),
+  ]
+  await patch('identities', 'alice-id', { authPolicyId: 'default' })
+  const told = replies.map(({ status, headers, text }) => ({
+    status,
+    challenge: headers['www-authenticate'],
+    text: text.replace(/"requestId":"[^"]*"/, ''),
+    length: headers['content-length'],
+  }))
+  for (const one of told) expect(one).toEqual(told[0])
+})

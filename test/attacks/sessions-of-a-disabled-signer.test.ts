@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { CallerOf, client, management } from '../api/support/caller.ts'
+import { user } from '../api/support/controller.ts'
+import { controllerWithProvider } from '../api/support/external-jwt.ts'
+
+// The attack: a provider is found out to have given tokens to the wrong people, and its signer is disabled or deleted. Whoever
+// has logged in by then goes on with the session.
+
+const { controller, server, provider, signerId, root, newSigner, patch, logIn } =
+  await controllerWithProvider()
+
+async function sessionBy(token: string): Promise<CallerOf> {
+  const reply = await logIn(token)
+  expect(reply.status, reply.text).toBe(200)
+  const caller = new CallerOf(controller)
+  caller.token = String(reply.headers['zt-session'])
+  return caller
+}
+
+test('a session opened by a token of a signer that is disabled since is refused', async () => {
+  const alice = await sessionBy(await provider.token('alice-id'))
+  expect((await alice.get(`${client}/current-identity`)).status).toBe(200)
+  await patch('external-jwt-signers', signerId, { enabled: false })
+  expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
+  expect((await alice.get(`${client}/current-api-session`)).status).toBe(401)
+  await patch('external-jwt-signers', signerId, { enabled: true })
+})
+
+test('a write that was judged before the signer was disabled is refused in the log', async () => {
+  const alice = await sessionBy(await provider.token('alice-id'))
+  const { cluster } = controller
+  const propose = cluster.propose.bind(cluster)
+  cluster.propose = async (input) => {
+    cluster.propose = propose
+    await patch('external-jwt-signers', signerId, { enabled: false })
+    return propose(input)
+  }
+  const own = `${client}/current-identity/authenticators/alice-updb`
+  const body = { currentPassword: user.password, tags: { too: 'late' } }
+  expect((await alice.call('PATCH', own, body)).status).toBe(401)
+  await patch('external-jwt-signers', signerId, { enabled: true })
+})
+
+test('sessions go with the signer that is deleted', async () => {
+  const issuer = 'https://short-lived.test'
+  const id = await newSigner({ issuer, jwksEndpoint: server.url })
+  const alice = await sessionBy(await provider.token('alice-id', { claims: { iss: issuer } }))
+  const gone = await root.call('DELETE', `${management}/external-jwt-signers/${id}`)
+  expect(gone.status, gone.text).toBe(200)
+  expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
+})

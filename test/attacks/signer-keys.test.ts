@@ -1,0 +1,159 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, afterEach, expect, test } from 'vitest'
+import { KeyEndpoint } from '../../src/api/auth/external-jwt/key-endpoint.ts'
+import type { KeyEndpointRules } from '../../src/api/auth/external-jwt/key-endpoint.ts'
+import { defaultLimits } from '../../src/api/limits.ts'
+import { controllerWithProvider } from '../api/support/external-jwt.ts'
+import { ecKey, jwkOf, KeyServer } from '../support/identity-provider.ts'
+
+// The attack: the address where a signer publishes its keys is one of the attacker, or somebody sends tokens with names of keys
+// that nobody knows. It answers slowly, without end, or with the way to another address; its name leads to this host; and
+// each token is to make the controller ask again.
+
+const hasty = { ...defaultLimits, keyFetchMsMax: 500 }
+const server = await KeyServer.open([jwkOf(ecKey('one'))])
+const { answer } = server
+const attacked = await controllerWithProvider()
+const open: KeyEndpointRules = {
+  ...{ allowsReserved: true, allowsHttp: false, refusedNetworks: [], caPem: server.caPem },
+}
+const endpointBy = (rules: Partial<KeyEndpointRules>, limits = defaultLimits): KeyEndpoint =>
+  new KeyEndpoint(limits, { ...open, ...rules })
+
+afterAll(() => server.close())
+afterEach(() => {
+  server.answer = answer
+})
+
+test('the keys come from a provider that behaves', async () => {
+  expect(JSON.parse(await endpointBy({}).fetch(server.url))).toEqual({ keys: server.keys })
+})
+
+test('an endpoint that sends its answer byte by byte, or none, is not waited for', async () => {
+  for (const isSilent of [true, false]) {
+    server.answer = (_request, response) => {
+      if (isSilent) return
+      response.setHeader('content-type', 'application/json')
+      const timer = setInterval(() => response.write(' '), 20)
+      response.on('close', () => {
+        clearInterval(timer)
+      })
+    }
+    const startedAt = performance.now()
+    const fetched = endpointBy({}, hasty).fetch(server.url)
+    await expect(fetched).rejects.toThrow('it took too long')
+    expect(performance.now() - startedAt).toBeLessThan(4000)
+  }
+}, 10_000)
+
+test('an answer without end is not read to its end', async () => {
+  let sent = 0
+  server.answer = (_request, response) => {
+    response.setHeader('content-type', 'application/json')
+    const piece = Buffer.alloc(64 * 1024, 0x20)
+    const more = (): void => {
+      while (sent < 64 * 1024 * 1024) {
+        sent += piece.length
+        if (!response.write(piece)) return
+      }
+      response.end('{"keys":[]}')
+    }
+    response.on('drain', more)
+    more()
+  }
+  await expect(endpointBy({}).fetch(server.url)).rejects.toThrow('its answer is too large')
+  expect(sent).toBeLessThan(32 * 1024 * 1024)
+})
+
+test('an answer that leads elsewhere is not followed, and what it brings along is not taken', async () => {
+  for (const status of [301, 302, 303, 307, 308]) {
+    const before = server.requests
+    server.answer = (_request, response) => {
+      response.writeHead(status, { location: server.url, 'content-type': 'application/json' })
+      response.end(JSON.stringify({ keys: server.keys }))
+    }
+    await expect(endpointBy({}).fetch(server.url)).rejects.toThrow(`status ${status}`)
+    expect(server.requests).toBe(before + 1)
+  }
+})
+
+test('an address of this host is not asked, by whichever name', async () => {
+  const before = server.requests
+  const closed = endpointBy({ allowsReserved: false })
+  for (const host of ['localhost', '127.0.0.1', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254']) {
+    const fetched = closed.fetch(`https://${host}:${server.port}/keys`)
+    await expect(fetched).rejects.toThrow('an address that keys are not fetched from')
+  }
+  // By its name alone this one would pass: what it leads to is refused.
+  const own = endpointBy({ refusedNetworks: ['127.0.0.0/8', '::1/128'] })
+  await expect(own.fetch(server.url)).rejects.toThrow('an address that keys are not fetched from')
+  expect(server.requests).toBe(before)
+})
+
+test('a name that leads elsewhere a moment later leads to the address that was judged', async () => {
+  const before = server.requests
+  // Judged as an address of documentation (RFC 5737); the system would find this host by the same name.
+  const judged = { address: '203.0.113.1', family: 4 }
+  const endpoint = new KeyEndpoint(hasty, open, () => Promise.resolve([judged]))
+  await expect(endpoint.fetch(server.url)).rejects.toThrow()
+  expect(server.requests).toBe(before)
+})
+
+test('names whose look-up hangs do not take the threads of the program', async () => {
+  let lookups = 0
+  const hanging = (): Promise<never> => {
+    lookups += 1
+    return new Promise(() => undefined)
+  }
+  const endpoint = new KeyEndpoint({ ...hasty, keyFetchMsMax: 50 }, open, hanging)
+  for (let at = 0; at < 10; at += 1) {
+    await expect(endpoint.fetch(`https://name${at}.test/keys`)).rejects.toThrow()
+  }
+  expect(lookups).toBe(defaultLimits.keyLookupsMax)
+})
+
+test('one refused address among others is enough', async () => {
+  const addresses = [
+    { address: '127.0.0.1', family: 4 },
+    { address: '10.1.2.3', family: 4 },
+  ]
+  const rules = { ...open, refusedNetworks: ['10.0.0.0/8'] }
+  const endpoint = new KeyEndpoint(defaultLimits, rules, () => Promise.resolve(addresses))
+  await expect(endpoint.fetch(server.url)).rejects.toThrow('keys are not fetched from')
+})
+
+test('keys do not come without TLS, nor from a server that nobody vouches for', async () => {
+  let requests = 0
+  const plain = createServer((_request, response) => {
+    requests += 1
+    response.setHeader('content-type', 'application/json')
+    response.end('{"keys":[]}')
+  })
+  await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve))
+  const { port } = plain.address() as AddressInfo
+  const url = `http://127.0.0.1:${port}/keys`
+  await expect(endpointBy({}).fetch(url)).rejects.toThrow('not https')
+  expect(requests).toBe(0)
+  expect(await endpointBy({ allowsHttp: true }).fetch(url)).toBe('{"keys":[]}')
+  plain.close()
+  const before = server.requests
+  await expect(endpointBy({ caPem: '' }).fetch(server.url)).rejects.toThrow()
+  await expect(endpointBy({}).fetch(`https://127.0.0.1:${server.port}/keys`)).rejects.toThrow()
+  expect(server.requests).toBe(before)
+})
+
+test('names of keys that nobody knows make the controller ask once in a while, and not at once', async () => {
+  const { provider, logIn, controller } = attacked
+  const forged = (at: number): Promise<string> =>
+    provider.token('admin-id', { header: { kid: `unknown ${at}` } })
+  const many = Array.from({ length: 40 }, (_, at) => at)
+  const replies = await Promise.all(many.map(async (at) => logIn(await forged(at))))
+  expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([401]))
+  for (const at of many) await logIn(await forged(at))
+  expect(attacked.server.requests).toBe(1)
+  expect((await logIn(await provider.token('admin-id'))).status).toBe(200)
+  controller.clock.advance(defaultLimits.keyFetchMsMin)
+  for (const at of many) await logIn(await forged(at))
+  expect(attacked.server.requests).toBe(2)
+})

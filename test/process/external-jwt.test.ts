@@ -1,0 +1,168 @@
+import { symlinkSync, writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Provider } from 'oidc-provider'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { ecKey, jwkOf, KeyServer, TestProvider } from '../support/identity-provider.ts'
+import { Browser } from './support/browser.ts'
+import type { Answer } from './support/client.ts'
+import { until } from './support/client.ts'
+import { TestCluster } from './support/cluster.ts'
+import { linesOf, run } from './support/page.ts'
+
+// Goal: a provider that publishes its keys over HTTPS vouches for identities on every one of three controllers, and whoever
+// follows docs/external-jwt.md gets what it says. One cluster for all.
+
+let cluster: TestCluster
+let server: KeyServer
+let idp: KeyServer
+let folder: string
+const provider = new TestProvider('https://idp.test', 'flotilla')
+
+beforeAll(async () => {
+  server = await KeyServer.open([jwkOf(provider.key)])
+  folder = await mkdtemp(join(tmpdir(), 'flotilla-provider-'))
+  const signerCa = join(folder, 'ca.pem')
+  idp = await KeyServer.open([])
+  writeFileSync(signerCa, server.caPem + idp.caPem)
+  cluster = await TestCluster.start({
+    env: { FLOTILLA_API_RESERVED_SIGNER_HOSTS: 'true', FLOTILLA_API_SIGNER_CA: signerCa },
+  })
+}, 180_000)
+afterAll(async () => {
+  await cluster[Symbol.asyncDispose]()
+  await server.close()
+  await idp.close()
+  await rm(folder, { recursive: true })
+}, 60_000)
+
+async function made(path: string, body: object): Promise<string> {
+  const root = await cluster.loggedIn(1)
+  const reply = await root.request('POST', `/edge/management/v1/${path}`, { body })
+  expect(reply.status, reply.text).toBe(201)
+  return (reply.body.data as { id: string }).id
+}
+
+async function logIn(k: number, token: string): Promise<Answer> {
+  return cluster.client(k).request('POST', '/edge/client/v1/authenticate?method=ext-jwt', {
+    body: {},
+    headers: { authorization: `Bearer ${token}` },
+  })
+}
+
+test('each line of docs/external-jwt.md works when it is typed as it stands there, from top to bottom', async () => {
+  symlinkSync(cluster.folder, join(cluster.dir, '.flotilla'))
+  const { code, output } = await run(linesOf('external-jwt.md', cluster.port), cluster.dir)
+  expect(code, `the page needs curl and openssl.\n${output}`).toBe(0)
+  expect(output).toMatch(/"clientId":"overlay-clients"/)
+  expect(output).toMatch(/"name":"Alice"/)
+  expect(output).toMatch(/"typeId":"EXT-JWT"/)
+  expect(output).toMatch(/"name":"bob@example.net"/)
+}, 120_000)
+
+test('a key that is published on HTTPS logs in on each controller, and so does the one that follows it', async () => {
+  const { issuer, audience } = provider
+  await made('external-jwt-signers', {
+    ...{ name: 'published', issuer, audience, enabled: true, jwksEndpoint: server.url },
+  })
+  const id = await made('identities', { name: 'carol', type: 'User', isAdmin: false })
+  for (const k of [1, 2, 3]) {
+    const reply = await logIn(k, await provider.token(id))
+    expect(reply.status, reply.text).toBe(200)
+    expect(reply.body.data).toMatchObject({ identityId: id })
+    // What one controller opened is a session on all.
+    const other = cluster.client((k % 3) + 1)
+    other.token = String(reply.headers['zt-session'])
+    const own = await other.request('GET', '/edge/client/v1/current-identity')
+    expect(own.status, own.text).toBe(200)
+  }
+  expect(server.requests).toBe(3)
+
+  const before = await provider.token(id)
+  provider.key = ecKey('next')
+  server.keys = [jwkOf(provider.key)]
+  for (const k of [1, 2, 3]) {
+    // A controller that has fetched within the second before does so again after it.
+    await until('the new key is known', async () => {
+      const { status } = await logIn(k, await provider.token(id))
+      return status === 200
+    })
+    expect((await logIn(k, before)).status).toBe(401)
+  }
+}, 60_000)
+
+test('a signer that is disabled through one controller ends its sessions on the others', async () => {
+  const id = await made('identities', { name: 'dave', type: 'User', isAdmin: false })
+  const opened = await logIn(2, await provider.token(id))
+  expect(opened.status, opened.text).toBe(200)
+  const dave = cluster.client(3)
+  dave.token = String(opened.headers['zt-session'])
+  const own = '/edge/client/v1/current-identity'
+  expect((await dave.request('GET', own)).status).toBe(200)
+  const root = await cluster.loggedIn(1)
+  const filter = encodeURIComponent('name="published"')
+  const found = await root.request(
+    'GET',
+    `/edge/management/v1/external-jwt-signers?filter=${filter}`,
+  )
+  const [signer] = found.body.data as { id: string }[]
+  const path = `/edge/management/v1/external-jwt-signers/${signer?.id ?? ''}`
+  const patched = await root.request('PATCH', path, { body: { enabled: false } })
+  expect(patched.status, patched.text).toBe(200)
+  await until('the session is refused', async () => {
+    return (await dave.request('GET', own)).status === 401
+  })
+  expect((await logIn(1, await provider.token(id))).status).toBe(401)
+}, 60_000)
+
+test('whoever logs in at a provider of somebody else, in a browser, is let in by the token that comes of it', async () => {
+  const issuer = `https://localhost:${idp.port}`
+  const redirectUri = 'https://client.test/back'
+  const key = ecKey('of-the-provider')
+  const jwk = {
+    ...key.privateKey.export({ format: 'jwk' }),
+    kid: key.kid,
+    alg: 'ES256',
+    use: 'sig',
+  }
+  const oidc = new Provider(issuer, {
+    jwks: { keys: [jwk] },
+    cookies: { keys: ['a key for cookies'] },
+    clients: [
+      {
+        ...{ client_id: 'overlay', token_endpoint_auth_method: 'none' },
+        ...{ redirect_uris: [redirectUri], id_token_signed_response_alg: 'ES256' },
+      },
+    ],
+  })
+  const callback = oidc.callback()
+  idp.answer = (request, response) => void callback(request, response)
+
+  const signer = await made('external-jwt-signers', {
+    ...{ name: 'oidc', issuer, audience: 'overlay', enabled: true, useExternalId: true },
+    ...{ jwksEndpoint: `${issuer}/jwks`, externalAuthUrl: issuer, clientId: 'overlay' },
+    ...{ scopes: ['openid'], targetToken: 'ID' },
+  })
+  const erin = { name: 'erin', type: 'User', isAdmin: false, externalId: 'erin@localhost' }
+  const id = await made('identities', erin)
+
+  // As a client finds out where to go, before it has logged in.
+  const listed = await cluster.client(2).request('GET', '/edge/client/v1/external-jwt-signers')
+  const shown = (listed.body.data as Record<string, string>[]).find((one) => one['id'] === signer)
+  expect(shown).toMatchObject({ externalAuthUrl: issuer, clientId: 'overlay', targetToken: 'ID' })
+  expect(shown).not.toHaveProperty('issuer')
+  expect(shown).not.toHaveProperty('jwksEndpoint')
+  const { externalAuthUrl = '', clientId = '' } = shown ?? {}
+
+  const browser = new Browser(idp.caPem)
+  const token = await browser.logIn(externalAuthUrl, clientId, redirectUri, 'erin@localhost')
+  const reply = await logIn(3, token)
+  expect(reply.status, reply.text).toBe(200)
+  expect(reply.body.data).toMatchObject({ identityId: id, authenticatorId: `extJwtId:${signer}` })
+
+  const stranger = new Browser(idp.caPem)
+  const other = await stranger.logIn(externalAuthUrl, clientId, redirectUri, 'frank@localhost')
+  expect((await logIn(3, other)).status).toBe(401)
+}, 60_000)

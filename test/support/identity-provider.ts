@@ -1,0 +1,136 @@
+import { generateKeyPairSync } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import { createServer } from 'node:https'
+import type { Server } from 'node:https'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { SignJWT } from 'jose'
+import type { JWTHeaderParameters, JWTPayload } from 'jose'
+import { issueLeaf, validityFrom } from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { newCa } from './authorities.ts'
+
+const DAY_MS = 24 * 60 * 60_000
+const MINUTE_S = 60
+
+export interface ProviderKey {
+  readonly kid: string
+  readonly algorithm: string
+  readonly privateKey: KeyObject
+  readonly publicKey: KeyObject
+}
+
+export function rsaKey(kid: string, modulusLength = 2048): ProviderKey {
+  return { kid, algorithm: 'RS256', ...generateKeyPairSync('rsa', { modulusLength }) }
+}
+
+export function ecKey(kid: string): ProviderKey {
+  return { kid, algorithm: 'ES256', ...generateKeyPairSync('ec', { namedCurve: 'P-256' }) }
+}
+
+export function jwkOf({ kid, publicKey }: ProviderKey): Record<string, unknown> {
+  return { ...publicKey.export({ format: 'jwk' }), kid, use: 'sig' }
+}
+
+/** What a provider says of somebody, of its own accord and as a test wants it. */
+export interface TokenWish {
+  readonly claims?: Readonly<Record<string, unknown>>
+  readonly header?: Readonly<Record<string, unknown>>
+  readonly key?: ProviderKey
+  /** UTC ms. */
+  readonly nowMs?: number
+}
+
+/** An identity provider: keys of its own, and tokens signed by them for whoever a test names. */
+export class TestProvider {
+  readonly issuer: string
+  readonly audience: string
+  key: ProviderKey
+  readonly #nowMs: () => number
+
+  constructor(
+    issuer: string,
+    audience: string,
+    nowMs: () => number = Date.now,
+    key: ProviderKey = ecKey('first'),
+  ) {
+    this.issuer = issuer
+    this.audience = audience
+    this.#nowMs = nowMs
+    this.key = key
+  }
+
+  /** Good for ten minutes, unless the wish says otherwise; a claim that is undefined is left out. */
+  async token(subject: string, wish: TokenWish = {}): Promise<string> {
+    const key = wish.key ?? this.key
+    const issuedAt = Math.floor((wish.nowMs ?? this.#nowMs()) / 1000)
+    const claims = {
+      iss: this.issuer,
+      aud: this.audience,
+      sub: subject,
+      iat: issuedAt,
+      exp: issuedAt + 10 * MINUTE_S,
+      ...wish.claims,
+    }
+    return await new SignJWT(claims as JWTPayload)
+      .setProtectedHeader({
+        ...{ alg: key.algorithm, kid: key.kid, typ: 'JWT', ...wish.header },
+      } as JWTHeaderParameters)
+      .sign(key.privateKey)
+  }
+}
+
+type Answering = (request: IncomingMessage, response: ServerResponse) => void
+
+/** The endpoint of a provider's keys: a real HTTPS server on a port of its own, whose CA is trusted by whoever is told to. */
+export class KeyServer {
+  readonly #server: Server
+  readonly caPem: string
+  requests = 0
+  /** What it publishes, unless `answer` does something else. */
+  keys: readonly unknown[]
+  answer: Answering = (_request, response) => {
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify({ keys: this.keys }))
+  }
+
+  private constructor(keys: readonly unknown[], own: CertifiedKey, caPem: string) {
+    this.keys = keys
+    this.caPem = caPem
+    const { certificatePem: cert, privateKeyPem: key } = own
+    this.#server = createServer({ cert, key }, (request, response) => {
+      this.requests += 1
+      this.answer(request, response)
+    })
+  }
+
+  static async open(
+    keys: readonly unknown[],
+    hosts: readonly string[] = ['localhost'],
+  ): Promise<KeyServer> {
+    const nowMs = Date.now()
+    const root = await newCa('root of a provider', nowMs)
+    const own = await issueLeaf({
+      ...{ issuer: root, commonName: 'provider', uris: [], hosts: [...hosts], usages: ['server'] },
+      validity: validityFrom(nowMs, DAY_MS),
+    })
+    const server = new KeyServer(keys, own, root.certificatePem)
+    await new Promise<void>((resolve) => {
+      server.#server.listen(0, '127.0.0.1', resolve)
+    })
+    return server
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  get url(): string {
+    return `https://localhost:${this.port}/keys`
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+}
