@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { revocationLimits } from '../../src/fsm/rules/revocation.ts'
 import { CallerOf, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
+import { newIdentity } from './support/network.ts'
 
-const { controller, root } = await controllerForFile()
+const { controller, root, sessionOf } = await controllerForFile()
 
 describe('a revocation', () => {
   const revocations = `${management}/revocations`
@@ -32,6 +33,35 @@ describe('a revocation', () => {
     expect(listed.body.meta?.pagination?.totalCount).toBe(1)
     expect((await root.get(`${revocations}/nope`)).status).toBe(404)
     expect((await root.call('DELETE', `${revocations}/${tokenId}`)).status).toBe(405)
+  })
+
+  test('of an identity or of one session ends what was opened before, and nothing that is opened later', async () => {
+    const bob = await newIdentity(root, 'bob')
+    const [first, second] = [sessionOf(bob), sessionOf(bob)]
+    const status = async (caller: CallerOf) =>
+      (await caller.get(`${management}/current-api-session`)).status
+    const id = first.token?.split('.')[1] ?? ''
+    const one = await root.call('POST', revocations, { id, type: 'API_SESSION' })
+    expect(one.status, one.text).toBe(201)
+    expect([await status(first), await status(second)]).toEqual([401, 200])
+    const all = await root.call('POST', revocations, { id: bob, type: 'IDENTITY' })
+    expect(all.status, all.text).toBe(201)
+    expect(await status(second)).toBe(401)
+    expect(await status(sessionOf(bob))).toBe(200)
+  })
+
+  test('is refused of an administrator where its maker is none', async () => {
+    const body = { permissions: ['revocation'] }
+    await root.call('PATCH', `${management}/identities/alice-id`, body)
+    const alice = sessionOf('alice-id')
+    for (const [type, id] of [
+      ['IDENTITY', 'admin-id'],
+      ['API_SESSION', root.token?.split('.')[1] ?? ''],
+    ]) {
+      const reply = await alice.call('POST', revocations, { id, type })
+      expect(reply.status, reply.text).toBe(401)
+    }
+    expect((await root.get(`${management}/current-api-session`)).status).toBe(200)
   })
 
   test.each([

@@ -1,6 +1,8 @@
+import type { ApiSession } from '../../entities/api-session.ts'
 import type { Revocation } from '../../entities/revocation.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../commands/context.ts'
+import { identityGuard } from '../commands/authority.ts'
 import { refused } from '../commands/outcome.ts'
 import type { State } from '../state.ts'
 import type { Consequences, KindRules, Write, Written } from './kind-rules.ts'
@@ -15,9 +17,15 @@ export const revocationRules: KindRules = { judgeWrite: judgeRevocation, afterWr
 
 function judgeRevocation(
   state: State,
-  _write: Write,
-  { logTimeMs }: CommandContext,
+  { id, before, after }: Write,
+  context: CommandContext,
 ): Outcome | null {
+  const { logTimeMs } = context
+  const type = after['type'] as Revocation['type']
+  // To end the sessions of somebody is to act on that identity.
+  const denial =
+    before === undefined ? identityGuard(state, holderOf(state, { id, type }), context) : null
+  if (denial !== null) return denial
   const { revocationsMax } = revocationLimits
   if (state.table('revocation').rows.size < revocationsMax) return null
   const inForce = revocations(state).filter((one) => (one.expiresAt ?? 0) > logTimeMs)
@@ -32,13 +40,33 @@ function tooMany(): Outcome {
   )
 }
 
-/** Its end is counted from log time; those whose end has come go with it. */
-function settle({ after }: Written, { state, context, put, remove }: Consequences): void {
+/**
+ * What was signed before for what it names is honoured no more: its API sessions end, which their tokens rest on, and so do the
+ * service sessions of those. Its end is counted from log time; those whose end has come go with it.
+ */
+function settle({ before, after }: Written, consequences: Consequences): void {
+  const { state, context, put, remove } = consequences
+  if (before === undefined) endRevoked(after as Revocation, consequences)
   const expiresAt = context.logTimeMs + revocationLimits.lifetimeMs
   put('revocation', after.id, { ...after, expiresAt })
   for (const one of revocations(state)) {
     if ((one.expiresAt ?? 0) <= context.logTimeMs) remove('revocation', one.id)
   }
+}
+
+function endRevoked({ id, type }: Revocation, { state, remove }: Consequences): void {
+  if (type === 'API_SESSION') remove('apiSession', id)
+  if (type !== 'IDENTITY') return
+  for (const session of [...state.table('apiSession').indexes.ids('identityId', id)].sort()) {
+    remove('apiSession', session)
+  }
+}
+
+/** Whose tokens it names; '' where nobody's are known. */
+function holderOf(state: State, { id, type }: Pick<Revocation, 'id' | 'type'>): string {
+  if (type === 'IDENTITY') return id
+  if (type !== 'API_SESSION') return ''
+  return state.get<ApiSession>('apiSession', id)?.identityId ?? ''
 }
 
 /** In the order of their ids, as every controller must go through them. */
