@@ -93,6 +93,7 @@ bench: $(INSTALLED)
 	node bench/log-in-storm.ts
 	node bench/enrollment.ts
 	node bench/external-jwt.ts
+	node bench/routers.ts
 	node bench/apply.ts
 	node bench/query.ts
 	node bench/network.ts

@@ -1,0 +1,94 @@
+import { encodeFrame, FrameDecoder } from '../src/channel/frame.ts'
+import { textValue } from '../src/channel/headers.ts'
+import { followedKinds, modelChanges, wholeModel } from '../src/fsm/router-model/model.ts'
+import { encodedEvent } from '../src/routers/model/encode.ts'
+import { ModelLog } from '../src/routers/model/model-log.ts'
+import { encodeWholeModel } from '../src/routers/model/whole-model.ts'
+import { routerLimits } from '../src/routers/limits.ts'
+import { cheapestPaths } from '../src/routers/circuits/path.ts'
+import type { LiveLink } from '../src/ports/live-links.ts'
+import { seededRandom } from '../src/lib/random.ts'
+import { formedState, service } from '../test/fsm/support/log.ts'
+import { bench } from './support/routers.ts'
+
+// What routers cost a controller: frames, the data model of 10,000 identities and 1,000 services whole and by changes, and the
+// ways of circuits. `node bench/routers.ts`
+
+const body = new Uint8Array(200).fill(7)
+const headers = new Map([
+  [1, textValue('abcd')],
+  [1101, textValue('efgh')],
+])
+const frame = encodeFrame({ contentType: 1005, sequence: 1, headers, body })
+bench('frames encoded', 200_000, (at) => {
+  encodeFrame({ contentType: 1005, sequence: at, headers, body })
+})
+const limits = {
+  frameHeadersBytesMax: 65_536,
+  frameHeadersMax: 128,
+  frameBodyBytesMax: 1_048_576,
+}
+const decoder = new FrameDecoder(limits)
+bench('frames decoded', 200_000, () => {
+  decoder.push(frame)
+})
+
+const { state, log } = formedState()
+for (const kind of followedKinds) state.changes.watch(kind)
+for (let at = 0; at < 1000; at += 1) {
+  log.create('service', `s${at}`, { ...service(`service ${at}`), roleAttributes: [`g${at % 50}`] })
+}
+for (let at = 0; at < 50; at += 1) {
+  log.create('servicePolicy', `p${at}`, {
+    ...{ name: `p${at}`, type: 'Dial', semantic: 'AnyOf' },
+    ...{ identityRoles: [`#i${at}`], serviceRoles: [`#g${at}`] },
+  })
+}
+const take = () =>
+  modelChanges(
+    state,
+    state.changes.take((kind, id) => state.inTable(kind, id)),
+  )
+take()
+const changeLog = new ModelLog(0, routerLimits)
+let bytes = 0
+const beganMs = performance.now()
+for (let at = 0; at < 10_000; at += 1) {
+  log.create('identity', `i${at}`, {
+    ...{ name: `identity ${at}`, type: 'Default', isAdmin: false },
+    roleAttributes: [`i${at % 50}`],
+  })
+}
+const writtenMs = performance.now() - beganMs
+const changes = take()
+const encodingMs = performance.now()
+for (const event of changes) {
+  const encoded = encodedEvent(event, 0)
+  if (encoded !== null) changeLog.add(changeLog.index + 1, [encoded], 'timeline')
+}
+bytes = changeLog.after(0).reduce((sum, change) => sum + change.bytes.length, 0)
+console.log(
+  `10,000 identities made: ${Math.round(writtenMs)} ms of apply; ${changes.length} changes of the model, ${(bytes / 2 ** 20).toFixed(2)} MiB, ` +
+    `${Math.round(performance.now() - encodingMs)} ms to encode once for all routers`,
+)
+const wholeMs = performance.now()
+const whole = await encodeWholeModel({
+  ...{ events: wholeModel(state), keys: [], endIndex: 1, timelineId: 't', nowMs: 0 },
+})
+console.log(
+  `the whole model: ${(whole.length / 2 ** 20).toFixed(2)} MiB, ${Math.round(performance.now() - wholeMs)} ms`,
+)
+
+const random = seededRandom(1)
+const ids = Array.from({ length: 200 }, (_, at) => `r${at}`)
+const links = Array.from({ length: 2000 }, (_, at): LiveLink => ({
+  ...{ id: `l${at}`, iteration: 1, protocol: 'tls', dialAddress: '', connections: [] },
+  sourceRouterId: ids[random.integer(0, 199)] ?? '',
+  destRouterId: ids[random.integer(0, 199)] ?? '',
+  ...{ isDown: false, state: 'Connected', staticCost: 1, sourceLatencyNs: 0, destLatencyNs: 0 },
+  cost: random.integer(1, 60),
+}))
+const rules = { routerCost: () => 10, isEndOnly: () => false }
+bench('ways among 200 routers with 2,000 links', 500, (at) => {
+  cheapestPaths('r0', new Set([ids[at % 200] ?? 'r1']), links, rules)
+})
