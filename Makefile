@@ -8,7 +8,7 @@ NODES ?= 3
 PORT ?= 1280
 ROUTERS ?= 1
 
-.PHONY: quickstart test build lint lint-code lint-format fmt proto sim zoo guards attacks traces chaos enrollment-kills soak bench bench-raft clean
+.PHONY: quickstart test build lint lint-code lint-format fmt proto sim zoo guards attacks traces chaos enrollment-kills router-fleet soak bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT) --routers $(ROUTERS)
@@ -84,6 +84,10 @@ zoo: $(INSTALLED)
 # Updates at the caps with one controller away: no process may take more memory than its bound; MINUTES=n.
 soak: $(INSTALLED)
 	node test/chaos/soak.ts --minutes $(or $(MINUTES),30)
+
+# Many routers in one process at a cluster that loses its leader, and a controller for good.
+router-fleet: $(INSTALLED)
+	node test/chaos/router-fleet.ts --routers $(or $(FLEET),1000)
 
 bench: $(INSTALLED)
 	node bench/http.ts

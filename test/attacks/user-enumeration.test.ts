@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+
+import { CallerOf, client } from '../api/support/caller.ts'
+import type { Reply } from '../api/support/caller.ts'
+import { user } from '../api/support/controller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+
+// The attack: somebody without an account tries names and learns from the answers which of them exist.
+
+const { controller } = await controllerForFile()
+
+interface Try {
+  readonly reply: Reply
+  readonly tookMs: number
+}
+
+async function tried(username: string, at: number): Promise<Try> {
+  const caller = new CallerOf(controller)
+  caller.address = `10.1.${at}.1`
+  const beganMs = performance.now()
+  const body = { username, password: 'a guess that is wrong' }
+  const reply = await caller.call('POST', `${client}/authenticate?method=password`, body)
+  return { reply, tookMs: performance.now() - beganMs }
+}
+
+/** What of an answer does not differ from request to request. */
+function seen({ status, headers, text, body }: Reply): unknown {
+  const names = Object.keys(headers).sort()
+  const size = text.length - (body.error?.requestId.length ?? 0)
+  const { code, message } = body.error ?? {}
+  return { status, names, size, code, message, cause: body.error?.cause }
+}
+
+const median = (tries: readonly Try[]): number =>
+  tries.map(({ tookMs }) => tookMs).sort((a, b) => a - b)[Math.floor(tries.length / 2)] ?? 0
+
+test('a wrong password for a name that exists, is disabled or was never heard of gives one answer, after the same work', async () => {
+  const kinds = { known: [] as Try[], disabled: [] as Try[], unknown: [] as Try[] }
+  for (let at = 0; at < 7; at += 1) {
+    kinds.known.push(await tried(user.username, at))
+    kinds.disabled.push(await tried('mallory', at))
+    kinds.unknown.push(await tried(`nobody${at}`.slice(0, user.username.length + 2), at))
+  }
+  const all = Object.values(kinds).flat()
+  const [first] = all.map(({ reply }) => seen(reply))
+  for (const { reply } of all) expect(seen(reply)).toEqual(first)
+  expect(first).toMatchObject({ status: 401, code: 'INVALID_AUTH' })
+  // A name without a hash behind it would be answered five times sooner, at least.
+  const known = median(kinds.known)
+  for (const other of [median(kinds.disabled), median(kinds.unknown)]) {
+    expect(other).toBeGreaterThan(known / 3)
+    expect(other).toBeLessThan(known * 3)
+  }
+})
