@@ -85,7 +85,7 @@ zoo: $(INSTALLED)
 soak: $(INSTALLED)
 	node test/chaos/soak.ts --minutes $(or $(MINUTES),30)
 
-# Many routers in one process at a cluster that loses its leader, and a controller for good.
+# 1,000 simulated routers at three controllers: the leader is killed, then a controller is removed.
 router-fleet: $(INSTALLED)
 	node test/chaos/router-fleet.ts --routers $(or $(FLEET),1000)
 

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file router.proto.
  */
 export const file_router: GenFile = /*@__PURE__*/
-  fileDesc("Cgxyb3V0ZXIucHJvdG8SEmZsb3RpbGxhLnJvdXRlci52MSJ/ChNVcGRhdGVDdHJsQWRkcmVzc2VzEhEKCWFkZHJlc3NlcxgBIAMoCRINCgVpbmRleBgCIAEoBBIRCglpc19sZWFkZXIYAyABKAgSMwoLY29udHJvbGxlcnMYBCADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuQ3RybERldGFpbCJNCgpDdHJsRGV0YWlsEgoKAmlkGAEgASgJEjMKCWVuZHBvaW50cxgCIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5DdHJsRW5kcG9pbnQiLwoMQ3RybEVuZHBvaW50Eg8KB2FkZHJlc3MYASABKAkSDgoGZ3JvdXBzGAIgAygJIiQKE1VwZGF0ZUNsdXN0ZXJMZWFkZXISDQoFaW5kZXgYASABKAQihAEKC1NlcnZlckhlbGxvEg8KB3ZlcnNpb24YASABKAkSNwoEZGF0YRgCIAMoCzIpLmZsb3RpbGxhLnJvdXRlci52MS5TZXJ2ZXJIZWxsby5EYXRhRW50cnkaKwoJRGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEidAoLQ2xpZW50SGVsbG8SDwoHdmVyc2lvbhgBIAEoCRIQCghob3N0bmFtZRgCIAEoCRIRCglwcm90b2NvbHMYAyADKAkSLwoJbGlzdGVuZXJzGAogAygLMhwuZmxvdGlsbGEucm91dGVyLnYxLkxpc3RlbmVyImgKCExpc3RlbmVyEiwKB2FkZHJlc3MYCiABKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuQWRkcmVzcxIuCglhZHZlcnRpc2UYFCABKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuQWRkcmVzcyJKCgdBZGRyZXNzEg0KBXZhbHVlGAogASgJEhAKCHByb3RvY29sGBQgASgJEhAKCGhvc3RuYW1lGB4gASgJEgwKBHBvcnQYKCABKAUiUgoLUm91dGVyTGlua3MSLQoFbGlua3MYASADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVyTGluaxIUCgxmdWxsX3JlZnJlc2gYAiABKAgipwEKClJvdXRlckxpbmsSCgoCaWQYASABKAkSFgoOZGVzdF9yb3V0ZXJfaWQYAiABKAkSFQoNbGlua19wcm90b2NvbBgDIAEoCRIUCgxkaWFsX2FkZHJlc3MYBSABKAkSEQoJaXRlcmF0aW9uGAYgASgNEjUKCmNvbm5fc3RhdGUYByABKAsyIS5mbG90aWxsYS5yb3V0ZXIudjEuTGlua0Nvbm5TdGF0ZSJVCg1MaW5rQ29ublN0YXRlEhcKD3N0YXRlX2l0ZXJhdGlvbhgBIAEoDRIrCgVjb25ucxgCIAMoCzIcLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rQ29ubiJBCghMaW5rQ29ubhIMCgR0eXBlGAEgASgJEhIKCmxvY2FsX2FkZHIYAiABKAkSEwoLcmVtb3RlX2FkZHIYAyABKAkicQoPTGlua1N0YXRlVXBkYXRlEg8KB2xpbmtfaWQYASABKAkSFgoObGlua19pdGVyYXRpb24YAiABKA0SNQoKY29ubl9zdGF0ZRgDIAEoCzIhLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rQ29ublN0YXRlIlkKBUZhdWx0EjEKB3N1YmplY3QYASABKA4yIC5mbG90aWxsYS5yb3V0ZXIudjEuRmF1bHRTdWJqZWN0EgoKAmlkGAIgASgJEhEKCWl0ZXJhdGlvbhgDIAEoDSI3CgxWZXJpZnlSb3V0ZXISEQoJcm91dGVyX2lkGAEgASgJEhQKDGZpbmdlcnByaW50cxgCIAMoCSJECg1MaW5rTGlzdGVuZXJzEjMKCWxpc3RlbmVycxgBIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rTGlzdGVuZXIiWAoMTGlua0xpc3RlbmVyEg8KB2FkZHJlc3MYASABKAkSEAoIcHJvdG9jb2wYAiABKAkSDgoGZ3JvdXBzGAQgAygJEhUKDWxvY2FsX2JpbmRpbmcYBSABKAkiSAoQUGVlclN0YXRlQ2hhbmdlcxI0CgdjaGFuZ2VzGAEgAygLMiMuZmxvdGlsbGEucm91dGVyLnYxLlBlZXJTdGF0ZUNoYW5nZSKRAQoPUGVlclN0YXRlQ2hhbmdlEgoKAmlkGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSLAoFc3RhdGUYAyABKA4yHS5mbG90aWxsYS5yb3V0ZXIudjEuUGVlclN0YXRlEjMKCWxpc3RlbmVycxgEIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rTGlzdGVuZXIinAEKB01ldHJpY3MSPwoKaGlzdG9ncmFtcxgIIAMoCzIrLmZsb3RpbGxhLnJvdXRlci52MS5NZXRyaWNzLkhpc3RvZ3JhbXNFbnRyeRpQCg9IaXN0b2dyYW1zRW50cnkSCwoDa2V5GAEgASgJEiwKBXZhbHVlGAIgASgLMh0uZmxvdGlsbGEucm91dGVyLnYxLkhpc3RvZ3JhbToCOAEiKAoJSGlzdG9ncmFtEg0KBWNvdW50GAEgASgDEgwKBG1lYW4YAyABKAEikQEKFFN1YnNjcmliZVRvRGF0YU1vZGVsEhUKDWN1cnJlbnRfaW5kZXgYASABKAQSJQodc3Vic2NyaXB0aW9uX2R1cmF0aW9uX3NlY29uZHMYAiABKA0SDQoFcmVuZXcYAyABKAgSEwoLdGltZWxpbmVfaWQYBCABKAkSFwoPc3Vic2NyaXB0aW9uX2lkGAUgASgJImMKCURhdGFTdGF0ZRIuCgZldmVudHMYASADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxFdmVudBIRCgllbmRfaW5kZXgYAiABKAQSEwoLdGltZWxpbmVfaWQYAyABKAkikwEKDk1vZGVsQ2hhbmdlU2V0Eg0KBWluZGV4GAEgASgEEhQKDGlzX3N5bnRoZXRpYxgCIAEoCBIvCgdjaGFuZ2VzGAMgAygLMh4uZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsRXZlbnQSEwoLdGltZWxpbmVfaWQYBCABKAkSFgoOcHJldmlvdXNfaW5kZXgYBSABKAQisAUKCk1vZGVsRXZlbnQSLwoGYWN0aW9uGAEgASgOMh8uZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsQWN0aW9uEhQKDGlzX3N5bnRoZXRpYxgDIAEoCBI1CghpZGVudGl0eRgKIAEoCzIhLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbElkZW50aXR5SAASMwoHc2VydmljZRgLIAEoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VIABJACg5zZXJ2aWNlX3BvbGljeRgMIAEoCzImLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VQb2xpY3lIABI+Cg1wb3N0dXJlX2NoZWNrGA0gASgLMiUuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsUG9zdHVyZUNoZWNrSAASOAoKcHVibGljX2tleRgOIAEoCzIiLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFB1YmxpY0tleUgAEjkKCnJldm9jYXRpb24YDyABKAsyIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxSZXZvY2F0aW9uSAASTQoVc2VydmljZV9wb2xpY3lfY2hhbmdlGBAgASgLMiwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsU2VydmljZVBvbGljeUNoYW5nZUgAEjoKC2NvbmZpZ190eXBlGBEgASgLMiMuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsQ29uZmlnVHlwZUgAEjEKBmNvbmZpZxgSIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbENvbmZpZ0gAEjEKBnJvdXRlchgTIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFJvdXRlckgAQgcKBW1vZGVsIjsKD01vZGVsQ29uZmlnVHlwZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnRhcmdldBgDIAEoCSJLCgtNb2RlbENvbmZpZxIKCgJpZBgBIAEoCRIPCgd0eXBlX2lkGAIgASgJEgwKBG5hbWUYAyABKAkSEQoJZGF0YV9qc29uGAQgASgJIs4FCg1Nb2RlbElkZW50aXR5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSRwoaZGVmYXVsdF9ob3N0aW5nX3ByZWNlZGVuY2UYAyABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcmVjZWRlbmNlEhwKFGRlZmF1bHRfaG9zdGluZ19jb3N0GAQgASgNEmUKG3NlcnZpY2VfaG9zdGluZ19wcmVjZWRlbmNlcxgFIAMoCzJALmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbElkZW50aXR5LlNlcnZpY2VIb3N0aW5nUHJlY2VkZW5jZXNFbnRyeRJZChVzZXJ2aWNlX2hvc3RpbmdfY29zdHMYBiADKAsyOi5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxJZGVudGl0eS5TZXJ2aWNlSG9zdGluZ0Nvc3RzRW50cnkSFQoNYXBwX2RhdGFfanNvbhgHIAEoDBJOCg9zZXJ2aWNlX2NvbmZpZ3MYCCADKAsyNS5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxJZGVudGl0eS5TZXJ2aWNlQ29uZmlnc0VudHJ5EhAKCGRpc2FibGVkGAkgASgIGmUKHlNlcnZpY2VIb3N0aW5nUHJlY2VkZW5jZXNFbnRyeRILCgNrZXkYASABKAkSMgoFdmFsdWUYAiABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcmVjZWRlbmNlOgI4ARo6ChhTZXJ2aWNlSG9zdGluZ0Nvc3RzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ARpeChNTZXJ2aWNlQ29uZmlnc0VudHJ5EgsKA2tleRgBIAEoCRI2CgV2YWx1ZRgCIAEoCzInLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VDb25maWdzOgI4ASKMAQoTTW9kZWxTZXJ2aWNlQ29uZmlncxJFCgdjb25maWdzGAEgAygLMjQuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsU2VydmljZUNvbmZpZ3MuQ29uZmlnc0VudHJ5Gi4KDENvbmZpZ3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlYKDE1vZGVsU2VydmljZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhsKE2VuY3J5cHRpb25fcmVxdWlyZWQYAyABKAgSDwoHY29uZmlncxgEIAMoCSJfCgtNb2RlbFJvdXRlchIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhMKC2ZpbmdlcnByaW50GAMgASgJEg8KB2NvbmZpZ3MYBCADKAkSEAoIZGlzYWJsZWQYBSABKAgiaAoSTW9kZWxTZXJ2aWNlUG9saWN5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSOAoLcG9saWN5X3R5cGUYAyABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQb2xpY3lUeXBlIpkBChhNb2RlbFNlcnZpY2VQb2xpY3lDaGFuZ2USEQoJcG9saWN5X2lkGAEgASgJEhoKEnJlbGF0ZWRfZW50aXR5X2lkcxgCIAMoCRJBChNyZWxhdGVkX2VudGl0eV90eXBlGAMgASgOMiQuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsUmVsYXRlZFR5cGUSCwoDYWRkGAQgASgIIksKDk1vZGVsUHVibGljS2V5EgwKBGRhdGEYASABKAwSCwoDa2lkGAIgASgJEg4KBnVzYWdlcxgDIAMoBRIOCgZmb3JtYXQYBCABKAUingEKD01vZGVsUmV2b2NhdGlvbhIKCgJpZBgBIAEoCRI2CgpleHBpcmVzX2F0GAIgASgLMiIuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsVGltZXN0YW1wEgwKBHR5cGUYAyABKAkSOQoNaXNzdWVkX2JlZm9yZRgEIAEoCzIiLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFRpbWVzdGFtcCIwCg5Nb2RlbFRpbWVzdGFtcBIPCgdzZWNvbmRzGAEgASgDEg0KBW5hbm9zGAIgASgFIoEDChFNb2RlbFBvc3R1cmVDaGVjaxIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg8KB3R5cGVfaWQYBCABKAkSKwoDbWFjGAcgASgLMhwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsTWFjSAASKwoDbWZhGAggASgLMhwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsTWZhSAASMgoHb3NfbGlzdBgJIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbE9zTGlzdEgAEjMKB3Byb2Nlc3MYCiABKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcm9jZXNzSAASPgoNcHJvY2Vzc19tdWx0aRgLIAEoCzIlLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByb2Nlc3NNdWx0aUgAEjMKB2RvbWFpbnMYDCABKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxEb21haW5zSABCCQoHc3VidHlwZSIhCghNb2RlbE1hYxIVCg1tYWNfYWRkcmVzc2VzGAEgAygJInYKCE1vZGVsTWZhEhcKD3RpbWVvdXRfc2Vjb25kcxgBIAEoAxIWCg5wcm9tcHRfb25fd2FrZRgCIAEoCBIYChBwcm9tcHRfb25fdW5sb2NrGAMgASgIEh8KF2lnbm9yZV9sZWdhY3lfZW5kcG9pbnRzGAQgASgIIjsKC01vZGVsT3NMaXN0EiwKB29zX2xpc3QYASADKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxPcyIvCgdNb2RlbE9zEg8KB29zX3R5cGUYASABKAkSEwoLb3NfdmVyc2lvbnMYAiADKAkiUwoMTW9kZWxQcm9jZXNzEg8KB29zX3R5cGUYASABKAkSDAoEcGF0aBgCIAEoCRIOCgZoYXNoZXMYAyADKAkSFAoMZmluZ2VycHJpbnRzGAQgAygJIloKEU1vZGVsUHJvY2Vzc011bHRpEhAKCHNlbWFudGljGAEgASgJEjMKCXByb2Nlc3NlcxgCIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByb2Nlc3MiHwoMTW9kZWxEb21haW5zEg8KB2RvbWFpbnMYASADKAkiZAoPQXBpU2Vzc2lvbkFkZGVkEhUKDWlzX2Z1bGxfc3RhdGUYASABKAgSOgoMYXBpX3Nlc3Npb25zGAIgAygLMiQuZmxvdGlsbGEucm91dGVyLnYxLlJvdXRlckFwaVNlc3Npb24iXQoQUm91dGVyQXBpU2Vzc2lvbhINCgV0b2tlbhgBIAEoCRIZChFjZXJ0X2ZpbmdlcnByaW50cxgCIAMoCRIKCgJpZBgDIAEoCRITCgtpZGVudGl0eV9pZBgEIAEoCSIwChFBcGlTZXNzaW9uUmVtb3ZlZBIOCgZ0b2tlbnMYASADKAkSCwoDaWRzGAIgAygJIiUKE0FwaVNlc3Npb25IZWFydGJlYXQSDgoGdG9rZW5zGAEgAygJIioKEFZhbGlkYXRlU2Vzc2lvbnMSFgoOc2Vzc2lvbl90b2tlbnMYASADKAkiLQoOU2Vzc2lvblJlbW92ZWQSDgoGdG9rZW5zGAEgAygJEgsKA2lkcxgCIAMoCSLcAgoSQ3JlYXRlVGVybWluYXRvclYyEg8KB2FkZHJlc3MYASABKAkSFQoNc2Vzc2lvbl90b2tlbhgCIAEoCRIUCgxmaW5nZXJwcmludHMYAyADKAkSRwoJcGVlcl9kYXRhGAQgAygLMjQuZmxvdGlsbGEucm91dGVyLnYxLkNyZWF0ZVRlcm1pbmF0b3JWMi5QZWVyRGF0YUVudHJ5EgwKBGNvc3QYBSABKA0SNwoKcHJlY2VkZW5jZRgGIAEoDjIjLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByZWNlZGVuY2USEwoLaW5zdGFuY2VfaWQYByABKAkSFwoPaW5zdGFuY2Vfc2VjcmV0GAggASgMEhkKEWFwaV9zZXNzaW9uX3Rva2VuGAkgASgJGi8KDVBlZXJEYXRhRW50cnkSCwoDa2V5GAEgASgNEg0KBXZhbHVlGAIgASgMOgI4ASKiAQoYQ3JlYXRlVGVybWluYXRvclYyQW5zd2VyEhUKDXRlcm1pbmF0b3JfaWQYASABKAkSOgoGcmVzdWx0GAIgASgOMiouZmxvdGlsbGEucm91dGVyLnYxLkNyZWF0ZVRlcm1pbmF0b3JSZXN1bHQSCwoDbXNnGAMgASgJEhIKCmVycm9yX2NvZGUYBCABKA0SEgoKcmV0cnlfaGludBgFIAEoDSIpChBSZW1vdmVUZXJtaW5hdG9yEhUKDXRlcm1pbmF0b3JfaWQYASABKAkiKwoRUmVtb3ZlVGVybWluYXRvcnMSFgoOdGVybWluYXRvcl9pZHMYASADKAkiXgoMRXh0ZW5kUm91dGVyEhcKD2NsaWVudF9jZXJ0X2NzchgBIAEoCRIXCg9zZXJ2ZXJfY2VydF9jc3IYAiABKAkSHAoUcmVxdWlyZV92ZXJpZmljYXRpb24YAyABKAgiXAoSUm91dGVyQ2VydGlmaWNhdGVzEhcKD2NsaWVudF9jZXJ0X3BlbRgBIAEoCRIXCg9zZXJ2ZXJfY2VydF9wZW0YAiABKAkSFAoMY2FfY2VydHNfcGVtGAMgASgJIjIKF1ZlcmlmeVJvdXRlckNlcnRpZmljYXRlEhcKD2NsaWVudF9jZXJ0X3BlbRgBIAEoCSI7CgtSb3V0ZXJFcnJvchIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFY2F1c2UYAyABKAkiKgoOSW5zcGVjdFJlcXVlc3QSGAoQcmVxdWVzdGVkX3ZhbHVlcxgBIAMoCSJiCg1JbnNwZWN0QW5zd2VyEg8KB3N1Y2Nlc3MYASABKAgSDgoGZXJyb3JzGAIgAygJEjAKBnZhbHVlcxgDIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5JbnNwZWN0VmFsdWUiKwoMSW5zcGVjdFZhbHVlEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkitQIKBVJvdXRlEhIKCmNpcmN1aXRfaWQYASABKAkSDwoHYXR0ZW1wdBgCIAEoDRIvCgZlZ3Jlc3MYAyABKAsyHy5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVFZ3Jlc3MSMgoIZm9yd2FyZHMYBCADKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVGb3J3YXJkEjEKB2NvbnRleHQYBSABKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVDb250ZXh0Eg8KB3RpbWVvdXQYBiABKAQSMQoEdGFncxgHIAMoCzIjLmZsb3RpbGxhLnJvdXRlci52MS5Sb3V0ZS5UYWdzRW50cnkaKwoJVGFnc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEitwEKC1JvdXRlRWdyZXNzEg8KB2JpbmRpbmcYASABKAkSDwoHYWRkcmVzcxgCIAEoCRITCgtkZXN0aW5hdGlvbhgDIAEoCRJACglwZWVyX2RhdGEYBCADKAsyLS5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVFZ3Jlc3MuUGVlckRhdGFFbnRyeRovCg1QZWVyRGF0YUVudHJ5EgsKA2tleRgBIAEoDRINCgV2YWx1ZRgCIAEoDDoCOAEibwoMUm91dGVGb3J3YXJkEhMKC3NyY19hZGRyZXNzGAEgASgJEhMKC2RzdF9hZGRyZXNzGAIgASgJEjUKCGRzdF90eXBlGAMgASgOMiMuZmxvdGlsbGEucm91dGVyLnYxLkRlc3RpbmF0aW9uVHlwZSKRAQoMUm91dGVDb250ZXh0EjwKBmZpZWxkcxgBIAMoCzIsLmZsb3RpbGxhLnJvdXRlci52MS5Sb3V0ZUNvbnRleHQuRmllbGRzRW50cnkSFAoMY2hhbm5lbF9tYXNrGAIgASgNGi0KC0ZpZWxkc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiKgoHVW5yb3V0ZRISCgpjaXJjdWl0X2lkGAEgASgJEgsKA25vdxgCIAEoCCIqChNDaXJjdWl0Q29uZmlybWF0aW9uEhMKC2NpcmN1aXRfaWRzGAEgAygJIqQBChRVcGRhdGVFZGdlVGVybWluYXRvchIVCg10ZXJtaW5hdG9yX2lkGAMgASgJEgwKBGNvc3QYBCABKA0SNwoKcHJlY2VkZW5jZRgFIAEoDjIjLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByZWNlZGVuY2USGQoRdXBkYXRlX3ByZWNlZGVuY2UYBiABKAgSEwoLdXBkYXRlX2Nvc3QYByABKAgioAEKEFVwZGF0ZVRlcm1pbmF0b3ISFQoNdGVybWluYXRvcl9pZBgBIAEoCRIZChF1cGRhdGVfcHJlY2VkZW5jZRgCIAEoCBITCgt1cGRhdGVfY29zdBgDIAEoCBI3CgpwcmVjZWRlbmNlGAQgASgOMiMuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsUHJlY2VkZW5jZRIMCgRjb3N0GAUgASgNIjoKC0hlYWx0aEV2ZW50EhUKDXRlcm1pbmF0b3JfaWQYAyABKAkSFAoMY2hlY2tfcGFzc2VkGAQgASgIIlwKDUNvbm5lY3RFdmVudHMSNwoGZXZlbnRzGAEgAygLMicuZmxvdGlsbGEucm91dGVyLnYxLklkZW50aXR5Q29ubmVjdGlvbnMSEgoKZnVsbF9zdGF0ZRgCIAEoCCJAChNJZGVudGl0eUNvbm5lY3Rpb25zEhMKC2lkZW50aXR5X2lkGAEgASgJEhQKDGlzX2Nvbm5lY3RlZBgCIAEoCCptCgxGYXVsdFN1YmplY3QSCwoHSU5HUkVTUxAAEgoKBkVHUkVTUxABEggKBExJTksQAhILCgdGT1JXQVJEEAMSGQoVVU5LTk9XTl9PV05FUl9GT1JXQVJEEAQSEgoOTElOS19EVVBMSUNBVEUQBSo0CglQZWVyU3RhdGUSCwoHSEVBTFRIWRAAEg0KCVVOSEVBTFRIWRABEgsKB1JFTU9WRUQQAioxCgtNb2RlbEFjdGlvbhIKCgZDUkVBVEUQABIKCgZVUERBVEUQARIKCgZERUxFVEUQAio4Cg9Nb2RlbFByZWNlZGVuY2USCwoHREVGQVVMVBAAEgwKCFJFUVVJUkVEEAESCgoGRkFJTEVEEAIqRwoPTW9kZWxQb2xpY3lUeXBlEhIKDklOVkFMSURfUE9MSUNZEAASDwoLRElBTF9QT0xJQ1kQARIPCgtCSU5EX1BPTElDWRACKm0KEE1vZGVsUmVsYXRlZFR5cGUSEwoPUkVMQVRFRF9JTlZBTElEEAASEwoPUkVMQVRFRF9TRVJWSUNFEAESFAoQUkVMQVRFRF9JREVOVElUWRACEhkKFVJFTEFURURfUE9TVFVSRV9DSEVDSxADKnwKFkNyZWF0ZVRlcm1pbmF0b3JSZXN1bHQSCwoHU1VDQ0VTUxAAEhYKEkZBSUxFRF9JRF9DT05GTElDVBABEhAKDEZBSUxFRF9PVEhFUhACEg8KC0ZBSUxFRF9CVVNZEAMSGgoWRkFJTEVEX0lOVkFMSURfU0VTU0lPThAEKjIKD0Rlc3RpbmF0aW9uVHlwZRIJCgVTVEFSVBAAEgcKA0VORBABEgsKB1RPX0xJTksQAmIGcHJvdG8z");
+  fileDesc("Cgxyb3V0ZXIucHJvdG8SEmZsb3RpbGxhLnJvdXRlci52MSJ/ChNVcGRhdGVDdHJsQWRkcmVzc2VzEhEKCWFkZHJlc3NlcxgBIAMoCRINCgVpbmRleBgCIAEoBBIRCglpc19sZWFkZXIYAyABKAgSMwoLY29udHJvbGxlcnMYBCADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuQ3RybERldGFpbCJNCgpDdHJsRGV0YWlsEgoKAmlkGAEgASgJEjMKCWVuZHBvaW50cxgCIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5DdHJsRW5kcG9pbnQiLwoMQ3RybEVuZHBvaW50Eg8KB2FkZHJlc3MYASABKAkSDgoGZ3JvdXBzGAIgAygJIiQKE1VwZGF0ZUNsdXN0ZXJMZWFkZXISDQoFaW5kZXgYASABKAQihAEKC1NlcnZlckhlbGxvEg8KB3ZlcnNpb24YASABKAkSNwoEZGF0YRgCIAMoCzIpLmZsb3RpbGxhLnJvdXRlci52MS5TZXJ2ZXJIZWxsby5EYXRhRW50cnkaKwoJRGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEidAoLQ2xpZW50SGVsbG8SDwoHdmVyc2lvbhgBIAEoCRIQCghob3N0bmFtZRgCIAEoCRIRCglwcm90b2NvbHMYAyADKAkSLwoJbGlzdGVuZXJzGAogAygLMhwuZmxvdGlsbGEucm91dGVyLnYxLkxpc3RlbmVyImgKCExpc3RlbmVyEiwKB2FkZHJlc3MYCiABKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuQWRkcmVzcxIuCglhZHZlcnRpc2UYFCABKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuQWRkcmVzcyJKCgdBZGRyZXNzEg0KBXZhbHVlGAogASgJEhAKCHByb3RvY29sGBQgASgJEhAKCGhvc3RuYW1lGB4gASgJEgwKBHBvcnQYKCABKAUiUgoLUm91dGVyTGlua3MSLQoFbGlua3MYASADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVyTGluaxIUCgxmdWxsX3JlZnJlc2gYAiABKAgipwEKClJvdXRlckxpbmsSCgoCaWQYASABKAkSFgoOZGVzdF9yb3V0ZXJfaWQYAiABKAkSFQoNbGlua19wcm90b2NvbBgDIAEoCRIUCgxkaWFsX2FkZHJlc3MYBSABKAkSEQoJaXRlcmF0aW9uGAYgASgNEjUKCmNvbm5fc3RhdGUYByABKAsyIS5mbG90aWxsYS5yb3V0ZXIudjEuTGlua0Nvbm5TdGF0ZSJVCg1MaW5rQ29ublN0YXRlEhcKD3N0YXRlX2l0ZXJhdGlvbhgBIAEoDRIrCgVjb25ucxgCIAMoCzIcLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rQ29ubiJBCghMaW5rQ29ubhIMCgR0eXBlGAEgASgJEhIKCmxvY2FsX2FkZHIYAiABKAkSEwoLcmVtb3RlX2FkZHIYAyABKAkicQoPTGlua1N0YXRlVXBkYXRlEg8KB2xpbmtfaWQYASABKAkSFgoObGlua19pdGVyYXRpb24YAiABKA0SNQoKY29ubl9zdGF0ZRgDIAEoCzIhLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rQ29ublN0YXRlIlkKBUZhdWx0EjEKB3N1YmplY3QYASABKA4yIC5mbG90aWxsYS5yb3V0ZXIudjEuRmF1bHRTdWJqZWN0EgoKAmlkGAIgASgJEhEKCWl0ZXJhdGlvbhgDIAEoDSI3CgxWZXJpZnlSb3V0ZXISEQoJcm91dGVyX2lkGAEgASgJEhQKDGZpbmdlcnByaW50cxgCIAMoCSJECg1MaW5rTGlzdGVuZXJzEjMKCWxpc3RlbmVycxgBIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rTGlzdGVuZXIiWAoMTGlua0xpc3RlbmVyEg8KB2FkZHJlc3MYASABKAkSEAoIcHJvdG9jb2wYAiABKAkSDgoGZ3JvdXBzGAQgAygJEhUKDWxvY2FsX2JpbmRpbmcYBSABKAkiSAoQUGVlclN0YXRlQ2hhbmdlcxI0CgdjaGFuZ2VzGAEgAygLMiMuZmxvdGlsbGEucm91dGVyLnYxLlBlZXJTdGF0ZUNoYW5nZSKRAQoPUGVlclN0YXRlQ2hhbmdlEgoKAmlkGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSLAoFc3RhdGUYAyABKA4yHS5mbG90aWxsYS5yb3V0ZXIudjEuUGVlclN0YXRlEjMKCWxpc3RlbmVycxgEIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5MaW5rTGlzdGVuZXIi2QQKB01ldHJpY3MSEAoIZXZlbnRfaWQYASABKAkSEQoJc291cmNlX2lkGAIgASgJEjAKCXRpbWVzdGFtcBgDIAEoCzIdLmZsb3RpbGxhLnJvdXRlci52MS5UaW1lc3RhbXASMwoEdGFncxgEIAMoCzIlLmZsb3RpbGxhLnJvdXRlci52MS5NZXRyaWNzLlRhZ3NFbnRyeRI+CgppbnRfdmFsdWVzGAUgAygLMiouZmxvdGlsbGEucm91dGVyLnYxLk1ldHJpY3MuSW50VmFsdWVzRW50cnkSQgoMZmxvYXRfdmFsdWVzGAYgAygLMiwuZmxvdGlsbGEucm91dGVyLnYxLk1ldHJpY3MuRmxvYXRWYWx1ZXNFbnRyeRI/CgpoaXN0b2dyYW1zGAggAygLMisuZmxvdGlsbGEucm91dGVyLnYxLk1ldHJpY3MuSGlzdG9ncmFtc0VudHJ5EhgKEGRvX25vdF9wcm9wYWdhdGUYDCABKAgaKwoJVGFnc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaMAoOSW50VmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARoyChBGbG9hdFZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAToCOAEaUAoPSGlzdG9ncmFtc0VudHJ5EgsKA2tleRgBIAEoCRIsCgV2YWx1ZRgCIAEoCzIdLmZsb3RpbGxhLnJvdXRlci52MS5IaXN0b2dyYW06AjgBIkIKCUhpc3RvZ3JhbRINCgVjb3VudBgBIAEoAxILCgNtYXgYAiABKAMSDAoEbWVhbhgDIAEoARILCgNtaW4YBCABKAMiPwoKSW50ZXJmYWNlcxIxCgppbnRlcmZhY2VzGAEgAygLMh0uZmxvdGlsbGEucm91dGVyLnYxLkludGVyZmFjZSJxCglJbnRlcmZhY2USDAoEbmFtZRgBIAEoCRIYChBoYXJkd2FyZV9hZGRyZXNzGAIgASgJEgsKA210dRgDIAEoAxINCgVpbmRleBgEIAEoAxINCgVmbGFncxgFIAEoBBIRCglhZGRyZXNzZXMYBiADKAkikQEKFFN1YnNjcmliZVRvRGF0YU1vZGVsEhUKDWN1cnJlbnRfaW5kZXgYASABKAQSJQodc3Vic2NyaXB0aW9uX2R1cmF0aW9uX3NlY29uZHMYAiABKA0SDQoFcmVuZXcYAyABKAgSEwoLdGltZWxpbmVfaWQYBCABKAkSFwoPc3Vic2NyaXB0aW9uX2lkGAUgASgJImMKCURhdGFTdGF0ZRIuCgZldmVudHMYASADKAsyHi5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxFdmVudBIRCgllbmRfaW5kZXgYAiABKAQSEwoLdGltZWxpbmVfaWQYAyABKAkikwEKDk1vZGVsQ2hhbmdlU2V0Eg0KBWluZGV4GAEgASgEEhQKDGlzX3N5bnRoZXRpYxgCIAEoCBIvCgdjaGFuZ2VzGAMgAygLMh4uZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsRXZlbnQSEwoLdGltZWxpbmVfaWQYBCABKAkSFgoOcHJldmlvdXNfaW5kZXgYBSABKAQisAUKCk1vZGVsRXZlbnQSLwoGYWN0aW9uGAEgASgOMh8uZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsQWN0aW9uEhQKDGlzX3N5bnRoZXRpYxgDIAEoCBI1CghpZGVudGl0eRgKIAEoCzIhLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbElkZW50aXR5SAASMwoHc2VydmljZRgLIAEoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VIABJACg5zZXJ2aWNlX3BvbGljeRgMIAEoCzImLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VQb2xpY3lIABI+Cg1wb3N0dXJlX2NoZWNrGA0gASgLMiUuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsUG9zdHVyZUNoZWNrSAASOAoKcHVibGljX2tleRgOIAEoCzIiLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFB1YmxpY0tleUgAEjkKCnJldm9jYXRpb24YDyABKAsyIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxSZXZvY2F0aW9uSAASTQoVc2VydmljZV9wb2xpY3lfY2hhbmdlGBAgASgLMiwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsU2VydmljZVBvbGljeUNoYW5nZUgAEjoKC2NvbmZpZ190eXBlGBEgASgLMiMuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsQ29uZmlnVHlwZUgAEjEKBmNvbmZpZxgSIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbENvbmZpZ0gAEjEKBnJvdXRlchgTIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFJvdXRlckgAQgcKBW1vZGVsIjsKD01vZGVsQ29uZmlnVHlwZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnRhcmdldBgDIAEoCSJLCgtNb2RlbENvbmZpZxIKCgJpZBgBIAEoCRIPCgd0eXBlX2lkGAIgASgJEgwKBG5hbWUYAyABKAkSEQoJZGF0YV9qc29uGAQgASgJIs4FCg1Nb2RlbElkZW50aXR5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSRwoaZGVmYXVsdF9ob3N0aW5nX3ByZWNlZGVuY2UYAyABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcmVjZWRlbmNlEhwKFGRlZmF1bHRfaG9zdGluZ19jb3N0GAQgASgNEmUKG3NlcnZpY2VfaG9zdGluZ19wcmVjZWRlbmNlcxgFIAMoCzJALmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbElkZW50aXR5LlNlcnZpY2VIb3N0aW5nUHJlY2VkZW5jZXNFbnRyeRJZChVzZXJ2aWNlX2hvc3RpbmdfY29zdHMYBiADKAsyOi5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxJZGVudGl0eS5TZXJ2aWNlSG9zdGluZ0Nvc3RzRW50cnkSFQoNYXBwX2RhdGFfanNvbhgHIAEoDBJOCg9zZXJ2aWNlX2NvbmZpZ3MYCCADKAsyNS5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxJZGVudGl0eS5TZXJ2aWNlQ29uZmlnc0VudHJ5EhAKCGRpc2FibGVkGAkgASgIGmUKHlNlcnZpY2VIb3N0aW5nUHJlY2VkZW5jZXNFbnRyeRILCgNrZXkYASABKAkSMgoFdmFsdWUYAiABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcmVjZWRlbmNlOgI4ARo6ChhTZXJ2aWNlSG9zdGluZ0Nvc3RzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ARpeChNTZXJ2aWNlQ29uZmlnc0VudHJ5EgsKA2tleRgBIAEoCRI2CgV2YWx1ZRgCIAEoCzInLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFNlcnZpY2VDb25maWdzOgI4ASKMAQoTTW9kZWxTZXJ2aWNlQ29uZmlncxJFCgdjb25maWdzGAEgAygLMjQuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsU2VydmljZUNvbmZpZ3MuQ29uZmlnc0VudHJ5Gi4KDENvbmZpZ3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlYKDE1vZGVsU2VydmljZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhsKE2VuY3J5cHRpb25fcmVxdWlyZWQYAyABKAgSDwoHY29uZmlncxgEIAMoCSJfCgtNb2RlbFJvdXRlchIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhMKC2ZpbmdlcnByaW50GAMgASgJEg8KB2NvbmZpZ3MYBCADKAkSEAoIZGlzYWJsZWQYBSABKAgiaAoSTW9kZWxTZXJ2aWNlUG9saWN5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSOAoLcG9saWN5X3R5cGUYAyABKA4yIy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQb2xpY3lUeXBlIpkBChhNb2RlbFNlcnZpY2VQb2xpY3lDaGFuZ2USEQoJcG9saWN5X2lkGAEgASgJEhoKEnJlbGF0ZWRfZW50aXR5X2lkcxgCIAMoCRJBChNyZWxhdGVkX2VudGl0eV90eXBlGAMgASgOMiQuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsUmVsYXRlZFR5cGUSCwoDYWRkGAQgASgIIksKDk1vZGVsUHVibGljS2V5EgwKBGRhdGEYASABKAwSCwoDa2lkGAIgASgJEg4KBnVzYWdlcxgDIAMoBRIOCgZmb3JtYXQYBCABKAUilAEKD01vZGVsUmV2b2NhdGlvbhIKCgJpZBgBIAEoCRIxCgpleHBpcmVzX2F0GAIgASgLMh0uZmxvdGlsbGEucm91dGVyLnYxLlRpbWVzdGFtcBIMCgR0eXBlGAMgASgJEjQKDWlzc3VlZF9iZWZvcmUYBCABKAsyHS5mbG90aWxsYS5yb3V0ZXIudjEuVGltZXN0YW1wIisKCVRpbWVzdGFtcBIPCgdzZWNvbmRzGAEgASgDEg0KBW5hbm9zGAIgASgFIoEDChFNb2RlbFBvc3R1cmVDaGVjaxIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg8KB3R5cGVfaWQYBCABKAkSKwoDbWFjGAcgASgLMhwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsTWFjSAASKwoDbWZhGAggASgLMhwuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsTWZhSAASMgoHb3NfbGlzdBgJIAEoCzIfLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbE9zTGlzdEgAEjMKB3Byb2Nlc3MYCiABKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxQcm9jZXNzSAASPgoNcHJvY2Vzc19tdWx0aRgLIAEoCzIlLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByb2Nlc3NNdWx0aUgAEjMKB2RvbWFpbnMYDCABKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxEb21haW5zSABCCQoHc3VidHlwZSIhCghNb2RlbE1hYxIVCg1tYWNfYWRkcmVzc2VzGAEgAygJInYKCE1vZGVsTWZhEhcKD3RpbWVvdXRfc2Vjb25kcxgBIAEoAxIWCg5wcm9tcHRfb25fd2FrZRgCIAEoCBIYChBwcm9tcHRfb25fdW5sb2NrGAMgASgIEh8KF2lnbm9yZV9sZWdhY3lfZW5kcG9pbnRzGAQgASgIIjsKC01vZGVsT3NMaXN0EiwKB29zX2xpc3QYASADKAsyGy5mbG90aWxsYS5yb3V0ZXIudjEuTW9kZWxPcyIvCgdNb2RlbE9zEg8KB29zX3R5cGUYASABKAkSEwoLb3NfdmVyc2lvbnMYAiADKAkiUwoMTW9kZWxQcm9jZXNzEg8KB29zX3R5cGUYASABKAkSDAoEcGF0aBgCIAEoCRIOCgZoYXNoZXMYAyADKAkSFAoMZmluZ2VycHJpbnRzGAQgAygJIloKEU1vZGVsUHJvY2Vzc011bHRpEhAKCHNlbWFudGljGAEgASgJEjMKCXByb2Nlc3NlcxgCIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByb2Nlc3MiHwoMTW9kZWxEb21haW5zEg8KB2RvbWFpbnMYASADKAkiZAoPQXBpU2Vzc2lvbkFkZGVkEhUKDWlzX2Z1bGxfc3RhdGUYASABKAgSOgoMYXBpX3Nlc3Npb25zGAIgAygLMiQuZmxvdGlsbGEucm91dGVyLnYxLlJvdXRlckFwaVNlc3Npb24iXQoQUm91dGVyQXBpU2Vzc2lvbhINCgV0b2tlbhgBIAEoCRIZChFjZXJ0X2ZpbmdlcnByaW50cxgCIAMoCRIKCgJpZBgDIAEoCRITCgtpZGVudGl0eV9pZBgEIAEoCSIwChFBcGlTZXNzaW9uUmVtb3ZlZBIOCgZ0b2tlbnMYASADKAkSCwoDaWRzGAIgAygJIiUKE0FwaVNlc3Npb25IZWFydGJlYXQSDgoGdG9rZW5zGAEgAygJIioKEFZhbGlkYXRlU2Vzc2lvbnMSFgoOc2Vzc2lvbl90b2tlbnMYASADKAkiLQoOU2Vzc2lvblJlbW92ZWQSDgoGdG9rZW5zGAEgAygJEgsKA2lkcxgCIAMoCSLcAgoSQ3JlYXRlVGVybWluYXRvclYyEg8KB2FkZHJlc3MYASABKAkSFQoNc2Vzc2lvbl90b2tlbhgCIAEoCRIUCgxmaW5nZXJwcmludHMYAyADKAkSRwoJcGVlcl9kYXRhGAQgAygLMjQuZmxvdGlsbGEucm91dGVyLnYxLkNyZWF0ZVRlcm1pbmF0b3JWMi5QZWVyRGF0YUVudHJ5EgwKBGNvc3QYBSABKA0SNwoKcHJlY2VkZW5jZRgGIAEoDjIjLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByZWNlZGVuY2USEwoLaW5zdGFuY2VfaWQYByABKAkSFwoPaW5zdGFuY2Vfc2VjcmV0GAggASgMEhkKEWFwaV9zZXNzaW9uX3Rva2VuGAkgASgJGi8KDVBlZXJEYXRhRW50cnkSCwoDa2V5GAEgASgNEg0KBXZhbHVlGAIgASgMOgI4ASKiAQoYQ3JlYXRlVGVybWluYXRvclYyQW5zd2VyEhUKDXRlcm1pbmF0b3JfaWQYASABKAkSOgoGcmVzdWx0GAIgASgOMiouZmxvdGlsbGEucm91dGVyLnYxLkNyZWF0ZVRlcm1pbmF0b3JSZXN1bHQSCwoDbXNnGAMgASgJEhIKCmVycm9yX2NvZGUYBCABKA0SEgoKcmV0cnlfaGludBgFIAEoDSIpChBSZW1vdmVUZXJtaW5hdG9yEhUKDXRlcm1pbmF0b3JfaWQYASABKAkiKwoRUmVtb3ZlVGVybWluYXRvcnMSFgoOdGVybWluYXRvcl9pZHMYASADKAkiXgoMRXh0ZW5kUm91dGVyEhcKD2NsaWVudF9jZXJ0X2NzchgBIAEoCRIXCg9zZXJ2ZXJfY2VydF9jc3IYAiABKAkSHAoUcmVxdWlyZV92ZXJpZmljYXRpb24YAyABKAgiXAoSUm91dGVyQ2VydGlmaWNhdGVzEhcKD2NsaWVudF9jZXJ0X3BlbRgBIAEoCRIXCg9zZXJ2ZXJfY2VydF9wZW0YAiABKAkSFAoMY2FfY2VydHNfcGVtGAMgASgJIjIKF1ZlcmlmeVJvdXRlckNlcnRpZmljYXRlEhcKD2NsaWVudF9jZXJ0X3BlbRgBIAEoCSI7CgtSb3V0ZXJFcnJvchIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFY2F1c2UYAyABKAkiKgoOSW5zcGVjdFJlcXVlc3QSGAoQcmVxdWVzdGVkX3ZhbHVlcxgBIAMoCSJiCg1JbnNwZWN0QW5zd2VyEg8KB3N1Y2Nlc3MYASABKAgSDgoGZXJyb3JzGAIgAygJEjAKBnZhbHVlcxgDIAMoCzIgLmZsb3RpbGxhLnJvdXRlci52MS5JbnNwZWN0VmFsdWUiKwoMSW5zcGVjdFZhbHVlEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkitQIKBVJvdXRlEhIKCmNpcmN1aXRfaWQYASABKAkSDwoHYXR0ZW1wdBgCIAEoDRIvCgZlZ3Jlc3MYAyABKAsyHy5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVFZ3Jlc3MSMgoIZm9yd2FyZHMYBCADKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVGb3J3YXJkEjEKB2NvbnRleHQYBSABKAsyIC5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVDb250ZXh0Eg8KB3RpbWVvdXQYBiABKAQSMQoEdGFncxgHIAMoCzIjLmZsb3RpbGxhLnJvdXRlci52MS5Sb3V0ZS5UYWdzRW50cnkaKwoJVGFnc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEitwEKC1JvdXRlRWdyZXNzEg8KB2JpbmRpbmcYASABKAkSDwoHYWRkcmVzcxgCIAEoCRITCgtkZXN0aW5hdGlvbhgDIAEoCRJACglwZWVyX2RhdGEYBCADKAsyLS5mbG90aWxsYS5yb3V0ZXIudjEuUm91dGVFZ3Jlc3MuUGVlckRhdGFFbnRyeRovCg1QZWVyRGF0YUVudHJ5EgsKA2tleRgBIAEoDRINCgV2YWx1ZRgCIAEoDDoCOAEibwoMUm91dGVGb3J3YXJkEhMKC3NyY19hZGRyZXNzGAEgASgJEhMKC2RzdF9hZGRyZXNzGAIgASgJEjUKCGRzdF90eXBlGAMgASgOMiMuZmxvdGlsbGEucm91dGVyLnYxLkRlc3RpbmF0aW9uVHlwZSKRAQoMUm91dGVDb250ZXh0EjwKBmZpZWxkcxgBIAMoCzIsLmZsb3RpbGxhLnJvdXRlci52MS5Sb3V0ZUNvbnRleHQuRmllbGRzRW50cnkSFAoMY2hhbm5lbF9tYXNrGAIgASgNGi0KC0ZpZWxkc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiKgoHVW5yb3V0ZRISCgpjaXJjdWl0X2lkGAEgASgJEgsKA25vdxgCIAEoCCIqChNDaXJjdWl0Q29uZmlybWF0aW9uEhMKC2NpcmN1aXRfaWRzGAEgAygJIqQBChRVcGRhdGVFZGdlVGVybWluYXRvchIVCg10ZXJtaW5hdG9yX2lkGAMgASgJEgwKBGNvc3QYBCABKA0SNwoKcHJlY2VkZW5jZRgFIAEoDjIjLmZsb3RpbGxhLnJvdXRlci52MS5Nb2RlbFByZWNlZGVuY2USGQoRdXBkYXRlX3ByZWNlZGVuY2UYBiABKAgSEwoLdXBkYXRlX2Nvc3QYByABKAgioAEKEFVwZGF0ZVRlcm1pbmF0b3ISFQoNdGVybWluYXRvcl9pZBgBIAEoCRIZChF1cGRhdGVfcHJlY2VkZW5jZRgCIAEoCBITCgt1cGRhdGVfY29zdBgDIAEoCBI3CgpwcmVjZWRlbmNlGAQgASgOMiMuZmxvdGlsbGEucm91dGVyLnYxLk1vZGVsUHJlY2VkZW5jZRIMCgRjb3N0GAUgASgNIjoKC0hlYWx0aEV2ZW50EhUKDXRlcm1pbmF0b3JfaWQYAyABKAkSFAoMY2hlY2tfcGFzc2VkGAQgASgIIlwKDUNvbm5lY3RFdmVudHMSNwoGZXZlbnRzGAEgAygLMicuZmxvdGlsbGEucm91dGVyLnYxLklkZW50aXR5Q29ubmVjdGlvbnMSEgoKZnVsbF9zdGF0ZRgCIAEoCCJAChNJZGVudGl0eUNvbm5lY3Rpb25zEhMKC2lkZW50aXR5X2lkGAEgASgJEhQKDGlzX2Nvbm5lY3RlZBgCIAEoCCptCgxGYXVsdFN1YmplY3QSCwoHSU5HUkVTUxAAEgoKBkVHUkVTUxABEggKBExJTksQAhILCgdGT1JXQVJEEAMSGQoVVU5LTk9XTl9PV05FUl9GT1JXQVJEEAQSEgoOTElOS19EVVBMSUNBVEUQBSo0CglQZWVyU3RhdGUSCwoHSEVBTFRIWRAAEg0KCVVOSEVBTFRIWRABEgsKB1JFTU9WRUQQAioxCgtNb2RlbEFjdGlvbhIKCgZDUkVBVEUQABIKCgZVUERBVEUQARIKCgZERUxFVEUQAio4Cg9Nb2RlbFByZWNlZGVuY2USCwoHREVGQVVMVBAAEgwKCFJFUVVJUkVEEAESCgoGRkFJTEVEEAIqRwoPTW9kZWxQb2xpY3lUeXBlEhIKDklOVkFMSURfUE9MSUNZEAASDwoLRElBTF9QT0xJQ1kQARIPCgtCSU5EX1BPTElDWRACKm0KEE1vZGVsUmVsYXRlZFR5cGUSEwoPUkVMQVRFRF9JTlZBTElEEAASEwoPUkVMQVRFRF9TRVJWSUNFEAESFAoQUkVMQVRFRF9JREVOVElUWRACEhkKFVJFTEFURURfUE9TVFVSRV9DSEVDSxADKnwKFkNyZWF0ZVRlcm1pbmF0b3JSZXN1bHQSCwoHU1VDQ0VTUxAAEhYKEkZBSUxFRF9JRF9DT05GTElDVBABEhAKDEZBSUxFRF9PVEhFUhACEg8KC0ZBSUxFRF9CVVNZEAMSGgoWRkFJTEVEX0lOVkFMSURfU0VTU0lPThAEKjIKD0Rlc3RpbmF0aW9uVHlwZRIJCgVTVEFSVBAAEgcKA0VORBABEgsKB1RPX0xJTksQAmIGcHJvdG8z");
 
 /**
  * 1037: where the controllers are.
@@ -543,15 +543,54 @@ export const PeerStateChangeSchema: GenMessage<PeerStateChange> = /*@__PURE__*/
   messageDesc(file_router, 18);
 
 /**
- * 1007: the part of it that is read.
+ * 1007: figures of one interval.
  *
  * @generated from message flotilla.router.v1.Metrics
  */
 export type Metrics = Message<"flotilla.router.v1.Metrics"> & {
   /**
+   * @generated from field: string event_id = 1;
+   */
+  eventId: string;
+
+  /**
+   * id of the router
+   *
+   * @generated from field: string source_id = 2;
+   */
+  sourceId: string;
+
+  /**
+   * @generated from field: flotilla.router.v1.Timestamp timestamp = 3;
+   */
+  timestamp?: Timestamp | undefined;
+
+  /**
+   * @generated from field: map<string, string> tags = 4;
+   */
+  tags: { [key: string]: string };
+
+  /**
+   * @generated from field: map<string, int64> int_values = 5;
+   */
+  intValues: { [key: string]: bigint };
+
+  /**
+   * @generated from field: map<string, double> float_values = 6;
+   */
+  floatValues: { [key: string]: number };
+
+  /**
    * @generated from field: map<string, flotilla.router.v1.Histogram> histograms = 8;
    */
   histograms: { [key: string]: Histogram };
+
+  /**
+   * another controller is sent the same, and makes it known
+   *
+   * @generated from field: bool do_not_propagate = 12;
+   */
+  doNotPropagate: boolean;
 };
 
 /**
@@ -571,9 +610,19 @@ export type Histogram = Message<"flotilla.router.v1.Histogram"> & {
   count: bigint;
 
   /**
+   * @generated from field: int64 max = 2;
+   */
+  max: bigint;
+
+  /**
    * @generated from field: double mean = 3;
    */
   mean: number;
+
+  /**
+   * @generated from field: int64 min = 4;
+   */
+  min: bigint;
 };
 
 /**
@@ -582,6 +631,71 @@ export type Histogram = Message<"flotilla.router.v1.Histogram"> & {
  */
 export const HistogramSchema: GenMessage<Histogram> = /*@__PURE__*/
   messageDesc(file_router, 20);
+
+/**
+ * 1052: the network interfaces of the host of a router.
+ *
+ * @generated from message flotilla.router.v1.Interfaces
+ */
+export type Interfaces = Message<"flotilla.router.v1.Interfaces"> & {
+  /**
+   * @generated from field: repeated flotilla.router.v1.Interface interfaces = 1;
+   */
+  interfaces: Interface[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.Interfaces.
+ * Use `create(InterfacesSchema)` to create a new message.
+ */
+export const InterfacesSchema: GenMessage<Interfaces> = /*@__PURE__*/
+  messageDesc(file_router, 21);
+
+/**
+ * @generated from message flotilla.router.v1.Interface
+ */
+export type Interface = Message<"flotilla.router.v1.Interface"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string hardware_address = 2;
+   */
+  hardwareAddress: string;
+
+  /**
+   * @generated from field: int64 mtu = 3;
+   */
+  mtu: bigint;
+
+  /**
+   * @generated from field: int64 index = 4;
+   */
+  index: bigint;
+
+  /**
+   * 1 up, 4 loopback
+   *
+   * @generated from field: uint64 flags = 5;
+   */
+  flags: bigint;
+
+  /**
+   * with their prefix length
+   *
+   * @generated from field: repeated string addresses = 6;
+   */
+  addresses: string[];
+};
+
+/**
+ * Describes the message flotilla.router.v1.Interface.
+ * Use `create(InterfaceSchema)` to create a new message.
+ */
+export const InterfaceSchema: GenMessage<Interface> = /*@__PURE__*/
+  messageDesc(file_router, 22);
 
 /**
  * 20505: a router wants the data model, and its changes for some time.
@@ -624,7 +738,7 @@ export type SubscribeToDataModel = Message<"flotilla.router.v1.SubscribeToDataMo
  * Use `create(SubscribeToDataModelSchema)` to create a new message.
  */
 export const SubscribeToDataModelSchema: GenMessage<SubscribeToDataModel> = /*@__PURE__*/
-  messageDesc(file_router, 21);
+  messageDesc(file_router, 23);
 
 /**
  * 20500: all of the model.
@@ -653,7 +767,7 @@ export type DataState = Message<"flotilla.router.v1.DataState"> & {
  * Use `create(DataStateSchema)` to create a new message.
  */
 export const DataStateSchema: GenMessage<DataState> = /*@__PURE__*/
-  messageDesc(file_router, 22);
+  messageDesc(file_router, 24);
 
 /**
  * 20501: what an entry of the log changed in it.
@@ -696,7 +810,7 @@ export type ModelChangeSet = Message<"flotilla.router.v1.ModelChangeSet"> & {
  * Use `create(ModelChangeSetSchema)` to create a new message.
  */
 export const ModelChangeSetSchema: GenMessage<ModelChangeSet> = /*@__PURE__*/
-  messageDesc(file_router, 23);
+  messageDesc(file_router, 25);
 
 /**
  * @generated from message flotilla.router.v1.ModelEvent
@@ -783,7 +897,7 @@ export type ModelEvent = Message<"flotilla.router.v1.ModelEvent"> & {
  * Use `create(ModelEventSchema)` to create a new message.
  */
 export const ModelEventSchema: GenMessage<ModelEvent> = /*@__PURE__*/
-  messageDesc(file_router, 24);
+  messageDesc(file_router, 26);
 
 /**
  * @generated from message flotilla.router.v1.ModelConfigType
@@ -810,7 +924,7 @@ export type ModelConfigType = Message<"flotilla.router.v1.ModelConfigType"> & {
  * Use `create(ModelConfigTypeSchema)` to create a new message.
  */
 export const ModelConfigTypeSchema: GenMessage<ModelConfigType> = /*@__PURE__*/
-  messageDesc(file_router, 25);
+  messageDesc(file_router, 27);
 
 /**
  * @generated from message flotilla.router.v1.ModelConfig
@@ -842,7 +956,7 @@ export type ModelConfig = Message<"flotilla.router.v1.ModelConfig"> & {
  * Use `create(ModelConfigSchema)` to create a new message.
  */
 export const ModelConfigSchema: GenMessage<ModelConfig> = /*@__PURE__*/
-  messageDesc(file_router, 26);
+  messageDesc(file_router, 28);
 
 /**
  * @generated from message flotilla.router.v1.ModelIdentity
@@ -901,7 +1015,7 @@ export type ModelIdentity = Message<"flotilla.router.v1.ModelIdentity"> & {
  * Use `create(ModelIdentitySchema)` to create a new message.
  */
 export const ModelIdentitySchema: GenMessage<ModelIdentity> = /*@__PURE__*/
-  messageDesc(file_router, 27);
+  messageDesc(file_router, 29);
 
 /**
  * @generated from message flotilla.router.v1.ModelServiceConfigs
@@ -920,7 +1034,7 @@ export type ModelServiceConfigs = Message<"flotilla.router.v1.ModelServiceConfig
  * Use `create(ModelServiceConfigsSchema)` to create a new message.
  */
 export const ModelServiceConfigsSchema: GenMessage<ModelServiceConfigs> = /*@__PURE__*/
-  messageDesc(file_router, 28);
+  messageDesc(file_router, 30);
 
 /**
  * @generated from message flotilla.router.v1.ModelService
@@ -952,7 +1066,7 @@ export type ModelService = Message<"flotilla.router.v1.ModelService"> & {
  * Use `create(ModelServiceSchema)` to create a new message.
  */
 export const ModelServiceSchema: GenMessage<ModelService> = /*@__PURE__*/
-  messageDesc(file_router, 29);
+  messageDesc(file_router, 31);
 
 /**
  * @generated from message flotilla.router.v1.ModelRouter
@@ -989,7 +1103,7 @@ export type ModelRouter = Message<"flotilla.router.v1.ModelRouter"> & {
  * Use `create(ModelRouterSchema)` to create a new message.
  */
 export const ModelRouterSchema: GenMessage<ModelRouter> = /*@__PURE__*/
-  messageDesc(file_router, 30);
+  messageDesc(file_router, 32);
 
 /**
  * @generated from message flotilla.router.v1.ModelServicePolicy
@@ -1016,7 +1130,7 @@ export type ModelServicePolicy = Message<"flotilla.router.v1.ModelServicePolicy"
  * Use `create(ModelServicePolicySchema)` to create a new message.
  */
 export const ModelServicePolicySchema: GenMessage<ModelServicePolicy> = /*@__PURE__*/
-  messageDesc(file_router, 31);
+  messageDesc(file_router, 33);
 
 /**
  * Whom a policy means that it did not mean before, or means no more.
@@ -1050,7 +1164,7 @@ export type ModelServicePolicyChange = Message<"flotilla.router.v1.ModelServiceP
  * Use `create(ModelServicePolicyChangeSchema)` to create a new message.
  */
 export const ModelServicePolicyChangeSchema: GenMessage<ModelServicePolicyChange> = /*@__PURE__*/
-  messageDesc(file_router, 32);
+  messageDesc(file_router, 34);
 
 /**
  * @generated from message flotilla.router.v1.ModelPublicKey
@@ -1086,7 +1200,7 @@ export type ModelPublicKey = Message<"flotilla.router.v1.ModelPublicKey"> & {
  * Use `create(ModelPublicKeySchema)` to create a new message.
  */
 export const ModelPublicKeySchema: GenMessage<ModelPublicKey> = /*@__PURE__*/
-  messageDesc(file_router, 33);
+  messageDesc(file_router, 35);
 
 /**
  * @generated from message flotilla.router.v1.ModelRevocation
@@ -1098,9 +1212,9 @@ export type ModelRevocation = Message<"flotilla.router.v1.ModelRevocation"> & {
   id: string;
 
   /**
-   * @generated from field: flotilla.router.v1.ModelTimestamp expires_at = 2;
+   * @generated from field: flotilla.router.v1.Timestamp expires_at = 2;
    */
-  expiresAt?: ModelTimestamp | undefined;
+  expiresAt?: Timestamp | undefined;
 
   /**
    * @generated from field: string type = 3;
@@ -1108,9 +1222,9 @@ export type ModelRevocation = Message<"flotilla.router.v1.ModelRevocation"> & {
   type: string;
 
   /**
-   * @generated from field: flotilla.router.v1.ModelTimestamp issued_before = 4;
+   * @generated from field: flotilla.router.v1.Timestamp issued_before = 4;
    */
-  issuedBefore?: ModelTimestamp | undefined;
+  issuedBefore?: Timestamp | undefined;
 };
 
 /**
@@ -1118,13 +1232,15 @@ export type ModelRevocation = Message<"flotilla.router.v1.ModelRevocation"> & {
  * Use `create(ModelRevocationSchema)` to create a new message.
  */
 export const ModelRevocationSchema: GenMessage<ModelRevocation> = /*@__PURE__*/
-  messageDesc(file_router, 34);
+  messageDesc(file_router, 36);
 
 /**
- * @generated from message flotilla.router.v1.ModelTimestamp
+ * @generated from message flotilla.router.v1.Timestamp
  */
-export type ModelTimestamp = Message<"flotilla.router.v1.ModelTimestamp"> & {
+export type Timestamp = Message<"flotilla.router.v1.Timestamp"> & {
   /**
+   * since 1970, UTC
+   *
    * @generated from field: int64 seconds = 1;
    */
   seconds: bigint;
@@ -1136,11 +1252,11 @@ export type ModelTimestamp = Message<"flotilla.router.v1.ModelTimestamp"> & {
 };
 
 /**
- * Describes the message flotilla.router.v1.ModelTimestamp.
- * Use `create(ModelTimestampSchema)` to create a new message.
+ * Describes the message flotilla.router.v1.Timestamp.
+ * Use `create(TimestampSchema)` to create a new message.
  */
-export const ModelTimestampSchema: GenMessage<ModelTimestamp> = /*@__PURE__*/
-  messageDesc(file_router, 35);
+export const TimestampSchema: GenMessage<Timestamp> = /*@__PURE__*/
+  messageDesc(file_router, 37);
 
 /**
  * @generated from message flotilla.router.v1.ModelPostureCheck
@@ -1208,7 +1324,7 @@ export type ModelPostureCheck = Message<"flotilla.router.v1.ModelPostureCheck"> 
  * Use `create(ModelPostureCheckSchema)` to create a new message.
  */
 export const ModelPostureCheckSchema: GenMessage<ModelPostureCheck> = /*@__PURE__*/
-  messageDesc(file_router, 36);
+  messageDesc(file_router, 38);
 
 /**
  * @generated from message flotilla.router.v1.ModelMac
@@ -1225,7 +1341,7 @@ export type ModelMac = Message<"flotilla.router.v1.ModelMac"> & {
  * Use `create(ModelMacSchema)` to create a new message.
  */
 export const ModelMacSchema: GenMessage<ModelMac> = /*@__PURE__*/
-  messageDesc(file_router, 37);
+  messageDesc(file_router, 39);
 
 /**
  * @generated from message flotilla.router.v1.ModelMfa
@@ -1257,7 +1373,7 @@ export type ModelMfa = Message<"flotilla.router.v1.ModelMfa"> & {
  * Use `create(ModelMfaSchema)` to create a new message.
  */
 export const ModelMfaSchema: GenMessage<ModelMfa> = /*@__PURE__*/
-  messageDesc(file_router, 38);
+  messageDesc(file_router, 40);
 
 /**
  * @generated from message flotilla.router.v1.ModelOsList
@@ -1274,7 +1390,7 @@ export type ModelOsList = Message<"flotilla.router.v1.ModelOsList"> & {
  * Use `create(ModelOsListSchema)` to create a new message.
  */
 export const ModelOsListSchema: GenMessage<ModelOsList> = /*@__PURE__*/
-  messageDesc(file_router, 39);
+  messageDesc(file_router, 41);
 
 /**
  * @generated from message flotilla.router.v1.ModelOs
@@ -1296,7 +1412,7 @@ export type ModelOs = Message<"flotilla.router.v1.ModelOs"> & {
  * Use `create(ModelOsSchema)` to create a new message.
  */
 export const ModelOsSchema: GenMessage<ModelOs> = /*@__PURE__*/
-  messageDesc(file_router, 40);
+  messageDesc(file_router, 42);
 
 /**
  * @generated from message flotilla.router.v1.ModelProcess
@@ -1328,7 +1444,7 @@ export type ModelProcess = Message<"flotilla.router.v1.ModelProcess"> & {
  * Use `create(ModelProcessSchema)` to create a new message.
  */
 export const ModelProcessSchema: GenMessage<ModelProcess> = /*@__PURE__*/
-  messageDesc(file_router, 41);
+  messageDesc(file_router, 43);
 
 /**
  * @generated from message flotilla.router.v1.ModelProcessMulti
@@ -1350,7 +1466,7 @@ export type ModelProcessMulti = Message<"flotilla.router.v1.ModelProcessMulti"> 
  * Use `create(ModelProcessMultiSchema)` to create a new message.
  */
 export const ModelProcessMultiSchema: GenMessage<ModelProcessMulti> = /*@__PURE__*/
-  messageDesc(file_router, 42);
+  messageDesc(file_router, 44);
 
 /**
  * @generated from message flotilla.router.v1.ModelDomains
@@ -1367,7 +1483,7 @@ export type ModelDomains = Message<"flotilla.router.v1.ModelDomains"> & {
  * Use `create(ModelDomainsSchema)` to create a new message.
  */
 export const ModelDomainsSchema: GenMessage<ModelDomains> = /*@__PURE__*/
-  messageDesc(file_router, 43);
+  messageDesc(file_router, 45);
 
 /**
  * 20200: API sessions that routers are to know.
@@ -1393,7 +1509,7 @@ export type ApiSessionAdded = Message<"flotilla.router.v1.ApiSessionAdded"> & {
  * Use `create(ApiSessionAddedSchema)` to create a new message.
  */
 export const ApiSessionAddedSchema: GenMessage<ApiSessionAdded> = /*@__PURE__*/
-  messageDesc(file_router, 44);
+  messageDesc(file_router, 46);
 
 /**
  * @generated from message flotilla.router.v1.RouterApiSession
@@ -1427,7 +1543,7 @@ export type RouterApiSession = Message<"flotilla.router.v1.RouterApiSession"> & 
  * Use `create(RouterApiSessionSchema)` to create a new message.
  */
 export const RouterApiSessionSchema: GenMessage<RouterApiSession> = /*@__PURE__*/
-  messageDesc(file_router, 45);
+  messageDesc(file_router, 47);
 
 /**
  * 20202.
@@ -1451,7 +1567,7 @@ export type ApiSessionRemoved = Message<"flotilla.router.v1.ApiSessionRemoved"> 
  * Use `create(ApiSessionRemovedSchema)` to create a new message.
  */
 export const ApiSessionRemovedSchema: GenMessage<ApiSessionRemoved> = /*@__PURE__*/
-  messageDesc(file_router, 46);
+  messageDesc(file_router, 48);
 
 /**
  * 20203: sessions that clients of the router use.
@@ -1470,7 +1586,7 @@ export type ApiSessionHeartbeat = Message<"flotilla.router.v1.ApiSessionHeartbea
  * Use `create(ApiSessionHeartbeatSchema)` to create a new message.
  */
 export const ApiSessionHeartbeatSchema: GenMessage<ApiSessionHeartbeat> = /*@__PURE__*/
-  messageDesc(file_router, 47);
+  messageDesc(file_router, 49);
 
 /**
  * 20213: does the router hold sessions that are gone?
@@ -1489,7 +1605,7 @@ export type ValidateSessions = Message<"flotilla.router.v1.ValidateSessions"> & 
  * Use `create(ValidateSessionsSchema)` to create a new message.
  */
 export const ValidateSessionsSchema: GenMessage<ValidateSessions> = /*@__PURE__*/
-  messageDesc(file_router, 48);
+  messageDesc(file_router, 50);
 
 /**
  * 20102.
@@ -1513,7 +1629,7 @@ export type SessionRemoved = Message<"flotilla.router.v1.SessionRemoved"> & {
  * Use `create(SessionRemovedSchema)` to create a new message.
  */
 export const SessionRemovedSchema: GenMessage<SessionRemoved> = /*@__PURE__*/
-  messageDesc(file_router, 49);
+  messageDesc(file_router, 51);
 
 /**
  * 20216: a client of the router hosts a service.
@@ -1574,7 +1690,7 @@ export type CreateTerminatorV2 = Message<"flotilla.router.v1.CreateTerminatorV2"
  * Use `create(CreateTerminatorV2Schema)` to create a new message.
  */
 export const CreateTerminatorV2Schema: GenMessage<CreateTerminatorV2> = /*@__PURE__*/
-  messageDesc(file_router, 50);
+  messageDesc(file_router, 52);
 
 /**
  * 20217: matched by the id, not as a reply.
@@ -1613,7 +1729,7 @@ export type CreateTerminatorV2Answer = Message<"flotilla.router.v1.CreateTermina
  * Use `create(CreateTerminatorV2AnswerSchema)` to create a new message.
  */
 export const CreateTerminatorV2AnswerSchema: GenMessage<CreateTerminatorV2Answer> = /*@__PURE__*/
-  messageDesc(file_router, 51);
+  messageDesc(file_router, 53);
 
 /**
  * 1012 and 1038.
@@ -1632,7 +1748,7 @@ export type RemoveTerminator = Message<"flotilla.router.v1.RemoveTerminator"> & 
  * Use `create(RemoveTerminatorSchema)` to create a new message.
  */
 export const RemoveTerminatorSchema: GenMessage<RemoveTerminator> = /*@__PURE__*/
-  messageDesc(file_router, 52);
+  messageDesc(file_router, 54);
 
 /**
  * @generated from message flotilla.router.v1.RemoveTerminators
@@ -1649,7 +1765,7 @@ export type RemoveTerminators = Message<"flotilla.router.v1.RemoveTerminators"> 
  * Use `create(RemoveTerminatorsSchema)` to create a new message.
  */
 export const RemoveTerminatorsSchema: GenMessage<RemoveTerminators> = /*@__PURE__*/
-  messageDesc(file_router, 53);
+  messageDesc(file_router, 55);
 
 /**
  * 20302: the router wants new certificates.
@@ -1678,7 +1794,7 @@ export type ExtendRouter = Message<"flotilla.router.v1.ExtendRouter"> & {
  * Use `create(ExtendRouterSchema)` to create a new message.
  */
 export const ExtendRouterSchema: GenMessage<ExtendRouter> = /*@__PURE__*/
-  messageDesc(file_router, 54);
+  messageDesc(file_router, 56);
 
 /**
  * 20301.
@@ -1707,7 +1823,7 @@ export type RouterCertificates = Message<"flotilla.router.v1.RouterCertificates"
  * Use `create(RouterCertificatesSchema)` to create a new message.
  */
 export const RouterCertificatesSchema: GenMessage<RouterCertificates> = /*@__PURE__*/
-  messageDesc(file_router, 55);
+  messageDesc(file_router, 57);
 
 /**
  * 20303: the router has the new certificate.
@@ -1726,7 +1842,7 @@ export type VerifyRouterCertificate = Message<"flotilla.router.v1.VerifyRouterCe
  * Use `create(VerifyRouterCertificateSchema)` to create a new message.
  */
 export const VerifyRouterCertificateSchema: GenMessage<VerifyRouterCertificate> = /*@__PURE__*/
-  messageDesc(file_router, 56);
+  messageDesc(file_router, 58);
 
 /**
  * 20002: without a code, it says that all went well.
@@ -1755,7 +1871,7 @@ export type RouterError = Message<"flotilla.router.v1.RouterError"> & {
  * Use `create(RouterErrorSchema)` to create a new message.
  */
 export const RouterErrorSchema: GenMessage<RouterError> = /*@__PURE__*/
-  messageDesc(file_router, 57);
+  messageDesc(file_router, 59);
 
 /**
  * 1013 and 1014.
@@ -1774,7 +1890,7 @@ export type InspectRequest = Message<"flotilla.router.v1.InspectRequest"> & {
  * Use `create(InspectRequestSchema)` to create a new message.
  */
 export const InspectRequestSchema: GenMessage<InspectRequest> = /*@__PURE__*/
-  messageDesc(file_router, 58);
+  messageDesc(file_router, 60);
 
 /**
  * @generated from message flotilla.router.v1.InspectAnswer
@@ -1801,7 +1917,7 @@ export type InspectAnswer = Message<"flotilla.router.v1.InspectAnswer"> & {
  * Use `create(InspectAnswerSchema)` to create a new message.
  */
 export const InspectAnswerSchema: GenMessage<InspectAnswer> = /*@__PURE__*/
-  messageDesc(file_router, 59);
+  messageDesc(file_router, 61);
 
 /**
  * @generated from message flotilla.router.v1.InspectValue
@@ -1823,7 +1939,7 @@ export type InspectValue = Message<"flotilla.router.v1.InspectValue"> & {
  * Use `create(InspectValueSchema)` to create a new message.
  */
 export const InspectValueSchema: GenMessage<InspectValue> = /*@__PURE__*/
-  messageDesc(file_router, 60);
+  messageDesc(file_router, 62);
 
 /**
  * 1005: how a router forwards a circuit.
@@ -1876,7 +1992,7 @@ export type Route = Message<"flotilla.router.v1.Route"> & {
  * Use `create(RouteSchema)` to create a new message.
  */
 export const RouteSchema: GenMessage<Route> = /*@__PURE__*/
-  messageDesc(file_router, 61);
+  messageDesc(file_router, 63);
 
 /**
  * @generated from message flotilla.router.v1.RouteEgress
@@ -1908,7 +2024,7 @@ export type RouteEgress = Message<"flotilla.router.v1.RouteEgress"> & {
  * Use `create(RouteEgressSchema)` to create a new message.
  */
 export const RouteEgressSchema: GenMessage<RouteEgress> = /*@__PURE__*/
-  messageDesc(file_router, 62);
+  messageDesc(file_router, 64);
 
 /**
  * @generated from message flotilla.router.v1.RouteForward
@@ -1935,7 +2051,7 @@ export type RouteForward = Message<"flotilla.router.v1.RouteForward"> & {
  * Use `create(RouteForwardSchema)` to create a new message.
  */
 export const RouteForwardSchema: GenMessage<RouteForward> = /*@__PURE__*/
-  messageDesc(file_router, 63);
+  messageDesc(file_router, 65);
 
 /**
  * @generated from message flotilla.router.v1.RouteContext
@@ -1957,7 +2073,7 @@ export type RouteContext = Message<"flotilla.router.v1.RouteContext"> & {
  * Use `create(RouteContextSchema)` to create a new message.
  */
 export const RouteContextSchema: GenMessage<RouteContext> = /*@__PURE__*/
-  messageDesc(file_router, 64);
+  messageDesc(file_router, 66);
 
 /**
  * 1006.
@@ -1981,7 +2097,7 @@ export type Unroute = Message<"flotilla.router.v1.Unroute"> & {
  * Use `create(UnrouteSchema)` to create a new message.
  */
 export const UnrouteSchema: GenMessage<Unroute> = /*@__PURE__*/
-  messageDesc(file_router, 65);
+  messageDesc(file_router, 67);
 
 /**
  * 1034: does the controller know these?
@@ -2000,7 +2116,7 @@ export type CircuitConfirmation = Message<"flotilla.router.v1.CircuitConfirmatio
  * Use `create(CircuitConfirmationSchema)` to create a new message.
  */
 export const CircuitConfirmationSchema: GenMessage<CircuitConfirmation> = /*@__PURE__*/
-  messageDesc(file_router, 66);
+  messageDesc(file_router, 68);
 
 /**
  * 20209.
@@ -2039,7 +2155,7 @@ export type UpdateEdgeTerminator = Message<"flotilla.router.v1.UpdateEdgeTermina
  * Use `create(UpdateEdgeTerminatorSchema)` to create a new message.
  */
 export const UpdateEdgeTerminatorSchema: GenMessage<UpdateEdgeTerminator> = /*@__PURE__*/
-  messageDesc(file_router, 67);
+  messageDesc(file_router, 69);
 
 /**
  * 1018.
@@ -2078,7 +2194,7 @@ export type UpdateTerminator = Message<"flotilla.router.v1.UpdateTerminator"> & 
  * Use `create(UpdateTerminatorSchema)` to create a new message.
  */
 export const UpdateTerminatorSchema: GenMessage<UpdateTerminator> = /*@__PURE__*/
-  messageDesc(file_router, 68);
+  messageDesc(file_router, 70);
 
 /**
  * 20214: what a host says of its own health.
@@ -2102,7 +2218,7 @@ export type HealthEvent = Message<"flotilla.router.v1.HealthEvent"> & {
  * Use `create(HealthEventSchema)` to create a new message.
  */
 export const HealthEventSchema: GenMessage<HealthEvent> = /*@__PURE__*/
-  messageDesc(file_router, 69);
+  messageDesc(file_router, 71);
 
 /**
  * 20415: which identities have a channel to an edge router.
@@ -2126,7 +2242,7 @@ export type ConnectEvents = Message<"flotilla.router.v1.ConnectEvents"> & {
  * Use `create(ConnectEventsSchema)` to create a new message.
  */
 export const ConnectEventsSchema: GenMessage<ConnectEvents> = /*@__PURE__*/
-  messageDesc(file_router, 70);
+  messageDesc(file_router, 72);
 
 /**
  * @generated from message flotilla.router.v1.IdentityConnections
@@ -2148,7 +2264,7 @@ export type IdentityConnections = Message<"flotilla.router.v1.IdentityConnection
  * Use `create(IdentityConnectionsSchema)` to create a new message.
  */
 export const IdentityConnectionsSchema: GenMessage<IdentityConnections> = /*@__PURE__*/
-  messageDesc(file_router, 71);
+  messageDesc(file_router, 73);
 
 /**
  * @generated from enum flotilla.router.v1.FaultSubject

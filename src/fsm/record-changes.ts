@@ -1,15 +1,21 @@
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { RecordChange } from '../ports/change-feed.ts'
 
+type Get = (kind: string, id: string) => EntityRecord | undefined
+
 /**
- * What the writes of an entry come to, taken together, of the kinds that somebody follows: a record that was put back by the
- * undo of a refused part, or came and went within the entry, has not changed.
+ * What a run of writes comes to, taken together, of the kinds that somebody watches: a record that was put back by the undo of
+ * a refused part, or came and went within it, has not changed.
  */
 export class RecordChanges {
   readonly #before = new Map<string, Map<string, EntityRecord | undefined>>()
-  #isEmpty = true
+  #count = 0
 
-  /** From now on; no end is needed, as a kind that nobody follows costs a map of a few records. */
+  /** @param kinds of tables; more may be watched later, and none is given up: that costs a map of a few records. */
+  constructor(kinds: readonly string[] = []) {
+    for (const kind of kinds) this.watch(kind)
+  }
+
   watch(kind: string): void {
     if (!this.#before.has(kind)) this.#before.set(kind, new Map())
   }
@@ -19,21 +25,39 @@ export class RecordChanges {
     const known = this.#before.get(kind)
     if (known === undefined || known.has(id)) return
     known.set(id, before)
-    this.#isEmpty = false
+    this.#count += 1
   }
 
-  /** In the order in which records were first written, a kind after the other; nothing is left noted. */
-  take(get: (kind: string, id: string) => EntityRecord | undefined): readonly RecordChange[] {
-    if (this.#isEmpty) return []
+  get isEmpty(): boolean {
+    return this.#count === 0
+  }
+
+  /** Whether records of that kind were written, and of no other. */
+  isOnlyOf(kind: string): boolean {
+    return this.#count > 0 && this.#before.get(kind)?.size === this.#count
+  }
+
+  /** Of one kind, in the order in which records were first written. @param get what stands there now. */
+  of(kind: string, get: Get): RecordChange[] {
     const changes: RecordChange[] = []
-    for (const [kind, known] of this.#before) {
-      for (const [id, before] of known) {
-        const after = get(kind, id)
-        if (before !== after) changes.push({ kind, id, before, after })
-      }
-      known.clear()
+    for (const [id, before] of this.#before.get(kind) ?? []) {
+      const after = get(kind, id)
+      if (before !== after) changes.push({ kind, id, before, after })
     }
-    this.#isEmpty = true
     return changes
+  }
+
+  /** Of all kinds, one after the other; nothing is left noted. */
+  take(get: Get): readonly RecordChange[] {
+    if (this.isEmpty) return []
+    const changes = [...this.#before.keys()].flatMap((kind) => this.of(kind, get))
+    this.clear()
+    return changes
+  }
+
+  clear(): void {
+    this.#count = 0
+    // To clear an empty map costs as much as to make one.
+    for (const known of this.#before.values()) if (known.size > 0) known.clear()
   }
 }

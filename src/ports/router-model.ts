@@ -1,8 +1,9 @@
+import type { Disablement } from '../lib/is-disabled.ts'
 import type { Index } from '../raft/types.ts'
 
 export type ModelAction = 'create' | 'update' | 'delete'
 
-export interface ModelIdentity {
+export interface ModelIdentity extends Disablement {
   readonly id: string
   readonly name: string
   readonly defaultHostingPrecedence: string
@@ -12,10 +13,6 @@ export interface ModelIdentity {
   readonly appDataJson: string
   /** Service id → config type id → config id, where the identity has a config of its own. */
   readonly serviceConfigs: Readonly<Record<string, Readonly<Record<string, string>>>>
-  /** UTC ms; null: it is not disabled. */
-  readonly disabledAt: number | null
-  /** UTC ms; null: until it is enabled. */
-  readonly disabledUntil: number | null
 }
 
 export interface ModelService {

@@ -6,12 +6,7 @@ import type { AdmittedRouter } from './admission.ts'
 import { readClientHello, routerMessage, serverHello } from './messages.ts'
 
 /** What a router waits for an answer to, and what succeeds without anything being done for it here. */
-const acknowledged: ReadonlySet<number> = new Set([
-  routerMessage.removeTerminator,
-  routerMessage.removeTerminators,
-  routerMessage.updateTerminator,
-  routerMessage.interfacesUpdate,
-])
+const acknowledged: ReadonlySet<number> = new Set([routerMessage.interfacesUpdate])
 
 /** What a router waits for an answer to, and what this controller can not do yet. */
 const refused: ReadonlySet<number> = new Set([

@@ -13,7 +13,6 @@ import type { RouterStatus } from '../ports/router-status.ts'
 /** Content types between controller and router. */
 export const routerMessage = {
   ping: 1,
-  circuitSuccess: 1001,
   fault: 1004,
   route: 1005,
   unroute: 1006,

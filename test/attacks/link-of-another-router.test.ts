@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { connect } from 'node:tls'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { PeerStateChangesSchema } from '../../proto/gen/router_program_pb.ts'
+import { PeerState, PeerStateChangesSchema } from '../../proto/gen/router_pb.ts'
 import { encodeFrame } from '../../src/channel/frame.ts'
 import { linkHello } from '../../src/router/links/link-messages.ts'
 import { eventually, TestNetwork } from '../router/support.ts'
@@ -79,7 +79,7 @@ test('a router that stands where another is dialed has no link', async () => {
   const listeners = [{ address: `tls:127.0.0.1:${place}`, protocol: 'tls', groups: [] }]
   // It does not even ask who dials.
   own.verifies = true
-  const changes = [{ id: 'router4', version: 'v2.0.0', state: 0, listeners }]
+  const changes = [{ id: 'router4', version: 'v2.0.0', state: PeerState.HEALTHY, listeners }]
   const message = create(PeerStateChangesSchema, { changes })
   controller.send({ contentType: 1050, body: toBinary(PeerStateChangesSchema, message) })
   await eventually(() => network.logged('no link to the router')).toHaveLength(1)

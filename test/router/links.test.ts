@@ -5,12 +5,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   FaultSchema,
   InspectRequestSchema,
-  InspectResponseSchema,
+  InspectAnswerSchema,
   LinkListenersSchema,
   MetricsSchema,
+  PeerState,
   PeerStateChangesSchema,
   RouterLinksSchema,
-} from '../../proto/gen/router_program_pb.ts'
+} from '../../proto/gen/router_pb.ts'
 import { linkHello } from '../../src/router/links/link-messages.ts'
 import { encodeFrame } from '../../src/channel/frame.ts'
 import { freePort } from '../support/ports.ts'
@@ -50,7 +51,12 @@ async function start(side: Side, link?: string): Promise<void> {
 }
 
 /** As a controller tells `to` of the router of `about`. */
-function tell(to: Side, about: Side, state = 0, groups: string[] = []): void {
+function tell(
+  to: Side,
+  about: Side,
+  state: PeerState = PeerState.HEALTHY,
+  groups: string[] = [],
+): void {
   const listeners = [{ address: `tls:127.0.0.1:${about.port}`, protocol: 'tls', groups }]
   const change = { id: about.network.routerId, version: 'v2.0.0', state, listeners }
   const message = create(PeerStateChangesSchema, { changes: [change] })
@@ -65,7 +71,7 @@ async function linksOf({
     create(InspectRequestSchema, { requestedValues: ['links'] }),
   )
   const reply = await controller.channel?.request({ contentType: 1013, body })
-  const { values } = fromBinary(InspectResponseSchema, reply?.body ?? new Uint8Array())
+  const { values } = fromBinary(InspectAnswerSchema, reply?.body ?? new Uint8Array())
   return (JSON.parse(values[0]?.value ?? '{}') as { links: [] }).links
 }
 
@@ -225,7 +231,7 @@ describe('A router refuses a link', () => {
     await start(one)
     await start(other)
     const listeners = [{ address: `tls:127.0.0.1:${other.port}`, protocol: 'tls', groups: [] }]
-    const changes = [{ id: 'router3', version: 'v2.0.0', state: 0, listeners }]
+    const changes = [{ id: 'router3', version: 'v2.0.0', state: PeerState.HEALTHY, listeners }]
     const message = create(PeerStateChangesSchema, { changes })
     one.controller.send({ contentType: 1050, body: toBinary(PeerStateChangesSchema, message) })
     await eventually(() => one.network.logged('no link to the router')).toHaveLength(1)

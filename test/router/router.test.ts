@@ -6,11 +6,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import {
   InspectRequestSchema,
-  InspectResponseSchema,
+  InspectAnswerSchema,
   InterfacesSchema,
   MetricsSchema,
   RouterLinksSchema,
-} from '../../proto/gen/router_program_pb.ts'
+} from '../../proto/gen/router_pb.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { RouterFailure } from '../../src/router/logger.ts'
@@ -258,7 +258,7 @@ describe('A controller is told by a router', () => {
     )
     const reply = await a.channel?.request({ contentType: 1013, body })
     expect(reply?.contentType).toBe(1014)
-    const answer = fromBinary(InspectResponseSchema, reply?.body ?? new Uint8Array())
+    const answer = fromBinary(InspectAnswerSchema, reply?.body ?? new Uint8Array())
     expect(answer.success).toBe(false)
     expect(answer.errors).toEqual(['__proto__: not known to this router'])
     const values = new Map(

@@ -175,6 +175,18 @@ describe('API sessions', () => {
     expect(clients.usedTokens).toEqual(['a', 'b'])
   })
 
+  test('are told whole to the next router as they stand then, encoded anew once something has changed', async () => {
+    clients.all = [session('s1')]
+    const ids = async (router: string) =>
+      added(await stage.dial(router))
+        .filter(({ isFullState }) => isFullState)
+        .flatMap(({ apiSessions }) => apiSessions.map(({ id }) => id))
+    expect(await ids('er1')).toEqual(['s1'])
+    clients.all = [session('s1'), session('s2')]
+    clients.follower?.onChanged([session('s2')], [])
+    expect(await ids('er2')).toEqual(['s1', 's2'])
+  })
+
   test('are told whole again to a router that asks', async () => {
     const pipe = await stage.dial('er1')
     pipe.say({ contentType: 20_204 })

@@ -4,7 +4,7 @@ import type { Identity } from '../../entities/identity.ts'
 import type { SessionCertificate } from '../../entities/session-certificate.ts'
 import type { Session } from '../../entities/session.ts'
 import { pendingFactors } from '../../fsm/authentication.ts'
-import { isDisabled } from '../../fsm/commands/admins.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
 import type { ChangeFeed, RecordChange } from '../../ports/change-feed.ts'
 import type {
   ClientClaim,

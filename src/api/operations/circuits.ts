@@ -1,18 +1,13 @@
 import { defineEntity } from '../../entities/define.ts'
 import { text } from '../../entities/fields.ts'
-import { lanesOf } from '../../fsm/digest.ts'
-import { noLinks } from '../../fsm/query/evaluate.ts'
-import { Lister } from '../../fsm/query/list.ts'
-import { symbolNames } from '../../fsm/query/symbols.ts'
-import { Table } from '../../fsm/state.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { LiveCircuit } from '../../ports/live-circuits.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Call } from '../call.ts'
-import { detailAnswer, listAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import { detailAnswer } from '../answers/envelope.ts'
+import { liveListAnswer, liveRef } from '../answers/live-list.ts'
 import type { Operation } from '../operation.ts'
-import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { listParameters } from '../answers/query-parameters.ts'
 import type { ApiParts } from '../parts.ts'
 import { circuit, circuitDelete, nothing } from '../schemas/schemas.ts'
 
@@ -26,10 +21,6 @@ const rows = defineEntity({
   fields: { clientId: text(), service: text(), terminator: text() },
   symbols: ['clientId', 'service', 'terminator'],
 })
-const lister = new Lister(noLinks)
-/** Nobody asks for the digest of what is not replicated. */
-const noLanes = lanesOf('', '')
-
 /** The circuits that this controller has laid. */
 export function circuitOperations({
   circuits,
@@ -46,7 +37,11 @@ export function circuitOperations({
       query: listParameters,
       response: { kind: 'list', schema: circuit },
       refusals: [400, 401, 429, 503],
-      handle: (call) => list(call, circuits.all(), state),
+      handle: (call) =>
+        liveListAnswer(call, circuits.all(), {
+          ...{ rows, fieldsOf },
+          viewOf: (each) => viewOf(each, state),
+        }),
     },
     {
       ...common,
@@ -81,19 +76,9 @@ export function circuitOperations({
   ]
 }
 
-function list(call: Call, all: readonly LiveCircuit[], state: StateView): Answer {
-  const table = new Table(rows)
-  for (const { id, clientId, serviceId: service, terminatorId: terminator, createdAt } of all) {
-    const values = { id, clientId, service, terminator, createdAt, updatedAt: createdAt }
-    table.change(id, { record: table.shape(values, 1), lanes: noLanes })
-  }
-  const byId = new Map(all.map((each) => [each.id, each]))
-  const { records, limit, offset, totalCount } = lister.list(table, listQueryOf(call), null)
-  const shown = records.flatMap(({ id }) => {
-    const each = byId.get(id)
-    return each === undefined ? [] : [viewOf(each, state)]
-  })
-  return listAnswer(shown, { limit, offset, totalCount }, symbolNames(rows))
+function fieldsOf({ id, clientId, serviceId, terminatorId, createdAt }: LiveCircuit) {
+  const refs = { service: serviceId, terminator: terminatorId }
+  return { ...refs, id, clientId, createdAt, updatedAt: createdAt }
 }
 
 function viewOf(each: LiveCircuit, state: StateView) {
@@ -102,23 +87,12 @@ function viewOf(each: LiveCircuit, state: StateView) {
   return {
     _links: { self: { href: `./circuits/${id}` } },
     ...{ id, clientId, tags: {}, createdAt: at, updatedAt: at },
-    service: refOf(state, 'service', 'services', serviceId),
-    terminator: refOf(state, 'terminator', 'terminators', terminatorId),
+    service: liveRef(state, 'service', 'services', serviceId),
+    terminator: liveRef(state, 'terminator', 'terminators', terminatorId),
     path: {
-      nodes: routerIds.map((routerId) => refOf(state, 'router', 'routers', routerId)),
-      links: linkIds.map((linkId) => refOf(state, '', 'links', linkId)),
+      nodes: routerIds.map((routerId) => liveRef(state, 'router', 'routers', routerId)),
+      links: linkIds.map((linkId) => liveRef(state, '', 'links', linkId)),
     },
-  }
-}
-
-/** What is gone, or has no name, has its id for one. */
-function refOf(state: StateView, kind: string, collection: string, id: string) {
-  const name = kind === '' ? undefined : state.get(kind, id)?.['name']
-  return {
-    _links: { self: { href: `./${collection}/${id}` } },
-    entity: collection,
-    id,
-    name: typeof name === 'string' ? name : id,
   }
 }
 

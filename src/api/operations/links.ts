@@ -1,19 +1,13 @@
 import { defineEntity } from '../../entities/define.ts'
 import { boolean, integer, text } from '../../entities/fields.ts'
-import { lanesOf } from '../../fsm/digest.ts'
-import { noLinks } from '../../fsm/query/evaluate.ts'
-import { Lister } from '../../fsm/query/list.ts'
-import { symbolNames } from '../../fsm/query/symbols.ts'
-import { Table } from '../../fsm/state.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Json } from '../../lib/canonical-json.ts'
 import type { LiveLink } from '../../ports/live-links.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Call } from '../call.ts'
-import { detailAnswer, listAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import { detailAnswer } from '../answers/envelope.ts'
+import { liveListAnswer, liveRef } from '../answers/live-list.ts'
 import type { Operation } from '../operation.ts'
-import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { listParameters } from '../answers/query-parameters.ts'
 import type { ApiParts } from '../parts.ts'
 import { link, linkPatch, nothing } from '../schemas/schemas.ts'
 
@@ -42,10 +36,6 @@ const rows = defineEntity({
     ...(['iteration', 'staticCost', 'cost', 'sourceLatency', 'destLatency'] as const),
   ],
 })
-const lister = new Lister(noLinks)
-/** Nobody asks for the digest of what is not replicated. */
-const noLanes = lanesOf('', '')
-
 /** Links between routers, as those that are connected to this controller report them. */
 export function linkOperations({ links, state }: Pick<ApiParts, 'links' | 'state'>): Operation[] {
   const found = (call: Call): LiveLink => links.get(call.param('id')) ?? missing(call)
@@ -60,7 +50,11 @@ export function linkOperations({ links, state }: Pick<ApiParts, 'links' | 'state
       query: listParameters,
       response: { kind: 'list', schema: link },
       refusals: [400, 401, 429, 503],
-      handle: (call) => list(call, links.all(), state),
+      handle: (call) =>
+        liveListAnswer(call, links.all(), {
+          ...{ rows, fieldsOf },
+          viewOf: (each) => viewOf(each, state),
+        }),
     },
     {
       ...common,
@@ -115,22 +109,7 @@ interface LinkPatch {
   readonly staticCost?: number | null
 }
 
-function list(call: Call, all: readonly LiveLink[], state: StateView): Answer {
-  const table = new Table(rows)
-  for (const each of all) {
-    const values: Readonly<Record<string, Json>> = { ...flat(each) }
-    table.change(each.id, { record: table.shape(values, 1), lanes: noLanes })
-  }
-  const byId = new Map(all.map((each) => [each.id, each]))
-  const { records, limit, offset, totalCount } = lister.list(table, listQueryOf(call), null)
-  const shown = records.flatMap(({ id }) => {
-    const each = byId.get(id)
-    return each === undefined ? [] : [viewOf(each, state)]
-  })
-  return listAnswer(shown, { limit, offset, totalCount }, symbolNames(rows))
-}
-
-function flat(each: LiveLink) {
+function fieldsOf(each: LiveLink) {
   const { id, protocol, dialAddress, state, iteration, staticCost, cost } = each
   return {
     ...{ id, protocol, dialAddress, state, iteration, staticCost, cost },
@@ -146,24 +125,13 @@ function viewOf(each: LiveLink, state: StateView) {
   const { id, protocol, iteration, staticCost, cost, sourceLatencyNs, destLatencyNs } = each
   return {
     ...{ id, protocol, iteration, staticCost, cost, state: each.state, down: each.isDown },
-    sourceRouter: routerRef(state, each.sourceRouterId),
-    destRouter: routerRef(state, each.destRouterId),
+    sourceRouter: liveRef(state, 'router', 'routers', each.sourceRouterId),
+    destRouter: liveRef(state, 'router', 'routers', each.destRouterId),
     sourceLatency: sourceLatencyNs,
     destLatency: destLatencyNs,
     connections: each.connections.map(({ type, sourceAddress, destAddress }) => ({
       ...{ type, source: sourceAddress, dest: destAddress },
     })),
-  }
-}
-
-/** A router that is reported and not on record has its id for a name. */
-function routerRef(state: StateView, id: string) {
-  const name = state.get('router', id)?.['name']
-  return {
-    _links: { self: { href: `./routers/${id}` } },
-    entity: 'routers',
-    id,
-    name: typeof name === 'string' ? name : id,
   }
 }
 

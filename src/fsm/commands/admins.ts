@@ -1,18 +1,11 @@
 import type { Authenticator } from '../../entities/authenticator.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
 import type { Identity } from '../../entities/identity.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { allowsPassword, authPolicyOf } from '../authentication.ts'
 import type { RecordSource } from '../authentication.ts'
 import type { State } from '../state.ts'
-
-export function isDisabled(
-  identity: Pick<Identity, 'disabledAt' | 'disabledUntil'>,
-  atMs: number,
-): boolean {
-  if (identity.disabledAt === null) return false
-  return identity.disabledUntil === null || identity.disabledUntil > atMs
-}
 
 /** What a write makes of one record; `after` is undefined where it is deleted. */
 export interface RecordChange {

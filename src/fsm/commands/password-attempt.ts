@@ -6,7 +6,7 @@ import type { PasswordAttempts } from '../../entities/password-attempts.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { authPolicyOf, isLockedOut, nextAttempt } from '../authentication.ts'
 import type { State } from '../state.ts'
-import { isDisabled } from './admins.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
 import type { CommandContext } from './context.ts'
 import { done, refused } from './outcome.ts'
 

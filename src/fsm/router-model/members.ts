@@ -1,10 +1,9 @@
-import { isInScope } from '../../entities/define.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import type { ServicePolicy } from '../../entities/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import type { ModelEvent, PolicyMember } from '../../ports/router-model.ts'
-import { sameTexts } from '../access/changes.ts'
+import { changeInScope, sameTexts } from '../access/changes.ts'
 import { matches, meant, policiesMatching } from '../roles.ts'
 import type { State } from '../state.ts'
 
@@ -39,7 +38,7 @@ export function* movedMembers(
   for (const of of memberKinds) {
     const moved = new Moved()
     const changed = new Map(
-      (byKind.get(of) ?? []).map((change) => [change.id, inScope(of, change)]),
+      (byKind.get(of) ?? []).map((change) => [change.id, changeInScope(entityNamed(of), change)]),
     )
     for (const policy of policies.values()) notePolicy(state, of, policy, changed, moved)
     for (const change of changed.values()) noteMember(state, of, change, policies, moved)
@@ -109,14 +108,6 @@ function unchangedIds(
   if (roles.length === 0) return new Set()
   const found = meant(state, of, [{ roles, semantic: policy.semantic }])
   return new Set([...found].filter((id) => !changed.has(id)))
-}
-
-/** A record out of the scope of its kind counts as not there. */
-function inScope(of: PolicyMember, change: RecordChange): RecordChange {
-  const entity = entityNamed(of)
-  const seen = (record: EntityRecord | undefined): EntityRecord | undefined =>
-    record !== undefined && isInScope(entity, record) ? record : undefined
-  return { ...change, before: seen(change.before), after: seen(change.after) }
 }
 
 /** Members who came and went, by policy. */

@@ -6,6 +6,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import type { ModelAction, ModelEvent, ModelIdentity } from '../../ports/router-model.ts'
 import type { State } from '../state.ts'
+import { changeInScope } from '../access/changes.ts'
 import { allMembers, movedMembers } from './members.ts'
 import { identityOf, modelKinds, recordEvent } from './shapes.ts'
 
@@ -17,7 +18,7 @@ export function* wholeModel(state: State): Iterable<ModelEvent> {
   for (const kind of modelKinds) {
     const { rows } = state.table(kind)
     for (const { record } of rows.values()) {
-      if (!isModelled(kind, record)) continue
+      if (!isInScope(entityNamed(kind), record)) continue
       const event = recordEvent(state, kind, 'create', record)
       if (event === null) continue
       yield event
@@ -39,10 +40,9 @@ export function modelChanges(state: State, changes: readonly RecordChange[]): Mo
   const told: ModelEvent[] = []
   const gone: ModelEvent[] = []
   for (const kind of modelKinds) {
-    for (const { kind: of, before, after } of changes) {
-      if (of !== kind) continue
-      const was = isModelled(kind, before) ? before : undefined
-      const is = isModelled(kind, after) ? after : undefined
+    for (const change of changes) {
+      if (change.kind !== kind) continue
+      const { before: was, after: is } = changeInScope(entityNamed(kind), change)
       const action: ModelAction =
         is === undefined ? 'delete' : was === undefined ? 'create' : 'update'
       const record = is ?? was
@@ -90,8 +90,4 @@ function identitiesOfConfigs(state: State, changes: readonly RecordChange[]): Mo
       ? []
       : [{ kind: 'identity', action: 'update', value }]
   })
-}
-
-function isModelled(kind: string, record: EntityRecord | undefined): boolean {
-  return record !== undefined && isInScope(entityNamed(kind), record)
 }

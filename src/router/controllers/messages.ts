@@ -2,10 +2,10 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import {
   InspectRequestSchema,
-  InspectResponseSchema,
+  InspectAnswerSchema,
   InterfacesSchema,
   MetricsSchema,
-} from '../../../proto/gen/router_program_pb.ts'
+} from '../../../proto/gen/router_pb.ts'
 import {
   ClientHelloSchema,
   UpdateClusterLeaderSchema,
@@ -102,14 +102,14 @@ export interface Inspected {
 }
 
 export function inspectedMessage({ errors, values }: Inspected): Outgoing {
-  const response = create(InspectResponseSchema, {
+  const response = create(InspectAnswerSchema, {
     success: errors.length === 0,
     errors: [...errors],
     values: values.map(({ name, value }) => ({ name, value })),
   })
   return {
     contentType: controlMessage.inspected,
-    body: toBinary(InspectResponseSchema, response),
+    body: toBinary(InspectAnswerSchema, response),
   }
 }
 

@@ -6,7 +6,7 @@ import {
   PeerStateChangesSchema,
   RouterLinksSchema,
   VerifyRouterSchema,
-} from '../../../proto/gen/router_program_pb.ts'
+} from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import type { Message } from '../../channel/frame.ts'
 import { int32Value, readInt32, readText, textValue } from '../../channel/headers.ts'

@@ -56,7 +56,7 @@ const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } 
 /** The key of the other end's encryption, among what ends tell each other. */
 const PUBLIC_KEY = 1003
 /** Of an answer to a route, what is not from the host. */
-const CHANNEL_HEADERS_MAX = 127
+const CHANNEL_HEADERS_MAX = 13
 
 export interface CircuitDutyParts {
   readonly clients: RouterClients
@@ -342,9 +342,9 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
       return
     }
     for (const [key, value] of headers) {
-      const isOwn = key <= CHANNEL_HEADERS_MAX && key < 14
+      const isOfChannel = key <= CHANNEL_HEADERS_MAX
       const isResult = key >= result.attempt && key <= result.errorCode
-      if (!isOwn && !isResult) attempt.peerData.set(key, value)
+      if (!isOfChannel && !isResult) attempt.peerData.set(key, value)
     }
     attempt.missing.delete(router.id)
     if (attempt.missing.size === 0) attempt.settle(null)

@@ -43,6 +43,8 @@ export class SessionDuty implements RouterDuty {
   #wasLeader = false
   #syncs = 0
   readonly #changed = new Map<string, ClientSession | null>()
+  /** All sessions, as messages without their headers; null: something has changed. */
+  #whole: readonly Uint8Array[] | null = null
 
   constructor(parts: SessionDutyParts) {
     this.#parts = parts
@@ -89,11 +91,13 @@ export class SessionDuty implements RouterDuty {
   #follow(): () => void {
     return this.#parts.clients.follow({
       onChanged: (changed, gone) => {
+        this.#whole = null
         if (this.#changed.size === 0) setImmediate(() => this.#flush())
         for (const session of changed) this.#changed.set(session.id, session)
         for (const id of gone) this.#changed.set(id, null)
       },
       onReplaced: () => {
+        this.#whole = null
         this.#changed.clear()
         this.#wasLeader = false
       },
@@ -106,27 +110,22 @@ export class SessionDuty implements RouterDuty {
 
   #tellAll(connections: readonly RouterConnection[]): void {
     if (connections.length === 0) return
-    const messages = this.#wholeState([...this.#parts.clients.sessions()])
+    this.#whole ??= chunks([...this.#parts.clients.sessions()]).map((some) => added(some, true))
+    const messages = this.#wholeState(this.#whole)
     for (const { channel } of connections) for (const message of messages) channel.send(message)
   }
 
-  /** Of no session too: a router may hold some that were ended while nobody could tell it. */
-  #wholeState(sessions: readonly ClientSession[]): Outgoing[] {
+  #wholeState(bodies: readonly Uint8Array[]): Outgoing[] {
     const id = this.#nextSyncId()
-    const messages: Outgoing[] = []
-    for (let at = 0; at === 0 || at < sessions.length; at += CHUNK_SESSIONS) {
-      const chunk = sessions.slice(at, at + CHUNK_SESSIONS)
-      const isLast = at + CHUNK_SESSIONS >= sessions.length
+    return bodies.map((body, sequence) => {
       // A router ends at a state that is no JSON, or has no id.
-      const state = JSON.stringify({ id, isLast, sequence: messages.length })
-      messages.push(
-        added(chunk, true, [
-          [strategyHeader, textValue(STRATEGY)],
-          [stateHeader, textValue(state)],
-        ]),
-      )
-    }
-    return messages
+      const state = JSON.stringify({ id, isLast: sequence === bodies.length - 1, sequence })
+      const headers = new Map([
+        [strategyHeader, textValue(STRATEGY)],
+        [stateHeader, textValue(state)],
+      ])
+      return { contentType: routerMessage.apiSessionAdded, headers, body }
+    })
   }
 
   /** Sorts after all that were given out before, on this controller or another. */
@@ -144,9 +143,11 @@ export class SessionDuty implements RouterDuty {
     if (routers.length === 0) return
     const told = changed.flatMap(([, session]) => (session === null ? [] : [session]))
     const goneIds = changed.flatMap(([id, session]) => (session === null ? [id] : []))
-    for (let at = 0; at < told.length; at += CHUNK_SESSIONS) {
-      const message = added(told.slice(at, at + CHUNK_SESSIONS), false, [])
-      for (const { channel } of routers) channel.send(message)
+    for (const some of told.length === 0 ? [] : chunks(told)) {
+      const body = added(some, false)
+      for (const { channel } of routers) {
+        channel.send({ contentType: routerMessage.apiSessionAdded, body })
+      }
     }
     if (goneIds.length === 0) return
     const tokens = goneIds.flatMap((id) => this.#parts.clients.tokensOf(id))
@@ -171,20 +172,21 @@ export class SessionDuty implements RouterDuty {
   }
 }
 
-function added(
-  sessions: readonly ClientSession[],
-  isFullState: boolean,
-  headers: readonly (readonly [number, Uint8Array])[],
-): Outgoing {
+/** At least one, which may be empty: a router may hold sessions that were ended while nobody could tell it. */
+function chunks(sessions: readonly ClientSession[]): (readonly ClientSession[])[] {
+  const some: (readonly ClientSession[])[] = []
+  for (let at = 0; at === 0 || at < sessions.length; at += CHUNK_SESSIONS) {
+    some.push(sessions.slice(at, at + CHUNK_SESSIONS))
+  }
+  return some
+}
+
+function added(sessions: readonly ClientSession[], isFullState: boolean): Uint8Array {
   const message = create(ApiSessionAddedSchema, {
     isFullState,
     apiSessions: sessions.flatMap(({ id, identityId, tokens, fingerprints }) =>
       tokens.map((token) => ({ id, identityId, token, certFingerprints: [...fingerprints] })),
     ),
   })
-  return {
-    contentType: routerMessage.apiSessionAdded,
-    headers: new Map(headers),
-    body: toBinary(ApiSessionAddedSchema, message),
-  }
+  return toBinary(ApiSessionAddedSchema, message)
 }

@@ -85,10 +85,6 @@ export class TerminatorDuty implements RouterDuty {
     ])
   }
 
-  onDisconnected({ router }: RouterConnection): void {
-    this.#waiting.delete(router.id)
-  }
-
   async #create(connection: RouterConnection, message: Message): Promise<void> {
     const asked = fromBinary(CreateTerminatorV2Schema, message.body)
     const answer = await this.#created(connection, asked)

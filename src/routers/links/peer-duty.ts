@@ -74,11 +74,16 @@ export class PeerDuty implements RouterDuty {
   }
 
   onSweep(): void {
+    const byId = this.#connectedById()
+    if (byId.size === 0) {
+      // Whoever connects next is told everything.
+      this.#changed.clear()
+      return
+    }
     const known = new Set(this.#parts.routerIds())
     for (const id of known.symmetricDifference(this.#known)) this.#changed.add(id)
     this.#known = known
     if (this.#changed.size === 0) return
-    const byId = this.#connectedById()
     const changes = Array.from(this.#changed, (id) =>
       this.#stateOf(id, byId.get(id), known.has(id)),
     )

@@ -12,6 +12,7 @@ import type {
   ModelEvent as EncodedEvent,
   ModelPostureCheckSchema,
 } from '../../../proto/gen/router_pb.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
 import type { ModelCheckTerms, ModelEvent, ModelIdentity } from '../../ports/router-model.ts'
 import { authorityKey } from './public-keys.ts'
 
@@ -84,14 +85,6 @@ function modelOf(event: ModelEvent, nowMs: number): Model | null {
   }
 }
 
-/** While it is disabled, a router takes no session of it. */
-export function isDisabledAt(
-  { disabledAt, disabledUntil }: Pick<ModelIdentity, 'disabledAt' | 'disabledUntil'>,
-  nowMs: number,
-): boolean {
-  return disabledAt !== null && (disabledUntil === null || disabledUntil > nowMs)
-}
-
 function identityOf(identity: ModelIdentity, nowMs: number) {
   const { id, name, defaultHostingCost, serviceHostingCosts } = identity
   const configs = Object.entries(identity.serviceConfigs)
@@ -107,7 +100,7 @@ function identityOf(identity: ModelIdentity, nowMs: number) {
     serviceConfigs: Object.fromEntries(
       configs.map(([serviceId, byType]) => [serviceId, { configs: { ...byType } }]),
     ),
-    disabled: isDisabledAt(identity, nowMs),
+    disabled: isDisabled(identity, nowMs),
   }
 }
 

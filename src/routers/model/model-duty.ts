@@ -83,6 +83,7 @@ export class ModelDuty implements RouterDuty {
   onConnected(connection: RouterConnection): void {
     if (!connection.router.isEdge) return
     this.#stop ??= this.#follow()
+    this.#followKeys()
     this.#tellKeys([connection])
   }
 
@@ -91,18 +92,12 @@ export class ModelDuty implements RouterDuty {
   }
 
   onSweep(): void {
-    const { certificates, clock } = this.#parts
-    const nowMs = clock.monotonicMs()
+    if (this.#edgeRouters().length === 0) return
+    const nowMs = this.#parts.clock.monotonicMs()
     for (const [id, { untilMs }] of this.#subscriptions) {
       if (untilMs <= nowMs) this.#subscriptions.delete(id)
     }
-    const trusted = certificates()
-    const text = JSON.stringify(trusted)
-    if (text !== this.#keysText) {
-      this.#keysText = text
-      this.#keys = publicKeysOf(trusted)
-      this.#tellKeys(this.#edgeRouters())
-    }
+    if (this.#followKeys()) this.#tellKeys(this.#edgeRouters())
     this.#endDisabled()
     if (nowMs - this.#toldIndexMs >= modelIndexEveryMs) this.#tellIndex(nowMs)
     this.#flush()
@@ -248,6 +243,16 @@ export class ModelDuty implements RouterDuty {
   #send({ connection, id }: Subscription, outgoing: Outgoing): boolean {
     const headers = id === '' ? [] : ([[subscriptionHeader, textValue(id)]] as const)
     return connection.channel.send({ ...outgoing, headers: new Map(headers) })
+  }
+
+  /** @returns whether they have changed. */
+  #followKeys(): boolean {
+    const trusted = this.#parts.certificates()
+    const text = JSON.stringify(trusted)
+    if (text === this.#keysText) return false
+    this.#keysText = text
+    this.#keys = publicKeysOf(trusted)
+    return true
   }
 
   #tellKeys(connections: readonly RouterConnection[]): void {

@@ -1,5 +1,5 @@
 import { authPolicyOf } from '../../../fsm/authentication.ts'
-import { isDisabled } from '../../../fsm/commands/admins.ts'
+import { isDisabled } from '../../../lib/is-disabled.ts'
 import { Problem } from '../../../lib/problems.ts'
 import type { Call } from '../../call.ts'
 import { reachLatest } from '../../consistency.ts'

@@ -1,7 +1,7 @@
 import type { ExternalJwtSigner } from '../../../entities/external-jwt-signer.ts'
 import type { Identity } from '../../../entities/identity.ts'
 import { authPolicyOf } from '../../../fsm/authentication.ts'
-import { isDisabled } from '../../../fsm/commands/admins.ts'
+import { isDisabled } from '../../../lib/is-disabled.ts'
 import { takesTokensOf } from '../../../fsm/external-tokens.ts'
 import { Problem } from '../../../lib/problems.ts'
 import type { Call } from '../../call.ts'

@@ -1,7 +1,7 @@
 import type { Authenticator } from '../../../entities/authenticator.ts'
 import type { Identity } from '../../../entities/identity.ts'
 import { authPolicyOf } from '../../../fsm/authentication.ts'
-import { isDisabled } from '../../../fsm/commands/admins.ts'
+import { isDisabled } from '../../../lib/is-disabled.ts'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import type { Call } from '../../call.ts'
 import { reachLatest } from '../../consistency.ts'
