@@ -37,12 +37,15 @@ lint-format: $(INSTALLED)
 fmt: $(INSTALLED)
 	prettier --write --log-level warn .
 
-# Unit and simulation first, then real controllers one file at a time.
+# Unit and simulation first, then real controllers, two files at a time. What failed is told again at the end.
 test: $(INSTALLED)
 	@rm -rf .test && mkdir -p .test/tmp
-	@export TMPDIR=$(CURDIR)/.test/tmp FLOTILLA_TEST_COUNTS=$(CURDIR)/.test/counts; \
+	@export TMPDIR=$(CURDIR)/.test/tmp FLOTILLA_TEST_COUNTS=$(CURDIR)/.test/counts FLOTILLA_TEST_FAILURES=$(CURDIR)/.test/failures \
+		FLOTILLA_PROGRAM=$(CURDIR)/.test/program/bin/flotilla; \
+	node tools/build-program.ts .test/program --self-contained || exit 1; \
 	vitest run --project unit --project mocked; unit=$$?; \
 	vitest run --project process; processes=$$?; \
+	[ ! -f .test/failures ] || cat .test/failures; \
 	awk '{p+=$$1; f+=$$2; s+=$$3} END {print p+0 " passed, " f+0 " failed, " s+0 " skipped"}' .test/counts; \
 	exit $$((unit + processes))
 

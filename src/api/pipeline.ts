@@ -80,10 +80,10 @@ export class Pipeline {
     }
   }
 
-  /** The last step; validators are compiled here, once. */
+  /** The last step. */
   handlerOf(operation: Operation): (request: FastifyRequest, reply: FastifyReply) => void {
     const { body } = operation
-    const check = body === undefined ? null : this.#validator.compile(body.schema.schema)
+    const check = body === undefined ? null : this.#validator.checkOf(body.schema.schema)
     return (request, reply) => {
       const call = this.callOf(request)
       call.isAtWork = true

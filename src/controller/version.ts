@@ -1,7 +1,9 @@
 import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 
-const ROOT = new URL('../../', import.meta.url)
-const manifest = new URL('package.json', ROOT)
+import { PACKAGE_ROOT } from '../lib/package-root.ts'
+
+const manifest = join(PACKAGE_ROOT, 'package.json')
 
 interface Manifest {
   readonly version: string
@@ -27,7 +29,7 @@ export function programDate(): string {
 /** 12 hex digits of the commit that is checked out; `unknown` outside a clone. */
 export function programRevision(): string {
   try {
-    const head = readFileSync(new URL('.git/HEAD', ROOT), 'utf8').trim()
+    const head = readFileSync(join(PACKAGE_ROOT, '.git/HEAD'), 'utf8').trim()
     const commit = head.startsWith('ref: ') ? commitOf(head.slice('ref: '.length)) : head
     return /^[0-9a-f]{40}$/.test(commit) ? commit.slice(0, 12) : 'unknown'
   } catch {
@@ -37,9 +39,9 @@ export function programRevision(): string {
 
 function commitOf(ref: string): string {
   try {
-    return readFileSync(new URL(`.git/${ref}`, ROOT), 'utf8').trim()
+    return readFileSync(join(PACKAGE_ROOT, `.git/${ref}`), 'utf8').trim()
   } catch {
-    const packed = readFileSync(new URL('.git/packed-refs', ROOT), 'utf8')
+    const packed = readFileSync(join(PACKAGE_ROOT, '.git/packed-refs'), 'utf8')
     return (
       packed
         .split('\n')

@@ -18,6 +18,7 @@ import type {
   CertificateReport,
   CertificateResult,
 } from './certificate-messages.ts'
+import { threadFile } from './thread-file.ts'
 
 export interface CertificateWorkerLimits {
   /** One order at work; beyond it the thread is ended and another takes its place. */
@@ -134,7 +135,7 @@ export class CertificateWorker implements CertificateIssuer {
   }
 
   #start(): void {
-    const worker = new Worker(new URL('./certificate-thread.ts', import.meta.url), {
+    const worker = new Worker(threadFile('certificate'), {
       name: 'certificates',
       env: {},
       workerData: this.#parts.settings,

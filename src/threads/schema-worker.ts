@@ -7,6 +7,7 @@ import { Problem } from '../lib/problems.ts'
 import type { FieldFault } from '../lib/problems.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
 import type { SchemaQuestion, SchemaReport } from './schema-messages.ts'
+import { threadFile } from './thread-file.ts'
 
 export interface SchemaWorkerLimits {
   /** One judgement; beyond it the thread is ended and another takes its place. */
@@ -86,7 +87,7 @@ export class SchemaWorker implements SchemaJudge {
   }
 
   #start(): void {
-    const worker = new Worker(new URL('./schema-thread.ts', import.meta.url), {
+    const worker = new Worker(threadFile('schema'), {
       name: 'schemas',
       env: {},
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MEGABYTES_MAX },

@@ -18,6 +18,7 @@ import { TimedFiles } from '../store/timed-files.ts'
 import { PortLink } from './port-link.ts'
 import type { RaftThreadData } from './raft-thread.ts'
 import type { WalReport, WalThreadData } from './wal-messages.ts'
+import { threadFile } from './thread-file.ts'
 
 export interface HostStart {
   /** Data folder, formed, its lock held by the caller. */
@@ -70,16 +71,13 @@ export async function startThreads(start: HostStart): Promise<StartedHost> {
     mainPort: toRaft.port1,
     walPort: toWal.port2,
   }
-  const wal = spawn('wal', new URL('./wal-thread.ts', import.meta.url), walData, [toWal.port1])
+  const wal = spawn('wal', threadFile('wal'), walData, [toWal.port1])
   const report = await firstReport(wal)
   if (report.type === 'refused') {
     await wal.terminate()
     throw new StoreError(report.code as StoreErrorCode, start.dir, report.because)
   }
-  const raft = spawn('raft', new URL('./raft-thread.ts', import.meta.url), raftData, [
-    toRaft.port1,
-    toWal.port2,
-  ])
+  const raft = spawn('raft', threadFile('raft'), raftData, [toRaft.port1, toWal.port2])
   const link = new WatchedLink(toRaft.port2, wal, raft)
   const close = async (): Promise<void> => {
     await Promise.all([raft.terminate(), wal.terminate()])

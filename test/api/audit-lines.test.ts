@@ -1,7 +1,7 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { logOver } from '../../src/cli/controller/log.ts'
 import { LineWriter } from '../../src/cli/terminal/line-writer.ts'
 import { formatUuid, newUuidv7 } from '../../src/lib/uuid.ts'
@@ -10,6 +10,7 @@ import { CallerOf, client, management } from './support/caller.ts'
 import { admin, sessionCommand, user } from './support/controller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { made, newIdentity, newService, shown } from './support/network.ts'
+import { eventually } from '../support/eventually.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
 const alice = sessionOf('alice-id')
@@ -38,7 +39,7 @@ beforeEach(() => {
 
 /** Those of this test, once there are so many. */
 async function lines(count: number): Promise<Line[]> {
-  await vi.waitFor(() => expect(allLines().length).toBeGreaterThanOrEqual(before + count))
+  await eventually(() => expect(allLines().length).toBeGreaterThanOrEqual(before + count))
   const found = allLines().slice(before)
   expect(found).toHaveLength(count)
   return found

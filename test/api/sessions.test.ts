@@ -1,8 +1,9 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { CallerOf, client, management } from './support/caller.ts'
 import { admin, startController, user } from './support/controller.ts'
 import type { TestController } from './support/controller.ts'
+import { eventually } from '../support/eventually.ts'
 
 let controller: TestController
 let root: CallerOf
@@ -296,7 +297,7 @@ test.for(ends)(
         controller.clock.advance(2 * minute)
         await sweep()
     }
-    await vi.waitFor(async () => expect((await root.get(ended.path)).status).toBe(404))
+    await eventually(async () => expect((await root.get(ended.path)).status).toBe(404))
     expect((await ended.alice.get(`${client}/current-api-session`)).status).toBe(401)
     expect((await root.get(other.path)).status).toBe(200)
   },

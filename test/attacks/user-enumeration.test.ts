@@ -31,8 +31,8 @@ function seen({ status, headers, text, body }: Reply): unknown {
   return { status, names, size, code, message, cause: body.error?.cause }
 }
 
-const median = (tries: readonly Try[]): number =>
-  tries.map(({ tookMs }) => tookMs).sort((a, b) => a - b)[Math.floor(tries.length / 2)] ?? 0
+/** The quickest, which a machine that is busy with others stretches least. */
+const quickest = (tries: readonly Try[]): number => Math.min(...tries.map(({ tookMs }) => tookMs))
 
 test('a wrong password for a name that exists, is disabled or was never heard of gives one answer, after the same work', async () => {
   const kinds = { known: [] as Try[], disabled: [] as Try[], unknown: [] as Try[] }
@@ -46,8 +46,8 @@ test('a wrong password for a name that exists, is disabled or was never heard of
   for (const { reply } of all) expect(seen(reply)).toEqual(first)
   expect(first).toMatchObject({ status: 401, code: 'INVALID_AUTH' })
   // A name without a hash behind it would be answered five times sooner, at least.
-  const known = median(kinds.known)
-  for (const other of [median(kinds.disabled), median(kinds.unknown)]) {
+  const known = quickest(kinds.known)
+  for (const other of [quickest(kinds.disabled), quickest(kinds.unknown)]) {
     expect(other).toBeGreaterThan(known / 3)
     expect(other).toBeLessThan(known * 3)
   }

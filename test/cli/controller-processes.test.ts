@@ -12,7 +12,7 @@ import {
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { ControllerProcesses } from '../../src/cli/quickstart/processes.ts'
 import type { ProcessEvent } from '../../src/cli/quickstart/processes.ts'
@@ -20,6 +20,7 @@ import { runningPid, writePidFile } from '../../src/cli/controller/pid-file.ts'
 import { LOG_BYTES_MAX } from '../../src/cli/quickstart/log.ts'
 import { planQuickstart } from '../../src/cli/quickstart/plan.ts'
 import type { ControllerPlan } from '../../src/cli/quickstart/plan.ts'
+import { eventually } from '../support/eventually.ts'
 
 // Goal: quickstart knows which controllers run, whoever started them, and leaves none behind.
 // Method: a script in place of the program, which keeps its pid file as a controller does.
@@ -85,7 +86,7 @@ const allRun = (): void => {
   for (const { configPath, dataFolder } of plans)
     expect(runningPid(configPath, dataFolder)).not.toBeNull()
 }
-const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 10_000 })
+const until = (check: () => void): Promise<void> => eventually(check, { timeout: 10_000 })
 
 test('All are started with their output in their log, and all are ended', async () => {
   const processes = processesOf()

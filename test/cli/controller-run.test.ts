@@ -16,6 +16,7 @@ import { issueControllerCertificateFor, renewIssuingAuthority } from '../../src/
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { readCertsOnly } from '../support/read-certs-only.ts'
 import { flotilla, layOut, run } from './support.ts'
+import { eventually } from '../support/eventually.ts'
 
 // Goal: one controller as a process starts, serves, stops and fails as an operator is told.
 
@@ -65,7 +66,7 @@ const leads = async (): Promise<void> => {
   expect(status.leaderId).toBe('ctrl1')
 }
 const until = (check: () => unknown): Promise<unknown> =>
-  vi.waitFor(check, { timeout: 20_000, interval: 50 })
+  eventually(check, { timeout: 60_000, interval: 50 })
 
 interface Fetched {
   readonly status: number | undefined
@@ -247,7 +248,7 @@ function digestOf(path: string): string {
 
 test('damaged meta slots are told at the level of damage, before the peers are asked for a new place', async () => {
   const first = start()
-  await vi.waitFor(() => expect(first.output).toContain('controller is up'), { timeout: 60_000 })
+  await eventually(() => expect(first.output).toContain('controller is up'), { timeout: 60_000 })
   first.child.kill('SIGTERM')
   await first.ended
   for (const name of ['meta.0', 'meta.1']) {
@@ -256,7 +257,7 @@ test('damaged meta slots are told at the level of damage, before the peers are a
   // Without it nobody is known to be the only voter.
   rmSync(join(controller.dataFolder, 'ROSTER'))
   const second = start({ FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1' })
-  await vi.waitFor(() => expect(second.output).toContain('asking 127.0.0.1:1'), { timeout: 60_000 })
+  await eventually(() => expect(second.output).toContain('asking 127.0.0.1:1'), { timeout: 60_000 })
   const line = second.output.split('\n').find((one) => one.includes('term and vote are lost'))
   expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 50, id: controller.id })
 })
@@ -264,7 +265,7 @@ test('damaged meta slots are told at the level of damage, before the peers are a
 test('a controller whose configuration names a file for its log writes it there and nowhere else', async () => {
   const path = join(folder, 'controller.log')
   const running = start({ FLOTILLA_LOG_FILE_PATH: path })
-  await vi.waitFor(() => expect(readFileSync(path, 'utf8')).toContain('controller is up'), {
+  await eventually(() => expect(readFileSync(path, 'utf8')).toContain('controller is up'), {
     timeout: 60_000,
   })
   running.child.kill('SIGTERM')

@@ -17,6 +17,7 @@ import type { ControllerLog } from '../../src/cli/controller/log.ts'
 import { LineWriter, lineLimits } from '../../src/cli/terminal/line-writer.ts'
 import { present } from '../../src/lib/assert.ts'
 import type { AuditTrail } from '../../src/ports/audit.ts'
+import { eventually } from '../support/eventually.ts'
 
 let folder: string
 let opened: number[]
@@ -88,7 +89,7 @@ test('a reader that does not read costs lines of the audit, not the lines of the
   for (let i = 0; i < 500; i += 1) audit.applied(record)
   log.warn('this one is kept')
   let text = ''
-  await vi.waitFor(
+  await eventually(
     () => {
       text += read()
       expect(text).toContain('lines were dropped')
@@ -123,7 +124,7 @@ test('the end of the process writes what waits, in order and whole', async () =>
   const { log } = logOver(writer, config)
   for (let i = 0; i < 1000; i += 1) log.warn({ i }, 'ü')
   writer.flushSync()
-  await vi.waitFor(() => expect(linesOf(readFileSync(path, 'utf8'))).toHaveLength(1000))
+  await eventually(() => expect(linesOf(readFileSync(path, 'utf8'))).toHaveLength(1000))
   const numbers = linesOf(readFileSync(path, 'utf8')).map(({ i }) => Number(i))
   expect(numbers.sort((a, b) => a - b)).toEqual(Array.from({ length: 1000 }, (_, i) => i))
 })
@@ -133,7 +134,7 @@ test('a disk that is full costs the lines alone', async () => {
   const { log } = logOver(writer, config)
   const spy = vi.spyOn(log, 'warn')
   for (let i = 0; i < 5000; i += 1) log.warn({ i }, 'lost')
-  await vi.waitFor(() => {
+  await eventually(() => {
     writer.write('x\n')
     expect(writer.isCrowded).toBe(false)
   })

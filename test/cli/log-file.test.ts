@@ -19,6 +19,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createLog, logOver } from '../../src/cli/controller/log.ts'
 import { LineWriter } from '../../src/cli/terminal/line-writer.ts'
 import { LogFile } from '../../src/cli/controller/log-file.ts'
+import { eventually } from '../support/eventually.ts'
 
 let folder = ''
 let path = ''
@@ -46,7 +47,7 @@ const config = { id: 'ctrl1', logLevel: 'info', audit: { log: false } } as const
 /** Resolves when the line is in a file. */
 async function write(writer: LineWriter, line: string): Promise<void> {
   writer.write(`${line}\n`)
-  await vi.waitFor(() => {
+  await eventually(() => {
     const there = [path, `${path}.1`, `${path}.2`, `${path}.3`, join(folder, 'moved')].filter(
       (one) => existsSync(one),
     )
@@ -78,7 +79,7 @@ test('every line of a burst that fills many files is in one of them, once and wh
         .slice(0, -1)
         .map((line) => (JSON.parse(line) as { i: number }).i),
     )
-  await vi.waitFor(() => expect(numbers()).toHaveLength(10_000), { timeout: 20_000 })
+  await eventually(() => expect(numbers()).toHaveLength(10_000), { timeout: 20_000 })
   expect(numbers().sort((a, b) => a - b)).toEqual(Array.from({ length: 10_000 }, (_, i) => i))
   expect(files().length).toBeGreaterThan(5)
   for (const one of files()) expect(statSync(one).size).toBeLessThanOrEqual(128 * 1024)
@@ -133,10 +134,10 @@ test('what a full disk loses is counted in the log once there is room again', as
   })
   const { log } = logOver(writer, config)
   for (let n = 0; n < 7; n += 1) log.info('lost')
-  await vi.waitFor(() => expect(asked).toHaveBeenCalled())
+  await eventually(() => expect(asked).toHaveBeenCalled())
   isFull = false
   log.info('kept')
-  await vi.waitFor(() => expect(textOf(path)).toContain('lines were dropped'))
+  await eventually(() => expect(textOf(path)).toContain('lines were dropped'))
   closeSync(full)
   const lines = textOf(path)
     .split('\n')

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { tmpdir } from 'node:os'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { AdminServer } from '../../src/controller/admin/server.ts'
 import { pkiVerbs } from '../../src/controller/admin/pki-verbs.ts'
@@ -24,6 +24,7 @@ import { writeSecretFile } from '../../src/pki/key-file.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere as run } from './run-here.ts'
 import { layOut, run as runProcess } from './support.ts'
+import { eventually } from '../support/eventually.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const now = Date.now()
@@ -303,7 +304,7 @@ describe('pki renew-issuing', () => {
     expect(issuing.privateKeyPem).not.toBe(before.privateKeyPem)
     expect(next.commonName).toBe('issuing')
     expect((await run(['pki', 'inspect', '--config', configPath])).code).toBe(0)
-    await vi.waitFor(() => expect(read(own('cert.pem'))[1]?.sha256).toBe(next.sha256))
+    await eventually(() => expect(read(own('cert.pem'))[1]?.sha256).toBe(next.sha256))
     checkChain(read(own('cert.pem')), anchors(), Date.now())
     expect(() => checkChain(parseCertificates(leaf.certificatePem), anchors(), now)).not.toThrow()
   })

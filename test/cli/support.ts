@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 
 export { layOut } from '../support/lay-out.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { formedSecret } from '../support/formed-secret.ts'
+import { flotilla } from '../support/program.ts'
 
-export const flotilla = resolve(import.meta.dirname, '../../bin/flotilla')
+export { flotilla }
 
 export interface Finished {
   readonly code: number | null

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 
 import { LineWriter } from '../../src/cli/terminal/line-writer.ts'
+import { eventually } from '../support/eventually.ts'
 
 // Method: a disk that takes so many bytes and no more, as one does that fills up in the middle of a write.
 
@@ -36,10 +37,10 @@ test('a line that a full disk cut off takes neither the next one with it nor tho
     writer.onDropped = dropped
     disk.room = 14
     for (const line of ['whole line', 'torn line', 'lost line']) writer.write(`${line}\n`)
-    await vi.waitFor(() => expect(disk.refusals).toBeGreaterThan(0))
+    await eventually(() => expect(disk.refusals).toBeGreaterThan(0))
     disk.room = Infinity
     writer.write('next line\n')
-    await vi.waitFor(() => expect(readFileSync(path, 'utf8')).toContain('next line\n'))
+    await eventually(() => expect(readFileSync(path, 'utf8')).toContain('next line\n'))
     const lines = readFileSync(path, 'utf8').split('\n')
     expect(lines).toContain('whole line')
     expect(lines).toContain('next line')

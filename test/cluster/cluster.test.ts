@@ -136,14 +136,14 @@ async function problemOf(work: Promise<unknown>): Promise<string> {
 
 test('without a leader a write that was never handed over says that nothing was changed', async () => {
   const formed = await cluster(3)
-  const gateway = { proposeTimeoutMs: 400, leaderlessMsMax: 800, readTimeoutMs: 300 }
+  const gateway = { proposeTimeoutMs: 2000, leaderlessMsMax: 800, readTimeoutMs: 300 }
   const alone = await formed.start('n1', { gateway })
   expect(await problemOf(alone.gateway.propose(command('nobody')))).toBe('CLUSTER_NO_LEADER')
   expect(await problemOf(alone.gateway.readIndex())).toBe('CLUSTER_NO_LEADER')
   await until('it has been without one for long', () => alone.gateway.leaderContactMs() > 800)
   const beginMs = performance.now()
   expect(await problemOf(alone.gateway.propose(command('nobody')))).toBe('CLUSTER_NO_LEADER')
-  expect(performance.now() - beginMs).toBeLessThan(300)
+  expect(performance.now() - beginMs).toBeLessThan(gateway.proposeTimeoutMs / 2)
   // What was given up must not come to life when the others are there.
   await formed.start('n2')
   await formed.start('n3')

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { Core } from '../../src/raft/core.ts'
@@ -9,6 +9,7 @@ import { defaultCoreOptions } from '../../src/raft/options.ts'
 import type { CoreOptions } from '../../src/raft/options.ts'
 import type { Disk, DiskWrite, Entry, Message, NodeId, Position } from '../../src/raft/types.ts'
 import { configurationOf, formingEntries, text } from './members.ts'
+import { eventually } from '../support/eventually.ts'
 
 // The driver on the real event loop. What it must hold back is checked here and, under faults, by the simulation.
 
@@ -146,7 +147,7 @@ const proposals = (first: number, count: number): { id: number; data: Uint8Array
   Array.from({ length: count }, (_, at) => ({ id: first + at, data: text(`${first + at}`) }))
 
 const until = (condition: () => void): Promise<void> =>
-  vi.waitFor(condition, { timeout: 10_000, interval: 5 })
+  eventually(condition, { timeout: 10_000, interval: 5 })
 
 async function soleLeader(options: HarnessOptions = {}): Promise<Harness> {
   const one = harness('1', ['1'], options)

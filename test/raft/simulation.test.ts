@@ -15,7 +15,7 @@ const numberOf = (name: string): number | null => {
 }
 const only = numberOf('FLOTILLA_SIM_SEED')
 const first = only ?? numberOf('FLOTILLA_SIM_FIRST') ?? 1
-const count = only === null ? (numberOf('FLOTILLA_SIM_SEEDS') ?? 48) : 1
+const count = only === null ? (numberOf('FLOTILLA_SIM_SEEDS') ?? 24) : 1
 
 async function run(seed: number, print?: (line: string) => void): Promise<SimulatedCluster> {
   const cluster = new SimulatedCluster(seed, print)

@@ -3,7 +3,8 @@ import type { Reporter, TestModule } from 'vitest/node'
 
 /**
  * Appends `passed failed skipped` of one run to the file named by FLOTILLA_TEST_COUNTS, so that several
- * runs can close with one line. Modules that failed to load count as one failure each.
+ * runs can close with one line. Modules that failed to load count as one failure each. What failed, a line
+ * each, follows in the file named by FLOTILLA_TEST_FAILURES: the end of a long log is all that some readers see.
  */
 class CountReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
@@ -12,17 +13,32 @@ class CountReporter implements Reporter {
     let passed = 0
     let failed = 0
     let skipped = 0
+    const failures: string[] = []
     for (const module of modules) {
-      if (module.state() === 'failed' && module.errors().length > 0) failed += 1
+      if (module.state() === 'failed' && module.errors().length > 0) {
+        failed += 1
+        failures.push(`${module.relativeModuleId}: ${firstLine(module.errors()[0]?.message)}`)
+      }
       for (const test of module.children.allTests()) {
         const state = test.result().state
         if (state === 'passed') passed += 1
-        else if (state === 'failed') failed += 1
-        else skipped += 1
+        else if (state === 'failed') {
+          failed += 1
+          const error = test.result().errors?.[0]?.message
+          failures.push(`${module.relativeModuleId} > ${test.fullName}: ${firstLine(error)}`)
+        } else skipped += 1
       }
     }
     appendFileSync(file, `${passed} ${failed} ${skipped}\n`)
+    const list = process.env['FLOTILLA_TEST_FAILURES']
+    if (list !== undefined && failures.length > 0) appendFileSync(list, `${failures.join('\n')}\n`)
   }
+}
+
+const FAILURE_TEXT_MAX = 300
+
+function firstLine(text: string | undefined): string {
+  return (text ?? 'no message').split('\n').slice(0, 3).join(' ').slice(0, FAILURE_TEXT_MAX)
 }
 
 // Vitest loads a reporter by the default export of its module; there is no other way.

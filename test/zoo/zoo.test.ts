@@ -34,8 +34,8 @@ test('at least thirty of them are left to the random campaign, each with a seed 
   expect(found.filter(({ seed }) => seed === undefined)).toEqual([])
 })
 
-test('a few of the bugs are caught', async () => {
-  const words = ['test/zoo/run.ts', '--only', '14,24,35,42']
+test('two of the bugs are caught, one by the campaign and one by its scenario', async () => {
+  const words = ['test/zoo/run.ts', '--only', '14,42']
   const { stdout } = await promisify(execFile)('node', words, { cwd: root })
-  expect(stdout.trim().split('\n').at(-1)).toBe('4 of 4 caught')
+  expect(stdout.trim().split('\n').at(-1)).toBe('2 of 2 caught')
 }, 120_000)

@@ -6,7 +6,7 @@ import type { Problem } from '../../lib/problems.ts'
 import { fieldNamesOf } from './field-names.ts'
 import type { JsonSchema } from '../operation.ts'
 
-/** Compiles schemas at start; nothing is compiled while requests run. */
+/** Compiles the schema of an operation's body when its first body comes: most of a start would go into them otherwise. */
 export class Validator {
   readonly #ajv: Ajv
 
@@ -17,16 +17,26 @@ export class Validator {
   }
 
   /** @returns a check that throws COULD_NOT_VALIDATE naming the first fault, and gives fields their exact names. */
-  compile(schema: JsonSchema): (value: unknown) => void {
-    const validate: ValidateFunction = this.#ajv.compile(schema)
-    const nameFields = fieldNamesOf(schema)
+  checkOf(schema: JsonSchema): (value: unknown) => void {
+    let compiled: Compiled | null = null
     return (value) => {
+      compiled ??= this.#compile(schema)
+      const { validate, nameFields } = compiled
       nameFields?.(value)
       if (validate(value)) return
       const [error] = validate.errors ?? []
       throw error === undefined ? fieldProblem('body', 'body is invalid') : problemOf(error, value)
     }
   }
+
+  #compile(schema: JsonSchema): Compiled {
+    return { validate: this.#ajv.compile(schema), nameFields: fieldNamesOf(schema) }
+  }
+}
+
+interface Compiled {
+  readonly validate: ValidateFunction
+  readonly nameFields: ReturnType<typeof fieldNamesOf>
 }
 
 function problemOf(error: ErrorObject, body: unknown): Problem {

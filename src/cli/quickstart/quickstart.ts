@@ -1,9 +1,10 @@
+import { PACKAGE_ROOT } from '../../lib/package-root.ts'
 import { createHash } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readFileSync, readSync, realpathSync } from 'node:fs'
 import { request } from 'node:https'
 import { createServer } from 'node:net'
 import type { Server } from 'node:net'
-import { join, relative, resolve } from 'node:path'
+import { join, relative } from 'node:path'
 
 import { makeFolder } from '../terminal/make-folder.ts'
 import { askController } from '../cluster/admin-client.ts'
@@ -25,7 +26,7 @@ const ANSWER_MS_MAX = 5_000
 const LOG_TAIL_BYTES = 2000
 
 /** The launcher, which finds a Node new enough. */
-const PROGRAM = resolve(import.meta.dirname, '../../../bin/flotilla')
+const PROGRAM = join(PACKAGE_ROOT, 'bin/flotilla')
 
 /**
  * `quickstart`: forms a cluster in DIR or takes up the one there, runs a process a controller, and stays in the

@@ -1,15 +1,16 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { promisify } from 'node:util'
+import { join } from 'node:path'
+import { askController } from '../../../src/cli/cluster/admin-client.ts'
 import type { ClusterStatus, MemberStatus } from '../../../src/controller/admin/cluster-status.ts'
 import { type AdminFile, Client, isRunning, until } from './client.ts'
 import { compareDigests } from './digests.ts'
 import { formedSecret } from '../../support/formed-secret.ts'
 import { freePortBlock } from '../../support/ports.ts'
+import { flotilla } from '../../support/program.ts'
 
-export const flotilla = resolve(import.meta.dirname, '../../../bin/flotilla')
+export { flotilla }
 
 /** Elections take five times as long as in production, so that a busy machine does not cause one. */
 const calmElections = {
@@ -171,12 +172,8 @@ export class TestCluster {
   }
 
   async clusterStatus(k: number): Promise<ClusterStatus> {
-    const { stdout } = await promisify(execFile)(
-      flotilla,
-      ['cluster', 'status', '--json', '--config', join(this.folder, this.id(k), 'config.yml')],
-      { env: this.env, timeout: 20_000 },
-    )
-    return JSON.parse(stdout) as ClusterStatus
+    // As `flotilla cluster status --json` does, without a process for each time that a test looks.
+    return (await askController(join(this.folder, this.id(k), 'data'), 'status')) as ClusterStatus
   }
 
   /** The number of the leader, as any controller that answers sees it. */

@@ -11,7 +11,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { MemberStatus } from '../../../src/controller/admin/cluster-status.ts'
+import { askController } from '../../../src/cli/cluster/admin-client.ts'
+import type { ClusterStatus, MemberStatus } from '../../../src/controller/admin/cluster-status.ts'
 import { freePortBlock } from '../../support/ports.ts'
 import { Client, until } from './client.ts'
 import { flotilla, withoutAudit } from './cluster.ts'
@@ -257,9 +258,8 @@ export class Fleet {
   }
 
   async status(k: number): Promise<readonly MemberStatus[]> {
-    const parsed = JSON.parse(await this.cluster(k, 'status', '--json')) as
-      { members: readonly MemberStatus[] } | readonly MemberStatus[]
-    return 'members' in parsed ? parsed.members : parsed
+    const { members } = (await askController(this.data(k), 'status')) as ClusterStatus
+    return members
   }
 
   /** Number of the leader as controller k sees it. */

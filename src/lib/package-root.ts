@@ -1,0 +1,12 @@
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+/** The folder with `package.json` and `bin/`: sources lie deeper in it than the files of an installed package do. */
+export const PACKAGE_ROOT = rootAbove(import.meta.dirname)
+
+function rootAbove(folder: string): string {
+  if (existsSync(join(folder, 'package.json'))) return folder
+  const above = dirname(folder)
+  if (above === folder) throw new Error(`no package.json above ${import.meta.dirname}`)
+  return rootAbove(above)
+}
