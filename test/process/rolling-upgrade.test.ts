@@ -6,6 +6,7 @@ import type { ClusterStatus } from '../../src/controller/admin/cluster-status.ts
 import type { Client } from './support/client.ts'
 import { isRunning, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
+import { flotillaOfSources } from '../support/program.ts'
 import { Load } from './support/load.ts'
 
 // Goal: controllers are upgraded one by one to a release with one more field and one more feature level, under load: no
@@ -38,7 +39,7 @@ async function stop(k: number): Promise<void> {
 /** Until it is caught up and told of all others, as an operator waits before the next one. */
 async function upgrade(k: number): Promise<ClusterStatus> {
   await stop(k)
-  cluster.run(k, nextRelease())
+  cluster.run(k, nextRelease(), flotillaOfSources)
   const client = cluster.client(k)
   await until(
     `${cluster.id(k)} answers`,

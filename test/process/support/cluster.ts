@@ -136,10 +136,10 @@ export class TestCluster {
   }
 
   /** Starts a controller by hand, as the notice of quickstart tells an operator to. */
-  run(k: number, env: Readonly<Record<string, string>> = {}): ChildProcess {
+  run(k: number, env: Readonly<Record<string, string>> = {}, program = flotilla): ChildProcess {
     const folder = join(this.folder, this.id(k))
     const log = openSync(join(folder, 'controller.log'), 'a')
-    const child = spawn(flotilla, ['controller', 'run', join(folder, 'config.yml')], {
+    const child = spawn(program, ['controller', 'run', join(folder, 'config.yml')], {
       env: { ...this.env, ...env },
       stdio: ['ignore', log, log],
     })
