@@ -53,6 +53,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cluster/soft-state': ['cluster'],
   'cluster/transport': ['cluster', 'cluster/handshake'],
   controller: ['controller/admin', 'controller/start'],
+  'controller/recover': ['controller/start'],
   'controller/admin': [],
   'controller/start': ['controller'],
   cli: [

@@ -25,7 +25,7 @@ import type { GatewayStatus } from './health/gateway-status.ts'
 import { HostRequests } from './host-requests.ts'
 import { KnownMembers } from './soft-state/known-members.ts'
 import type { MemberMemory } from './soft-state/known-members.ts'
-import { NOTHING_HEARD } from './link.ts'
+import { isOut, NOTHING_HEARD } from './link.ts'
 import type {
   HostEvent,
   HostStatus,
@@ -456,7 +456,7 @@ export class Gateway implements Proposer, ClusterView {
         break
       case 'selfRefused':
         // No leader listens to it any more, nor does any entry come that would tell.
-        if (event.reason === 'removed') this.#proposals.close()
+        if (isOut(event)) this.#proposals.close()
         this.#parts.onSelfRefused?.(event)
         break
       case 'roster':

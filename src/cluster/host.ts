@@ -212,10 +212,9 @@ export class RaftHost {
   }
 
   #makeRoster(): RosterKeeper {
-    const { selfId, storeId, roster } = this.#options
+    const { selfId, storeId, generation, roster } = this.#options
     return new RosterKeeper(this.#core, roster ?? null, {
-      selfId,
-      storeId,
+      ...{ selfId, storeId, generation },
       book: this.#book,
       witness: this.#witness,
       monotonicMs: () => this.#parts.clock.monotonicMs(),

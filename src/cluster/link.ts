@@ -166,15 +166,23 @@ export type HostEvent =
 /**
  * This member is not, or no longer, one of the cluster as it is. removed, other-store: a committed configuration that came
  * after the one that listed this disk lists this member not at all, or with another disk. rolled-back: the disk is older
- * than it was. not-yet-a-member: the peer knows of no admission (it may merely lag). Repeated while it goes on, by each
+ * than it was. not-yet-a-member: the peer knows of no admission (it may merely lag). fenced: the peer is of a newer generation,
+ * begun without this member. Repeated while it goes on, by each
  * peer at most once a second.
  */
 export interface SelfRefusal {
-  readonly reason: 'removed' | 'other-store' | 'rolled-back' | 'not-yet-a-member'
+  readonly reason: 'removed' | 'other-store' | 'rolled-back' | 'not-yet-a-member' | 'fenced'
   /** Who says so; this member itself when it read it in its own log. */
   readonly by: NodeId
   /** Of the configuration that it rests on. */
   readonly index: Index
+  /** Of the cluster, as the one who says so knows it. */
+  readonly generation: number
+}
+
+/** It takes part no more, whatever it does. */
+export function isOut({ reason }: Pick<SelfRefusal, 'reason'>): boolean {
+  return reason === 'removed' || reason === 'fenced'
 }
 
 /** Ages are in ms at the moment of sending: clocks of two threads have two zeros. */

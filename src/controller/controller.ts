@@ -61,6 +61,7 @@ import type { AdminVerbs } from './admin/server.ts'
 import { adminVerbs } from './admin/verbs.ts'
 import type { Credentials } from './start/check.ts'
 import { keepCertificates } from './certificates.ts'
+import { isOut } from '../cluster/link.ts'
 import { jwtSignerOf, networkAuthoritiesOf, openIssuer } from './issuing.ts'
 import { healthOf } from './health.ts'
 import { Listeners } from './listeners.ts'
@@ -306,7 +307,7 @@ export class Controller {
         onStateReplaced: async () => await this.#secrets?.refresh(),
         onRoster: (record) => roster.write(record),
         onSelfRefused: (refusal) => {
-          if (refusal.reason === 'removed') this.#management?.onSelfRemoved()
+          if (isOut(refusal)) this.#management?.onSelfRemoved()
           if (refusal.reason === 'not-yet-a-member') this.#entrance?.onRefused()
           this.#meet(fateOfRefusal(config.id, refusal))
         },

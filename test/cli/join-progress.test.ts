@@ -75,11 +75,14 @@ test('A learner has joined once it has caught up, and nobody has without a leade
 })
 
 test('A refusal ends a controller only when it was removed, and its disk only when that is not the known one', () => {
-  const from = { by: 'ctrl1', index: 9 }
+  const from = { by: 'ctrl1', index: 9, generation: 2 }
   expect(fateOfRefusal('ctrl2', { ...from, reason: 'removed' })?.type).toBe('removed')
   expect(fateOfRefusal('ctrl2', { ...from, reason: 'rolled-back' })?.type).toBe('rebuild')
   expect(fateOfRefusal('ctrl2', { ...from, reason: 'other-store' })?.type).toBe('rebuild')
   expect(fateOfRefusal('ctrl2', { ...from, reason: 'not-yet-a-member' })).toBeNull()
+  const fenced = fateOfRefusal('ctrl2', { ...from, reason: 'fenced' })
+  expect(fenced).toMatchObject({ type: 'fenced', fence: { generation: 2, by: 'ctrl1' } })
+  expect(fenced?.sentence).toContain('recovered without ctrl2, into generation 2 (ctrl1 says so)')
   const refused = { outcome: 'refused', because: 'so it is', configurationIndex: 9 } as const
   for (const reason of ['removed', 'not-admitted'] as const) {
     expect(fateOfAnswer({ ...refused, reason })).toEqual({ type: 'removed', sentence: 'so it is' })

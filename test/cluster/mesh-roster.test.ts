@@ -95,6 +95,7 @@ function stage(status: CoreStatus, heard: RosterRecord | null = null): Stage {
   const keeper = new RosterKeeper(status, heard, {
     selfId: 'a',
     storeId: storeIdOf('a'),
+    generation: 1,
     book,
     witness: new Witness(1),
     monotonicMs: () => found.nowMs,
@@ -184,7 +185,7 @@ test('what it learns is passed on to the others at once, and to main at most onc
 })
 
 const refusedFor = (scene: Stage, reason: RefusalReason, configurationIndex: number): string[] => {
-  scene.keeper.onRefused('b', { reason, configurationIndex })
+  scene.keeper.onRefused('b', { reason, configurationIndex, generation: 1 })
   return scene.told()
 }
 
@@ -197,6 +198,17 @@ test('a refusal means removal only when it rests on a configuration after the on
   expect(refusedFor(stage(statusOf('abc', 5)), 'other-store', 9)).toEqual(['other-store b 9'])
   expect(refusedFor(stage(statusOf('abc', 5)), 'rolled-back', 0)).toEqual(['rolled-back b 0'])
   expect(refusedFor(stage(statusOf('abc', 5)), 'other-cluster', 9)).toEqual([])
+})
+
+test('whatever the reason, a refusal by a newer generation says that the cluster was recovered without it', () => {
+  for (const reason of ['not-a-member', 'other-generation', 'other-store'] as const) {
+    const scene = stage(statusOf('abc', 5))
+    scene.keeper.onRefused('b', { reason, configurationIndex: 2, generation: 2 })
+    expect(scene.told()).toEqual(['fenced b 2'])
+  }
+  const ahead = stage(statusOf('abc', 5))
+  ahead.keeper.onRefused('b', { reason: 'other-generation', configurationIndex: 9, generation: 0 })
+  expect(ahead.told(), 'an older one is no news').toEqual([])
 })
 
 test('a refusal that goes on is told once a second', () => {

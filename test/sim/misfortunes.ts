@@ -127,6 +127,9 @@ export class Misfortunes {
         this.#assertNotListed(controller)
         this.#world.retire(controller)
         return
+      case 'fenced':
+        this.#world.fail(new Error(`${controller.id} was fenced, and nobody has recovered`))
+        return
       case 'rolled-back':
         this.#world.stop(controller)
         this.#enterAnew(controller, 50)

@@ -326,7 +326,11 @@ export class SimulatedMesh implements HostMesh {
     const backMs = network.delayMs(this.id, caller.id)
     if (!verdict.ok) {
       tally.note(verdict.reason === 'rolled-back' ? 'rolled-back disk refused' : 'stranger refused')
-      const refusal = { reason: verdict.reason, configurationIndex: this.#configurationIndex }
+      const refusal = {
+        reason: verdict.reason,
+        configurationIndex: this.#configurationIndex,
+        generation: this.#options.generation,
+      }
       loop.afterIn(caller.context, backMs, () => {
         if (caller.#peers.get(this.id)?.attempt !== attempt) return
         caller.#events.onRefusedByPeer(this.id, refusal)

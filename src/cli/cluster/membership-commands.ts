@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import { createInterface } from 'node:readline/promises'
 
 import type { ChangePlan, Invitation, MembershipChange } from '../../ports/membership.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
@@ -7,6 +6,7 @@ import { connectTo } from './connection.ts'
 import type { AskCluster, ConnectionOptions } from './connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { typedText } from '../terminal/typed-text.ts'
 import { isoTime } from './ticket-commands.ts'
 
 /** A change is answered once it is committed; the leader may first have to hand over. */
@@ -72,7 +72,7 @@ function doneLine(change: MembershipChange): string {
 async function confirmationFor(plan: ChangePlan, options: ChangeOptions): Promise<string | null> {
   const wanted = plan.confirmation
   if (wanted === null) return null
-  const given = options.confirm ?? (canAsk(options) ? await typed(wanted) : undefined)
+  const given = options.confirm ?? (canAsk(options) ? await typedText(wanted) : undefined)
   if (given === wanted) return given
   const how = `--confirm ${shellWord(wanted)}`
   throw new CommandFailure(
@@ -85,15 +85,6 @@ async function confirmationFor(plan: ChangePlan, options: ChangeOptions): Promis
 
 function canAsk({ json, sessionFile }: ChangeOptions): boolean {
   return json !== true && sessionFile !== '-' && process.stdin.isTTY
-}
-
-async function typed(wanted: string): Promise<string> {
-  const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  try {
-    return (await terminal.question(`type "${wanted}" to go on: `)).trim()
-  } finally {
-    terminal.close()
-  }
 }
 
 export interface InviteOptions extends ConnectionOptions {

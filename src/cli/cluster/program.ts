@@ -7,6 +7,7 @@ import type { ClusterOptions } from './commands.ts'
 import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
 import type { InitOptions } from '../init/init.ts'
 import type { JoinOptions } from '../join/join.ts'
+import type { RecoverOptions } from './recover.ts'
 import type { RecoverAdminOptions } from './recover-admin.ts'
 
 const HOUR_MS = 60 * 60 * 1000
@@ -32,6 +33,7 @@ A cluster from nothing, each line on the host of its controller:
   addLooks(cluster)
   addChanges(cluster)
   addRecovery(cluster)
+  addAdminRecovery(cluster)
 }
 
 function addInit(cluster: Command): void {
@@ -210,6 +212,34 @@ async function change(wanted: MembershipChange, options: ChangeOptions): Promise
 }
 
 function addRecovery(cluster: Command): void {
+  cluster
+    .command('recover')
+    .description('go on from one data folder after the majority of the voters is lost for good')
+    .argument('<config>', 'configuration of the controller on this host, which must be stopped')
+    .option('--inspect', 'only tell what is in the data folder; changes nothing')
+    .option('--survivor <file...>', 'what --inspect --json has told of other survivors')
+    .option('--accept-loss', 'go on although another survivor holds more, or this one is damaged')
+    .option('--confirm <text>', 'the text that would have to be typed, for scripts')
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      `
+Only when the lost controllers will not come back: as long as they may, wait for them. This controller becomes the only
+member, of a new generation. Members of the old one are refused and stop; each may join anew with a ticket and an empty data
+folder. Refused while a majority is left, while another member answers, and where another survivor holds more.
+
+Examples, the first on each host that is left, the others on the one whose log goes furthest:
+  flotilla cluster recover /etc/flotilla/config.yml --inspect --json > ctrl2.json
+  flotilla cluster recover /etc/flotilla/config.yml --survivor ctrl2.json
+  flotilla controller run /etc/flotilla/config.yml`,
+    )
+    .action(async (config: string, options: RecoverOptions) => {
+      const { recoverCluster } = await import('./recover.ts')
+      await recoverCluster(config, options)
+    })
+}
+
+function addAdminRecovery(cluster: Command): void {
   cluster
     .command('recover-admin')
     .description('set the password of an administrator who is locked out')

@@ -23,6 +23,7 @@ import type { KnownMembers } from '../../controller/start/known-voters.ts'
 import { reenter } from '../../controller/start/lost-disk.ts'
 import type { Fate } from '../../controller/start/member-fate.ts'
 import { StoreError } from '../../store/errors.ts'
+import { writeFence } from '../../store/fence-file.ts'
 import { readRosterFile } from '../../store/roster-file.ts'
 import { shellWord } from '../terminal/output.ts'
 import { removePidFile, writePidFile } from './pid-file.ts'
@@ -81,7 +82,8 @@ class ControllerRun {
       for (;;) {
         const end = await this.#liveOnce()
         if (end.type === 'stopped') break
-        if (end.type === 'removed') {
+        if (end.type === 'fenced') writeFence(this.#config.data, end.fence)
+        if (end.type === 'removed' || end.type === 'fenced') {
           this.#tellEnd(end.sentence)
           code = this.#isJoining() ? EXIT_FAILED : EXIT_DONE
           break

@@ -9,15 +9,19 @@ export interface Refusal {
   readonly reason: RefusalReason
   /** As of which the refuser knows a committed configuration. */
   readonly configurationIndex: Index
+  /** Of the refuser; 0 from a version that does not tell. */
+  readonly generation: number
 }
 
 const REASON = 'flotilla-refusal'
 const INDEX = 'flotilla-configuration-index'
+const GENERATION = 'flotilla-generation'
 
-export function refusalMetadata({ reason, configurationIndex }: Refusal): Metadata {
+export function refusalMetadata({ reason, configurationIndex, generation }: Refusal): Metadata {
   const metadata = new Metadata()
   metadata.set(REASON, reason)
   metadata.set(INDEX, String(configurationIndex))
+  metadata.set(GENERATION, String(generation))
   return metadata
 }
 
@@ -25,8 +29,11 @@ export function refusalMetadata({ reason, configurationIndex }: Refusal): Metada
 export function refusalIn(metadata: Metadata | undefined): Refusal | null {
   const [reason] = metadata?.get(REASON) ?? []
   const [index] = metadata?.get(INDEX) ?? []
+  const [told] = metadata?.get(GENERATION) ?? []
   const configurationIndex = Number(index)
+  const generation = Number(told ?? 0)
   if (typeof reason !== 'string' || !isRefusalReason(reason)) return null
   if (!Number.isSafeInteger(configurationIndex) || configurationIndex < 0) return null
-  return { reason, configurationIndex }
+  if (!Number.isSafeInteger(generation) || generation < 0) return null
+  return { reason, configurationIndex, generation }
 }

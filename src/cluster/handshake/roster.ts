@@ -21,6 +21,7 @@ import type { Witness } from './witness.ts'
 export interface RosterKeeperParts {
   readonly selfId: NodeId
   readonly storeId: Uint8Array
+  readonly generation: number
   readonly book: AddressBook
   /** Whose marks are kept with it. */
   readonly witness: Pick<Witness, 'marks' | 'takeChanged'>
@@ -131,7 +132,12 @@ export class RosterKeeper {
   }
 
   /** A peer whose key is pinned here does not let this member in. */
-  onRefused(by: NodeId, { reason, configurationIndex: index }: Refusal): void {
+  onRefused(by: NodeId, { reason, configurationIndex: index, generation }: Refusal): void {
+    // Whatever the reason: the cluster was recovered without this member.
+    if (generation > this.#parts.generation) {
+      this.#tell(by, 'fenced', index, generation)
+      return
+    }
     const newest = this.#newest()
     // Only a configuration that came after one in which this disk was listed can have taken it out.
     const isTakenOut = this.#standing(newest) === 'listed' && index > newest.index
@@ -208,9 +214,10 @@ export class RosterKeeper {
     by: NodeId,
     reason: Extract<HostEvent, { type: 'selfRefused' }>['reason'],
     index: Index,
+    generation = this.#parts.generation,
   ): void {
     if (!this.#throttle.allow(`${by} ${reason}`, this.#parts.monotonicMs())) return
-    this.#parts.post({ type: 'selfRefused', reason, by, index })
+    this.#parts.post({ type: 'selfRefused', reason, by, index, generation })
   }
 }
 

@@ -24,6 +24,8 @@ export interface MeshServerParts {
   readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
   /** Of the newest configuration known to be committed: told to those who are refused. */
   readonly configurationIndex: () => Index
+  /** Told to those who are refused as well. */
+  readonly generation: number
   readonly onRefused: (verdict: Verdict & { ok: false }, remote: string) => void
   /** A caller was proven; its streams may come one after the other. */
   readonly onCaller: (from: NodeId) => void
@@ -261,6 +263,7 @@ export class MeshServer {
       refusalMetadata({
         reason: verdict.reason,
         configurationIndex: this.#parts.configurationIndex(),
+        generation: this.#parts.generation,
       }),
     )
   }

@@ -186,6 +186,7 @@ export class Mesh implements Transport {
       selfId: options.selfId,
       hello: options.hello,
       configurationIndex: () => this.#configurationIndex,
+      generation: options.generation,
       greet: (leafDer, hello) => this.#greet({ leafDer, hello, expectedId: null }),
       judge: (leafDer, hello) => judgePeer({ leafDer, hello, expectedId: null }, this.#roster),
       onRefused: (verdict, remote) => this.#reportRefusal(verdict, remote),

@@ -29,9 +29,11 @@ import {
 import type { Certificate } from '../../pki/certificate.ts'
 import { readSecretFile } from '../../pki/key-file.ts'
 import { missingHosts } from '../../pki/renewal.ts'
+import { readFence } from '../../store/fence-file.ts'
 import { lockDataFolder } from '../../store/folder-lock.ts'
 import { readIdentity } from '../../store/identity.ts'
 import { sentenceOf } from '../failure.ts'
+import { fencedSentence } from './member-fate.ts'
 import { hasNoData } from './set-aside.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -242,6 +244,7 @@ async function checkDataFolder(config: ControllerConfig, report: Report): Promis
   }
   if (canWrite(folder, report)) checkSpace(config, report)
   checkOwner(config, report)
+  checkFence(config, report)
   await checkUnused(config, report)
 }
 
@@ -286,6 +289,12 @@ function checkOwner(config: ControllerConfig, report: Report): void {
   report.faults.push(
     `data: ${config.data} belongs to controller ${owner}, and id is ${config.id}; name the folder that was formed for ${config.id}`,
   )
+}
+
+/** Members of an older generation among themselves would be a cluster of their own. */
+function checkFence({ id, data }: ControllerConfig, report: Report): void {
+  const fence = report.attempt('data: ', 'let this user read it', () => readFence(data))
+  if (fence !== null) report.faults.push(`data: ${data}: ${fencedSentence(id, fence)}`)
 }
 
 /** Writes and syncs a small file, as permission bits tell nothing of a read-only or full disk. */

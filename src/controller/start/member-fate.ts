@@ -1,16 +1,19 @@
 import type { SelfRefusal } from '../../cluster/link.ts'
 import type { EntryAnswer } from '../../cluster/entrance/entry.ts'
+import type { Fence } from '../../store/fence-file.ts'
 
 /** What a controller does when its cluster no longer takes it as it is. */
 export type Fate =
   /** It ends in peace: starting it again would change nothing. */
   | { readonly type: 'removed'; readonly sentence: string }
+  /** The cluster goes on without it, in a newer generation, and that must outlive a restart. */
+  | { readonly type: 'fenced'; readonly sentence: string; readonly fence: Fence }
   /** Its disk is not the one that is known: it begins with an empty one. */
   | { readonly type: 'rebuild'; readonly sentence: string }
 
 /** @returns null: it goes on, and keeps asking to be let in. */
 export function fateOfRefusal(selfId: string, refusal: SelfRefusal): Fate | null {
-  const { by, index } = refusal
+  const { by, index, generation } = refusal
   switch (refusal.reason) {
     case 'removed':
       return { type: 'removed', sentence: removedSentence(selfId, by, index) }
@@ -24,6 +27,10 @@ export function fateOfRefusal(selfId: string, refusal: SelfRefusal): Fate | null
         type: 'rebuild',
         sentence: `the cluster knows ${selfId} by another data folder since configuration ${index} (${by} says so)`,
       }
+    case 'fenced': {
+      const fence = { generation, by }
+      return { type: 'fenced', sentence: fencedSentence(selfId, fence), fence }
+    }
     case 'not-yet-a-member':
       return null
   }
@@ -37,6 +44,11 @@ export function fateOfAnswer(answer: EntryAnswer): Fate | null {
   if (answer.outcome !== 'refused') return null
   const isFinal = answer.reason === 'removed' || answer.reason === 'not-admitted'
   return isFinal ? { type: 'removed', sentence: answer.because } : null
+}
+
+/** For the end of the process, and for each start after it. */
+export function fencedSentence(selfId: string, { generation, by }: Fence): string {
+  return `the cluster was recovered without ${selfId}, into generation ${generation} (${by} says so); to let it in again, move its data folder, key and certificate away and join with a new ticket`
 }
 
 function removedSentence(selfId: string, by: string, index: number): string {

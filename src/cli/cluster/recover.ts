@@ -1,0 +1,166 @@
+import { readFileSync, statSync } from 'node:fs'
+
+import type { ControllerConfig } from '../../config/options.ts'
+import {
+  CommandFailure,
+  EXIT_FAILED,
+  EXIT_USAGE,
+  operatorFailure,
+  sentenceOf,
+} from '../../controller/failure.ts'
+import { beginGeneration } from '../../controller/recover/new-generation.ts'
+import { planRecovery } from '../../controller/recover/plan.ts'
+import type { RecoveryPlan } from '../../controller/recover/plan.ts'
+import { whoAnswers } from '../../controller/recover/reach.ts'
+import { readSurvivor } from '../../controller/recover/survivor.ts'
+import type { ReadSurvivor, Survivor } from '../../controller/recover/survivor.ts'
+import { survivorOf } from '../../controller/recover/survivor-file.ts'
+import { readSecretFile } from '../../pki/key-file.ts'
+import { lockDataFolder } from '../../store/folder-lock.ts'
+import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { typedText } from '../terminal/typed-text.ts'
+import { loadConfigOrFail } from './connection.ts'
+
+export interface RecoverOptions {
+  readonly inspect?: boolean
+  readonly survivor?: readonly string[]
+  readonly acceptLoss?: boolean
+  readonly confirm?: string
+  readonly json?: boolean
+}
+
+const FILE_BYTES_MAX = 1024 * 1024
+
+/**
+ * Lets a cluster whose majority is lost go on from the data folder on this host; with `inspect`, tells what is in it.
+ * @throws {CommandFailure} with nothing changed.
+ */
+export async function recoverCluster(path: string, options: RecoverOptions): Promise<void> {
+  const config = loadConfigOrFail(path)
+  const others = (options.survivor ?? []).map(readSurvivorFile)
+  const lock = await lockDataFolder(config.data).catch((error: unknown) => {
+    throw operatorFailure(error)
+  })
+  try {
+    const read = await readSurvivor(config.data).catch((error: unknown) => {
+      throw operatorFailure(error)
+    })
+    if (options.inspect === true) showSurvivor(read.survivor, options)
+    else await recover(path, { config, read, others }, options)
+  } finally {
+    await lock.release()
+  }
+}
+
+interface Found {
+  readonly config: ControllerConfig
+  readonly read: ReadSurvivor
+  readonly others: readonly Survivor[]
+}
+
+async function recover(path: string, found: Found, options: RecoverOptions): Promise<void> {
+  const { config, read, others } = found
+  const { survivor } = read
+  const planned = planRecovery(survivor, others, options.acceptLoss === true)
+  if (!planned.ok) throw new CommandFailure(EXIT_FAILED, `${planned.because}: nothing was changed`)
+  const { plan } = planned
+  await refuseIfAnyRuns(config, survivor)
+  const isJson = options.json === true
+  if (!isJson) for (const line of planLines(survivor, plan)) printLine(line)
+  await confirm(plan, options)
+  const { generation } = plan
+  try {
+    beginGeneration(config.data, read, { generation, nowMs: Date.now() })
+  } catch (error) {
+    throw operatorFailure(error)
+  }
+  if (isJson) {
+    printJson({ ...plan, id: survivor.id, isDone: true })
+    return
+  }
+  printLine(`${survivor.id} is the only member, of generation ${generation}`)
+  printLine(`start it:  flotilla controller run ${shellWord(path)}`)
+  printLine(`then let the others in anew: flotilla cluster invite --config ${shellWord(path)}`)
+}
+
+/** A member that runs is part of a majority, or has been recovered by somebody else. */
+async function refuseIfAnyRuns(config: ControllerConfig, { id, members }: Survivor): Promise<void> {
+  const { identity, trustDomain, cluster } = config
+  const credentials = readOwn(() => ({
+    certificatePem: readFileSync(identity.cert, 'utf8'),
+    privateKeyPem: readSecretFile(identity.key).text,
+    caPem: readFileSync(identity.ca, 'utf8'),
+  }))
+  const peers = members.filter((member) => member.id !== id)
+  const { resolvers } = cluster
+  const running = await whoAnswers(peers, credentials, { trustDomain, resolvers })
+  const [first] = running
+  if (first === undefined) return
+  const list = running.map(({ id, address }) => `${id} at ${address}`).join(', ')
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `${list} runs: stop it and give its facts by --survivor, or, when the cluster was recovered there, join it with a ticket: nothing was changed`,
+  )
+}
+
+function readOwn<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `whether other members run cannot be asked without this controller's certificate: ${sentenceOf(error)}: nothing was changed`,
+    )
+  }
+}
+
+async function confirm({ confirmation }: RecoveryPlan, options: RecoverOptions): Promise<void> {
+  const canAsk = options.json !== true && process.stdin.isTTY
+  const given = options.confirm ?? (canAsk ? await typedText(confirmation) : undefined)
+  if (given === confirmation) return
+  throw new CommandFailure(
+    EXIT_FAILED,
+    given === undefined
+      ? `nothing was changed; add --confirm ${shellWord(confirmation)} if that is meant`
+      : `what was given is not ${JSON.stringify(confirmation)}: nothing was changed`,
+  )
+}
+
+function planLines(survivor: Survivor, plan: RecoveryPlan): string[] {
+  const { id, generation } = survivor
+  return [
+    `goes on from:  ${id}, generation ${generation} becomes ${plan.generation}`,
+    `given up:      ${plan.givenUp.join(', ')} (refused from then on; each may join anew, with an empty data folder)`,
+    ...plan.warnings.map((warning) => `warning: ${warning}`),
+  ]
+}
+
+function showSurvivor(survivor: Survivor, options: RecoverOptions): void {
+  if (options.json === true) {
+    printJson(survivor)
+    return
+  }
+  const { id, clusterId, generation, term, last, lastMs, commit, finding, fencedBy } = survivor
+  printLine(`${id} of cluster ${clusterId}, generation ${generation}`)
+  printLine(`log:      ends at index ${last.index} of term ${last.term} (term now ${term})`)
+  printLine(
+    `written:  ${new Date(lastMs).toISOString()}, committed for certain up to index ${commit}`,
+  )
+  const members = survivor.members.map(({ id, isVoter }) => (isVoter ? id : `${id} (learner)`))
+  printLine(`members:  ${members.join(', ')} as of configuration ${survivor.configurationIndex}`)
+  if (finding !== null) printLine(`damage:   ${finding}`)
+  if (fencedBy !== null)
+    printLine(`fenced:   the cluster goes on without it, in generation ${fencedBy}`)
+}
+
+function readSurvivorFile(path: string): Survivor {
+  try {
+    if (statSync(path).size > FILE_BYTES_MAX) throw new Error('it is too large')
+    return survivorOf(JSON.parse(readFileSync(path, 'utf8')))
+  } catch (error) {
+    throw new CommandFailure(
+      EXIT_USAGE,
+      `--survivor: ${path} holds no facts of a survivor (${sentenceOf(error)}); write it there by 'flotilla cluster recover CONFIG --inspect --json'`,
+    )
+  }
+}

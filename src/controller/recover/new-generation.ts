@@ -1,0 +1,62 @@
+import { clone, create, toBinary } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema, DepartureSchema } from '../../../proto/gen/membership_pb.ts'
+import type { Configuration } from '../../../proto/gen/membership_pb.ts'
+import { present } from '../../lib/assert.ts'
+import { readIdentity, writeIdentity } from '../../store/identity.ts'
+import { openLog } from '../../store/open-log.ts'
+import { writeRosterFile } from '../../store/roster-file.ts'
+import type { ReadSurvivor } from './survivor.ts'
+
+/**
+ * Lets a data folder go on as the only member, in a new generation: an entry in a new term with that configuration is added
+ * to its log, and all before it is committed with it. The caller holds the lock. The generation comes first: a crash before the
+ * entry leaves a folder that finds no majority, and the same call begins again.
+ * @throws {StoreError}
+ */
+export function beginGeneration(
+  dataFolder: string,
+  read: ReadSurvivor,
+  options: { readonly generation: number; readonly nowMs: number },
+): void {
+  const identity = readIdentity(dataFolder)
+  const alone = onlyMember(read.configuration, identity.nodeId)
+  writeIdentity(dataFolder, { ...identity, generation: options.generation })
+  const { statePosition, stateCameBySnapshot } = read
+  // What is damaged is cut off, as the operator has accepted; the others that it would wait for are given up.
+  const { restored, disk } = openLog(dataFolder, {
+    ...{ statePosition, stateCameBySnapshot, hasOtherVoters: true },
+  })
+  const last = restored.entries.at(-1) ?? restored.base
+  const term = Math.max(restored.hardState.term, last.term) + 1
+  const timeMs = Math.max(options.nowMs, read.survivor.lastMs)
+  const data = toBinary(ConfigurationSchema, alone)
+  const index = last.index + 1
+  const entry = { index, term, timeMs, type: 'configuration', data } as const
+  const hardState = { term, votedFor: null }
+  disk.write({ token: 0, hardState, entries: [entry], commit: restored.commit })
+  disk.flush()
+  // Nobody is left who could make up for it.
+  if (disk.failure === null) disk.settle(null)
+  disk.closeNow()
+  if (disk.failure !== null) throw disk.failure
+  writeRosterFile(dataFolder, { configuration: data, index, claims: [], marks: [] })
+}
+
+/** The others go as by a removal, so that what they could open is renewed. */
+function onlyMember(before: Configuration, id: string): Configuration {
+  const own = present(
+    before.members.find((member) => member.id === id),
+    'the plan has found the controller among the members',
+  )
+  const target = clone(ConfigurationSchema, before)
+  const gone = target.members.filter((member) => member.id !== id)
+  target.members = [{ ...own, voter: true, promote: false, returning: false, leaving: false }]
+  target.outgoingVoters = []
+  target.departed.push(
+    ...gone.map(({ id, publicKeySha256 }) =>
+      create(DepartureSchema, { id, publicKeySha256, compromised: false }),
+    ),
+  )
+  return target
+}

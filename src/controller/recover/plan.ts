@@ -1,0 +1,152 @@
+import type { Position } from '../../raft/types.ts'
+import type { Survivor, SurvivorMember } from './survivor.ts'
+
+export interface RecoveryPlan {
+  /** Of the cluster once it is recovered. */
+  readonly generation: number
+  /** Members that take part no more: each joins anew, with an empty data folder. */
+  readonly givenUp: readonly string[]
+  /** What the operator must know before; a sentence each. */
+  readonly warnings: readonly string[]
+  /** What has to be typed. */
+  readonly confirmation: string
+}
+
+export type PlannedRecovery =
+  | { readonly ok: true; readonly plan: RecoveryPlan }
+  /** One sentence with its remedy; `isWaivable`: `--accept-loss` goes past it. */
+  | { readonly ok: false; readonly because: string; readonly isWaivable: boolean }
+
+/**
+ * Judges whether a cluster that has lost its majority may begin anew from one of those that are left.
+ * @param own where it would begin.
+ * @param others what was read of the other data folders that are left.
+ */
+export function planRecovery(
+  own: Survivor,
+  others: readonly Survivor[],
+  acceptsLoss: boolean,
+): PlannedRecovery {
+  const fault = faultOf(own, others) ?? (acceptsLoss ? null : lossOf(own, others))
+  if (fault !== null) return { ok: false, ...fault }
+  const givenUp = own.members.map(({ id }) => id).filter((id) => id !== own.id)
+  return {
+    ok: true,
+    plan: {
+      generation: own.generation + 1,
+      givenUp,
+      warnings: warningsOf(own, others, givenUp),
+      confirmation: `without ${givenUp.join(' ')}`,
+    },
+  }
+}
+
+interface Fault {
+  readonly because: string
+  readonly isWaivable: boolean
+}
+
+const final = (because: string): Fault => ({ because, isWaivable: false })
+const waivable = (because: string): Fault => ({ because, isWaivable: true })
+
+function faultOf(own: Survivor, others: readonly Survivor[]): Fault | null {
+  const { id, members } = own
+  for (const [at, other] of others.entries()) {
+    const fault = faultOfOther(own, other, others.slice(0, at))
+    if (fault !== null) return final(fault)
+  }
+  if (own.fencedBy !== null) {
+    return final(
+      `${id} was left behind by a recovery into generation ${own.fencedBy}: join that cluster with a ticket instead`,
+    )
+  }
+  if (!members.some((member) => member.id === id)) {
+    return final(
+      `${id} was removed from the cluster as of configuration ${own.configurationIndex}: recover on one of ${listOf(members)}`,
+    )
+  }
+  const voters = members.filter(({ isVoter }) => isVoter)
+  if (members.length === 1) {
+    return final(`${id} is the only member: start it (flotilla controller run); nothing is lost`)
+  }
+  const left = [own, ...others].filter(({ finding }) => finding === null).map((one) => one.id)
+  const alive = voters.filter((voter) => left.includes(voter.id))
+  if (alive.length * 2 <= voters.length) return null
+  return final(
+    `${alive.length} of ${voters.length} voters are left (${listOf(alive)}), which is a majority: start them; there is nothing to recover`,
+  )
+}
+
+function faultOfOther(own: Survivor, other: Survivor, before: readonly Survivor[]): string | null {
+  const { id } = other
+  if (other.clusterId !== own.clusterId) {
+    return `${id} is of cluster ${other.clusterId}, and ${own.id} of ${own.clusterId}: name facts of the same cluster`
+  }
+  if (id === own.id || before.some((one) => one.id === id)) {
+    return `${id} is given twice: name each survivor once, and not the one that CONFIG is of`
+  }
+  if (other.generation > own.generation) {
+    return `${id} is of generation ${other.generation}, and ${own.id} of ${own.generation}: the cluster was recovered there already; start it, and join it with a ticket`
+  }
+  if (other.generation < own.generation) {
+    return `${id} is of generation ${other.generation}, which the cluster has left behind: leave it out`
+  }
+  return null
+}
+
+function lossOf(own: Survivor, others: readonly Survivor[]): Fault | null {
+  const best = others.reduce((found, one) => (isLater(one.last, found.last) ? one : found), own)
+  if (best !== own) {
+    return waivable(
+      `${best.id} holds more: its log ends at ${placeOf(best.last)}, that of ${own.id} at ${placeOf(own.last)}; recover there, or lose what lies between (--accept-loss)`,
+    )
+  }
+  if (own.finding !== null) {
+    return waivable(
+      `${own.id} is damaged (${own.finding}): recover on another survivor, or lose what cannot be read (--accept-loss)`,
+    )
+  }
+  const isVoter = own.members.some(({ id, isVoter }) => id === own.id && isVoter)
+  if (isVoter) return null
+  return waivable(
+    `${own.id} is a learner, which the voters did not wait for: recover on a voter that is left, or lose what it had not been sent (--accept-loss)`,
+  )
+}
+
+function warningsOf(
+  own: Survivor,
+  others: readonly Survivor[],
+  givenUp: readonly string[],
+): string[] {
+  const seen = new Set(others.map(({ id }) => id))
+  const unseen = givenUp.filter((id) => !seen.has(id))
+  const at = new Date(own.lastMs).toISOString()
+  const warnings = [
+    `writes that were acknowledged after ${at} (${placeOf(own.last)}) and are on ${unseen.length === 0 ? 'none of the survivors' : `${unseen.join(', ')} alone`} are lost`,
+  ]
+  const open = own.last.index - own.commit
+  if (open > 0) {
+    warnings.push(
+      `${open} entries after index ${own.commit} are not known to be committed: they are kept, and take effect even where their callers were told nothing`,
+    )
+  }
+  if (unseen.length > 0) {
+    warnings.push(
+      `nothing was read of ${unseen.join(', ')}: if a data folder of theirs is left, inspect it first (--inspect there, --survivor here)`,
+    )
+  }
+  if (own.finding !== null) warnings.push(`${own.finding}: what cannot be read is given up`)
+  return warnings
+}
+
+function isLater(a: Position, b: Position): boolean {
+  return a.term === b.term ? a.index > b.index : a.term > b.term
+}
+
+function placeOf({ term, index }: Position): string {
+  return `index ${index} of term ${term}`
+}
+
+function listOf(members: readonly Pick<SurvivorMember, 'id'>[]): string {
+  return members.map(({ id }) => id).join(', ')
+}

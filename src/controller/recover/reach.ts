@@ -1,0 +1,66 @@
+import { connect } from 'node:tls'
+
+import { resolveAddress } from '../../cluster/transport/addresses-names.ts'
+import { parseHostPort } from '../../lib/names.ts'
+import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
+import type { Credentials } from '../start/check.ts'
+import type { SurvivorMember } from './survivor.ts'
+
+const ANSWER_MS = 3_000
+const ADDRESSES_MAX = 16
+
+/**
+ * Which of the members run, as far as they can be reached: a TLS handshake that proves the member's name.
+ * @returns a name with its address each.
+ */
+export async function whoAnswers(
+  members: readonly SurvivorMember[],
+  credentials: Pick<Credentials, 'certificatePem' | 'privateKeyPem' | 'caPem'>,
+  place: { readonly trustDomain: string; readonly resolvers: readonly string[] },
+): Promise<readonly { readonly id: string; readonly address: string }[]> {
+  const asked = members.map(async ({ id, address }) => {
+    const found = place.resolvers.length === 0 ? [] : await resolveAddress(address, place.resolvers)
+    const addresses = (found.length === 0 ? [address] : found).slice(0, ADDRESSES_MAX)
+    const answers = await Promise.all(
+      addresses.map((one) => controllerAt(one, credentials, place.trustDomain)),
+    )
+    return answers.includes(id) ? { id, address } : null
+  })
+  return (await Promise.all(asked)).filter((one) => one !== null)
+}
+
+/** @returns the id that it proves; null when nothing answers, or no member of this cluster. */
+function controllerAt(
+  address: string,
+  {
+    certificatePem,
+    privateKeyPem,
+    caPem,
+  }: Pick<Credentials, 'certificatePem' | 'privateKeyPem' | 'caPem'>,
+  trustDomain: string,
+): Promise<string | null> {
+  const target = parseHostPort(address)
+  if (target === null) return Promise.resolve(null)
+  return new Promise((resolve) => {
+    const socket = connect({
+      ...target,
+      ...{ cert: certificatePem, key: privateKeyPem, ca: caPem, minVersion: 'TLSv1.3' },
+      ALPNProtocols: ['h2'],
+      // The name is that of the controller, not of the host.
+      checkServerIdentity: () => undefined,
+    })
+    const end = (id: string | null): void => {
+      socket.destroy()
+      resolve(id)
+    }
+    socket.setTimeout(ANSWER_MS, () => end(null))
+    socket.once('error', () => end(null))
+    socket.once('secureConnect', () => {
+      try {
+        end(leafControllerId(parseCertificate(socket.getPeerCertificate().raw), trustDomain))
+      } catch {
+        end(null)
+      }
+    })
+  })
+}

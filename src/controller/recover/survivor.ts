@@ -1,0 +1,117 @@
+import { fromBinary } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
+import type { Configuration } from '../../../proto/gen/membership_pb.ts'
+import type { Index, Position } from '../../raft/types.ts'
+import { readFence } from '../../store/fence-file.ts'
+import { inspectLog } from '../../store/inspect-log.ts'
+import type { InspectedLog } from '../../store/inspect-log.ts'
+import { LevelStateStore } from '../../store/level-state-store.ts'
+import { readRosterFile } from '../../store/roster-file.ts'
+import { membersOfRoster } from '../start/known-voters.ts'
+
+/** What one data folder can tell of the cluster that it belonged to; no secrets, so it may travel as a file. */
+export interface Survivor {
+  readonly id: string
+  readonly clusterId: string
+  readonly generation: number
+  readonly term: number
+  /** Where its log ends. */
+  readonly last: Position
+  /** Log time of that place, UTC ms. */
+  readonly lastMs: number
+  /** Known to be committed, by this one. */
+  readonly commit: Index
+  /** Of the newest configuration that it knows. */
+  readonly members: readonly SurvivorMember[]
+  readonly configurationIndex: Index
+  /** What is wrong with the log; null: nothing. */
+  readonly finding: string | null
+  /** The cluster has gone on without this folder, in that generation; null: not that it knew. */
+  readonly fencedBy: number | null
+}
+
+export interface SurvivorMember {
+  readonly id: string
+  readonly isVoter: boolean
+  readonly address: string
+}
+
+export interface ReadSurvivor {
+  readonly survivor: Survivor
+  /** The newest configuration in log or state: what a new generation begins from. */
+  readonly configuration: Configuration
+  readonly statePosition: Position | null
+  readonly stateCameBySnapshot: boolean
+}
+
+/**
+ * Reads a data folder that no controller runs on; the caller holds its lock.
+ * @throws {StoreError} when it cannot be read, or its state is damaged.
+ */
+export async function readSurvivor(dataFolder: string): Promise<ReadSurvivor> {
+  const log = inspectLog(dataFolder)
+  const state = await readState(dataFolder)
+  const own = newestConfiguration(log, state)
+  const known = membersOfRoster(readRosterFile(dataFolder))
+  const isHeardNewer = known !== null && known.index > own.index
+  const newest = isHeardNewer ? known : own
+  const end = endOf(log, state)
+  const { nodeId: id, clusterId, generation } = log.identity
+  return {
+    survivor: {
+      ...{ id, clusterId, generation, ...end, commit: Math.max(log.commit, state.position.index) },
+      term: log.hardState.term,
+      members: newest.configuration.members.map(({ id, voter, address }) => {
+        const { outgoingVoters } = newest.configuration
+        return { id, isVoter: voter || outgoingVoters.includes(id), address }
+      }),
+      configurationIndex: newest.index,
+      finding: log.finding ?? (log.isOwing ? 'its log lacks what it may have acknowledged' : null),
+      fencedBy: readFence(dataFolder)?.generation ?? null,
+    },
+    configuration: own.configuration,
+    statePosition: state.position.index === 0 ? null : state.position,
+    stateCameBySnapshot: state.cameBySnapshot,
+  }
+}
+
+interface StateFacts {
+  readonly position: Position
+  readonly timeMs: number
+  readonly configuration: Configuration | null
+  readonly cameBySnapshot: boolean
+}
+
+async function readState(dataFolder: string): Promise<StateFacts> {
+  const store = await LevelStateStore.open(dataFolder, { freeBytesMin: 0 })
+  try {
+    const mark = store.mark()
+    const cameBySnapshot = store.cameBySnapshot()
+    if (mark === null) {
+      return { position: { term: 0, index: 0 }, timeMs: 0, configuration: null, cameBySnapshot }
+    }
+    const bytes = Uint8Array.from(Buffer.from(mark.configuration, 'base64'))
+    const configuration = fromBinary(ConfigurationSchema, bytes)
+    return { position: mark.position, timeMs: mark.timeMs, configuration, cameBySnapshot }
+  } finally {
+    await store.close()
+  }
+}
+
+function endOf(log: InspectedLog, state: StateFacts): Pick<Survivor, 'last' | 'lastMs'> {
+  // A crash between the taking of a snapshot and the reset of the log leaves the state ahead.
+  if (state.position.index > log.last.index) return { last: state.position, lastMs: state.timeMs }
+  return { last: log.last, lastMs: log.entries.at(-1)?.timeMs ?? state.timeMs }
+}
+
+function newestConfiguration(
+  { entries }: InspectedLog,
+  state: StateFacts,
+): { readonly configuration: Configuration; readonly index: Index } {
+  const entry = entries.findLast(({ type }) => type === 'configuration')
+  const configuration = state.configuration ?? fromBinary(ConfigurationSchema, new Uint8Array(0))
+  const ofState = { configuration, index: state.position.index }
+  if (entry === undefined || entry.index < state.position.index) return ofState
+  return { configuration: fromBinary(ConfigurationSchema, entry.data), index: entry.index }
+}

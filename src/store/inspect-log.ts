@@ -1,0 +1,41 @@
+import type { Entry, HardState, Index, Position } from '../raft/types.ts'
+import { laterOf } from './log-evidence.ts'
+import { nodeFileSystem, type FileSystem } from './file-system.ts'
+import { readIdentity, type DataIdentity } from './identity.ts'
+import { readMeta } from './meta-slots.ts'
+import { logFolder } from './open-log.ts'
+import { recoverLog } from './recovery.ts'
+
+/** What a log holds that nobody runs on. */
+export interface InspectedLog {
+  readonly identity: DataIdentity
+  readonly hardState: HardState
+  /** Known to be committed by this member. */
+  readonly commit: Index
+  readonly base: Position
+  /** All that can be read, after `base`. */
+  readonly entries: readonly Entry[]
+  readonly last: Position
+  /** What is damaged; null: nothing. */
+  readonly finding: string | null
+  /** It lacks what it may have acknowledged (raft/owed.ts). */
+  readonly isOwing: boolean
+}
+
+/**
+ * Reads the log of a data folder whose lock the caller holds, and changes nothing.
+ * @throws {StoreError} MISSING, FOREIGN, NEWER_FORMAT, VOTE_LOST.
+ */
+export function inspectLog(dir: string, files: FileSystem = nodeFileSystem): InspectedLog {
+  const identity = readIdentity(dir, files)
+  const { meta } = readMeta(files, dir, identity.storeId)
+  const log = recoverLog(files, logFolder(dir), identity.storeId, meta)
+  const { base, entries } = log
+  const end = entries.at(-1) ?? base
+  const last = { term: end.term, index: end.index }
+  return {
+    ...{ identity, hardState: meta.hardState, commit: meta.commit, base, entries, last },
+    finding: 'damage' in log ? log.damage.finding : null,
+    isOwing: meta.owed !== null && laterOf(last, meta.owed) !== last,
+  }
+}

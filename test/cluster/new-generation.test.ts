@@ -1,0 +1,82 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import { beginGeneration } from '../../src/controller/recover/new-generation.ts'
+import { readSurvivor } from '../../src/controller/recover/survivor.ts'
+import { inspectLog } from '../../src/store/inspect-log.ts'
+import { readFence, writeFence } from '../../src/store/fence-file.ts'
+import { writeIdentity } from '../../src/store/identity.ts'
+import { logFolder } from '../../src/store/open-log.ts'
+import { readRosterFile } from '../../src/store/roster-file.ts'
+import { layOut } from '../support/lay-out.ts'
+
+// Goal: a data folder that goes on alone holds one member, in a new term and generation, and all that it held before; also after
+// a crash in the middle, and from a damaged log. Method: folders as a cluster of three forms them.
+
+let dir: string
+let data: string
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'flotilla-generation-'))
+  await layOut(dir, 3)
+  data = join(dir, 'net', 'ctrl1', 'data')
+})
+afterEach(() => rmSync(dir, { recursive: true }))
+
+const nowMs = Date.UTC(2030, 0, 1)
+
+test('it holds one member, in a new term, after all that it held', async () => {
+  const before = inspectLog(data)
+  const read = await readSurvivor(data)
+  expect(read.survivor.members.map(({ id }) => id)).toEqual(['ctrl1', 'ctrl2', 'ctrl3'])
+  beginGeneration(data, read, { generation: 2, nowMs })
+  const after = inspectLog(data)
+  expect(after.identity).toEqual({ ...before.identity, generation: 2 })
+  expect(after.entries.slice(0, -1)).toEqual(before.entries)
+  const last = after.entries.at(-1)
+  expect(last).toMatchObject({ index: before.last.index + 1, type: 'configuration', timeMs: nowMs })
+  expect(last?.term).toBe(before.hardState.term + 1)
+  const record = fromBinary(ConfigurationSchema, last?.data ?? new Uint8Array(0))
+  expect(record.members.map(({ id, voter }) => [id, voter])).toEqual([['ctrl1', true]])
+  expect(record.departed.map(({ id }) => id)).toEqual(['ctrl2', 'ctrl3'])
+  expect(readRosterFile(data)).toMatchObject({ index: last?.index, marks: [] })
+  expect((await readSurvivor(data)).survivor).toMatchObject({ generation: 2, finding: null })
+})
+
+test('a crash between the generation and the entry leaves what the same call begins again from', async () => {
+  const read = await readSurvivor(data)
+  writeIdentity(data, { ...inspectLog(data).identity, generation: 2 })
+  const again = await readSurvivor(data)
+  expect(again.configuration).toEqual(read.configuration)
+  beginGeneration(data, again, { generation: 3, nowMs })
+  expect(inspectLog(data)).toMatchObject({ identity: { generation: 3 }, finding: null })
+})
+
+test('of a damaged log it keeps what is certain, and owes nobody the rest', async () => {
+  const folder = logFolder(data)
+  const [segment = ''] = readdirSync(folder).filter((name) => name.endsWith('.seg'))
+  const bytes = readFileSync(join(folder, segment))
+  const { entries } = inspectLog(data)
+  // Into the last record that was synced: no torn tail.
+  let end = bytes.length
+  while (bytes[end - 1] === 0) end -= 1
+  bytes.fill(0xff, end - 64, end - 32)
+  writeFileSync(join(folder, segment), bytes)
+  const read = await readSurvivor(data)
+  expect(read.survivor.finding).toContain('damaged')
+  expect(read.survivor.last.index).toBeLessThan(entries.at(-1)?.index ?? 0)
+  beginGeneration(data, read, { generation: 2, nowMs })
+  expect(inspectLog(data)).toMatchObject({ finding: null, isOwing: false })
+})
+
+test('a fence outlives restarts, and one that cannot be read fences as well', () => {
+  expect(readFence(data)).toBeNull()
+  writeFence(data, { generation: 2, by: 'ctrl1' })
+  expect(readFence(data)).toEqual({ generation: 2, by: 'ctrl1' })
+  for (const text of ['', '{}', '{"generation":1.5,"by":"a"}', 'x'.repeat(5000)]) {
+    writeFileSync(join(data, 'FENCE'), text)
+    expect(readFence(data)?.generation).toBe(Number.MAX_SAFE_INTEGER)
+  }
+})

@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest'
+import { planRecovery } from '../../src/controller/recover/plan.ts'
+import { survivorOf } from '../../src/controller/recover/survivor-file.ts'
+import type { Survivor } from '../../src/controller/recover/survivor.ts'
+
+// Goal: a cluster begins anew only where that is what the operator needs, from the one that loses least, and every refusal
+// says what to do instead. Method: facts of survivors as the program reads them, one thing wrong at a time.
+
+const voters = (...ids: string[]): Survivor['members'] =>
+  ids.map((id) => ({ id, isVoter: true, address: `${id}.test:1480` }))
+
+function facts(id: string, change: Partial<Survivor> = {}): Survivor {
+  return {
+    ...{ id, clusterId: 'cluster-1', generation: 1, term: 5, last: { term: 5, index: 100 } },
+    ...{ lastMs: Date.UTC(2026, 0, 2), commit: 98, configurationIndex: 7 },
+    ...{ members: voters('a', 'b', 'c', 'd', 'e'), finding: null, fencedBy: null },
+    ...change,
+  }
+}
+
+function refusal(own: Survivor, others: Survivor[] = [], acceptsLoss = false): string {
+  const planned = planRecovery(own, others, acceptsLoss)
+  return planned.ok ? 'planned' : planned.because
+}
+
+test('the one whose log goes furthest goes on alone, and the operator reads what may be lost', () => {
+  const planned = planRecovery(facts('a'), [facts('b', { last: { term: 5, index: 99 } })], false)
+  expect(planned).toMatchObject({
+    ok: true,
+    plan: { generation: 2, givenUp: ['b', 'c', 'd', 'e'], confirmation: 'without b c d e' },
+  })
+  const warnings = planned.ok ? planned.plan.warnings.join('\n') : ''
+  expect(warnings).toContain('after 2026-01-02T00:00:00.000Z (index 100 of term 5)')
+  expect(warnings).toContain('2 entries after index 98 are not known to be committed')
+  expect(warnings).toContain('nothing was read of c, d, e')
+})
+
+test('a survivor that holds less is refused, by term before index, unless the loss is accepted', () => {
+  const longer = facts('b', { last: { term: 5, index: 101 } })
+  expect(refusal(facts('a'), [longer])).toContain(
+    'b holds more: its log ends at index 101 of term 5',
+  )
+  const newer = facts('b', { last: { term: 6, index: 90 } })
+  expect(refusal(facts('a'), [newer])).toContain('recover there')
+  expect(refusal(facts('a'), [newer], true)).toBe('planned')
+  expect(refusal(facts('a'), [facts('b', { last: { term: 4, index: 900 } })])).toBe('planned')
+})
+
+test('a majority that is left is not recovered from, whatever is accepted, but damaged ones are no part of it', () => {
+  const others = [facts('b'), facts('c')]
+  expect(refusal(facts('a'), others, true)).toContain(
+    '3 of 5 voters are left (a, b, c), which is a majority',
+  )
+  const damaged = [facts('b'), facts('c', { finding: 'a record is damaged' })]
+  expect(refusal(facts('a'), damaged)).toBe('planned')
+  expect(refusal(facts('a', { members: voters('a') }))).toContain('a is the only member: start it')
+})
+
+test('facts of another cluster, another generation or the same controller are refused', () => {
+  const own = facts('a')
+  expect(refusal(own, [facts('b', { clusterId: 'cluster-2' })])).toContain(
+    'b is of cluster cluster-2',
+  )
+  expect(refusal(own, [facts('b', { generation: 2 })])).toContain('was recovered there already')
+  expect(refusal(own, [facts('b', { generation: 0 })])).toContain('has left behind')
+  expect(refusal(own, [facts('a')])).toContain('a is given twice')
+  expect(refusal(own, [facts('b'), facts('b')])).toContain('b is given twice')
+})
+
+test('a folder that is fenced, removed, damaged or a learner’s is refused; the last two may be accepted', () => {
+  expect(refusal(facts('a', { fencedBy: 3 }), [], true)).toContain('into generation 3')
+  expect(refusal(facts('z'), [], true)).toContain('z was removed from the cluster')
+  const damaged = facts('a', { finding: 'a record is damaged' })
+  expect(refusal(damaged)).toContain('a is damaged (a record is damaged)')
+  expect(refusal(damaged, [], true)).toBe('planned')
+  const members = [{ id: 'a', isVoter: false, address: 'a.test:1480' }, ...voters('b', 'c')]
+  expect(refusal(facts('a', { members }))).toContain('a is a learner')
+  expect(refusal(facts('a', { members }), [], true)).toBe('planned')
+})
+
+test('facts travel as JSON, and a file that is none is refused by the field that is wrong', () => {
+  const own = facts('a')
+  expect(survivorOf(JSON.parse(JSON.stringify(own)))).toEqual(own)
+  for (const key of Object.keys(own)) {
+    expect(() => survivorOf({ ...own, [key]: [] }), key).toThrow()
+  }
+  expect(() => survivorOf({ ...own, last: { term: 1, index: -1 } })).toThrow('index is no whole')
+  expect(() => survivorOf([])).toThrow('the file is no object')
+})
