@@ -8,7 +8,7 @@ NODES ?= 3
 PORT ?= 1280
 ROUTERS ?= 1
 
-.PHONY: quickstart test build lint lint-code lint-format fmt proto sim zoo guards attacks traces chaos enrollment-kills router-fleet soak bench bench-raft clean
+.PHONY: quickstart test build lint lint-code lint-format fmt proto sim zoo guards attacks traces chaos enrollment-kills router-fleet soak package bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT) --routers $(ROUTERS)
@@ -92,6 +92,14 @@ soak: $(INSTALLED)
 router-fleet: $(INSTALLED)
 	node test/chaos/router-fleet.ts --routers $(or $(FLEET),1000)
 
+# What is installed: .package/flotilla-VERSION.tgz (npm install --global), and the list of all that is in it (CycloneDX).
+package: $(INSTALLED)
+	@rm -rf .package && mkdir -p .package
+	@node tools/build-program.ts .package/flotilla
+	@cd .package/flotilla && npm pack --silent --pack-destination .. > ../name
+	@cd .package/flotilla && npm sbom --package-lock-only --omit dev --sbom-format cyclonedx > ../$$(basename $$(cat ../name) .tgz).cdx.json
+	@cd .package && rm name && ls -l *.tgz *.json
+
 bench: $(INSTALLED)
 	node bench/http.ts
 	node bench/fairness.ts
@@ -114,4 +122,4 @@ bench-raft: $(INSTALLED)
 	node bench/wal.ts
 
 clean:
-	rm -rf node_modules .test .flotilla
+	rm -rf node_modules .test .package .flotilla

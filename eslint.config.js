@@ -2,7 +2,7 @@ import tseslint from 'typescript-eslint'
 
 // The rules that matter here: no promise may be lost, and no case of a union may be forgotten.
 export default tseslint.config(
-  { ignores: ['node_modules', 'proto/gen', '.flotilla', '.test'] },
+  { ignores: ['node_modules', 'proto/gen', '.flotilla', '.test', '.package'] },
   {
     files: ['**/*.ts'],
     plugins: { '@typescript-eslint': tseslint.plugin },

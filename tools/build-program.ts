@@ -3,6 +3,7 @@
 // OUT gets bin/flotilla, package.json and dist/, in which each source is JavaScript in a few files: Node strips no types below
 // node_modules, and a start spends most of its processor time on finding a thousand modules. Packages stay what npm installs
 // beside it, unless it is to be self-contained: then only those with native parts are looked up (in a folder above OUT).
+import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -25,7 +26,8 @@ if (out === undefined) {
 await bundle(join(out, 'dist'), values['self-contained'])
 mkdirSync(join(out, 'bin'), { recursive: true })
 copyFileSync(join(root, 'bin/flotilla'), join(out, 'bin/flotilla'))
-writeFileSync(join(out, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`)
+writeJson('package.json', manifest())
+writeJson('npm-shrinkwrap.json', shrinkwrap())
 for (const name of ['README.md', 'LICENSE', 'CHANGELOG.md'])
   copyFileSync(join(root, name), join(out, name))
 
@@ -48,12 +50,19 @@ async function bundle(dir: string, isSelfContained: boolean): Promise<void> {
   })
 }
 
+type Json = Readonly<Record<string, unknown>>
+
+function readJson(name: string): Json {
+  return JSON.parse(readFileSync(join(root, name), 'utf8')) as Json
+}
+
+function writeJson(name: string, value: object): void {
+  writeFileSync(join(String(out), name), `${JSON.stringify(value, null, 2)}\n`)
+}
+
 /** What npm needs to install and start it; nothing of how it is developed. */
-function manifest(): object {
-  const all = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<
-    string,
-    unknown
-  >
+function manifest(): Json {
+  const all = readJson('package.json')
   const kept = [
     'name',
     'version',
@@ -65,5 +74,25 @@ function manifest(): object {
     'dependencies',
     'optionalDependencies',
   ]
-  return Object.fromEntries(kept.filter((key) => key in all).map((key) => [key, all[key]]))
+  const picked = Object.fromEntries(kept.filter((key) => key in all).map((key) => [key, all[key]]))
+  return { ...picked, built: commit() }
+}
+
+/** The very versions that were tested, of all that is installed with it. */
+function shrinkwrap(): Json {
+  const { packages, ...lock } = readJson('package-lock.json')
+  const all = Object.entries(packages as Readonly<Record<string, Json>>)
+  const needed = all.filter(([path, { dev }]) => path !== '' && dev !== true)
+  const { built: _, ...own } = manifest()
+  return { ...lock, packages: { '': own, ...Object.fromEntries(needed) } }
+}
+
+/** Of what is checked out: a package knows neither folder nor time of its own. */
+function commit(): Json {
+  const told = spawnSync('git', ['show', '-s', '--format=%H %cI', 'HEAD'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  const [revision = '', date = ''] = told.status === 0 ? told.stdout.trim().split(' ') : []
+  return { revision, date }
 }

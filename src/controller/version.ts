@@ -7,6 +7,8 @@ const manifest = join(PACKAGE_ROOT, 'package.json')
 
 interface Manifest {
   readonly version: string
+  /** The commit that an installed program was built from; absent in a clone. */
+  readonly built?: { readonly revision: string; readonly date: string }
 }
 
 /**
@@ -18,16 +20,20 @@ export const API_FAMILY_VERSION = 'v2.0.0'
 
 /** Of the package, without a leading v. */
 export function programVersion(): string {
-  return (JSON.parse(readFileSync(manifest, 'utf8')) as Manifest).version
+  return readManifest().version
 }
 
-/** When this copy of the program was laid down, RFC 3339: sources run as they are, there is no build. */
+/** Of the commit that it was built from; of a clone, when it was laid down: RFC 3339. */
 export function programDate(): string {
-  return statSync(manifest).mtime.toISOString()
+  const { built } = readManifest()
+  const date = new Date(built === undefined || built.date === '' ? NaN : built.date)
+  return Number.isNaN(date.getTime()) ? statSync(manifest).mtime.toISOString() : date.toISOString()
 }
 
-/** 12 hex digits of the commit that is checked out; `unknown` outside a clone. */
+/** 12 hex digits of the commit that is checked out, or that it was built from; `unknown` where neither is known. */
 export function programRevision(): string {
+  const { built } = readManifest()
+  if (built !== undefined) return built.revision === '' ? 'unknown' : built.revision.slice(0, 12)
   try {
     const head = readFileSync(join(PACKAGE_ROOT, '.git/HEAD'), 'utf8').trim()
     const commit = head.startsWith('ref: ') ? commitOf(head.slice('ref: '.length)) : head
@@ -35,6 +41,10 @@ export function programRevision(): string {
   } catch {
     return 'unknown'
   }
+}
+
+function readManifest(): Manifest {
+  return JSON.parse(readFileSync(manifest, 'utf8')) as Manifest
 }
 
 function commitOf(ref: string): string {

@@ -1,0 +1,64 @@
+import { execFile, spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freePortBlock } from '../support/ports.ts'
+import { until } from './support/client.ts'
+
+// Goal: what `make package` makes is installed by npm into an empty folder, with the very packages that were tested, and runs
+// there. Method: npm itself, and one controller with a router out of the installed folder.
+
+const root = resolve(import.meta.dirname, '../..')
+const run = promisify(execFile)
+
+let dir: string
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), 'flotilla-package-'))
+})
+afterAll(() => rmSync(dir, { recursive: true, force: true }))
+
+test('the package is installed into an empty folder and runs the quickstart', async () => {
+  await run('node', [join(root, 'tools/build-program.ts'), join(dir, 'built')])
+  await run('npm', ['pack', '--pack-destination', dir], { cwd: join(dir, 'built') })
+  const [tarball = ''] = readdirSync(dir).filter((name) => name.endsWith('.tgz'))
+  const prefix = join(dir, 'prefix')
+  const flags = ['--global', '--prefix', prefix, '--prefer-offline', '--no-audit', '--no-fund']
+  await run('npm', ['install', ...flags, '--loglevel=error', join(dir, tarball)], { cwd: dir })
+
+  const flotilla = join(prefix, 'bin/flotilla')
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    version: string
+  }
+  expect((await run(flotilla, ['version'])).stdout).toContain(`flotilla ${version} `)
+  const installed = join(prefix, 'lib/node_modules/flotilla')
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { version: string }>
+  }
+  for (const name of ['@grpc/grpc-js', 'classic-level', 'protobufjs']) {
+    const found = readFileSync(join(installed, 'node_modules', name, 'package.json'), 'utf8')
+    const { version: got } = JSON.parse(found) as { version: string }
+    expect(got, name).toBe(lock.packages[`node_modules/${name}`]?.version)
+  }
+
+  const net = ['--dir', join(dir, 'net'), '--port', String(await freePortBlock())]
+  const child = spawn(flotilla, ['quickstart', '--nodes', '1', '--routers', '1', ...net])
+  let output = ''
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  try {
+    await until(
+      'quickstart prints ready',
+      () => {
+        if (child.exitCode !== null) throw new Error(output)
+        return Promise.resolve(/^ready$/m.test(output))
+      },
+      60_000,
+    )
+  } finally {
+    const ended = new Promise<number | null>((done) => child.once('exit', (code) => done(code)))
+    if (child.exitCode === null) child.kill('SIGINT')
+    expect(child.exitCode ?? (await ended), output).toBe(0)
+  }
+})
