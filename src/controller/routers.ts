@@ -242,8 +242,12 @@ function clusterOf(gateway: Gateway): RouterCluster {
       const controllers = members.flatMap(({ id, routerAddress }) =>
         routerAddress === null ? [] : [{ id, address: routerAddress }],
       )
-      const { index } = gateway.configuration()
-      return { controllers, index, isLeader: gateway.leaderId() === gateway.selfId }
+      const { index: configurationIndex } = gateway.configuration()
+      const isLeader = gateway.leaderId() === gateway.selfId
+      const index = isLeader
+        ? Math.max(configurationIndex, gateway.status().commit)
+        : configurationIndex
+      return { controllers, index, configurationIndex, isLeader }
     },
     leaderIndex: () => {
       if (gateway.leaderId() !== gateway.selfId) return null

@@ -8,7 +8,7 @@ export const routerProgramLimits = {
   endpointsFileBytesMax: 256 * 1024,
   /** Waits between two dials of one controller grow from the one to the other, half of each by chance. */
   dialWaitMs: 50,
-  dialWaitMsMax: 30_000,
+  dialWaitMsMax: 8_000,
   /** Between two dials of one controller, at least. */
   dialEveryMsMin: 1000,
   /** Without the word of a leader, members are asked for this often. */

@@ -72,8 +72,13 @@ export interface ControllerAddress {
 /** The controllers of the cluster, as a router is told of them. */
 export interface ClusterAddresses {
   readonly controllers: readonly ControllerAddress[]
-  /** Of the configuration of members. */
+  /**
+   * A router takes a list only with a greater one than it knows. Of the configuration of members; from the leader, how far the
+   * log is, since an address can change without a change of members.
+   */
   readonly index: number
+  /** Of the configuration of members. */
+  readonly configurationIndex: number
   readonly isLeader: boolean
 }
 

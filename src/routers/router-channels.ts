@@ -231,7 +231,10 @@ export class RouterChannels {
   #addresses(): AddressesUpdate | null {
     const addresses = this.#parts.cluster.addresses()
     if (addresses === null) return null
-    return { text: JSON.stringify(addresses), message: addressesMessage(addresses) }
+    // Without the index: that of a leader grows with every entry.
+    const { controllers, configurationIndex, isLeader } = addresses
+    const text = JSON.stringify({ controllers, configurationIndex, isLeader })
+    return { text, message: addressesMessage(addresses) }
   }
 
   #tellAddresses(

@@ -118,7 +118,7 @@ export class ScriptedController {
   /** Tells the router who the members are. */
   tell(members: readonly ScriptedController[], index: number, isLeader: boolean): void {
     const controllers = members.map(({ id, address }) => ({ id, address }))
-    this.send(addressesMessage({ controllers, index, isLeader }))
+    this.send(addressesMessage({ controllers, index, configurationIndex: index, isLeader }))
   }
 
   async close(): Promise<void> {

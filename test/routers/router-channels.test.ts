@@ -31,6 +31,7 @@ class Stage {
       { id: 'ctrl2', address: 'tls:two:1380' },
     ],
     index: 7,
+    configurationIndex: 7,
     isLeader: false,
   }
   leaderIndex: number | null = null
@@ -125,6 +126,23 @@ describe('a router that is admitted', () => {
     pipe.say({ contentType: 1055, sequence: 2 })
     await settle()
     expect(pipe.ofType(1037)).toHaveLength(2)
+  })
+
+  test('is told by the leader with a growing index that an address has changed, and nothing when the log alone grows', async () => {
+    const leading = { configurationIndex: 7, isLeader: true }
+    const at = (address: string) => ({ controllers: [{ id: 'ctrl1', address }] })
+    stage.addresses = { ...at('tls:one:1380'), ...leading, index: 20 }
+    const pipe = await stage.dial()
+    stage.addresses = { ...at('tls:one:1380'), ...leading, index: 21 }
+    stage.channels.sweep()
+    expect(pipe.ofType(1037)).toHaveLength(1)
+    stage.addresses = { ...at('tls:moved:1380'), ...leading, index: 22 }
+    stage.channels.sweep()
+    const told = pipe.ofType(1037).at(-1)?.body ?? new Uint8Array()
+    expect(fromBinary(UpdateCtrlAddressesSchema, told)).toMatchObject({
+      addresses: ['tls:moved:1380'],
+      index: 22n,
+    })
   })
 
   test('is told by a new leader that it leads', async () => {
