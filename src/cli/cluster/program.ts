@@ -7,6 +7,7 @@ import type { ClusterOptions } from './commands.ts'
 import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
 import type { InitOptions } from '../init/init.ts'
 import type { JoinOptions } from '../join/join.ts'
+import { addSnapshots } from '../snapshot/program.ts'
 import type { RecoverAdminOptions } from './recover-admin.ts'
 
 const HOUR_MS = 60 * 60 * 1000
@@ -32,6 +33,7 @@ A cluster from nothing, each line on the host of its controller:
   addLooks(cluster)
   addChanges(cluster)
   addRecovery(cluster)
+  addSnapshots(cluster, withLayout)
 }
 
 function addInit(cluster: Command): void {
