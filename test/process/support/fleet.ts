@@ -167,6 +167,13 @@ export class Fleet {
     return await this.cluster(k, ...args, '--confirm', asked)
   }
 
+  /** Makes controller k the first one of a cluster that goes on where a backup ends. */
+  async restore(k: number, file: string, ...options: readonly string[]): Promise<CliResult> {
+    mkdirSync(this.folder(k), { recursive: true })
+    const words = ['cluster', 'snapshot', 'restore', file, this.config(k)]
+    return await this.cli([...words, ...this.#flags(k), ...options])
+  }
+
   /** Begins `cluster join` of controller k, which goes on as its process. */
   beginJoin(k: number, ticket: string): ChildProcess {
     mkdirSync(this.folder(k), { recursive: true })
