@@ -55,7 +55,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cluster/transport': ['cluster', 'cluster/handshake'],
   controller: ['controller/admin', 'controller/backups', 'controller/start'],
   'controller/admin': [],
-  'controller/backups': ['controller/admin'],
+  'controller/backups': ['controller', 'controller/admin'],
   'controller/start': ['controller'],
   cli: [
     'cli/cluster',

@@ -13,6 +13,7 @@ import type { Hash } from 'node:crypto'
 
 import { assert } from '../lib/assert.ts'
 import { BackupFault, cutOff, damaged } from './fault.ts'
+import { backupLimits } from './limits.ts'
 import {
   BACKUP_FORMAT,
   decodeManifest,
@@ -22,10 +23,7 @@ import {
 } from './manifest.ts'
 import type { BackupManifest, BackupSummary } from './manifest.ts'
 
-/** Of the body of one frame; what a reader holds in memory. */
-export const FRAME_BYTES_MAX = 8 * 1024 * 1024 + 64
-const MANIFEST_BYTES_MAX = 1024 * 1024
-const SUMMARY_BYTES_MAX = 64 * 1024
+const { frameBytesMax, manifestBytesMax, summaryBytesMax } = backupLimits
 
 export const MAGIC_STEM = 'FLOTBKP'
 const MAGIC = Buffer.from(`${MAGIC_STEM}${BACKUP_FORMAT}`, 'latin1')
@@ -65,12 +63,12 @@ export class ContainerWriter {
   }
 
   head(manifest: Uint8Array): Uint8Array[] {
-    assert(manifest.length <= MANIFEST_BYTES_MAX, 'a manifest is small')
+    assert(manifest.length <= manifestBytesMax, 'a manifest is small')
     return this.#put([MAGIC, count(manifest.length), manifest, checksum(manifest)])
   }
 
   frame(body: Uint8Array): Uint8Array[] {
-    assert(body.length > 0 && body.length <= FRAME_BYTES_MAX, 'a frame is bounded and not empty')
+    assert(body.length > 0 && body.length <= frameBytesMax, 'a frame is bounded and not empty')
     const check = checksum(count(this.#frames), body)
     this.#frames += 1
     return this.#put([count(body.length), body, check])
@@ -168,21 +166,21 @@ export class ContainerReader {
         checkMagic(bytes)
         return this.#expect('manifestHead', COUNT_BYTES)
       case 'manifestHead':
-        return this.#expect('manifest', lengthIn(bytes, MANIFEST_BYTES_MAX) + CHECK_BYTES)
+        return this.#expect('manifest', lengthIn(bytes, manifestBytesMax) + CHECK_BYTES)
       case 'manifest': {
         const body = checked(bytes, 'the head of the backup')
         this.#manifest = { value: decodeManifest(body), sha256: checksum(body) }
         return this.#expect('frameHead', COUNT_BYTES)
       }
       case 'frameHead': {
-        const length = lengthIn(bytes, FRAME_BYTES_MAX)
+        const length = lengthIn(bytes, frameBytesMax)
         if (length === 0) return this.#expect('tailHead', COUNT_BYTES)
         return this.#expect('frame', length + CHECK_BYTES)
       }
       case 'frame':
         return this.#frame(bytes)
       case 'tailHead': {
-        const length = lengthIn(bytes, SUMMARY_BYTES_MAX)
+        const length = lengthIn(bytes, summaryBytesMax)
         return this.#expect('tail', length + CHECK_BYTES + TAIL_BYTES)
       }
       case 'tail':
@@ -226,9 +224,9 @@ export function summaryAtEnd(bytes: Uint8Array): BackupSummary {
 }
 
 /** So many bytes at the end of a file hold its summary. */
-export const SUMMARY_TAIL_BYTES_MAX = SUMMARY_BYTES_MAX + CHECK_BYTES + TAIL_BYTES
+export const SUMMARY_TAIL_BYTES_MAX = summaryBytesMax + CHECK_BYTES + TAIL_BYTES
 /** So many at its begin hold the manifest. */
-export const HEAD_BYTES_MAX = MAGIC.length + COUNT_BYTES + MANIFEST_BYTES_MAX + CHECK_BYTES
+export const HEAD_BYTES_MAX = MAGIC.length + COUNT_BYTES + manifestBytesMax + CHECK_BYTES
 
 function summaryIn(bytes: Buffer): BackupSummary {
   const length = bytes.length - CHECK_BYTES - TAIL_BYTES

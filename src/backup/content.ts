@@ -7,6 +7,7 @@ import { sharedSecretNames } from '../lib/cluster-records.ts'
 import type { SharedSecretName } from '../lib/cluster-records.ts'
 import { SECRET_BYTES_MAX } from '../pki/wrapped-secret.ts'
 import { damaged } from './fault.ts'
+import { backupLimits } from './limits.ts'
 
 /** A version of a secret that the controllers share, in the clear. */
 export interface BackupSecret {
@@ -16,7 +17,6 @@ export interface BackupSecret {
 }
 
 const COUNT_BYTES = 4
-const SECRETS_BYTES_MAX = 1024 * 1024
 
 /** The first bytes of the content. */
 export function encodeSecrets(secrets: readonly BackupSecret[] | null): Uint8Array {
@@ -50,7 +50,8 @@ export class ContentReader {
     this.#head = Buffer.concat([this.#head, bytes])
     if (this.#head.length < COUNT_BYTES) return new Uint8Array(0)
     const length = this.#head.readUInt32LE()
-    if (length > SECRETS_BYTES_MAX) throw damaged('the secrets of the backup are malformed')
+    if (length > backupLimits.secretsBytesMax)
+      throw damaged('the secrets of the backup are malformed')
     const end = COUNT_BYTES + length
     if (this.#head.length < end) return new Uint8Array(0)
     if (length > 0) this.#secrets = decodeSecrets(this.#head.subarray(COUNT_BYTES, end))

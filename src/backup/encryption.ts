@@ -4,13 +4,13 @@ import { CertificateError } from '../pki/certificate.ts'
 import { parsePublicKey, spkiSha256 } from '../pki/public-key.ts'
 import { openSecret, wrapSecret, WrappedSecretError } from '../pki/wrapped-secret.ts'
 import { BackupFault, damaged } from './fault.ts'
+import { backupLimits } from './limits.ts'
 import type { BackupEncryption, BackupManifest } from './manifest.ts'
 
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-const PEM_CHARACTERS_MAX = 64 * 1024
 
 /** Who may open a backup: the holder of the private key to this public one. */
 export interface BackupRecipient {
@@ -20,7 +20,7 @@ export interface BackupRecipient {
 
 /** @param pem a public key, or a certificate with it. @throws {CertificateError} for one that is none or not allowed. */
 export function parseRecipient(pem: string): BackupRecipient {
-  if (pem.length > PEM_CHARACTERS_MAX) {
+  if (pem.length > backupLimits.recipientCharactersMax) {
     throw new CertificateError('unreadable', 'the file of the recipient is too large')
   }
   // A private key in its place would be turned into its public half without a word, and stay where backups are made.

@@ -71,7 +71,8 @@ import {
   keyEndpointRulesOf,
 } from './settings.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
-import { backupVerbs } from './backups/verbs.ts'
+import { openBackups } from './backups/open-backups.ts'
+import type { Backups } from './backups/open-backups.ts'
 import { handOverLeadership } from './hand-over.ts'
 import { watchLeadership } from './leadership.ts'
 import { hasOtherVoters, membersOfRoster } from './start/known-voters.ts'
@@ -391,12 +392,14 @@ export class Controller {
       authorities: networkAuthoritiesOf(inputs.keeper, () => this.#caPem),
       isOut: () => this.#isOut,
     })
+    const backups = this.#openBackups(gateway, machine, inputs.keeper)
     const issuer = openIssuer(inputs.keeper, apiLimitsOf(config), config.trustDomain)
     this.#releases.push(() => issuer.close())
     const api = this.#createApi(gateway, machine, inputs, {
       issuer,
       ...{ snapshots, links: routers.links, circuits: routers.circuits },
       routerInspections: routers.inspections,
+      lastBackupMs: backups.lastTakenMs,
     })
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
@@ -418,28 +421,25 @@ export class Controller {
           health: () => gateway.health(),
         }),
         ...recoveryVerbs({ proposer: gateway, state: machine }),
-        ...backupVerbs(this.#backupParts(gateway, machine, inputs.keeper)),
+        ...backups.verbs,
         ...this.#certify({ gateway, listeners, routers, machine, secrets: inputs.keeper }),
       },
       (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
     )
     await admin.listen(config.data)
     this.#releases.push(() => admin.close())
+    backups.start()
+    this.#releases.push(() => backups.close())
   }
 
-  #backupParts(
-    gateway: Gateway,
-    machine: StateMachine,
-    secrets: SecretKeeper,
-  ): Parameters<typeof backupVerbs>[0] {
+  #openBackups(gateway: Gateway, machine: StateMachine, secrets: SecretKeeper): Backups {
     const { config, log } = this.#parts
-    return {
+    return openBackups(config, gateway, log, {
       ...{ cluster: gateway, machine, secrets, clock: systemClock },
       ...{ trustDomain: config.trustDomain, version: `v${programVersion()}` },
-      actions: new ActionLog(gateway, log),
       caPem: () => this.#caPem,
       refusal: () => (this.#isOut ? 'NODE_QUARANTINED' : null),
-    }
+    })
   }
 
   /** Looks after the certificates of mesh and listeners. @returns the verbs about them. */
@@ -527,7 +527,10 @@ export class Controller {
     gateway: Gateway,
     machine: StateMachine,
     inputs: ApiInputs,
-    local: Pick<ApiParts, 'circuits' | 'issuer' | 'links' | 'routerInspections' | 'snapshots'>,
+    local: Pick<
+      ApiParts,
+      'circuits' | 'issuer' | 'lastBackupMs' | 'links' | 'routerInspections' | 'snapshots'
+    >,
   ): Api {
     const { keeper, admission, membership } = inputs
     const { config, log } = this.#parts

@@ -3,9 +3,10 @@ import { join } from 'node:path'
 
 import { MAGIC_STEM } from '../../backup/container.ts'
 import { BackupFault } from '../../backup/fault.ts'
+import { readEnd, readHead } from '../../backup/files.ts'
 import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import { atFile, readEnd, readHead } from './backup-file.ts'
+import { atFile } from './backup-file.ts'
 import { timeText } from './describe.ts'
 
 export interface ListOptions {

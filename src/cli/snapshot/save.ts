@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 
+import { bytesOfFile, writeNewBackup } from '../../backup/files.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
 import type { WrittenBackup } from '../../backup/write-backup.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
@@ -8,7 +9,7 @@ import { AdminError } from '../cluster/admin-client.ts'
 import { askForStream } from '../cluster/admin-stream.ts'
 import { loadConfigOrFail } from '../cluster/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { faultAt, bytesOfFile, writeNewBackup } from './backup-file.ts'
+import { faultAt, refuseExisting } from './backup-file.ts'
 import { countsText } from './describe.ts'
 
 export interface SaveOptions {
@@ -33,6 +34,7 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
     if (written === null) throw new CommandFailure(EXIT_FAILED, 'the controller ended the backup')
   }
   try {
+    await refuseExisting(file)
     await writeNewBackup(file, parts())
     // What lies on the disk is what counts, so it is read back.
     const { manifest, summary, sha256 } = await checkBackup(bytesOfFile(file))

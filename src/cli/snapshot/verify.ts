@@ -1,10 +1,11 @@
+import { bytesOfFile, readHead } from '../../backup/files.ts'
 import { checkWholeBackup } from '../../backup/load-backup.ts'
 import type { CheckedBackup } from '../../backup/load-backup.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
-import { atFile, bytesOfFile, readHead } from './backup-file.ts'
+import { atFile } from './backup-file.ts'
 import { countsText, originText } from './describe.ts'
 
 export interface VerifyOptions {
