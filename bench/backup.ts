@@ -1,5 +1,6 @@
+import { execFile } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
@@ -17,6 +18,7 @@ import { MemoryStateStore } from '../src/store/memory-state-store.ts'
 import { LogWriter } from '../test/fsm/support/log.ts'
 import { commandData } from '../test/support/commands.ts'
 import type { Client } from '../test/process/support/client.ts'
+import { flotilla } from '../test/process/support/cluster.ts'
 import { expectMembers, Fleet } from '../test/process/support/fleet.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
@@ -45,11 +47,46 @@ function makeKeys(): void {
   writeFileSync(privatePath, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
 }
 
-async function snapshot(...words: readonly string[]): Promise<number> {
+interface Timed {
+  readonly wallMs: number
+  /** Of the command and all of its threads. */
+  readonly processorMs: number
+}
+
+/** Runs a verb of snapshots under a shell that tells what it took. @throws when it fails. */
+function snapshot(...words: readonly string[]): Promise<Timed> {
   const begin = performance.now()
-  const { code, stdout, stderr } = await fleet.cli(['cluster', 'snapshot', ...words], '', 600_000)
-  if (code !== 0) throw new Error(`${words.join(' ')} ended with ${code}:\n${stdout}${stderr}`)
-  return performance.now() - begin
+  const script = ['-c', '"$@" > /dev/null && times', 'sh', flotilla, 'cluster', 'snapshot']
+  return new Promise((resolve, reject) => {
+    const options = { env: fleet.env, cwd: fleet.dir, timeout: 900_000 }
+    execFile('sh', [...script, ...words], options, (error, stdout, stderr) => {
+      const wallMs = performance.now() - begin
+      if (error !== null) reject(new Error(`${words.join(' ')} failed:\n${stderr}`))
+      else resolve({ wallMs, processorMs: processorMsIn(stdout) })
+    })
+  })
+}
+
+/** The second line that `times` prints is of the commands that the shell has run: `0m1.230s 0m0.100s`. */
+function processorMsIn(text: string): number {
+  const parts = [...(text.trim().split('\n')[1] ?? '').matchAll(/(\d+)m([\d.]+)s/g)]
+  return parts.reduce(
+    (sum, [, minutes, seconds]) => sum + Number(minutes) * 60e3 + Number(seconds) * 1e3,
+    0,
+  )
+}
+
+/** Processor time of controller k since its start. */
+function processorMsOf(k: number): number {
+  const stat = readFileSync(`/proc/${pidOf(k)}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ')
+  // Fields 14 and 15 of proc(5), in ticks of 10 ms.
+  return (Number(stat[11]) + Number(stat[12])) * 10
+}
+
+function pidOf(k: number): string {
+  return readFileSync(join(fleet.folder(k), 'pid'), 'utf8').trim()
 }
 
 /** By the commands that enrollments come to; the log of their making is of no interest here. */
@@ -112,9 +149,16 @@ function spoken(latencies: number[]): string {
   return `${latencies.length} writes, p50 ${at(0.5)}, p99 ${at(0.99)}, longest ${at(1)} ms`
 }
 
+function seconds(ms: number): string {
+  return (ms / 1000).toFixed(1)
+}
+
+function told({ wallMs, processorMs }: Timed): string {
+  return `${seconds(wallMs)} s (${seconds(processorMs)} s of processor time)`
+}
+
 function memoryMib(k: number, field: 'VmRSS' | 'VmHWM'): number {
-  const pid = readFileSync(join(fleet.folder(k), 'pid'), 'utf8').trim()
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const status = readFileSync(`/proc/${pidOf(k)}/status`, 'utf8')
   return Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? NaN) / 1024
 }
 
@@ -128,15 +172,27 @@ try {
   await makeLarge(small, large)
   await fleet.stop(1)
 
+  mkdirSync(fleet.folder(2))
   const begin = performance.now()
-  const restored = await fleet.restore(2, large)
-  if (restored.code !== 0) throw new Error(restored.stderr)
-  const restoredMs = performance.now() - begin
+  const restored = await snapshot('restore', large, fleet.config(2), ...fleet.flags(2))
   await fleet.start(2)
   const first = await fleet.loggedIn(2)
   const answeredMs = performance.now() - begin
+  const startedMs = processorMsOf(2)
   console.log(
-    `restore: data folder after ${(restoredMs / 1000).toFixed(1)} s, first log-in after ${(answeredMs / 1000).toFixed(1)} s, from ${(statSync(large).size / MIB).toFixed(0)} MiB`,
+    `restore from ${(statSync(large).size / MIB).toFixed(0)} MiB: data folder after ${told(restored)}; first log-in after ${seconds(answeredMs)} s, ${seconds(startedMs)} s of processor time of the controller`,
+  )
+  const before = processorMsOf(2)
+  const quiet = await snapshot(
+    'save',
+    join(fleet.dir, 'quiet.backup'),
+    '--config',
+    fleet.config(2),
+    '--recipient',
+    publicPath,
+  )
+  console.log(
+    `save, nobody writes: ${told(quiet)} of the command, which reads the file back; ${seconds(processorMsOf(2) - before)} s of processor time of the controller`,
   )
   for (const k of [3, 4]) await fleet.join(k, 2)
   await expectMembers(fleet, [2, 3, 4])
@@ -156,7 +212,7 @@ try {
     let isOver = false
     const watch = setInterval(() => (most = Math.max(most, memoryMib(k, 'VmRSS'))), 50)
     const during = writeUntil(client, () => isOver)
-    const times: number[] = []
+    const times: Timed[] = []
     for (let round = 0; round < Number(options.rounds); round += 1) {
       const file = join(fleet.dir, `${who}-${round}.backup`)
       times.push(
@@ -168,7 +224,7 @@ try {
     console.log(`writes, ${who} saves: ${spoken(await during)}`)
     console.log(
       `save by the ${who}: ${spread(
-        times.map((ms) => ms / 1000),
+        times.map(({ wallMs }) => wallMs / 1000),
         2,
       )} s (min / median / max), start of the command included; ${(most - before).toFixed(0)} MiB more memory than ${before.toFixed(0)}`,
     )
@@ -179,7 +235,7 @@ try {
     '--key',
     privatePath,
   )
-  console.log(`verify with its key: ${(verified / 1000).toFixed(1)} s`)
+  console.log(`verify with its key: ${told(verified)}`)
 } finally {
   await fleet[Symbol.asyncDispose]()
 }

@@ -1,7 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { create, toBinary } from '@bufbuild/protobuf'
 
-import { CommandKind, SeedRecordSchema, SessionCreateSchema } from '../../proto/gen/command_pb.ts'
+import {
+  CommandKind,
+  EntityDeleteSchema,
+  SeedRecordSchema,
+  SessionCreateSchema,
+} from '../../proto/gen/command_pb.ts'
 import type { SeedRecord } from '../../proto/gen/command_pb.ts'
 import type { BackupSecret } from '../../src/backup/content.ts'
 import { BackupFault } from '../../src/backup/fault.ts'
@@ -80,6 +85,16 @@ export class BackedUp {
     const { fields } = normalise(entityNamed(entity), 'create', body)
     const payload = LogWriter.write(entity, id, fields)
     await this.#propose(CommandKind.ENTITY_CREATE, payload)
+  }
+
+  async patch(entity: string, id: string, body: JsonObject): Promise<void> {
+    const { fields } = normalise(entityNamed(entity), 'patch', body)
+    await this.#propose(CommandKind.ENTITY_PATCH, LogWriter.write(entity, id, fields))
+  }
+
+  async remove(entity: string, id: string): Promise<void> {
+    const message = create(EntityDeleteSchema, { entity, id })
+    await this.#propose(CommandKind.ENTITY_DELETE, toBinary(EntityDeleteSchema, message))
   }
 
   async logIn(id: string, identityId: string): Promise<void> {

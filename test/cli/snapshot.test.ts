@@ -71,11 +71,13 @@ function configFor(hasIdentity: boolean): string {
 let isWrongAfter = Infinity
 
 /** A controller that hands out backups, at the admin socket of a folder. */
-async function serving(): Promise<AsyncDisposable & { readonly unexpected: string[] }> {
+async function serving(
+  from = source,
+): Promise<AsyncDisposable & { readonly unexpected: string[] }> {
   const unexpected: string[] = []
   let asked = 0
   const refusal = () => ((asked += 1) > isWrongAfter ? 'NODE_QUARANTINED' : null)
-  const verbs = backupVerbs({ ...source.parts, refusal, actions: new RecordedActions() })
+  const verbs = backupVerbs({ ...from.parts, refusal, actions: new RecordedActions() })
   const server = new AdminServer(verbs, (verb, error) =>
     unexpected.push(`${verb} ${String(error)}`),
   )
@@ -185,6 +187,29 @@ test('list tells of every backup in a folder, whole or not, and of nothing else'
   expect((await snapshot('list', join(dir, 'empty'))).stdout).toMatch(/^no backups in/)
 })
 
+test('diff tells what a restore would bring back, change and remove', async () => {
+  const own = await BackedUp.make(2)
+  writeFileSync(file, await own.save({ publicPem: key.publicPem }))
+  await using served = await serving(own)
+  const words = ['diff', file, '--data', dir, '--key', keyFile]
+  const same = await snapshot(...words)
+  expect(same.code, same.stderr).toBe(0)
+  expect(same.stdout).toMatch(/a restore would change no record/)
+  await own.put('service', 'later', { name: 'later', encryptionRequired: true })
+  await own.patch('service', 's0', { name: 'renamed' })
+  await own.remove('service', 's1')
+  const told = await snapshot(...words)
+  expect(told.stdout).toMatch(/bring back +change +remove\nservice +1 +1 +1$/m)
+  const { changes } = JSON.parse((await snapshot(...words, '--json')).stdout) as {
+    changes: { kind: string; ids: object }[]
+  }
+  expect(changes.find(({ kind }) => kind === 'service')?.ids).toEqual({
+    ...{ created: ['s1'], changed: ['s0'], deleted: ['later'] },
+  })
+  expect((await snapshot('diff', file, '--data', dir)).stderr).toMatch(/give --key/)
+  expect(served.unexpected).toEqual([])
+})
+
 test('restore makes a controller with a key of its own, where there is none yet', async () => {
   const config = configFor(false)
   const restored = await snapshot('restore', file, config, '--key', keyFile)
@@ -205,6 +230,30 @@ test('restore makes a controller with a key of its own, where there is none yet'
   const again = await snapshot('restore', file, config, '--key', keyFile)
   expect(again.code).toBe(1)
   expect(again.stderr).toMatch(/data is not empty and is left as it is/)
+})
+
+test('a restore that was cut off before the data folder is done again', async () => {
+  const config = configFor(false)
+  const etc = join(dir, 'etc')
+  const words = ['restore', file, config, '--key', keyFile, '--json']
+  const first = await snapshot(...words)
+  expect(first.code, first.stderr).toBe(0)
+  const wasCut = (...missing: readonly string[]): void => {
+    for (const name of ['data', ...missing]) rmSync(join(etc, name), { recursive: true })
+  }
+  // After the files of its identity, and between them; the mark says that they are of a restore.
+  wasCut()
+  mkdirSync(join(etc, '.data.forming'))
+  writeFileSync(join(etc, '.data.forming', 'IDENTITY'), 'half a folder')
+  expect((await snapshot(...words)).code).toBe(0)
+  expect(existsSync(join(etc, '.data.forming'))).toBe(false)
+  wasCut('cert.pem')
+  expect((await snapshot(...words)).stderr).toMatch(/is there already and is left as it is/)
+  writeFileSync(join(etc, '.forming'), 'restored\n')
+  const again = await snapshot(...words)
+  expect(again.code, again.stderr).toBe(0)
+  expect(JSON.parse(again.stdout)).toMatchObject({ isIdentityKept: false })
+  expect(existsSync(join(etc, '.forming'))).toBe(false)
 })
 
 test('restore uses the certificate and key of the old controller again, and leaves them as they are', async () => {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 
+import type { DiffOptions } from './diff.ts'
 import type { ListOptions } from './list.ts'
 import type { RestoreOptions } from './restore.ts'
 import type { SaveOptions } from './save.ts'
@@ -21,6 +22,7 @@ docs/backup.md has the drill word for word, and says what somebody could do with
   addSave(snapshot)
   addVerify(snapshot)
   addList(snapshot)
+  addDiff(snapshot)
   addRestore(snapshot, withLayout)
 }
 
@@ -89,6 +91,28 @@ Example:
     .action(async (path: string, options: ListOptions) => {
       const { listSnapshots } = await import('./list.ts')
       await listSnapshots(path, options)
+    })
+}
+
+function addDiff(snapshot: Command): void {
+  snapshot
+    .command('diff')
+    .description('what a restore would change of the cluster as it is now; writes nothing')
+    .argument('<file>', 'the backup')
+    .option('--config <file>', 'configuration of a controller that runs on this host')
+    .option('--data <folder>', 'or its data folder')
+    .option('--key <file>', 'private key of the recipient, mode 0600, or - for standard input')
+    .option('--stale', 'ask no leader: what this controller has applied, even without a quorum')
+    .option('--json', 'print JSON, with the first ids of each kind')
+    .addHelpText(
+      'after',
+      `
+Example:
+  flotilla cluster snapshot diff monday.backup --config /etc/flotilla/config.yml --key backup.key`,
+    )
+    .action(async (file: string, options: DiffOptions) => {
+      const { diffSnapshot } = await import('./diff.ts')
+      await diffSnapshot(file, options)
     })
 }
 

@@ -46,7 +46,8 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
   }
 }
 
-function dataFolderOf({ config, data }: SaveOptions): string {
+/** Of the controller to ask. @throws {CommandFailure} exit 2 unless the options name one. */
+export function dataFolderOf({ config, data }: Pick<SaveOptions, 'config' | 'data'>): string {
   if (config !== undefined && data === undefined) return loadConfigOrFail(config).data
   if (data !== undefined && config === undefined) return resolve(data)
   throw usage('name the controller to ask: --config FILE, or --data FOLDER of its data')
