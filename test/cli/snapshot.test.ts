@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 
 import { askController } from '../../src/cli/cluster/admin-client.ts'
+import { Problem } from '../../src/lib/problems.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { readIdentity } from '../../src/store/identity.ts'
 import { composeConfig } from '../../src/config/compose.ts'
@@ -70,19 +71,23 @@ function configFor(hasIdentity: boolean): string {
 /** So often it is asked whether the state is to be answered from, before it is not. */
 let isWrongAfter = Infinity
 
+interface Served extends AsyncDisposable {
+  readonly unexpected: string[]
+  readonly actions: RecordedActions
+}
+
 /** A controller that hands out backups, at the admin socket of a folder. */
-async function serving(
-  from = source,
-): Promise<AsyncDisposable & { readonly unexpected: string[] }> {
+async function serving(from = source): Promise<Served> {
   const unexpected: string[] = []
+  const actions = new RecordedActions()
   let asked = 0
   const refusal = () => ((asked += 1) > isWrongAfter ? 'NODE_QUARANTINED' : null)
-  const verbs = backupVerbs({ ...from.parts, refusal, actions: new RecordedActions() })
+  const verbs = backupVerbs({ ...from.parts, refusal, actions })
   const server = new AdminServer(verbs, (verb, error) =>
     unexpected.push(`${verb} ${String(error)}`),
   )
   await server.listen(dir)
-  return { unexpected, [Symbol.asyncDispose]: () => server.close() }
+  return { unexpected, actions, [Symbol.asyncDispose]: () => server.close() }
 }
 
 test('save writes what the controller hands out, and never over a file', async () => {
@@ -128,7 +133,7 @@ test('secrets are in the clear only where that is said', async () => {
 })
 
 test('a state that is found wrong in between leaves no file, and the next backup is not kept waiting', async () => {
-  await using _served = await serving()
+  await using served = await serving()
   const target = join(dir, 'b.backup')
   const words = ['save', target, '--data', dir, '--plaintext']
   isWrongAfter = 2
@@ -138,6 +143,24 @@ test('a state that is found wrong in between leaves no file, and the next backup
   expect(refused.stderr).toMatch(/^flotilla: \S.*\n$/)
   expect(readdirSync(dir).filter((name) => name.includes('b.backup'))).toEqual([])
   expect((await snapshot(...words)).code).toBe(0)
+  // Who was handed what, and whether all of it, is in the audit.
+  const told = served.actions.all.map(({ outcome, reason }) => `${reason}: ${outcome}`)
+  expect(told).toEqual(
+    ['requested', 'TIMEOUT', 'requested', 'done'].map(
+      (outcome) => `with secrets, in the clear: ${outcome}`,
+    ),
+  )
+})
+
+test('nothing is handed out where the log cannot say to whom', async () => {
+  await using served = await serving()
+  const target = join(dir, 'b.backup')
+  served.actions.refusal = new Problem('CLUSTER_NO_LEADER')
+  const refused = await snapshot('save', target, '--data', dir, '--plaintext')
+  expect(refused.code).toBe(1)
+  expect(refused.stderr).toMatch(/no leader|CLUSTER_NO_LEADER|leader/i)
+  expect(existsSync(target)).toBe(false)
+  expect((await snapshot('save', target, '--data', dir, '--plaintext', '--stale')).code).toBe(0)
 })
 
 test('save names the controller to ask, and says when it does not run', async () => {

@@ -12,6 +12,8 @@ import { printJson, printLine } from '../terminal/output.ts'
 import { faultAt, refuseExisting } from './backup-file.ts'
 import { countsText } from './describe.ts'
 
+const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
 export interface SaveOptions {
   readonly config?: string
   readonly data?: string
@@ -30,7 +32,8 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
   const file = resolve(path)
   let written: WrittenBackup | null = null
   async function* parts(): AsyncGenerator<Uint8Array> {
-    written = (yield* askForStream(data, 'backup', params)) as WrittenBackup | null
+    const bytes = untilInterrupted(askForStream(data, 'backup', params))
+    written = (yield* bytes) as WrittenBackup | null
     if (written === null) throw new CommandFailure(EXIT_FAILED, 'the controller ended the backup')
   }
   try {
@@ -43,6 +46,29 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
   } catch (error) {
     if (!(error instanceof AdminError)) throw faultAt(file, error)
     throw new CommandFailure(EXIT_FAILED, error.message, error)
+  }
+}
+
+/** Ends with a failure at ^C, so that whoever takes the parts removes what it has written of them. */
+async function* untilInterrupted<T>(
+  parts: AsyncGenerator<Uint8Array, T>,
+): AsyncGenerator<Uint8Array, T> {
+  let isInterrupted = false
+  const interrupt = (): void => {
+    isInterrupted = true
+  }
+  for (const signal of ENDING_SIGNALS) process.on(signal, interrupt)
+  try {
+    for (;;) {
+      const { done, value } = await parts.next()
+      if (isInterrupted) throw new CommandFailure(EXIT_FAILED, 'interrupted; nothing was kept')
+      if (done === true) return value
+      yield value
+    }
+  } finally {
+    for (const signal of ENDING_SIGNALS) process.off(signal, interrupt)
+    // Closes the connection: the controller ends its part as well. Nothing more is wanted of its answer.
+    await parts.return(undefined as T)
   }
 }
 

@@ -1,20 +1,19 @@
 import { parseRecipient } from '../../backup/encryption.ts'
 import type { BackupRecipient } from '../../backup/encryption.ts'
-import { recorded } from '../../cluster/action-recorder.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { CertificateError } from '../../pki/certificate.ts'
 import type { Actor } from '../../ports/actor.ts'
-import type { ActionRecorder } from '../../ports/membership.ts'
+import type { ActionRecorder, ClusterAction } from '../../ports/membership.ts'
 import { AdminStream } from '../admin/stream.ts'
 import type { AdminVerbs } from '../admin/server.ts'
 import { bytesOf, takeBackup } from './take-backup.ts'
-import type { BackupParts, BackupWish, TakenBackup } from './take-backup.ts'
+import type { BackupParts, BackupWish } from './take-backup.ts'
 
 /** At a time: each reads the whole state on the thread that serves requests. */
 const BACKUPS_MAX = 1
 
 /** The verb by which `cluster snapshot save` is handed a backup. */
-export function backupVerbs(parts: BackupParts & { readonly actions: ActionRecorder }): AdminVerbs {
+export function backupVerbs(parts: VerbParts): AdminVerbs {
   let running = 0
   return {
     backup: async (params, by) => {
@@ -23,39 +22,45 @@ export function backupVerbs(parts: BackupParts & { readonly actions: ActionRecor
         throw new Problem('RATE_LIMITED', { detail: 'another backup is being taken here' })
       }
       running += 1
-      let taken: TakenBackup
-      try {
-        taken = await audited(parts, wish, by)
-      } catch (error) {
+      const end = (outcome: ClusterAction['outcome']): void => {
         running -= 1
+        void parts.actions.note({ ...actionOf(parts, wish), outcome }, by)
+      }
+      try {
+        await tell(parts, wish, by)
+        const taken = await takeBackup(parts, wish)
+        const { writer } = taken
+        const isWhole = (): boolean => writer.written !== null
+        // The caller may be gone before the end of it.
+        const chunks = ended(bytesOf(parts, taken), () => end(isWhole() ? 'done' : 'TIMEOUT'))
+        return new AdminStream(chunks, () => writer.written)
+      } catch (error) {
+        end(error instanceof Problem ? error.code : 'UNHANDLED')
         throw error
       }
-      return new AdminStream(
-        ended(bytesOf(parts, taken), () => {
-          running -= 1
-        }),
-        () => taken.writer.written,
-      )
     },
   }
 }
 
+interface VerbParts extends BackupParts {
+  readonly actions: ActionRecorder
+}
+
 /** With the secrets goes all that the cluster is trusted by: nothing is handed out before the log says who asked. */
-async function audited(
-  parts: BackupParts & { readonly actions: ActionRecorder },
-  wish: BackupWish,
-  by: Actor,
-): Promise<TakenBackup> {
-  const { recipient, hasSecrets } = wish
+async function tell({ actions, ...parts }: VerbParts, wish: BackupWish, by: Actor): Promise<void> {
+  const wanted: ClusterAction = { ...actionOf(parts, wish), outcome: 'requested' }
+  // Without a quorum nothing can be written to the log, and a backup may be all that is left to do.
+  if (wish.isLinearizable) await actions.record(wanted, by)
+  else void actions.note(wanted, by)
+}
+
+function actionOf(
+  { cluster }: Pick<BackupParts, 'cluster'>,
+  { recipient, hasSecrets }: BackupWish,
+): Omit<ClusterAction, 'outcome'> {
   const manner = recipient === null ? 'in the clear' : 'encrypted'
   const reason = `${hasSecrets ? 'with' : 'without'} secrets, ${manner}`
-  const wanted = { action: 'backup', target: parts.cluster.selfId, reason }
-  if (wish.isLinearizable) {
-    return await recorded(parts.actions, wanted, by, () => takeBackup(parts, wish))
-  }
-  const taken = await takeBackup(parts, wish)
-  void parts.actions.note({ ...wanted, outcome: 'done' }, by)
-  return taken
+  return { action: 'backup', target: cluster.selfId, reason }
 }
 
 async function* ended<T>(chunks: AsyncIterable<T>, onEnd: () => void): AsyncGenerator<T> {
