@@ -38,6 +38,7 @@ export async function loadBackup(
     })
     await swapIn(receiver, backup.manifest)
     const state = await judged(() => loadState(store))
+    requireCluster(state, backup)
     requireCounts(state, backup)
     return { ...backup, state }
   } finally {
@@ -68,6 +69,11 @@ async function swapIn(receiver: StoreReceiver, manifest: BackupManifest): Promis
     throw damaged(`the head of the backup does not belong to the state in it (${name})`)
   }
   await receiver.swap()
+}
+
+function requireCluster(state: State, { manifest }: ReadBackup): void {
+  if (state.clusterId === manifest.clusterId) return
+  throw damaged('the head of the backup is of another cluster than the state in it')
 }
 
 function requireCounts(state: State, { summary }: ReadBackup): void {

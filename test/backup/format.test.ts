@@ -141,6 +141,21 @@ test('a head that does not belong to the state in it is refused', async () => {
   expect(await faultOf(whole(await withManifest({ hasSecrets: false })))).toBe('DAMAGED')
 })
 
+test('the head of a backup of another cluster is refused, encrypted or not', async () => {
+  await expect(whole(await withManifest({ clusterId: 'another' }))).rejects.toThrow(
+    /of another cluster than the state in it/,
+  )
+  const head = (await checkBackup(pieces(sealed))).manifest
+  const { summary } = await checkBackup(pieces(sealed))
+  const container = new ContainerWriter()
+  const bytes = Buffer.concat([
+    ...container.head(encodeJson({ ...head, clusterId: 'another' })),
+    ...container.tail({ ...summary, frames: 0 }),
+  ])
+  // The wrapped key says which cluster it is for.
+  expect(await faultOf(whole(bytes, key.privatePem))).toBe('WRONG_KEY')
+})
+
 test('a newer format or feature level is refused before anything of it is read', async () => {
   const newer = Buffer.from(plain)
   newer.write('2', 7)

@@ -143,7 +143,8 @@ test('what certificates and second factors rest on is opened by the new controll
 test('two restores of one backup are two clusters, and each can be backed up again', async () => {
   const [first, second] = [await opened(await restore()), await opened(await restore())]
   expect(first.keeper.clusterKeys()).not.toEqual(second.keeper.clusterKeys())
-  const parts = { ...source.parts, machine: first.machine, secrets: first.keeper }
+  const cluster = { ...source.parts.cluster, clusterId: who.clusterId }
+  const parts = { ...source.parts, cluster, machine: first.machine, secrets: first.keeper }
   const again = Object.assign(Object.create(BackedUp.prototype) as BackedUp, {
     parts,
     refused: null,

@@ -230,6 +230,7 @@ test('diff tells what a restore would bring back, change and remove', async () =
     ...{ created: ['s1'], changed: ['s0'], deleted: ['later'] },
   })
   expect((await snapshot('diff', file, '--data', dir)).stderr).toMatch(/give --key/)
+  expect(told.stdout).not.toMatch(/another cluster/)
   expect(served.unexpected).toEqual([])
 })
 
