@@ -115,6 +115,7 @@ bench: $(INSTALLED)
 	node --expose-gc bench/access.ts
 	node bench/recovery.ts
 	node bench/snapshot.ts
+	node bench/backup.ts
 	node bench/linearizability.ts
 
 bench-raft: $(INSTALLED)

@@ -22,6 +22,7 @@ import { FRAME_BYTES_MAX } from '../src/cluster/transport/mesh-service.ts'
 import { postureLimits } from '../src/cluster/soft-state/posture-board.ts'
 import { quarantineLimits } from '../src/cluster/divergence/quarantine.ts'
 import { ROSTER_LIMITS } from '../src/cluster/handshake/roster.ts'
+import { backupLimits } from '../src/backup/limits.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshots/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshots/snapshot-sender.ts'
 import { classViewLimits } from '../src/fsm/access/class-views.ts'
@@ -126,6 +127,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/soft-state/soft-state.ts': defaultSoftStateOptions,
   'src/cluster/soft-state/posture-board.ts': postureLimits,
   'src/cluster/soft-state/failed-requests.ts': failedRequestLimits,
+  'src/backup/limits.ts': backupLimits,
   'src/channel/limits.ts': channelLimits,
   'src/routers/limits.ts': routerLimits,
   'src/router/limits.ts': routerProgramLimits,

@@ -18,6 +18,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   entities: ['lib'],
   fsm: ['lib', 'entities', 'ports', 'raft/types.ts', 'raft/entry-codec.ts'],
   pki: ['lib'],
+  backup: ['lib', 'ports', 'entities', 'fsm', 'pki', 'store', 'raft/types.ts'],
   cluster: ['lib', 'ports', 'raft', 'pki'],
   api: ['lib', 'ports', 'entities', 'fsm', 'pki', 'raft/types.ts'],
   channel: ['lib'],
@@ -52,9 +53,10 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cluster/snapshots': ['cluster', 'cluster/divergence', 'cluster/health'],
   'cluster/soft-state': ['cluster'],
   'cluster/transport': ['cluster', 'cluster/handshake'],
-  controller: ['controller/admin', 'controller/start'],
+  controller: ['controller/admin', 'controller/backups', 'controller/start'],
   'controller/recover': ['controller/start'],
   'controller/admin': [],
+  'controller/backups': ['controller', 'controller/admin'],
   'controller/start': ['controller'],
   cli: [
     'cli/cluster',
@@ -65,7 +67,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cli/router',
     'cli/terminal',
   ],
-  'cli/cluster': ['cli', 'cli/init', 'cli/join', 'cli/terminal'],
+  'cli/cluster': ['cli', 'cli/init', 'cli/join', 'cli/snapshot', 'cli/terminal'],
   'cli/controller': ['cli/cluster', 'cli/terminal'],
   'cli/enroll': ['cli/cluster', 'cli/terminal'],
   'cli/init': ['cli', 'cli/cluster', 'cli/terminal'],
@@ -80,6 +82,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cli/terminal',
   ],
   'cli/router': ['cli/cluster', 'cli/controller', 'cli/enroll', 'cli/terminal'],
+  'cli/snapshot': ['cli', 'cli/cluster', 'cli/init', 'cli/terminal'],
   'cli/terminal': [],
 }
 

@@ -111,6 +111,8 @@ export interface ApiParts {
   readonly health: () => HealthReport
   /** Numbers of consensus, mesh and disk for `/metrics`. */
   readonly vitals?: () => HostVitals
+  /** When the newest backup was taken here by schedule, UTC ms; 0: none was; null: none are. */
+  readonly lastBackupMs?: () => number | null
   /** A code while this controller must not answer from its state (NODE_QUARANTINED), else null. */
   readonly refusal: () => ProblemCode | null
   /** Any controller can: what only the leader does is handed to it. */

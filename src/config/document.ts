@@ -22,6 +22,7 @@ ${tablesOf(controllerOptions)}
 - No two listeners take the same address.
 - \`identity.signer\` has both \`cert\` and \`key\`, or neither.
 - \`logFile.path\` is outside of \`data\`.
+- \`backup.folder\` needs \`backup.recipient\` beside it, and is outside of \`data\`.
 `
 }
 

@@ -199,6 +199,30 @@ function isNetwork(value: unknown): value is string {
   return typeof value === 'string' && version !== 0 && Number(prefix) <= (version === 4 ? 32 : 128)
 }
 
+const WORD_LENGTH_MAX = 4096
+
+/** A command with its arguments, none of them seen by a shell; an empty list: no command. As text: a JSON list. */
+export function command(wordsMax: number): ValueType<readonly string[]> {
+  return {
+    expected: `a list of up to ${wordsMax} words, the first of them the absolute path of a program`,
+    read(raw) {
+      if (!Array.isArray(raw) || raw.length > wordsMax || !raw.every(isWord)) return undefined
+      return raw.length === 0 || isAbsolute(raw[0] ?? '') ? raw : undefined
+    },
+    fromText(value) {
+      try {
+        return value === '' ? [] : (JSON.parse(value) as unknown)
+      } catch {
+        return value
+      }
+    },
+  }
+}
+
+function isWord(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= WORD_LENGTH_MAX && !value.includes('\0')
+}
+
 const PATH_LENGTH_MAX = 4096
 
 /** Relative to the folder of the configuration file; from the environment, to the working folder. */

@@ -2,6 +2,7 @@ import {
   boolean,
   choice,
   choices,
+  command,
   controllerId,
   hostPort,
   hostPorts,
@@ -314,6 +315,38 @@ export const controllerOptions = {
       default: 5,
       scope: node,
       why: 'So many earlier files are kept.',
+    }),
+  }),
+  backup: section('Backups that this controller takes by itself; see backup.md.', {
+    folder: option(optionalPath(), {
+      default: null,
+      scope: node,
+      why: 'Folder that they are written to, outside of data. null: none are taken. Set it on more than one controller, on disks of their own.',
+    }),
+    recipient: option(optionalPath(), {
+      default: null,
+      scope: node,
+      why: 'PEM: public key or certificate that they are encrypted for; needed with backup.folder. Keep the private half away from controllers.',
+    }),
+    everyMs: option(integer(MINUTE_MS, 31 * 24 * HOUR_MS), {
+      default: 24 * HOUR_MS,
+      scope: node,
+      why: 'From one to the next; a restart changes nothing of it. One that failed is tried again after 5 minutes at the latest.',
+    }),
+    keep: option(integer(1, 1000), {
+      default: 7,
+      scope: node,
+      why: 'So many of the newest are kept of those that this controller has written; older ones go once a new one is durable.',
+    }),
+    hook: option(command(32), {
+      default: [],
+      scope: node,
+      why: 'Program with arguments that is run after each, with the path of the backup as its last argument: to bring it elsewhere. Run without a shell.',
+    }),
+    hookTimeoutMs: option(integer(1000, 24 * HOUR_MS), {
+      default: 10 * MINUTE_MS,
+      scope: node,
+      why: 'A hook that takes longer is killed, with all that it has started.',
     }),
   }),
   threads: option(boolean(), {

@@ -16,6 +16,7 @@ export function relationFaults(config: ControllerConfig): RelationFault[] {
     ...openFaults(config),
     ...signerFaults(config),
     ...logFileFaults(config),
+    ...backupFaults(config),
   ]
 }
 
@@ -59,6 +60,21 @@ function timeoutFaults({ api, limits }: ControllerConfig): RelationFault[] {
 function logFileFaults({ data, logFile: { path } }: ControllerConfig): RelationFault[] {
   if (path === null || !`${path}/`.startsWith(`${data}/`)) return []
   return [{ key: 'logFile.path', problem: `must be outside of data (${data})` }]
+}
+
+/** What holds the secrets of the cluster is never written for everybody; the data folder is lost with what is in it. */
+function backupFaults({ data, backup: { folder, recipient } }: ControllerConfig): RelationFault[] {
+  if (folder === null) return []
+  const faults: RelationFault[] = []
+  if (recipient === null) {
+    const problem =
+      'needs backup.recipient beside it, the public key that backups are encrypted for'
+    faults.push({ key: 'backup.folder', problem })
+  }
+  if (`${folder}/`.startsWith(`${data}/`)) {
+    faults.push({ key: 'backup.folder', problem: `must be outside of data (${data})` })
+  }
+  return faults
 }
 
 function signerFaults({ identity: { signer } }: ControllerConfig): RelationFault[] {

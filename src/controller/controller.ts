@@ -8,8 +8,6 @@ import type { Api } from '../api/server.ts'
 import type { ApiParts } from '../api/parts.ts'
 import type { CertificateKeeper } from '../cluster/secrets/certificate-keeper.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
-import { defaultLeadershipTiming } from '../cluster/leadership/leadership.ts'
-import { LeadershipSteward } from '../cluster/leadership/leadership-steward.ts'
 import { FailedRequestBoard, failedRequestsTopic } from '../cluster/soft-state/failed-requests.ts'
 import { PostureBoard, postureTopic } from '../cluster/soft-state/posture-board.ts'
 import { sessionActivity } from '../cluster/soft-state/session-activity.ts'
@@ -40,8 +38,7 @@ import type { ProblemCode } from '../lib/problems.ts'
 import { newShortId } from '../lib/random.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import { FEATURE_LEVEL } from '../ports/feature-level.ts'
-import type { ActionRecorder, MembershipControl } from '../ports/membership.ts'
-import { SYSTEM_ACTOR } from '../ports/actor.ts'
+import type { MembershipControl } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import { parseCertificates } from '../pki/certificate.ts'
@@ -75,7 +72,10 @@ import {
   keyEndpointRulesOf,
 } from './settings.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from './failure.ts'
+import { openBackups } from './backups/open-backups.ts'
+import type { Backups } from './backups/open-backups.ts'
 import { handOverLeadership } from './hand-over.ts'
+import { watchLeadership } from './leadership.ts'
 import { hasOtherVoters, membersOfRoster } from './start/known-voters.ts'
 import { fateOfAnswer, fateOfRefusal } from './start/member-fate.ts'
 import type { Fate } from './start/member-fate.ts'
@@ -393,12 +393,14 @@ export class Controller {
       authorities: networkAuthoritiesOf(inputs.keeper, () => this.#caPem),
       isOut: () => this.#isOut,
     })
+    const backups = this.#openBackups(gateway, machine, inputs.keeper)
     const issuer = openIssuer(inputs.keeper, apiLimitsOf(config), config.trustDomain)
     this.#releases.push(() => issuer.close())
     const api = this.#createApi(gateway, machine, inputs, {
       issuer,
       ...{ snapshots, links: routers.links, circuits: routers.circuits },
       routerInspections: routers.inspections,
+      lastBackupMs: backups.lastTakenMs,
     })
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
@@ -420,12 +422,25 @@ export class Controller {
           health: () => gateway.health(),
         }),
         ...recoveryVerbs({ proposer: gateway, state: machine }),
+        ...backups.verbs,
         ...this.#certify({ gateway, listeners, routers, machine, secrets: inputs.keeper }),
       },
       (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
     )
     await admin.listen(config.data)
     this.#releases.push(() => admin.close())
+    backups.start()
+    this.#releases.push(() => backups.close())
+  }
+
+  #openBackups(gateway: Gateway, machine: StateMachine, secrets: SecretKeeper): Backups {
+    const { config, log } = this.#parts
+    return openBackups(config, gateway, log, {
+      ...{ cluster: gateway, machine, secrets, clock: systemClock },
+      ...{ trustDomain: config.trustDomain, version: `v${programVersion()}` },
+      caPem: () => this.#caPem,
+      refusal: () => (this.#isOut ? 'NODE_QUARANTINED' : null),
+    })
   }
 
   /** Looks after the certificates of mesh and listeners. @returns the verbs about them. */
@@ -502,29 +517,6 @@ export class Controller {
     })
   }
 
-  #watchLeadership(gateway: Gateway, actions: ActionRecorder): LeadershipSteward {
-    const { priority, slowFsyncMs, slowLoopMs } = this.#parts.config.cluster
-    const steward = new LeadershipSteward(
-      { ...defaultLeadershipTiming, priority, slowFsyncMs, slowLoopMs },
-      {
-        cluster: gateway,
-        soft: gateway.soft,
-        clock: systemClock,
-        log: this.#parts.log,
-        matchIndex: (id) =>
-          gateway.peerStatuses().find((peer) => peer.id === id)?.matchIndex ?? null,
-        transfer: async (to, reason) => {
-          await gateway.transferLeadership(to)
-          const action = { action: 'leadership-transfer', target: to, reason }
-          void actions.note({ ...action, outcome: 'done' }, SYSTEM_ACTOR)
-        },
-      },
-    )
-    steward.start()
-    this.#releases.push(() => Promise.resolve(steward.stop()))
-    return steward
-  }
-
   #meshOf(gateway: Gateway, id: string): string | null {
     const { config } = this.#parts
     if (id === config.id) return config.cluster.advertise
@@ -536,7 +528,10 @@ export class Controller {
     gateway: Gateway,
     machine: StateMachine,
     inputs: ApiInputs,
-    local: Pick<ApiParts, 'circuits' | 'issuer' | 'links' | 'routerInspections' | 'snapshots'>,
+    local: Pick<
+      ApiParts,
+      'circuits' | 'issuer' | 'lastBackupMs' | 'links' | 'routerInspections' | 'snapshots'
+    >,
   ): Api {
     const { keeper, admission, membership } = inputs
     const { config, log } = this.#parts
@@ -614,7 +609,8 @@ export class Controller {
     const { clusterId, generation } = gateway
     const consensus = gateway
     const actions = new ActionLog(gateway, log)
-    const leadership = this.#watchLeadership(gateway, actions)
+    const leadership = watchLeadership(config, gateway, actions, log)
+    this.#releases.push(() => Promise.resolve(leadership.stop()))
     const management = manageMembers({
       onTransferred: () => leadership.pin(),
       consensus,

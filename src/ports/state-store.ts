@@ -43,8 +43,11 @@ export interface StateStore {
 
 export interface StoreSnapshot {
   readonly mark: StoreMark
-  /** Bounded byte chunks of the whole store, mark included; the format is the store's own. */
-  chunks(): AsyncIterable<Uint8Array>
+  /**
+   * Bounded byte chunks of the whole store, mark included; the format is the store's own.
+   * @param onKey called with the key of each record, in key order.
+   */
+  chunks(onKey?: (key: string) => void): AsyncIterable<Uint8Array>
   close(): Promise<void>
 }
 

@@ -1,6 +1,6 @@
 import { basename, dirname, join, resolve } from 'node:path'
 import { assert } from '../lib/assert.ts'
-import type { Entry } from '../raft/types.ts'
+import type { Entry, Position } from '../raft/types.ts'
 import { ChainWindow } from './chain-window.ts'
 import { StoreError } from './errors.ts'
 import { FILE_DISK_DEFAULTS, FileDisk, type FileDiskOptions } from './file-disk.ts'
@@ -18,6 +18,14 @@ export interface FormOptions extends Partial<
   readonly files?: FileSystem
 }
 
+/** The log of a new data folder: what it continues, and the entries after that, taken as committed. */
+export interface FirstLog {
+  /** Of the state that lies in the folder. */
+  readonly base: Position
+  /** Consecutive from the index after `base`. */
+  readonly entries: readonly Entry[]
+}
+
 /**
  * Makes a new data folder whose log holds `entries`, consecutive from index 1 and taken as committed; none for a member
  * that joins. `dir` may be absent or empty. Built beside it and renamed, so that after a crash at any point there is
@@ -29,8 +37,40 @@ export function formDataFolder(
   content: DataIdentity & { readonly entries: readonly Entry[] },
   options: FormOptions = {},
 ): void {
+  const { entries } = content
+  const forming = beginForming(dir, content, options)
+  finishForming(forming, content, { base: { term: 0, index: 0 }, entries }, options)
+}
+
+/**
+ * As `formDataFolder`, for a folder that begins with a state.
+ * @param fill puts the state into the folder that it is given, closes it again, and says how the log goes on.
+ * @throws {StoreError} as `formDataFolder`, and what `fill` throws; nothing is left then.
+ */
+export async function formFilledFolder(
+  dir: string,
+  content: DataIdentity,
+  fill: (building: string) => Promise<FirstLog>,
+  options: FormOptions = {},
+): Promise<void> {
   const files = options.files ?? nodeFileSystem
-  const { nodeId, storeId, clusterId, generation, entries } = content
+  const forming = beginForming(dir, content, options)
+  try {
+    finishForming(forming, content, await fill(forming.building), options)
+  } catch (error) {
+    files.remove(forming.building)
+    throw error
+  }
+}
+
+interface Forming {
+  readonly target: string
+  readonly building: string
+}
+
+function beginForming(dir: string, identity: DataIdentity, options: FormOptions): Forming {
+  const files = options.files ?? nodeFileSystem
+  const { nodeId, storeId, clusterId, generation } = identity
   assert(storeId.length === STORE_ID_BYTES, 'a store id has 16 bytes')
   assert(Buffer.byteLength(nodeId) <= NODE_ID_BYTES_MAX, 'a node id is within its limit')
   const target = resolve(dir)
@@ -39,7 +79,17 @@ export function formDataFolder(
   files.remove(building)
   files.makeFolder(building)
   writeIdentity(building, { nodeId, storeId, clusterId, generation }, files)
-  writeFirstLog(files, building, storeId, entries, options)
+  return { target, building }
+}
+
+function finishForming(
+  { target, building }: Forming,
+  { storeId }: DataIdentity,
+  log: FirstLog,
+  options: FormOptions,
+): void {
+  const files = options.files ?? nodeFileSystem
+  writeFirstLog(files, building, storeId, log, options)
   files.syncFolder(building)
   // Over an empty folder, rename replaces it; over one that was filled meanwhile it fails.
   files.rename(building, target)
@@ -59,7 +109,7 @@ function writeFirstLog(
   files: FileSystem,
   dir: string,
   storeId: Uint8Array,
-  entries: readonly Entry[],
+  { base, entries }: FirstLog,
   options: FormOptions,
 ): void {
   const segmentBytes = options.segmentBytes ?? FILE_DISK_DEFAULTS.segmentBytes
@@ -68,25 +118,24 @@ function writeFirstLog(
   const folder = logFolder(dir)
   files.makeFolder(folder)
   const preparer = new SegmentPreparer(files, folder, settings)
-  const base = { term: 0, index: 0 }
   const segment = makeSegment(files, folder, preparer, {
     ...{ storeId, sequence: 1, isReset: false, recordBytes: 0 },
     ...{ previous: base, previousChain: ZERO_CHAIN },
   })
   const meta = new MetaSlots(files, dir, { storeId, sequence: 0, writeFirst: 0 })
   const state = {
-    hardState: { term: entries.at(-1)?.term ?? 0, votedFor: null },
-    commit: 0,
+    hardState: { term: entries.at(-1)?.term ?? base.term, votedFor: null },
+    commit: base.index,
     boot: 0,
     chains: new ChainWindow(base, ZERO_CHAIN),
-    segments: [{ path: segment.path, sequence: 1, previousIndex: 0 }],
+    segments: [{ path: segment.path, sequence: 1, previousIndex: base.index }],
     fd: segment.fd,
     end: SEGMENT_HEADER_BYTES,
     capacity: segment.bytes,
     owed: null,
   }
   const disk = new FileDisk(files, { folder, storeId, meta }, state, settings)
-  disk.write({ token: 0, hardState: null, entries, commit: entries.length })
+  disk.write({ token: 0, hardState: null, entries, commit: base.index + entries.length })
   // Closing writes the slots for the first time: term, commit and what is synced.
   disk.closeNow()
   if (disk.failure !== null) throw disk.failure

@@ -171,7 +171,8 @@ export class LevelStateStore implements StateStore {
       const { chunkBytes } = this.#settings
       return {
         mark,
-        chunks: () => encodeSnapshot(mark, readBatches(database, path, view), chunkBytes),
+        chunks: (onKey) =>
+          encodeSnapshot(mark, readBatches(database, path, view), chunkBytes, onKey),
         close: () => view.close(),
       }
     } catch (error) {

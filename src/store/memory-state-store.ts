@@ -83,7 +83,7 @@ export class MemoryStateStore implements StateStore {
     }
     return {
       mark,
-      chunks: () => encodeSnapshot(mark, batches(), this.#chunkBytes),
+      chunks: (onKey) => encodeSnapshot(mark, batches(), this.#chunkBytes, onKey),
       close: async () => {},
     }
   }

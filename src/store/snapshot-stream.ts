@@ -96,6 +96,7 @@ export async function* encodeSnapshot(
   mark: StoreMark,
   batches: AsyncIterable<readonly FullRecord[]>,
   chunkBytes: number,
+  onKey: (key: string) => void = () => undefined,
 ): AsyncGenerator<Uint8Array> {
   const filler = new ChunkFiller(chunkBytes)
   const markBytes = Buffer.from(encodeMark(mark), 'utf8')
@@ -107,6 +108,7 @@ export async function* encodeSnapshot(
   let count = 0
   for await (const records of batches) {
     for (const record of records) {
+      onKey(record.key)
       const key = Buffer.from(record.key, 'utf8')
       const value = Buffer.from(record.value, 'utf8')
       yield* filler.put(twoNumbers(key.length, value.length))

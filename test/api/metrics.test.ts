@@ -105,3 +105,20 @@ test('a listener for metrics shows them and the bare health to whoever reaches i
     await app.close()
   }
 })
+
+test('the age of the newest backup is there where backups are taken by schedule, and nowhere else', async () => {
+  const line = /^flotilla_backup_last_success_timestamp_seconds (\d+)$/m
+  expect(text).not.toMatch(line)
+  for (const [takenMs, seconds] of [
+    [1_700_000_000_000, '1700000000'],
+    [0, '0'],
+  ] as const) {
+    const api = createApi({ ...controller.parts, lastBackupMs: () => takenMs })
+    const app = api.listener({ apis: [], hasOpenMetrics: true, https: null })
+    try {
+      expect(line.exec((await app.inject('/metrics')).body)?.[1]).toBe(seconds)
+    } finally {
+      await app.close()
+    }
+  }
+})

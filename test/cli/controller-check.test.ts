@@ -175,6 +175,26 @@ describe('Preflight', () => {
     expect([faults, warnings]).toEqual([[], []])
   })
 
+  test('warns of backups that could not be taken, and starts all the same', async () => {
+    const recipient = join(folder, 'backup.pem')
+    const environment = {
+      FLOTILLA_BACKUP_FOLDER: join(folder, 'backups'),
+      FLOTILLA_BACKUP_RECIPIENT: recipient,
+      FLOTILLA_BACKUP_HOOK: JSON.stringify([join(folder, 'no-hook'), 'offsite']),
+    }
+    const first = await preflight(config(environment), Date.now())
+    expect(first.faults).toEqual([])
+    expect(first.warnings.join('\n')).toMatch(
+      /backup\.recipient: .*does not exist; no backup is taken.*\nbackup\.hook: .*ENOENT/,
+    )
+    writeFileSync(recipient, issuer().privateKeyPem)
+    const second = await preflight(config(environment), Date.now())
+    expect(second.warnings.join('\n')).toMatch(/the recipient is a private key/)
+    writeFileSync(recipient, issuer().certificatePem)
+    const third = await preflight(config({ ...environment, FLOTILLA_BACKUP_HOOK: '' }), Date.now())
+    expect([third.faults, third.warnings]).toEqual([[], []])
+  })
+
   test('warns of the key of a supplied authority that was left on the host', async () => {
     const environment = {
       FLOTILLA_IDENTITY_SIGNER_CERT: join(ctrl1, 'cert.pem'),

@@ -1,6 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, FormSchema } from '../../proto/gen/command_pb.ts'
+import type { SeedRecord } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { AdmissionDesk } from '../../src/cluster/entrance/admission.ts'
 import { SecretKeeper } from '../../src/cluster/secrets/secret-keeper.ts'
@@ -74,8 +75,15 @@ export class SecretsCluster implements Proposer {
     this.issuing = issuing
   }
 
-  /** @param lacking a member that no secret is wrapped for. */
-  static async form(ids: readonly string[], lacking = ''): Promise<SecretsCluster> {
+  /**
+   * @param lacking a member that no secret is wrapped for.
+   * @param seeds records beside the secrets.
+   */
+  static async form(
+    ids: readonly string[],
+    lacking = '',
+    seeds: readonly SeedRecord[] = [],
+  ): Promise<SecretsCluster> {
     const validity = validityFrom(startMs, 30 * 24 * 3_600_000)
     const root = await createRootAuthority({ commonName: 'test root', validity })
     const issuing = await createIssuingAuthority({ commonName: 'test issuing', root, validity })
@@ -88,12 +96,16 @@ export class SecretsCluster implements Proposer {
       leaves.set(id, await issueControllerCertificate(options))
     }
     cluster.configure(leaves)
-    await cluster.#form(leaves, lacking)
+    await cluster.#form(leaves, lacking, seeds)
     for (const [id, leaf] of leaves) await cluster.add(id, leaf)
     return cluster
   }
 
-  async #form(leaves: ReadonlyMap<string, CertifiedKey>, lacking: string): Promise<void> {
+  async #form(
+    leaves: ReadonlyMap<string, CertifiedKey>,
+    lacking: string,
+    seeds: readonly SeedRecord[],
+  ): Promise<void> {
     const admissions = [...leaves].map(([nodeId, { certificatePem }]) => ({
       nodeId,
       publicKeySpki: spkiOf(certificatePem),
@@ -112,7 +124,7 @@ export class SecretsCluster implements Proposer {
       const wrapped = new RegExp(`,?"${lacking}":"[^"]+"`)
       if (lacking !== '') record.json = Buffer.from(text.replace(wrapped, ''))
     }
-    const form = create(FormSchema, { clusterId: CLUSTER_ID, records })
+    const form = create(FormSchema, { clusterId: CLUSTER_ID, records: [...seeds, ...records] })
     const payload = toBinary(FormSchema, form)
     this.#command({ kind: CommandKind.FORM, payload, actor: anySystem })
   }
@@ -128,7 +140,7 @@ export class SecretsCluster implements Proposer {
     })
     await keeper.refresh()
     const desk = new AdmissionDesk({
-      cluster: this.#view(id),
+      cluster: this.view(id),
       proposer: this,
       state,
       keeper,
@@ -190,7 +202,7 @@ export class SecretsCluster implements Proposer {
     return this.machine.apply({ index, term: 1, timeMs: this.clock.ms, type, data })
   }
 
-  #view(selfId: string): ClusterView & AdmissionView {
+  view(selfId: string): ClusterView & AdmissionView {
     return {
       selfId,
       clusterId: CLUSTER_ID,

@@ -88,7 +88,7 @@ threads: yes
 colour: blue
 `
     expect(faultsOf(text)).toEqual([
-      `${FILE}:17: colour: is no known key; known here are id, data, trustDomain, identity, cluster, routers, web, raft, log, audit, api, enrollment, limits, logLevel, logFile, threads`,
+      `${FILE}:17: colour: is no known key; known here are id, data, trustDomain, identity, cluster, routers, web, raft, log, audit, api, enrollment, limits, logLevel, logFile, backup, threads`,
       `${FILE}:1: id: expected 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit, found "-bad-"`,
       `${FILE}:3: trustDomain: expected 1 to 255 lower-case letters, digits, '.', '_' or '-', found "Test.Example"`,
       `${FILE}:6: identity.kei: is no known key; did you mean identity.key?`,
@@ -163,6 +163,15 @@ describe('Rules between options', () => {
     ['raft: {electionTimeoutMaxMs: 600}', 'raft.electionTimeoutMaxMs: must exceed'],
     ['limits: {writeTimeoutMs: 10000}', 'limits.writeTimeoutMs: must be below'],
     ['logFile: {path: data/log}', 'logFile.path: must be outside of data (/etc/flotilla/data)'],
+    ['backup: {folder: /b}', 'backup.folder: needs backup.recipient beside it'],
+    [
+      'backup: {folder: data/b, recipient: k.pem}',
+      'backup.folder: must be outside of data (/etc/flotilla/data)',
+    ],
+    [
+      'backup: {hook: [cp]}',
+      'backup.hook: expected a list of up to 32 words, the first of them the absolute path',
+    ],
     ['routers: {bind: "0.0.0.0:1480"}', 'routers.bind: takes the same address as cluster.bind'],
   ])('refuse %s', (line, part) => {
     const [fault, ...others] = faultsOf(`${GOOD}${line}\n`)

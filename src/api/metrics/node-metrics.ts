@@ -12,6 +12,8 @@ export interface NodeMetricsSources {
   readonly node: () => NodeHealth | undefined
   /** Request ids whose outcome is remembered. */
   readonly requestIds: () => number
+  /** UTC ms; 0: none was taken yet; null: none are taken here. */
+  readonly lastBackupMs: () => number | null
 }
 
 const ROLES = ['leader', 'follower', 'candidate', 'preCandidate', 'learner'] as const
@@ -19,7 +21,7 @@ const ROLES = ['leader', 'follower', 'candidate', 'preCandidate', 'learner'] as 
 /** What consensus, log, apply, mesh and event loops of this process have done; read when somebody asks. */
 export function addNodeMetrics(
   registry: Registry,
-  { vitals, node, requestIds }: NodeMetricsSources,
+  { vitals, node, requestIds, lastBackupMs }: NodeMetricsSources,
 ): void {
   const registers = [registry]
   const counter = (name: string, help: string, read: () => number): void => {
@@ -123,6 +125,7 @@ export function addNodeMetrics(
   )
   gauge('flotilla_log_kept_bytes', 'Bytes of these entries.', () => vitals().logBytes)
   gauge('flotilla_request_ids', 'Request ids whose outcome is remembered.', requestIds)
+  addLastBackup(registry, lastBackupMs)
   addMemory(registry, vitals)
   new Gauge({
     name: 'flotilla_alarms',
@@ -173,6 +176,20 @@ function addMembers(registry: Registry, members: () => NodeHealth['members']): v
     'Since a member was last heard from; none for one never heard from.',
     ({ lastContactMs }) => (lastContactMs === null ? null : lastContactMs / 1000),
   )
+}
+
+/** Without a line where none are taken: an alert on its age would never be over. */
+function addLastBackup(registry: Registry, lastBackupMs: () => number | null): void {
+  new Gauge({
+    name: 'flotilla_backup_last_success_timestamp_seconds',
+    help: 'When the newest backup was taken by schedule, Unix time; 0: none was yet.',
+    registers: [registry],
+    collect() {
+      const lastMs = lastBackupMs()
+      if (lastMs === null) this.remove()
+      else this.set(lastMs / 1000)
+    },
+  })
 }
 
 function addMemory(registry: Registry, vitals: () => HostVitals): void {

@@ -111,6 +111,7 @@ export function createServices(parts: ApiParts): ApiServices {
             vitals: parts.vitals,
             node: () => parts.health().node,
             requestIds: () => parts.state.requestIds,
+            lastBackupMs: parts.lastBackupMs ?? (() => null),
           },
     ),
   }

@@ -61,7 +61,7 @@ async function exchange(dataFolder: string, line: string, timeoutMs: number): Pr
   }
 }
 
-function addressOf(dataFolder: string): ReturnType<typeof adminSocketAddress> {
+export function addressOf(dataFolder: string): ReturnType<typeof adminSocketAddress> {
   try {
     return adminSocketAddress(dataFolder)
   } catch (error) {
@@ -85,7 +85,7 @@ function receiveAnswer(
   })
 }
 
-function connectError(error: unknown, dataFolder: string): AdminError {
+export function connectError(error: unknown, dataFolder: string): AdminError {
   const code = error instanceof Error && 'code' in error ? error.code : null
   if (code === 'ENOENT' || code === 'ECONNREFUSED') {
     return new AdminError('NOT_RUNNING', `no controller is running on ${dataFolder}`, error)

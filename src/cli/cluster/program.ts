@@ -8,6 +8,7 @@ import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
 import type { InitOptions } from '../init/init.ts'
 import type { JoinOptions } from '../join/join.ts'
 import type { RecoverOptions } from './recover.ts'
+import { addSnapshots } from '../snapshot/program.ts'
 import type { RecoverAdminOptions } from './recover-admin.ts'
 
 const HOUR_MS = 60 * 60 * 1000
@@ -34,6 +35,7 @@ A cluster from nothing, each line on the host of its controller:
   addChanges(cluster)
   addRecovery(cluster)
   addAdminRecovery(cluster)
+  addSnapshots(cluster, withLayout)
 }
 
 function addInit(cluster: Command): void {

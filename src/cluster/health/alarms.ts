@@ -13,6 +13,8 @@ export const ALARM_CODES = [
   'NO_QUORUM_SPARE',
   'LOG_REPAIRING',
   'CERTIFICATE_EXPIRES',
+  'BACKUP_FAILED',
+  'BACKUP_HOOK_FAILED',
 ] as const
 export type AlarmCode = (typeof ALARM_CODES)[number]
 

@@ -7,13 +7,14 @@ import type { Actor } from '../../ports/actor.ts'
 import { actorAt, ownCaller } from './caller.ts'
 import { ADMIN_REQUEST_BYTES_MAX, adminSocketAddress, LineSplitter } from './protocol.ts'
 import type { AdminAnswer, SocketAddress } from './protocol.ts'
+import { AdminStream, partHead, sendParts, STREAM_BEGINS } from './stream.ts'
 
 const CONNECTIONS_MAX = 32
 const IDLE_MS_MAX = 60_000
 /** Requests of one connection that wait for their turn; a client that sends more without reading is cut off. */
 const WAITING_MAX = 64
 
-/** What one verb does, and for whom. @throws {Problem} a refusal, told to the caller with its code. */
+/** What one verb does, and for whom; the answer may be an `AdminStream`. @throws {Problem} a refusal, told to the caller with its code. */
 export type AdminVerb = (params: Readonly<Record<string, unknown>>, by: Actor) => Promise<unknown>
 export type AdminVerbs = Readonly<Record<string, AdminVerb>>
 
@@ -84,7 +85,7 @@ export class AdminServer {
           waiting += 1
           if (waiting > WAITING_MAX) throw new RangeError('too many requests at a time')
           last = last.then(async () => {
-            const answer = await this.#answer(line)
+            const answer = await this.#answer(line, socket)
             waiting -= 1
             if (!socket.destroyed) socket.write(`${JSON.stringify(answer)}\n`)
           })
@@ -97,7 +98,7 @@ export class AdminServer {
     })
   }
 
-  async #answer(line: string): Promise<AdminAnswer> {
+  async #answer(line: string, socket: Socket): Promise<AdminAnswer> {
     let request: unknown
     try {
       request = JSON.parse(line)
@@ -114,7 +115,11 @@ export class AdminServer {
       return { ok: false, code: 'UNKNOWN_VERB', message: `no such verb; known are ${known}` }
     }
     try {
-      return { ok: true, data: (await run(params, actorAt(caller, this.#own))) ?? null }
+      const data = await run(params, actorAt(caller, this.#own))
+      return {
+        ok: true,
+        data: (data instanceof AdminStream ? await send(data, socket) : data) ?? null,
+      }
     } catch (error) {
       if (error instanceof Problem) {
         return { ok: false, code: error.code, message: sentenceOf(error) }
@@ -123,6 +128,17 @@ export class AdminServer {
       return { ok: false, code: 'UNHANDLED', message: String(error) }
     }
   }
+}
+
+/** Sends the parts; the answer follows them, whether or not all could be made. */
+async function send(stream: AdminStream, socket: Socket): Promise<unknown> {
+  socket.write(`${JSON.stringify({ ok: true, data: STREAM_BEGINS })}\n`)
+  try {
+    await sendParts(socket, stream.chunks)
+  } finally {
+    if (!socket.destroyed) socket.write(partHead(0))
+  }
+  return stream.result()
 }
 
 /** What is wrong with a field says more than that something is. */

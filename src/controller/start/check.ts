@@ -15,6 +15,7 @@ import { writeSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 
+import { parseRecipient } from '../../backup/encryption.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import { formatHostPort, parseHostPort } from '../../lib/names.ts'
 import {
@@ -70,6 +71,7 @@ export async function preflight(config: ControllerConfig, nowMs: number): Promis
   checkLogFile(config, report)
   await checkDataFolder(config, report)
   await checkListeners(config, report)
+  checkBackups(config, report)
   return { faults: report.faults, warnings: report.warnings, credentials }
 }
 
@@ -263,6 +265,31 @@ function checkParent(folder: string, report: Report): void {
   report.warnings.push(
     `data: ${folder} is empty: its disk is taken for lost, and this controller will ask its seeds to be let in again`,
   )
+}
+
+/** No backup is a reason to keep a cluster from starting: what is wrong is told here, and by an alarm while it runs. */
+function checkBackups({ backup }: ControllerConfig, report: Report): void {
+  const { folder, recipient, hook } = backup
+  if (folder === null || recipient === null) return
+  attempt(report, `backup.recipient: ${recipient}: `, () => {
+    parseRecipient(readText(recipient))
+  })
+  if (existsSync(folder)) {
+    attempt(report, `backup.folder: ${folder}: `, () => accessSync(folder, constants.W_OK))
+  }
+  const [program] = hook
+  if (program === undefined) return
+  attempt(report, `backup.hook: ${program}: `, () => accessSync(program, constants.X_OK))
+}
+
+function attempt(report: Report, subject: string, step: () => void): void {
+  try {
+    step()
+  } catch (error) {
+    report.warnings.push(
+      `${subject}${sentenceOf(error)}; no backup is taken before it is put right`,
+    )
+  }
 }
 
 /** Only where somebody has held it before: the lock itself would leave a folder behind in a fresh one. */

@@ -78,7 +78,7 @@ export class Fleet {
   /** Forms a cluster of controller 1 alone, and runs it. */
   async init(): Promise<void> {
     mkdirSync(this.folder(1), { recursive: true })
-    const args = ['cluster', 'init', this.config(1), '--password-file', '-', ...this.#flags(1)]
+    const args = ['cluster', 'init', this.config(1), '--password-file', '-', ...this.flags(1)]
     const done = await this.cli(args, `${fleetAdmin.password}\n`)
     if (done.code !== 0) throw new Error(`init failed:\n${done.stdout}${done.stderr}`)
     await this.start(1)
@@ -108,7 +108,8 @@ export class Fleet {
     return this.port + (this.hasSamePorts ? 0 : k - 1)
   }
 
-  #flags(k: number): string[] {
+  /** What controller k is composed of. */
+  flags(k: number): string[] {
     const host = this.host(k)
     const port = this.#portOf(k)
     return [
@@ -167,10 +168,17 @@ export class Fleet {
     return await this.cluster(k, ...args, '--confirm', asked)
   }
 
+  /** Makes controller k the first one of a cluster that goes on where a backup ends. */
+  async restore(k: number, file: string, ...options: readonly string[]): Promise<CliResult> {
+    mkdirSync(this.folder(k), { recursive: true })
+    const words = ['cluster', 'snapshot', 'restore', file, this.config(k)]
+    return await this.cli([...words, ...this.flags(k), ...options])
+  }
+
   /** Begins `cluster join` of controller k, which goes on as its process. */
   beginJoin(k: number, ticket: string): ChildProcess {
     mkdirSync(this.folder(k), { recursive: true })
-    const args = ['cluster', 'join', this.config(k), '--ticket-file', '-', ...this.#flags(k)]
+    const args = ['cluster', 'join', this.config(k), '--ticket-file', '-', ...this.flags(k)]
     return this.#spawn(k, args, ticket)
   }
 

@@ -1,0 +1,241 @@
+import { execFile } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+
+import { CommandKind } from '../proto/gen/command_pb.ts'
+import { loadBackup } from '../src/backup/load-backup.ts'
+import { bytesOfFile, writeNewBackup } from '../src/backup/files.ts'
+import { BackupWriter } from '../src/backup/write-backup.ts'
+import { normalise } from '../src/entities/normalise.ts'
+import { entityNamed } from '../src/entities/registry.ts'
+import { apply } from '../src/fsm/apply.ts'
+import { markOf } from '../src/fsm/write-behind.ts'
+import type { State } from '../src/fsm/state.ts'
+import type { JsonObject } from '../src/lib/canonical-json.ts'
+import { MemoryStateStore } from '../src/store/memory-state-store.ts'
+import { LogWriter } from '../test/fsm/support/log.ts'
+import { commandData } from '../test/support/commands.ts'
+import type { Client } from '../test/process/support/client.ts'
+import { flotilla } from '../test/process/support/cluster.ts'
+import { expectMembers, Fleet } from '../test/process/support/fleet.ts'
+import { heading, percentile, spread } from './support/report.ts'
+
+// Goal: how long does a backup take, what do writers see of it, and how long is a network gone that is restored from one?
+// Three real controllers with all those identities, each with a certificate; gRPC over TLS, writes through HTTPS.
+
+const { values: options } = parseArgs({
+  options: {
+    identities: { type: 'string', default: '100000' },
+    clients: { type: 'string', default: '8' },
+    seconds: { type: 'string', default: '15' },
+    rounds: { type: 'string', default: '3' },
+  },
+})
+const identities = Number(options.identities)
+const MIB = 1024 * 1024
+
+const fleet = await Fleet.create(4)
+const publicPath = join(fleet.dir, 'backup.pem')
+const privatePath = join(fleet.dir, 'backup.key')
+let written = 0
+
+function makeKeys(): void {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  writeFileSync(publicPath, publicKey.export({ type: 'spki', format: 'pem' }))
+  writeFileSync(privatePath, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+}
+
+interface Timed {
+  readonly wallMs: number
+  /** Of the command and all of its threads. */
+  readonly processorMs: number
+}
+
+/** Runs a verb of snapshots under a shell that tells what it took. @throws when it fails. */
+function snapshot(...words: readonly string[]): Promise<Timed> {
+  const begin = performance.now()
+  const script = ['-c', '"$@" > /dev/null && times', 'sh', flotilla, 'cluster', 'snapshot']
+  return new Promise((resolve, reject) => {
+    const options = { env: fleet.env, cwd: fleet.dir, timeout: 900_000 }
+    execFile('sh', [...script, ...words], options, (error, stdout, stderr) => {
+      const wallMs = performance.now() - begin
+      if (error !== null) reject(new Error(`${words.join(' ')} failed:\n${stderr}`))
+      else resolve({ wallMs, processorMs: processorMsIn(stdout) })
+    })
+  })
+}
+
+/** The second line that `times` prints is of the commands that the shell has run: `0m1.230s 0m0.100s`. */
+function processorMsIn(text: string): number {
+  const parts = [...(text.trim().split('\n')[1] ?? '').matchAll(/(\d+)m([\d.]+)s/g)]
+  return parts.reduce(
+    (sum, [, minutes, seconds]) => sum + Number(minutes) * 60e3 + Number(seconds) * 1e3,
+    0,
+  )
+}
+
+/** Processor time of controller k since its start. */
+function processorMsOf(k: number): number {
+  const stat = readFileSync(`/proc/${pidOf(k)}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ')
+  // Fields 14 and 15 of proc(5), in ticks of 10 ms.
+  return (Number(stat[11]) + Number(stat[12])) * 10
+}
+
+function pidOf(k: number): string {
+  return readFileSync(join(fleet.folder(k), 'pid'), 'utf8').trim()
+}
+
+/** By the commands that enrollments come to; the log of their making is of no interest here. */
+function fill(state: State, certificatePem: string): void {
+  const create = (entity: string, id: string, fields: JsonObject): void => {
+    const payload = LogWriter.write(entity, id, fields)
+    const data = commandData(CommandKind.ENTITY_CREATE, payload)
+    const index = state.position.index + 1
+    const { term } = state.position
+    const { outcome } = apply(state, { index, term, timeMs: Date.now(), type: 'command', data })
+    if (outcome?.ok !== true) throw new Error(`refused: ${JSON.stringify(outcome)}`)
+  }
+  for (let n = 0; n < identities; n += 1) {
+    const id = `bench-${n}`
+    const body = { name: `device ${n}`, type: 'Device', isAdmin: false, roleAttributes: ['all'] }
+    create('identity', id, normalise(entityNamed('identity'), 'create', body).fields)
+    const fingerprint = n.toString(16).padStart(40, '0')
+    create('authenticator', `cert-${n}`, {
+      ...{ identityId: id, method: 'cert', certPem: certificatePem, fingerprint },
+    })
+  }
+}
+
+/** A backup of the network that is to be measured, made of one of a cluster that was just formed. */
+async function makeLarge(small: string, large: string): Promise<void> {
+  const store = new MemoryStateStore()
+  const { state, manifest, secrets } = await loadBackup(bytesOfFile(small), store, {
+    privateKeyPem: null,
+  })
+  fill(state, readFileSync(join(fleet.folder(1), 'cert.pem'), 'utf8'))
+  await store.write(state.takeDirty(), markOf(state))
+  const { format: _format, encryption: _encryption, ...origin } = manifest
+  const writer = await BackupWriter.begin({
+    ...{ origin, snapshot: await store.snapshot(), secrets, recipient: null },
+  })
+  await writeNewBackup(large, writer.chunks())
+}
+
+async function write(client: Client): Promise<number> {
+  written += 1
+  const body = { name: `s-${written}`, encryptionRequired: true }
+  const begin = performance.now()
+  const answer = await client.request('POST', '/edge/management/v1/services', { body })
+  if (answer.status !== 201) throw new Error(`create answered ${answer.status}: ${answer.text}`)
+  return performance.now() - begin
+}
+
+async function writeUntil(client: Client, isOver: () => boolean): Promise<number[]> {
+  const latencies: number[] = []
+  await Promise.all(
+    Array.from({ length: Number(options.clients) }, async () => {
+      while (!isOver()) latencies.push(await write(client))
+    }),
+  )
+  return latencies
+}
+
+function spoken(latencies: number[]): string {
+  const at = (q: number): string => percentile(latencies, q).toFixed(1)
+  return `${latencies.length} writes, p50 ${at(0.5)}, p99 ${at(0.99)}, longest ${at(1)} ms`
+}
+
+function seconds(ms: number): string {
+  return (ms / 1000).toFixed(1)
+}
+
+function told({ wallMs, processorMs }: Timed): string {
+  return `${seconds(wallMs)} s (${seconds(processorMs)} s of processor time)`
+}
+
+function memoryMib(k: number, field: 'VmRSS' | 'VmHWM'): number {
+  const status = readFileSync(`/proc/${pidOf(k)}/status`, 'utf8')
+  return Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? NaN) / 1024
+}
+
+console.log(heading(`Backup of ${identities} identities, each with a certificate`))
+try {
+  makeKeys()
+  await fleet.init()
+  const small = join(fleet.dir, 'small.backup')
+  const large = join(fleet.dir, 'large.backup')
+  await snapshot('save', small, '--config', fleet.config(1), '--plaintext')
+  await makeLarge(small, large)
+  await fleet.stop(1)
+
+  mkdirSync(fleet.folder(2))
+  const begin = performance.now()
+  const restored = await snapshot('restore', large, fleet.config(2), ...fleet.flags(2))
+  await fleet.start(2)
+  const first = await fleet.loggedIn(2)
+  const answeredMs = performance.now() - begin
+  const startedMs = processorMsOf(2)
+  console.log(
+    `restore from ${(statSync(large).size / MIB).toFixed(0)} MiB: data folder after ${told(restored)}; first log-in after ${seconds(answeredMs)} s, ${seconds(startedMs)} s of processor time of the controller`,
+  )
+  const before = processorMsOf(2)
+  const quiet = await snapshot(
+    'save',
+    join(fleet.dir, 'quiet.backup'),
+    '--config',
+    fleet.config(2),
+    '--recipient',
+    publicPath,
+  )
+  console.log(
+    `save, nobody writes: ${told(quiet)} of the command, which reads the file back; ${seconds(processorMsOf(2) - before)} s of processor time of the controller`,
+  )
+  for (const k of [3, 4]) await fleet.join(k, 2)
+  await expectMembers(fleet, [2, 3, 4])
+
+  const leader = await fleet.leader(2)
+  const client = leader === 2 ? first : await fleet.loggedIn(leader)
+  const endMs = performance.now() + Number(options.seconds) * 1000
+  console.log(
+    `writes, idle:          ${spoken(await writeUntil(client, () => performance.now() > endMs))}`,
+  )
+  for (const [who, k] of [
+    ['leader', leader],
+    ['follower', leader === 2 ? 3 : 2],
+  ] as const) {
+    const before = memoryMib(k, 'VmRSS')
+    let most = before
+    let isOver = false
+    const watch = setInterval(() => (most = Math.max(most, memoryMib(k, 'VmRSS'))), 50)
+    const during = writeUntil(client, () => isOver)
+    const times: Timed[] = []
+    for (let round = 0; round < Number(options.rounds); round += 1) {
+      const file = join(fleet.dir, `${who}-${round}.backup`)
+      times.push(
+        await snapshot('save', file, '--config', fleet.config(k), '--recipient', publicPath),
+      )
+    }
+    isOver = true
+    clearInterval(watch)
+    console.log(`writes, ${who} saves: ${spoken(await during)}`)
+    console.log(
+      `save by the ${who}: ${spread(
+        times.map(({ wallMs }) => wallMs / 1000),
+        2,
+      )} s (min / median / max), start of the command included; ${(most - before).toFixed(0)} MiB more memory than ${before.toFixed(0)}`,
+    )
+  }
+  const verified = await snapshot(
+    'verify',
+    join(fleet.dir, 'leader-0.backup'),
+    '--key',
+    privatePath,
+  )
+  console.log(`verify with its key: ${told(verified)}`)
+} finally {
+  await fleet[Symbol.asyncDispose]()
+}

@@ -1,0 +1,266 @@
+/**
+ * A backup file, format 1; little endian. Every part has a checksum of its own, and the last 32 bytes are one of all before.
+ *
+ *     magic "FLOTBKP1" · u32 bytes of the manifest · manifest (JSON) · SHA-256 of the manifest
+ *     per frame: u32 bytes of the body (not 0) · body · SHA-256 of (u32 number of the frame, from 0 · body)
+ *     u32 0 · u32 bytes of the summary · summary (JSON) · SHA-256 of the summary · u32 bytes of the summary
+ *     SHA-256 of all bytes before it
+ *
+ * The bodies, decrypted where the manifest says so, are the content (content.ts).
+ */
+import { createHash, hash } from 'node:crypto'
+import type { Hash } from 'node:crypto'
+
+import { assert } from '../lib/assert.ts'
+import { BackupFault, cutOff, damaged } from './fault.ts'
+import { backupLimits } from './limits.ts'
+import {
+  BACKUP_FORMAT,
+  decodeManifest,
+  decodeSummary,
+  encodeJson,
+  newerFormat,
+} from './manifest.ts'
+import type { BackupManifest, BackupSummary } from './manifest.ts'
+
+const { frameBytesMax, manifestBytesMax, summaryBytesMax } = backupLimits
+
+export const MAGIC_STEM = 'FLOTBKP'
+const MAGIC = Buffer.from(`${MAGIC_STEM}${BACKUP_FORMAT}`, 'latin1')
+const COUNT_BYTES = 4
+export const CHECK_BYTES = 32
+/** From the end: the checksum of all, and the bytes of the summary before it. */
+export const TAIL_BYTES = COUNT_BYTES + CHECK_BYTES
+
+function count(value: number): Buffer {
+  const bytes = Buffer.alloc(COUNT_BYTES)
+  bytes.writeUInt32LE(value)
+  return bytes
+}
+
+function checksum(...parts: readonly Uint8Array[]): Buffer {
+  const [only] = parts
+  if (parts.length === 1 && only !== undefined) return hash('sha256', only, 'buffer')
+  const made = createHash('sha256')
+  for (const part of parts) made.update(part)
+  return made.digest()
+}
+
+/** Makes the parts of a backup in their order; each call gives the bytes to write next. */
+export class ContainerWriter {
+  readonly #all = createHash('sha256')
+  #frames = 0
+  #bytes = 0
+
+  /** Frames so far. */
+  get frames(): number {
+    return this.#frames
+  }
+
+  /** Written so far. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  head(manifest: Uint8Array): Uint8Array[] {
+    assert(manifest.length <= manifestBytesMax, 'a manifest is small')
+    return this.#put([MAGIC, count(manifest.length), manifest, checksum(manifest)])
+  }
+
+  frame(body: Uint8Array): Uint8Array[] {
+    assert(body.length > 0 && body.length <= frameBytesMax, 'a frame is bounded and not empty')
+    const check = checksum(count(this.#frames), body)
+    this.#frames += 1
+    return this.#put([count(body.length), body, check])
+  }
+
+  /** The last bytes; their end is the checksum of the file. */
+  tail(summary: BackupSummary): Uint8Array[] {
+    const bytes = encodeJson(summary)
+    const length = count(bytes.length)
+    const parts = this.#put([count(0), length, bytes, checksum(bytes), length])
+    return [...parts, this.#all.digest()]
+  }
+
+  #put(parts: Uint8Array[]): Uint8Array[] {
+    for (const part of parts) {
+      this.#all.update(part)
+      this.#bytes += part.length
+    }
+    return parts
+  }
+}
+
+type Step =
+  'magic' | 'manifestHead' | 'manifest' | 'frameHead' | 'frame' | 'tailHead' | 'tail' | 'done'
+
+/** Takes the bytes of a backup as they come, and gives the bodies of its frames back. Holds at most one part and one chunk. */
+export class ContainerReader {
+  readonly #all: Hash = createHash('sha256')
+  #pieces: Uint8Array[] = []
+  #available = 0
+  #step: Step = 'magic'
+  #needed = MAGIC.length
+  #frames = 0
+  #read = 0
+  #manifest: { readonly value: BackupManifest; readonly sha256: Uint8Array } | null = null
+  #summary: BackupSummary | null = null
+  #sha256 = ''
+
+  /** Known once the head has been read. */
+  get manifest(): BackupManifest | null {
+    return this.#manifest?.value ?? null
+  }
+
+  get manifestSha256(): Uint8Array {
+    assert(this.#manifest !== null, 'the head of the backup has been read')
+    return this.#manifest.sha256
+  }
+
+  /** Hex; of the whole file, after `finish`. */
+  get sha256(): string {
+    return this.#sha256
+  }
+
+  /** @throws {BackupFault} and nothing may be pushed after it. */
+  push(chunk: Uint8Array): Uint8Array[] {
+    this.#pieces.push(chunk)
+    this.#available += chunk.length
+    const bodies: Uint8Array[] = []
+    while (this.#step !== 'done' && this.#available >= this.#needed) {
+      const body = this.#advance(this.#take(this.#needed))
+      if (body !== null) bodies.push(body)
+    }
+    if (this.#step === 'done' && this.#available > 0) throw damaged('bytes follow the end')
+    return bodies
+  }
+
+  /** @throws {BackupFault} CUT_OFF, or NOT_A_BACKUP where not even the first bytes are there. */
+  finish(): BackupSummary {
+    if (this.#step === 'magic') throw notABackup()
+    if (this.#summary === null) throw cutOff(this.#read + this.#available)
+    return this.#summary
+  }
+
+  #take(length: number): Buffer {
+    const joined = this.#pieces.length === 1 ? this.#pieces[0] : Buffer.concat(this.#pieces)
+    assert(joined !== undefined, 'bytes are taken only where there are some')
+    const rest = joined.subarray(length)
+    this.#pieces = rest.length === 0 ? [] : [rest]
+    this.#available = rest.length
+    this.#read += length
+    const taken = Buffer.from(joined.buffer, joined.byteOffset, length)
+    this.#all.update(this.#step === 'tail' ? taken.subarray(0, -CHECK_BYTES) : taken)
+    return taken
+  }
+
+  #expect(step: Step, needed: number): null {
+    this.#step = step
+    this.#needed = needed
+    return null
+  }
+
+  #advance(bytes: Buffer): Uint8Array | null {
+    switch (this.#step) {
+      case 'magic':
+        checkMagic(bytes)
+        return this.#expect('manifestHead', COUNT_BYTES)
+      case 'manifestHead':
+        return this.#expect('manifest', lengthIn(bytes, manifestBytesMax) + CHECK_BYTES)
+      case 'manifest': {
+        const body = checked(bytes, 'the head of the backup')
+        this.#manifest = { value: decodeManifest(body), sha256: checksum(body) }
+        return this.#expect('frameHead', COUNT_BYTES)
+      }
+      case 'frameHead': {
+        const length = lengthIn(bytes, frameBytesMax)
+        if (length === 0) return this.#expect('tailHead', COUNT_BYTES)
+        return this.#expect('frame', length + CHECK_BYTES)
+      }
+      case 'frame':
+        return this.#frame(bytes)
+      case 'tailHead': {
+        const length = lengthIn(bytes, summaryBytesMax)
+        return this.#expect('tail', length + CHECK_BYTES + TAIL_BYTES)
+      }
+      case 'tail':
+        this.#tail(bytes)
+        return this.#expect('done', 0)
+      case 'done':
+        return null
+    }
+  }
+
+  #frame(bytes: Buffer): Uint8Array {
+    const body = bytes.subarray(0, -CHECK_BYTES)
+    if (!checksum(count(this.#frames), body).equals(bytes.subarray(-CHECK_BYTES))) {
+      throw damaged(`frame ${this.#frames} of the backup is damaged`)
+    }
+    this.#frames += 1
+    this.#expect('frameHead', COUNT_BYTES)
+    return body
+  }
+
+  #tail(bytes: Buffer): void {
+    const summary = summaryIn(bytes)
+    if (summary.frames !== this.#frames) {
+      throw damaged(`the backup has ${this.#frames} of ${summary.frames} frames`)
+    }
+    const sum = this.#all.digest()
+    if (!sum.equals(bytes.subarray(-CHECK_BYTES))) throw damaged('the checksum does not match')
+    this.#summary = summary
+    this.#sha256 = sum.toString('hex')
+  }
+}
+
+/** The summary at the end of a file, from its last bytes. @throws {BackupFault} where they are not the end of a backup. */
+export function summaryAtEnd(bytes: Uint8Array): BackupSummary {
+  const last = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  if (last.length < TAIL_BYTES) throw cutOff(last.length)
+  const length = last.readUInt32LE(last.length - TAIL_BYTES)
+  const from = last.length - TAIL_BYTES - CHECK_BYTES - length
+  if (from < 0) throw damaged('the end of the backup is missing')
+  return summaryIn(last.subarray(from))
+}
+
+/** So many bytes at the end of a file hold its summary. */
+export const SUMMARY_TAIL_BYTES_MAX = summaryBytesMax + CHECK_BYTES + TAIL_BYTES
+/** So many at its begin hold the manifest. */
+export const HEAD_BYTES_MAX = MAGIC.length + COUNT_BYTES + manifestBytesMax + CHECK_BYTES
+
+function summaryIn(bytes: Buffer): BackupSummary {
+  const length = bytes.length - CHECK_BYTES - TAIL_BYTES
+  const body = checked(bytes.subarray(0, length + CHECK_BYTES), 'the end of the backup')
+  if (bytes.readUInt32LE(length + CHECK_BYTES) !== length) {
+    throw damaged('the end of the backup is damaged')
+  }
+  return decodeSummary(body)
+}
+
+function checkMagic(bytes: Buffer): void {
+  if (bytes.equals(MAGIC)) return
+  const text = bytes.toString('latin1')
+  const format = Number(text.slice(MAGIC_STEM.length))
+  if (text.startsWith(MAGIC_STEM) && format > BACKUP_FORMAT) throw newerFormat(format)
+  throw notABackup()
+}
+
+function notABackup(): BackupFault {
+  return new BackupFault(
+    'NOT_A_BACKUP',
+    'this is no backup of flotilla; name a file that cluster snapshot save has written',
+  )
+}
+
+function lengthIn(bytes: Buffer, max: number): number {
+  const length = bytes.readUInt32LE()
+  if (length <= max) return length
+  throw damaged('a length in the backup is beyond the limits')
+}
+
+/** The bytes before their checksum. @throws {BackupFault} DAMAGED. */
+function checked(bytes: Buffer, what: string): Buffer {
+  const body = bytes.subarray(0, -CHECK_BYTES)
+  if (checksum(body).equals(bytes.subarray(-CHECK_BYTES))) return body
+  throw damaged(`${what} is damaged`)
+}

@@ -1,0 +1,121 @@
+import { createCipheriv, createDecipheriv, createPublicKey, randomBytes } from 'node:crypto'
+
+import { CertificateError } from '../pki/certificate.ts'
+import { parsePublicKey, spkiSha256 } from '../pki/public-key.ts'
+import { openSecret, wrapSecret, WrappedSecretError } from '../pki/wrapped-secret.ts'
+import { BackupFault, damaged } from './fault.ts'
+import { backupLimits } from './limits.ts'
+import type { BackupEncryption, BackupManifest } from './manifest.ts'
+
+const CIPHER = 'aes-256-gcm'
+const KEY_BYTES = 32
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+
+/** Who may open a backup: the holder of the private key to this public one. */
+export interface BackupRecipient {
+  /** DER. */
+  readonly publicKeySpki: Uint8Array
+}
+
+/** @param pem a public key, or a certificate with it. @throws {CertificateError} for one that is none or not allowed. */
+export function parseRecipient(pem: string): BackupRecipient {
+  if (pem.length > backupLimits.recipientCharactersMax) {
+    throw new CertificateError('unreadable', 'the file of the recipient is too large')
+  }
+  // A private key in its place would be turned into its public half without a word, and stay where backups are made.
+  if (pem.includes('PRIVATE KEY')) {
+    throw new CertificateError(
+      'unreadable',
+      'the recipient is a private key; name the public one, and keep this one away from the controllers',
+    )
+  }
+  let der: Buffer
+  try {
+    der = createPublicKey(pem).export({ type: 'spki', format: 'der' })
+  } catch (error) {
+    throw new CertificateError('unreadable', 'it is no public key in PEM', error)
+  }
+  const publicKeySpki = Uint8Array.from(der)
+  parsePublicKey(publicKeySpki)
+  return { publicKeySpki }
+}
+
+/** A fresh key for one backup, and how the recipient gets at it. */
+export async function newContentKey(
+  { publicKeySpki }: BackupRecipient,
+  of: Pick<BackupManifest, 'clusterId' | 'controllerId'>,
+): Promise<{ readonly key: Uint8Array; readonly encryption: BackupEncryption }> {
+  const key = Uint8Array.from(randomBytes(KEY_BYTES))
+  const wrappedKey = await wrapSecret(key, publicKeySpki, contextOf(of))
+  const recipientSha256 = Buffer.from(spkiSha256(publicKeySpki)).toString('hex')
+  return { key, encryption: { wrappedKey, recipientSha256 } }
+}
+
+/** @throws {BackupFault} KEY_NEEDED, WRONG_KEY. @returns null where the backup is not encrypted. */
+export async function openContentKey(
+  manifest: BackupManifest,
+  privateKeyPem: string | null,
+): Promise<Uint8Array | null> {
+  const { encryption } = manifest
+  if (encryption === null) return null
+  const whose = `the key whose public half has SHA-256 ${encryption.recipientSha256}`
+  if (privateKeyPem === null) {
+    throw new BackupFault('KEY_NEEDED', `the backup is encrypted; give --key with ${whose}`)
+  }
+  try {
+    return await openSecret(encryption.wrappedKey, privateKeyPem, contextOf(manifest))
+  } catch (error) {
+    if (!(error instanceof WrappedSecretError || error instanceof CertificateError)) throw error
+    throw new BackupFault('WRONG_KEY', `the key does not open the backup; give ${whose}`, error)
+  }
+}
+
+function contextOf({
+  clusterId,
+  controllerId,
+}: Pick<BackupManifest, 'clusterId' | 'controllerId'>) {
+  return { clusterId, name: 'backup', version: 1, nodeId: controllerId }
+}
+
+/** Encrypts the frames of one backup, or opens them: bound to their place and to the manifest before them. */
+export class FrameCipher {
+  readonly #key: Uint8Array
+  readonly #manifestSha256: Uint8Array
+  #number = 0
+
+  constructor(key: Uint8Array, manifestSha256: Uint8Array) {
+    this.#key = key
+    this.#manifestSha256 = manifestSha256
+  }
+
+  seal(plain: Uint8Array): Uint8Array {
+    const cipher = createCipheriv(CIPHER, this.#key, this.#nonce())
+    cipher.setAAD(this.#manifestSha256)
+    return Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()])
+  }
+
+  /** @throws {BackupFault} DAMAGED: it was not made with this key for this place. */
+  open(body: Uint8Array): Uint8Array {
+    const nonce = this.#nonce()
+    if (body.length <= TAG_BYTES) throw damaged('a frame of the backup is too short')
+    const cipher = createDecipheriv(CIPHER, this.#key, nonce)
+    cipher.setAAD(this.#manifestSha256)
+    cipher.setAuthTag(body.subarray(-TAG_BYTES))
+    const plain = cipher.update(body.subarray(0, -TAG_BYTES))
+    try {
+      cipher.final()
+    } catch (error) {
+      throw damaged('the backup was changed after it was encrypted', error)
+    }
+    return plain
+  }
+
+  /** The number of the frame: the key is used for one backup alone, so none comes twice. */
+  #nonce(): Buffer {
+    const nonce = Buffer.alloc(NONCE_BYTES)
+    nonce.writeUInt32LE(this.#number)
+    this.#number += 1
+    return nonce
+  }
+}

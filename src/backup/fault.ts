@@ -1,0 +1,32 @@
+/** What is wrong with a backup; scripts read the code, people the sentence. */
+export type BackupFaultCode =
+  | 'NOT_A_BACKUP'
+  | 'NEWER_FORMAT'
+  | 'NEWER_LEVEL'
+  | 'CUT_OFF'
+  | 'DAMAGED'
+  | 'KEY_NEEDED'
+  | 'WRONG_KEY'
+  | 'NO_SECRETS'
+
+/** One sentence with its remedy; never holds a part of the content. */
+export class BackupFault extends Error {
+  override readonly name = 'BackupFault'
+  readonly code: BackupFaultCode
+
+  constructor(code: BackupFaultCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? {} : { cause })
+    this.code = code
+  }
+}
+
+export function damaged(what: string, cause?: unknown): BackupFault {
+  return new BackupFault('DAMAGED', `${what}; use another copy or an older backup`, cause)
+}
+
+export function cutOff(bytes: number): BackupFault {
+  return new BackupFault(
+    'CUT_OFF',
+    `the backup is cut off after ${bytes} bytes; use another copy or an older backup`,
+  )
+}

@@ -1,0 +1,95 @@
+import { createReadStream } from 'node:fs'
+import { link, open, rm } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+
+import { syncFolder } from '../pki/key-file.ts'
+import {
+  ContainerReader,
+  HEAD_BYTES_MAX,
+  SUMMARY_TAIL_BYTES_MAX,
+  summaryAtEnd,
+} from './container.ts'
+import { damaged } from './fault.ts'
+import { backupLimits } from './limits.ts'
+import type { BackupManifest, BackupSummary } from './manifest.ts'
+
+const READ_BYTES = 1024 * 1024
+
+/** Reads a file in pieces. */
+export function bytesOfFile(path: string): AsyncIterable<Uint8Array> {
+  return createReadStream(path, { highWaterMark: READ_BYTES })
+}
+
+/** The head of a backup alone. @throws {BackupFault} */
+export async function readHead(path: string): Promise<BackupManifest> {
+  const reader = new ContainerReader()
+  for await (const chunk of createReadStream(path, { end: HEAD_BYTES_MAX })) {
+    reader.push(chunk as Buffer)
+    if (reader.manifest !== null) return reader.manifest
+  }
+  reader.finish()
+  throw damaged('the head of the backup is missing')
+}
+
+/** The end of a backup alone. @throws {BackupFault} where it is cut off. */
+export async function readEnd(path: string): Promise<BackupSummary> {
+  const file = await open(path, 'r')
+  try {
+    const { size } = await file.stat()
+    const length = Math.min(size, SUMMARY_TAIL_BYTES_MAX)
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, size - length)
+    return summaryAtEnd(buffer.subarray(0, bytesRead))
+  } finally {
+    await file.close()
+  }
+}
+
+/** The name of a file that is being written; it begins as no backup does. */
+export function partialNameOf(name: string): string {
+  return `.${name}.${process.pid}.partial`
+}
+
+/**
+ * Writes a new file of mode 0600 that has its name once it is whole and durable. No file is written over.
+ * @param path absolute.
+ * @param onSynced called after each piece that was synced: what it throws ends the file.
+ * @throws what the bytes throw, or the file system's error (EEXIST); nothing is left then.
+ */
+export async function writeNewBackup(
+  path: string,
+  bytes: AsyncIterable<Uint8Array>,
+  onSynced: () => Promise<void> = () => Promise.resolve(),
+): Promise<void> {
+  const partial = join(dirname(path), partialNameOf(basename(path)))
+  try {
+    const file = await open(partial, 'wx', 0o600)
+    try {
+      await fill(file, bytes, onSynced)
+    } finally {
+      await file.close()
+    }
+    // A rename would write over a file that came in between.
+    await link(partial, path)
+  } finally {
+    await rm(partial, { force: true })
+  }
+  syncFolder(dirname(path))
+}
+
+async function fill(
+  file: FileHandle,
+  bytes: AsyncIterable<Uint8Array>,
+  onSynced: () => Promise<void>,
+): Promise<void> {
+  let unsynced = 0
+  for await (const chunk of bytes) {
+    await file.appendFile(chunk)
+    unsynced += chunk.length
+    if (unsynced < backupLimits.unsyncedBytesMax) continue
+    await file.datasync()
+    unsynced = 0
+    await onSynced()
+  }
+  await file.sync()
+}

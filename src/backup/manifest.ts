@@ -1,0 +1,132 @@
+import { canonicalJson } from '../lib/canonical-json.ts'
+import type { StoreMark } from '../ports/state-store.ts'
+import { BackupFault, damaged } from './fault.ts'
+
+export const BACKUP_FORMAT = 1
+
+/** At the head of a backup, readable without a key: what it is of, and what is needed to restore it. */
+export interface BackupManifest {
+  readonly format: number
+  readonly clusterId: string
+  readonly trustDomain: string
+  readonly generation: number
+  /** Of the last log entry that the state reflects. */
+  readonly index: number
+  readonly term: number
+  /** Log time of that entry, UTC ms. */
+  readonly logTimeMs: number
+  readonly featureLevel: number
+  /** Hex digests of the state. */
+  readonly digest: string
+  readonly entitiesDigest: string
+  /** By the clock of the controller that took it, UTC ms. */
+  readonly takenAtMs: number
+  readonly controllerId: string
+  readonly version: string
+  /** Ids of the controllers of the cluster, sorted. */
+  readonly members: readonly string[]
+  /** CA certificates that controllers, routers and clients were verified against. */
+  readonly caPem: string
+  /** Whether it holds the secrets that a new cluster needs to go on in place of the old one. */
+  readonly hasSecrets: boolean
+  readonly encryption: BackupEncryption | null
+}
+
+export interface BackupEncryption {
+  /** The key of the content, as compact JWE for the recipient. */
+  readonly wrappedKey: string
+  /** Hex of the SHA-256 of the recipient's public key (DER): tells which private key opens it. */
+  readonly recipientSha256: string
+}
+
+/** At the end of a backup: what had been written before it. */
+export interface BackupSummary {
+  /** Records by kind, sorted by name. */
+  readonly counts: Readonly<Record<string, number>>
+  readonly frames: number
+  /** Of the content, before encryption. */
+  readonly bytes: number
+}
+
+/** What of a manifest the mark of a state says. */
+export function manifestOfMark(
+  mark: StoreMark,
+): Pick<
+  BackupManifest,
+  'index' | 'term' | 'logTimeMs' | 'featureLevel' | 'digest' | 'entitiesDigest'
+> {
+  const { position, timeMs, featureLevel, digest, entitiesDigest } = mark
+  return { ...position, logTimeMs: timeMs, featureLevel, digest, entitiesDigest }
+}
+
+export function encodeJson(value: unknown): Buffer {
+  return Buffer.from(canonicalJson(value), 'utf8')
+}
+
+/** @throws {BackupFault} NEWER_FORMAT, DAMAGED. */
+export function decodeManifest(bytes: Uint8Array): BackupManifest {
+  const found = parseObject(bytes)
+  const format = found?.['format']
+  if (typeof format === 'number' && format > BACKUP_FORMAT) throw newerFormat(format)
+  if (found === null || !isManifest(found)) throw damaged('the head of the backup is malformed')
+  return found
+}
+
+/** @throws {BackupFault} DAMAGED. */
+export function decodeSummary(bytes: Uint8Array): BackupSummary {
+  const found = parseObject(bytes)
+  if (found === null || !isSummary(found)) throw damaged('the end of the backup is malformed')
+  return found
+}
+
+export function newerFormat(format: number): BackupFault {
+  return new BackupFault(
+    'NEWER_FORMAT',
+    `the backup has format ${format} and this program reads ${BACKUP_FORMAT}; use the release of flotilla that wrote it`,
+  )
+}
+
+type Members = Readonly<Record<string, unknown>>
+
+function parseObject(bytes: Uint8Array): Members | null {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'))
+    return isObject(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+function isObject(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isManifest(found: Members): found is Members & BackupManifest {
+  const { members, hasSecrets, encryption } = found
+  const texts = ['clusterId', 'trustDomain', 'digest', 'entitiesDigest', 'controllerId', 'version']
+  const counts = ['format', 'generation', 'index', 'term', 'logTimeMs', 'featureLevel', 'takenAtMs']
+  return (
+    [...texts, 'caPem'].every((name) => typeof found[name] === 'string') &&
+    counts.every((name) => isCount(found[name])) &&
+    Array.isArray(members) &&
+    members.every((id) => typeof id === 'string') &&
+    typeof hasSecrets === 'boolean' &&
+    (encryption === null || isEncryption(encryption))
+  )
+}
+
+function isEncryption(value: unknown): boolean {
+  if (!isObject(value)) return false
+  return typeof value['wrappedKey'] === 'string' && typeof value['recipientSha256'] === 'string'
+}
+
+function isSummary(found: Members): found is Members & BackupSummary {
+  const { counts, frames, bytes } = found
+  return (
+    isObject(counts) && Object.values(counts).every(isCount) && isCount(frames) && isCount(bytes)
+  )
+}
+
+function isCount(value: unknown): boolean {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}

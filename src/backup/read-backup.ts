@@ -1,0 +1,86 @@
+import { FEATURE_LEVEL } from '../ports/feature-level.ts'
+import { ContainerReader } from './container.ts'
+import { ContentReader } from './content.ts'
+import type { BackupSecret } from './content.ts'
+import { FrameCipher, openContentKey } from './encryption.ts'
+import { BackupFault, damaged } from './fault.ts'
+import type { BackupManifest, BackupSummary } from './manifest.ts'
+
+export interface ReadBackup {
+  readonly manifest: BackupManifest
+  readonly summary: BackupSummary
+  /** Hex; of the whole file. */
+  readonly sha256: string
+  /** null: it holds none, or was read without its key. */
+  readonly secrets: readonly BackupSecret[] | null
+}
+
+export interface ReadingParts {
+  /** Of the recipient; null: there is none. */
+  readonly privateKeyPem: string | null
+  /** Called before anything of the state: to refuse what is not wanted. */
+  readonly onManifest?: (manifest: BackupManifest) => void
+  /** Takes the state, in order. */
+  readonly onState: (bytes: Uint8Array) => Promise<void>
+}
+
+/** Reads a backup from end to end. @throws {BackupFault} and what the parts throw. */
+export async function readBackup(
+  bytes: AsyncIterable<Uint8Array>,
+  parts: ReadingParts,
+): Promise<ReadBackup> {
+  const container = new ContainerReader()
+  const content = new ContentReader()
+  let opened: { readonly cipher: FrameCipher | null } | null = null
+  for await (const chunk of bytes) {
+    const bodies = container.push(chunk)
+    const { manifest } = container
+    if (manifest === null) continue
+    opened ??= await open(container, manifest, parts)
+    for (const body of bodies) {
+      const state = content.push(opened.cipher === null ? body : opened.cipher.open(body))
+      if (state.length > 0) await parts.onState(state)
+    }
+  }
+  const summary = container.finish()
+  const { manifest } = container
+  if (manifest === null || manifest.hasSecrets !== (content.secrets !== null)) {
+    throw damaged('the secrets of the backup are not what its head says')
+  }
+  return { manifest, summary, sha256: container.sha256, secrets: content.secrets }
+}
+
+/** Checks all that can be without a key: checksums, format, feature level. @throws {BackupFault} */
+export async function checkBackup(
+  bytes: AsyncIterable<Uint8Array>,
+): Promise<Omit<ReadBackup, 'secrets'>> {
+  const container = new ContainerReader()
+  for await (const chunk of bytes) {
+    container.push(chunk)
+    if (container.manifest !== null) requireKnownLevel(container.manifest)
+  }
+  const summary = container.finish()
+  const { manifest } = container
+  if (manifest === null) throw damaged('the head of the backup is missing')
+  return { manifest, summary, sha256: container.sha256 }
+}
+
+async function open(
+  container: ContainerReader,
+  manifest: BackupManifest,
+  { privateKeyPem, onManifest }: ReadingParts,
+): Promise<{ readonly cipher: FrameCipher | null }> {
+  requireKnownLevel(manifest)
+  onManifest?.(manifest)
+  const key = await openContentKey(manifest, privateKeyPem)
+  return { cipher: key === null ? null : new FrameCipher(key, container.manifestSha256) }
+}
+
+/** A level that is not known here brings records that could not be read. @throws {BackupFault} NEWER_LEVEL. */
+function requireKnownLevel({ featureLevel, version }: BackupManifest): void {
+  if (featureLevel <= FEATURE_LEVEL) return
+  throw new BackupFault(
+    'NEWER_LEVEL',
+    `the backup is of feature level ${featureLevel} and this program knows levels up to ${FEATURE_LEVEL}; use the release that wrote it (${version}) or a later one`,
+  )
+}

@@ -1,0 +1,103 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { ClusterActionSchema, CommandKind, CommandSchema } from '../../proto/gen/command_pb.ts'
+import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
+import { becomeCluster } from '../fsm/restored-state.ts'
+import type { State } from '../fsm/state.ts'
+import { markOf } from '../fsm/write-behind.ts'
+import type { CertifiedKey } from '../pki/authority.ts'
+import { parseCertificates } from '../pki/certificate.ts'
+import { systemActor } from '../ports/actor.ts'
+import { levelOfKind } from '../ports/feature-level.ts'
+import type { Entry, Position } from '../raft/types.ts'
+import type { DataIdentity } from '../store/identity.ts'
+import { LevelStateStore } from '../store/level-state-store.ts'
+import type { FirstLog } from '../store/form-data-folder.ts'
+import { loadBackup } from './load-backup.ts'
+import type { LoadedBackup, LoadingParts } from './load-backup.ts'
+import { issuingAuthorityOf, restoredSecrets } from './restored-secrets.ts'
+
+/** Records are synced in batches of this size while they come in. */
+const RECEIVE_BATCH_BYTES = 8 * 1024 * 1024
+
+/** The one controller that the restored cluster begins with. */
+export interface FirstController extends DataIdentity {
+  /** host:port of its mesh. */
+  readonly address: string
+  readonly timeMs: number
+  readonly freeBytesMin: number
+  /** Its certificate and key, by the authority of the backup. */
+  readonly leaf: (issuing: CertifiedKey, backup: LoadedBackup) => Promise<CertifiedKey>
+}
+
+/**
+ * Fills a folder that is to become a data folder (`formFilledFolder`) with the state of a backup, as the beginning of a new
+ * cluster of one controller.
+ * @throws {BackupFault} and what the store throws.
+ */
+export async function fillFromBackup(
+  folder: string,
+  bytes: AsyncIterable<Uint8Array>,
+  parts: LoadingParts,
+  first: FirstController,
+): Promise<FirstLog & { readonly backup: LoadedBackup }> {
+  const { freeBytesMin } = first
+  const options = { freeBytesMin, receiveBatchBytes: RECEIVE_BATCH_BYTES }
+  const store = await LevelStateStore.open(folder, options)
+  try {
+    const backup = await loadBackup(bytes, store, parts)
+    const base = await beginAnew(backup, first)
+    await store.write(backup.state.takeDirty(), markOf(backup.state))
+    return { base, entries: [restoredEntry(base, backup, first)], backup }
+  } finally {
+    await store.close()
+  }
+}
+
+async function beginAnew(backup: LoadedBackup, first: FirstController): Promise<Position> {
+  const { state, secrets } = backup
+  const { clusterId, nodeId, storeId, address, timeMs } = first
+  const leaf = await first.leaf(issuingAuthorityOf(state, secrets), backup)
+  const [certificate] = parseCertificates(leaf.certificatePem)
+  const spki = certificate.native.publicKey.export({ type: 'spki', format: 'der' })
+  const publicKeySpki = Uint8Array.from(spki)
+  const member = create(MemberSchema, {
+    ...{ id: nodeId, voter: true, address, storeId },
+    publicKeySha256: certificate.publicKeySha256,
+  })
+  return becomeCluster(state, {
+    ...{ clusterId, timeMs },
+    configuration: toBinary(
+      ConfigurationSchema,
+      create(ConfigurationSchema, { members: [member] }),
+    ),
+    admission: {
+      id: nodeId,
+      publicKeySpki: spki.toString('base64'),
+      storeId: Buffer.from(storeId).toString('hex'),
+      ...{ address, certificatePem: leaf.certificatePem, ticketId: '', isVoter: true },
+    },
+    secrets: await restoredSecrets(state, secrets, { clusterId, nodeId, publicKeySpki }),
+  })
+}
+
+/** So that the audit of the new cluster says where it came from. */
+function restoredEntry(
+  base: Position,
+  { manifest, state }: LoadedBackup & { readonly state: State },
+  { nodeId }: FirstController,
+): Entry {
+  const { clusterId, index, takenAtMs } = manifest
+  const reason = `from a backup of cluster ${clusterId} at index ${index}, taken ${new Date(takenAtMs).toISOString()}`
+  const message = { action: 'cluster-restore', target: nodeId, outcome: 'done', reason }
+  const command = create(CommandSchema, {
+    kind: CommandKind.CLUSTER_ACTION,
+    level: levelOfKind(CommandKind.CLUSTER_ACTION),
+    actor: systemActor({ name: 'restore' }),
+    payload: toBinary(ClusterActionSchema, create(ClusterActionSchema, message)),
+  })
+  return {
+    ...{ index: base.index + 1, term: base.term, timeMs: state.logTimeMs, type: 'command' },
+    data: toBinary(CommandSchema, command),
+  }
+}

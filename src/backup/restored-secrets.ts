@@ -1,0 +1,104 @@
+import type { State } from '../fsm/state.ts'
+import { sharedSecretNames } from '../lib/cluster-records.ts'
+import type { SecretVersion, SharedSecretName, SharedSecretRecord } from '../lib/cluster-records.ts'
+import type { CertifiedKey } from '../pki/authority.ts'
+import { newClusterKey } from '../pki/cluster-key.ts'
+import { wrapSecret } from '../pki/wrapped-secret.ts'
+import type { BackupSecret } from './content.ts'
+import { BackupFault } from './fault.ts'
+
+/** The one controller that is to open the secrets of the new cluster. */
+export interface SecretHolder {
+  readonly clusterId: string
+  readonly nodeId: string
+  /** DER. */
+  readonly publicKeySpki: Uint8Array
+}
+
+/** The authority that signed the certificates in the backup. @throws {BackupFault} NO_SECRETS. */
+export function issuingAuthorityOf(
+  state: State,
+  secrets: readonly BackupSecret[] | null,
+): CertifiedKey {
+  const inForce = versionsOf(state, 'issuingAuthority').at(-1)
+  const found = secrets?.find(
+    ({ name, version }) => name === 'issuingAuthority' && version === inForce?.version,
+  )
+  if (inForce !== undefined && found !== undefined) {
+    const privateKeyPem = Buffer.from(found.secret).toString('utf8')
+    return { certificatePem: inForce.certificatePem, privateKeyPem }
+  }
+  throw new BackupFault(
+    'NO_SECRETS',
+    'the backup was taken without secrets, and no cluster can begin without the authority that signed its certificates; use one that was taken with --recipient or --plaintext',
+  )
+}
+
+/**
+ * The shared secrets for the new cluster. The cluster key is a new one: tokens of sessions are derived from it, and those of
+ * the backup are not to be honoured again.
+ * @throws {BackupFault} NO_SECRETS: a second factor could never be read again.
+ */
+export async function restoredSecrets(
+  state: State,
+  secrets: readonly BackupSecret[] | null,
+  holder: SecretHolder,
+): Promise<Readonly<Record<SharedSecretName, readonly SecretVersion[]>>> {
+  const made: Partial<Record<SharedSecretName, readonly SecretVersion[]>> = {}
+  for (const name of sharedSecretNames) {
+    made[name] =
+      name === 'clusterKey'
+        ? [await newVersion(state, holder)]
+        : await wrappedAgain(state, name, secrets ?? [], holder)
+  }
+  return made as Record<SharedSecretName, readonly SecretVersion[]>
+}
+
+function versionsOf(state: State, name: SharedSecretName): readonly SecretVersion[] {
+  return state.get<SharedSecretRecord>('sharedSecret', name)?.versions ?? []
+}
+
+/** Numbered after those that were in force, so that a token of an earlier one is refused for its number alone. */
+async function newVersion(state: State, holder: SecretHolder): Promise<SecretVersion> {
+  const version = (versionsOf(state, 'clusterKey').at(-1)?.version ?? 0) + 1
+  return {
+    ...{ version, certificatePem: '', createdAt: state.logTimeMs, overlapEndsAt: null },
+    exposure: 'none',
+    wrapped: await wrapFor(holder, { name: 'clusterKey', version, secret: newClusterKey() }),
+  }
+}
+
+async function wrappedAgain(
+  state: State,
+  name: SharedSecretName,
+  secrets: readonly BackupSecret[],
+  holder: SecretHolder,
+): Promise<readonly SecretVersion[]> {
+  const kept: SecretVersion[] = []
+  for (const version of versionsOf(state, name)) {
+    const found = secrets.find((one) => one.name === name && one.version === version.version)
+    if (found !== undefined) kept.push({ ...version, wrapped: await wrapFor(holder, found) })
+    else if (isInUse(state, name, version)) throw missing(version)
+  }
+  return kept
+}
+
+async function wrapFor(
+  { clusterId, nodeId, publicKeySpki }: SecretHolder,
+  { name, version, secret }: BackupSecret,
+): Promise<Readonly<Record<string, string>>> {
+  const context = { clusterId, name, version, nodeId }
+  return { [nodeId]: await wrapSecret(secret, publicKeySpki, context) }
+}
+
+function isInUse(state: State, name: SharedSecretName, { version }: SecretVersion): boolean {
+  if (name !== 'factorKey') return false
+  return state.table('mfa').indexes.ids('keyVersion', String(version)).size > 0
+}
+
+function missing({ version }: SecretVersion): BackupFault {
+  return new BackupFault(
+    'NO_SECRETS',
+    `the backup lacks version ${version} of the key of second factors, by which some in it are encrypted; use another backup`,
+  )
+}

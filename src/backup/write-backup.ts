@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto'
+
+import type { StoreSnapshot } from '../ports/state-store.ts'
+import { ContainerWriter } from './container.ts'
+import { encodeSecrets } from './content.ts'
+import type { BackupSecret } from './content.ts'
+import { FrameCipher, newContentKey } from './encryption.ts'
+import type { BackupRecipient } from './encryption.ts'
+import { BACKUP_FORMAT, encodeJson, manifestOfMark } from './manifest.ts'
+import type { BackupManifest, BackupSummary } from './manifest.ts'
+
+/** What a backup is of, beside what the snapshot itself says. */
+export type BackupOrigin = Pick<
+  BackupManifest,
+  | 'clusterId'
+  | 'trustDomain'
+  | 'generation'
+  | 'takenAtMs'
+  | 'controllerId'
+  | 'version'
+  | 'members'
+  | 'caPem'
+>
+
+export interface BackupSource {
+  readonly origin: BackupOrigin
+  /** Closed by the caller. */
+  readonly snapshot: StoreSnapshot
+  /** null: they are left out. */
+  readonly secrets: readonly BackupSecret[] | null
+  /** null: nothing is encrypted. */
+  readonly recipient: BackupRecipient | null
+}
+
+/** What has been written. */
+export interface WrittenBackup {
+  readonly manifest: BackupManifest
+  readonly summary: BackupSummary
+  /** Hex; the checksum at the end of the file. */
+  readonly sha256: string
+  /** Of the file. */
+  readonly bytes: number
+}
+
+/** One backup: `chunks` gives its bytes, read on only as they are taken. */
+export class BackupWriter {
+  readonly manifest: BackupManifest
+  readonly #source: BackupSource
+  readonly #key: Uint8Array | null
+  readonly #counts = new Map<string, number>()
+  #written: WrittenBackup | null = null
+
+  private constructor(manifest: BackupManifest, source: BackupSource, key: Uint8Array | null) {
+    this.manifest = manifest
+    this.#source = source
+    this.#key = key
+  }
+
+  static async begin(source: BackupSource): Promise<BackupWriter> {
+    const { origin, snapshot, secrets, recipient } = source
+    const made = recipient === null ? null : await newContentKey(recipient, origin)
+    const manifest: BackupManifest = {
+      format: BACKUP_FORMAT,
+      ...origin,
+      ...manifestOfMark(snapshot.mark),
+      hasSecrets: secrets !== null,
+      encryption: made?.encryption ?? null,
+    }
+    return new BackupWriter(manifest, source, made?.key ?? null)
+  }
+
+  /** null until all chunks were taken. */
+  get written(): WrittenBackup | null {
+    return this.#written
+  }
+
+  async *chunks(): AsyncGenerator<Uint8Array> {
+    const head = encodeJson(this.manifest)
+    const cipher =
+      this.#key === null
+        ? null
+        : new FrameCipher(this.#key, createHash('sha256').update(head).digest())
+    const container = new ContainerWriter()
+    yield Buffer.concat(container.head(head))
+    let bytes = 0
+    for await (const part of this.#content()) {
+      bytes += part.length
+      yield Buffer.concat(container.frame(cipher === null ? part : cipher.seal(part)))
+    }
+    const counts = Object.fromEntries([...this.#counts].sort(([a], [b]) => (a < b ? -1 : 1)))
+    const summary = { counts, frames: container.frames, bytes }
+    const tail = container.tail(summary)
+    yield Buffer.concat(tail)
+    const sum = tail.at(-1) ?? new Uint8Array(0)
+    this.#written = {
+      manifest: this.manifest,
+      summary,
+      sha256: Buffer.from(sum).toString('hex'),
+      bytes: container.bytes + sum.length,
+    }
+  }
+
+  async *#content(): AsyncGenerator<Uint8Array> {
+    yield encodeSecrets(this.#source.secrets)
+    yield* this.#source.snapshot.chunks((key) => this.#count(key))
+  }
+
+  #count(key: string): void {
+    const kind = kindOfKey(key)
+    if (kind !== null) this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1)
+  }
+}
+
+/** The kind of entity that a record of the store is of; null: it is none. */
+export function kindOfKey(key: string): string | null {
+  const [room, kind] = key.split('/', 2)
+  return room === 'e' ? (kind ?? null) : null
+}

@@ -1,0 +1,29 @@
+import { lstat } from 'node:fs/promises'
+
+import { BackupFault } from '../../backup/fault.ts'
+import { CommandFailure, EXIT_FAILED, operatorFailure } from '../../controller/failure.ts'
+
+/** What a fault of a backup, or of its file, is to a person. */
+export function faultAt(path: string, error: unknown): unknown {
+  if (!(error instanceof BackupFault)) return operatorFailure(error)
+  return new CommandFailure(EXIT_FAILED, `${path}: ${error.message}`, error)
+}
+
+/** Runs a step; its faults name the file. @throws {CommandFailure} exit 1. */
+export async function atFile<T>(path: string, step: () => Promise<T>): Promise<T> {
+  try {
+    return await step()
+  } catch (error) {
+    throw faultAt(path, error)
+  }
+}
+
+/** @throws {CommandFailure} exit 1. */
+export async function refuseExisting(path: string): Promise<void> {
+  const found = await lstat(path).catch(() => null)
+  if (found === null) return
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `${path} is there already and is left as it is; name another file`,
+  )
+}

@@ -1,0 +1,131 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+import type { BackupManifest } from '../../backup/manifest.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
+import { issueControllerCertificate, LEAF_LIFETIME_MS } from '../../pki/authority.ts'
+import type { CertifiedKey } from '../../pki/authority.ts'
+import {
+  BUNDLE_CERTIFICATES_MAX,
+  CertificateError,
+  checkChain,
+  parseCertificates,
+} from '../../pki/certificate.ts'
+import { readCertificates, readIdentitySet } from '../../pki/identity-files.ts'
+import { SecretFileError, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
+import { validityWithin } from '../../pki/renewal.ts'
+import { checkSigner } from '../../pki/signer.ts'
+import { advertisedHosts } from '../config-from-flags.ts'
+import type { PlannedConfig } from '../config-from-flags.ts'
+import { FORMING_MARK } from '../init/form.ts'
+import { makeFolder } from '../terminal/make-folder.ts'
+
+const MARK = 'restored\n'
+
+/** Certificate and key of the first controller of a restored cluster. */
+export interface RestoredCredentials {
+  /** Whether they were there, and stay as they are. */
+  readonly isKept: boolean
+  /** @throws {CommandFailure} where the authority of the backup signs nothing any more. */
+  leaf(issuing: CertifiedKey): Promise<CertifiedKey>
+  /** Writes what is not there yet. */
+  write(leaf: CertifiedKey): void
+}
+
+/**
+ * Those of the old controller are used again where they lie and belong to the backup: tokens that were handed out for
+ * enrolling are verified by its key. Otherwise they are made.
+ * @throws {CommandFailure} exit 1, before anything is written.
+ */
+export function credentialsFor(
+  planned: PlannedConfig,
+  manifest: BackupManifest,
+  nowMs: number,
+): RestoredCredentials {
+  const { cert, key, ca } = planned.config.identity
+  const found = [cert, key, ca].filter((path) => existsSync(path))
+  const kept = found.length === 3 ? readKept(planned.config, manifest, nowMs) : null
+  if (kept !== null) {
+    return { isKept: true, leaf: () => Promise.resolve(kept), write: () => undefined }
+  }
+  if (!isHalfRestored(planned.folder) && found[0] !== undefined) throw inTheWay(found[0])
+  return {
+    isKept: false,
+    leaf: (issuing) => issue(planned.config, manifest, issuing, nowMs),
+    write: (leaf) => write(planned, manifest, leaf),
+  }
+}
+
+/** A file that says, until the data folder is there, that what lies beside it was written by a restore. */
+export function markPath({ folder }: PlannedConfig): string {
+  return join(folder, FORMING_MARK)
+}
+
+function isHalfRestored(folder: string): boolean {
+  const path = join(folder, FORMING_MARK)
+  return existsSync(path) && readFileSync(path, 'utf8') === MARK
+}
+
+function inTheWay(path: string, cause?: CertificateError | SecretFileError): CommandFailure {
+  const why = cause === undefined ? 'is there already' : `cannot be used (${sentenceOf(cause)})`
+  return new CommandFailure(
+    EXIT_FAILED,
+    `${path} ${why} and is left as it is; bring back certificate, key and CA of the old controller, or move what is there away`,
+    cause,
+  )
+}
+
+function readKept(
+  { id, trustDomain, identity }: ControllerConfig,
+  manifest: BackupManifest,
+  nowMs: number,
+): CertifiedKey {
+  try {
+    const [{ publicKeySha256 }] = readCertificates(identity.cert)
+    const set = readIdentitySet(identity, { id, trustDomain, publicKeySha256 }, nowMs)
+    checkChain([...set.chain], anchorsOf(manifest), nowMs)
+    return { certificatePem: set.certificatePem, privateKeyPem: set.privateKeyPem }
+  } catch (error) {
+    if (!(error instanceof CertificateError || error instanceof SecretFileError)) throw error
+    throw inTheWay(identity.cert, error)
+  }
+}
+
+function anchorsOf({ caPem }: BackupManifest): ReturnType<typeof parseCertificates> {
+  return parseCertificates(caPem, { certificatesMax: BUNDLE_CERTIFICATES_MAX })
+}
+
+async function issue(
+  config: ControllerConfig,
+  manifest: BackupManifest,
+  issuing: CertifiedKey,
+  nowMs: number,
+): Promise<CertifiedKey> {
+  try {
+    checkSigner({ signer: issuing, anchors: anchorsOf(manifest), nowMs })
+  } catch (error) {
+    if (!(error instanceof CertificateError)) throw error
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `the issuing authority in the backup signs nothing any more (${error.message}); bring back certificate and key of the old controller, start it, and run 'flotilla pki renew-issuing' with the root key`,
+      error,
+    )
+  }
+  const [issuer] = parseCertificates(issuing.certificatePem)
+  return await issueControllerCertificate({
+    ...{ issuer: issuing, trustDomain: config.trustDomain, id: config.id },
+    hosts: advertisedHosts(config),
+    validity: validityWithin(issuer, nowMs, LEAF_LIFETIME_MS),
+  })
+}
+
+function write(planned: PlannedConfig, { caPem }: BackupManifest, leaf: CertifiedKey): void {
+  const { identity } = planned.config
+  makeFolder(planned.folder, 0o700)
+  writePublicFile(markPath(planned), MARK)
+  for (const path of [identity.cert, identity.key, identity.ca]) makeFolder(dirname(path))
+  writePublicFile(identity.ca, caPem)
+  writeSecretFile(identity.key, leaf.privateKeyPem)
+  writePublicFile(identity.cert, leaf.certificatePem)
+}

@@ -1,0 +1,21 @@
+import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
+import { pluralOf } from '../../entities/registry.ts'
+
+/** What an operator recognises a network by; the other kinds are in the JSON. */
+const SHOWN_KINDS = ['identity', 'service', 'servicePolicy', 'router'] as const
+
+export function countsText({ counts }: BackupSummary): string {
+  const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
+  const shown = SHOWN_KINDS.map((kind) => `${counts[kind] ?? 0} ${pluralOf(kind)}`)
+  return `${total} records (${shown.join(', ')})`
+}
+
+export function timeText(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
+}
+
+/** One line on where a backup is from. */
+export function originText(manifest: BackupManifest): string {
+  const { clusterId, generation, index, takenAtMs, controllerId, version, featureLevel } = manifest
+  return `cluster ${clusterId}, generation ${generation}, index ${index}, feature level ${featureLevel}; taken ${timeText(takenAtMs)} by ${controllerId} (${version})`
+}

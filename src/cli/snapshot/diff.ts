@@ -1,0 +1,76 @@
+import { resolve } from 'node:path'
+
+import { changesBetween } from '../../backup/compare.ts'
+import type { KindChanges } from '../../backup/compare.ts'
+import { bytesOfFile } from '../../backup/files.ts'
+import { loadBackup } from '../../backup/load-backup.ts'
+import type { LoadedBackup } from '../../backup/load-backup.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { MemoryStateStore } from '../../store/memory-state-store.ts'
+import { AdminError } from '../cluster/admin-client.ts'
+import { askForStream } from '../cluster/admin-stream.ts'
+import { formatTable, printJson, printLine } from '../terminal/output.ts'
+import { atFile } from './backup-file.ts'
+import { originText } from './describe.ts'
+import { dataFolderOf } from './save.ts'
+import { readKey } from './verify.ts'
+
+export interface DiffOptions {
+  readonly config?: string
+  readonly data?: string
+  readonly key?: string
+  readonly stale?: boolean
+  readonly json?: boolean
+}
+
+/** `cluster snapshot diff FILE`: what of the cluster as it is now a restore would change. Writes nothing. */
+export async function diffSnapshot(path: string, options: DiffOptions): Promise<void> {
+  const data = dataFolderOf(options)
+  const privateKeyPem = readKey(options.key)
+  const backup = await atFile(path, () =>
+    loadBackup(bytesOfFile(path), new MemoryStateStore(), { privateKeyPem }),
+  )
+  const live = await loadLive(data, options.stale === true)
+  const changes = changesBetween(live.state, backup.state)
+  const isOther = live.manifest.clusterId !== backup.manifest.clusterId
+  if (options.json === true) printJson(jsonOf(live, backup, changes))
+  else printLine(textOf(live, backup, changes).join('\n'))
+  if (!isOther || options.json === true) return
+  printLine('the backup is of another cluster than the one that was asked')
+}
+
+/** The state of a running controller, as a backup without secrets that never gets to a disk. */
+async function loadLive(data: string, isStale: boolean): Promise<LoadedBackup> {
+  const params = { hasSecrets: false, isStale }
+  try {
+    const bytes = askForStream(resolve(data), 'backup', params)
+    return await loadBackup(bytes, new MemoryStateStore(), { privateKeyPem: null })
+  } catch (error) {
+    if (!(error instanceof AdminError)) throw error
+    throw new CommandFailure(EXIT_FAILED, error.message, error)
+  }
+}
+
+function jsonOf(live: LoadedBackup, backup: LoadedBackup, changes: readonly KindChanges[]): object {
+  const place = ({ manifest: { clusterId, generation, index } }: LoadedBackup): object => ({
+    ...{ clusterId, generation, index },
+  })
+  return { live: place(live), backup: place(backup), changes }
+}
+
+function textOf(
+  live: LoadedBackup,
+  backup: LoadedBackup,
+  changes: readonly KindChanges[],
+): string[] {
+  const { clusterId, index } = live.manifest
+  const head = [
+    `backup: ${originText(backup.manifest)}`,
+    `now: cluster ${clusterId}, index ${index}`,
+  ]
+  if (changes.length === 0) return [...head, 'a restore would change no record']
+  const rows = changes.map(({ kind, created, changed, deleted }) => [
+    ...[kind, String(created), String(changed), String(deleted)],
+  ])
+  return [...head, 'a restore would', formatTable(['', 'bring back', 'change', 'remove'], rows)]
+}

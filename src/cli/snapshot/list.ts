@@ -1,0 +1,110 @@
+import { open, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { MAGIC_STEM } from '../../backup/container.ts'
+import { BackupFault } from '../../backup/fault.ts'
+import { readEnd, readHead } from '../../backup/files.ts'
+import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
+import { formatTable, printJson, printLine } from '../terminal/output.ts'
+import { atFile } from './backup-file.ts'
+import { timeText } from './describe.ts'
+
+export interface ListOptions {
+  readonly json?: boolean
+}
+
+interface Listed {
+  readonly file: string
+  readonly bytes: number
+  /** null where its head cannot be read. */
+  readonly manifest: BackupManifest | null
+  readonly summary: BackupSummary | null
+  /** null: head and end are there. */
+  readonly fault: string | null
+}
+
+/** `cluster snapshot list DIR|FILE`: what the heads and the ends of backups say; `verify` reads the rest. */
+export async function listSnapshots(path: string, options: ListOptions): Promise<void> {
+  const found = await atFile(path, async () => {
+    const files = (await stat(path)).isDirectory() ? await backupsIn(path) : [path]
+    return await Promise.all(files.map(look))
+  })
+  found.sort((a, b) => (b.manifest?.takenAtMs ?? 0) - (a.manifest?.takenAtMs ?? 0))
+  if (options.json === true) printJson(found.map(jsonOf))
+  else if (found.length === 0) printLine(`no backups in ${path}`)
+  else printLine(formatTable(TITLES, found.map(rowOf)))
+}
+
+/** Whatever begins as a backup does, under any name. */
+async function backupsIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true })
+  const files = entries
+    .filter((entry) => entry.isFile() && !entry.name.startsWith('.'))
+    .map(({ name }) => join(folder, name))
+    .sort()
+  const found: string[] = []
+  for (const file of files) if (await isBackup(file)) found.push(file)
+  return found
+}
+
+async function isBackup(path: string): Promise<boolean> {
+  const file = await open(path, 'r')
+  try {
+    const { buffer, bytesRead } = await file.read(
+      Buffer.alloc(MAGIC_STEM.length),
+      0,
+      MAGIC_STEM.length,
+      0,
+    )
+    return buffer.toString('latin1', 0, bytesRead) === MAGIC_STEM
+  } finally {
+    await file.close()
+  }
+}
+
+async function look(file: string): Promise<Listed> {
+  const { size: bytes } = await stat(file)
+  let manifest: BackupManifest | null = null
+  try {
+    manifest = await readHead(file)
+    return { file, bytes, manifest, summary: await readEnd(file), fault: null }
+  } catch (error) {
+    if (!(error instanceof BackupFault)) throw error
+    return { file, bytes, manifest, summary: null, fault: error.message }
+  }
+}
+
+const TITLES = [
+  'file',
+  'taken',
+  'by',
+  'cluster',
+  'index',
+  'identities',
+  'bytes',
+  'encrypted',
+  'secrets',
+  'state',
+]
+
+function rowOf({ file, bytes, manifest, summary, fault }: Listed): string[] {
+  const yesNo = (is: boolean | undefined): string => (is === undefined ? '-' : is ? 'yes' : 'no')
+  return [
+    file,
+    manifest === null ? '-' : timeText(manifest.takenAtMs),
+    manifest?.controllerId ?? '-',
+    manifest?.clusterId ?? '-',
+    String(manifest?.index ?? '-'),
+    String(summary === null ? '-' : (summary.counts['identity'] ?? 0)),
+    String(bytes),
+    yesNo(manifest === null ? undefined : manifest.encryption !== null),
+    yesNo(manifest?.hasSecrets),
+    fault ?? 'complete',
+  ]
+}
+
+function jsonOf({ manifest, ...rest }: Listed): object {
+  if (manifest === null) return { ...rest, manifest }
+  const { caPem: _ca, encryption, ...shown } = manifest
+  return { ...rest, manifest: { ...shown, recipientSha256: encryption?.recipientSha256 ?? null } }
+}

@@ -1,0 +1,155 @@
+import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+import { bytesOfFile, readHead } from '../../backup/files.ts'
+import type { LoadedBackup } from '../../backup/load-backup.ts'
+import type { BackupManifest } from '../../backup/manifest.ts'
+import { fillFromBackup } from '../../backup/restore-backup.ts'
+import type { FirstController } from '../../backup/restore-backup.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { newOpaqueId } from '../../lib/random.ts'
+import { formatUuid, newUuidv7 } from '../../lib/uuid.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { syncFolder, writePublicFile } from '../../pki/key-file.ts'
+import { formFilledFolder } from '../../store/form-data-folder.ts'
+import { planConfig } from '../config-from-flags.ts'
+import type { ConfigFlags, PlannedConfig } from '../config-from-flags.ts'
+import { makeFolder } from '../terminal/make-folder.ts'
+import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { atFile } from './backup-file.ts'
+import { credentialsFor, markPath } from './credentials.ts'
+import type { RestoredCredentials } from './credentials.ts'
+import { countsText, originText } from './describe.ts'
+import { readKey, requireSha256 } from './verify.ts'
+
+export interface RestoreOptions extends ConfigFlags {
+  readonly key?: string
+  readonly sha256?: string
+  readonly json?: boolean
+}
+
+/** What `cluster snapshot restore --json` prints. */
+export interface RestoreResult {
+  readonly id: string
+  readonly clusterId: string
+  readonly generation: number
+  readonly config: string
+  readonly ca: string
+  readonly isIdentityKept: boolean
+  readonly from: { readonly clusterId: string; readonly index: number; readonly takenAtMs: number }
+  readonly counts: Readonly<Record<string, number>>
+}
+
+/**
+ * `cluster snapshot restore FILE CONFIG`: the first controller of a new cluster that goes on where a backup ends.
+ * Safe to repeat: nothing can run before the data folder is there, which comes last and whole.
+ * @throws {CommandFailure} exit 2 for flags and configuration, 1 for what stands in the way.
+ */
+export async function restoreSnapshot(
+  path: string,
+  configPath: string,
+  options: RestoreOptions,
+): Promise<void> {
+  // Whatever is made here is for its owner alone, unless it is written to be read by all.
+  process.umask(0o077)
+  const key = readKey(options.key)
+  const manifest = await atFile(path, () => readHead(path))
+  const planned = planConfig(configPath, options, manifest.trustDomain)
+  refuseTrustDomain(planned, manifest)
+  refuseData(planned)
+  const credentials = credentialsFor(planned, manifest, systemClock.nowMs())
+  const result = await atFile(path, () =>
+    restore({ path, key, manifest, planned, credentials }, options),
+  )
+  if (options.json === true) printJson(result)
+  else printResult(result, manifest)
+}
+
+interface Restoring {
+  readonly path: string
+  readonly key: string | null
+  readonly manifest: BackupManifest
+  readonly planned: PlannedConfig
+  readonly credentials: RestoredCredentials
+}
+
+async function restore(restoring: Restoring, options: RestoreOptions): Promise<RestoreResult> {
+  const { path, key, manifest, planned, credentials } = restoring
+  const { config, folder } = planned
+  const first = firstController(restoring)
+  makeFolder(dirname(config.data))
+  let restored: LoadedBackup | null = null
+  await formFilledFolder(config.data, first, async (building) => {
+    const bytes = bytesOfFile(path)
+    const filled = await fillFromBackup(
+      building,
+      bytes,
+      { privateKeyPem: key },
+      {
+        ...first,
+        leaf: async (issuing, backup) => {
+          requireSha256(path, backup.sha256, options.sha256)
+          const leaf = await credentials.leaf(issuing)
+          credentials.write(leaf)
+          return leaf
+        },
+      },
+    )
+    restored = filled.backup
+    if (!planned.isThere) writePublicFile(planned.path, planned.text)
+    return filled
+  })
+  rmSync(markPath(planned), { force: true })
+  // A mark that a power cut brought back would let a later restore replace these keys.
+  syncFolder(folder)
+  return {
+    ...{ id: config.id, clusterId: first.clusterId, generation: first.generation },
+    ...{ config: planned.path, ca: config.identity.ca, isIdentityKept: credentials.isKept },
+    from: {
+      ...{ clusterId: manifest.clusterId, index: manifest.index, takenAtMs: manifest.takenAtMs },
+    },
+    counts: (restored as LoadedBackup | null)?.summary.counts ?? {},
+  }
+}
+
+function firstController({ manifest, planned }: Restoring): Omit<FirstController, 'leaf'> {
+  const { id, cluster, log } = planned.config
+  const timeMs = systemClock.nowMs()
+  return {
+    ...{ nodeId: id, storeId: newOpaqueId(), clusterId: formatUuid(newUuidv7(timeMs)) },
+    // Members of the old cluster, and indexes that clients were told by it, belong to the generation before.
+    generation: manifest.generation + 1,
+    ...{ address: cluster.advertise, timeMs, freeBytesMin: log.lowSpaceBytes },
+  }
+}
+
+/** Every certificate that was issued names it. */
+function refuseTrustDomain({ path, config }: PlannedConfig, { trustDomain }: BackupManifest): void {
+  if (config.trustDomain === trustDomain) return
+  throw new CommandFailure(
+    EXIT_USAGE,
+    `${path} says trustDomain ${config.trustDomain}, and the backup is of ${trustDomain}; edit the file, for certificates of the backup would not be accepted`,
+  )
+}
+
+function refuseData({ config: { data } }: PlannedConfig): void {
+  if (!existsSync(data) || readdirSync(data).length === 0) return
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `${data} is not empty and is left as it is; move it away, or name another folder as data`,
+  )
+}
+
+function printResult(result: RestoreResult, manifest: BackupManifest): void {
+  const { id, clusterId, generation, counts, isIdentityKept, config } = result
+  printLine(`${id} is the first controller of cluster ${clusterId}, generation ${generation}`)
+  printLine(`restored from ${originText(manifest)}`)
+  printLine(`${countsText({ counts, frames: 0, bytes: 0 })}; all sessions have ended`)
+  printLine(
+    isIdentityKept
+      ? 'certificate and key of the old controller are used again'
+      : 'the key of this controller is new: hand out enrollment tokens again that were not used yet',
+  )
+  printLine('controllers of the old cluster must not run any more; let others join with tickets')
+  printLine(`start it with: flotilla controller run ${shellWord(config)}`)
+}

@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+
+import { bytesOfFile, writeNewBackup } from '../../backup/files.ts'
+import { checkBackup } from '../../backup/read-backup.ts'
+import type { WrittenBackup } from '../../backup/write-backup.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
+import { AdminError } from '../cluster/admin-client.ts'
+import { askForStream } from '../cluster/admin-stream.ts'
+import { loadConfigOrFail } from '../cluster/connection.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+import { faultAt, refuseExisting } from './backup-file.ts'
+import { countsText } from './describe.ts'
+
+const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+export interface SaveOptions {
+  readonly config?: string
+  readonly data?: string
+  readonly recipient?: string
+  readonly plaintext?: boolean
+  /** commander: `--without-secrets`. */
+  readonly withoutSecrets?: boolean
+  readonly stale?: boolean
+  readonly json?: boolean
+}
+
+/** `cluster snapshot save FILE`: a backup of the whole state, by the running controller whose data folder it is. */
+export async function saveSnapshot(path: string, options: SaveOptions): Promise<void> {
+  const data = dataFolderOf(options)
+  const params = paramsOf(options)
+  const file = resolve(path)
+  let written: WrittenBackup | null = null
+  async function* parts(): AsyncGenerator<Uint8Array> {
+    const bytes = untilInterrupted(askForStream(data, 'backup', params))
+    written = (yield* bytes) as WrittenBackup | null
+    if (written === null) throw new CommandFailure(EXIT_FAILED, 'the controller ended the backup')
+  }
+  try {
+    await refuseExisting(file)
+    await writeNewBackup(file, parts())
+    // What lies on the disk is what counts, so it is read back.
+    const { manifest, summary, sha256 } = await checkBackup(bytesOfFile(file))
+    if (options.json === true) printJson({ file, sha256, manifest: shown(manifest), summary })
+    else printLine(textOf(file, { manifest, summary, sha256 }))
+  } catch (error) {
+    if (!(error instanceof AdminError)) throw faultAt(file, error)
+    throw new CommandFailure(EXIT_FAILED, error.message, error)
+  }
+}
+
+/** Ends with a failure at ^C, so that whoever takes the parts removes what it has written of them. */
+async function* untilInterrupted<T>(
+  parts: AsyncGenerator<Uint8Array, T>,
+): AsyncGenerator<Uint8Array, T> {
+  let isInterrupted = false
+  const interrupt = (): void => {
+    isInterrupted = true
+  }
+  for (const signal of ENDING_SIGNALS) process.on(signal, interrupt)
+  try {
+    for (;;) {
+      const { done, value } = await parts.next()
+      if (isInterrupted) throw new CommandFailure(EXIT_FAILED, 'interrupted; nothing was kept')
+      if (done === true) return value
+      yield value
+    }
+  } finally {
+    for (const signal of ENDING_SIGNALS) process.off(signal, interrupt)
+    // Closes the connection: the controller ends its part as well. Nothing more is wanted of its answer.
+    await parts.return(undefined as T)
+  }
+}
+
+/** Of the controller to ask. @throws {CommandFailure} exit 2 unless the options name one. */
+export function dataFolderOf({ config, data }: Pick<SaveOptions, 'config' | 'data'>): string {
+  if (config !== undefined && data === undefined) return loadConfigOrFail(config).data
+  if (data !== undefined && config === undefined) return resolve(data)
+  throw usage('name the controller to ask: --config FILE, or --data FOLDER of its data')
+}
+
+function paramsOf(options: SaveOptions): Readonly<Record<string, unknown>> {
+  const { recipient, plaintext = false, withoutSecrets = false, stale = false } = options
+  if (recipient !== undefined && plaintext) {
+    throw usage('--recipient encrypts the backup and --plaintext does not: give one of them')
+  }
+  if (recipient === undefined && !plaintext && !withoutSecrets) {
+    throw usage(
+      'a backup holds the secrets of the cluster: give --recipient PUBLIC.pem to encrypt it, --plaintext to write them in the clear, or --without-secrets to leave them out',
+    )
+  }
+  return {
+    ...(recipient === undefined ? {} : { recipientPem: readRecipient(recipient) }),
+    ...{ hasSecrets: !withoutSecrets, isPlaintext: plaintext, isStale: stale },
+  }
+}
+
+function readRecipient(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new CommandFailure(
+      EXIT_USAGE,
+      `--recipient: ${path} cannot be read (${sentenceOf(error)})`,
+      error,
+    )
+  }
+}
+
+/** For scripts; certificates and wrapped keys are in the file. */
+function shown({ caPem: _ca, encryption, ...manifest }: WrittenBackup['manifest']): object {
+  return { ...manifest, recipientSha256: encryption?.recipientSha256 ?? null }
+}
+
+function textOf(file: string, { manifest, summary, sha256 }: Omit<WrittenBackup, 'bytes'>): string {
+  const { clusterId, index, encryption, hasSecrets } = manifest
+  const manner = encryption === null ? 'in the clear' : 'encrypted'
+  return [
+    `saved cluster ${clusterId} at index ${index} to ${file}`,
+    `${countsText(summary)}; ${hasSecrets ? 'with' : 'without'} secrets, ${manner}`,
+    `SHA-256 ${sha256}`,
+  ].join('\n')
+}
+
+function usage(message: string): CommandFailure {
+  return new CommandFailure(EXIT_USAGE, message)
+}

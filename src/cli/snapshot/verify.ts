@@ -1,0 +1,79 @@
+import { bytesOfFile, readHead } from '../../backup/files.ts'
+import { checkWholeBackup } from '../../backup/load-backup.ts'
+import type { CheckedBackup } from '../../backup/load-backup.ts'
+import { checkBackup } from '../../backup/read-backup.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+import { readSecretInput } from '../terminal/secret-input.ts'
+import { atFile } from './backup-file.ts'
+import { countsText, originText } from './describe.ts'
+
+export interface VerifyOptions {
+  readonly key?: string
+  readonly sha256?: string
+  readonly json?: boolean
+}
+
+/** `cluster snapshot verify FILE`: whether a backup can be restored; asks no controller. */
+export async function verifySnapshot(path: string, options: VerifyOptions): Promise<void> {
+  const key = readKey(options.key)
+  const checked = await atFile(path, () => check(path, key))
+  requireSha256(path, checked.sha256, options.sha256)
+  if (options.json === true) printJson(jsonOf(path, checked))
+  else printLine(textOf(path, checked))
+  if (checked.findings === null || checked.findings.length === 0) return
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `${path}: references in the state do not fit (${checked.findings[0]?.description ?? ''}); it can be restored, run an integrity check with fix afterwards`,
+  )
+}
+
+/** @throws {CommandFailure} exit 1. @returns null where none is named. */
+export function readKey(path: string | undefined): string | null {
+  return path === undefined ? null : readSecretInput(path, 'the key of the backup')
+}
+
+/** @throws {CommandFailure} exit 1. */
+export function requireSha256(path: string, found: string, wanted: string | undefined): void {
+  if (wanted === undefined || wanted.toLowerCase() === found) return
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `${path} has SHA-256 ${found} and --sha256 says another one; use the file that was noted down`,
+  )
+}
+
+/** `findings` null: without its key, what is encrypted could not be looked at. */
+type Checked = Omit<CheckedBackup, 'findings' | 'secrets'> & {
+  readonly findings: CheckedBackup['findings'] | null
+}
+
+async function check(path: string, privateKeyPem: string | null): Promise<Checked> {
+  const { encryption } = await readHead(path)
+  if (encryption === null || privateKeyPem !== null) {
+    return await checkWholeBackup(bytesOfFile(path), { privateKeyPem })
+  }
+  return { ...(await checkBackup(bytesOfFile(path))), findings: null }
+}
+
+function jsonOf(path: string, { manifest, summary, sha256, findings }: Checked): object {
+  const { caPem: _ca, encryption, ...shown } = manifest
+  return {
+    ...{ file: path, sha256, isWhole: true, isStateChecked: findings !== null },
+    findings: (findings ?? []).map(({ description }) => description),
+    manifest: { ...shown, recipientSha256: encryption?.recipientSha256 ?? null },
+    summary,
+  }
+}
+
+function textOf(path: string, { manifest, summary, sha256, findings }: Checked): string {
+  const how =
+    findings === null
+      ? 'is whole; it is encrypted, so the state in it was not looked at: give --key for that'
+      : 'is whole, and the state in it is as it was when it was taken'
+  return [
+    `${path} ${how}`,
+    originText(manifest),
+    `${countsText(summary)}; ${manifest.hasSecrets ? 'with' : 'without'} secrets`,
+    `SHA-256 ${sha256}`,
+  ].join('\n')
+}

@@ -1,0 +1,96 @@
+import { mkdir, readdir, rm, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { writeNewBackup } from '../../backup/files.ts'
+import { syncFolder } from '../../pki/key-file.ts'
+
+const PARTIAL = /^\..*\.partial$/
+
+/** What of a backup is in its name. */
+export interface NamedBackup {
+  readonly name: string
+  /** When it was taken, UTC ms, to the second. */
+  readonly takenAtMs: number
+}
+
+/** The backups that one controller has written by itself, in a folder that others may write to as well. */
+export class BackupFolder {
+  readonly #folder: string
+  readonly #own: RegExp
+  readonly #prefix: string
+  readonly #freeBytesMin: number
+
+  /** @param options.freeBytesMin left free on its file system, whatever a backup needs. */
+  constructor(options: {
+    readonly folder: string
+    readonly controllerId: string
+    readonly freeBytesMin: number
+  }) {
+    this.#folder = options.folder
+    this.#prefix = `flotilla-${options.controllerId}-`
+    this.#own = new RegExp(
+      `^flotilla-${escaped(options.controllerId)}-(\\d{8}T\\d{6}Z)-\\d+\\.backup$`,
+    )
+    this.#freeBytesMin = options.freeBytesMin
+  }
+
+  /** The newest first. @throws the file system's error. */
+  async list(): Promise<readonly NamedBackup[]> {
+    const found = (await readdir(this.#folder)).flatMap((name): NamedBackup[] => {
+      const time = this.#own.exec(name)?.[1]
+      return time === undefined ? [] : [{ name, takenAtMs: msOf(time) }]
+    })
+    return found.sort((a, b) => b.takenAtMs - a.takenAtMs || (a.name < b.name ? 1 : -1))
+  }
+
+  /** @returns the path of the backup. @throws the file system's error, or what the bytes throw; nothing is left then. */
+  async write(
+    { takenAtMs, index }: { readonly takenAtMs: number; readonly index: number },
+    bytes: AsyncIterable<Uint8Array>,
+  ): Promise<string> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
+    await this.#removePartial()
+    await this.#requireSpace()
+    const name = `${this.#prefix}${timeText(takenAtMs)}-${index}.backup`
+    const path = join(this.#folder, name)
+    await writeNewBackup(path, bytes, () => this.#requireSpace())
+    return path
+  }
+
+  /** Removes all but the newest. @throws the file system's error. */
+  async keep(count: number): Promise<void> {
+    const surplus = (await this.list()).slice(count)
+    for (const { name } of surplus) await rm(join(this.#folder, name), { force: true })
+    if (surplus.length > 0) syncFolder(this.#folder)
+  }
+
+  /** What a process that was killed has left of one. */
+  async #removePartial(): Promise<void> {
+    const names = await readdir(this.#folder)
+    const left = names.filter((name) => PARTIAL.test(name) && name.startsWith(`.${this.#prefix}`))
+    for (const name of left) await rm(join(this.#folder, name), { force: true })
+  }
+
+  async #requireSpace(): Promise<void> {
+    const { bavail, bsize } = await statfs(this.#folder)
+    if (bavail * bsize >= this.#freeBytesMin) return
+    throw new Error(
+      `${this.#folder} has ${bavail * bsize} bytes left and ${this.#freeBytesMin} are kept free`,
+    )
+  }
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[.\\^$*+?()[\]{}|-]/g, '\\$&')
+}
+
+/** Sorts as text in the order of time. */
+function timeText(ms: number): string {
+  return new Date(ms).toISOString().replaceAll(/[-:]|\.\d+/g, '')
+}
+
+function msOf(text: string): number {
+  const iso = text.replace(/^(\d{4})(\d\d)(\d\dT\d\d)(\d\d)(\d\dZ)$/, '$1-$2-$3:$4:$5')
+  const ms = Date.parse(iso)
+  return Number.isNaN(ms) ? 0 : ms
+}

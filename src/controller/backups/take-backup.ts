@@ -1,0 +1,125 @@
+import type { BackupRecipient } from '../../backup/encryption.ts'
+import type { BackupSecret } from '../../backup/content.ts'
+import { BackupWriter } from '../../backup/write-backup.ts'
+import type { SecretKeeper } from '../../cluster/secrets/secret-keeper.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { isHonoured } from '../../lib/cluster-records.ts'
+import type { SharedSecretName, SharedSecretRecord } from '../../lib/cluster-records.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { ProblemCode } from '../../lib/problems.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { Machine } from '../../ports/machine.ts'
+import type { StateView } from '../../ports/state-view.ts'
+
+export interface BackupParts {
+  readonly cluster: ClusterView
+  readonly machine: Pick<Machine, 'snapshot' | 'waitForApplied'> &
+    Pick<StateView, 'get' | 'logTimeMs'>
+  readonly secrets: Pick<SecretKeeper, 'refresh' | 'held'>
+  readonly clock: Clock
+  readonly trustDomain: string
+  readonly version: string
+  readonly caPem: () => string
+  /** A code while the state is not to be answered from, else null. */
+  readonly refusal: () => ProblemCode | null
+}
+
+export interface BackupWish {
+  readonly recipient: BackupRecipient | null
+  readonly hasSecrets: boolean
+  /** False: without a word of the leader, of what has been applied here. */
+  readonly isLinearizable: boolean
+}
+
+export interface TakenBackup {
+  readonly writer: BackupWriter
+  /** To be called in any case. */
+  readonly close: () => Promise<void>
+}
+
+const APPLY_TIMEOUT_MS = 10_000
+/** A new cluster makes a cluster key of its own, so that this one is in no backup. */
+const KEPT: readonly SharedSecretName[] = ['factorKey', 'issuingAuthority']
+
+/** Begins a backup of the state as it is now. @throws {Problem} */
+export async function takeBackup(parts: BackupParts, wish: BackupWish): Promise<TakenBackup> {
+  const { cluster, machine, clock, trustDomain, version, caPem } = parts
+  requireServing(parts)
+  if (wish.isLinearizable) await reachNow(parts)
+  const before = wish.hasSecrets ? held(parts) : []
+  const snapshot = await machine.snapshot()
+  const close = async (): Promise<void> => {
+    // The view of a store that was replaced meanwhile is gone already.
+    await snapshot.close().catch(() => undefined)
+  }
+  try {
+    const secrets = wish.hasSecrets ? await openSecrets(parts, before) : null
+    const origin = {
+      ...{ trustDomain, version, caPem: caPem(), takenAtMs: clock.nowMs() },
+      ...{ clusterId: cluster.clusterId, generation: cluster.generation },
+      controllerId: cluster.selfId,
+      members: cluster.members().map(({ id }) => id),
+    }
+    const { recipient } = wish
+    return { writer: await BackupWriter.begin({ origin, snapshot, secrets, recipient }), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** The bytes of a backup; a state that is found wrong meanwhile ends them. */
+export async function* bytesOf(
+  parts: Pick<BackupParts, 'refusal'>,
+  { writer, close }: TakenBackup,
+): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const chunk of writer.chunks()) {
+      requireServing(parts)
+      yield chunk
+    }
+    requireServing(parts)
+  } finally {
+    await close()
+  }
+}
+
+function requireServing({ refusal }: Pick<BackupParts, 'refusal'>): void {
+  const code = refusal()
+  if (code !== null) throw new Problem(code)
+}
+
+/** A backup holds whatever was acknowledged before it was asked for. */
+async function reachNow({ cluster, machine }: BackupParts): Promise<void> {
+  const index = await cluster.readIndex()
+  if (await machine.waitForApplied(index, APPLY_TIMEOUT_MS)) return
+  throw new Problem('INDEX_NOT_REACHED')
+}
+
+function held({ secrets }: BackupParts): readonly BackupSecret[] {
+  return secrets.held().filter(({ name }) => KEPT.includes(name))
+}
+
+/** Held before the snapshot or after it: whatever the snapshot speaks of is among them. */
+async function openSecrets(
+  parts: BackupParts,
+  before: readonly BackupSecret[],
+): Promise<readonly BackupSecret[]> {
+  await parts.secrets.refresh()
+  const all = new Map([...before, ...held(parts)].map((one) => [`${one.name} ${one.version}`, one]))
+  requireOpened(parts, all)
+  return [...all.values()].map(({ name, version, secret }) => ({ name, version, secret }))
+}
+
+function requireOpened({ machine }: BackupParts, opened: ReadonlyMap<string, BackupSecret>): void {
+  for (const name of KEPT) {
+    const versions = machine.get<SharedSecretRecord>('sharedSecret', name)?.versions ?? []
+    const missing = versions
+      .filter((version) => isHonoured(name, version, machine.logTimeMs))
+      .some(({ version }) => !opened.has(`${name} ${version}`))
+    if (!missing && (name === 'factorKey' || versions.length > 0)) continue
+    throw new Problem('CLUSTER_NO_LEADER', {
+      detail: `this controller does not hold ${name} yet; try again in a moment, or ask another controller`,
+    })
+  }
+}

@@ -1,0 +1,156 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import {
+  CommandKind,
+  EntityDeleteSchema,
+  SeedRecordSchema,
+  SessionCreateSchema,
+} from '../../proto/gen/command_pb.ts'
+import type { SeedRecord } from '../../proto/gen/command_pb.ts'
+import type { BackupSecret } from '../../src/backup/content.ts'
+import { BackupFault } from '../../src/backup/fault.ts'
+import { parseRecipient } from '../../src/backup/encryption.ts'
+import { BackupWriter } from '../../src/backup/write-backup.ts'
+import { bytesOf, takeBackup } from '../../src/controller/backups/take-backup.ts'
+import type { BackupParts, BackupWish } from '../../src/controller/backups/take-backup.ts'
+import { normalise } from '../../src/entities/normalise.ts'
+import { entityNamed } from '../../src/entities/registry.ts'
+import { formingRecords } from '../../src/fsm/seed.ts'
+import { canonicalJson } from '../../src/lib/canonical-json.ts'
+import type { JsonObject } from '../../src/lib/canonical-json.ts'
+import type { ProblemCode } from '../../src/lib/problems.ts'
+import { SecretsCluster, TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
+import { LogWriter } from '../fsm/support/log.ts'
+import { anySystem } from '../support/commands.ts'
+
+/** A recipient with its private key, as openssl makes them. */
+export function newKeyPair(type: 'ec' | 'rsa' = 'ec'): { publicPem: string; privatePem: string } {
+  const { publicKey, privateKey } =
+    type === 'ec'
+      ? generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      : generateKeyPairSync('rsa', { modulusLength: 2048 })
+  return {
+    publicPem: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+    privatePem: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+  }
+}
+
+function networkSeeds(): SeedRecord[] {
+  const admin = { adminId: 'admin', adminAuthenticatorId: 'admin-updb', adminName: 'admin' }
+  return formingRecords({ ...admin, passwordHash: '$argon2id$test' })
+}
+
+/** A second factor of the administrator, encrypted by the first version of the factor key. */
+export function factorSeed(): SeedRecord {
+  const fields = { identityId: 'admin', isVerified: true, keyVersion: 1, sealed: 'sealed' }
+  const json = new TextEncoder().encode(canonicalJson(fields))
+  return create(SeedRecordSchema, { entity: 'mfa', id: 'admin', json })
+}
+
+/** Two controllers with a state that has something of each kind that a restore treats by itself. */
+export class BackedUp {
+  readonly cluster: SecretsCluster
+  readonly parts: BackupParts
+  refused: ProblemCode | null = null
+
+  private constructor(cluster: SecretsCluster) {
+    this.cluster = cluster
+    this.parts = {
+      cluster: cluster.view('ctrl1'),
+      machine: cluster.machine,
+      secrets: cluster.member('ctrl1').keeper,
+      clock: cluster.clock,
+      trustDomain: TRUST_DOMAIN,
+      version: 'v0.1.0',
+      caPem: () => cluster.root.certificatePem,
+      refusal: () => this.refused,
+    }
+  }
+
+  /** @param seeds records beside those that every network has. */
+  static async make(services = 3, seeds: readonly SeedRecord[] = []): Promise<BackedUp> {
+    const all = [...networkSeeds(), ...seeds]
+    const made = new BackedUp(await SecretsCluster.form(['ctrl1', 'ctrl2'], '', all))
+    await made.put('identity', 'alice', { name: 'Alice', type: 'User', isAdmin: false })
+    for (let n = 0; n < services; n += 1) {
+      const tags = { filling: `${n} `.repeat(200) }
+      await made.put('service', `s${n}`, { name: `s${n}`, encryptionRequired: true, tags })
+    }
+    await made.logIn('a-session', 'alice')
+    return made
+  }
+
+  async put(entity: string, id: string, body: JsonObject): Promise<void> {
+    const { fields } = normalise(entityNamed(entity), 'create', body)
+    const payload = LogWriter.write(entity, id, fields)
+    await this.#propose(CommandKind.ENTITY_CREATE, payload)
+  }
+
+  async patch(entity: string, id: string, body: JsonObject): Promise<void> {
+    const { fields } = normalise(entityNamed(entity), 'patch', body)
+    await this.#propose(CommandKind.ENTITY_PATCH, LogWriter.write(entity, id, fields))
+  }
+
+  async remove(entity: string, id: string): Promise<void> {
+    const message = create(EntityDeleteSchema, { entity, id })
+    await this.#propose(CommandKind.ENTITY_DELETE, toBinary(EntityDeleteSchema, message))
+  }
+
+  async logIn(id: string, identityId: string): Promise<void> {
+    const message = create(SessionCreateSchema, { id, identityId, ipAddress: '127.0.0.1' })
+    await this.#propose(CommandKind.SESSION_CREATE, toBinary(SessionCreateSchema, message))
+  }
+
+  async #propose(kind: CommandKind, payload: Uint8Array): Promise<void> {
+    const { outcome } = await this.cluster.propose({ kind, payload, actor: anySystem })
+    if (!outcome.ok) throw new Error(`refused: ${JSON.stringify(outcome)}`)
+  }
+
+  /** The bytes of a backup file. */
+  async save(wish: Partial<BackupWish> & { readonly publicPem?: string } = {}): Promise<Buffer> {
+    const { publicPem, ...rest } = wish
+    const recipient = publicPem === undefined ? null : parseRecipient(publicPem)
+    const taken = await takeBackup(this.parts, {
+      ...{ recipient, hasSecrets: true, isLinearizable: true },
+      ...rest,
+    })
+    return await gathered(bytesOf(this.parts, taken))
+  }
+
+  /** As a controller would that holds less than it should. */
+  async saveSecrets(isKept: (secret: BackupSecret) => boolean): Promise<Buffer> {
+    const { cluster, machine, secrets, trustDomain, version, caPem, clock } = this.parts
+    const { clusterId, generation, selfId: controllerId } = cluster
+    const origin = { clusterId, generation, controllerId, trustDomain, version, members: ['ctrl1'] }
+    const writer = await BackupWriter.begin({
+      origin: { ...origin, caPem: caPem(), takenAtMs: clock.nowMs() },
+      snapshot: await machine.snapshot(),
+      secrets: secrets.held().filter(isKept),
+      recipient: null,
+    })
+    return await gathered(writer.chunks())
+  }
+}
+
+async function gathered(bytes: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const pieces: Uint8Array[] = []
+  for await (const piece of bytes) pieces.push(piece)
+  return Buffer.concat(pieces)
+}
+
+/** In pieces of an odd size, as a disk or a socket gives them. */
+export async function* pieces(bytes: Uint8Array, size = 1021): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
+}
+
+/** The code of what it is refused for; 'none' when it is not. @throws what is no fault of a backup. */
+export async function faultOf(reading: Promise<unknown>): Promise<string> {
+  try {
+    await reading
+    return 'none'
+  } catch (error) {
+    if (error instanceof BackupFault) return error.code
+    throw error
+  }
+}

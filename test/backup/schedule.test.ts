@@ -1,0 +1,235 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, expect, test } from 'vitest'
+
+import { checkWholeBackup } from '../../src/backup/load-backup.ts'
+import { bytesOfFile } from '../../src/backup/files.ts'
+import { Alarms } from '../../src/cluster/health/alarms.ts'
+import { BackupFolder } from '../../src/controller/backups/backup-folder.ts'
+import { BackupSchedule } from '../../src/controller/backups/backup-schedule.ts'
+import type { ScheduleParts } from '../../src/controller/backups/backup-schedule.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import { startMs } from '../cluster/secrets-fixture.ts'
+import { temporaryFolder } from '../store/support/folders.ts'
+import { eventually } from '../support/eventually.ts'
+import { BackedUp, newKeyPair } from './backup-fixture.ts'
+
+// Goal: backups come by themselves and in time, the newest are kept, and whatever goes wrong is told and costs no older one.
+
+const HOUR_MS = 3_600_000
+const source = await BackedUp.make()
+const key = newKeyPair()
+
+let dir = ''
+let folder = ''
+let alarms: Alarms
+beforeEach(() => {
+  dir = temporaryFolder()
+  folder = join(dir, 'backups')
+  writeFileSync(join(dir, 'backup.pem'), key.publicPem)
+  source.cluster.clock.ms = startMs
+  source.refused = null
+  alarms = new Alarms(source.cluster.clock, source.cluster.log)
+})
+
+function scheduleWith(changes: Partial<ScheduleParts> = {}): BackupSchedule {
+  return new BackupSchedule({
+    ...{ backups: source.parts, alarms, log: source.cluster.log },
+    ...{ recipientPath: join(dir, 'backup.pem'), everyMs: HOUR_MS, keep: 3, hook: null },
+    folder: new BackupFolder({ folder, controllerId: 'ctrl1', freeBytesMin: 0 }),
+    ...changes,
+  })
+}
+
+function pass(ms: number): void {
+  source.cluster.clock.ms += ms
+}
+
+const names = (): string[] => (existsSync(folder) ? readdirSync(folder).sort() : [])
+const codes = (): string[] => alarms.list().map(({ code }) => code)
+
+/** A program that notes what it was called with, and ends as it is told. */
+function program(name: string, lines: string): string {
+  const path = join(dir, name)
+  writeFileSync(path, `#!/bin/sh\n${lines}\n`)
+  chmodSync(path, 0o755)
+  return path
+}
+
+test('the first one is taken at once, the next when it is due, and each can be restored', async () => {
+  const schedule = scheduleWith()
+  await schedule.look()
+  expect(names()).toHaveLength(1)
+  expect(names()[0]).toMatch(/^flotilla-ctrl1-\d{8}T\d{6}Z-\d+\.backup$/)
+  pass(HOUR_MS - 1000)
+  await schedule.look()
+  expect(names()).toHaveLength(1)
+  pass(1000)
+  await schedule.look()
+  expect(names()).toHaveLength(2)
+  expect(schedule.lastTakenMs).toBe(startMs + HOUR_MS)
+  for (const name of names()) {
+    const path = join(folder, name)
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    const privateKeyPem = key.privatePem
+    const { manifest, findings } = await checkWholeBackup(bytesOfFile(path), { privateKeyPem })
+    expect({ hasSecrets: manifest.hasSecrets, findings }).toEqual({
+      hasSecrets: true,
+      findings: [],
+    })
+  }
+  expect(statSync(folder).mode & 0o777).toBe(0o700)
+})
+
+test('a restart takes none before its time, and goes by what lies in the folder', async () => {
+  await scheduleWith().look()
+  pass(HOUR_MS / 2)
+  const restarted = scheduleWith()
+  await restarted.look()
+  expect(names()).toHaveLength(1)
+  expect(restarted.lastTakenMs).toBe(Math.floor(startMs / 1000) * 1000)
+  pass(HOUR_MS / 2)
+  await restarted.look()
+  expect(names()).toHaveLength(2)
+})
+
+test('the newest are kept, and what others have put there', async () => {
+  const schedule = scheduleWith()
+  mkdirSync(folder)
+  const others = ['flotilla-ctrl10-20200101T000000Z-1.backup', 'by-hand.backup', 'notes.txt']
+  for (const name of others) writeFileSync(join(folder, name), 'of somebody else')
+  const left = '.flotilla-ctrl1-20200101T000000Z-1.backup.7.partial'
+  writeFileSync(join(folder, left), 'of a process that was killed')
+  const taken: string[] = []
+  for (let n = 0; n < 5; n += 1) {
+    await schedule.look()
+    taken.push(...names().filter((name) => ![...others, left, ...taken].includes(name)))
+    pass(HOUR_MS)
+  }
+  expect(taken).toHaveLength(5)
+  expect(names()).toEqual([...others, ...taken.slice(2)].sort())
+})
+
+test('a folder that cannot be written raises an alarm and costs nothing; it is tried again soon', async () => {
+  const schedule = scheduleWith()
+  await schedule.look()
+  const before = names()
+  const away = join(dir, 'away')
+  // A file in place of the folder is refused to root as well, whom permission bits would not stop.
+  renameSync(folder, away)
+  writeFileSync(folder, 'no folder')
+  pass(HOUR_MS)
+  await schedule.look()
+  expect(codes()).toEqual(['BACKUP_FAILED'])
+  expect(alarms.list()[0]?.text).toMatch(/cannot take a backup: .*older ones are kept$/)
+  rmSync(folder)
+  renameSync(away, folder)
+  expect(names()).toEqual(before)
+  pass(5 * 60_000)
+  await schedule.look()
+  expect(codes()).toEqual([])
+  expect(names()).toHaveLength(before.length + 1)
+})
+
+test('a disk without room keeps its reserve', async () => {
+  const huge = Number.MAX_SAFE_INTEGER
+  const full = new BackupFolder({ folder, controllerId: 'ctrl1', freeBytesMin: huge })
+  const schedule = scheduleWith({ folder: full })
+  await schedule.look()
+  expect(names()).toEqual([])
+  expect(alarms.list()[0]?.text).toMatch(/bytes left and \d+ are kept free/)
+})
+
+test('no key, a private one in its place, and a state that is not to be answered from', async () => {
+  const schedule = scheduleWith()
+  writeFileSync(join(dir, 'backup.pem'), key.privatePem)
+  await schedule.look()
+  expect(alarms.list()[0]?.text).toMatch(/the recipient is a private key/)
+  expect(alarms.list()[0]?.text).not.toMatch(/BEGIN/)
+  rmSync(join(dir, 'backup.pem'))
+  pass(HOUR_MS)
+  await schedule.look()
+  expect(alarms.list()[0]?.text).toMatch(/ENOENT/)
+  writeFileSync(join(dir, 'backup.pem'), key.publicPem)
+  source.refused = 'NODE_QUARANTINED'
+  pass(HOUR_MS)
+  await schedule.look()
+  expect(codes()).toEqual(['BACKUP_FAILED'])
+  expect(names()).toEqual([])
+})
+
+test('without a leader, what is applied here is kept all the same', async () => {
+  const cluster = {
+    ...source.parts.cluster,
+    readIndex: () => Promise.reject(new Problem('CLUSTER_NO_LEADER')),
+  }
+  const schedule = scheduleWith({ backups: { ...source.parts, cluster } })
+  await schedule.look()
+  expect(names()).toHaveLength(1)
+  expect(codes()).toEqual([])
+})
+
+test('the hook is given the path as it is, without a shell', async () => {
+  const noted = join(dir, 'noted')
+  const command = [program('hook', `printf '%s\\n' "$@" >> '${noted}'`), 'to; false', '$(id)']
+  const schedule = scheduleWith({ hook: { command, timeoutMs: 10_000 } })
+  await schedule.look()
+  expect(codes()).toEqual([])
+  const [name = ''] = names()
+  expect(readFileSync(noted, 'utf8')).toBe(`to; false\n$(id)\n${join(folder, name)}\n`)
+})
+
+test('a hook that fails or never ends raises an alarm of its own, and the backup stays', async () => {
+  const failing = { command: [program('failing', 'exit 3')], timeoutMs: 10_000 }
+  await scheduleWith({ hook: failing }).look()
+  expect(codes()).toEqual(['BACKUP_HOOK_FAILED'])
+  expect(alarms.list()[0]?.text).toMatch(/the hook ended with code 3 for/)
+  pass(HOUR_MS)
+  const pidFile = join(dir, 'pid')
+  const endless = program('endless', `sleep 600 &\necho $! > '${pidFile}'\nwait`)
+  await scheduleWith({ hook: { command: [endless], timeoutMs: 500 } }).look()
+  expect(alarms.list()[0]?.text).toMatch(/took longer than 500 ms and was killed/)
+  const child = Number(readFileSync(pidFile, 'utf8'))
+  await eventually(() => expect(isRunning(child)).toBe(false))
+  pass(HOUR_MS)
+  await scheduleWith({ hook: { command: ['/no/such/program'], timeoutMs: 500 } }).look()
+  expect(alarms.list()[0]?.text).toMatch(/the hook could not be run .*ENOENT/)
+  expect(names()).toHaveLength(3)
+  pass(HOUR_MS)
+  await scheduleWith({ hook: { command: [program('good', 'exit 0')], timeoutMs: 10_000 } }).look()
+  expect(codes()).toEqual([])
+})
+
+test('closing ends the hook, and nothing is taken any more', async () => {
+  const started = join(dir, 'started')
+  const endless = program('endless', `echo $$ > '${started}'\nsleep 600`)
+  const schedule = scheduleWith({ hook: { command: [endless], timeoutMs: 600_000 } })
+  const looking = schedule.look()
+  await eventually(() => expect(readFileSync(started, 'utf8')).toMatch(/^\d+\n$/))
+  await schedule.close()
+  await looking
+  expect(isRunning(Number(readFileSync(started, 'utf8')))).toBe(false)
+  pass(HOUR_MS)
+  await schedule.look()
+  expect(names()).toHaveLength(1)
+  expect(codes()).toEqual([])
+})
+
+function isRunning(pid: number): boolean {
+  try {
+    // What was killed and not yet waited for is no longer running.
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,341 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, expect, test } from 'vitest'
+
+import { askController } from '../../src/cli/cluster/admin-client.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
+import { readIdentity } from '../../src/store/identity.ts'
+import { composeConfig } from '../../src/config/compose.ts'
+import { AdminServer } from '../../src/controller/admin/server.ts'
+import { backupVerbs } from '../../src/controller/backups/verbs.ts'
+import { BackedUp, newKeyPair } from '../backup/backup-fixture.ts'
+import { TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
+import { temporaryFolder } from '../store/support/folders.ts'
+import { RecordedActions } from '../support/recorded-actions.ts'
+import { runHere } from './run-here.ts'
+
+// Goal: each verb says what it did, or in one sentence what stands in the way, and then has changed nothing.
+
+const source = await BackedUp.make()
+const key = newKeyPair()
+const bytes = await source.save({ publicPem: key.publicPem })
+
+let dir = ''
+let file = ''
+let keyFile = ''
+beforeEach(() => {
+  dir = temporaryFolder()
+  file = join(dir, 'a.backup')
+  keyFile = join(dir, 'backup.key')
+  writeFileSync(file, bytes, { mode: 0o600 })
+  writeFileSync(keyFile, key.privatePem, { mode: 0o600 })
+  writeFileSync(join(dir, 'backup.pem'), key.publicPem)
+})
+
+function snapshot(...words: readonly string[]) {
+  return runHere(['cluster', 'snapshot', ...words])
+}
+
+/** Writes a configuration of ctrl1, with the files that it proves itself with where they are wanted. */
+function configFor(hasIdentity: boolean): string {
+  const folder = join(dir, 'etc')
+  mkdirSync(folder)
+  const config = join(folder, 'config.yml')
+  writeFileSync(
+    config,
+    composeConfig({
+      ...{ id: 'ctrl1', data: 'data', trustDomain: TRUST_DOMAIN, seeds: [] },
+      ...{ meshBind: '127.0.0.1:1480', meshAdvertise: '127.0.0.1:1480' },
+      ...{ routersBind: '127.0.0.1:1380', webBind: '127.0.0.1:1280' },
+      webAdvertise: '127.0.0.1:1280',
+    }),
+  )
+  if (!hasIdentity) return config
+  const { certificatePem, privateKeyPem } = source.cluster.member('ctrl1').leaf
+  writeFileSync(join(folder, 'cert.pem'), certificatePem)
+  writeFileSync(join(folder, 'controller.key'), privateKeyPem, { mode: 0o600 })
+  writeFileSync(join(folder, 'ca.pem'), source.cluster.root.certificatePem)
+  return config
+}
+
+/** So often it is asked whether the state is to be answered from, before it is not. */
+let isWrongAfter = Infinity
+
+interface Served extends AsyncDisposable {
+  readonly unexpected: string[]
+  readonly actions: RecordedActions
+}
+
+/** A controller that hands out backups, at the admin socket of a folder. */
+async function serving(from = source): Promise<Served> {
+  const unexpected: string[] = []
+  const actions = new RecordedActions()
+  let asked = 0
+  const refusal = () => ((asked += 1) > isWrongAfter ? 'NODE_QUARANTINED' : null)
+  const verbs = backupVerbs({ ...from.parts, refusal, actions })
+  const server = new AdminServer(verbs, (verb, error) =>
+    unexpected.push(`${verb} ${String(error)}`),
+  )
+  await server.listen(dir)
+  return { unexpected, actions, [Symbol.asyncDispose]: () => server.close() }
+}
+
+test('save writes what the controller hands out, and never over a file', async () => {
+  await using served = await serving()
+  const target = join(dir, 'b.backup')
+  const words = ['save', target, '--data', dir, '--recipient', join(dir, 'backup.pem')]
+  const saved = await snapshot(...words)
+  expect(saved.code, saved.stderr).toBe(0)
+  expect(saved.stdout).toMatch(
+    /^saved cluster \S+ at index \d+ to .*b\.backup\n.*with secrets, encrypted\nSHA-256 [0-9a-f]{64}\n$/,
+  )
+  expect(statSync(target).mode & 0o777).toBe(0o600)
+  expect(readFileSync(target).subarray(-32).toString('hex')).toBe(saved.stdout.slice(-65).trim())
+  const again = await snapshot(...words)
+  expect(again).toMatchObject({
+    code: 1,
+    stderr: `flotilla: ${target} is there already and is left as it is; name another file\n`,
+  })
+  expect((await snapshot('verify', target, '--key', keyFile)).code).toBe(0)
+  expect(served.unexpected).toEqual([])
+})
+
+test('secrets are in the clear only where that is said', async () => {
+  await using _served = await serving()
+  const target = join(dir, 'b.backup')
+  const silent = await snapshot('save', target, '--data', dir)
+  expect(silent.code).toBe(2)
+  expect(silent.stderr).toMatch(
+    /give --recipient PUBLIC\.pem to encrypt it, --plaintext .* or --without-secrets/,
+  )
+  const both = await snapshot('save', target, '--data', dir, '--plaintext', '--recipient', 'x')
+  expect(both.code).toBe(2)
+  expect(existsSync(target)).toBe(false)
+  expect((await snapshot('save', target, '--data', dir, '--without-secrets')).code).toBe(0)
+  expect(readFileSync(target).includes('"secret"')).toBe(false)
+  const plain = join(dir, 'c.backup')
+  expect((await snapshot('save', plain, '--data', dir, '--plaintext', '--json')).code).toBe(0)
+  expect(readFileSync(plain).includes('"secret"')).toBe(true)
+  // The controller itself refuses it as well, whoever asks.
+  await expect(askController(dir, 'backup', { hasSecrets: true })).rejects.toMatchObject({
+    code: 'COULD_NOT_VALIDATE',
+  })
+})
+
+test('a state that is found wrong in between leaves no file, and the next backup is not kept waiting', async () => {
+  await using served = await serving()
+  const target = join(dir, 'b.backup')
+  const words = ['save', target, '--data', dir, '--plaintext']
+  isWrongAfter = 2
+  const refused = await snapshot(...words)
+  isWrongAfter = Infinity
+  expect(refused.code).toBe(1)
+  expect(refused.stderr).toMatch(/^flotilla: \S.*\n$/)
+  expect(readdirSync(dir).filter((name) => name.includes('b.backup'))).toEqual([])
+  expect((await snapshot(...words)).code).toBe(0)
+  // Who was handed what, and whether all of it, is in the audit.
+  const told = served.actions.all.map(({ outcome, reason }) => `${reason}: ${outcome}`)
+  expect(told).toEqual(
+    ['requested', 'TIMEOUT', 'requested', 'done'].map(
+      (outcome) => `with secrets, in the clear: ${outcome}`,
+    ),
+  )
+})
+
+test('nothing is handed out where the log cannot say to whom', async () => {
+  await using served = await serving()
+  const target = join(dir, 'b.backup')
+  served.actions.refusal = new Problem('CLUSTER_NO_LEADER')
+  const refused = await snapshot('save', target, '--data', dir, '--plaintext')
+  expect(refused.code).toBe(1)
+  expect(refused.stderr).toMatch(/no leader|CLUSTER_NO_LEADER|leader/i)
+  expect(existsSync(target)).toBe(false)
+  expect((await snapshot('save', target, '--data', dir, '--plaintext', '--stale')).code).toBe(0)
+})
+
+test('save names the controller to ask, and says when it does not run', async () => {
+  const target = join(dir, 'b.backup')
+  expect((await snapshot('save', target, '--plaintext')).code).toBe(2)
+  const away = await snapshot('save', target, '--data', dir, '--plaintext')
+  expect(away).toMatchObject({ code: 1, stderr: `flotilla: no controller is running on ${dir}\n` })
+  const unread = await snapshot('save', target, '--data', dir, '--recipient', join(dir, 'none'))
+  expect(unread.code).toBe(2)
+  expect(existsSync(target)).toBe(false)
+})
+
+test('verify tells what it could look at, and refuses what was changed or is not what was noted', async () => {
+  const without = await snapshot('verify', file)
+  expect(without).toMatchObject({ code: 0 })
+  expect(without.stdout).toMatch(/is whole; it is encrypted.*give --key/)
+  const sha256 = bytes.subarray(-32).toString('hex')
+  const whole = await snapshot('verify', file, '--key', keyFile, '--sha256', sha256, '--json')
+  expect(whole.code, whole.stderr).toBe(0)
+  expect(JSON.parse(whole.stdout)).toMatchObject({ sha256, isWhole: true, isStateChecked: true })
+  const other = await snapshot('verify', file, '--sha256', '0'.repeat(64))
+  expect(other.code).toBe(1)
+  expect(other.stderr).toMatch(/--sha256 says another one/)
+  const changed = Buffer.from(bytes)
+  changed[bytes.length >> 1] = (changed[bytes.length >> 1] ?? 0) ^ 1
+  writeFileSync(file, changed)
+  const damaged = await snapshot('verify', file)
+  expect(damaged.code).toBe(1)
+  expect(damaged.stderr).toMatch(
+    /^flotilla: .*a\.backup: frame \d+ of the backup is damaged; use another copy/,
+  )
+  expect((await snapshot('verify', join(dir, 'none'))).stderr).toMatch(/ENOENT/)
+})
+
+test('list tells of every backup in a folder, whole or not, and of nothing else', async () => {
+  writeFileSync(join(dir, 'cut.backup'), bytes.subarray(0, 10_000))
+  writeFileSync(join(dir, 'notes.txt'), 'no backup')
+  const told = await snapshot('list', dir)
+  expect(told.code, told.stderr).toBe(0)
+  expect(told.stdout).toMatch(/a\.backup .*ctrl1 .* yes +yes +complete$/m)
+  expect(told.stdout).toMatch(/cut\.backup .*ctrl1 .* (the end of the backup is|a length).*$/m)
+  expect(told.stdout).not.toMatch(/notes|backup\.key/)
+  const { stdout } = await snapshot('list', dir, '--json')
+  const [first] = JSON.parse(stdout) as { summary: { counts: Record<string, number> } }[]
+  expect(first?.summary.counts['identity']).toBe(2)
+  mkdirSync(join(dir, 'empty'))
+  expect((await snapshot('list', join(dir, 'empty'))).stdout).toMatch(/^no backups in/)
+})
+
+test('diff tells what a restore would bring back, change and remove', async () => {
+  const own = await BackedUp.make(2)
+  writeFileSync(file, await own.save({ publicPem: key.publicPem }))
+  await using served = await serving(own)
+  const words = ['diff', file, '--data', dir, '--key', keyFile]
+  const same = await snapshot(...words)
+  expect(same.code, same.stderr).toBe(0)
+  expect(same.stdout).toMatch(/a restore would change no record/)
+  await own.put('service', 'later', { name: 'later', encryptionRequired: true })
+  await own.patch('service', 's0', { name: 'renamed' })
+  await own.remove('service', 's1')
+  const told = await snapshot(...words)
+  expect(told.stdout).toMatch(/bring back +change +remove\nservice +1 +1 +1$/m)
+  const { changes } = JSON.parse((await snapshot(...words, '--json')).stdout) as {
+    changes: { kind: string; ids: object }[]
+  }
+  expect(changes.find(({ kind }) => kind === 'service')?.ids).toEqual({
+    ...{ created: ['s1'], changed: ['s0'], deleted: ['later'] },
+  })
+  expect((await snapshot('diff', file, '--data', dir)).stderr).toMatch(/give --key/)
+  expect(told.stdout).not.toMatch(/another cluster/)
+  expect(served.unexpected).toEqual([])
+})
+
+test('restore makes a controller with a key of its own, where there is none yet', async () => {
+  const config = configFor(false)
+  const restored = await snapshot('restore', file, config, '--key', keyFile)
+  expect(restored.code, restored.stderr).toBe(0)
+  expect(restored.stdout).toMatch(/ctrl1 is the first controller of cluster \S+, generation 2\n/)
+  expect(restored.stdout).toMatch(/the key of this controller is new/)
+  const etc = join(dir, 'etc')
+  expect(readdirSync(etc).sort()).toEqual([
+    'ca.pem',
+    'cert.pem',
+    'config.yml',
+    'controller.key',
+    'data',
+  ])
+  expect(statSync(join(etc, 'controller.key')).mode & 0o777).toBe(0o600)
+  expect(readFileSync(join(etc, 'ca.pem'), 'utf8')).toBe(source.cluster.root.certificatePem)
+  expect(readIdentity(join(etc, 'data'))).toMatchObject({ nodeId: 'ctrl1', generation: 2 })
+  const again = await snapshot('restore', file, config, '--key', keyFile)
+  expect(again.code).toBe(1)
+  expect(again.stderr).toMatch(/data is not empty and is left as it is/)
+})
+
+test('a restore that was cut off before the data folder is done again', async () => {
+  const config = configFor(false)
+  const etc = join(dir, 'etc')
+  const words = ['restore', file, config, '--key', keyFile, '--json']
+  const first = await snapshot(...words)
+  expect(first.code, first.stderr).toBe(0)
+  const wasCut = (...missing: readonly string[]): void => {
+    for (const name of ['data', ...missing]) rmSync(join(etc, name), { recursive: true })
+  }
+  // After the files of its identity, and between them; the mark says that they are of a restore.
+  wasCut()
+  mkdirSync(join(etc, '.data.forming'))
+  writeFileSync(join(etc, '.data.forming', 'IDENTITY'), 'half a folder')
+  expect((await snapshot(...words)).code).toBe(0)
+  expect(existsSync(join(etc, '.data.forming'))).toBe(false)
+  wasCut('cert.pem')
+  expect((await snapshot(...words)).stderr).toMatch(/is there already and is left as it is/)
+  writeFileSync(join(etc, '.forming'), 'restored\n')
+  const again = await snapshot(...words)
+  expect(again.code, again.stderr).toBe(0)
+  expect(JSON.parse(again.stdout)).toMatchObject({ isIdentityKept: false })
+  expect(existsSync(join(etc, '.forming'))).toBe(false)
+})
+
+test('restore uses the certificate and key of the old controller again, and leaves them as they are', async () => {
+  const config = configFor(true)
+  const etc = join(dir, 'etc')
+  const before = ['cert.pem', 'controller.key', 'ca.pem'].map((name) =>
+    readFileSync(join(etc, name)),
+  )
+  const restored = await snapshot('restore', file, config, '--key', keyFile, '--json')
+  expect(restored.code, restored.stderr).toBe(0)
+  expect(JSON.parse(restored.stdout)).toMatchObject({ isIdentityKept: true, id: 'ctrl1' })
+  const after = ['cert.pem', 'controller.key', 'ca.pem'].map((name) =>
+    readFileSync(join(etc, name)),
+  )
+  expect(after).toEqual(before)
+})
+
+test('restore takes no certificate of another network, and none without its key', async () => {
+  const config = configFor(true)
+  const etc = join(dir, 'etc')
+  const other = await BackedUp.make(0)
+  const { certificatePem, privateKeyPem } = other.cluster.member('ctrl1').leaf
+  writeFileSync(join(etc, 'cert.pem'), certificatePem)
+  writeFileSync(join(etc, 'controller.key'), privateKeyPem, { mode: 0o600 })
+  writeFileSync(join(etc, 'ca.pem'), other.cluster.root.certificatePem)
+  const refused = await snapshot('restore', file, config, '--key', keyFile)
+  expect(refused.code).toBe(1)
+  expect(refused.stderr).toMatch(/cert\.pem cannot be used \(.*is left as it is; bring back/)
+  expect(parseCertificates(readFileSync(join(etc, 'cert.pem'), 'utf8'))).toHaveLength(
+    parseCertificates(certificatePem).length,
+  )
+  rmSync(join(etc, 'ca.pem'))
+  expect((await snapshot('restore', file, config, '--key', keyFile)).stderr).toMatch(
+    /cert\.pem is there already and is left as it is/,
+  )
+  expect(existsSync(join(etc, 'data'))).toBe(false)
+})
+
+test('restore refuses another trust domain, another file than was noted, and a key that others can read', async () => {
+  const config = configFor(false)
+  const noted = await snapshot(
+    'restore',
+    file,
+    config,
+    '--key',
+    keyFile,
+    '--sha256',
+    'ab'.repeat(32),
+  )
+  expect(noted.code).toBe(1)
+  expect(noted.stderr).toMatch(/--sha256 says another one/)
+  writeFileSync(keyFile, key.privatePem)
+  chmodSync(keyFile, 0o644)
+  expect((await snapshot('restore', file, config, '--key', keyFile)).stderr).toMatch(/chmod 600/)
+  chmodSync(keyFile, 0o600)
+  writeFileSync(config, readFileSync(config, 'utf8').replace(TRUST_DOMAIN, 'other.internal'))
+  const domain = await snapshot('restore', file, config, '--key', keyFile)
+  expect(domain.code).toBe(2)
+  expect(domain.stderr).toMatch(/trustDomain other\.internal, and the backup is of test\.internal/)
+  expect(readdirSync(join(dir, 'etc'))).toEqual(['config.yml'])
+})

@@ -1,0 +1,139 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import type { RestoreResult } from '../../src/cli/snapshot/restore.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import type { Client } from './support/client.ts'
+import { allServices, until } from './support/client.ts'
+import { certifiedKey, dataOf, newRequest } from './support/enrolling.ts'
+import { expectMembers, Fleet } from './support/fleet.ts'
+import { Load } from './support/load.ts'
+
+// Goal: a cluster that is lost as a whole is there again from its backup: who could log in can, and what was written is there.
+// Method: three controllers are backed up under writes and killed; a fourth is restored elsewhere, and a fifth joins it.
+
+const management = '/edge/management/v1'
+const kinds = ['identities', 'authenticators', 'configs', 'config-types', 'auth-policies'] as const
+
+let fleet: Fleet
+beforeAll(async () => {
+  fleet = await Fleet.create(5)
+  await fleet.init()
+  for (const k of [2, 3]) await fleet.join(k, 1)
+  await expectMembers(fleet, [1, 2, 3])
+})
+afterAll(async () => {
+  await fleet[Symbol.asyncDispose]()
+})
+
+async function make(client: Client, path: string, body: unknown): Promise<string> {
+  const answer = await client.request('POST', management + path, { body })
+  return String(dataOf(answer, 201)['id'])
+}
+
+/** An identity that has enrolled by its one-time token. */
+async function enrolled(client: Client): Promise<{ id: string; key: CertifiedKey }> {
+  const enrollment = { ott: true }
+  const body = { name: 'device', type: 'Device', isAdmin: false, enrollment }
+  const id = await make(client, '/identities', body)
+  const shown = dataOf(await client.request('GET', `${management}/identities/${id}`))
+  const { ott } = shown['enrollment'] as { ott: { token: string } }
+  const keys = await newRequest()
+  const answer = await client.request(
+    'POST',
+    `/edge/client/v1/enroll?method=ott&token=${ott.token}`,
+    {
+      ...{ body: keys.csr, headers: { 'content-type': 'text/plain' } },
+    },
+  )
+  return { id, key: certifiedKey(keys, dataOf(answer)['cert']) }
+}
+
+/** Every record of a kind as an administrator sees it, but for what is told of who is connected. */
+async function recordsOf(client: Client, path: string): Promise<unknown[]> {
+  const answer = await client.request('GET', `${management}/${path}?limit=500&sort=id`)
+  const records = dataOf(answer) as unknown as Record<string, unknown>[]
+  return records.map(({ hasApiSession: _session, ...rest }) => rest)
+}
+
+function recipient(): { publicPath: string; privatePath: string } {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const publicPath = join(fleet.dir, 'backup.pem')
+  const privatePath = join(fleet.dir, 'backup.key')
+  writeFileSync(publicPath, publicKey.export({ type: 'spki', format: 'pem' }))
+  writeFileSync(privatePath, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+  return { publicPath, privatePath }
+}
+
+async function succeed(...words: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await fleet.cli(words)
+  expect(code, `${words.join(' ')}\n${stdout}${stderr}`).toBe(0)
+  return stdout
+}
+
+test('three controllers are backed up under writes, lost, and restored on other machines', async () => {
+  const { publicPath, privatePath } = recipient()
+  const file = join(fleet.dir, 'monday.backup')
+  const client = await fleet.loggedIn(1)
+  const device = await enrolled(client)
+  const before = await Promise.all(kinds.map((kind) => recordsOf(client, kind)))
+
+  const load = new Load([client, await fleet.loggedIn(2)], 8)
+  await load.more(100)
+  const acknowledged = [...load.fates].flatMap(([name, fate]) =>
+    fate === 'acknowledged' ? name : [],
+  )
+  const snapshot = ['cluster', 'snapshot']
+  await succeed(...snapshot, 'save', file, '--config', fleet.config(2), '--recipient', publicPath)
+  await load.more(50)
+  await load.end()
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(readFileSync(file).includes('PRIVATE KEY')).toBe(false)
+  expect(await succeed(...snapshot, 'verify', file, '--key', privatePath)).toContain('is whole')
+  expect(await succeed(...snapshot, 'list', fleet.dir)).toMatch(/ctrl2 .* complete$/m)
+  const known = new Set((await allServices(client)).values())
+
+  for (const k of [1, 2, 3]) await fleet.stop(k, 'SIGKILL')
+  const restored = await fleet.restore(4, file, '--key', privatePath, '--json')
+  expect(restored.code, restored.stderr).toBe(0)
+  const result = JSON.parse(restored.stdout) as RestoreResult
+  expect(result).toMatchObject({ id: 'ctrl4', generation: 2, isIdentityKept: false })
+  await fleet.start(4)
+
+  // Nobody is let in by what was opened before, and everybody by what they log in with.
+  const second = fleet.client(4)
+  second.token = client.token
+  await until('ctrl4 leads', async () => (await fleet.leader(4)) === 4)
+  expect((await second.request('GET', `${management}/identities`)).status).toBe(401)
+  const again = await fleet.loggedIn(4)
+  expect(await Promise.all(kinds.map((kind) => recordsOf(again, kind)))).toEqual(before)
+  const path = '/edge/client/v1/authenticate?method=cert'
+  const logIn = await again.request('POST', path, {
+    ...{ by: device.key, body: {}, headers: { 'net-session': '' } },
+  })
+  expect(dataOf(logIn)['identityId']).toBe(device.id)
+  const services = new Set((await allServices(again)).values())
+  expect(acknowledged.filter((name) => !services.has(name))).toEqual([])
+  expect([...services].filter((name) => !known.has(name))).toEqual([])
+
+  await fleet.join(5, 4)
+  await expectMembers(fleet, [4, 5])
+  const joined = await fleet.loggedIn(5)
+  expect(await recordsOf(joined, 'identities')).toEqual(before[0])
+  await make(joined, '/services', { name: 'after all', encryptionRequired: true })
+  expect((await fleet.status(5)).map(({ id }) => id)).toEqual(['ctrl4', 'ctrl5'])
+})
+
+test('what stands in the way is said, and nothing is written', async () => {
+  const file = join(fleet.dir, 'monday.backup')
+  const privatePath = join(fleet.dir, 'backup.key')
+  const again = await fleet.restore(4, file, '--key', privatePath)
+  expect(again.code).toBe(1)
+  expect(again.stderr).toMatch(/data is not empty and is left as it is/)
+  const unkeyed = await fleet.restore(1, file)
+  expect(unkeyed.code).toBe(1)
+  const partial = readdirSync(fleet.dir).filter((name) => name.includes('partial'))
+  expect(partial).toEqual([])
+})
