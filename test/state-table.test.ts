@@ -1,7 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readTransitions } from './contract/facts.ts'
+import { titlesIn, withoutTest } from './support/titles.ts'
 
 // Goal: every state transition that the controller promises is proven by a test.
 // Method: the table of transitions as data; each names its tests by file and title, to the letter, as
@@ -248,6 +247,7 @@ const table: readonly Transition[] = [
       'api/enrollment/enrolling.test.ts > routers > extend by their certificate, and the one before is refused from then on',
       'fsm/enrolling.test.ts > a router > extends by the certificate in force, and the one before is refused from that entry on',
       'process/enrollment.test.ts > Router certificates > enrolled by erott are extended on another controller, the previous one is refused everywhere from then on, and re-enrolling needs a new token',
+      'process/router-program.test.ts > has its certificates extended, and is known by the new ones',
     ],
   },
   {
@@ -320,6 +320,7 @@ const table: readonly Transition[] = [
       'api/routers.test.ts > Edge router enrolled → re-enroll > enrollment required again: a new token each time, never two, the properties kept',
       'fsm/routers.test.ts > Edge router enrolled → re-enroll > the certificate goes, other properties and associations stay, an outstanding token is replaced',
       'process/enrollment.test.ts > Router certificates > enrolled by erott are extended on another controller, the previous one is refused everywhere from then on, and re-enrolling needs a new token',
+      'process/router-program.test.ts > is disconnected everywhere when it is to enroll again, and online again once it has',
     ],
   },
   {
@@ -378,40 +379,6 @@ const table: readonly Transition[] = [
 
 /** Transitions that no test proves yet. */
 const unproven: readonly string[] = []
-
-/**
- * A block or test at the beginning of a line, up to its title. The rows of `each` and `for`, and the
- * condition of `skipIf` and `runIf`, come between: the title is the first string of a second call.
- */
-const HEADING =
-  /^( *)(describe|test)((?:\.\w+)*)(?:(?<=\.(?:each|for|skipIf|runIf))[^]*?\))?\(\s*('(?:[^'\\\n]|\\.)*'|"[^"\n]*"|`[^`\n]*`),/gm
-
-/** Titles in the text of a test file, each after those of its blocks; what may be skipped is none. */
-function titlesIn(source: string): string[] {
-  const titles: string[] = []
-  const blocks: { readonly depth: number; readonly title: string | null }[] = []
-  for (const [, indent = '', word, modifier = '', quoted = ''] of source.matchAll(HEADING)) {
-    while ((blocks.at(-1)?.depth ?? -1) >= indent.length) blocks.pop()
-    const runs = modifier === '' || modifier === '.each' || modifier === '.for'
-    const title = runs ? quoted.slice(1, -1).replaceAll(/\\(.)/g, '$1') : null
-    const path = [...blocks.map((block) => block.title), title]
-    if (word === 'describe') blocks.push({ depth: indent.length, title })
-    else if (!path.includes(null)) titles.push(path.join(' > '))
-  }
-  return titles
-}
-
-/** Proofs that name no test. */
-function withoutTest(proofs: readonly string[]): string[] {
-  const titles = new Map<string, readonly string[]>()
-  return proofs.filter((proof) => {
-    const [file = ''] = proof.split(' > ', 1)
-    const path = join(import.meta.dirname, file)
-    if (!titles.has(file))
-      titles.set(file, existsSync(path) ? titlesIn(readFileSync(path, 'utf8')) : [])
-    return titles.get(file)?.includes(proof.slice(`${file} > `.length)) !== true
-  })
-}
 
 test('every transition of the table is proven by a test, but for those that are named', () => {
   const proofs = table.flatMap((transition) => transition.proofs)

@@ -246,7 +246,43 @@ test('has its certificates extended, and is known by the new ones', async () => 
   await expectOnline([1, 2, 3], 60_000)
 })
 
-test('forgets a controller that is removed', async () => {
+/** Asked of every controller, each of which has closed its own channel by then. */
+async function expectOffline(ks: readonly number[]): Promise<void> {
+  const clients = await Promise.all(ks.map((k) => fleet.loggedIn(k)))
+  try {
+    await until('the router is offline everywhere', async () => {
+      const shown = await Promise.all(clients.map((client) => shownBy(client)))
+      return shown.every((one) => one['isOnline'] === false)
+    })
+  } finally {
+    for (const client of clients) client.close()
+  }
+}
+
+test('is disconnected everywhere when it is to enroll again, and online again once it has', async () => {
+  const before = parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1
+  const admin = await fleet.loggedIn(2)
+  output = ''
+  const at = `/edge/management/v1/edge-routers/${routerId}`
+  expect((await admin.request('POST', `${at}/re-enroll`)).status).toBe(200)
+  await expectOffline([1, 2, 3])
+  await until('its old certificate is refused', () =>
+    Promise.resolve(/controller not reached/.test(output)),
+  )
+  expect(await stopRouter()).toBe(0)
+  const { enrollmentJwt, isVerified } = await shownBy(admin)
+  expect(isVerified).toBe(false)
+  admin.close()
+  writeFileSync(path('router.jwt'), String(enrollmentJwt))
+  const enroll = ['router', 'enroll', path('router.yml'), '--jwt', path('router.jwt'), '--force']
+  const done = await fleet.cli(enroll)
+  expect(done.code, done.stdout + done.stderr).toBe(0)
+  expect(parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1).not.toBe(before)
+  startRouter()
+  await expectOnline([1, 2, 3], 60_000)
+})
+
+test('forgets a controller that is removed, and is let in by none once it is deleted', async () => {
   const leader = await fleet.leader(1)
   const removed = leader === 3 ? 2 : 3
   const left = [1, 2, 3].filter((k) => k !== removed)
@@ -265,4 +301,21 @@ test('forgets a controller that is removed', async () => {
   await expectEndpoints(left)
   expect(await stopRouter()).toBe(0)
   expect(output).toContain('router stopped')
+
+  // Deleted through one controller, it is let in by none.
+  startRouter()
+  await expectOnline(left, 30_000)
+  await Promise.all(left.map((k) => connectedTo(k)))
+  const admin = await fleet.loggedIn(left[0] ?? 1)
+  output = ''
+  const gone = await admin.request('DELETE', `/edge/management/v1/edge-routers/${routerId}`)
+  expect(gone.status).toBe(200)
+  await until('every channel is closed, and it is refused', () => {
+    const closed = left.filter((k) =>
+      new RegExp(`"ctrl${k}".*disconnected from controller`).test(output),
+    )
+    return Promise.resolve(closed.length === left.length && /controller not reached/.test(output))
+  })
+  admin.close()
+  expect(await stopRouter()).toBe(0)
 })
