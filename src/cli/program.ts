@@ -12,6 +12,7 @@ import {
 import { printJson, printLine } from './terminal/output.ts'
 import { addPki } from './pki/program.ts'
 import { addRouter } from './router/program.ts'
+import { addSession } from './session/program.ts'
 import { programVersion } from '../controller/version.ts'
 
 /** Runs the program on a command line (as `process.argv`) and sets the process's exit code. */
@@ -56,6 +57,7 @@ function buildProgram(): Command {
   addPki(program)
   addEnrollment(program)
   addRouter(program)
+  addSession(program)
   program
     .command('version')
     .description('print the version')
