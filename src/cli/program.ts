@@ -11,6 +11,7 @@ import {
 } from '../controller/failure.ts'
 import { printJson, printLine } from './terminal/output.ts'
 import { addPki } from './pki/program.ts'
+import { addRecords } from './records/program.ts'
 import { addRouter } from './router/program.ts'
 import { addSession } from './session/program.ts'
 import { programVersion } from '../controller/version.ts'
@@ -58,6 +59,7 @@ function buildProgram(): Command {
   addEnrollment(program)
   addRouter(program)
   addSession(program)
+  addRecords(program)
   program
     .command('version')
     .description('print the version')

@@ -35,6 +35,7 @@ export interface ApiRequest {
   /** Below the management API. */
   readonly path: string
   readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
   /** A body that the server does not recognise when it is sent again, as one with a password. */
   readonly isOnceOnly?: boolean
 }
@@ -130,6 +131,7 @@ export class ApiClient {
         ...(token === null ? {} : { 'net-session': token }),
         ...(this.#index === null ? {} : { 'net-min-index': this.#index }),
         ...(isRead || isOnceOnly ? {} : { 'net-request-id': requestId }),
+        ...request.headers,
       },
       body,
       ...(caPem === null ? {} : { caPem }),
