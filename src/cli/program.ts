@@ -11,6 +11,7 @@ import {
 } from '../controller/failure.ts'
 import { printJson, printLine } from './terminal/output.ts'
 import { addPki } from './pki/program.ts'
+import { addNetwork } from './network/program.ts'
 import { addRecords } from './records/program.ts'
 import { addRouter } from './router/program.ts'
 import { addSession } from './session/program.ts'
@@ -60,6 +61,7 @@ function buildProgram(): Command {
   addRouter(program)
   addSession(program)
   addRecords(program)
+  addNetwork(program)
   program
     .command('version')
     .description('print the version')

@@ -30,7 +30,7 @@ export interface KindField {
   readonly isShown: boolean
   /** Where a patch replaces the value whole; false: it merges what it is given. */
   readonly isReplacedWhole: boolean
-  /** What is left out of a required object when it is made. */
+  /** What is left out of an object that is given in part when it is made. */
   readonly filledFrom: JsonObject | null
   readonly field: Field | null
 }
@@ -75,7 +75,7 @@ export function fieldsOf(entity: Entity): readonly KindField[] {
         isSecret: SECRET.test(name) && !(name in detail),
         isShown: name in detail,
         isReplacedWhole: field?.mergedOnto === null || field === null,
-        filledFrom: field?.isRequired === true ? field.mergedOnto : null,
+        filledFrom: field?.mergedOnto ?? null,
         field,
       },
     ]

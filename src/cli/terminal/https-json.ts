@@ -105,9 +105,11 @@ export function askJson(options: JsonRequest): Promise<JsonAnswer> {
     asked.on('socket', (socket) => {
       // From here on the request is on its way, and only an answer tells what became of it.
       if (asked.reusedSocket) isSent = true
-      socket.on('secureConnect', () => {
-        isSent = true
-      })
+      else {
+        socket.once('secureConnect', () => {
+          isSent = true
+        })
+      }
     })
     asked.on('error', fail)
     asked.on('close', () => clearTimeout(deadline))
