@@ -1,6 +1,7 @@
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 
 import { addCluster } from './cluster/program.ts'
+import { addCompletion } from './completion/program.ts'
 import { addEnrollment } from './enroll/enroll-program.ts'
 import {
   CommandFailure,
@@ -62,6 +63,7 @@ function buildProgram(): Command {
   addSession(program)
   addRecords(program)
   addNetwork(program)
+  addCompletion(program)
   program
     .command('version')
     .description('print the version')

@@ -25,16 +25,22 @@ export async function applyFile(options: ApplyOptions): Promise<void> {
   await applyNetwork(options.file, parseNetwork(readNetworkText(options.file)), options)
 }
 
-/** @param path of the file, for its faults. @throws {CommandFailure} exit 2 for these, and nothing was changed. */
+/**
+ * @param path of the file, for its faults.
+ * @param over makes what is wanted of what the file says and the network has; without it the file says all.
+ * @throws {CommandFailure} exit 2 for faults, and nothing was changed.
+ */
 export async function applyNetwork(
   path: string,
   file: NetworkFile,
   options: Omit<ApplyOptions, 'file'>,
+  over: (objects: NetworkFile['objects'], live: LiveNetwork) => NetworkFile['objects'] = (all) =>
+    all,
 ): Promise<void> {
   mustBeFaultless(path, file.faults)
   const client = connect(options)
   const live = await readNetwork(client)
-  const plan = planOf(file.objects, live, options.prune === true)
+  const plan = planOf(over(file.objects, live), live, options.prune === true)
   mustBeFaultless(path, plan.faults)
   const steps = options.prune === true ? await withoutOwn(client, plan.steps) : plan.steps
   const isDry = options.dryRun === true

@@ -119,10 +119,8 @@ class NetworkReader {
     const fields = portableOf(kind, row)
     const isSeed = seedOf(section, fields) !== null
     const isOfRouter = fields['type'] === 'Router'
-    // What a router makes of itself says nothing that its router does not.
-    if (isOfRouter && Object.keys(fields).length === 2) return
     const isGiven = isSeed || fields['isDefaultAdmin'] === true || row.id === 'default'
-    const isUsual = isSeed && isSameJson(fields, seedOf(section, fields))
+    const isUsual = isSameJson(fields, seedOf(section, fields)) || isPlainRouter(fields)
     this.#found.push({ section, id: row.id, isKept: isOfRouter || isGiven, isUsual, fields })
   }
 
@@ -192,6 +190,11 @@ export function seedOf({ kind }: Section, fields: JsonObject): JsonObject | null
   if (seed === undefined) return null
   const { name, target, schema } = seed
   return canonical(kind, { name, target, schema })
+}
+
+/** What a router makes of itself says nothing that its router does not. */
+export function isPlainRouter(fields: JsonObject): boolean {
+  return fields['type'] === 'Router' && Object.keys(fields).length === 2
 }
 
 /** In the order of their keys; those that nothing tells apart are counted. */

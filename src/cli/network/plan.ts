@@ -3,7 +3,7 @@ import { isSameJson } from '../../lib/canonical-json.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { kindById, spoken } from '../records/kinds.ts'
 import type { FileFault, FileObject } from './document.ts'
-import { seedOf, tableOf } from './live.ts'
+import { isPlainRouter, seedOf, tableOf } from './live.ts'
 import type { LiveNetwork, LiveObject } from './live.ts'
 import { fileName, portableFields, translated } from './portable.ts'
 import type { NetworkObject } from './sections.ts'
@@ -108,7 +108,7 @@ class Planner {
         'no edge router of that name has isTunnelerEnabled: true, which would make it',
       )
     }
-    return [{ verb: 'adopt', wanted }]
+    return isPlainRouter(wanted.fields) ? [] : [{ verb: 'adopt', wanted }]
   }
 
   /** The router of the file that makes this identity. */

@@ -102,6 +102,8 @@ export function canonical(kind: Kind, fields: JsonObject): JsonObject {
   for (const field of portableFields(kind)) {
     const { name } = field
     const isStored = Object.hasOwn(normal, name) && entity.fields[name]?.computed === null
+    // The policy that every network begins with goes without saying, by its name as by its id.
+    if (field.reference?.to === 'authPolicy' && body[name] === 'Default') continue
     const value = ownForm(kind, name, (isStored ? normal[name] : body[name]) ?? null)
     if (!isUsual(kind, field, value)) result[fileName(field)] = sorted(value)
   }

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { withContextOption } from '../session/program.ts'
 import type { ApplyOptions } from './apply.ts'
 import type { ExportOptions } from './export.ts'
+import type { ImportOptions } from './import.ts'
 
 /** The verbs that work on a whole network. What they do is loaded when needed. */
 export function addNetwork(program: Command): void {
@@ -40,6 +41,28 @@ Examples:
     .action(async (options: ApplyOptions) => {
       const { applyFile } = await import('./apply.ts')
       await applyFile(options)
+    })
+  withPlan(program.command('import'))
+    .argument('<file>', 'what ziti ops export wrote, JSON or YAML, or - for standard input')
+    .option(
+      '--accept-lost-posture-checks',
+      'the export has posture checks, and its service policies were looked through',
+    )
+    .description("make what another controller's export says")
+    .addHelpText(
+      'after',
+      `
+Judged and carried out like a file of flotilla apply, but what the export does not tell of an object stays as it is. Left out are the
+default administrator, built-in config types and what routers make for themselves; credentials are in no export, so identities and
+routers enroll anew.
+
+Examples:
+  flotilla import export.yml --dry-run
+  flotilla import export.yml`,
+    )
+    .action(async (file: string, options: ImportOptions) => {
+      const { importFile } = await import('./import.ts')
+      await importFile(file, options)
     })
 }
 
