@@ -45,7 +45,7 @@ export interface NetworkFile {
 
 /** @param path `-` for standard input. @throws {CommandFailure} exit 2. */
 export function readNetworkText(path: string): string {
-  if (path === '-') return readStandardInput('the network')
+  if (path === '-') return readStandardInput('the network', networkLimits.fileBytesMax)
   try {
     const { size } = statSync(path)
     if (size <= networkLimits.fileBytesMax) return readFileSync(path, 'utf8')
