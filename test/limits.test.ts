@@ -9,6 +9,9 @@ import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { inspectionLimits } from '../src/api/schemas/inspections.ts'
 import { tracesMax } from '../src/api/traces.ts'
 import { channelLimits } from '../src/channel/limits.ts'
+import { networkLimits } from '../src/cli/network/sections.ts'
+import { clientLimits, clientTimes } from '../src/cli/session/api-client.ts'
+import { contextLimits } from '../src/cli/session/context-file.ts'
 import { lineLimits } from '../src/cli/terminal/line-writer.ts'
 import { admissionLimits } from '../src/cluster/entrance/admission.ts'
 import { SEED_LIMITS } from '../src/cluster/transport/addresses-seeds.ts'
@@ -107,6 +110,9 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/audit-query.ts': auditQueryLimits,
   'src/fsm/write-behind.ts': writeBehindDefaults,
   'src/cli/terminal/line-writer.ts': lineLimits,
+  'src/cli/session/context-file.ts': contextLimits,
+  'src/cli/session/api-client.ts': { ...clientLimits, ...clientTimes },
+  'src/cli/network/sections.ts': networkLimits,
   'src/cluster/gateway.ts': {
     ...gateway,
     retainEntries: retention.entries,

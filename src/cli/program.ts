@@ -1,6 +1,7 @@
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 
 import { addCluster } from './cluster/program.ts'
+import { addCompletion } from './completion/program.ts'
 import { addEnrollment } from './enroll/enroll-program.ts'
 import {
   CommandFailure,
@@ -11,7 +12,10 @@ import {
 } from '../controller/failure.ts'
 import { printJson, printLine } from './terminal/output.ts'
 import { addPki } from './pki/program.ts'
+import { addNetwork } from './network/program.ts'
+import { addRecords } from './records/program.ts'
 import { addRouter } from './router/program.ts'
+import { addSession } from './session/program.ts'
 import { programVersion } from '../controller/version.ts'
 
 /** Runs the program on a command line (as `process.argv`) and sets the process's exit code. */
@@ -56,6 +60,10 @@ function buildProgram(): Command {
   addPki(program)
   addEnrollment(program)
   addRouter(program)
+  addSession(program)
+  addRecords(program)
+  addNetwork(program)
+  addCompletion(program)
   program
     .command('version')
     .description('print the version')

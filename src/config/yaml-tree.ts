@@ -4,6 +4,11 @@ import type { Document, Node } from 'yaml'
 /** Bounds of a YAML file, aliases expanded: a text of some bytes can stand for a tree of any size. */
 export const yamlTreeLimits = { yamlNodesMax: 100_000, yamlDepthMax: 32 } as const
 
+export interface YamlTreeLimits {
+  readonly yamlNodesMax: number
+  readonly yamlDepthMax: number
+}
+
 export type YamlScalar = string | number | boolean | null
 
 /** A YAML text without anchors and tags; lines count from 1. */
@@ -28,7 +33,7 @@ export type YamlParsed =
   | { readonly ok: false; readonly faults: readonly YamlFault[] }
 
 /** Never throws; a key that stands twice in one section is a fault. */
-export function parseYamlTree(text: string): YamlParsed {
+export function parseYamlTree(text: string, limits: YamlTreeLimits = yamlTreeLimits): YamlParsed {
   const lines = new LineCounter()
   try {
     const document = parseDocument(text, { lineCounter: lines })
@@ -39,7 +44,7 @@ export function parseYamlTree(text: string): YamlParsed {
       }))
       return { ok: false, faults }
     }
-    return { ok: true, tree: new TreeBuilder(document, lines).tree(document.contents, 1, 0) }
+    return { ok: true, tree: new TreeBuilder(document, lines, limits).tree(document.contents, 1, 0) }
   } catch (error) {
     if (error instanceof TreeFault) {
       return { ok: false, faults: [{ line: error.line, problem: error.message }] }
@@ -68,21 +73,24 @@ class TreeFault extends Error {
 class TreeBuilder {
   readonly #document: Document
   readonly #lines: LineCounter
+  readonly #limits: YamlTreeLimits
   #nodes = 0
 
-  constructor(document: Document, lines: LineCounter) {
+  constructor(document: Document, lines: LineCounter, limits: YamlTreeLimits) {
     this.#document = document
     this.#lines = lines
+    this.#limits = limits
   }
 
   /** @param line of the parent, for a node that has no place of its own. */
   tree(node: unknown, line: number, depth: number): YamlTree {
     this.#nodes += 1
-    if (this.#nodes > yamlTreeLimits.yamlNodesMax) {
-      throw new TreeFault(line, `holds more than ${yamlTreeLimits.yamlNodesMax} values`)
+    const { yamlNodesMax, yamlDepthMax } = this.#limits
+    if (this.#nodes > yamlNodesMax) {
+      throw new TreeFault(line, `holds more than ${yamlNodesMax} values`)
     }
-    if (depth > yamlTreeLimits.yamlDepthMax) {
-      throw new TreeFault(line, `is nested deeper than ${yamlTreeLimits.yamlDepthMax} levels`)
+    if (depth > yamlDepthMax) {
+      throw new TreeFault(line, `is nested deeper than ${yamlDepthMax} levels`)
     }
     const found: unknown = isAlias(node) ? node.resolve(this.#document) : node
     const at = this.#lineOf(node) ?? line

@@ -72,7 +72,7 @@ export interface SecretText {
  * @throws {SecretFileError} missing, unreadable, too large, no regular file, or open to every user of this host
  * (whoever could read it must be taken to have done so).
  */
-export function readSecretFile(path: string): SecretText {
+export function readSecretFile(path: string, bytesMax = SECRET_FILE_BYTES_MAX): SecretText {
   let file: number
   try {
     file = openSync(path, 'r')
@@ -83,8 +83,8 @@ export function readSecretFile(path: string): SecretText {
     // Judged on the open file, so that it cannot be exchanged between the check and the read.
     const status = fstatSync(file)
     if (!status.isFile()) throw new SecretFileError(`${path} is no regular file`)
-    if (status.size > SECRET_FILE_BYTES_MAX) {
-      throw new SecretFileError(`${path} is larger than ${SECRET_FILE_BYTES_MAX} bytes`)
+    if (status.size > bytesMax) {
+      throw new SecretFileError(`${path} is larger than ${bytesMax} bytes`)
     }
     const mode = (status.mode & 0o777).toString(8).padStart(4, '0')
     if ((status.mode & 0o027) !== 0) {

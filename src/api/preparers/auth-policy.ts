@@ -2,6 +2,8 @@ import { authPolicy } from '../../entities/auth-policy.ts'
 import { isObject } from '../../entities/check.ts'
 import { openPrimary } from '../../entities/auth-policy-factors.ts'
 import { normalise } from '../../entities/normalise.ts'
+import type { Normalised } from '../../entities/normalise.ts'
+import type { RequestMode } from '../../entities/schema.ts'
 import { passwordLengthMin } from '../../fsm/rules/auth-policy.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import type { Preparer } from './preparer.ts'
@@ -13,8 +15,10 @@ const minima: Readonly<Record<string, number>> = {
   lockoutDurationMinutes: 0,
 }
 
+export const prepareAuthPolicy: Preparer = (_call, mode, body) => preparedAuthPolicy(mode, body)
+
 /** An empty signer stands for none. Of a patch, only what it names is looked at. */
-export const prepareAuthPolicy: Preparer = (_call, mode, body) => {
+export function preparedAuthPolicy(mode: RequestMode, body: JsonObject): Normalised {
   const prepared = normalise(authPolicy, mode, body)
   const { primary, secondary, ...fields } = prepared.fields
   const made: Record<string, Json> = { ...fields }

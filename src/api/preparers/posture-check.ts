@@ -25,7 +25,7 @@ export function postureCheckPreparer(parts: ApiParts): Preparer {
     }
     const kept: Record<string, Json> = {}
     for (const [name, value] of Object.entries(fields)) {
-      if (ofType.has(name)) kept[name] = normaliseField(name, value)
+      if (ofType.has(name)) kept[name] = normalisedPostureField(name, value)
       else if (!isOfSomeType(name)) kept[name] = value
       else if (mode !== 'patch') kept[name] = postureCheck.fields[name]?.zero ?? null
     }
@@ -57,7 +57,8 @@ async function typeOf(
   throw fieldProblem('typeId', 'the type of a posture check can not be changed', said)
 }
 
-function normaliseField(name: string, value: Json): Json {
+/** The one form of a field, in whatever way it was written. @throws {Problem} COULD_NOT_VALIDATE. */
+export function normalisedPostureField(name: string, value: Json): Json {
   switch (name) {
     case 'operatingSystems':
       return operatingSystems(value as readonly JsonObject[])

@@ -1,4 +1,6 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { request } from 'node:https'
+import type { Agent } from 'node:https'
 import { checkServerIdentity } from 'node:tls'
 import type { PeerCertificate } from 'node:tls'
 
@@ -8,6 +10,7 @@ export interface JsonAnswer {
   readonly status: number
   /** Of the `date` header, UTC ms, cut to whole seconds; null when there is none. */
   readonly dateMs: number | null
+  readonly headers: IncomingHttpHeaders
   /** The parsed body; null when there is none or it is no JSON. */
   readonly body: unknown
 }
@@ -27,19 +30,25 @@ export class HttpsFault extends Error {
 export interface JsonRequest {
   /** `https://host:port`, perhaps with a path. */
   readonly url: string
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
   /** Sent as text/plain in place of `body`. */
   readonly text?: string
-  /** PEM: the only certificates that the server may be verified against. */
-  readonly caPem: string
+  /** PEM: the only certificates that the server may be verified against; without it, those that this host trusts. */
+  readonly caPem?: string
+  /** Shown in the handshake; both PEM. */
+  readonly client?: { readonly certificatePem: string; readonly privateKeyPem: string }
+  /** Keeps connections for several requests; without it each has one of its own. */
+  readonly agent?: Agent
   /** Judges who has answered, after its chain; the default is the host name of the URL. */
   readonly checkServer?: (host: string, certificate: PeerCertificate) => Error | undefined
   readonly timeoutMs: number
+  /** Beyond: the answer is given up. */
+  readonly answerBytesMax?: number
 }
 
-/** One request on a connection of its own. @throws {HttpsFault} */
+/** One request. @throws {HttpsFault} */
 export function askJson(options: JsonRequest): Promise<JsonAnswer> {
   const payload = options.text ?? (options.body === undefined ? null : JSON.stringify(options.body))
   let isSent = false
@@ -54,8 +63,11 @@ export function askJson(options: JsonRequest): Promise<JsonAnswer> {
       options.url,
       {
         method: options.method,
-        agent: false,
-        ca: options.caPem,
+        agent: options.agent ?? false,
+        ...(options.caPem === undefined ? {} : { ca: options.caPem }),
+        ...(options.client === undefined
+          ? {}
+          : { cert: options.client.certificatePem, key: options.client.privateKeyPem }),
         minVersion: 'TLSv1.2',
         checkServerIdentity: options.checkServer ?? checkServerIdentity,
         headers: {
@@ -74,7 +86,8 @@ export function askJson(options: JsonRequest): Promise<JsonAnswer> {
         let bytes = 0
         answer.on('data', (chunk: Buffer) => {
           bytes += chunk.length
-          if (bytes > ANSWER_BYTES_MAX) answer.destroy(new Error('its answer is too long'))
+          if (bytes > (options.answerBytesMax ?? ANSWER_BYTES_MAX))
+            answer.destroy(new Error('gives an answer that is too long'))
           else chunks.push(chunk)
         })
         answer.on('error', fail)
@@ -83,6 +96,7 @@ export function askJson(options: JsonRequest): Promise<JsonAnswer> {
           resolve({
             status: answer.statusCode ?? 0,
             dateMs: Number.isNaN(date) ? null : date,
+            headers: answer.headers,
             body: parsed(Buffer.concat(chunks).toString('utf8')),
           })
         })
@@ -90,9 +104,12 @@ export function askJson(options: JsonRequest): Promise<JsonAnswer> {
     )
     asked.on('socket', (socket) => {
       // From here on the request is on its way, and only an answer tells what became of it.
-      socket.on('secureConnect', () => {
-        isSent = true
-      })
+      if (asked.reusedSocket) isSent = true
+      else {
+        socket.once('secureConnect', () => {
+          isSent = true
+        })
+      }
     })
     asked.on('error', fail)
     asked.on('close', () => clearTimeout(deadline))

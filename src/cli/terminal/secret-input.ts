@@ -26,8 +26,8 @@ function readFile(path: string, what: string): string {
 }
 
 /** @param what completes the sentence "… is longer than". @throws {CommandFailure} exit 1. */
-export function readStandardInput(what: string): string {
-  const bytes = Buffer.alloc(SECRET_FILE_BYTES_MAX + 1)
+export function readStandardInput(what: string, bytesMax = SECRET_FILE_BYTES_MAX): string {
+  const bytes = Buffer.alloc(bytesMax + 1)
   let length = 0
   while (length < bytes.length) {
     const count = readSome(bytes, length)
@@ -36,7 +36,7 @@ export function readStandardInput(what: string): string {
   }
   throw new CommandFailure(
     EXIT_FAILED,
-    `${what} on standard input is longer than ${SECRET_FILE_BYTES_MAX} bytes; give it alone`,
+    `${what} on standard input is longer than ${bytesMax} bytes; give it alone`,
   )
 }
 

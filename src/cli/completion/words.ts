@@ -1,0 +1,85 @@
+import type { Command } from 'commander'
+
+import { completionNames } from '../records/read.ts'
+import { allKinds, kindNamed } from '../records/kinds.ts'
+import type { Kind } from '../records/kinds.ts'
+import { connect } from '../session/contexts.ts'
+import { readContexts } from '../session/context-file.ts'
+
+const NAMES_MAX = 100
+const WAIT_MS = 2000
+const recordVerbs = new Set(['get', 'list', 'create', 'update', 'delete', 'explain'])
+const namedVerbs = new Set(['get', 'update', 'delete'])
+
+/** What may stand in the place of the last word, which may be empty; never throws, as nobody would see it. */
+export async function completions(program: Command, words: readonly string[]): Promise<string[]> {
+  const typed = words.at(-1) ?? ''
+  const before = words.slice(0, -1)
+  try {
+    const candidates = await candidatesFor(program, before, typed)
+    return candidates.filter((one) => one.startsWith(typed)).sort()
+  } catch {
+    return []
+  }
+}
+
+async function candidatesFor(
+  program: Command,
+  before: readonly string[],
+  typed: string,
+): Promise<string[]> {
+  const { command, rest } = descend(program, before)
+  if (before.at(-1) === '--context') return Object.keys(readContexts().contexts)
+  if (typed.startsWith('-')) return command.options.flatMap(({ long }) => long ?? [])
+  if (command.commands.length > 0) return command.commands.map((one) => one.name())
+  const parent = command.parent?.name()
+  if (parent === 'context' && rest.length === 0) return Object.keys(readContexts().contexts)
+  if (command.name() === 'completion') return ['bash', 'fish', 'zsh']
+  if (parent !== program.name() || !recordVerbs.has(command.name())) return []
+  return await recordWords(command.name(), rest)
+}
+
+async function recordWords(verb: string, rest: readonly string[]): Promise<string[]> {
+  const [word] = rest
+  if (word === undefined) return allKinds().flatMap(({ name, plural }) => [name, plural])
+  const kind = kindNamed(word)
+  if (namedVerbs.has(verb) && (verb === 'delete' || rest.length === 1)) return await namesOf(kind)
+  const isWritten =
+    (verb === 'create' && rest.length >= 1) || (verb === 'update' && rest.length > 1)
+  return isWritten ? fieldWords(kind, verb) : []
+}
+
+function fieldWords({ fields }: Kind, verb: string): string[] {
+  return fields
+    .filter(({ settable }) => settable === 'always' || (verb === 'create' && settable === 'create'))
+    .map(({ name, alias, isSecret }) => `${alias ?? name}${isSecret ? '@' : '='}`)
+}
+
+/** Whoever presses a key does not wait long for a cluster that is away. */
+async function namesOf(kind: Kind): Promise<string[]> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<string[]>((resolve) => {
+    timer = setTimeout(() => resolve([]), WAIT_MS)
+  })
+  try {
+    return await Promise.race([completionNames(kind, connect({}), NAMES_MAX), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** The verb that the words lead to, and those behind it that are no options. */
+function descend(
+  program: Command,
+  words: readonly string[],
+): { readonly command: Command; readonly rest: readonly string[] } {
+  let command = program
+  const rest: string[] = []
+  for (const word of words) {
+    const inner =
+      rest.length === 0 ? command.commands.find((one) => one.name() === word) : undefined
+    if (inner !== undefined) command = inner
+    else if (!word.startsWith('-')) rest.push(word)
+  }
+  return { command, rest }
+}

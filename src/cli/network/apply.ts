@@ -1,0 +1,110 @@
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import type { ApiClient } from '../session/api-client.ts'
+import { connect } from '../session/contexts.ts'
+import type { ContextOptions } from '../session/contexts.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+import { askLine, isInteractive } from '../terminal/prompt.ts'
+import { StepRunner } from './carry-out.ts'
+import { mustBeFaultless, parseNetwork, readNetworkText } from './document.ts'
+import type { NetworkFile } from './document.ts'
+import { readNetwork } from './live.ts'
+import type { LiveNetwork } from './live.ts'
+import { planOf } from './plan.ts'
+import type { Step } from './plan.ts'
+import { countText, differenceText, printDone, printSteps } from './print.ts'
+
+export interface ApplyOptions extends ContextOptions {
+  readonly file: string
+  readonly dryRun?: boolean
+  readonly prune?: boolean
+  readonly yes?: boolean
+}
+
+/** Brings the network to what a file says. */
+export async function applyFile(options: ApplyOptions): Promise<void> {
+  await applyNetwork(options.file, parseNetwork(readNetworkText(options.file)), options)
+}
+
+/**
+ * @param path of the file, for its faults.
+ * @param over makes what is wanted of what the file says and the network has; without it the file says all.
+ * @throws {CommandFailure} exit 2 for faults, and nothing was changed.
+ */
+export async function applyNetwork(
+  path: string,
+  file: NetworkFile,
+  options: Omit<ApplyOptions, 'file'>,
+  over: (objects: NetworkFile['objects'], live: LiveNetwork) => NetworkFile['objects'] = (all) =>
+    all,
+): Promise<void> {
+  mustBeFaultless(path, file.faults)
+  const client = connect(options)
+  const live = await readNetwork(client)
+  const plan = planOf(over(file.objects, live), live, options.prune === true)
+  mustBeFaultless(path, plan.faults)
+  const steps = options.prune === true ? await withoutOwn(client, plan.steps) : plan.steps
+  const isDry = options.dryRun === true
+  if (options.json !== true) printPlan(steps, isDry)
+  if (!isDry && steps.length > 0) {
+    await mustBeMeant(steps, options)
+    await carryOut(client, live, steps, options)
+  }
+  if (options.json === true) printSteps(steps, !isDry)
+}
+
+function printPlan(steps: readonly Step[], isDry: boolean): void {
+  if (steps.length === 0) {
+    printLine('no change needed')
+    return
+  }
+  printLine(differenceText(steps))
+  if (isDry) printLine(`dry run, nothing was changed: ${countText(steps)}`)
+}
+
+/** Whoever prunes the network does not take away what they do it with. */
+async function withoutOwn(client: ApiClient, steps: readonly Step[]): Promise<readonly Step[]> {
+  const { data } = await client.ask({ method: 'GET', path: '/current-identity' })
+  const { id } = data as { readonly id: string }
+  return steps.filter(
+    (step) =>
+      step.verb !== 'delete' || step.live.section.kind.id !== 'identity' || step.live.id !== id,
+  )
+}
+
+async function mustBeMeant(
+  steps: readonly Step[],
+  { yes }: Omit<ApplyOptions, 'file'>,
+): Promise<void> {
+  const count = steps.filter(({ verb }) => verb === 'delete').length
+  if (count === 0 || yes === true) return
+  const what = `${count} ${count === 1 ? 'object' : 'objects'} of the network`
+  if (!isInteractive()) {
+    throw new CommandFailure(
+      EXIT_USAGE,
+      `there is no terminal to ask on whether ${what} shall be deleted; add --yes. Nothing was changed`,
+    )
+  }
+  if ((await askLine(`Delete ${what}? (yes/no) `)) === 'yes') return
+  throw new CommandFailure(EXIT_FAILED, 'nothing was changed')
+}
+
+async function carryOut(
+  client: ApiClient,
+  live: LiveNetwork,
+  steps: readonly Step[],
+  { json }: Omit<ApplyOptions, 'file'>,
+): Promise<void> {
+  const runner = new StepRunner(client, live)
+  for (const [at, step] of steps.entries()) {
+    try {
+      await runner.run(step)
+    } catch (error) {
+      if (!(error instanceof CommandFailure)) throw error
+      const sentence = `${error.message}; ${at} of ${steps.length} steps are done, and the same command goes on with the others`
+      if (json === true) printJson({ isDone: false, done: at, error: error.message })
+      throw new CommandFailure(EXIT_FAILED, sentence, error)
+    }
+    if (json !== true) printDone(step)
+  }
+  if (json !== true) printLine(`done: ${countText(steps)}`)
+}

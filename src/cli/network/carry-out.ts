@@ -1,0 +1,128 @@
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { ApiClient } from '../session/api-client.ts'
+import { ApiRefusal } from '../session/refusal.ts'
+import { recordPath } from '../records/kinds.ts'
+import type { Kind } from '../records/kinds.ts'
+import type { Row } from '../records/names.ts'
+import type { FileObject } from './document.ts'
+import { tableOf } from './live.ts'
+import type { LiveNetwork } from './live.ts'
+import type { Step } from './plan.ts'
+import { bodyOf, portableFields, portableOf, translated } from './portable.ts'
+import type { NetworkObject } from './sections.ts'
+
+/** Carries steps out, one after the other: ids of what it makes are known to those that follow. */
+export class StepRunner {
+  readonly #client: ApiClient
+  readonly #live: LiveNetwork
+  readonly #made = new Map<string, string>()
+
+  constructor(client: ApiClient, live: LiveNetwork) {
+    this.#client = client
+    this.#live = live
+  }
+
+  /** @throws {ApiRefusal} that names the object. */
+  async run(step: Step): Promise<void> {
+    const object = step.verb === 'delete' ? step.live : step.wanted
+    try {
+      if (object.section.kind.id === 'serviceConfig') await this.#serviceConfig(step)
+      else await this.#record(step)
+    } catch (error) {
+      if (!(error instanceof ApiRefusal)) throw error
+      const { status, code, field, message } = error
+      throw new ApiRefusal(status, code, `cannot ${step.verb} ${object.label}: ${message}`, field)
+    }
+  }
+
+  async #record(step: Step): Promise<void> {
+    switch (step.verb) {
+      case 'create':
+        await this.#create(step.wanted)
+        return
+      case 'update':
+        await this.#replace(step.live.id, step.wanted)
+        await this.#setDisabled(step.live.id, step.live.fields, step.wanted.fields)
+        return
+      case 'adopt':
+        await this.#adopt(step.wanted)
+        return
+      case 'delete': {
+        const path = recordPath(step.live.section.kind, step.live.id, 'delete')
+        await this.#client.ask({ method: 'DELETE', path })
+      }
+    }
+  }
+
+  async #create(wanted: FileObject): Promise<void> {
+    const { kind } = wanted.section
+    const body = this.#bodyOf(wanted)
+    const request = { method: 'POST', path: `/${kind.plural}`, body } as const
+    const { id } = (await this.#client.ask(request)).data as { readonly id: string }
+    const { name } = wanted.fields
+    if (typeof name === 'string') this.#made.set(`${tableOf(kind.id)} ${name}`, id)
+    await this.#setDisabled(id, {}, wanted.fields)
+  }
+
+  /** The identity of a router has the id of the router. */
+  async #adopt(wanted: FileObject): Promise<void> {
+    const { kind } = wanted.section
+    const name = String(wanted.fields['name'])
+    const id = this.#idOf('edgeRouter', name)
+    this.#made.set(`${tableOf(kind.id)} ${name}`, id)
+    const { data } = await this.#client.ask({
+      method: 'GET',
+      path: recordPath(kind, id, 'detail'),
+    })
+    await this.#replace(id, wanted)
+    await this.#setDisabled(id, portableOf(kind, data as Row), wanted.fields)
+  }
+
+  async #replace(id: string, wanted: FileObject): Promise<void> {
+    const { kind } = wanted.section
+    const path = recordPath(kind, id, 'patch')
+    await this.#client.ask({ method: 'PUT', path, body: changeable(kind, this.#bodyOf(wanted)) })
+  }
+
+  /** An identity is disabled beside its fields, and stays so until somebody enables it. */
+  async #setDisabled(id: string, before: JsonObject, after: JsonObject): Promise<void> {
+    if ((before['disabled'] === true) === (after['disabled'] === true)) return
+    const path = `/identities/${encodeURIComponent(id)}`
+    if (after['disabled'] !== true)
+      await this.#client.ask({ method: 'POST', path: `${path}/enable` })
+    else {
+      const body = { durationMinutes: 0 }
+      await this.#client.ask({ method: 'POST', path: `${path}/disable`, body })
+    }
+  }
+
+  async #serviceConfig(step: Step): Promise<void> {
+    if (step.verb === 'update' || step.verb === 'adopt') return
+    const { fields } = step.verb === 'delete' ? step.live : step.wanted
+    const id = this.#idOf('identity', String(fields['identity']))
+    const serviceId = this.#idOf('service', String(fields['service']))
+    const configId = this.#idOf('config', String(fields['config']))
+    const method = step.verb === 'create' ? 'POST' : 'DELETE'
+    const path = `/identities/${encodeURIComponent(id)}/service-configs`
+    await this.#client.ask({ method, path, body: [{ serviceId, configId }] })
+  }
+
+  #bodyOf({ section, fields }: NetworkObject): JsonObject {
+    const ids = translated(section.kind, fields, (to, name) => this.#idOf(to, name))
+    return bodyOf(section.kind, ids)
+  }
+
+  #idOf(kind: string, name: string): string {
+    const id = this.#made.get(`${tableOf(kind)} ${name}`) ?? this.#live.idOf(kind, name)
+    // Planning has seen it; it was deleted meanwhile.
+    if (id === undefined) throw new ApiRefusal(404, 'NOT_FOUND', `${name} is there no more`)
+    return id
+  }
+}
+
+/** What a record takes after it was made. */
+function changeable(kind: Kind, body: JsonObject): JsonObject {
+  const fixed = portableFields(kind).filter(({ settable }) => settable === 'create')
+  const names = new Set(fixed.map(({ name }) => name))
+  return Object.fromEntries(Object.entries(body).filter(([name]) => !names.has(name)))
+}

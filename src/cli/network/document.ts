@@ -1,0 +1,261 @@
+import { readFileSync, statSync } from 'node:fs'
+
+import { Validator } from '../../api/schemas/validation.ts'
+import { nearest } from '../../config/suggest.ts'
+import { parseYamlTree } from '../../config/yaml-tree.ts'
+import type { YamlEntry, YamlTree } from '../../config/yaml-tree.ts'
+import { CommandFailure, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
+import { requestSchema } from '../../entities/schema.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import { jsonOfTree, missingFields, unknownMember } from '../records/bodies.ts'
+import type { KindField } from '../records/fields.ts'
+import { entityOf, spoken, unknownField, withArticle } from '../records/kinds.ts'
+import { readStandardInput } from '../terminal/secret-input.ts'
+import { bodyOf, canonical, fileName, portableFields } from './portable.ts'
+import {
+  allSections,
+  FORM_VERSION,
+  identityExtras,
+  keyOf,
+  labelOf,
+  networkLimits,
+} from './sections.ts'
+import type { NetworkObject, Section } from './sections.ts'
+import { numbered } from './live.ts'
+
+/** An object of a file. */
+export interface FileObject extends NetworkObject {
+  readonly line: number
+  /** Lines of its fields. */
+  readonly lines: ReadonlyMap<string, number>
+}
+
+/** One sentence about a line. */
+export interface FileFault {
+  readonly line: number
+  readonly problem: string
+}
+
+/** What a file says, with everything that is wrong with it by itself. */
+export interface NetworkFile {
+  readonly objects: readonly FileObject[]
+  readonly faults: readonly FileFault[]
+}
+
+/** @param path `-` for standard input. @throws {CommandFailure} exit 2. */
+export function readNetworkText(path: string): string {
+  if (path === '-') return readStandardInput('the network', networkLimits.fileBytesMax)
+  try {
+    const { size } = statSync(path)
+    if (size <= networkLimits.fileBytesMax) return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw usage(`${path} cannot be read (${sentenceOf(error)})`)
+  }
+  throw usage(`${path} is larger than ${networkLimits.fileBytesMax} bytes; divide it`)
+}
+
+/** The tree of a YAML text, JSON among them. */
+export function treeOf(text: string): {
+  readonly tree: YamlTree | null
+  readonly faults: readonly FileFault[]
+} {
+  const parsed = parseYamlTree(text, networkLimits)
+  if (parsed.ok) return { tree: parsed.tree, faults: [] }
+  const faults = parsed.faults.map(({ line, problem }) => ({ line: line ?? 1, problem }))
+  return { tree: null, faults }
+}
+
+/** Never throws: what cannot be used is a fault. */
+export function parseNetwork(text: string): NetworkFile {
+  const { tree, faults } = treeOf(text)
+  if (tree === null) return { objects: [], faults }
+  const reader = new NetworkFileReader()
+  reader.readTop(tree)
+  return reader.file()
+}
+
+export class NetworkFileReader {
+  readonly #objects: FileObject[] = []
+  readonly #faults: FileFault[] = []
+  readonly #validator = new Validator()
+  readonly #checks = new Map<string, (value: unknown) => void>()
+
+  file(): NetworkFile {
+    const objects = allSections().flatMap((section) =>
+      numbered(this.#objects.filter((one) => one.section === section)),
+    )
+    return {
+      objects,
+      faults: [...this.#faults, ...doubles(objects)].sort((a, b) => a.line - b.line),
+    }
+  }
+
+  readTop(tree: YamlTree): void {
+    if (tree.kind !== 'map') {
+      this.fault(tree.line, 'expected the sections of a network, such as services:')
+      return
+    }
+    let version: Json = null
+    for (const { key, line, value } of tree.entries) {
+      if (key === 'version') version = jsonOfTree(value)
+      else this.#readSection(key, line, value)
+    }
+    if (version === FORM_VERSION) return
+    this.fault(tree.line, `expected version: ${FORM_VERSION}, which this program knows`)
+  }
+
+  fault(line: number, problem: string): void {
+    this.#faults.push({ line, problem })
+  }
+
+  #readSection(name: string, line: number, tree: YamlTree): void {
+    const section = allSections().find((one) => one.name === name)
+    if (section === undefined) {
+      const near = nearest(
+        name,
+        allSections().map((one) => one.name),
+      )
+      const hint =
+        near === null
+          ? `there are: ${allSections()
+              .map((one) => one.name)
+              .join(', ')}`
+          : `did you mean ${near}?`
+      this.fault(line, `there is no section ${JSON.stringify(name)}; ${hint}`)
+      return
+    }
+    if (tree.kind !== 'list') {
+      // A section that is there and holds nothing.
+      if (tree.kind === 'scalar' && tree.value === null) return
+      this.fault(line, `${name}: expected a list of ${spoken(section.kind.plural)}`)
+      return
+    }
+    for (const item of tree.items) this.#readItem(section, item)
+  }
+
+  #readItem(section: Section, tree: YamlTree): void {
+    const { kind } = section
+    if (tree.kind !== 'map') {
+      this.fault(tree.line, `expected the fields of ${withArticle(spoken(kind.name))}`)
+      return
+    }
+    const before = this.#faults.length
+    for (const entry of tree.entries) this.#judgeEntry(section, entry)
+    // Whatever else is wrong could follow of that.
+    if (this.#faults.length > before) return
+    const fields = Object.fromEntries(
+      tree.entries.map(({ key, value }) => [this.#named(section, key), jsonOfTree(value)]),
+    )
+    const lines = new Map(tree.entries.map(({ key, line }) => [this.#named(section, key), line]))
+    this.take(section, fields, tree.line, lines)
+  }
+
+  /** Judges an object as far as it can be judged alone. */
+  take(
+    section: Section,
+    fields: JsonObject,
+    line: number,
+    lines: ReadonlyMap<string, number>,
+  ): void {
+    const { kind } = section
+    const body = bodyOf(kind, fields)
+    const label = labelOf(section, fields)
+    const missing = missingFields(kind, body)
+    if (missing.length > 0) {
+      this.fault(line, `${label}: ${missing.join(', ')} must be given`)
+      return
+    }
+    try {
+      this.#checkOf(section)(structuredClone(body))
+      const normal = canonical(kind, fields)
+      this.#objects.push({
+        section,
+        key: keyOf(section, normal),
+        label,
+        fields: normal,
+        line,
+        lines,
+      })
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      const { field = '', reason = error.message } = error.fault ?? {}
+      const named = portableFields(kind).find(({ name }) => name === field.split('.')[0])
+      const at = named === undefined ? undefined : lines.get(fileName(named))
+      this.fault(at ?? line, `${label}: ${reason}`)
+    }
+  }
+
+  #judgeEntry({ kind }: Section, { key, line, value }: YamlEntry): void {
+    if (kind.id === 'identity' && identityExtras.some((one) => one === key)) {
+      if (value.kind === 'scalar' && typeof value.value === 'boolean') return
+      this.fault(line, `${key}: expected true or false`)
+      return
+    }
+    const field = portable(kind.fields, portableFields(kind), key)
+    if (field === null) this.fault(line, unknownField(kind, key))
+    else if (field === 'read-only') {
+      this.fault(line, `${key} of ${withArticle(spoken(kind.name))} is no part of a network's file`)
+    } else {
+      const found = unknownMember(field.schema, value, key)
+      if (found !== null) this.fault(found.line, found.problem)
+    }
+  }
+
+  #named({ kind }: Section, key: string): string {
+    const field = portableFields(kind).find(({ name, alias }) => name === key || alias === key)
+    return field === undefined ? key : fileName(field)
+  }
+
+  #checkOf({ kind }: Section): (value: unknown) => void {
+    let check = this.#checks.get(kind.id)
+    if (check === undefined) {
+      const entity = entityOf(kind)
+      check =
+        entity === undefined
+          ? () => undefined
+          : this.#validator.checkOf(requestSchema(entity, 'create'))
+      this.#checks.set(kind.id, check)
+    }
+    return check
+  }
+}
+
+function portable(
+  all: readonly KindField[],
+  usable: readonly KindField[],
+  key: string,
+): KindField | 'read-only' | null {
+  const isCalled = ({ name, alias }: KindField): boolean => name === key || alias === key
+  return usable.find(isCalled) ?? (all.some(isCalled) ? 'read-only' : null)
+}
+
+/** Objects of one name: which one was meant cannot be known. */
+function doubles(objects: readonly FileObject[]): FileFault[] {
+  const first = new Map<string, FileObject>()
+  const faults: FileFault[] = []
+  for (const object of [...objects].sort((a, b) => a.line - b.line)) {
+    const key = `${object.section.name} ${object.key}`
+    const known = first.get(key)
+    if (known === undefined) first.set(key, object)
+    else {
+      const problem = `${object.label} is given twice, first on line ${known.line}`
+      faults.push({ line: object.line, problem })
+    }
+  }
+  return faults
+}
+
+/** @throws {CommandFailure} exit 2, a line a fault. */
+export function mustBeFaultless(path: string, faults: readonly FileFault[]): void {
+  if (faults.length === 0) return
+  const told = faults.slice(0, networkLimits.faultsMax)
+  const lines = told.map(({ line, problem }) => `${path}: line ${line}: ${problem}`)
+  const more = faults.length - told.length
+  if (more > 0) lines.push(`${path}: and ${more} faults more`)
+  throw usage(`nothing was changed\n${lines.join('\n')}`)
+}
+
+function usage(message: string): CommandFailure {
+  return new CommandFailure(EXIT_USAGE, message)
+}

@@ -1,0 +1,26 @@
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { applyNetwork } from './apply.ts'
+import type { ApplyOptions } from './apply.ts'
+import { mustBeFaultless, readNetworkText, treeOf } from './document.ts'
+import { overLive, readStockExport } from './stock.ts'
+
+export interface ImportOptions extends Omit<ApplyOptions, 'file' | 'prune'> {
+  readonly acceptLostPostureChecks?: boolean
+}
+
+/** Makes what the export of a stock command line says; what it does not tell stays as it is here. */
+export async function importFile(path: string, options: ImportOptions): Promise<void> {
+  const { tree, faults } = treeOf(readNetworkText(path))
+  mustBeFaultless(path, faults)
+  if (tree === null) return
+  const found = readStockExport(tree)
+  mustBeFaultless(path, found.faults)
+  for (const note of found.notes) process.stderr.write(`flotilla: ${path}: ${note}\n`)
+  if (found.policiesInDoubt > 0 && options.acceptLostPostureChecks !== true) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `${path}: it has posture checks, and such an export does not tell which of its ${found.policiesInDoubt} service policies ask for them: they would grant more than before. Add postureCheckRoles to the policies in the file, and --accept-lost-posture-checks. Nothing was changed`,
+    )
+  }
+  await applyNetwork(path, found, options, overLive)
+}

@@ -1,0 +1,217 @@
+import { entitiesByName } from '../../entities/registry.ts'
+import { seededConfigTypes } from '../../fsm/seed-config-types.ts'
+import { isSameJson } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { ApiClient } from '../session/api-client.ts'
+import { filterText } from '../records/names.ts'
+import type { Row } from '../records/names.ts'
+import { canonical, portableOf, translated } from './portable.ts'
+import { allSections, keyOf, labelOf } from './sections.ts'
+import type { NetworkObject, Section } from './sections.ts'
+
+/** An object that the network has. */
+export interface LiveObject extends NetworkObject {
+  readonly id: string
+  /** Nothing may take it away: it came with the network, or is part of another one. */
+  readonly isKept: boolean
+  /** It is as every network has it, and no file need say so. */
+  readonly isUsual: boolean
+}
+
+/** All that a file can say of a network, as it is now. */
+export interface LiveNetwork {
+  readonly objects: readonly LiveObject[]
+  /** The id of the record of a kind that has this name; undefined when there is none. */
+  idOf(kind: string, name: string): string | undefined
+  /** Names of the records of a kind. */
+  namesOf(kind: string): readonly string[]
+}
+
+const PAGE = 500
+const AT_ONCE = 8
+
+/** Kinds that share a table share their names and ids. */
+export function tableOf(kind: string): string {
+  return entitiesByName.get(kind)?.table ?? kind
+}
+
+/** Reads the whole network, a page at a time. */
+export async function readNetwork(client: ApiClient): Promise<LiveNetwork> {
+  const reader = new NetworkReader(client)
+  for (const section of allSections()) await reader.read(section)
+  return reader.network()
+}
+
+interface Found {
+  readonly section: Section
+  readonly id: string
+  readonly isKept: boolean
+  readonly isUsual: boolean
+  /** Ids still in them. */
+  readonly fields: JsonObject
+}
+
+class NetworkReader {
+  readonly #client: ApiClient
+  readonly #found: Found[] = []
+  readonly #nameOf = new Map<string, string>()
+  readonly #idOf = new Map<string, string>()
+
+  constructor(client: ApiClient) {
+    this.#client = client
+  }
+
+  async read(section: Section): Promise<void> {
+    if (section.kind.id === 'serviceConfig') {
+      await this.#readServiceConfigs(section)
+      return
+    }
+    for await (const rows of this.#pages(section)) {
+      for (const row of rows) this.#take(section, row)
+    }
+  }
+
+  network(): LiveNetwork {
+    const byOrder = this.#found.flatMap((found) => this.#object(found))
+    const objects = allSections().flatMap((section) =>
+      numbered(byOrder.filter((one) => one.section === section)),
+    )
+    const names = new Map<string, string[]>()
+    for (const key of this.#idOf.keys()) {
+      const [table = '', name = ''] = split(key)
+      names.set(table, [...(names.get(table) ?? []), name])
+    }
+    return {
+      objects,
+      idOf: (kind, name) => this.#idOf.get(`${tableOf(kind)} ${name}`),
+      namesOf: (kind) => names.get(tableOf(kind)) ?? [],
+    }
+  }
+
+  /** By id, so that records which come and go meanwhile move no others. */
+  async *#pages({ kind }: Section): AsyncGenerator<readonly Row[]> {
+    for (let last = ''; ;) {
+      // The default auth policy came with the network, and may be changed like others.
+      const conditions = [
+        ...(kind.id === 'authPolicy' ? [] : ['isSystem != true']),
+        ...(last === '' ? [] : [`id > ${filterText(last)}`]),
+      ]
+      const filter = conditions.length === 0 ? 'true' : conditions.join(' and ')
+      const query = new URLSearchParams({ filter, sort: 'id', limit: String(PAGE) })
+      const path = `/${kind.plural}?${query.toString()}`
+      const rows = (await this.#client.ask({ method: 'GET', path })).data as readonly Row[]
+      yield rows
+      last = rows.at(-1)?.id ?? ''
+      if (rows.length < PAGE) return
+    }
+  }
+
+  #take(section: Section, row: Row): void {
+    const { kind } = section
+    const table = tableOf(kind.id)
+    if (kind.hasName) {
+      const isKnown = this.#nameOf.has(`${table} ${row.id}`)
+      this.#nameOf.set(`${table} ${row.id}`, String(row['name']))
+      this.#idOf.set(`${table} ${String(row['name'])}`, row.id)
+      // An edge router is listed among the others as well.
+      if (isKnown) return
+    }
+    const fields = portableOf(kind, row)
+    const isSeed = seedOf(section, fields) !== null
+    const isOfRouter = fields['type'] === 'Router'
+    const isGiven = isSeed || fields['isDefaultAdmin'] === true || row.id === 'default'
+    const isUsual = isSameJson(fields, seedOf(section, fields)) || isPlainRouter(fields)
+    this.#found.push({ section, id: row.id, isKept: isOfRouter || isGiven, isUsual, fields })
+  }
+
+  #object({ section, id, isKept, isUsual, fields }: Found): LiveObject {
+    const named = translated(
+      section.kind,
+      fields,
+      (to, word) => this.#nameOf.get(`${tableOf(to)} ${word}`) ?? word,
+    )
+    return {
+      section,
+      id,
+      isKept,
+      isUsual,
+      key: keyOf(section, named),
+      label: labelOf(section, named),
+      fields: named,
+    }
+  }
+
+  /** One question an identity, and none where there is nothing that it could have been given. */
+  async #readServiceConfigs(section: Section): Promise<void> {
+    const has = (id: string): boolean => this.#found.some(({ section: { kind } }) => kind.id === id)
+    if (!has('config') || !has('service')) return
+    const identities = [...this.#nameOf.keys()].flatMap((key) => {
+      const [table, id = ''] = split(key)
+      return table === 'identity' ? [id] : []
+    })
+    for (let at = 0; at < identities.length; at += AT_ONCE) {
+      const some = identities.slice(at, at + AT_ONCE)
+      const lists = await Promise.all(some.map((id) => this.#serviceConfigsOf(id)))
+      for (const [index, list] of lists.entries()) {
+        for (const { serviceId, configId } of list) {
+          const fields = { identity: some[index] ?? '', service: serviceId, config: configId }
+          this.#found.push({
+            section,
+            id: some[index] ?? '',
+            isKept: false,
+            isUsual: false,
+            fields,
+          })
+        }
+      }
+    }
+  }
+
+  async #serviceConfigsOf(id: string): Promise<readonly { serviceId: string; configId: string }[]> {
+    const path = `/identities/${encodeURIComponent(id)}/service-configs`
+    return (await this.#client.ask({ method: 'GET', path })).data as {
+      serviceId: string
+      configId: string
+    }[]
+  }
+}
+
+/** Table or kind, and what stands behind it, which may hold blanks. */
+function split(key: string): [string, string] {
+  const at = key.indexOf(' ')
+  return [key.slice(0, at), key.slice(at + 1)]
+}
+
+const seeds = new Map(seededConfigTypes.map((one) => [one.name, one]))
+
+/** What a config type of this name says in a network that nobody has changed; null: none begins with one. */
+export function seedOf({ kind }: Section, fields: JsonObject): JsonObject | null {
+  const seed = kind.id === 'configType' ? seeds.get(String(fields['name'])) : undefined
+  if (seed === undefined) return null
+  const { name, target, schema } = seed
+  return canonical(kind, { name, target, schema })
+}
+
+/** What a router makes of itself says nothing that its router does not. */
+export function isPlainRouter(fields: JsonObject): boolean {
+  return fields['type'] === 'Router' && Object.keys(fields).length === 2
+}
+
+/** In the order of their keys; those that nothing tells apart are counted. */
+export function numbered<T extends NetworkObject>(objects: readonly T[]): T[] {
+  const counts = new Map<string, number>()
+  const ordered = objects
+    .map((object) => ({ object, text: JSON.stringify(object.fields) }))
+    .sort((a, b) => compare(a.object.key, b.object.key) || compare(a.text, b.text))
+  return ordered.map(({ object }) => {
+    if (object.section.kind.id !== 'terminator') return object
+    const count = (counts.get(object.key) ?? 0) + 1
+    counts.set(object.key, count)
+    return count === 1 ? object : { ...object, key: `${object.key} (${count})` }
+  })
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}

@@ -1,0 +1,292 @@
+import { nearest } from '../../config/suggest.ts'
+import { isSameJson } from '../../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import { kindById, spoken } from '../records/kinds.ts'
+import type { FileFault, FileObject } from './document.ts'
+import { isPlainRouter, seedOf, tableOf } from './live.ts'
+import type { LiveNetwork, LiveObject } from './live.ts'
+import { fileName, portableFields, translated } from './portable.ts'
+import type { NetworkObject } from './sections.ts'
+
+/** One field that differs. */
+export interface FieldChange {
+  readonly field: string
+  /** null: it is not set. */
+  readonly from: Json
+  readonly to: Json
+}
+
+export type Step =
+  | { readonly verb: 'create'; readonly wanted: FileObject }
+  /** Its router makes it; what it differs in is seen when it is there. */
+  | { readonly verb: 'adopt'; readonly wanted: FileObject }
+  | {
+      readonly verb: 'update'
+      readonly wanted: FileObject
+      readonly live: LiveObject
+      readonly changes: readonly FieldChange[]
+    }
+  | { readonly verb: 'delete'; readonly live: LiveObject }
+
+type Writing = Exclude<Step, { readonly verb: 'delete' }>
+
+export interface Plan {
+  /** In the order in which they are carried out. */
+  readonly steps: readonly Step[]
+  readonly faults: readonly FileFault[]
+}
+
+/** What brings a network to what a file says. @param isPruned what the file does not name is deleted. */
+export function planOf(objects: readonly FileObject[], live: LiveNetwork, isPruned: boolean): Plan {
+  const all = isPruned ? [...objects, ...unsaid(objects, live)] : objects
+  return new Planner(all, live).plan(isPruned)
+}
+
+/** Of what a network begins with, a file that does not name it says that nobody has changed it. */
+function unsaid(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {
+  const named = new Set(objects.map(keyIn))
+  return live.objects.flatMap((one): FileObject[] => {
+    const seed = named.has(keyIn(one)) ? null : seedOf(one.section, one.fields)
+    if (seed === null) return []
+    const { section, key, label } = one
+    return [{ section, key, label, fields: seed, line: 1, lines: new Map() }]
+  })
+}
+
+class Planner {
+  readonly #objects: readonly FileObject[]
+  readonly #live: LiveNetwork
+  readonly #liveByKey: ReadonlyMap<string, LiveObject>
+  readonly #fileByName = new Map<string, FileObject>()
+  readonly #faults: FileFault[] = []
+
+  constructor(objects: readonly FileObject[], live: LiveNetwork) {
+    this.#objects = objects
+    this.#live = live
+    this.#liveByKey = new Map(live.objects.map((one) => [keyIn(one), one]))
+    for (const object of objects) this.#take(object)
+  }
+
+  /** Kinds of one table share their names. */
+  #take(object: FileObject): void {
+    const { kind } = object.section
+    if (!kind.hasName) return
+    const key = nameKey(kind.id, String(object.fields['name']))
+    const known = this.#fileByName.get(key)
+    if (known === undefined) this.#fileByName.set(key, object)
+    else {
+      const problem = `line ${known.line} has ${known.label}, and both cannot be there`
+      this.#fault(object, 'name', problem)
+    }
+  }
+
+  plan(isPruned: boolean): Plan {
+    const steps = this.#objects.flatMap((object) => this.#stepFor(object))
+    for (const object of this.#objects) this.#judgeReferences(object)
+    this.#judgeServiceConfigs()
+    const ordered = this.#faults.length === 0 ? this.#ordered(steps) : []
+    const pruned = isPruned ? this.#pruned() : []
+    const faults = [...this.#faults].sort((a, b) => a.line - b.line)
+    return { steps: faults.length > 0 ? [] : [...ordered, ...pruned], faults }
+  }
+
+  #stepFor(wanted: FileObject): Writing[] {
+    const live = this.#liveByKey.get(keyIn(wanted))
+    if (live !== undefined) {
+      const changes = changesOf(live.fields, wanted.fields)
+      this.#judgeFixed(wanted, changes)
+      return changes.length === 0 ? [] : [{ verb: 'update', wanted, live, changes }]
+    }
+    if (wanted.fields['isDefaultAdmin'] === true) {
+      this.#fault(wanted, 'isDefaultAdmin', 'this network tells of no default administrator')
+    }
+    if (wanted.fields['type'] !== 'Router') return [{ verb: 'create', wanted }]
+    if (this.#tunneler(wanted) === undefined) {
+      this.#fault(
+        wanted,
+        'type',
+        'no edge router of that name has isTunnelerEnabled: true, which would make it',
+      )
+    }
+    return isPlainRouter(wanted.fields) ? [] : [{ verb: 'adopt', wanted }]
+  }
+
+  /** The router of the file that makes this identity. */
+  #tunneler({ fields }: FileObject): FileObject | undefined {
+    const router = this.#fileByName.get(nameKey('edgeRouter', String(fields['name'])))
+    return router?.fields['isTunnelerEnabled'] === true ? router : undefined
+  }
+
+  /** What is set when a record is made stays. */
+  #judgeFixed(wanted: FileObject, changes: readonly FieldChange[]): void {
+    for (const field of portableFields(wanted.section.kind)) {
+      const change = changes.find((one) => one.field === fileName(field))
+      if (field.settable !== 'create' || change === undefined) continue
+      const held = change.from === null ? 'unset' : JSON.stringify(change.from)
+      this.#fault(
+        wanted,
+        change.field,
+        `${change.field} is ${held.slice(0, 60)} there and stays as it was made; delete the record to make another`,
+      )
+    }
+    const role = changes.find(({ field }) => field === 'type')
+    if (wanted.section.kind.id !== 'identity' || role === undefined) return
+    this.#fault(wanted, 'type', 'only a router makes an identity of the type Router')
+  }
+
+  #judgeReferences(object: FileObject): void {
+    translated(object.section.kind, object.fields, (to, word, path) => {
+      if (!this.#isThere(to, word)) this.#unknown(object, to, word, path)
+      return word
+    })
+  }
+
+  #isThere(to: string, name: string): boolean {
+    return this.#fileByName.has(nameKey(to, name)) || this.#live.idOf(to, name) !== undefined
+  }
+
+  #unknown(object: FileObject, to: string, word: string, path: string): void {
+    const kind = kindById(to)
+    const table = tableOf(to)
+    const inFile = [...this.#fileByName.keys()]
+      .filter((key) => key.startsWith(`${table} `))
+      .map((key) => key.slice(table.length + 1))
+    const near = nearest(word, [...inFile, ...this.#live.namesOf(to)])
+    const hint = near === null ? 'neither here nor in the network' : `did you mean ${near}?`
+    this.#fault(object, path, `there is no ${spoken(kind.name)} ${JSON.stringify(word)}; ${hint}`)
+  }
+
+  /** One config of a type for each service of an identity: a second one would take the place of the first. */
+  #judgeServiceConfigs(): void {
+    const seen = new Map<string, FileObject>()
+    for (const object of this.#objects) {
+      if (object.section.kind.id !== 'serviceConfig') continue
+      const { identity, service, config } = object.fields
+      const type = this.#configTypeOf(String(config))
+      const key = JSON.stringify([identity, service, type])
+      const known = seen.get(key)
+      if (known === undefined) seen.set(key, object)
+      else
+        this.#fault(object, 'config', `line ${known.line} gives another config of the type ${type}`)
+    }
+  }
+
+  #configTypeOf(config: string): string {
+    const inFile = this.#fileByName.get(nameKey('config', config))
+    const live = this.#live.objects.find(
+      ({ section, fields }) => section.kind.id === 'config' && fields['name'] === config,
+    )
+    return String((inFile ?? live)?.fields['configType'])
+  }
+
+  /** Those that are named first; what stays in a circle is a fault. */
+  #ordered(steps: readonly Writing[]): readonly Step[] {
+    const made = new Map<string, Writing>()
+    const routers = new Map<string, Writing>()
+    for (const step of steps) {
+      const { section, fields } = step.wanted
+      const key = nameKey(section.kind.id, String(fields['name']))
+      if (step.verb !== 'update' && section.kind.hasName) made.set(key, step)
+      if (section.kind.id === 'edgeRouter') routers.set(key, step)
+    }
+    const needed = (step: Writing): readonly Writing[] => [
+      ...namesIn(step.wanted).flatMap((key) => made.get(key) ?? []),
+      ...(step.verb === 'adopt'
+        ? [routers.get(nameKey('edgeRouter', String(step.wanted.fields['name'])))]
+        : []
+      ).flatMap((one) => one ?? []),
+    ]
+    return inOrder(steps, needed, (circle) => this.#circle(circle))
+  }
+
+  #circle(steps: readonly Writing[]): void {
+    const labels = steps.map(({ wanted }) => wanted.label)
+    for (const [at, { wanted }] of steps.entries()) {
+      const next = labels[(at + 1) % labels.length] ?? ''
+      this.#fault(
+        wanted,
+        '',
+        `names ${next}, and none of ${labels.join(', ')} can be made first; leave out what one of them names, apply, put it back and apply again`,
+      )
+    }
+  }
+
+  /** Those that name others go first. */
+  #pruned(): readonly Step[] {
+    const wanted = new Set(this.#objects.map(keyIn))
+    const steps = this.#live.objects
+      .filter((one) => !one.isKept && !wanted.has(keyIn(one)))
+      .reverse()
+      .map((live) => ({ verb: 'delete', live }) as const)
+    const holders = new Map<string, (typeof steps)[number][]>()
+    for (const step of steps) {
+      for (const key of namesIn(step.live)) holders.set(key, [...(holders.get(key) ?? []), step])
+    }
+    const needed = ({ live }: (typeof steps)[number]): (typeof steps)[number][] =>
+      holders.get(nameKey(live.section.kind.id, String(live.fields['name']))) ?? []
+    // In a circle, the API says which one is held.
+    return inOrder(steps, needed, () => undefined)
+  }
+
+  #fault({ line, lines, label }: FileObject, path: string, problem: string): void {
+    const field = path.split('.')[0] ?? ''
+    this.#faults.push({ line: lines.get(field) ?? line, problem: `${label}: ${problem}` })
+  }
+}
+
+/** Each after those that it needs; those that need each other are told as a circle. */
+function inOrder<T>(
+  steps: readonly T[],
+  needed: (step: T) => readonly T[],
+  onCircle: (steps: readonly T[]) => void,
+): T[] {
+  const state = new Map<T, 'open' | 'done'>()
+  const ordered: T[] = []
+  const path: T[] = []
+  const visit = (step: T): void => {
+    const known = state.get(step)
+    if (known === 'open') onCircle(path.slice(path.indexOf(step)))
+    if (known !== undefined) return
+    state.set(step, 'open')
+    path.push(step)
+    for (const other of needed(step)) if (other !== step) visit(other)
+    path.pop()
+    state.set(step, 'done')
+    ordered.push(step)
+  }
+  for (const step of steps) visit(step)
+  return ordered
+}
+
+/** Keys of the records that an object names. */
+function namesIn({ section, fields }: NetworkObject): readonly string[] {
+  const named: string[] = []
+  translated(section.kind, fields, (to, word) => {
+    named.push(nameKey(to, word))
+    return word
+  })
+  return named
+}
+
+function keyIn({
+  section,
+  key,
+}: {
+  readonly section: { readonly name: string }
+  readonly key: string
+}): string {
+  return `${section.name} ${key}`
+}
+
+function nameKey(kind: string, name: string): string {
+  return `${tableOf(kind)} ${name}`
+}
+
+/** The fields in which two objects differ. */
+export function changesOf(from: JsonObject, to: JsonObject): readonly FieldChange[] {
+  const names = [...new Set([...Object.keys(from), ...Object.keys(to)])]
+  return names.flatMap((field) => {
+    const [before = null, after = null] = [from[field], to[field]]
+    return isSameJson(before, after) ? [] : [{ field, from: before, to: after }]
+  })
+}

@@ -1,0 +1,98 @@
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import { fieldsOf } from '../records/fields.ts'
+import { kindById, spoken } from '../records/kinds.ts'
+import type { Kind } from '../records/kinds.ts'
+
+export const networkLimits = {
+  fileBytesMax: 64 * 1024 * 1024,
+  yamlNodesMax: 2_000_000,
+  yamlDepthMax: 64,
+  faultsMax: 100,
+} as const
+
+/** The form of the file that this program writes. */
+export const FORM_VERSION = 1
+
+/** The records of one kind in a file that describes a network. */
+export interface Section {
+  /** Its key in the file: `servicePolicies`. */
+  readonly name: string
+  readonly kind: Kind
+  /** The fields that tell its objects apart, as the file calls them. */
+  readonly key: readonly string[]
+}
+
+const byName = ['name']
+
+function section(id: string, key: readonly string[] = byName): Section {
+  return { name: entityNamed(id).plural, kind: kindById(id), key }
+}
+
+/** Configs that an identity gets of services in place of their own: no kind of the API by itself. */
+const serviceConfigs: Kind = {
+  id: 'serviceConfig',
+  name: 'service-config',
+  plural: 'service-configs',
+  short: null,
+  shapes: {},
+  fields: fieldsOf(entityNamed('serviceConfig')).filter(({ name }) => name !== 'tags'),
+  nested: [],
+  hasName: false,
+  idFrom: null,
+}
+
+let made: readonly Section[] | null = null
+
+/**
+ * What a file says of a network, in its order: what others name comes first. Credentials, enrollments, sessions and revocations
+ * are no part of it, as they are secrets or pass by themselves.
+ */
+export function allSections(): readonly Section[] {
+  made ??= [
+    section('configType'),
+    section('config'),
+    section('externalJwtSigner'),
+    section('authPolicy'),
+    section('ca'),
+    section('postureCheck'),
+    section('edgeRouter'),
+    section('transitRouter'),
+    section('service'),
+    section('identity'),
+    { name: 'serviceConfigs', kind: serviceConfigs, key: ['identity', 'service', 'config'] },
+    section('terminator', ['service', 'router', 'binding', 'address', 'identity']),
+    section('edgeRouterPolicy'),
+    section('serviceEdgeRouterPolicy'),
+    section('servicePolicy'),
+    section('controllerSetting', ['controllerId']),
+  ]
+  return made
+}
+
+/** Fields of identities that are read elsewhere than they are written. */
+export const identityExtras = ['isDefaultAdmin', 'disabled'] as const
+
+/** One object of a network: its fields as the file has them, records by their names. */
+export interface NetworkObject {
+  readonly section: Section
+  /** Unique in its section. */
+  readonly key: string
+  /** `service web`. */
+  readonly label: string
+  readonly fields: JsonObject
+}
+
+/** The default administrator is the same one in every network, whatever it is called. */
+const DEFAULT_ADMIN = '(default administrator)'
+
+/** What tells an object apart from the others of its section. */
+export function keyOf({ key, kind }: Section, fields: JsonObject): string {
+  if (kind.id === 'identity' && fields['isDefaultAdmin'] === true) return DEFAULT_ADMIN
+  return key.map((name) => String(fields[name] ?? '')).join(' ')
+}
+
+export function labelOf(section: Section, fields: JsonObject): string {
+  const words = section.key.map((name) => fields[name]).filter((one) => one !== undefined)
+  return `${spoken(section.kind.name)} ${words.map(String).join(' ')}`
+}

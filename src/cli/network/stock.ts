@@ -1,0 +1,184 @@
+import { nearest } from '../../config/suggest.ts'
+import type { YamlTree } from '../../config/yaml-tree.ts'
+import { isObject } from '../../entities/check.ts'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import { jsonOfTree } from '../records/bodies.ts'
+import { memberAt, withMember } from '../records/names.ts'
+import { NetworkFileReader } from './document.ts'
+import type { FileObject, NetworkFile } from './document.ts'
+import { seedOf } from './live.ts'
+import type { LiveNetwork } from './live.ts'
+import { fileName, portableFields } from './portable.ts'
+import { allSections } from './sections.ts'
+import type { Section } from './sections.ts'
+
+/** What another network's export says, and what of it has no place in a network of ours. */
+export interface StockExport extends NetworkFile {
+  /** Sentences for whoever imports it. */
+  readonly notes: readonly string[]
+  /** Service policies that may have had posture checks, which that export does not tell. */
+  readonly policiesInDoubt: number
+}
+
+/** Sections that are called differently there; all others have our names. */
+const otherNames: Readonly<Record<string, string>> = { certificateAuthorities: 'cas' }
+
+const sectionNames = [
+  ...['certificateAuthorities', 'identities', 'edgeRouters', 'services', 'configs', 'configTypes'],
+  ...['servicePolicies', 'edgeRouterPolicies', 'serviceEdgeRouterPolicies', 'externalJwtSigners'],
+  ...['authPolicies', 'postureChecks'],
+]
+
+/** Reads an export of the stock command line (`ziti ops export`), JSON or YAML. Never throws. */
+export function readStockExport(tree: YamlTree): StockExport {
+  const reader = new StockReader()
+  reader.readTop(tree)
+  return reader.export()
+}
+
+class StockReader {
+  readonly #reader = new NetworkFileReader()
+  readonly #ignored = new Set<string>()
+  readonly #left = new Map<string, number>()
+  #hasPostureChecks = false
+  #policies = 0
+
+  export(): StockExport {
+    return {
+      ...this.#reader.file(),
+      notes: this.#notes(),
+      policiesInDoubt: this.#hasPostureChecks ? this.#policies : 0,
+    }
+  }
+
+  readTop(tree: YamlTree): void {
+    if (tree.kind !== 'map') {
+      this.#reader.fault(tree.line, 'expected an export with sections such as services')
+      return
+    }
+    for (const { key, line, value } of tree.entries) {
+      const name = sectionNames.includes(key) ? (otherNames[key] ?? key) : null
+      const section = allSections().find((one) => one.name === name)
+      if (section === undefined) this.#unknownSection(key, line)
+      else if (value.kind === 'list') for (const item of value.items) this.#readItem(section, item)
+      else if (value.kind !== 'scalar' || value.value !== null) {
+        this.#reader.fault(line, `${key}: expected a list`)
+      }
+    }
+  }
+
+  #unknownSection(key: string, line: number): void {
+    const near = nearest(key, sectionNames)
+    const hint = near === null ? `there are: ${sectionNames.join(', ')}` : `did you mean ${near}?`
+    this.#reader.fault(
+      line,
+      `there is no section ${JSON.stringify(key)} in such an export; ${hint}`,
+    )
+  }
+
+  #readItem(section: Section, tree: YamlTree): void {
+    const item = jsonOfTree(tree)
+    if (tree.kind !== 'map' || !isObject(item)) {
+      this.#reader.fault(tree.line, `expected the fields of an object`)
+      return
+    }
+    this.#count(section)
+    const left = leftOut(section, item)
+    if (left !== null) {
+      this.#left.set(left, (this.#left.get(left) ?? 0) + 1)
+      return
+    }
+    const lines = new Map(tree.entries.map(({ key, line }) => [fileKey(section, key), line]))
+    this.#reader.take(section, this.#fieldsOf(section, item), tree.line, lines)
+  }
+
+  #count({ kind }: Section): void {
+    if (kind.id === 'postureCheck') this.#hasPostureChecks = true
+    if (kind.id === 'servicePolicy') this.#policies += 1
+  }
+
+  #fieldsOf(section: Section, item: JsonObject): JsonObject {
+    const { kind } = section
+    const fields: Record<string, Json> = {}
+    for (const [key, value] of Object.entries(item)) {
+      if (value === null) continue
+      const field = portableFields(kind).find(({ name, alias }) => name === key || alias === key)
+      if (field !== undefined) {
+        const isNamed = field.reference?.shape === 'one' || field.reference?.shape === 'many'
+        fields[fileName(field)] = isNamed ? withoutSign(value) : value
+      } else if (
+        key !== 'typeId' &&
+        !kind.fields.some(({ name, alias }) => name === key || alias === key)
+      ) {
+        this.#ignored.add(`${section.name}.${key}`)
+      }
+    }
+    const whole = kind.nested.reduce<JsonObject>((object, { path }) => {
+      const value = memberAt(object, path)
+      return value === undefined || value === null
+        ? object
+        : withMember(object, path, withoutSign(value))
+    }, fields)
+    return kind.id === 'identity' ? identityFields(whole, item) : whole
+  }
+
+  #notes(): string[] {
+    const left = [...this.#left].map(([what, count]) => `left out ${count} ${what}`)
+    const ignored = [...this.#ignored].sort()
+    return ignored.length === 0 ? left : [...left, `passed over fields: ${ignored.join(', ')}`]
+  }
+}
+
+/** References are names behind an `@` there. */
+function withoutSign(value: Json): Json {
+  if (Array.isArray(value)) return (value as readonly Json[]).map(withoutSign)
+  return typeof value === 'string' && value.startsWith('@') ? value.slice(1) : value
+}
+
+function identityFields(fields: JsonObject, item: JsonObject): JsonObject {
+  const isDisabled = item['disabled'] === true && (item['disabledUntil'] ?? null) === null
+  return {
+    ...fields,
+    ...(item['typeId'] === 'Router' ? { type: 'Router' } : {}),
+    ...(isDisabled ? { disabled: true } : {}),
+  }
+}
+
+function fileKey({ kind }: Section, key: string): string {
+  const field = portableFields(kind).find(({ name, alias }) => name === key || alias === key)
+  return field === undefined ? key : fileName(field)
+}
+
+/** Why an object has no place here, as what it is one of; null: it has one. */
+function leftOut(section: Section, item: JsonObject): string | null {
+  const { name, isDefaultAdmin, semantic, identityRoles, edgeRouterRoles } = item
+  switch (section.kind.id) {
+    case 'identity':
+      return isDefaultAdmin === true ? 'default administrator, as this network has its own' : null
+    case 'configType':
+      return seedOf(section, { name: name ?? '' }) === null ? null : 'built-in config types'
+    case 'edgeRouterPolicy': {
+      const isOwn =
+        /^edge-router-.+-system$/.test(String(name)) &&
+        semantic === 'AnyOf' &&
+        JSON.stringify(identityRoles) === JSON.stringify(edgeRouterRoles)
+      return isOwn ? 'policies that routers make for themselves' : null
+    }
+    default:
+      return null
+  }
+}
+
+/**
+ * What that export does not tell of an object stays as it is here.
+ * @returns the objects with the fields that the network has of them already.
+ */
+export function overLive(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {
+  const byKey = new Map(live.objects.map((one) => [`${one.section.name} ${one.key}`, one]))
+  return objects.map((object) => {
+    const known = byKey.get(`${object.section.name} ${object.key}`)
+    if (known === undefined) return object
+    const untold = Object.entries(known.fields).filter(([name]) => !object.lines.has(name))
+    return { ...object, fields: { ...Object.fromEntries(untold), ...object.fields } }
+  })
+}

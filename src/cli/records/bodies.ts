@@ -1,0 +1,210 @@
+import { readFileSync } from 'node:fs'
+
+import { parseYamlTree } from '../../config/yaml-tree.ts'
+import type { YamlTree } from '../../config/yaml-tree.ts'
+import { CommandFailure, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
+import { merged } from '../../entities/nested.ts'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import { readSecretInput, readStandardInput } from '../terminal/secret-input.ts'
+import { usualValues } from './fields.ts'
+import type { KindField } from './fields.ts'
+import { fieldNamed, spoken, withArticle } from './kinds.ts'
+import type { Kind } from './kinds.ts'
+import { memberAt, withMember } from './names.ts'
+import { memberSchema, valueOf } from './values.ts'
+
+export type WriteMode = 'create' | 'patch'
+
+/** What a command line wants changed of a record. */
+export interface Wanted {
+  readonly body: JsonObject
+  /** Fields of which members were named, and that a patch replaces whole: what they hold must be read first. */
+  readonly partial: readonly { readonly path: readonly string[]; readonly value: Json }[]
+}
+
+/**
+ * The body that `field=value` words and a file stand for, names not resolved yet.
+ * @throws {CommandFailure} exit 2 with one sentence.
+ */
+export function wantedBody(
+  kind: Kind,
+  mode: WriteMode,
+  words: readonly string[],
+  file: string | undefined,
+): Wanted {
+  let body: JsonObject = file === undefined ? {} : bodyOfFile(kind, mode, file)
+  const partial: { path: readonly string[]; value: Json }[] = []
+  for (const word of words) {
+    const { field, path, value } = assignmentOf(kind, mode, word)
+    const isPartial = mode === 'patch' && path.length > 1 && field.isReplacedWhole
+    if (isPartial && memberAt(body, path.slice(0, 1)) === undefined) partial.push({ path, value })
+    else body = withMember(body, path, value)
+  }
+  return { body: mode === 'create' ? completed(kind, body) : body, partial }
+}
+
+const ASSIGNMENT = /^([A-Za-z][^=@]*)([=@])(.*)$/s
+
+interface Assignment {
+  readonly field: KindField
+  readonly path: readonly string[]
+  readonly value: Json
+}
+
+function assignmentOf(kind: Kind, mode: WriteMode, word: string): Assignment {
+  const [, left = '', sign = '', right = ''] = ASSIGNMENT.exec(word) ?? []
+  if (left === '') {
+    throw usage(`expected FIELD=VALUE or FIELD@FILE, found ${JSON.stringify(word.slice(0, 40))}`)
+  }
+  const [first = '', ...rest] = left.split('.')
+  const field = writableField(kind, mode, first)
+  // Keys of a map are its user's, dots included.
+  const members = field.field?.kind === 'map' && rest.length > 0 ? [rest.join('.')] : rest
+  let schema = field.schema
+  const path = [field.name]
+  for (const member of members) {
+    const inner = memberSchema(schema, member)
+    if (inner === null) {
+      throw usage(
+        `${path.join('.')} has no member ${JSON.stringify(member)}; flotilla explain ${kind.name} lists them`,
+      )
+    }
+    path.push(member)
+    schema = inner
+  }
+  return { field, path, value: assignedValue(field, path.join('.'), sign, right, schema) }
+}
+
+function assignedValue(
+  field: KindField,
+  path: string,
+  sign: string,
+  right: string,
+  schema: JsonObject,
+): Json {
+  if (field.isSecret) {
+    if (sign === '@') return readSecretInput(right, path)
+    throw usage(
+      `${path} is a secret, and others on this host can read a command line; write ${path}@FILE, or ${path}@- for standard input`,
+    )
+  }
+  if (sign === '=') return valueOf(path, right, schema)
+  const text = readText(right, path)
+  return schema['type'] === 'string' || [schema['type']].flat().includes('string')
+    ? text
+    : jsonOfTree(parsedTree(right, text))
+}
+
+function writableField(kind: Kind, mode: WriteMode, word: string): KindField {
+  const field = fieldNamed(kind, word)
+  const reason = whyNotWritable(kind, mode, field)
+  if (reason !== null) throw usage(reason)
+  return field
+}
+
+/** @returns null when it can be written. */
+function whyNotWritable(kind: Kind, mode: WriteMode, { name, settable }: KindField): string | null {
+  const one = withArticle(spoken(kind.name))
+  if (settable === 'never') return `${name} of ${one} is read-only`
+  if (mode === 'create' || settable === 'always') return null
+  return `${name} of ${one} is set when it is made and stays`
+}
+
+/** A file of fields: YAML, or JSON, which is YAML too. */
+function bodyOfFile(kind: Kind, mode: WriteMode, path: string): JsonObject {
+  const tree = parsedTree(path, readText(path, '-f'))
+  if (tree.kind !== 'map') throw usage(`${path}: expected fields and their values`)
+  const body: Record<string, Json> = {}
+  for (const { key, line, value } of tree.entries) {
+    const at = `${path}: line ${line}: `
+    const field = inFile(at, () => writableField(kind, mode, key))
+    if (field.name in body) throw usage(`${at}${field.name} is given twice`)
+    body[field.name] = jsonOfTree(value)
+    const fault = unknownMember(field.schema, value, field.name)
+    if (fault !== null) throw usage(`${path}: line ${fault.line}: ${fault.problem}`)
+  }
+  return body
+}
+
+function inFile<T>(at: string, step: () => T): T {
+  try {
+    return step()
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error
+    throw new CommandFailure(error.exitCode, `${at}${error.message}`, error)
+  }
+}
+
+/** The first member that no schema names; null when there is none. */
+export function unknownMember(
+  schema: JsonObject,
+  tree: YamlTree,
+  path: string,
+): { readonly line: number; readonly problem: string } | null {
+  if (tree.kind === 'scalar') return null
+  if (tree.kind === 'list') {
+    const items = (schema['items'] ?? {}) as JsonObject
+    for (const item of tree.items) {
+      const fault = unknownMember(items, item, `${path}[]`)
+      if (fault !== null) return fault
+    }
+    return null
+  }
+  for (const { key, line, value } of tree.entries) {
+    const inner = memberSchema(schema, key)
+    if (inner === null) return { line, problem: `${path} has no member ${JSON.stringify(key)}` }
+    const fault = unknownMember(inner, value, `${path}.${key}`)
+    if (fault !== null) return fault
+  }
+  return null
+}
+
+/** What is left out and goes without saying, and the rest of objects that are given in part. */
+export function completed(kind: Kind, body: JsonObject): JsonObject {
+  const result: Record<string, Json> = { ...usualValues[kind.id], ...body }
+  for (const { name, filledFrom } of kind.fields) {
+    const value = result[name]
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+    if (filledFrom !== null && isObject) result[name] = merged(filledFrom, value as JsonObject)
+  }
+  return result
+}
+
+/** @returns the fields that a body must have and has not. */
+export function missingFields(kind: Kind, body: JsonObject): readonly string[] {
+  return kind.fields
+    .filter(({ name, isRequired }) => isRequired && (body[name] ?? null) === null)
+    .map(({ name, alias }) => alias ?? name)
+}
+
+export function jsonOfTree(tree: YamlTree): Json {
+  switch (tree.kind) {
+    case 'scalar':
+      return tree.value
+    case 'list':
+      return tree.items.map(jsonOfTree)
+    case 'map':
+      return Object.fromEntries(tree.entries.map(({ key, value }) => [key, jsonOfTree(value)]))
+  }
+}
+
+function parsedTree(path: string, text: string): YamlTree {
+  const parsed = parseYamlTree(text)
+  if (parsed.ok) return parsed.tree
+  const [fault] = parsed.faults
+  const line = typeof fault?.line === 'number' ? `line ${fault.line}: ` : ''
+  throw usage(`${path}: ${line}${fault?.problem ?? 'is not YAML'}`)
+}
+
+function readText(path: string, what: string): string {
+  if (path === '-') return readStandardInput(what)
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw usage(`${what}: ${path} cannot be read (${sentenceOf(error)})`)
+  }
+}
+
+function usage(message: string): CommandFailure {
+  return new CommandFailure(EXIT_USAGE, message)
+}

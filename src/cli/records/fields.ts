@@ -1,0 +1,199 @@
+import { detailSchema, requestSchema } from '../../entities/schema.ts'
+import type { Entity } from '../../entities/define.ts'
+import type { Field } from '../../entities/fields.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+
+/**
+ * What a field names records by. `one` and `many`: their ids. `roles`: `@` and their ids, beside attributes. `keys`: the keys
+ * of a map are their ids.
+ */
+export interface ReferenceShape {
+  /** Descriptor name of the kind named. */
+  readonly to: string
+  readonly shape: 'one' | 'many' | 'roles' | 'keys'
+}
+
+/** A member of a kind's bodies and details, as a person may write or see it. */
+export interface KindField {
+  readonly name: string
+  /** Another name for the same, for a field whose own ends in `Id` and that is written by a name. */
+  readonly alias: string | null
+  readonly settable: 'always' | 'create' | 'never'
+  readonly isRequired: boolean
+  /** A patch must repeat it, although it stays. */
+  readonly isRepeated: boolean
+  /** JSON Schema of a value in a body, or in a detail where it is never set. */
+  readonly schema: JsonObject
+  readonly reference: ReferenceShape | null
+  /** It is never shown again. */
+  readonly isSecret: boolean
+  readonly isShown: boolean
+  /** Where a patch replaces the value whole; false: it merges what it is given. */
+  readonly isReplacedWhole: boolean
+  /** What is left out of an object that is given in part when it is made. */
+  readonly filledFrom: JsonObject | null
+  readonly field: Field | null
+}
+
+/** A reference inside an object: `primary.extJwt.allowedSigners`. */
+export interface NestedReference extends ReferenceShape {
+  readonly path: readonly string[]
+}
+
+/** What a person leaves out where there is one sensible answer, by kind. */
+export const usualValues: Readonly<Record<string, JsonObject>> = {
+  identity: { type: 'Default', isAdmin: false },
+}
+
+type Properties = Readonly<Record<string, JsonObject>>
+
+const SECRET = /(password|secret)$/i
+const baseFields: ReadonlySet<string> = new Set(['_links', 'createdAt', 'id', 'updatedAt'])
+
+/** All fields of a kind: those that can be written first, in the order of the descriptor. */
+export function fieldsOf(entity: Entity): readonly KindField[] {
+  const create = requestSchema(entity, 'create')
+  const patch = propertiesOf(requestSchema(entity, 'patch'))
+  const detail = propertiesOf(detailSchema(entity))
+  const names = new Set([...Object.keys(entity.fields), ...Object.keys(entity.body)])
+  const usual = usualValues[entity.name] ?? {}
+  const fields = [...names].flatMap((name): KindField[] => {
+    const schema = propertiesOf(create)[name] ?? patch[name] ?? detail[name]
+    // An id that its maker chooses is written like a field.
+    const isBase = baseFields.has(name) && name !== entity.idFrom
+    if (schema === undefined || isBase || isSaidBefore(entity, name)) return []
+    const field = entity.fields[name] ?? null
+    return [
+      {
+        name,
+        alias: aliasOf(entity, name),
+        settable: settableIn(field, name in propertiesOf(create), name in patch),
+        isRequired: requiredOf(create).includes(name) && !Object.hasOwn(usual, name),
+        isRepeated: entity.body[name]?.requiredIn.includes('patch') === true,
+        schema,
+        reference: referenceOf(entity, name),
+        isSecret: SECRET.test(name) && !(name in detail),
+        isShown: name in detail,
+        isReplacedWhole: field?.mergedOnto === null || field === null,
+        filledFrom: field?.mergedOnto ?? null,
+        field,
+      },
+    ]
+  })
+  const isWritten = ({ settable }: KindField): boolean => settable !== 'never'
+  return [...fields.filter(isWritten), ...fields.filter((one) => !isWritten(one))]
+}
+
+/** The record that another field names, or its id where the body has a name of its own for it. */
+function isSaidBefore(entity: Entity, name: string): boolean {
+  if (Object.hasOwn(entity.body, name)) return false
+  const field = entity.fields[name]
+  const { computed = null } = field ?? {}
+  if (computed?.from === 'rolesDisplay') return true
+  if (computed?.from === 'entityRef') return entity.fields[computed.by]?.shown !== 'never'
+  return (field?.reference ?? null) !== null && Object.hasOwn(entity.body, name.replace(/Id$/, ''))
+}
+
+/** What no descriptor has the fields of: shown as its schema says, and never written. */
+export function readOnlyFields(schema: JsonObject): readonly KindField[] {
+  return Object.entries(propertiesOf(schema))
+    .filter(([name]) => !baseFields.has(name))
+    .map(([name, member]) => readOnly(name, member))
+}
+
+/** What every record has beside the fields of its kind. */
+export const baseColumns: readonly KindField[] = ['id', 'createdAt', 'updatedAt'].map((name) =>
+  readOnly(name, { type: 'string' }),
+)
+
+function readOnly(name: string, schema: JsonObject): KindField {
+  return {
+    name,
+    alias: null,
+    settable: 'never',
+    isRequired: false,
+    isRepeated: false,
+    schema,
+    reference: null,
+    isSecret: false,
+    isShown: true,
+    isReplacedWhole: true,
+    filledFrom: null,
+    field: null,
+  }
+}
+
+/** References that stand inside an object: hidden fields keep them, and name their path for refusals. */
+export function nestedReferencesOf(entity: Entity): readonly NestedReference[] {
+  const hidden = Object.values(entity.fields).flatMap((field): NestedReference[] => {
+    const { faultField, reference } = field
+    if (reference === null || faultField?.includes('.') !== true) return []
+    const path = faultField.split('.')
+    const types = typesOf(schemaAt(entity, path))
+    return [{ to: reference.to, shape: types.includes('array') ? 'many' : 'one', path }]
+  })
+  if (entity.name !== 'identity') return hidden
+  return [...hidden, { to: 'ca', shape: 'one', path: ['enrollment', 'ottca'] }]
+}
+
+function schemaAt(entity: Entity, [first = '', ...rest]: readonly string[]): JsonObject {
+  let schema = entity.fields[first]?.schema ?? {}
+  for (const name of rest) schema = propertiesOf(schema)[name] ?? {}
+  return schema
+}
+
+export function propertiesOf(schema: JsonObject): Properties {
+  return (schema['properties'] ?? {}) as Properties
+}
+
+function requiredOf(schema: JsonObject): readonly string[] {
+  return (schema['required'] ?? []) as readonly string[]
+}
+
+/** The types that a schema allows, its alternatives included; none where anything goes. */
+export function typesOf(schema: JsonObject): readonly string[] {
+  const { type, anyOf } = schema
+  if (typeof type === 'string') return [type]
+  if (Array.isArray(type)) return type as readonly string[]
+  if (!Array.isArray(anyOf)) return []
+  return (anyOf as readonly JsonObject[]).flatMap(typesOf)
+}
+
+function settableIn(
+  field: Field | null,
+  isInCreate: boolean,
+  isInPatch: boolean,
+): KindField['settable'] {
+  if (isInPatch && field?.settable !== 'create') return 'always'
+  return isInCreate ? 'create' : 'never'
+}
+
+function referenceOf(entity: Entity, name: string): ReferenceShape | null {
+  const field = entity.fields[name]
+  if (field === undefined) return null
+  if (field.reference !== null) return { to: field.reference.to, shape: shapeOf(field) }
+  const { computed } = field
+  const isNamedInBodies = Object.hasOwn(entity.body, name)
+  if (computed?.from !== 'entityRef' || !isNamedInBodies) return null
+  // Some bodies have a word there, and no id.
+  return 'enum' in (entity.body[name]?.schema ?? {}) ? null : { to: computed.to, shape: 'one' }
+}
+
+function shapeOf({ kind }: Field): ReferenceShape['shape'] {
+  switch (kind) {
+    case 'roleList':
+      return 'roles'
+    case 'references':
+      return 'many'
+    case 'map':
+      return 'keys'
+    default:
+      return 'one'
+  }
+}
+
+function aliasOf(entity: Entity, name: string): string | null {
+  if (!name.endsWith('Id') || referenceOf(entity, name)?.shape !== 'one') return null
+  const alias = name.slice(0, -2)
+  return Object.hasOwn(entity.body, alias) ? null : alias
+}

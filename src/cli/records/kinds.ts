@@ -1,0 +1,177 @@
+import { controller } from '../../api/schemas/schemas.ts'
+import { nearest } from '../../config/suggest.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { kebab } from '../../entities/define.ts'
+import type { Entity, OperationShape } from '../../entities/define.ts'
+import { entities, entitiesByName } from '../../entities/registry.ts'
+import { fieldsOf, nestedReferencesOf, readOnlyFields } from './fields.ts'
+import type { KindField, NestedReference } from './fields.ts'
+
+export type Shape = Exclude<OperationShape, 'replace'>
+
+/** A kind of record of the management API, as a command line names it. */
+export interface Kind {
+  /** As the descriptors name it: `servicePolicy`. */
+  readonly id: string
+  /** `service-policy`. */
+  readonly name: string
+  /** `service-policies`: also its path. */
+  readonly plural: string
+  /** `sp`; null for a kind of one word. */
+  readonly short: string | null
+  /** What can be done with it, with the permission that each needs. */
+  readonly shapes: Readonly<Partial<Record<Shape, string>>>
+  readonly fields: readonly KindField[]
+  readonly nested: readonly NestedReference[]
+  /** Records have names, so nobody needs their ids. */
+  readonly hasName: boolean
+  /** The member of a create body that becomes the id; null: it gets a new one. */
+  readonly idFrom: string | null
+}
+
+type Shapes = Kind['shapes']
+
+const ops: Shapes = { list: 'ops.read', detail: 'ops.read', delete: 'ops.delete' }
+
+/** Operations that no descriptor declares, as they are written by hand: test/cli/records holds them to the API. */
+const handWritten: Readonly<Record<string, Shapes>> = {
+  apiSession: ops,
+  session: ops,
+  controllerSetting: {
+    patch: 'controller-setting.update',
+    delete: 'controller-setting.delete',
+  },
+}
+
+/** What is changed under another path than it is read. */
+const writtenBelow: Readonly<Record<string, string>> = { controllerSetting: '/effective' }
+
+let made: readonly Kind[] | null = null
+
+/** Every kind of the management API, sorted by name. */
+export function allKinds(): readonly Kind[] {
+  made ??= [...entities.flatMap(kindOf), controllerKind()].sort((a, b) =>
+    a.name < b.name ? -1 : 1,
+  )
+  return made
+}
+
+function kindOf(entity: Entity): Kind[] {
+  const { replace: _put, ...declared } = entity.operations.management ?? {}
+  const shapes: Shapes = { ...declared, ...handWritten[entity.name] }
+  if (Object.keys(shapes).length === 0) return []
+  const name = kebab(entity.name)
+  return [
+    {
+      id: entity.name,
+      name,
+      plural: entity.collection,
+      short: initials(name),
+      shapes,
+      fields: fieldsOf(entity),
+      nested: nestedReferencesOf(entity),
+      hasName: Object.hasOwn(entity.fields, 'name'),
+      idFrom: entity.idFrom,
+    },
+  ]
+}
+
+/** Members of the cluster: no record keeps them. */
+function controllerKind(): Kind {
+  return {
+    id: 'controller',
+    name: 'controller',
+    plural: 'controllers',
+    short: null,
+    shapes: { list: 'controllers.read' },
+    fields: readOnlyFields(controller.schema),
+    nested: [],
+    hasName: true,
+    idFrom: null,
+  }
+}
+
+function initials(name: string): string | null {
+  const words = name.split('-')
+  return words.length === 1 ? null : words.map((word) => word[0] ?? '').join('')
+}
+
+/** @throws {CommandFailure} exit 2, with the kind that was probably meant. */
+export function kindNamed(word: string): Kind {
+  const folded = fold(word)
+  const found = allKinds().find((kind) => wordsFor(kind).some((one) => fold(one) === folded))
+  if (found !== undefined) return found
+  const near = nearest(word, allKinds().flatMap(wordsFor))
+  const hint = near === null ? 'flotilla kinds lists all' : `did you mean ${near}?`
+  throw new CommandFailure(EXIT_USAGE, `there is no kind ${JSON.stringify(word)}; ${hint}`)
+}
+
+/** The kind of a descriptor. @throws where a reference leads to one that the API does not serve: a mistake of ours. */
+export function kindById(id: string): Kind {
+  const found = allKinds().find((kind) => kind.id === id)
+  if (found === undefined) throw new Error(`the management API serves ${id}`)
+  return found
+}
+
+/** Singular, plural and short. */
+export function wordsFor({ name, plural, short }: Kind): string[] {
+  return [name, plural, ...(short === null ? [] : [short])]
+}
+
+function fold(word: string): string {
+  return word.replaceAll('-', '').toLowerCase()
+}
+
+/** Of one record, for this operation. */
+export function recordPath(kind: Kind, id: string, shape: 'detail' | 'patch' | 'delete'): string {
+  const below = shape === 'detail' ? '' : (writtenBelow[kind.id] ?? '')
+  return `/${kind.plural}/${encodeURIComponent(id)}${below}`
+}
+
+/** @throws {CommandFailure} exit 2 when the API has no such operation. */
+export function mustOffer(kind: Kind, shape: Shape): void {
+  if (kind.shapes[shape] !== undefined) return
+  const verbs = {
+    list: 'listed',
+    create: 'created',
+    detail: 'shown',
+    patch: 'updated',
+    delete: 'deleted',
+  }
+  throw new CommandFailure(EXIT_USAGE, `${spoken(kind.plural)} cannot be ${verbs[shape]}`)
+}
+
+/** `service-policy` → `service policy`. */
+export function spoken(name: string): string {
+  return name.replaceAll('-', ' ')
+}
+
+/** @throws {CommandFailure} exit 2, with the field that was probably meant. */
+export function fieldNamed(kind: Kind, word: string): KindField {
+  const found =
+    kind.fields.find(({ name }) => name === word) ??
+    kind.fields.find(({ alias, settable }) => alias === word && settable !== 'never') ??
+    kind.fields.find(({ name, alias }) =>
+      [name, alias].some((one) => one !== null && fold(one) === fold(word)),
+    )
+  if (found !== undefined) return found
+  throw new CommandFailure(EXIT_USAGE, unknownField(kind, word))
+}
+
+/** The sentence for a field that a kind does not have. */
+export function unknownField(kind: Kind, word: string): string {
+  const names = kind.fields.flatMap(({ name, alias }) => (alias === null ? [name] : [name, alias]))
+  const near = nearest(word, names)
+  const hint =
+    near === null ? `flotilla explain ${kind.name} lists its fields` : `did you mean ${near}?`
+  return `${withArticle(spoken(kind.name))} has no field ${JSON.stringify(word)}; ${hint}`
+}
+
+export function withArticle(words: string): string {
+  return `${/^[aeio]/.test(words) ? 'an' : 'a'} ${words}`
+}
+
+/** The descriptor of a kind; undefined for the one that no descriptor describes. */
+export function entityOf(kind: Kind): Entity | undefined {
+  return entitiesByName.get(kind.id)
+}

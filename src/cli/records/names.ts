@@ -1,0 +1,183 @@
+import { nearest } from '../../config/suggest.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { ApiClient } from '../session/api-client.ts'
+import { ApiRefusal } from '../session/refusal.ts'
+import type { ReferenceShape } from './fields.ts'
+import { kindById, recordPath, spoken, withArticle } from './kinds.ts'
+import type { Kind } from './kinds.ts'
+
+/** A record as the API shows it. */
+export type Row = JsonObject & { readonly id: string }
+
+const SUGGESTIONS_MAX = 500
+const IDS_PER_QUERY = 100
+
+/** Finds records by what people call them; each is asked for once. */
+export class Names {
+  readonly #client: ApiClient
+  readonly #ids = new Map<string, string>()
+  readonly #names = new Map<string, string>()
+
+  constructor(client: ApiClient) {
+    this.#client = client
+  }
+
+  /** @throws {CommandFailure} exit 1 when there is none, or when it could mean two. */
+  async idOf(kind: Kind, word: string): Promise<string> {
+    const key = `${kind.id} ${word}`
+    const known = this.#ids.get(key)
+    if (known !== undefined) return known
+    const { id } = await this.record(kind, word)
+    this.#ids.set(key, id)
+    return id
+  }
+
+  /** @throws {CommandFailure} as {@link idOf}. */
+  async record(kind: Kind, word: string): Promise<Row> {
+    if (!kind.hasName) return await this.#byId(kind, word)
+    const quoted = filterText(word)
+    const found = await this.#list(kind, `name = ${quoted} or id = ${quoted}`, 3)
+    const [only, ...others] = found
+    if (only === undefined) throw await this.#unknown(kind, word)
+    if (others.length === 0) return only
+    const one = spoken(kind.name)
+    const ids = found.map(({ id }) => id).join(', ')
+    const reason = found.some(({ id }) => id === word)
+      ? `is the id of one ${one} and the name of another`
+      : `is the name of several records`
+    throw failure(
+      `${JSON.stringify(word)} ${reason}: ${ids}; rename one, or use the id that is no name`,
+    )
+  }
+
+  /** What the records of these ids are called; ids that lead nowhere stay as they are. */
+  async namesOf(kind: Kind, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const unknown = [...new Set(ids)].filter((id) => !this.#names.has(`${kind.id} ${id}`))
+    for (let at = 0; at < unknown.length; at += IDS_PER_QUERY) {
+      const list = unknown.slice(at, at + IDS_PER_QUERY)
+      const rows = await this.#list(kind, `id in [${list.map(filterText).join(',')}]`, list.length)
+      for (const { id, name } of rows) this.#names.set(`${kind.id} ${id}`, String(name))
+    }
+    return new Map(ids.map((id) => [id, this.#names.get(`${kind.id} ${id}`) ?? id]))
+  }
+
+  /** The body with ids where its fields name records. @throws {CommandFailure} as {@link idOf}. */
+  async resolved(kind: Kind, body: JsonObject): Promise<JsonObject> {
+    const result: Record<string, Json> = { ...body }
+    for (const { name, reference } of kind.fields) {
+      const value = result[name]
+      if (reference === null || value === undefined || value === null) continue
+      result[name] = await this.#resolvedValue(reference, value)
+    }
+    let whole: JsonObject = result
+    for (const { path, ...reference } of kind.nested) {
+      const value = memberAt(whole, path)
+      if (value === undefined || value === null || value === '') continue
+      whole = withMember(whole, path, await this.#resolvedValue(reference, value))
+    }
+    return whole
+  }
+
+  async #resolvedValue({ to, shape }: ReferenceShape, value: Json): Promise<Json> {
+    const kind = kindById(to)
+    switch (shape) {
+      case 'one':
+        return value === '' ? value : await this.idOf(kind, String(value))
+      case 'many':
+        return await this.#each(value, (word) => this.idOf(kind, word))
+      case 'roles':
+        return await this.#each(value, async (role) =>
+          role.startsWith('@') ? `@${await this.idOf(kind, role.slice(1))}` : role,
+        )
+      case 'keys': {
+        const result: Record<string, Json> = {}
+        for (const [word, member] of Object.entries(value as JsonObject)) {
+          result[await this.idOf(kind, word)] = member
+        }
+        return result
+      }
+    }
+  }
+
+  async #each(value: Json, resolve: (word: string) => Promise<string>): Promise<Json> {
+    if (!Array.isArray(value)) return value
+    const result: string[] = []
+    for (const word of value as readonly Json[]) result.push(await resolve(String(word)))
+    return result
+  }
+
+  async #byId(kind: Kind, id: string): Promise<Row> {
+    try {
+      const { data } = await this.#client.ask({
+        method: 'GET',
+        path: recordPath(kind, id, 'detail'),
+      })
+      return data as Row
+    } catch (error) {
+      if (!(error instanceof ApiRefusal) || error.status !== 404) throw error
+      throw failure(`there is no ${spoken(kind.name)} with the id ${JSON.stringify(id)}`)
+    }
+  }
+
+  async #unknown(kind: Kind, word: string): Promise<CommandFailure> {
+    const rows = await this.#list(kind, 'true', SUGGESTIONS_MAX)
+    const near = nearest(
+      word,
+      rows.map(({ name }) => String(name)),
+    )
+    const hint = near === null ? `flotilla list ${kind.plural} shows them` : `did you mean ${near}?`
+    return failure(`there is no ${spoken(kind.name)} ${JSON.stringify(word)}; ${hint}`)
+  }
+
+  async #list(kind: Kind, filter: string, limit: number): Promise<readonly Row[]> {
+    const query = new URLSearchParams({ filter, limit: String(limit) })
+    const path = `/${kind.plural}?${query.toString()}`
+    return (await this.#client.ask({ method: 'GET', path })).data as readonly Row[]
+  }
+}
+
+/** As a literal of the filter language. @throws {CommandFailure} exit 1 for what it cannot say. */
+export function filterText(text: string): string {
+  if (/[\x00-\x07\x0b\x0e-\x1f]/.test(text)) {
+    throw failure('a name holds control characters; use the id of the record')
+  }
+  return JSON.stringify(text).replaceAll('\\b', '\b')
+}
+
+export function memberAt(value: Json, path: readonly string[]): Json | undefined {
+  let found: Json | undefined = value
+  for (const name of path) {
+    if (typeof found !== 'object' || found === null || Array.isArray(found)) return undefined
+    found = Object.hasOwn(found, name) ? (found as JsonObject)[name] : undefined
+  }
+  return found
+}
+
+/** The object with that member, and with the objects that lead there. */
+export function withMember(object: JsonObject, path: readonly string[], value: Json): JsonObject {
+  const [name = '', ...rest] = path
+  if (rest.length === 0) return { ...object, [name]: value }
+  const inner = memberAt(object, [name])
+  const isObject = typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+  return { ...object, [name]: withMember(isObject ? (inner as JsonObject) : {}, rest, value) }
+}
+
+/** What a reference is to be given as, for help and refusals. */
+export function referenceText({ to, shape }: ReferenceShape): string {
+  const kind = kindById(to)
+  switch (shape) {
+    case 'one':
+      return `name or id of ${withArticle(spoken(kind.name))}`
+    case 'many':
+      return `names or ids of ${spoken(kind.plural)}`
+    case 'roles':
+      return `roles: #attribute, #all, @name or @id of ${withArticle(spoken(kind.name))}`
+    case 'keys':
+      return `map by name or id of ${withArticle(spoken(kind.name))}`
+  }
+}
+
+function failure(message: string): CommandFailure {
+  return new CommandFailure(EXIT_FAILED, message)
+}

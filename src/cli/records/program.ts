@@ -1,0 +1,151 @@
+import { InvalidArgumentError, Option } from 'commander'
+import type { Command } from 'commander'
+
+import { withContextOption } from '../session/program.ts'
+import type { ListOptions, ReadOptions } from './read.ts'
+import type { DeleteOptions, WriteOptions } from './write.ts'
+
+const KIND = 'kind of record: flotilla kinds lists them'
+const outputs = ['table', 'json', 'yaml', 'name'] as const
+
+/** The verbs that work on every kind of record alike. What they do is loaded when needed. */
+export function addRecords(program: Command): void {
+  addReads(program)
+  addCreate(program)
+  addUpdate(program)
+  addDelete(program)
+  addExplanations(program)
+}
+
+function addReads(program: Command): void {
+  withOutput(program.command('get'), 'yaml')
+    .argument('<kind>', KIND)
+    .argument('<name>', 'its name or id')
+    .description('show one record of the network')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  flotilla get service web
+  flotilla get identity laptop -o json`,
+    )
+    .action(async (kind: string, name: string, options: ReadOptions) => {
+      const { getRecord } = await import('./read.ts')
+      await getRecord(kind, name, options)
+    })
+  withOutput(program.command('list'), 'table')
+    .argument('<kind>', KIND)
+    .option('--filter <text>', 'only those that it is true of, such as: name contains "web"')
+    .option('--sort <fields>', 'in this order, such as: name desc')
+    .option('--limit <count>', 'this many at most (default: 100)', countOf)
+    .option('--all', 'every one')
+    .option('--fields <names>', 'these columns, separated by commas')
+    .description('list the records of a kind')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  flotilla list services
+  flotilla list identities --filter 'anyOf(roleAttributes) = "staff"' --sort 'name desc' --all -o name
+  flotilla list sp --fields name,type,identityRoles`,
+    )
+    .action(async (kind: string, options: ListOptions) => {
+      const { listRecords } = await import('./read.ts')
+      await listRecords(kind, options)
+    })
+}
+
+function addCreate(program: Command): void {
+  withContextOption(program.command('create'))
+    .argument('<kind>', KIND)
+    .argument('[field=value...]', 'its fields; FIELD@FILE takes a value from a file')
+    .option('-f, --file <file>', 'fields in YAML or JSON, or - for standard input')
+    .description('make a record')
+    .addHelpText(
+      'after',
+      `
+Records that a field names are given by name or id; lists are separated by commas, or JSON; members of objects by dots. A secret is
+never a word of the command line: FIELD@FILE, or FIELD@- for standard input.
+
+Examples:
+  flotilla create identity name=laptop roleAttributes=staff,mobile enrollment.ott=true
+  flotilla create service name=web encryptionRequired=true configs=web-intercept,web-host tags.owner=ops
+  flotilla create service-policy name=dial-web type=Dial semantic=AnyOf identityRoles=#staff serviceRoles=@web
+  flotilla create authenticator method=updb identity=alice username=alice password@- < password
+  flotilla create config -f web-host.yml`,
+    )
+    .action(async (kind: string, words: string[], options: WriteOptions) => {
+      const { createRecord } = await import('./write.ts')
+      await createRecord(kind, words, options)
+    })
+}
+
+function addUpdate(program: Command): void {
+  withContextOption(program.command('update'))
+    .argument('<kind>', KIND)
+    .argument('<name>', 'its name or id')
+    .argument('[field=value...]', 'the fields that change; FIELD@FILE takes a value from a file')
+    .option('-f, --file <file>', 'fields in YAML or JSON, or - for standard input')
+    .description('change some fields of a record')
+    .addHelpText(
+      'after',
+      `
+Fields that are not named stay as they are; lists are replaced whole. A member alone, such as tags.owner, leaves the others of
+its object.
+
+Examples:
+  flotilla update service web name=website
+  flotilla update identity laptop roleAttributes=staff tags.owner=ops
+  flotilla update auth-policy Default primary.updb.minPasswordLength=12`,
+    )
+    .action(async (kind: string, name: string, words: string[], options: WriteOptions) => {
+      const { updateRecord } = await import('./write.ts')
+      await updateRecord(kind, name, words, options)
+    })
+}
+
+function addDelete(program: Command): void {
+  withContextOption(program.command('delete'))
+    .argument('<kind>', KIND)
+    .argument('<name...>', 'names or ids')
+    .option('--yes', 'do not ask')
+    .description('delete records, after asking')
+    .addHelpText('after', '\nExample:\n  flotilla delete services web mail --yes')
+    .action(async (kind: string, names: string[], options: DeleteOptions) => {
+      const { deleteRecords } = await import('./write.ts')
+      await deleteRecords(kind, names, options)
+    })
+}
+
+function addExplanations(program: Command): void {
+  program
+    .command('kinds')
+    .description('list the kinds of records, and what can be done with each')
+    .option('--json', 'print JSON')
+    .action(async (options: { json?: boolean }) => {
+      const { printKinds } = await import('./explain.ts')
+      printKinds(options)
+    })
+  program
+    .command('explain')
+    .argument('<kind>', KIND)
+    .option('--json', 'print JSON')
+    .description('list the fields of a kind: type, whether it must be given, when it can be set')
+    .addHelpText('after', '\nExample:\n  flotilla explain service-policy')
+    .action(async (kind: string, options: { json?: boolean }) => {
+      const { explainKind } = await import('./explain.ts')
+      explainKind(kind, options)
+    })
+}
+
+function withOutput(command: Command, usual: (typeof outputs)[number]): Command {
+  return withContextOption(command).addOption(
+    new Option('-o, --output <form>', `how it is printed (default: ${usual})`).choices(outputs),
+  )
+}
+
+function countOf(text: string): number {
+  const value = /^[0-9]{1,6}$/.test(text) ? Number(text) : 0
+  if (value >= 1 && value <= 100_000) return value
+  throw new InvalidArgumentError('Expected an integer from 1 to 100000.')
+}

@@ -1,0 +1,92 @@
+import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { connect } from '../session/contexts.ts'
+import type { ContextOptions } from '../session/contexts.ts'
+import type { ApiClient } from '../session/api-client.ts'
+import { kindNamed, mustOffer } from './kinds.ts'
+import type { Kind } from './kinds.ts'
+import { Names } from './names.ts'
+import type { Row } from './names.ts'
+import { columnNamed, nameIn, printRow, printRows } from './table.ts'
+import type { Output } from './table.ts'
+
+export interface ReadOptions extends ContextOptions {
+  readonly output?: Output
+}
+
+export interface ListOptions extends ReadOptions {
+  readonly filter?: string
+  readonly sort?: string
+  readonly limit?: number
+  readonly all?: boolean
+  readonly fields?: string
+}
+
+const LIMIT = 100
+const PAGE = 500
+/** Where the API stops: beyond, a list must be narrowed down. */
+const ROWS_MAX = 100_000
+
+/** Prints one record. */
+export async function getRecord(word: string, name: string, options: ReadOptions): Promise<void> {
+  const kind = kindNamed(word)
+  mustOffer(kind, kind.hasName ? 'list' : 'detail')
+  const names = new Names(connect(options))
+  const row = await names.record(kind, name)
+  const output = options.json === true ? 'json' : (options.output ?? 'yaml')
+  if (output === 'table') await printRows(kind, [row], 'table', names)
+  else printRow(kind, row, output)
+}
+
+/** Prints the records of a kind, a hundred when nothing else is asked for. */
+export async function listRecords(word: string, options: ListOptions): Promise<void> {
+  const kind = kindNamed(word)
+  mustOffer(kind, 'list')
+  if (options.all === true && options.limit !== undefined) {
+    throw new CommandFailure(EXIT_USAGE, '--all and --limit exclude each other')
+  }
+  const columns = options.fields?.split(',').map((name) => columnNamed(kind, name.trim()))
+  const client = connect(options)
+  const limit = options.all === true ? ROWS_MAX : (options.limit ?? LIMIT)
+  const { rows, total } = await listedRows(client, kind, options, limit)
+  const output = options.json === true ? 'json' : (options.output ?? 'table')
+  await printRows(kind, rows, output, new Names(client), columns)
+  if (rows.length < total && options.limit === undefined) {
+    const all = options.all === true ? '--filter narrows them down' : '--all shows every one'
+    process.stderr.write(`flotilla: ${rows.length} of ${total}; ${all}\n`)
+  }
+}
+
+export async function listedRows(
+  client: ApiClient,
+  { plural }: Kind,
+  { filter, sort }: { readonly filter?: string; readonly sort?: string },
+  limit: number,
+): Promise<{ readonly rows: readonly Row[]; readonly total: number }> {
+  const rows: Row[] = []
+  for (;;) {
+    const query = new URLSearchParams({
+      limit: String(Math.min(PAGE, limit - rows.length)),
+      offset: String(rows.length),
+      ...(filter === undefined ? {} : { filter }),
+      ...(sort === undefined ? {} : { sort }),
+    })
+    const { data, meta } = await client.ask({
+      method: 'GET',
+      path: `/${plural}?${query.toString()}`,
+    })
+    const page = data as readonly Row[]
+    rows.push(...page)
+    const total = meta.pagination?.totalCount ?? rows.length
+    if (page.length === 0 || rows.length >= Math.min(limit, total)) return { rows, total }
+  }
+}
+
+/** What a shell may complete a name by: at most a screen of them, and nothing when nobody is logged in. */
+export async function completionNames(
+  kind: Kind,
+  client: ApiClient,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await listedRows(client, kind, {}, limit)
+  return rows.map((row) => nameIn(kind, row))
+}

@@ -1,0 +1,143 @@
+import { yamlText } from '../../config/yaml-tree.ts'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import { formatTable, printJson, printLine } from '../terminal/output.ts'
+import { baseColumns, typesOf } from './fields.ts'
+import type { KindField } from './fields.ts'
+import { fieldNamed, kindById } from './kinds.ts'
+import type { Kind } from './kinds.ts'
+import type { Names, Row } from './names.ts'
+
+export const outputs = ['table', 'json', 'yaml', 'name'] as const
+export type Output = (typeof outputs)[number]
+
+/** More would not fit the width of a terminal. */
+const COLUMNS_MAX = 6
+const CELL_CHARACTERS_MAX = 48
+const TEXT_CHARACTERS_MAX = 4096
+
+/** Prints records of one kind. @param shown names of the fields to show; undefined: those of the kind. */
+export async function printRows(
+  kind: Kind,
+  rows: readonly Row[],
+  output: Output,
+  names: Names,
+  shown?: readonly KindField[],
+): Promise<void> {
+  switch (output) {
+    case 'json':
+      printJson(rows)
+      return
+    case 'yaml':
+      if (rows.length > 0) printLine(yamlText(rows.map(withoutLinks)).trimEnd())
+      return
+    case 'name':
+      for (const row of rows) printLine(nameIn(kind, row))
+      return
+    case 'table':
+      printLine(await tableOf(rows, names, shown ?? columnsOf(kind)))
+  }
+}
+
+/** One record, for a person to read. */
+export function printRow(kind: Kind, row: Row, output: Exclude<Output, 'table'>): void {
+  if (output === 'json') printJson(row)
+  else if (output === 'name') printLine(nameIn(kind, row))
+  else printLine(yamlText(withoutLinks(row)).trimEnd())
+}
+
+/** The columns of a kind: what it is called, and the first of its fields that fit a cell. */
+export function columnsOf(kind: Kind): readonly KindField[] {
+  const named = kind.fields.filter(({ name }) => name === 'name')
+  const others = kind.fields.filter((field) => !['name', 'id'].includes(field.name))
+  return [
+    ...named,
+    ...baseColumns.filter(({ name }) => name === 'id'),
+    ...others.filter(isColumn).slice(0, COLUMNS_MAX),
+  ]
+}
+
+/** A column that was asked for. @throws {CommandFailure} exit 2. */
+export function columnNamed(kind: Kind, word: string): KindField {
+  return baseColumns.find(({ name }) => name === word) ?? fieldNamed(kind, word)
+}
+
+function isColumn({ field, schema, isShown, reference, settable }: KindField): boolean {
+  if (!isShown) return false
+  if (reference !== null) return reference.shape !== 'keys'
+  const { kind = 'object', computed = null, shown = 'always' } = field ?? {}
+  if (computed?.from === 'entityRef') return true
+  if (computed?.from === 'constant') return false
+  if (shown === 'whenSet' && settable === 'never') return false
+  if (['map', 'objects'].includes(kind)) return false
+  const [type] = typesOf(schema)
+  if (type === 'array') return kind === 'attributes' || kind === 'texts'
+  if (type === 'object' || type === undefined) return false
+  return Number(schema['maxLength'] ?? 0) <= TEXT_CHARACTERS_MAX
+}
+
+async function tableOf(
+  rows: readonly Row[],
+  names: Names,
+  columns: readonly KindField[],
+): Promise<string> {
+  const cells: string[][] = []
+  for (const row of rows) {
+    const values: string[] = []
+    for (const column of columns) values.push(cell(await shownValue(column, row, names)))
+    cells.push(values)
+  }
+  return formatTable(
+    columns.map(({ name, alias }) => alias ?? name),
+    cells,
+  )
+}
+
+/** Names in place of ids, as far as the answer or another question tells them. */
+async function shownValue(
+  { name, alias, reference }: KindField,
+  row: Row,
+  names: Names,
+): Promise<Json | undefined> {
+  const value = row[name]
+  if (value === undefined || value === null) return value
+  if (reference === null) return isRef(value) ? value['name'] : value
+  const display = row[`${name}Display`]
+  if (reference.shape === 'roles' && Array.isArray(display)) {
+    return (display as readonly JsonObject[]).map((role) => role['name'] ?? '')
+  }
+  const told = [value, row[alias ?? '']].find(isRef)
+  if (told !== undefined) return told['name']
+  const ids = (Array.isArray(value) ? value : [value]).map(String).filter((id) => id !== '')
+  const found = await names.namesOf(kindById(reference.to), ids)
+  return ids.map((id) => found.get(id) ?? id)
+}
+
+/** A record as others show it. */
+function isRef(value: Json | undefined): value is JsonObject {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  return 'name' in value && 'entity' in value
+}
+
+function cell(value: Json | undefined): string {
+  const text = textOf(value)
+  const line = text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ')
+  if (line === '') return '-'
+  return line.length <= CELL_CHARACTERS_MAX ? line : `${line.slice(0, CELL_CHARACTERS_MAX - 1)}…`
+}
+
+function textOf(value: Json | undefined): string {
+  if (value === undefined || value === null) return ''
+  if (typeof value === 'boolean') return value ? 'yes' : 'no'
+  if (Array.isArray(value)) return (value as readonly Json[]).map(textOf).join(' ')
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+function withoutLinks({ _links, ...rest }: Row): JsonObject {
+  return rest
+}
+
+/** What a record is called; the id where its kind has no names. */
+export function nameIn(kind: Kind, row: Row): string {
+  const { name } = row
+  return kind.hasName && typeof name === 'string' ? name : row.id
+}

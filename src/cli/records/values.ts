@@ -1,0 +1,101 @@
+import { nearest } from '../../config/suggest.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import { propertiesOf, typesOf } from './fields.ts'
+
+/**
+ * The value that a word of the command line stands for where this schema holds.
+ * @param path what completes "…: expected …".
+ * @throws {CommandFailure} exit 2.
+ */
+export function valueOf(path: string, word: string, schema: JsonObject): Json {
+  const types = typesOf(schema)
+  if (types.length === 0) return freeValue(word)
+  if (types.includes('string')) return checkedChoice(path, word, schema)
+  if (word === 'null' && types.includes('null')) return null
+  if (types.includes('boolean')) return flagOf(path, word)
+  if (types.includes('integer') || types.includes('number')) return numberOf(path, word)
+  if (types.includes('array')) return listOf(path, word, schema)
+  return objectOf(path, word)
+}
+
+/** Of a map whose values may be anything: what JSON takes it for, or else a text. */
+function freeValue(word: string): Json {
+  if (!/^(true|false|null|-?\d+(\.\d+)?|[[{"].*)$/s.test(word)) return word
+  try {
+    return JSON.parse(word) as Json
+  } catch {
+    return word
+  }
+}
+
+function checkedChoice(path: string, word: string, schema: JsonObject): string {
+  const choices = choicesOf(schema)
+  if (choices === null || choices.includes(word)) return word
+  const near = nearest(word, choices)
+  const hint = near === null ? '' : `; did you mean ${near}?`
+  throw usage(`${path}: expected ${choices.join(', ')}, found ${JSON.stringify(word)}${hint}`)
+}
+
+/** The texts that a schema allows; null where any does. */
+export function choicesOf(schema: JsonObject): readonly string[] | null {
+  const { enum: values } = schema
+  if (!Array.isArray(values)) return null
+  return (values as readonly Json[]).filter((one): one is string => typeof one === 'string')
+}
+
+function flagOf(path: string, word: string): boolean {
+  if (word === 'true') return true
+  if (word === 'false') return false
+  throw usage(`${path}: expected true or false, found ${JSON.stringify(word)}`)
+}
+
+function numberOf(path: string, word: string): number {
+  if (/^-?\d{1,16}(\.\d+)?$/.test(word)) return Number(word)
+  throw usage(`${path}: expected a number, found ${JSON.stringify(word)}`)
+}
+
+/** Separated by commas, or JSON. */
+function listOf(path: string, word: string, schema: JsonObject): Json {
+  if (word === '') return []
+  if (word.startsWith('[')) {
+    const list = parsed(path, word)
+    if (Array.isArray(list)) return list
+  }
+  const items = (schema['items'] ?? {}) as JsonObject
+  return word.split(',').map((one) => valueOf(path, one.trim(), items))
+}
+
+function objectOf(path: string, word: string): Json {
+  const value = parsed(path, word)
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  throw usage(`${path}: expected an object as JSON, such as '{"a": 1}', or ${path}.MEMBER=VALUE`)
+}
+
+function parsed(path: string, word: string): Json {
+  try {
+    return JSON.parse(word) as Json
+  } catch {
+    throw usage(`${path}: expected JSON, found ${JSON.stringify(word.slice(0, 40))}`)
+  }
+}
+
+/**
+ * The schema of a member, or why there is none.
+ * @returns null where the object has no such member.
+ */
+export function memberSchema(schema: JsonObject, name: string): JsonObject | null {
+  const properties = propertiesOf(schema)
+  const own = Object.hasOwn(properties, name) ? properties[name] : undefined
+  if (own !== undefined) return own
+  const values = schema['additionalProperties']
+  if (typeof values === 'object' && values !== null && !Array.isArray(values)) {
+    return values as JsonObject
+  }
+  const isOpen = values === true || (Object.keys(properties).length === 0 && values !== false)
+  return isOpen ? {} : null
+}
+
+function usage(message: string): CommandFailure {
+  return new CommandFailure(EXIT_USAGE, message)
+}

@@ -1,0 +1,200 @@
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { ApiAnswer, ApiClient, ApiRequest } from '../session/api-client.ts'
+import { connect } from '../session/contexts.ts'
+import type { ContextOptions } from '../session/contexts.ts'
+import { ApiRefusal } from '../session/refusal.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+import { askLine, isInteractive } from '../terminal/prompt.ts'
+import { missingFields, wantedBody } from './bodies.ts'
+import type { Wanted } from './bodies.ts'
+import { kindNamed, mustOffer, recordPath, spoken } from './kinds.ts'
+import type { Kind } from './kinds.ts'
+import { memberAt, Names, withMember } from './names.ts'
+import type { Row } from './names.ts'
+import { nameIn } from './table.ts'
+
+export interface WriteOptions extends ContextOptions {
+  readonly file?: string
+}
+
+export interface DeleteOptions extends ContextOptions {
+  readonly yes?: boolean
+}
+
+/** Makes a record of `field=value` words, a file, or both. */
+export async function createRecord(
+  word: string,
+  assignments: readonly string[],
+  options: WriteOptions,
+): Promise<void> {
+  const kind = kindNamed(word)
+  mustOffer(kind, 'create')
+  const { body } = wantedBody(kind, 'create', assignments, options.file)
+  mustBeWhole(kind, body)
+  const client = connect(options)
+  const label = labelOf(kind, body)
+  const id = await createIn(client, kind, await new Names(client).resolved(kind, body), label)
+  if (options.json === true) printJson({ kind: kind.name, id })
+  else printLine(`created ${label}, id ${id}`)
+}
+
+/** @param body with ids. @returns the id of what was made. */
+export async function createIn(
+  client: ApiClient,
+  kind: Kind,
+  body: JsonObject,
+  label: string,
+): Promise<string> {
+  const request = { method: 'POST', path: `/${kind.plural}`, body } as const
+  const { data } = await asked(client, kind, `create ${label}`, request)
+  return (data as { readonly id: string }).id
+}
+
+/** Changes the fields of a record that are named, and no others. */
+export async function updateRecord(
+  word: string,
+  name: string,
+  assignments: readonly string[],
+  options: WriteOptions,
+): Promise<void> {
+  const kind = kindNamed(word)
+  mustOffer(kind, 'patch')
+  const wanted = wantedBody(kind, 'patch', assignments, options.file)
+  if (Object.keys(wanted.body).length === 0 && wanted.partial.length === 0) {
+    throw new CommandFailure(EXIT_USAGE, 'nothing to change: give FIELD=VALUE, or -f FILE')
+  }
+  const client = connect(options)
+  const names = new Names(client)
+  const row = await names.record(kind, name)
+  const { id } = row
+  const { body, etag } = await wholeValues(client, kind, id, wanted)
+  const sent = { ...repeated(kind, row), ...(await names.resolved(kind, body)) }
+  await patchIn(client, kind, id, sent, `${spoken(kind.name)} ${name}`, etag)
+  if (options.json === true) printJson({ kind: kind.name, id })
+  else printLine(`updated ${spoken(kind.name)} ${name}`)
+}
+
+/** What a patch must say again of a record. */
+export function repeated(kind: Kind, row: JsonObject): JsonObject {
+  const names = kind.fields.filter(({ isRepeated }) => isRepeated).map(({ name }) => name)
+  return Object.fromEntries(names.map((name) => [name, row[name] ?? null]))
+}
+
+/** @param body with ids. @param etag of the record that the body was made from; null: of none. */
+export async function patchIn(
+  client: ApiClient,
+  kind: Kind,
+  id: string,
+  body: JsonObject,
+  label: string,
+  etag: string | null = null,
+): Promise<void> {
+  const path = recordPath(kind, id, 'patch')
+  const headers = etag === null ? {} : { 'if-match': etag }
+  await asked(client, kind, `update ${label}`, { method: 'PATCH', path, body, headers })
+}
+
+/** Members of a map that is replaced whole are put into what the record holds now, and into nothing newer. */
+async function wholeValues(
+  client: ApiClient,
+  kind: Kind,
+  id: string,
+  { body, partial }: Wanted,
+): Promise<{ readonly body: JsonObject; readonly etag: string | null }> {
+  if (partial.length === 0) return { body, etag: null }
+  const { data, headers } = await client.ask({
+    method: 'GET',
+    path: recordPath(kind, id, 'detail'),
+  })
+  let whole = body
+  for (const { path, value } of partial) {
+    const [first = ''] = path
+    const held = memberAt(whole, [first]) ?? memberAt(data as Row, [first]) ?? {}
+    whole = withMember({ ...whole, [first]: held }, path, value)
+  }
+  const etag = headers.etag ?? null
+  return { body: whole, etag }
+}
+
+/** Deletes records after asking. What was deleted before one is refused stays deleted, and is told. */
+export async function deleteRecords(
+  word: string,
+  asked: readonly string[],
+  options: DeleteOptions,
+): Promise<void> {
+  const kind = kindNamed(word)
+  mustOffer(kind, 'delete')
+  const client = connect(options)
+  const names = new Names(client)
+  const found: Row[] = []
+  for (const name of new Set(asked)) found.push(await names.record(kind, name))
+  if (options.yes !== true) await mustBeMeant(kind, found)
+  for (const row of found) {
+    await deleteIn(client, kind, row.id, `${spoken(kind.name)} ${nameIn(kind, row)}`)
+    if (options.json !== true) printLine(`deleted ${spoken(kind.name)} ${nameIn(kind, row)}`)
+  }
+  if (options.json === true) printJson(found.map(({ id }) => ({ kind: kind.name, id })))
+}
+
+export async function deleteIn(
+  client: ApiClient,
+  kind: Kind,
+  id: string,
+  label: string,
+): Promise<void> {
+  const path = recordPath(kind, id, 'delete')
+  await asked(client, kind, `delete ${label}`, { method: 'DELETE', path })
+}
+
+async function mustBeMeant(kind: Kind, rows: readonly Row[]): Promise<void> {
+  const names = rows.map((row) => nameIn(kind, row)).join(', ')
+  const what = `${spoken(rows.length === 1 ? kind.name : kind.plural)} ${names}`
+  if (!isInteractive()) {
+    throw new CommandFailure(
+      EXIT_USAGE,
+      `there is no terminal to ask on whether ${what} shall be deleted; add --yes`,
+    )
+  }
+  if ((await askLine(`Delete ${what}? (yes/no) `)) === 'yes') return
+  throw new CommandFailure(EXIT_FAILED, 'nothing was deleted')
+}
+
+function mustBeWhole(kind: Kind, body: JsonObject): void {
+  const missing = missingFields(kind, body)
+  if (missing.length === 0) return
+  throw new CommandFailure(
+    EXIT_USAGE,
+    `create ${kind.name}: ${missing.join(', ')} must be given; flotilla explain ${kind.name} tells more`,
+  )
+}
+
+function labelOf(kind: Kind, { name }: JsonObject): string {
+  return typeof name === 'string' ? `${spoken(kind.name)} ${name}` : spoken(kind.name)
+}
+
+/** A refusal names what was attempted; what the controller passed over is told. */
+async function asked(
+  client: ApiClient,
+  kind: Kind,
+  attempt: string,
+  request: ApiRequest,
+): Promise<ApiAnswer> {
+  try {
+    const answer = await client.ask({ ...request, isOnceOnly: holdsSecret(kind, request.body) })
+    const ignored = answer.meta.ignoredFields ?? []
+    if (ignored.length > 0) {
+      process.stderr.write(`flotilla: ${attempt}: this controller ignored ${ignored.join(', ')}\n`)
+    }
+    return answer
+  } catch (error) {
+    if (!(error instanceof ApiRefusal)) throw error
+    const { status, code, field, message } = error
+    throw new ApiRefusal(status, code, `cannot ${attempt}: ${message}`, field)
+  }
+}
+
+function holdsSecret(kind: Kind, body: unknown): boolean {
+  const names = Object.keys((body ?? {}) as object)
+  return kind.fields.some(({ name, isSecret }) => isSecret && names.includes(name))
+}

@@ -1,0 +1,179 @@
+import { closeSync, openSync, rmSync, statSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { readSecretFile, SecretFileError, writeSecretFile } from '../../pki/key-file.ts'
+import { makeFolder } from '../terminal/make-folder.ts'
+import { shellWord } from '../terminal/output.ts'
+
+export const contextLimits = {
+  contextsMax: 64,
+  controllersMax: 16,
+  fileBytesMax: 4 * 1024 * 1024,
+} as const
+
+/** How its session was opened, for the command that opens the next one. */
+export type LogInMethod =
+  | { readonly method: 'password'; readonly username: string }
+  | { readonly method: 'cert'; readonly cert: string; readonly key: string }
+
+/** One network that this user administers. */
+export interface Context {
+  /** Base URLs of its controllers; the first is asked first. */
+  readonly controllers: readonly string[]
+  /** The only CA certificates that they are verified against, PEM; null: those that this host trusts. */
+  readonly caPem: string | null
+  readonly logIn: LogInMethod
+  /** Of the session; null after a log-out. A secret. */
+  readonly token: string | null
+}
+
+export interface ContextFile {
+  readonly current: string | null
+  readonly contexts: Readonly<Record<string, Context>>
+}
+
+const NAME = /^[A-Za-z0-9[][A-Za-z0-9._:\]-]{0,63}$/
+const nothing: ContextFile = { current: null, contexts: {} }
+
+/** `$XDG_CONFIG_HOME/flotilla/contexts.json`. */
+export function contextPath(env: NodeJS.ProcessEnv = process.env): string {
+  const base = env['XDG_CONFIG_HOME']
+  // The specification of base directories has a relative path ignored.
+  const folder = base?.startsWith('/') === true ? base : join(homedir(), '.config')
+  return join(folder, 'flotilla', 'contexts.json')
+}
+
+/** @throws {CommandFailure} exit 2 unless it can be the name of a context. */
+export function checkContextName(name: string): string {
+  if (NAME.test(name)) return name
+  throw new CommandFailure(
+    EXIT_USAGE,
+    `--context: expected up to 64 letters, digits and . _ : -, found ${JSON.stringify(name)}`,
+  )
+}
+
+/** @throws {CommandFailure} exit 1 when it is there and cannot be used. */
+export function readContexts(path = contextPath()): ContextFile {
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) return nothing
+  try {
+    return parsedFile(path, readSecretFile(path, contextLimits.fileBytesMax).text)
+  } catch (error) {
+    if (!(error instanceof SecretFileError)) throw error
+    throw new CommandFailure(EXIT_FAILED, error.message, error)
+  }
+}
+
+/**
+ * Changes the file as one step, also beside another command that does the same.
+ * @throws {CommandFailure} and the file system's error.
+ */
+export function changeContexts(
+  change: (file: ContextFile) => ContextFile,
+  path = contextPath(),
+): void {
+  makeFolder(dirname(path), 0o700)
+  const release = lock(path)
+  try {
+    const file = change(readContexts(path))
+    if (Object.keys(file.contexts).length > contextLimits.contextsMax) {
+      throw new CommandFailure(
+        EXIT_FAILED,
+        `${path} holds ${contextLimits.contextsMax} contexts already; remove one with: flotilla context remove NAME`,
+      )
+    }
+    writeSecretFile(path, `${JSON.stringify(file, null, 2)}\n`)
+  } finally {
+    release()
+  }
+}
+
+/** The file with this context in it, replaced or new. */
+export function withContext(file: ContextFile, name: string, context: Context): ContextFile {
+  return { ...file, contexts: { ...file.contexts, [name]: context } }
+}
+
+/** @throws {CommandFailure} exit 1 when there is none of that name, or none at all. */
+export function contextNamed(
+  file: ContextFile,
+  asked: string | undefined,
+): { readonly name: string; readonly context: Context } {
+  const name = asked ?? file.current
+  if (name === null) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      'no context is in use; log in with: flotilla login https://HOST:PORT --user NAME',
+    )
+  }
+  const context = Object.hasOwn(file.contexts, name) ? file.contexts[name] : undefined
+  if (context !== undefined) return { name, context }
+  const known = Object.keys(file.contexts).sort().join(', ')
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `there is no context ${name}; ${known === '' ? 'there are none: flotilla login URL makes one' : `there are: ${known}`}`,
+  )
+}
+
+/** The command that opens a session in this context again. */
+export function logInCommand(name: string, { controllers, logIn }: Context): string {
+  const by =
+    logIn.method === 'password'
+      ? ['--user', logIn.username]
+      : ['--cert', logIn.cert, '--key', logIn.key]
+  const words = ['flotilla', 'login', controllers[0] ?? 'URL', ...by, '--context', name]
+  return words.map(shellWord).join(' ')
+}
+
+function parsedFile(path: string, text: string): ContextFile {
+  try {
+    const file = JSON.parse(text) as Partial<ContextFile> | null
+    const { current = null, contexts } = file ?? {}
+    const isFile = typeof contexts === 'object' && Object.values(contexts).every(isContext)
+    if (isFile) return { current, contexts }
+  } catch {
+    // The parser's message could repeat a token.
+  }
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `${path} is not a file of contexts; move it away and log in again`,
+  )
+}
+
+function isContext(value: unknown): value is Context {
+  const context = value as Partial<Context> | null
+  return (
+    typeof context === 'object' &&
+    context !== null &&
+    Array.isArray(context.controllers) &&
+    context.controllers.every((one) => typeof one === 'string') &&
+    typeof context.logIn === 'object'
+  )
+}
+
+const LOCK_WAIT_MS = 5000
+const LOCK_STALE_MS = 10_000
+const pause = new Int32Array(new SharedArrayBuffer(4))
+
+/** A file beside it that only one process can make; one that a killed process left behind is passed over. */
+function lock(path: string): () => void {
+  const name = `${path}.lock`
+  const endMs = performance.now() + LOCK_WAIT_MS
+  for (;;) {
+    try {
+      closeSync(openSync(name, 'wx', 0o600))
+      return () => rmSync(name, { force: true })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+    const made = statSync(name, { throwIfNoEntry: false })?.mtimeMs
+    if (made !== undefined && Date.now() - made > LOCK_STALE_MS) rmSync(name, { force: true })
+    else if (performance.now() > endMs) {
+      throw new CommandFailure(
+        EXIT_FAILED,
+        `${name} is held by another command; if none is running, remove it`,
+      )
+    }
+    Atomics.wait(pause, 0, 0, 20)
+  }
+}

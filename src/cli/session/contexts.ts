@@ -1,0 +1,130 @@
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { formatTable, printJson, printLine } from '../terminal/output.ts'
+import { ApiClient } from './api-client.ts'
+import {
+  changeContexts,
+  contextNamed,
+  logInCommand,
+  readContexts,
+  withContext,
+} from './context-file.ts'
+import type { Context } from './context-file.ts'
+
+export interface ContextOptions {
+  readonly context?: string
+  readonly json?: boolean
+}
+
+/**
+ * A client with the session of a context.
+ * @throws {CommandFailure} exit 1 when nobody is logged in there.
+ */
+export function connect(options: Pick<ContextOptions, 'context'>): ApiClient {
+  const { name, context } = contextNamed(readContexts(), options.context)
+  if (context.token === null) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `nobody is logged in to ${name}; log in with: ${logInCommand(name, context)}`,
+    )
+  }
+  return clientIn(name, context)
+}
+
+function clientIn(name: string, context: Context): ApiClient {
+  return new ApiClient({
+    ...context,
+    logInAgain: logInCommand(name, context),
+    onMoved: (controller) => askFirst(name, controller),
+  })
+}
+
+/** The controller that is away is not waited for by the next command. */
+function askFirst(name: string, controller: string): void {
+  changeContexts((file) => {
+    const context = file.contexts[name]
+    if (context?.controllers.includes(controller) !== true) return file
+    const others = context.controllers.filter((one) => one !== controller)
+    return withContext(file, name, { ...context, controllers: [controller, ...others] })
+  })
+}
+
+/** Ends the session of a context; the context stays. */
+export async function logOut(options: ContextOptions): Promise<void> {
+  const { name, context } = contextNamed(readContexts(), options.context)
+  const fault = await endSession(name, context)
+  forgetToken(name)
+  if (options.json === true) printJson({ context: name, isEnded: fault === null })
+  else printLine(`logged out of ${name}`)
+  if (fault !== null) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `${name}: the token is forgotten here, but its session could not be ended (${fault}); it ends by itself when it is not used`,
+    )
+  }
+}
+
+/** @returns why it could not be ended; null when it is no more. */
+async function endSession(name: string, context: Context): Promise<string | null> {
+  if (context.token === null) return null
+  try {
+    await clientIn(name, context).ask({ method: 'DELETE', path: '/current-api-session' })
+    return null
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error
+    return 'code' in error && error.code === 'NO_SESSION' ? null : error.message
+  }
+}
+
+function forgetToken(name: string): void {
+  changeContexts((file) => {
+    const context = file.contexts[name]
+    return context === undefined ? file : withContext(file, name, { ...context, token: null })
+  })
+}
+
+/** Prints the contexts, never a token. */
+export function listContexts(options: ContextOptions): void {
+  const { current, contexts } = readContexts()
+  const listed = Object.entries(contexts)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, { controllers, logIn, token }]) => ({
+      name,
+      isCurrent: name === current,
+      user: logIn.method === 'password' ? logIn.username : logIn.cert,
+      isLoggedIn: token !== null,
+      controllers,
+    }))
+  if (options.json === true) {
+    printJson(listed)
+    return
+  }
+  const rows = listed.map(({ name, isCurrent, user, isLoggedIn, controllers }) => [
+    isCurrent ? '*' : '',
+    name,
+    user,
+    isLoggedIn ? 'yes' : 'no',
+    controllers.join(' '),
+  ])
+  printLine(formatTable(['in use', 'name', 'log-in', 'session', 'controllers'], rows))
+}
+
+/** Makes a context the one that verbs work in. */
+export function useContext(asked: string, options: ContextOptions): void {
+  changeContexts((file) => ({ ...file, current: contextNamed(file, asked).name }))
+  if (options.json === true) printJson({ context: asked })
+  else printLine(`context ${asked} is in use`)
+}
+
+/** Forgets a context, after ending its session where that can be done. */
+export async function removeContext(asked: string, options: ContextOptions): Promise<void> {
+  const { name, context } = contextNamed(readContexts(), asked)
+  const fault = await endSession(name, context)
+  changeContexts(({ current, contexts: { [name]: _removed, ...contexts } }) => ({
+    current: current === name ? null : current,
+    contexts,
+  }))
+  if (options.json === true) printJson({ context: name, isEnded: fault === null })
+  else printLine(`removed context ${name}`)
+  if (fault === null) return
+  process.stderr.write(`flotilla: its session could not be ended (${fault}); it ends by itself\n`)
+}

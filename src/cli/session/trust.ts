@@ -1,0 +1,179 @@
+import { readFileSync } from 'node:fs'
+
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
+import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { BUNDLE_CERTIFICATES_MAX } from '../../pki/certificate.ts'
+import { readCertsOnly } from '../../pki/certs-only.ts'
+import { askBounded } from '../enroll/bounded-https.ts'
+import { askJson, HttpsFault } from '../terminal/https-json.ts'
+import { askLine, isInteractive } from '../terminal/prompt.ts'
+import { shellWord } from '../terminal/output.ts'
+import { MANAGEMENT } from './api-client.ts'
+
+const TIMEOUT_MS = 15_000
+const CERTIFICATES_PATH = '/.well-known/est/cacerts'
+
+export interface TrustOptions {
+  readonly ca?: string
+  readonly fingerprint?: string
+  /** Of the context, from an earlier log-in; undefined when there was none. */
+  readonly known?: string | null
+}
+
+/**
+ * The CA certificates that a controller is verified against from now on, PEM; null: those that this host trusts. One that is
+ * neither given, nor known, nor trusted by the host is shown by its fingerprint, and nothing secret is sent before somebody
+ * has said yes to it.
+ * @throws {CommandFailure}
+ */
+export async function trustedCa(controller: string, options: TrustOptions): Promise<string | null> {
+  if (options.ca !== undefined) return givenCa(options.ca)
+  if (options.fingerprint !== undefined) {
+    return await pinnedCa(controller, wantedFingerprint(options.fingerprint))
+  }
+  if (options.known !== undefined) return options.known
+  if (await isTrustedByHost(controller)) return null
+  return await confirmedCa(controller)
+}
+
+function givenCa(path: string): string {
+  try {
+    const pem = readFileSync(path, 'utf8')
+    parseCertificates(pem, { certificatesMax: BUNDLE_CERTIFICATES_MAX })
+    return pem
+  } catch (error) {
+    const message = `--ca: ${path} cannot be used (${sentenceOf(error)})`
+    throw new CommandFailure(EXIT_USAGE, message, error)
+  }
+}
+
+/** As openssl prints it, or without its colons. */
+function wantedFingerprint(text: string): string {
+  const hex = text
+    .replace(/^sha256[:=]/i, '')
+    .replaceAll(':', '')
+    .toLowerCase()
+  if (/^[0-9a-f]{64}$/.test(hex)) return hex
+  throw new CommandFailure(
+    EXIT_USAGE,
+    `--fingerprint: expected the SHA-256 of a CA certificate, 64 hex digits, found ${JSON.stringify(text)}`,
+  )
+}
+
+async function pinnedCa(controller: string, wanted: string): Promise<string> {
+  const found = await shownAuthorities(controller)
+  const pinned = found.find(({ sha256 }) => sha256 === wanted)
+  if (pinned === undefined) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `${controller}: none of its CA certificates has that fingerprint; it shows ${found.map(fingerprintOf).join(', ')}`,
+    )
+  }
+  return await verifiedCa(controller, pinned)
+}
+
+async function isTrustedByHost(controller: string): Promise<boolean> {
+  try {
+    await askVersion(controller)
+    return true
+  } catch (error) {
+    if (error instanceof HttpsFault && isUnknownCa(error)) return false
+    throw unreachable(controller, error)
+  }
+}
+
+async function confirmedCa(controller: string): Promise<string> {
+  const [root, ...others] = await shownAuthorities(controller)
+  if (root === undefined) throw noAuthorities(controller)
+  const shown = [root, ...others].map(fingerprintOf).join(', ')
+  const unknown = `${controller}: its certificate is of a CA that is not known here; SHA-256 of the CA: ${shown}`
+  const command = `flotilla login ${shellWord(controller)} --fingerprint ${fingerprintOf(root)}`
+  if (!isInteractive()) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `${unknown}; compare it with the one on a controller's host and run: ${command}`,
+    )
+  }
+  process.stderr.write(`${unknown}\n`)
+  const said = await askLine('Compare it with the one on a controller’s host. Trust it? (yes/no) ')
+  if (said !== 'yes') throw new CommandFailure(EXIT_FAILED, 'not trusted; nothing was sent')
+  return await verifiedCa(controller, root)
+}
+
+/** Whoever answers must hold a certificate of that CA; what it tells of others is believed from then on. */
+async function verifiedCa(controller: string, root: Certificate): Promise<string> {
+  try {
+    await askVersion(controller, root.pem)
+  } catch (error) {
+    if (!(error instanceof HttpsFault) || !isUnknownCa(error)) throw unreachable(controller, error)
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `${controller}: its own certificate is not of the CA ${fingerprintOf(root)}; give the CA of its HTTPS certificate with --ca FILE`,
+      error,
+    )
+  }
+  const told = await shownAuthorities(controller, root.pem)
+  return told.map(({ pem }) => `${pem.trim()}\n`).join('')
+}
+
+/** Roots of the network, as the controller tells them to everybody. */
+async function shownAuthorities(controller: string, caPem?: string): Promise<Certificate[]> {
+  let found: Certificate[] = []
+  try {
+    const answer = await askBounded({
+      origin: controller,
+      path: `/edge/client/v1${CERTIFICATES_PATH}`,
+      method: 'GET',
+      headers: { accept: 'application/pkcs7-mime' },
+      ...(caPem === undefined ? {} : { caPem }),
+      judge: () => undefined,
+      timeoutMs: TIMEOUT_MS,
+    })
+    if (answer.status === 200) found = readCertsOnly(Buffer.from(answer.text, 'base64'))
+  } catch (error) {
+    if (!(error instanceof CertificateError)) throw unreachable(controller, error)
+  }
+  const roots = found.filter(({ isAuthority, native }) => isAuthority && native.checkIssued(native))
+  if (roots.length === 0) throw noAuthorities(controller)
+  return roots.sort((a, b) => (a.sha256 < b.sha256 ? -1 : 1))
+}
+
+function noAuthorities(controller: string): CommandFailure {
+  return new CommandFailure(
+    EXIT_FAILED,
+    `${controller}: it is of a CA that is not known here and tells no CA certificates; give them with --ca FILE`,
+  )
+}
+
+function askVersion(controller: string, caPem?: string): ReturnType<typeof askJson> {
+  return askJson({
+    url: `${controller}${MANAGEMENT}/version`,
+    method: 'GET',
+    ...(caPem === undefined ? {} : { caPem }),
+    timeoutMs: TIMEOUT_MS,
+  })
+}
+
+const unknownCaCodes = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'CERT_SIGNATURE_FAILURE',
+])
+
+function isUnknownCa({ cause }: HttpsFault): boolean {
+  return unknownCaCodes.has(String((cause as { code?: unknown } | undefined)?.code))
+}
+
+function unreachable(controller: string, error: unknown): unknown {
+  if (!(error instanceof HttpsFault)) return error
+  return new CommandFailure(EXIT_FAILED, `${controller}: it ${error.message}`, error)
+}
+
+/** As `openssl x509 -fingerprint -sha256` prints it. */
+function fingerprintOf({ sha256 }: Certificate): string {
+  return (sha256.toUpperCase().match(/../g) ?? []).join(':')
+}

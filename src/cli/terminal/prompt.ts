@@ -1,0 +1,89 @@
+import { createInterface } from 'node:readline/promises'
+import type { Readable, Writable } from 'node:stream'
+
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+
+const ANSWER_CHARACTERS_MAX = 4096
+
+/** Where a person is asked. Questions go beside what a verb prints, which may be piped elsewhere. */
+export interface Terminal {
+  readonly input: Readable & {
+    readonly isTTY?: boolean
+    readonly setRawMode?: (isRaw: boolean) => unknown
+  }
+  readonly output: Writable
+}
+
+const here: Terminal = { input: process.stdin, output: process.stderr }
+
+/** Whether somebody can be asked. */
+export function isInteractive({ input }: Terminal = here): boolean {
+  return input.isTTY === true
+}
+
+/** @returns the line that was typed, without white space around it; empty at the end of the input. */
+export async function askLine(
+  question: string,
+  { input, output }: Terminal = here,
+): Promise<string> {
+  const lines = createInterface({ input, output, terminal: false })
+  try {
+    output.write(question)
+    const { value } = (await lines[Symbol.asyncIterator]().next()) as { value?: string }
+    return (value ?? '').trim().slice(0, ANSWER_CHARACTERS_MAX)
+  } finally {
+    lines.close()
+  }
+}
+
+/**
+ * The same without showing what is typed.
+ * @throws {CommandFailure} exit 1 when it is given up by ^C or ^D.
+ */
+export async function askHidden(question: string, terminal: Terminal = here): Promise<string> {
+  const { input, output } = terminal
+  output.write(question)
+  input.setRawMode?.(true)
+  try {
+    return await typedLine(input)
+  } finally {
+    input.setRawMode?.(false)
+    input.pause()
+    output.write('\n')
+  }
+}
+
+function typedLine(input: Readable): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const line = new HiddenLine()
+    const onData = (chunk: Buffer | string): void => {
+      const state = line.take(String(chunk))
+      if (state === 'open') return
+      input.off('data', onData)
+      if (state === 'ended') resolve(line.text)
+      else reject(new CommandFailure(EXIT_FAILED, 'interrupted; nothing was changed'))
+    }
+    input.on('data', onData)
+    input.resume()
+  })
+}
+
+const BACKSPACE = new Set(['\b', '\x7f'])
+const GIVE_UP = new Set(['\x03', '\x04'])
+const KILL_LINE = '\x15'
+
+/** What a terminal in raw mode leaves to the program: the end of the line, corrections and ^C. */
+class HiddenLine {
+  text = ''
+
+  take(typed: string): 'open' | 'ended' | 'given up' {
+    for (const character of typed) {
+      if (character === '\r' || character === '\n') return 'ended'
+      if (GIVE_UP.has(character)) return 'given up'
+      if (BACKSPACE.has(character)) this.text = this.text.slice(0, -1)
+      else if (character === KILL_LINE) this.text = ''
+      else if (this.text.length < ANSWER_CHARACTERS_MAX) this.text += character
+    }
+    return 'open'
+  }
+}

@@ -1,0 +1,194 @@
+import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+
+import { newCa } from '../../support/authorities.ts'
+import { Administrator } from '../session/support.ts'
+
+// Goal: the network of another controller is taken over by one command. The export below has the form that `ziti ops export` of
+// release 2.0 writes: names behind `@`, and the members of details that it does not filter out.
+
+let person: Administrator
+let certPem = ''
+beforeAll(async () => {
+  certPem = (await newCa('plant', Date.now())).certificatePem
+})
+beforeEach(async () => {
+  person = await Administrator.loggedIn()
+}, 60_000)
+afterEach(() => person.close())
+
+const identity = (name: string, rest: object = {}): object => ({
+  ...{
+    authPolicy: '@Default',
+    disabled: false,
+    edgeRouterConnectionStatus: 'offline',
+    externalId: null,
+  },
+  ...{ hasErConnection: false, interfaces: [], isAdmin: false, isDefaultAdmin: false },
+  ...{
+    isMfaEnabled: false,
+    name,
+    permissions: null,
+    roleAttributes: [],
+    tags: {},
+    typeId: 'Default',
+  },
+  ...rest,
+})
+const stock = (): Record<string, object[]> => ({
+  authPolicies: [
+    {
+      name: 'by-token',
+      primary: {
+        cert: { allowExpiredCerts: false, allowed: true },
+        extJwt: { allowed: true, allowedSigners: ['@idp'] },
+        updb: {
+          ...{ allowed: false, lockoutDurationMinutes: 0, maxAttempts: 5, minPasswordLength: 5 },
+          ...{ requireMixedCase: false, requireNumberChar: false, requireSpecialChar: false },
+        },
+      },
+      secondary: { requireExtJwtSigner: '@idp', requireTotp: false },
+      tags: {},
+    },
+  ],
+  certificateAuthorities: [
+    {
+      ...{ certPem, fingerprint: 'abc', identityNameFormat: '[caName]-[commonName]' },
+      ...{ identityRoles: ['pumps'], isAuthEnabled: true, isAutoCaEnrollmentEnabled: false },
+      ...{ isOttCaEnrollmentEnabled: false, isVerified: true, name: 'plant', tags: {} },
+    },
+  ],
+  configTypes: [
+    { name: 'proxy.v1', schema: { type: 'object' }, tags: {} },
+    { name: 'custom', schema: { type: 'object' }, tags: {} },
+  ],
+  configs: [{ configType: '@custom', data: { a: 1 }, name: 'c1', tags: {} }],
+  edgeRouters: [
+    {
+      ...{
+        appData: {},
+        disabled: false,
+        enrollmentToken: '00000000-secret',
+        hostname: 'gate.test',
+      },
+      ...{ isTunnelerEnabled: true, name: 'gate', noTraversal: true, roleAttributes: ['public'] },
+      ...{ tags: {}, unverifiedCertPem: null, unverifiedFingerprint: null },
+    },
+    { name: 'door', isTunnelerEnabled: true, roleAttributes: [], tags: {} },
+  ],
+  edgeRouterPolicies: [
+    {
+      edgeRouterRoles: ['#all'],
+      identityRoles: ['@laptop'],
+      name: 'all',
+      semantic: 'AnyOf',
+      tags: {},
+    },
+    {
+      ...{ edgeRouterRoles: ['@gate'], identityRoles: ['@gate'], semantic: 'AnyOf', tags: {} },
+      name: 'edge-router-Xq1-system',
+    },
+  ],
+  externalJwtSigners: [
+    {
+      ...{ audience: 'net', certPem: null, claimsProperty: 'email', clientId: 'id', enabled: true },
+      ...{ externalAuthUrl: 'https://idp.test', fingerprint: null, issuer: 'https://idp.test' },
+      ...{ jwksEndpoint: 'https://idp.test/keys', kid: '', name: 'idp', scopes: ['openid'] },
+      ...{ tags: {}, targetToken: 'ACCESS', useExternalId: true },
+    },
+  ],
+  identities: [
+    identity('Default Admin', { isAdmin: true, isDefaultAdmin: true }),
+    identity('laptop', { roleAttributes: ['staff'], authPolicy: '@by-token', externalId: 'l-1' }),
+    identity('gate', { typeId: 'Router', roleAttributes: ['hosts'] }),
+    identity('gone', { disabled: true }),
+    identity('door', { typeId: 'Router' }),
+  ],
+  postureChecks: [],
+  serviceEdgeRouterPolicies: [
+    { edgeRouterRoles: ['#all'], name: 'any', semantic: 'AllOf', serviceRoles: ['#all'], tags: {} },
+  ],
+  servicePolicies: [
+    {
+      ...{ identityRoles: ['#staff'], name: 'dial', postureCheckRoles: [], semantic: 'AnyOf' },
+      ...{ serviceRoles: ['@web'], tags: {}, type: 'Dial' },
+    },
+  ],
+  services: [
+    {
+      ...{ configs: ['@c1'], encryptionRequired: true, name: 'web', roleAttributes: [] },
+      ...{ tags: {}, terminatorStrategy: 'smartrouting' },
+    },
+  ],
+})
+
+const imported = (text: string, ...flags: string[]) =>
+  person.run('import', person.file('export.json', text), ...flags)
+
+test('an export becomes the same network here, and a second run finds nothing to do', async () => {
+  const text = JSON.stringify(stock(), null, 2)
+  const before = await person.out('export')
+  const dry = await imported(text, '--dry-run')
+  expect([dry.code, dry.stdout]).toEqual([0, expect.stringContaining('+ service web\n')])
+  expect(await person.out('export')).toBe(before)
+  const done = await imported(text)
+  expect([done.code, done.stdout]).toEqual([
+    0,
+    expect.stringMatching(/^done: 13 created, 1 updated, 0 deleted$/m),
+  ])
+  expect(done.stderr.replaceAll(person.folder, '')).toBe(
+    [
+      'flotilla: /export.json: left out 1 built-in config types',
+      'flotilla: /export.json: left out 1 policies that routers make for themselves',
+      'flotilla: /export.json: left out 1 default administrator, as this network has its own',
+      'flotilla: /export.json: passed over fields: identities.hasErConnection\n',
+    ].join('\n'),
+  )
+  const network = await person.out('export')
+  expect(network).toContain('- name: laptop\n    authPolicy: by-token\n    externalId: l-1\n')
+  expect(network).toContain('- name: gate\n    roleAttributes:\n      - hosts\n    type: Router\n')
+  expect(network).toContain('- name: gone\n    disabled: true\n')
+  expect(network).not.toContain('00000000-secret')
+  expect((await imported(text)).stdout).toBe('no change needed\n')
+})
+
+test('what the export does not tell of an object stays as it is', async () => {
+  await person.out('create', 'edge-router', 'name=gate', 'cost=9', 'isTunnelerEnabled=true')
+  await person.out('create', 'identity', 'name=laptop', 'defaultHostingCost=3')
+  const done = await imported(JSON.stringify(stock()))
+  expect([done.code, done.stdout]).toEqual([0, expect.stringContaining('~ edge router gate\n')])
+  expect(await person.out('get', 'edge-router', 'gate')).toMatch(/^cost: 9$/m)
+  expect(await person.out('get', 'identity', 'laptop')).toMatch(/^defaultHostingCost: 3$/m)
+})
+
+test('posture checks that service policies lost on the way are not passed over', async () => {
+  const check = {
+    domains: ['corp.test'],
+    name: 'corp',
+    roleAttributes: null,
+    tags: {},
+    typeId: 'DOMAIN',
+  }
+  const text = JSON.stringify({ ...stock(), postureChecks: [check] })
+  const refused = await imported(text)
+  expect([refused.code, refused.stdout]).toEqual([1, ''])
+  expect(refused.stderr).toMatch(
+    /which of its 1 service policies ask for them.*Nothing was changed$/m,
+  )
+  expect(await person.out('list', 'services', '-o', 'name')).toBe('')
+  expect((await imported(text, '--accept-lost-posture-checks')).code).toBe(0)
+})
+
+test('YAML is taken as well, and what is wrong is named with its line', async () => {
+  const yaml =
+    "services:\n    - encryptionRequired: true\n      name: web\n      configs:\n        - '@none'\n"
+  const unknown = await imported(yaml)
+  expect([unknown.code, unknown.stderr.split(': ').slice(2).join(': ')]).toEqual([
+    2,
+    'line 4: service web: there is no config "none"; neither here nor in the network\n',
+  ])
+  const section = await imported('service: []\n')
+  expect(section.stderr).toMatch(
+    /line 1: there is no section "service" in such an export; did you mean services\?/,
+  )
+  expect((await imported('{')).code).toBe(2)
+})

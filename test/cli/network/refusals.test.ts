@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { Administrator } from '../session/support.ts'
+
+// Goal: a file with one mistake changes nothing, and its mistake is named with its line.
+
+let person: Administrator
+let before = ''
+beforeAll(async () => {
+  person = await Administrator.loggedIn()
+  const fields = ['name=wiki', 'encryptionRequired=true']
+  await person.out('create', 'service', ...fields)
+  before = await person.out('export')
+}, 60_000)
+afterAll(() => person.close())
+
+const service = (name: string, rest = ''): string =>
+  `services:\n  - name: ${name}\n    encryptionRequired: true\n${rest}`
+const policy = (roles: string): string =>
+  `servicePolicies:\n  - name: dial\n    type: Dial\n    semantic: AnyOf\n    serviceRoles: [${roles}]\n`
+
+describe('one sentence with its line', () => {
+  test.each([
+    ['services: [', 1, /^line 1: /],
+    ['version: 2', 1, 'line 1: expected version: 1, which this program knows'],
+    ['- a', 1, 'line 1: expected the sections of a network, such as services:'],
+    ['version: 1\nservice: []', 1, 'line 2: there is no section "service"; did you mean services?'],
+    ['version: 1\nservices: 3', 1, 'line 2: services: expected a list of services'],
+    ['version: 1\nservices: [3]', 1, 'line 2: expected the fields of a service'],
+    [
+      `version: 1\n${service('web', '    roleAtributes: [a]\n')}`,
+      1,
+      'line 5: a service has no field "roleAtributes"; did you mean roleAttributes?',
+    ],
+    [`version: 1\n${service('web', '    id: abc\n')}`, 1, /^line 5: a service has no field "id"/],
+    [
+      `version: 1\n${service('web', '    permissions: [Dial]\n')}`,
+      1,
+      "line 5: permissions of a service is no part of a network's file",
+    ],
+    [
+      'version: 1\nservices:\n  - name: web\n',
+      1,
+      'line 3: service web: encryptionRequired must be given',
+    ],
+    [
+      `version: 1\n${service('web', '    maxIdleTimeMillis: -1\n')}`,
+      1,
+      'line 5: service web: maxIdleTimeMillis in body should be greater than or equal to 0',
+    ],
+    [
+      `version: 1\n${service('web', "    roleAttributes: ['#a']\n")}`,
+      1,
+      'line 5: service web: role attributes may not be prefixed with #',
+    ],
+    [
+      `version: 1\n${policy('web')}`,
+      1,
+      /^line 6: service policy dial: role entries must be prefixed/,
+    ],
+    [
+      `version: 1\n${service('web')}${service('web').replace('services:\n', '')}`,
+      1,
+      'line 5: service web is given twice, first on line 3',
+    ],
+    [
+      `version: 1\n${policy('"@wik", "@zzzzzzz"')}`,
+      2,
+      'line 6: service policy dial: there is no service "wik"; did you mean wiki?',
+      'line 6: service policy dial: there is no service "zzzzzzz"; neither here nor in the network',
+    ],
+    [
+      'version: 1\nservices:\n  - name: wiki\n    encryptionRequired: false\n',
+      1,
+      'line 4: service wiki: encryptionRequired is true there and stays as it was made; delete the record to make another',
+    ],
+    [
+      'version: 1\nidentities:\n  - name: gate\n    type: Router\n',
+      1,
+      'line 4: identity gate: no edge router of that name has isTunnelerEnabled: true, which would make it',
+    ],
+    [
+      'version: 1\nedgeRouters:\n  - name: gate\ntransitRouters:\n  - name: gate\n',
+      1,
+      'line 5: transit router gate: line 3 has edge router gate, and both cannot be there',
+    ],
+    [
+      'version: 1\nservices: &a\n  - *a\n',
+      1,
+      /^line \d: is nested deeper than|^line \d: refers to an anchor|alias/i,
+    ],
+  ] as [string, number, ...(string | RegExp)[]][])('%j', async (text, count, ...sentences) => {
+    const path = person.file('network.yml', text)
+    const done = await person.run('apply', '-f', path, '--prune', '--yes')
+    const [head = '', ...lines] = done.stderr.trimEnd().split('\n')
+    expect([done.code, head, done.stdout]).toEqual([2, 'flotilla: nothing was changed', ''])
+    expect(lines).toHaveLength(count)
+    for (const [at, sentence] of sentences.entries()) {
+      const said = lines[at]?.slice(`${path}: `.length) ?? ''
+      if (typeof sentence === 'string') expect(said).toBe(sentence)
+      else expect(said).toMatch(sentence)
+    }
+  })
+
+  test('records that name each other are told as a circle, each with its line', async () => {
+    const path = person.file('circle.yml', circle())
+    const done = await person.run('apply', '-f', path)
+    expect(done.code).toBe(2)
+    expect(done.stderr).toContain(
+      `${path}: line 3: external jwt signer idp: names auth policy by-token, and none of`,
+    )
+    expect(done.stderr).toContain(
+      `${path}: line 10: auth policy by-token: names external jwt signer idp, and none of`,
+    )
+  })
+
+  test('nothing was changed by any of them', async () => {
+    expect(await person.out('export')).toBe(before)
+  })
+})
+
+/** The remedy that the refusal names. */
+test('a circle is made in two steps', async () => {
+  const half = person.file('half.yml', circle().replace('    enrollAuthPolicy: by-token\n', ''))
+  await person.out('apply', '-f', half)
+  const whole = person.file('circle.yml', circle())
+  expect(await person.out('apply', '-f', whole)).toContain('enrollAuthPolicy: unset -> "by-token"')
+  expect(await person.out('apply', '-f', whole)).toBe('no change needed\n')
+})
+
+function circle(): string {
+  return `version: 1
+externalJwtSigners:
+  - name: idp
+    enabled: true
+    issuer: https://idp.test
+    audience: net
+    jwksEndpoint: https://idp.test/keys
+    enrollAuthPolicy: by-token
+authPolicies:
+  - name: by-token
+    primary:
+      extJwt: { allowed: true, allowedSigners: [idp] }
+    secondary: { requireTotp: false }
+`
+}
+
+test('what only the cluster can judge stops it, tells how far it came, and the same command goes on', async () => {
+  const config = (data: string): string => `version: 1
+configs:
+  - name: ports
+    configType: proxy.v1
+    data: ${data}
+services:
+  - name: ported
+    encryptionRequired: true
+    configs: [ports]
+`
+  const path = person.file('ports.yml', config('{ port: none }'))
+  const done = await person.run('apply', '-f', path)
+  expect(done.code).toBe(1)
+  expect(done.stderr).toMatch(/^flotilla: cannot create config ports: .*; 0 of 2 steps are done/)
+  person.file('ports.yml', config('{ port: 80, protocols: [tcp] }'))
+  expect(await person.out('apply', '-f', path, '--json')).toContain('"isDone": true')
+  expect(await person.out('apply', '-f', path)).toBe('no change needed\n')
+})

@@ -1,0 +1,91 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { allSections } from '../../../src/cli/network/sections.ts'
+import { Administrator } from '../session/support.ts'
+import { fillNetwork } from './support.ts'
+
+// Goal: a file holds a whole network. Method: two clusters, of which the second knows the first by its file alone.
+
+let person: Administrator
+let other: Administrator
+let text = ''
+beforeAll(async () => {
+  person = await Administrator.loggedIn()
+  other = await Administrator.loggedIn()
+  await fillNetwork(person)
+  text = await person.out('export')
+}, 120_000)
+afterAll(async () => {
+  await person.close()
+  await other.close()
+})
+
+test('an export has every section, is the same again, and holds no id and no secret', async () => {
+  expect(await person.out('export')).toBe(text)
+  for (const { name } of allSections()) expect(text).toMatch(new RegExp(`^${name}:$`, 'm'))
+  const listed = await person.out('list', 'identities', '--all', '-o', 'json')
+  const ids = (JSON.parse(listed) as { id: string }[]).map(({ id }) => id)
+  for (const id of ids) expect(text).not.toContain(id)
+  expect(text).not.toMatch(/^ *-? *(token|jwt|password|enrollment)\w*:/im)
+  expect(text).toContain('identityRoles:\n      - "#staff"\n      - "@gate"\n      - "@laptop"\n')
+})
+
+test('an export goes to a file as well', async () => {
+  const path = join(person.folder, 'network.yml')
+  expect(await person.out('export', '-o', path)).toBe('')
+  expect(readFileSync(path, 'utf8')).toBe(text)
+})
+
+test('applied to its own network nothing changes', async () => {
+  const path = person.file('own.yml', text)
+  expect(await person.out('apply', '-f', path, '--prune')).toBe('no change needed\n')
+})
+
+test('a dry run tells the difference and changes nothing; applied, the other network is the same', async () => {
+  const path = other.file('network.yml', text)
+  const before = await other.out('export')
+  const dry = await other.out('apply', '-f', path, '--dry-run')
+  expect(dry).toContain('+ service web\n')
+  expect(dry).toContain('~ auth policy Default\n    primary: {')
+  expect(dry).toMatch(/^dry run, nothing was changed: \d+ created, \d updated, 0 deleted$/m)
+  expect(await other.out('export')).toBe(before)
+  expect(await other.out('apply', '-f', path)).toMatch(/^done: \d+ created, 4 updated, 0 deleted$/m)
+  // Both networks began with the two people of the test controller.
+  expect(await other.out('export')).toBe(text)
+  expect(await other.out('apply', '-f', path)).toBe('no change needed\n')
+})
+
+test('what the file has no more goes by --prune alone, and what changed is changed', async () => {
+  const path = join(other.folder, 'less.yml')
+  const less = text
+    .replace(/ {2}- name: wiki\n(?: {4}.*\n)+/, '')
+    .replace(/ {2}- service: wiki\n(?: {4}.*\n)+/, '')
+    .replace('roleAttributes:\n      - intranet', 'roleAttributes:\n      - extranet')
+  writeFileSync(path, less)
+  const kept = await other.out('apply', '-f', path)
+  expect(kept).toContain('~ service web\n    roleAttributes: ["intranet"] -> ["extranet"]\n')
+  expect(await other.out('apply', '-f', path)).toBe('no change needed\n')
+  const asked = await other.run('apply', '-f', path, '--prune')
+  expect([asked.code, asked.stderr]).toEqual([
+    2,
+    expect.stringContaining('add --yes. Nothing was changed'),
+  ])
+  const pruned = await other.out('apply', '-f', path, '--prune', '--yes')
+  expect(pruned).toMatch(/^deleted terminator wiki core [^]*deleted service wiki$/m)
+  expect(await other.out('export')).toBe(less)
+})
+
+test('an empty file and --prune leave what a network begins with, and the caller', async () => {
+  const path = other.file('empty.yml', 'version: 1\n')
+  const done = await other.out('apply', '-f', path, '--prune', '--yes')
+  expect(done).toMatch(/, 1 updated, \d+ deleted$/m)
+  const rest = await other.out('export')
+  expect(rest).toContain('isDefaultAdmin: true')
+  expect(rest).toMatch(/^identities:\n {2}- name: Default Admin\n/m)
+  for (const name of ['services', 'configs', 'edgeRouters', 'servicePolicies']) {
+    expect(rest).not.toContain(`${name}:`)
+  }
+  await other.out('list', 'identities')
+})

@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { allKinds, wordsFor } from '../../../src/cli/records/kinds.ts'
+import { user } from '../../api/support/controller.ts'
+import { Administrator } from '../session/support.ts'
+
+// Goal: what is typed wrongly is refused by one sentence that says what would be right, and changes nothing.
+
+let person: Administrator
+beforeAll(async () => {
+  person = await Administrator.loggedIn()
+  for (const name of ['web', 'wiki', 'mail']) {
+    await person.out('create', 'service', `name=${name}`, 'encryptionRequired=true')
+  }
+  await person.out('create', 'identity', 'name=berta', 'tags.location=here', 'tags.a b.c=1')
+  person.file('bad.yml', 'name: x\nencryptionRequired: true\nroleAtributes: [a]\n')
+  person.file('nested.yml', 'name: x\nprimary:\n  cert:\n    alowed: true\n')
+}, 60_000)
+afterAll(() => person.close())
+
+const words = (line: string): string[] =>
+  line.replaceAll('FOLDER', person.folder).split(' ').filter(Boolean)
+
+describe('one sentence', () => {
+  test.each([
+    ['get srvice web', 2, 'there is no kind "srvice"; did you mean service?'],
+    ['get service wik', 1, 'there is no service "wik"; did you mean wiki?'],
+    ['get service zzzzzz', 1, 'there is no service "zzzzzz"; flotilla list services shows them'],
+    ['get session nobody', 1, 'there is no session with the id "nobody"'],
+    ['create service nam=x', 2, 'a service has no field "nam"; did you mean name?'],
+    [
+      'create service name=x',
+      2,
+      'create service: encryptionRequired must be given; flotilla explain service tells more',
+    ],
+    [
+      'create service name=x encryptionRequired=yes',
+      2,
+      'encryptionRequired: expected true or false, found "yes"',
+    ],
+    ['create service name=x permissions=a', 2, 'permissions of a service is read-only'],
+    [
+      'create sp name=x type=Dia semantic=AnyOf',
+      2,
+      'type: expected Dial, Bind, found "Dia"; did you mean Dial?',
+    ],
+    [
+      'create sp name=x type=Dial semantic=AnyOf serviceRoles=@wik',
+      1,
+      'there is no service "wik"; did you mean wiki?',
+    ],
+    [
+      'create service name=web encryptionRequired=true',
+      1,
+      'cannot create service web: name must be unique',
+    ],
+    [
+      'create service name=x encryptionRequired=true maxIdleTimeMillis=-1',
+      1,
+      'cannot create service x: maxIdleTimeMillis in body should be greater than or equal to 0',
+    ],
+    [
+      'update service web encryptionRequired=false',
+      2,
+      'encryptionRequired of a service is set when it is made and stays',
+    ],
+    ['update service web', 2, 'nothing to change: give FIELD=VALUE, or -f FILE'],
+    ['update service web name', 2, 'expected FIELD=VALUE or FIELD@FILE, found "name"'],
+    ['update identity berta permissions=none', 1, /^cannot update identity berta: permissions/],
+    [
+      'create authenticator method=updb identity=berta username=berta password=open',
+      2,
+      'password is a secret, and others on this host can read a command line; write password@FILE, or password@- for standard input',
+    ],
+    [
+      'create service -f FOLDER/bad.yml',
+      2,
+      /bad\.yml: line 3: a service has no field "roleAtributes"; did you mean roleAttributes\?$/,
+    ],
+    [
+      'create ap -f FOLDER/nested.yml',
+      2,
+      /nested\.yml: line 4: primary\.cert has no member "alowed"$/,
+    ],
+    ['create ap name=x primary.cert.alowed=true', 2, /^primary\.cert has no member "alowed"/],
+    ['create service -f FOLDER/none.yml', 2, /^-f: .*none\.yml cannot be read/],
+    ['list services --filter nme="x"', 1, /^unknown symbol|filter/],
+    ['list services --sort nme', 1, /./],
+    ['list services --fields nme', 2, 'a service has no field "nme"; did you mean name?'],
+    ['list services --all --limit 3', 2, '--all and --limit exclude each other'],
+    ['delete controller ctrl1 --yes', 2, 'controllers cannot be deleted'],
+    ['delete identity berta nobody --yes', 1, /^there is no identity "nobody"/],
+    ['get service web --context nowhere', 1, /^there is no context nowhere; there are: /],
+  ])('%s', async (line, code, sentence) => {
+    const done = await person.run(...words(line))
+    const said = done.stderr.replace(/^flotilla: /, '').trimEnd()
+    if (typeof sentence === 'string') expect(said).toBe(sentence)
+    else expect(said).toMatch(sentence)
+    expect([done.code, done.stdout, said.split('\n').length]).toEqual([code, '', 1])
+  })
+
+  test('nothing was changed by any of them', async () => {
+    const names = await person.out('list', 'services', '--sort', 'name', '-o', 'name')
+    expect(names).toBe('mail\nweb\nwiki\n')
+    await person.out('get', 'identity', 'berta')
+  })
+})
+
+test('no two kinds are called by one word', () => {
+  const all = allKinds().flatMap(wordsFor)
+  expect(all.filter((word, at) => all.indexOf(word) !== at)).toEqual([])
+})
+
+test('a name that is also the id of another record is not guessed', async () => {
+  const { id } = JSON.parse(await person.out('get', 'service', 'web', '-o', 'json')) as {
+    id: string
+  }
+  await person.out('create', 'service', `name=${id}`, 'encryptionRequired=true')
+  const done = await person.run('delete', 'service', id, '--yes')
+  expect([done.code, done.stderr]).toEqual([
+    1,
+    expect.stringMatching(/is the id of one service and the name of another/),
+  ])
+  await person.out('delete', 'service', 'web', '--yes')
+  await person.out('delete', 'service', id, '--yes')
+})
+
+test('a member of a map alone leaves the others', async () => {
+  await person.out('update', 'identity', 'berta', 'tags.location=there', 'tags.floor=3')
+  const { tags } = JSON.parse(await person.out('get', 'identity', 'berta', '-o', 'json')) as {
+    tags: unknown
+  }
+  expect(tags).toEqual({ location: 'there', floor: 3, 'a b.c': 1 })
+})
+
+test('a table has names in place of ids, and cells that stay on their line', async () => {
+  await person.out('create', 'config-type', 'name=anything')
+  await person.out('create', 'config', 'name=c1', 'configType=anything', 'data={}')
+  await person.out('update', 'service', 'wiki', 'configs=c1', `roleAttributes=${'a'.repeat(60)}`)
+  const table = await person.out(
+    'list',
+    'services',
+    '--sort',
+    'name',
+    '--fields',
+    'name,configs,roleAttributes',
+  )
+  expect(`\n${table}`).toMatchInlineSnapshot(`
+    "
+    name  configs  roleAttributes
+    mail  -        -
+    wiki  c1       aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…
+    "
+  `)
+})
+
+test('an identity without the right is told so, and a session that is over is told how to get another', async () => {
+  const flags = ['--user', user.username, '--password-file', person.secret('alice', user.password)]
+  const ca = ['--ca', person.file('ca.pem', person.caPem), '--context', 'alice']
+  await person.out('login', person.origin, ...flags, ...ca)
+  const denied = await person.run('create', 'service', 'name=x', 'encryptionRequired=true')
+  expect([denied.code, denied.stderr]).toEqual([
+    1,
+    expect.stringMatching(/the identity of this session may not do that/),
+  ])
+  const filter = encodeURIComponent('identity = "alice-id"')
+  const sessions = await person.cluster.ask('GET', `/api-sessions?filter=${filter}`)
+  for (const { id } of sessions as unknown as { id: string }[]) {
+    await person.cluster.ask('DELETE', `/api-sessions/${id}`)
+  }
+  const over = await person.run('list', 'services')
+  expect([over.code, over.stderr]).toEqual([
+    1,
+    `flotilla: the session has expired or was ended; log in again: flotilla login ${person.origin} --user alice --context alice\n`,
+  ])
+})

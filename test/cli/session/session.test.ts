@@ -1,0 +1,177 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+
+import { parseCertificate } from '../../../src/pki/certificate.ts'
+import { writeSecretFile } from '../../../src/pki/key-file.ts'
+import { admin, user } from '../../api/support/controller.ts'
+import { clientKey } from '../../api/support/tls.ts'
+import { newCa } from '../../support/authorities.ts'
+import { freePort } from '../../support/ports.ts'
+import { Administrator } from './support.ts'
+
+// Goal: one log-in serves every verb, its token is seen by nobody, and who answers is known before a password is sent.
+
+let person: Administrator
+beforeAll(async () => {
+  person = await Administrator.open()
+}, 60_000)
+afterAll(() => person.close())
+beforeEach(() => {
+  rmSync(folder(), { recursive: true, force: true })
+})
+
+const folder = (): string => join(person.folder, 'flotilla')
+const contexts = (): string => join(folder(), 'contexts.json')
+interface Stored {
+  current: string | null
+  contexts: Record<string, { controllers: string[]; caPem: string | null; token: string | null }>
+}
+const stored = (): Stored => JSON.parse(readFileSync(contexts(), 'utf8')) as Stored
+const context = (name: string) => {
+  const found = stored().contexts[name]
+  if (found === undefined) throw new Error(`no context ${name}`)
+  return found
+}
+const password = (): string => person.secret('password', admin.password)
+const fingerprint = (): string => {
+  const { sha256 } = parseCertificate(person.caPem)
+  return (sha256.toUpperCase().match(/../g) ?? []).join(':')
+}
+
+test('a log-in keeps the session in a file that only its owner can read, and prints no token', async () => {
+  const done = await person.logIn('--context', 'prod')
+  expect([done.code, done.stderr]).toEqual([0, ''])
+  expect(done.stdout).toBe(
+    `logged in to ${person.origin} as Default Admin; context prod is in use\n`,
+  )
+  const { token } = context('prod')
+  expect(token).toMatch(/^\d+\./)
+  expect(done.stdout).not.toContain(token)
+  expect((statSync(contexts()).mode & 0o777).toString(8)).toBe('600')
+  // The first one is the one that was named; the others are those that the cluster has.
+  expect(context('prod').controllers).toEqual([
+    person.origin,
+    'https://localhost:1280',
+    'https://localhost:1281',
+  ])
+})
+
+test('contexts are listed without secrets, chosen and removed; a log-out ends the session', async () => {
+  await person.logIn('--context', 'one')
+  await person.logIn('--context', 'two')
+  const listed = await person.out('context', 'list')
+  expect(listed).toMatch(/^\* +two +admin +yes/m)
+  expect(listed).not.toContain(String(context('one').token))
+  await person.out('context', 'use', 'one')
+  expect(stored().current).toBe('one')
+  const { token } = context('one')
+  await person.out('logout')
+  expect(context('one').token).toBeNull()
+  const path = '/edge/management/v1/current-identity'
+  const answer = await person.cluster.listener.call({ method: 'GET', path, token: String(token) })
+  expect(answer.status).toBe(401)
+  await person.out('context', 'remove', 'two')
+  expect(Object.keys(stored().contexts)).toEqual(['one'])
+  const away = await person.run('context', 'use', 'three')
+  expect([away.code, away.stderr]).toEqual([
+    1,
+    'flotilla: there is no context three; there are: one\n',
+  ])
+})
+
+test('a CA that nobody knows here is shown by its fingerprint, and nothing is sent before it is trusted', async () => {
+  const words = ['login', person.origin, '--user', 'admin', '--password-file', password()]
+  const refused = await person.run(...words)
+  expect(refused.code).toBe(1)
+  expect(refused.stderr).toContain(`--fingerprint ${fingerprint()}\n`)
+  const done = await person.run(...words, '--fingerprint', fingerprint().toLowerCase())
+  expect([done.code, done.stderr]).toEqual([0, ''])
+  expect(context(new URL(person.origin).host).caPem).toContain('BEGIN CERTIFICATE')
+  // Known from now on.
+  const again = await person.run(...words)
+  expect([again.code, again.stderr]).toEqual([0, ''])
+})
+
+test('another fingerprint, or another CA, is refused', async () => {
+  const words = ['login', person.origin, '--user', 'admin', '--password-file', password()]
+  const other = await person.run(...words, '--fingerprint', 'ab'.repeat(32))
+  expect([other.code, other.stderr]).toEqual([
+    1,
+    expect.stringContaining('none of its CA certificates has that fingerprint'),
+  ])
+  const { certificatePem } = await newCa('foreign', Date.now())
+  const foreign = await person.run(...words, '--ca', person.file('foreign.pem', certificatePem))
+  expect([foreign.code, foreign.stderr]).toEqual([
+    1,
+    expect.stringContaining('shows a certificate of another CA'),
+  ])
+  expect(existsSync(contexts())).toBe(false)
+})
+
+test('a certificate logs in as well', async () => {
+  const { id: caId, key } = await person.cluster.verifiedCa('staff')
+  const { jwt } = await person.cluster.newToken({ ottca: caId })
+  const own = await clientKey(key, 'me', Date.now())
+  const [cert, file] = [person.file('me.pem', own.certificatePem), join(person.folder, 'me.key')]
+  writeSecretFile(file, own.privateKeyPem)
+  const flags = ['--client-cert', cert, '--client-key', file]
+  await person.out('identity', 'enroll', person.file('me.jwt', jwt), ...flags)
+  const ca = person.file('ca.pem', person.caPem)
+  const words = ['login', person.origin, '--cert', cert, '--key', file, '--ca', ca]
+  const done = await person.run(...words, '--context', 'by-cert')
+  expect([done.code, done.stderr]).toEqual([0, ''])
+  expect(context('by-cert').token).not.toBeNull()
+})
+
+test('a wrong password, a missing one and two ways at once are one sentence', async () => {
+  const ca = ['--ca', person.file('ca.pem', person.caPem)]
+  const wrong = person.secret('wrong', 'not the password')
+  for (const [flags, sentence, code] of [
+    [['--user', 'admin', '--password-file', wrong, ...ca], /log-in refused: .*wrong/, 1],
+    [['--user', 'admin', ...ca], /no terminal .* --password-file FILE/, 2],
+    [[...ca], /who logs in\? Give --user NAME/, 2],
+    [['--cert', 'a', ...ca], /--cert and --key are given together/, 2],
+    [['--user', 'admin', '--fingerprint', 'abc'], /--fingerprint: expected .*64 hex/, 2],
+  ] as const) {
+    const done = await person.run('login', person.origin, ...flags)
+    expect(done.stderr).toMatch(sentence)
+    expect([done.code, done.stderr.trimEnd().split('\n').length]).toEqual([code, 1])
+  }
+  expect((await person.run('login', 'http://a:1', '--user', 'x')).code).toBe(2)
+  expect((await person.run('context', 'use', 'x')).stderr).toContain('flotilla login URL')
+})
+
+test('the next controller is asked when the first one is away, and is then asked first', async () => {
+  await person.logIn('--context', 'prod')
+  const away = `https://127.0.0.1:${await freePort()}`
+  const file = stored()
+  const prod = { ...context('prod'), controllers: [away, person.origin] }
+  writeSecretFile(contexts(), JSON.stringify({ ...file, contexts: { prod } }))
+  await person.out('logout')
+  expect(context('prod').controllers).toEqual([person.origin, away])
+})
+
+test('a file that others can read, or that is none, is refused with the remedy', async () => {
+  mkdirSync(folder())
+  writeFileSync(contexts(), '{}', { mode: 0o600 })
+  expect((await person.run('context', 'list')).stderr).toMatch(/not a file of contexts/)
+  chmodSync(contexts(), 0o644)
+  expect((await person.run('context', 'list')).stderr).toMatch(/chmod 600/)
+})
+
+test('an identity without rights logs in as well, and has the controller that it named', async () => {
+  const flags = ['--user', user.username, '--password-file', person.secret('own', user.password)]
+  const ca = ['--ca', person.file('ca.pem', person.caPem)]
+  const done = await person.run('login', person.origin, ...flags, ...ca, '--context', 'alice')
+  expect([done.code, done.stderr]).toEqual([0, ''])
+  expect(context('alice').controllers).toEqual([person.origin])
+})

@@ -1,0 +1,40 @@
+import { PassThrough } from 'node:stream'
+import { expect, test } from 'vitest'
+
+import { askHidden, askLine } from '../../src/cli/terminal/prompt.ts'
+
+function terminal() {
+  const modes: boolean[] = []
+  const setRawMode = (isRaw: boolean): void => void modes.push(isRaw)
+  const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode })
+  const output = new PassThrough()
+  return { input, output, modes, shown: () => String(output.read() ?? '') }
+}
+
+test('a password is taken with its corrections and never shown', async () => {
+  const { shown, modes, ...at } = terminal()
+  const asked = askHidden('Password: ', at)
+  for (const typed of ['secreX', '\x7f', 't', '\r']) at.input.write(typed)
+  expect(await asked).toBe('secret')
+  expect(shown()).toBe('Password: \n')
+  expect(modes).toEqual([true, false])
+})
+
+test('^C gives up and puts the terminal back', async () => {
+  const { modes, ...at } = terminal()
+  const asked = askHidden('Password: ', at)
+  at.input.write('half\x03')
+  await expect(asked).rejects.toThrow('interrupted; nothing was changed')
+  expect(modes).toEqual([true, false])
+})
+
+test('a line is taken without the white space around it, and the end of the input is an empty one', async () => {
+  const { shown, ...at } = terminal()
+  const asked = askLine('Trust it? ', at)
+  at.input.write(' yes \n')
+  expect(await asked).toBe('yes')
+  expect(shown()).toBe('Trust it? ')
+  const ended = terminal()
+  ended.input.end()
+  expect(await askLine('Trust it? ', ended)).toBe('')
+})
