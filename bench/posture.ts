@@ -146,9 +146,10 @@ async function main(): Promise<void> {
     return { reports, processorMs: [toldMs, otherMs], latencies }
   }
 
-  const memory = (): number => residentMiB(cluster.pid(1) ?? 0)
-  await measured(null)
-  const atFirst = memory()
+  const memory = (): string => `${residentMiB(cluster.pid(1) ?? 0).toFixed(0)} MiB`
+  const before = memory()
+  for (let at = 0; at < count;) at += (await measured({})).reports
+  const toldOnce = memory()
   const kinds: readonly (readonly [string, Partial<Reporting> | null])[] = [
     ['nobody reports', null],
     ['a minute each, the same', { perSecond: count / 60 }],
@@ -169,7 +170,7 @@ async function main(): Promise<void> {
   }
   await new Promise((resolve) => setTimeout(resolve, 2000))
   console.log(
-    `memory of the controller told: ${atFirst.toFixed(0)} MiB before, ${memory().toFixed(0)} MiB after ${all} reports of ${count} clients`,
+    `memory of the controller told: ${before} before, ${toldOnce} once all were heard, ${memory()} after ${all} more reports`,
   )
   polite.close()
 }

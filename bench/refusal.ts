@@ -40,10 +40,10 @@ for (const decision of decisions) {
   }
   const show = (values: number[]): string =>
     [0.5, 0.99, 1].map((part) => percentile(values, part).toFixed(1).padStart(6)).join(' / ')
-  const late = fromAnswer.filter((ms) => ms > 0).length
+  const early = fromAnswer.filter((ms) => ms === 0).length
   console.log(
     `${decision.title.padEnd(34)} after the answer ${show(fromAnswer)} ms   after the request ${show(fromRequest)} ms   ` +
-      `p50 / p99 / max; ${late} of ${fromAnswer.length} were served once more`,
+      `p50 / p99 / max; ${early} of ${fromAnswer.length} came before the answer`,
   )
 }
 for (const one of [...admins, ...subjects]) one.close()
