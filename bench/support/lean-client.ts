@@ -85,11 +85,14 @@ export class LeanClient {
     this.#buffer = this.#buffer.subarray(end + 4 + length)
     const waiting = this.#waiting
     this.#waiting = null
-    waiting?.resolve({ status: Number(head.slice(9, 12)), body })
+    const seconds = /retry-after: (\d+)/i.exec(head)?.[1]
+    const retryAfterSeconds = seconds === undefined ? null : Number(seconds)
+    waiting?.resolve({ status: Number(head.slice(9, 12)), body, retryAfterSeconds })
   }
 }
 
 export interface LeanAnswer {
   readonly status: number
   readonly body: string
+  readonly retryAfterSeconds: number | null
 }

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { FairShare } from '../lib/fair-share.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
@@ -178,7 +179,7 @@ export class Pipeline {
       accept: request.headers.accept ?? '',
     })
     call.peerChain = () => peerChainOf(raw.socket)
-    call.bearers = () => bearersIn(authorizationsOf(request))
+    call.bearers = () => bearersIn(valuesOf(raw, 'authorization'))
     call.isDisconnected = () => raw.socket.destroyed
     return call
   }
@@ -373,6 +374,8 @@ function checkHead({ raw }: FastifyRequest): void {
   if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
     throw fieldProblem('Host', 'is required')
   }
+  // Node keeps the first one alone, and a proxy in front may have judged the other.
+  if (valuesOf(raw, 'host').length > 1) throw fieldProblem('Host', 'must be given once')
   if (expectsUnknown(raw)) {
     throw new Problem('EXPECTATION_FAILED', {
       fault: { field: 'Expect', reason: 'should be 100-continue' },
@@ -395,17 +398,26 @@ function isAccepted(accept: string | undefined, types: readonly string[]): boole
 const ACCEPT_TYPES_MAX = 32
 
 /** Each of them: Node keeps the first one alone where a header may stand once. */
-function authorizationsOf({ raw }: FastifyRequest): string[] {
-  if (raw.headers.authorization === undefined) return []
+function valuesOf({ headers, rawHeaders }: IncomingMessage, name: string): string[] {
+  if (headers[name] === undefined) return []
   const found: string[] = []
-  const { rawHeaders } = raw
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    if (rawHeaders[at]?.toLowerCase() === 'authorization') found.push(rawHeaders[at + 1] ?? '')
+    if (rawHeaders[at]?.toLowerCase() === name) found.push(rawHeaders[at + 1] ?? '')
   }
   return found
 }
 
+/** No token at all, so it is refused as a forged one is. */
+const AMBIGUOUS = ''
+
+/**
+ * The session that a request names. Two that differ are none: whatever judged the request before it came here may have
+ * gone by the other one.
+ */
 function tokenOf({ headers }: FastifyRequest): string | undefined {
-  const token = headers['net-session'] ?? headers['zt-session']
+  const own = headers['net-session']
+  const alias = headers['zt-session']
+  if (own !== undefined && alias !== undefined && own !== alias) return AMBIGUOUS
+  const token = own ?? alias
   return typeof token === 'string' ? token : undefined
 }

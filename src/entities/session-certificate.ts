@@ -20,7 +20,13 @@ export const sessionCertificate = defineEntity({
     validFrom: timestamp(made),
     validTo: timestamp(made),
   },
-  symbols: ['fingerprint', 'subject', 'validFrom', 'validTo'],
+  symbols: [
+    { name: 'apiSession', field: 'apiSessionId' },
+    'fingerprint',
+    'subject',
+    'validFrom',
+    'validTo',
+  ],
   digest: 'state',
 })
 

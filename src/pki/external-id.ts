@@ -1,3 +1,5 @@
+import { searcherFor } from '../lib/text-search.ts'
+
 /** Where in a client's certificate the external id of its holder stands; each CA has its own rule or none. */
 export interface ExternalIdRule {
   /** Which of the ids found is meant, from 0. */
@@ -98,29 +100,4 @@ function idAt(
     }
   }
   return null
-}
-
-/**
- * The search of Knuth, Morris and Pratt: that of the language takes time in proportion to the product of both lengths for some
- * separators, and the holder of a certificate may have chosen a name to go with such a one.
- */
-function searcherFor(pattern: string): (text: string, from: number) => number {
-  // For each length of a part that fits: how much of it fits again at its own end.
-  const borders = [0]
-  const grow = (length: number, code: number): number => {
-    let fits = length
-    while (fits > 0 && pattern.charCodeAt(fits) !== code) fits = borders[fits - 1] ?? 0
-    return pattern.charCodeAt(fits) === code ? fits + 1 : fits
-  }
-  for (let at = 1; at < pattern.length; at += 1) {
-    borders.push(grow(borders[at - 1] ?? 0, pattern.charCodeAt(at)))
-  }
-  return (text, from) => {
-    let fits = 0
-    for (let at = from; at < text.length; at += 1) {
-      fits = grow(fits, text.charCodeAt(at))
-      if (fits === pattern.length) return at - fits + 1
-    }
-    return -1
-  }
 }

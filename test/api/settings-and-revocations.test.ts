@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { revocationLimits } from '../../src/fsm/rules/revocation.ts'
-import { CallerOf, management } from './support/caller.ts'
+import { CallerOf, client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
-import { newIdentity } from './support/network.ts'
+import { claimsOf, made, newIdentity } from './support/network.ts'
+import type { Detail } from './support/network.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
 
@@ -48,6 +49,41 @@ describe('a revocation', () => {
     expect(all.status, all.text).toBe(201)
     expect(await status(second)).toBe(401)
     expect(await status(sessionOf(bob))).toBe(200)
+  })
+
+  test('is made again as often as it takes, and ends what was opened since', async () => {
+    const eve = await newIdentity(root, 'eve')
+    const revoke = (type: string, id: string) => root.call('POST', revocations, { id, type })
+    for (let round = 0; round < 3; round += 1) {
+      const session = sessionOf(eve)
+      expect((await session.get(`${management}/current-api-session`)).status).toBe(200)
+      const reply = await revoke('IDENTITY', eve)
+      expect(reply.status, reply.text).toBe(201)
+      expect((await session.get(`${management}/current-api-session`)).status).toBe(401)
+      controller.clock.advance(1000)
+    }
+    const shown = (await root.get(`${revocations}/${eve}`)).body.data as Detail
+    const endsAt = controller.clock.nowMs() - 1000 + revocationLimits.lifetimeMs
+    expect(shown['expiresAt']).toBe(new Date(endsAt).toISOString())
+    const other = await revoke('API_SESSION', eve)
+    expect([other.status, other.body.error?.cause?.['field']]).toEqual([400, 'id'])
+  })
+
+  test('of the token of an enrollment ends the enrollment', async () => {
+    const identityId = await newIdentity(root, 'fay')
+    const expiresAt = new Date(controller.clock.nowMs() + 3_600_000).toISOString()
+    const wanted = { identityId, method: 'updb', username: 'fay of old', expiresAt }
+    const id = await made(root, `${management}/enrollments`, wanted)
+    const { token, jwt } = (await root.get(`${management}/enrollments/${id}`)).body.data as Detail
+    expect(claimsOf(jwt).jti).toBe(token)
+    expect((await root.call('POST', revocations, { id: token, type: 'JTI' })).status).toBe(201)
+    expect((await root.get(`${management}/enrollments/${id}`)).status).toBe(404)
+    const password = 'a password of fay'
+    const enrolled = await root.call('POST', `${client}/enroll/updb?token=${String(token)}`, {
+      username: 'fay of old',
+      password,
+    })
+    expect(enrolled.status).toBe(404)
   })
 
   test('is refused of an administrator where its maker is none', async () => {

@@ -30,7 +30,9 @@ export interface Prepared extends Normalised {
   readonly judgedOn?: NonNullable<ProposalInput['judgedOn']>
   /** Where it is not the one that the preparer was given. */
   readonly id?: string
-  /** Writes of the same entry, after that of the record: all of them or none. */
+  /** Writes of the same entry, before that of the record ... */
+  readonly first?: readonly WriteStep[]
+  /** ... and after that: all of them or none. */
   readonly also?: readonly WriteStep[]
 }
 

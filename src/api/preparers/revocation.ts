@@ -1,26 +1,36 @@
+import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { normalise } from '../../entities/normalise.ts'
 import { revocation } from '../../entities/revocation.ts'
+import type { Revocation } from '../../entities/revocation.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { parseUuid } from '../../lib/uuid.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
-import type { Preparer } from './preparer.ts'
+import type { Prepared, Preparer } from './preparer.ts'
+
+const kind = 'revocation'
 
 /** A revocation that can match no token would look like protection and be none. */
 export function revocationPreparer(parts: ApiParts): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalise(revocation, mode, body)
-    switch (prepared.fields['type']) {
-      case 'JTI':
-        if (parseUuid(id) !== null) return prepared
-        throw fieldProblem('id', 'id must be the jti of a token, which is a UUID')
-      case 'IDENTITY': {
-        const identity = await latest(parts, () => parts.state.get('identity', id))
-        if (identity !== undefined) return prepared
-        throw new Problem('NOT_FOUND', { detail: `identity with id ${id} not found` })
-      }
-      default:
-        return prepared
+    const type = prepared.fields['type']
+    const known = await latest(parts, () => parts.state.get<Revocation>(kind, id))
+    if (type === 'JTI' && parseUuid(id) === null) {
+      throw fieldProblem('id', 'id must be the jti of a token, which is a UUID')
     }
+    if (type === 'IDENTITY' && parts.state.get('identity', id) === undefined) {
+      throw new Problem('NOT_FOUND', { detail: `identity with id ${id} not found` })
+    }
+    if (known === undefined || known.type !== type) return prepared
+    return { ...prepared, ...inPlaceOf(known) }
+  }
+}
+
+/** What was signed since the last one is revoked by the next, which takes its place. */
+function inPlaceOf({ id, revision }: Revocation): Pick<Prepared, 'first' | 'judgedOn'> {
+  return {
+    first: [{ kind: CommandKind.ENTITY_DELETE, entity: kind, id }],
+    judgedOn: [{ entity: kind, id, revision }],
   }
 }

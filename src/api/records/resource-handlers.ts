@@ -196,15 +196,15 @@ export class ResourceHandlers {
     const { known: body, later } = membersAt(entity, bodyOf(call), level)
     return await judged(call, this.#parts.limits, async () => {
       const { ignoredFields, judgedOn = [], ...prepared } = await prepare(call, mode, body, id)
-      const { also = [] } = prepared
+      const { first = [], also = [] } = prepared
       const { known: fields } = membersAt(entity, prepared.fields, level)
       const kind = kinds[mode]
       const step = { kind, entity: entity.name, id: prepared.id ?? id, fields }
       const written = await this.#ifMatches(call, { entity: entity.name, id }, (matched) => {
         const judged = [...matched, ...judgedOn]
-        return also.length === 0
+        return first.length + also.length === 0
           ? this.#writer.entity(call, kind, step.entity, step.id, fields, judged)
-          : this.#writer.batch(call, [step, ...also], 0, judged)
+          : this.#writer.batch(call, [...first, step, ...also], first.length, judged)
       })
       return { id: written, ignoredFields: [...ignoredFields, ...later] }
     })

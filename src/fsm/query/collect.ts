@@ -8,6 +8,7 @@ import type { Predicate } from './evaluate.ts'
 import { isWholeOrder, orderedValues, ownerOf } from './range.ts'
 import type { Stretch } from './range.ts'
 import type { Order } from './symbols.ts'
+import type { Turns } from './work.ts'
 
 /** Pages up to here keep only the best records while they look at all; beyond, they sort everything. */
 const boundedSortMax = 2048
@@ -37,8 +38,8 @@ export interface Source {
 }
 
 /**
- * A page of the records that satisfy the test, and how many do. `test` null: all of them. Each step looks at `stepRecords` of
- * them; what is chosen from is copied before the first one, so that later writes neither add a record nor repeat one.
+ * A page of the records that satisfy the test, and how many do. `test` null: all of them. Each step is a turn; what is chosen
+ * from is copied before the first one, so that later writes neither add a record nor repeat one.
  */
 export function* collect(
   table: Records,
@@ -46,12 +47,12 @@ export function* collect(
   test: Predicate | null,
   order: ListOrder | null,
   page: Page,
-  stepRecords: number,
+  turns: Turns,
 ): Listing {
   const stretch = walkable(table, source, order)
   // With a test, all of a table is faster looked at in a row, and what is found sorted.
   if (stretch !== null && (test === null || stretch === source.stretch)) {
-    return yield* walk(table, stretch, order?.isDescending ?? false, test, page, stepRecords)
+    return yield* walk(table, stretch, order?.isDescending ?? false, test, page, turns)
   }
   if (test === null && order === null) {
     const quick = sliceOf(source.ids, page)
@@ -61,7 +62,7 @@ export function* collect(
   const compare = order?.compare ?? (isWhole ? byId : null)
   // Memory is walked in the order in which records were made: by id, each would be a miss of the cache.
   const records = isWhole ? recordsOf(table) : recordsNamed(table, source.ids)
-  return yield* pick(records, test, compare, page, stepRecords)
+  return yield* pick(records, test, compare, page, turns)
 }
 
 function byId(a: EntityRecord, b: EntityRecord): number {
@@ -99,7 +100,7 @@ function* walk(
   isDescending: boolean,
   test: Predicate | null,
   page: Page,
-  stepRecords: number,
+  turns: Turns,
 ): Listing {
   const values = orderedValues(table, field)
   const total = end - start
@@ -112,7 +113,7 @@ function* walk(
   if (isDescending) own.reverse()
   const ids = own.map((value) => ownerOf(table, field, value) ?? '')
   if (isCut) return pageOf(table, ids, total, page)
-  return yield* pick(recordsNamed(table, ids), test, null, page, stepRecords)
+  return yield* pick(recordsNamed(table, ids), test, null, page, turns)
 }
 
 function pageOf(
@@ -152,20 +153,15 @@ function* pick(
   test: Predicate | null,
   compare: Order | null,
   { offset, limit }: Page,
-  stepRecords: number,
+  turns: Turns,
 ): Listing {
   const end = offset + limit
   let total = 0
   const kept: EntityRecord[] = []
   const isWhole = limit > wholeListRowsMax
   const isBounded = compare !== null && end <= boundedSortMax
-  let untilStep = stepRecords
   for (const record of Array.from(records)) {
-    untilStep -= 1
-    if (untilStep === 0) {
-      untilStep = stepRecords
-      yield
-    }
+    if (turns.isOver()) yield
     if (test !== null && !test(record)) continue
     total += 1
     if (isBounded) insertBounded(kept, record, compare, end)

@@ -11,8 +11,11 @@ import { invalidFilter } from './scanner.ts'
 import { clauseComparator, reader, spelledOut, symbolNamed } from './symbols.ts'
 import type { LiveReader } from './symbols.ts'
 import { valueTest } from './value-tests.ts'
-import type { Operation } from './value-tests.ts'
+import type { Operation, ValueTest } from './value-tests.ts'
 import type { Work } from './work.ts'
+
+/** Of a text that is looked through: as many take the time of one test of a term. */
+const testCharacters = 32
 
 export type Predicate = (record: EntityRecord) => boolean
 
@@ -105,11 +108,22 @@ export class Compiler {
     const symbol = symbolNamed(entity, operand.name)
     if (operand.type !== 'symbol') return this.#quantified(entity, symbol, operand.type, operation)
     const { type, read } = this.#value(entity, symbol)
-    const test = valueTest(spelledOut(symbol, operation), symbol.name, type)
+    const spelled = spelledOut(symbol, operation)
+    const test = this.#charged(spelled, valueTest(spelled, symbol.name, type))
     if (type === 'stringSet') {
       throw invalidFilter(`${symbol.name} is a set: use anyOf, allOf, count or isEmpty`)
     }
     return (record) => test(read(record))
+  }
+
+  /** A term counts as one test, and one that looks through long texts as more. */
+  #charged({ type }: Operation, test: ValueTest): ValueTest {
+    if (type !== 'contains') return test
+    const work = this.#work
+    return (value) => {
+      if (typeof value === 'string') work.spend(Math.floor(value.length / testCharacters))
+      return test(value)
+    }
   }
 
   #quantified(
@@ -119,7 +133,7 @@ export class Compiler {
     operation: Operation,
   ): Predicate {
     const set = this.#set(entity, symbol)
-    const test = valueTest(operation, symbol.name, symbol.type)
+    const test = this.#charged(operation, valueTest(operation, symbol.name, symbol.type))
     if (quantifier === 'allOf') {
       return (record) => {
         for (const element of set.elements(record)) if (!test(element)) return false

@@ -16,7 +16,7 @@ import type { Candidates } from './plan.ts'
 import { clauseComparator, comparator, symbolNamed } from './symbols.ts'
 import type { LiveReader, Order } from './symbols.ts'
 import { queryLimits } from './scanner.ts'
-import { Work } from './work.ts'
+import { Turns, Work } from './work.ts'
 
 export const pageLimits = {
   limitDefault: 10,
@@ -26,9 +26,6 @@ export const pageLimits = {
   offsetMax: 100_000,
   roleFiltersMax: 100,
 } as const
-
-/** Terms tested in one step: about a tenth of a millisecond. */
-const stepWork = 2000
 
 interface CountedSource extends Source {
   /** Upper bound on how many records are looked at. */
@@ -162,8 +159,8 @@ export class Lister {
     const found = where === null ? null : candidates(table, where, this.#links)
     const source = sourceOf(table, found, scope, order)
     if (test !== null && !source.isExact) work.spend(source.size * termsCount)
-    const stepRecords = Math.max(1, Math.floor(stepWork / Math.max(1, termsCount)))
-    return yield* collect(table, source, source.isExact ? null : test, order, page, stepRecords)
+    const turns = new Turns(work, termsCount)
+    return yield* collect(table, source, source.isExact ? null : test, order, page, turns)
   }
 }
 

@@ -1,5 +1,6 @@
 import type { SymbolType } from '../../entities/define.ts'
 import type { Json } from '../../lib/canonical-json.ts'
+import { searcherFor } from '../../lib/text-search.ts'
 import { compareText } from '../../lib/text-order.ts'
 import type { CompareOperator, Expression, Literal, Operand } from './ast.ts'
 import { invalidFilter } from './scanner.ts'
@@ -100,11 +101,11 @@ function containsTest(
     throw mismatch(name, type, ignoresCase ? 'icontains' : 'contains', literal.type)
   }
   const part = String(literal.value)
-  const upper = part.toUpperCase()
+  const indexOfPart = searcherFor(ignoresCase ? part.toUpperCase() : part)
   return (value) => {
     const text = typeof value === 'number' ? String(value) : value
     if (typeof text !== 'string') return false
-    return ignoresCase ? text.toUpperCase().includes(upper) : text.includes(part)
+    return indexOfPart(ignoresCase ? text.toUpperCase() : text, 0) >= 0
   }
 }
 

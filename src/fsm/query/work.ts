@@ -1,11 +1,20 @@
 import { invalidFilter, queryLimits } from './scanner.ts'
 
+/** Of a scan, between two turns of others: about a tenth of a millisecond. */
+const turnUnits = 2000
+
 /** What one answer may cost, in tests of a term on a record and in elements of linked sets. */
 export class Work {
+  readonly #max: number
   #left: number
 
   constructor(unitsMax: number = queryLimits.workMax) {
+    this.#max = unitsMax
     this.#left = unitsMax
+  }
+
+  get spent(): number {
+    return this.#max - this.#left
   }
 
   /** @throws {Problem} INVALID_FILTER once it is too much: the same on every controller with the same state. */
@@ -14,5 +23,30 @@ export class Work {
     if (this.#left < 0) {
       throw invalidFilter('the filter costs too much on so many records: ask for less at once')
     }
+  }
+}
+
+/** When a scan lets others have their turn. */
+export class Turns {
+  readonly #work: Work
+  readonly #recordsMax: number
+  #records = 0
+  #spent: number
+
+  /** A turn ends after so many terms were tested on records, or what they led to cost as much. */
+  constructor(work: Work, termsCount: number) {
+    this.#work = work
+    this.#recordsMax = Math.max(1, Math.floor(turnUnits / Math.max(1, termsCount)))
+    this.#spent = work.spent
+  }
+
+  /** Asked before each record. */
+  isOver(): boolean {
+    this.#records += 1
+    const { spent } = this.#work
+    if (this.#records < this.#recordsMax && spent - this.#spent < turnUnits) return false
+    this.#records = 0
+    this.#spent = spent
+    return true
   }
 }

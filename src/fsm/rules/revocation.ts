@@ -1,4 +1,5 @@
 import type { ApiSession } from '../../entities/api-session.ts'
+import type { Enrollment } from '../../entities/enrollment.ts'
 import type { Revocation } from '../../entities/revocation.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../commands/context.ts'
@@ -42,7 +43,7 @@ function tooMany(): Outcome {
 
 /**
  * What was signed before for what it names is honoured no more: its API sessions end, which their tokens rest on, and so do the
- * service sessions of those. Its end is counted from log time; those whose end has come go with it.
+ * service sessions of those, or the enrollment whose token has that id. Its end is counted from log time; those whose end has come go with it.
  */
 function settle({ before, after }: Written, consequences: Consequences): void {
   const { state, context, put, remove } = consequences
@@ -56,6 +57,10 @@ function settle({ before, after }: Written, consequences: Consequences): void {
 
 function endRevoked({ id, type }: Revocation, { state, remove }: Consequences): void {
   if (type === 'API_SESSION') remove('apiSession', id)
+  if (type === 'JTI') {
+    const enrollment = enrollmentBy(state, id)
+    if (enrollment !== undefined) remove('enrollment', enrollment.id)
+  }
   if (type !== 'IDENTITY') return
   for (const session of [...state.table('apiSession').indexes.ids('identityId', id)].sort()) {
     remove('apiSession', session)
@@ -65,8 +70,14 @@ function endRevoked({ id, type }: Revocation, { state, remove }: Consequences): 
 /** Whose tokens it names; '' where nobody's are known. */
 function holderOf(state: State, { id, type }: Pick<Revocation, 'id' | 'type'>): string {
   if (type === 'IDENTITY') return id
-  if (type !== 'API_SESSION') return ''
+  if (type === 'JTI') return enrollmentBy(state, id)?.identityId ?? ''
   return state.get<ApiSession>('apiSession', id)?.identityId ?? ''
+}
+
+/** The token of an enrollment is the id of the JWT that it is told in. */
+function enrollmentBy(state: State, token: string): Enrollment | undefined {
+  const id = state.table('enrollment').indexes.owner('token', token)
+  return id === undefined ? undefined : state.get<Enrollment>('enrollment', id)
 }
 
 /** In the order of their ids, as every controller must go through them. */

@@ -26,7 +26,11 @@ export interface AttackedListener extends ForFile {
 
 /** A real HTTPS listener on loopback in front of a controller in this process. */
 export async function attackedListener(limits: Partial<ApiLimits>): Promise<AttackedListener> {
-  const forFile = await controllerForFile(limits)
+  return await listenerBefore(await controllerForFile(limits))
+}
+
+/** The same before a controller that there is already. */
+export async function listenerBefore(forFile: ForFile): Promise<AttackedListener> {
   const { certificatePem: cert, privateKeyPem: key } = await memberLeaf('ctrl1')
   const servers: Server[] = []
   const app = createApi(forFile.controller.parts).listener({

@@ -57,9 +57,13 @@ export class ExternalJwtLogIn {
     })
   }
 
-  /** By the first token that is good for somebody who may log in by it. */
+  /**
+   * By the first token that is good for somebody who may log in by it. Where another one is good for somebody else the request
+   * proves neither: a proxy may have gone by the one that is not taken here.
+   */
   async #prove(call: Call, texts: readonly string[]): Promise<Proof | Fault> {
     let fault: Fault = 'invalid'
+    let proof: Proof | null = null
     for (const text of texts) {
       const found = await this.#services.externalTokens.judge(call, text)
       if (typeof found === 'string') {
@@ -67,10 +71,11 @@ export class ExternalJwtLogIn {
         continue
       }
       const identityId = this.#holderOf(found)
-      if (identityId !== null) return { identityId, authenticator: undefined, token: found }
-      fault = 'invalid'
+      if (identityId === null) fault = 'invalid'
+      else if (proof === null) proof = { identityId, authenticator: undefined, token: found }
+      else if (proof.identityId !== identityId) return 'invalid'
     }
-    return fault
+    return proof ?? fault
   }
 
   /** The identity that may log in by this token, or null. */

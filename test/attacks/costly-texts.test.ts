@@ -1,0 +1,166 @@
+import { expect, test } from 'vitest'
+import { claimAt } from '../../src/api/auth/external-jwt/claims.ts'
+import type { JsonObject } from '../../src/lib/canonical-json.ts'
+import { isInVersionRange, isVersionRange } from '../../src/lib/version-range.ts'
+import { externalIdOf } from '../../src/pki/external-id.ts'
+import type { ExternalIdRule } from '../../src/pki/external-id.ts'
+import { client, fabric, management } from '../api/support/caller.ts'
+import type { CallerOf, Reply } from '../api/support/caller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+import { makeMany } from '../api/support/many.ts'
+
+// The attack: texts and criteria that are looked through by one another, chosen so that this takes time in proportion to the
+// product of their lengths, or worse. Nobody else is answered meanwhile.
+
+const { controller, root, sessionOf } = await controllerForFile({
+  schemaMsMax: 300,
+  processorSliceMs: 1,
+})
+const records = 400
+const textCharacters = 8000
+/** Fits nearly everywhere in a text of one letter. */
+const nasty = (length: number): string => `${'a'.repeat(length / 2)}b${'a'.repeat(length / 2 - 1)}`
+makeMany(controller, 'identity', records, (at) => ({
+  ...{ type: 'Default', isAdmin: false, authPolicyId: 'default' },
+  name: `many ${at}`,
+  tags: { long: 'a'.repeat(textCharacters) },
+}))
+expect(
+  await root.call('PATCH', `${management}/identities/alice-id`, { permissions: ['identity.read'] }),
+).toMatchObject({ status: 200 })
+const reader = sessionOf('alice-id')
+
+const filtered = (who: CallerOf, filter: string): Promise<Reply> =>
+  who.get(`${management}/identities?limit=1&filter=${encodeURIComponent(filter)}`)
+
+/** Ms of the processor on this thread; the least of a few, which a machine that is busy with others stretches least. */
+async function costOf(task: () => unknown): Promise<number> {
+  const costs: number[] = []
+  for (let at = 0; at < 4; at += 1) {
+    const before = process.threadCpuUsage()
+    await task()
+    const { user, system } = process.threadCpuUsage(before)
+    costs.push((user + system) / 1000)
+  }
+  return Math.min(...costs)
+}
+
+test('a long text that is looked for in long texts costs no more when both were chosen for it', async () => {
+  const look = async (part: string): Promise<void> => {
+    const reply = await filtered(reader, `tags.long contains "${part}"`)
+    expect([reply.status, reply.body.data]).toEqual([200, []])
+  }
+  const plain = await costOf(() => look('z'.repeat(4000)))
+  expect(await costOf(() => look(nasty(4000)))).toBeLessThan(20 * Math.max(1, plain))
+})
+
+test('a term that looks through long texts counts as many', async () => {
+  const terms = Array.from({ length: 30 }, (_, at) => `tags.long contains "b${at}"`).join(' or ')
+  const refused = await filtered(reader, terms)
+  expect([refused.status, refused.body.error?.cause?.['message']]).toEqual([
+    400,
+    'the filter costs too much on so many records: ask for less at once',
+  ])
+  const onNames = terms.replaceAll('tags.long', 'name')
+  expect((await filtered(reader, onNames)).status).toBe(200)
+})
+
+test('long texts are looked through in turns with others', async () => {
+  let turns = 0
+  let next = setImmediate(function turn() {
+    turns += 1
+    next = setImmediate(turn)
+  })
+  const terms = [2000, 2002, 2004, 2006].map((length) => `tags.long contains "${nasty(length)}"`)
+  const reply = await filtered(root, terms.join(' or '))
+  clearImmediate(next)
+  expect(reply.status).toBe(200)
+  expect(turns).toBeGreaterThan(40)
+})
+
+test('the claim of a CA is found in a name that was chosen to go with it as soon as in another one', async () => {
+  const rule: ExternalIdRule = {
+    index: 0,
+    location: 'SAN_EMAIL',
+    matcher: 'ALL',
+    matcherCriteria: '',
+    parser: 'SPLIT',
+    parserCriteria: nasty(4096),
+  }
+  const look = (letter: string) => (): void => {
+    const emails = [letter.repeat(60_000)]
+    expect(externalIdOf(rule, { commonNames: [], uris: [], emails }).ok).toBe(true)
+  }
+  const plain = await costOf(look('z'))
+  expect(await costOf(look('a'))).toBeLessThan(20 * Math.max(1, plain))
+})
+
+test('a claim is not followed further than a token may nest', () => {
+  let claims: JsonObject = { sub: 'admin-id' }
+  for (let depth = 0; depth < 1000; depth += 1) claims = { a: claims }
+  expect(claimAt(claims, `${'/a'.repeat(1000)}/sub`)).toBeUndefined()
+  expect(claimAt(claims, '/~0'.repeat(2000))).toBeUndefined()
+})
+
+test('a selector of claims, a process, a hash and a version are not taken at any length', async () => {
+  const long = 'a'.repeat(20_000)
+  const signer = { name: 's', issuer: 's', audience: 'us', enabled: true }
+  const jwksEndpoint = 'https://issuer.test/keys'
+  const tell = (body: object): Promise<Reply> =>
+    sessionOf('alice-id').call('POST', `${client}/posture-response`, { id: 'check', ...body })
+  const replies = [
+    await root.call('POST', `${management}/external-jwt-signers`, {
+      ...{ ...signer, jwksEndpoint, claimsProperty: `/${long}` },
+    }),
+    await root.call('POST', `${management}/posture-checks`, {
+      ...{ name: 'p', typeId: 'PROCESS', process: { osType: 'Linux', path: long, hashes: [] } },
+    }),
+    await root.call('POST', `${management}/posture-checks`, {
+      ...{ name: 'o', typeId: 'OS', operatingSystems: [{ type: 'Linux', versions: [long] }] },
+    }),
+    await tell({ typeId: 'PROCESS', path: long, isRunning: true }),
+    await tell({ typeId: 'PROCESS', path: 'p', isRunning: true, hash: long }),
+    await tell({ typeId: 'DOMAIN', domain: long }),
+    await tell({ typeId: 'MAC', macAddresses: [long] }),
+    await tell({ typeId: 'OS', type: 'Linux', version: `1.2.3-${long}` }),
+  ]
+  expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 400))
+})
+
+test('a version and a range of versions are judged soon, whatever they are made of', async () => {
+  const version = `1.2.3-${'9'.repeat(122)}`
+  const ranges = [
+    '1.2.3 '.repeat(85),
+    '>= 1.2.3-9 '.repeat(46),
+    ' '.repeat(512),
+    '<'.repeat(512),
+    `1.2.3-${'9.'.repeat(253)}`,
+    '1.2.3||'.repeat(73),
+    `${'9'.repeat(511)}.`,
+  ]
+  const cost = await costOf(() => {
+    for (let at = 0; at < 256; at += 1) {
+      for (const range of ranges) isInVersionRange(version, range)
+    }
+  })
+  expect(cost).toBeLessThan(3000)
+  // Numbers in it have no more digits than others can compare.
+  expect(isVersionRange(`>1.0.0-${'9'.repeat(65)}`)).toBe(false)
+})
+
+test('a pattern that never ends keeps nobody waiting but its author', async () => {
+  const appRegex = `^${'('.repeat(24)}.*${')*'.repeat(24)}!$`
+  let longestMs = 0
+  let atMs = performance.now()
+  const timer = setInterval(() => {
+    longestMs = Math.max(longestMs, performance.now() - atMs)
+    atMs = performance.now()
+  }, 10)
+  const reply = await root.call('POST', `${fabric}/inspections`, {
+    ...{ appRegex, requestedValues: ['runtime'] },
+  })
+  longestMs = Math.max(longestMs, performance.now() - atMs)
+  clearInterval(timer)
+  expect([reply.status, reply.body.error?.cause?.['field']]).toEqual([400, 'appRegex'])
+  expect(longestMs).toBeLessThan(1500)
+})

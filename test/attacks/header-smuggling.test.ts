@@ -1,0 +1,232 @@
+import { expect, test } from 'vitest'
+import { client, management } from '../api/support/caller.ts'
+import { controllerWithProvider } from '../api/support/external-jwt.ts'
+import { user } from '../api/support/controller.ts'
+import { listenerBefore, textOf } from './support/listener.ts'
+
+// The attack: somebody stands behind a proxy that judges requests by their heads, or shares a connection with others through
+// it. A head that two readers read differently makes the proxy see one request, and the controller another one or two; and a
+// head that only a proxy should write is to be believed of whoever writes it.
+
+const withProvider = await controllerWithProvider()
+const { controller, provider } = withProvider
+const { connect } = await listenerBefore(withProvider)
+
+interface Answer {
+  readonly status: number
+  readonly text: string
+}
+
+/** All answers to what is written at once on a new connection. */
+async function answersTo(written: string): Promise<Answer[]> {
+  const socket = await connect()
+  socket.write(Buffer.from(written, 'latin1'))
+  const text = await textOf(socket)
+  return text
+    .split(/^HTTP\/1\.1 /m)
+    .slice(1)
+    .map((one) => ({ status: Number(one.slice(0, 3)), text: one }))
+}
+
+/** @param head lines as they are. */
+const request = (line: string, head: readonly string[], body = ''): string =>
+  [`${line} HTTP/1.1`, 'host: localhost', ...head, '', body].join('\r\n')
+
+const bodyHead = (body: string): string[] => [
+  'content-type: application/json',
+  `content-length: ${Buffer.byteLength(body)}`,
+]
+
+async function only(written: string): Promise<Answer> {
+  const [answer, ...more] = await answersTo(written)
+  expect(more).toEqual([])
+  if (answer === undefined) throw new Error('an answer came')
+  return answer
+}
+
+const whoIs = (head: readonly string[]): Promise<Answer> =>
+  only(request(`GET ${client}/current-identity`, [...head, 'connection: close']))
+
+const alice = controller.openSession('alice-id')
+const admin = controller.openSession('admin-id')
+
+test('a session is taken under either name of its header, in whatever case', async () => {
+  for (const head of [
+    [`net-session: ${alice}`],
+    [`ZT-Session: ${alice}`],
+    [`net-session: ${alice}`, `zt-session: ${alice}`],
+  ]) {
+    const answer = await whoIs(head)
+    expect([answer.status, answer.text]).toEqual([200, expect.stringContaining('"alice-id"')])
+  }
+})
+
+test('two sessions in one request are none, under one name or both, in any order, case and spelling', async () => {
+  for (const head of [
+    [`net-session: ${alice}`, `zt-session: ${admin}`],
+    [`zt-session: ${admin}`, `net-session: ${alice}`],
+    [`net-session: ${alice}`, 'zt-session:'],
+    ['net-session:', `zt-session: ${alice}`],
+  ]) {
+    expect((await whoIs(head)).status, head.join()).toBe(401)
+  }
+})
+
+test('a header that is there twice is not the one of them that somebody likes', async () => {
+  for (const head of [
+    [`zt-session: ${alice}`, `zt-session: ${admin}`],
+    [`zt-session: ${alice}`, `ZT-SESSION: ${admin}`],
+    [`net-session: ${alice}`, `net-session: ${alice}`],
+    [`zt-session: ${alice}, ${admin}`],
+    [`zt-session: ${alice} ${admin}`],
+  ]) {
+    expect((await whoIs(head)).status, head.join()).toBe(401)
+  }
+})
+
+test('a name that is spelled nearly so is another name', async () => {
+  for (const name of ['zt_session', 'net_session', 'net.session', 'x-net-session', 'cookie']) {
+    expect((await whoIs([`${name}: ${alice}`])).status, name).toBe(401)
+    // Nor does it stand in the way of the one that counts.
+    const other = await whoIs([`${name}: ${admin}`, `net-session: ${alice}`])
+    expect([other.status, other.text], name).toEqual([200, expect.stringContaining('"alice-id"')])
+  }
+})
+
+test('a request whose end two readers find in different places is refused with its connection', async () => {
+  const ownHead = [`net-session: ${alice}`, 'connection: close']
+  const hidden = request(`DELETE ${client}/current-api-session`, ownHead)
+  const chunked = `0\r\n\r\n${hidden}`
+  const post = (head: readonly string[], body: string): string =>
+    request(`POST ${client}/authenticate?method=password`, [`net-session: ${alice}`, ...head], body)
+  for (const [head, body] of [
+    [['content-length: 5', 'transfer-encoding: chunked'], chunked],
+    [['transfer-encoding: chunked', 'content-length: 5'], chunked],
+    [['Transfer-Encoding: chunked', `Content-Length: ${chunked.length}`], chunked],
+    [['transfer-encoding: chunked', 'transfer-encoding: identity'], chunked],
+    [['transfer-encoding: xchunked'], chunked],
+    [['transfer-encoding: chunked, identity'], chunked],
+    [['transfer-encoding:\r\n chunked'], chunked],
+    [['transfer-encoding : chunked'], chunked],
+    [['content-length: 0', `content-length: ${hidden.length}`], hidden],
+    [['content-length: 0, 0'], hidden],
+    [['content-length: +0'], hidden],
+    [['content-length : 0'], hidden],
+    [['transfer-encoding: chunked'], `0x0\r\n\r\n${hidden}`],
+    [['transfer-encoding: chunked'], `1;\n\r\nx\r\n0\r\n\r\n${hidden}`],
+  ] as const) {
+    const answer = await only(post(head, body))
+    expect(answer.status, JSON.stringify([head, body.slice(0, 12)])).toBe(400)
+  }
+  expect((await whoIs([`net-session: ${alice}`])).status).toBe(200)
+})
+
+test('a head with folded lines, stray line ends, blanks before a colon or bytes that end a text is no head', async () => {
+  for (const head of [
+    [`net-session: ${alice}`, ` ${admin}`],
+    ['net-session:', `\t${alice}`],
+    [`net-session : ${alice}`],
+    [` net-session: ${alice}`],
+    [`x: y\nnet-session: ${alice}`],
+    [`x: y\rnet-session: ${alice}`],
+    [`x: y\0`, `net-session: ${alice}`],
+  ]) {
+    expect((await whoIs(head)).status, JSON.stringify(head)).toBe(400)
+  }
+})
+
+test('a request for two hosts is one for none', async () => {
+  const answer = await whoIs(['host: another', `net-session: ${alice}`])
+  expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('"Host"')])
+})
+
+test('what comes after a body is no part of the head', async () => {
+  const body = `2\r\n{}\r\n0\r\nnet-session: ${admin}\r\n\r\n`
+  const head = ['content-type: application/json', 'transfer-encoding: chunked', 'connection: close']
+  const answer = await only(
+    request(`POST ${management}/services`, [...head, 'trailer: net-session'], body),
+  )
+  expect(answer.status).toBe(401)
+})
+
+/** Heads by which proxies tell servers behind them who asks, for what, and from where. */
+const told = (who: string): string[] => [
+  `x-forwarded-user: ${who}`,
+  `x-remote-user: ${who}`,
+  `remote-user: ${who}`,
+  `x-authenticated-userid: ${who}`,
+  `x-forwarded-by: ctrl1`,
+  `net-forwarded-by: ctrl1`,
+  `x-actor: ${who}`,
+  'x-edge-router-proxy-request: 1',
+  `x-original-url: ${client}/version`,
+  `x-rewrite-url: ${client}/version`,
+  'x-http-method-override: GET',
+]
+
+test('who asks is not told by a proxy, nor what is asked for', async () => {
+  expect((await whoIs(told('admin-id'))).status).toBe(401)
+  const own = await whoIs([...told('admin-id'), `net-session: ${alice}`])
+  expect([own.status, own.text]).toEqual([200, expect.stringContaining('"alice-id"')])
+  const services = ['x-http-method-override: DELETE', `net-session: ${admin}`]
+  const kept = await only(
+    request(`GET ${management}/identities/alice-id`, [...services, 'connection: close']),
+  )
+  expect([kept.status, controller.state.get('identity', 'alice-id')?.id]).toEqual([200, 'alice-id'])
+})
+
+test('where a guess comes from is not told by its head', async () => {
+  const body = JSON.stringify({ username: user.username, password: 'a guess that is wrong' })
+  const statuses: number[] = []
+  for (let at = 0; at <= controller.parts.limits.logInFailuresMax; at += 1) {
+    const address = `203.0.113.${at}`
+    const answer = await only(
+      request(
+        `POST ${client}/authenticate?method=password`,
+        [
+          ...bodyHead(body),
+          ...['x-forwarded-for', 'x-real-ip', 'x-client-ip', 'true-client-ip'].map(
+            (name) => `${name}: ${address}`,
+          ),
+          `forwarded: for=${address}`,
+          'connection: close',
+        ],
+        body,
+      ),
+    )
+    statuses.push(answer.status)
+  }
+  expect(statuses.slice(0, -1)).toEqual(statuses.slice(0, -1).map(() => 401))
+  expect(statuses.at(-1)).toBe(429)
+})
+
+test('tokens of two persons in one request are those of nobody', async () => {
+  const bearer = async (who: string): Promise<string> =>
+    `Authorization: Bearer ${await provider.token(who)}`
+  const logIn = (head: readonly string[]): Promise<Answer> =>
+    only(
+      request(`POST ${client}/authenticate?method=ext-jwt`, [
+        ...head,
+        'content-length: 0',
+        'connection: close',
+      ]),
+    )
+  const two = [await bearer('alice-id'), await bearer('admin-id')]
+  for (const head of [two, two.toReversed()]) expect((await logIn(head)).status).toBe(401)
+  expect((await logIn([await bearer('alice-id')])).status).toBe(200)
+  expect((await logIn([await bearer('alice-id'), await bearer('alice-id')])).status).toBe(200)
+  expect((await logIn(['authorization: Basic YTpi', await bearer('alice-id')])).status).toBe(200)
+})
+
+test('a token of somebody else beside a session counts for neither', async () => {
+  const { signerId, newPolicy, patch } = withProvider
+  const secondary = { requireTotp: false, requireExtJwtSigner: signerId }
+  await patch('identities', 'alice-id', { authPolicyId: await newPolicy('two', { secondary }) })
+  const bearer = async (who: string): Promise<string> =>
+    `authorization: Bearer ${await provider.token(who)}`
+  const session = `net-session: ${alice}`
+  expect((await whoIs([session, await bearer('admin-id')])).status).toBe(401)
+  const both = await whoIs([session, await bearer('admin-id'), await bearer('alice-id')])
+  expect([both.status, both.text]).toEqual([200, expect.stringContaining('"alice-id"')])
+  await patch('identities', 'alice-id', { authPolicyId: 'default' })
+})
