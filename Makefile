@@ -106,6 +106,8 @@ bench: $(INSTALLED)
 	node bench/etcd.ts
 	node bench/failover.ts
 	node bench/log-in-storm.ts
+	node bench/refusal.ts
+	node bench/posture.ts
 	node bench/enrollment.ts
 	node bench/external-jwt.ts
 	node bench/routers.ts
