@@ -44,7 +44,10 @@ export function parseYamlTree(text: string, limits: YamlTreeLimits = yamlTreeLim
       }))
       return { ok: false, faults }
     }
-    return { ok: true, tree: new TreeBuilder(document, lines, limits).tree(document.contents, 1, 0) }
+    return {
+      ok: true,
+      tree: new TreeBuilder(document, lines, limits).tree(document.contents, 1, 0),
+    }
   } catch (error) {
     if (error instanceof TreeFault) {
       return { ok: false, faults: [{ line: error.line, problem: error.message }] }
