@@ -4,6 +4,7 @@ import type { Hello, VersionLine } from '../channel/hello.ts'
 import type { RouterStatus } from '../ports/router-status.ts'
 import type { AdmittedRouter } from './admission.ts'
 import { readClientHello, routerMessage, serverHello } from './messages.ts'
+import type { ControllerAddress } from './messages.ts'
 
 /** What a router waits for an answer to, and what succeeds without anything being done for it here. */
 const acknowledged: ReadonlySet<number> = new Set([routerMessage.interfacesUpdate])
@@ -47,6 +48,8 @@ export class RouterConnection {
   readonly #parts: ConnectionParts
   /** Of the last lists of controllers and leaders that it was sent; '' and 0: none. */
   sentAddresses = ''
+  sentControllers: readonly ControllerAddress[] = []
+  sentIndex = 0
   sentLeaderIndex = 0
 
   constructor(parts: ConnectionParts) {

@@ -16,7 +16,7 @@ import { helloAnswer, helloFault } from './hello-answer.ts'
 import type { ControllerIdentity } from './hello-answer.ts'
 import { routerLimits } from './limits.ts'
 import { addressesMessage, leaderMessage } from './messages.ts'
-import type { ClusterAddresses } from './messages.ts'
+import type { ClusterAddresses, ControllerAddress } from './messages.ts'
 import type { RouterStatusBoard } from './status-board.ts'
 
 const MINUTE_MS = 60_000
@@ -46,6 +46,7 @@ export interface RouterChannelsParts {
 interface AddressesUpdate {
   /** Equal for equal lists. */
   readonly text: string
+  readonly addresses: ClusterAddresses
   readonly message: Outgoing
 }
 
@@ -234,7 +235,7 @@ export class RouterChannels {
     // Without the index: that of a leader grows with every entry.
     const { controllers, configurationIndex, isLeader } = addresses
     const text = JSON.stringify({ controllers, configurationIndex, isLeader })
-    return { text, message: addressesMessage(addresses) }
+    return { text, addresses, message: addressesMessage(addresses) }
   }
 
   #tellAddresses(
@@ -243,8 +244,28 @@ export class RouterChannels {
     isAsked: boolean,
   ): void {
     if (update === null || (!isAsked && update.text === connection.sentAddresses)) return
-    connection.sentAddresses = update.text
-    connection.channel.send(update.message)
+    const { addresses, message, text } = update
+    const before = connection.sentControllers
+    // A router takes a list by a greater index alone, and the log may not have grown since the last one.
+    const isSame = text === connection.sentAddresses
+    const isMoved = ({ id, address }: ControllerAddress): boolean =>
+      before.some((known) => known.id === id && known.address !== address)
+    const left = addresses.controllers.filter((one) => !isMoved(one))
+    connection.sentAddresses = text
+    connection.sentControllers = addresses.controllers
+    // A router of the family dials a controller that it knows where it was first told, so it has to forget it in between.
+    const mustForget =
+      addresses.isLeader && left.length > 0 && left.length < addresses.controllers.length
+    if (mustForget) {
+      const index = Math.max(addresses.index, connection.sentIndex + 1)
+      connection.channel.send(addressesMessage({ ...addresses, controllers: left, index }))
+      connection.sentIndex = index
+    }
+    const least = connection.sentIndex + (isSame ? 0 : 1)
+    const index = addresses.isLeader ? Math.max(addresses.index, least) : addresses.index
+    if (index === addresses.index) connection.channel.send(message)
+    else connection.channel.send(addressesMessage({ ...addresses, index }))
+    connection.sentIndex = index
   }
 
   #tellLeader(connection: RouterConnection, index: number | null): void {

@@ -130,7 +130,8 @@ describe('a router that is admitted', () => {
 
   test('is told by the leader with a growing index that an address has changed, and nothing when the log alone grows', async () => {
     const leading = { configurationIndex: 7, isLeader: true }
-    const at = (address: string) => ({ controllers: [{ id: 'ctrl1', address }] })
+    const other = { id: 'ctrl2', address: 'tls:two:1380' }
+    const at = (address: string) => ({ controllers: [{ id: 'ctrl1', address }, other] })
     stage.addresses = { ...at('tls:one:1380'), ...leading, index: 20 }
     const pipe = await stage.dial()
     stage.addresses = { ...at('tls:one:1380'), ...leading, index: 21 }
@@ -138,11 +139,15 @@ describe('a router that is admitted', () => {
     expect(pipe.ofType(1037)).toHaveLength(1)
     stage.addresses = { ...at('tls:moved:1380'), ...leading, index: 22 }
     stage.channels.sweep()
-    const told = pipe.ofType(1037).at(-1)?.body ?? new Uint8Array()
-    expect(fromBinary(UpdateCtrlAddressesSchema, told)).toMatchObject({
-      addresses: ['tls:moved:1380'],
-      index: 22n,
-    })
+    const told = pipe
+      .ofType(1037)
+      .map(({ body }) => fromBinary(UpdateCtrlAddressesSchema, body))
+      .map(({ index, addresses }) => [index, ...addresses])
+    // Without the one that has moved in between: stock routers keep dialing a controller that they know where it was.
+    expect(told.slice(1)).toEqual([
+      [22n, 'tls:two:1380'],
+      [23n, 'tls:moved:1380', 'tls:two:1380'],
+    ])
   })
 
   test('is told by a new leader that it leads', async () => {
