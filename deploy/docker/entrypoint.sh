@@ -3,6 +3,7 @@
 #
 #   form FOLDER MARK [flags of cluster init]      the first controller of a new cluster
 #   join FOLDER TICKET [flags of cluster join]    a controller that joins with a ticket
+#   member FOLDER TICKETS ID FIRST [flags]        form for the controller FIRST ('': there is none), join for all others
 #   tickets FOLDER TICKETS ID...                  makes a ticket for each controller that is no member yet
 #   router FOLDER NAME TOKEN HOST:PORT...         a router, enrolled by a token
 #   router-token FOLDER NAME TOKEN                makes the router and writes its token
@@ -44,7 +45,8 @@ form() {
     fi
     flotilla cluster init "$folder/config.yml" "$@"
   fi
-  [ -e "$mark" ] || echo formed > "$mark"
+  # Where tickets are a Secret of Kubernetes, whoever makes it puts the mark in.
+  if [ ! -e "$mark" ] && [ -w "$(dirname "$mark")" ]; then echo formed > "$mark"; fi
   exec flotilla controller run "$folder/config.yml"
 }
 
@@ -59,6 +61,17 @@ join() {
     trap - TERM INT
   fi
   exec flotilla controller run "$folder/config.yml"
+}
+
+# One command line for all pods of a StatefulSet. CLUSTER_NAME and ADMIN_PASSWORD_FILE are for the one that forms.
+member() {
+  [ $# -ge 4 ] || usage "FOLDER, TICKETS, ID or FIRST"
+  folder=$1 tickets=$2 id=$3 first=$4
+  shift 4
+  if [ "$id" != "$first" ]; then join "$folder" "$tickets/$id" --id "$id" "$@"; fi
+  [ -z "${CLUSTER_NAME-}" ] || set -- "$@" --cluster-name "$CLUSTER_NAME"
+  [ -z "${ADMIN_PASSWORD_FILE-}" ] || set -- "$@" --password-file "$ADMIN_PASSWORD_FILE"
+  form "$folder" "$tickets/formed" --id "$id" "$@"
 }
 
 # Prints yes or no for a member, that is whether it is connected; nothing for one that is none.
@@ -154,7 +167,7 @@ router() {
 }
 
 case ${1-} in
-  form | join | tickets | router)
+  form | join | member | tickets | router)
     verb=$1
     shift
     "$verb" "$@"
