@@ -1,0 +1,188 @@
+#!/bin/sh
+# What a container of Flotilla runs: forms or joins a cluster once, then runs the controller or router of its folder.
+#
+#   form FOLDER MARK [flags of cluster init]      the first controller of a new cluster
+#   join FOLDER TICKET [flags of cluster join]    a controller that joins with a ticket
+#   member FOLDER TICKETS ID FIRST [flags]        form for the controller FIRST ('': there is none), join for all others
+#   tickets FOLDER TICKETS ID...                  makes a ticket for each controller that is no member yet
+#   router FOLDER NAME TOKEN HOST:PORT...         a router, enrolled by a token
+#   router-token FOLDER NAME TOKEN                makes the router and writes its token
+#   health FOLDER                                 exit 0: the controller, or router, of FOLDER answers
+#
+# Anything else is handed to flotilla. Each can be stopped at any point and started again.
+set -eu
+umask 077
+here=$(dirname "$(readlink -f "$0")")
+
+say() { echo "flotilla container: $*" >&2; }
+
+usage() {
+  say "$1 is missing; see the head of $0"
+  exit 2
+}
+
+# As the first process of a container a shell would take no notice of a signal without this.
+stoppable() { trap 'exit 143' TERM INT; }
+
+wait_for() {
+  [ -s "$1" ] || say "waiting for $1"
+  until [ -s "$1" ]; do sleep 1; done
+}
+
+# The mark of a forming that was cut off is gone once it is whole.
+is_formed() { [ -e "$1/config.yml" ] && [ -e "$1/controller.key" ] && [ ! -e "$1/.forming" ]; }
+is_joined() { [ -e "$1/config.yml" ] && [ -e "$1/controller.key" ] && [ ! -e "$1/.joining" ]; }
+
+form() {
+  [ $# -ge 2 ] || usage "FOLDER or MARK"
+  folder=$1 mark=$2
+  shift 2
+  if ! is_formed "$folder"; then
+    if [ -e "$mark" ]; then
+      say "this cluster was formed before ($mark), and $folder holds nothing of it: forming again would make a second one." \
+        "Join with a ticket of another member (cluster remove the lost one, cluster invite); to give the old cluster up, remove $mark"
+      exit 1
+    fi
+    flotilla cluster init "$folder/config.yml" "$@"
+  fi
+  # Where tickets are a Secret of Kubernetes, whoever makes it puts the mark in.
+  if [ ! -e "$mark" ] && [ -w "$(dirname "$mark")" ]; then echo formed > "$mark"; fi
+  exec flotilla controller run "$folder/config.yml"
+}
+
+join() {
+  [ $# -ge 2 ] || usage "FOLDER or TICKET"
+  folder=$1 ticket=$2
+  shift 2
+  if ! is_joined "$folder"; then
+    stoppable
+    wait_for "$ticket"
+    flotilla cluster join "$folder/config.yml" --ticket-file "$ticket" --no-run "$@"
+    trap - TERM INT
+  fi
+  exec flotilla controller run "$folder/config.yml"
+}
+
+# One command line for all pods of a StatefulSet. CLUSTER_NAME and ADMIN_PASSWORD_FILE are for the one that forms.
+member() {
+  [ $# -ge 4 ] || usage "FOLDER, TICKETS, ID or FIRST"
+  folder=$1 tickets=$2 id=$3 first=$4
+  shift 4
+  if [ "$id" != "$first" ]; then join "$folder" "$tickets/$id" --id "$id" "$@"; fi
+  [ -z "${CLUSTER_NAME-}" ] || set -- "$@" --cluster-name "$CLUSTER_NAME"
+  [ -z "${ADMIN_PASSWORD_FILE-}" ] || set -- "$@" --password-file "$ADMIN_PASSWORD_FILE"
+  form "$folder" "$tickets/formed" --id "$id" "$@"
+}
+
+# Prints yes or no for a member, that is whether it is connected; nothing for one that is none.
+connected() { echo "$members" | awk -v id="$1" '$1 == id { print $5 }'; }
+
+# Older than the half of its hour: the controller that waits for it gets another one.
+is_stale() { [ -n "$(find "$1" -mmin +30 2>/dev/null)" ]; }
+
+tickets() {
+  [ $# -ge 3 ] || usage "FOLDER, TICKETS or ID"
+  folder=$1 tickets=$2
+  shift 2
+  stoppable
+  left=$#
+  while [ "$left" -gt 0 ]; do
+    left=$#
+    if members=$(flotilla cluster list --config "$folder/config.yml" 2>/dev/null); then
+      for id in "$@"; do
+        case $(connected "$id") in
+          # Connected: it has all that the ticket was good for.
+          yes)
+            rm -f "$tickets/$id"
+            left=$((left - 1))
+            ;;
+          # A member that is on its way in may need its ticket once more.
+          no) ;;
+          *)
+            if is_stale "$tickets/$id"; then rm -f "$tickets/$id"; fi
+            # Refused while there is no quorum: the next round tries again.
+            [ -e "$tickets/$id" ] ||
+              flotilla cluster invite --config "$folder/config.yml" --out "$tickets/$id" || :
+            ;;
+        esac
+      done
+    fi
+    [ "$left" -eq 0 ] || sleep 2
+  done
+  say "all of $* are members"
+}
+
+# ROUTER_LINK_PORT and ROUTER_HEALTH_PORT are for several routers on one network.
+router_config() {
+  name=$1
+  link=${ROUTER_LINK_PORT:-1680}
+  health=${ROUTER_HEALTH_PORT:-1780}
+  shift
+  cat << CONFIG
+v: 3
+identity:
+  cert: $name.cert
+  server_cert: $name.server.cert
+  key: $name.key
+  ca: $name.ca
+csr:
+  sans:
+    dns: [$name]
+link:
+  dialers:
+    - binding: transport
+  listeners:
+    - binding: transport
+      bind: tls:0.0.0.0:$link
+      advertise: tls:$name:$link
+web:
+  - name: health
+    bindPoints:
+      - interface: 127.0.0.1:$health
+        address: 127.0.0.1:$health
+    apis:
+      - binding: health-checks
+ctrl:
+  endpoints:
+CONFIG
+  for endpoint in "$@"; do printf '    - tls:%s\n' "$endpoint"; done
+}
+
+router() {
+  [ $# -ge 4 ] || usage "FOLDER, NAME, TOKEN or HOST:PORT"
+  folder=$1 name=$2 token=$3
+  shift 3
+  config=$folder/router.yml
+  if [ ! -e "$config" ]; then
+    router_config "$name" "$@" > "$config.partial"
+    mv "$config.partial" "$config"
+  fi
+  if [ ! -e "$folder/$name.cert" ] || [ -e "$folder/$name.key.enrolling" ]; then
+    stoppable
+    wait_for "$token"
+    flotilla router enroll "$config" --jwt "$token"
+    trap - TERM INT
+  fi
+  exec flotilla router run "$config"
+}
+
+case ${1-} in
+  form | join | member | tickets | router)
+    verb=$1
+    shift
+    "$verb" "$@"
+    ;;
+  router-token)
+    [ $# -eq 4 ] || usage "FOLDER, NAME or TOKEN"
+    stoppable
+    # Not before the first controller answers: its password is there from the forming on.
+    until flotilla cluster status --config "$2/config.yml" > /dev/null 2>&1; do sleep 1; done
+    exec node "$here/router-token.mjs" "$2/admin.json" "$3" "$4"
+    ;;
+  health)
+    [ $# -eq 2 ] || usage "FOLDER"
+    if [ -e "$2/router.yml" ]; then exec node "$here/router-health.mjs"; fi
+    exec flotilla cluster status --config "$2/config.yml"
+    ;;
+  *) exec flotilla "$@" ;;
+esac

@@ -1,0 +1,181 @@
+import { execFile, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { ListedMember } from '../../src/controller/admin/cluster-status.ts'
+import { freePort, freePortBlock } from '../support/ports.ts'
+import { flotilla } from '../support/program.ts'
+import { until } from './support/client.ts'
+
+// Goal: the commands of deploy/docker/compose.yml make a cluster of three controllers and a router without a hand, and the same
+// commands go on with it. Method: the entrypoint itself, a folder in place of each volume, loopback in place of the network.
+
+const entrypoint = resolve(import.meta.dirname, '../../deploy/docker/entrypoint.sh')
+const run = promisify(execFile)
+
+let dir: string
+let port: number
+let env: NodeJS.ProcessEnv
+const children = new Map<string, ChildProcess>()
+const told = new Map<string, string>()
+
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'flotilla-container-'))
+  port = await freePortBlock()
+  const [linkPort, healthPort] = [await freePort(), await freePort()]
+  mkdirSync(join(dir, 'bin'))
+  symlinkSync(flotilla, join(dir, 'bin/flotilla'))
+  for (const name of ['ctrl1', 'ctrl2', 'ctrl3', 'router1', 'tickets']) volume(name)
+  env = {
+    ...process.env,
+    PATH: `${join(dir, 'bin')}:${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`,
+    ROUTER_LINK_PORT: `${linkPort}`,
+    ROUTER_HEALTH_PORT: `${healthPort}`,
+  }
+})
+
+afterAll(async () => {
+  await Promise.all([...children.keys()].map(async (name) => await stop(name)))
+  rmSync(dir, { recursive: true, force: true })
+})
+
+function volume(name: string): string {
+  const path = join(dir, name)
+  if (!existsSync(path)) {
+    mkdirSync(path)
+    chmodSync(path, 0o700)
+  }
+  return path
+}
+
+function start(name: string, args: readonly string[]): void {
+  const child = spawn(entrypoint, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  told.set(name, '')
+  const gather = (chunk: Buffer): void => {
+    told.set(name, `${told.get(name)}${chunk.toString('utf8')}`)
+  }
+  child.stdout.on('data', gather)
+  child.stderr.on('data', gather)
+  children.set(name, child)
+}
+
+async function stop(name: string): Promise<number | null> {
+  const child = children.get(name)
+  children.delete(name)
+  child?.kill('SIGTERM')
+  return child === undefined ? null : await exitOf(child)
+}
+
+async function exitOf(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
+  return await new Promise((done) => child.once('exit', (code) => done(code)))
+}
+
+/** What compose.yml says, but for the addresses: three hosts are one here. */
+function layout(k: number): string[] {
+  const bind = (offset: number): string => `127.0.0.1:${port + k - 1 + offset}`
+  const binds = ['--bind-api', bind(0), '--bind-router', bind(100), '--bind-cluster', bind(200)]
+  return ['--id', `ctrl${k}`, '--advertise', '127.0.0.1', ...binds]
+}
+
+function startAll(): void {
+  const tickets = volume('tickets')
+  // The first one last, so that all others have to wait for it.
+  for (const k of [2, 3]) {
+    const id = `ctrl${k}`
+    start(id, ['join', volume(id), join(tickets, id), ...layout(k)])
+  }
+  const token = join(tickets, 'router1.jwt')
+  const endpoints = [0, 1, 2].map((at) => `127.0.0.1:${port + 100 + at}`)
+  start('router1', ['router', volume('router1'), 'router1', token, ...endpoints])
+  start('tickets', ['tickets', volume('ctrl1'), tickets, 'ctrl2', 'ctrl3'])
+  start('router-token', ['router-token', volume('ctrl1'), 'router1', token])
+  start('ctrl1', ['form', volume('ctrl1'), join(tickets, 'formed'), ...layout(1)])
+}
+
+async function members(k: number): Promise<readonly ListedMember[]> {
+  const config = join(volume(`ctrl${k}`), 'config.yml')
+  const { stdout } = await run(entrypoint, ['cluster', 'list', '--json', '--config', config], {
+    env,
+  })
+  return JSON.parse(stdout) as readonly ListedMember[]
+}
+
+async function health(name: string): Promise<void> {
+  await run(entrypoint, ['health', volume(name)], { env })
+}
+
+async function untilWhole(): Promise<void> {
+  const isWhole = async (): Promise<boolean> => {
+    const listed = await members(1).catch(() => [])
+    return listed.filter(({ voter, connected }) => voter && connected).length === 3
+  }
+  const explain = (error: unknown): never => {
+    throw new Error(`${String(error)}\n${JSON.stringify(Object.fromEntries(told), null, 2)}`)
+  }
+  await until('three voters are connected', isWhole, 90_000).catch(explain)
+  for (const name of ['ctrl1', 'ctrl2', 'ctrl3', 'router1']) {
+    const isHealthy = async (): Promise<boolean> =>
+      await health(name).then(
+        () => true,
+        () => false,
+      )
+    await until(`${name} is healthy`, isHealthy, 60_000).catch(explain)
+  }
+}
+
+test('containers form a cluster, join it by tickets and enroll a router, and go on when they are started again', async () => {
+  startAll()
+  await untilWhole()
+  const [{ id: first = '' } = {}] = await members(1)
+  expect(first).toBe('ctrl1')
+
+  // The helpers end by themselves, and leave no ticket that anybody could join with.
+  for (const name of ['tickets', 'router-token']) {
+    const child = children.get(name)
+    expect(child === undefined ? null : await exitOf(child), told.get(name)).toBe(0)
+    children.delete(name)
+  }
+  const tickets = volume('tickets')
+  expect(existsSync(join(tickets, 'ctrl2'))).toBe(false)
+  expect(existsSync(join(tickets, 'ctrl3'))).toBe(false)
+  expect(statSync(join(tickets, 'router1.jwt')).mode & 0o777).toBe(0o600)
+  for (const name of ['ctrl2', 'ctrl3', 'ctrl1', 'router1']) {
+    expect(await stop(name), told.get(name)).toBe(0)
+  }
+
+  startAll()
+  await untilWhole()
+  expect(told.get('ctrl1')).not.toContain('is the first controller')
+  for (const name of ['tickets', 'router-token']) {
+    const child = children.get(name)
+    expect(child === undefined ? null : await exitOf(child), told.get(name)).toBe(0)
+    children.delete(name)
+  }
+
+  // A first controller that lost its volume must not form a second cluster beside the one that goes on.
+  await stop('ctrl1')
+  rmSync(volume('ctrl1'), { recursive: true })
+  const again = ['form', volume('ctrl1'), join(tickets, 'formed'), ...layout(1)]
+  await expect(run(entrypoint, again, { env })).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('was formed before') as string,
+  })
+  // Waiting for a ticket must not keep a container from being stopped.
+  start('ctrl4', ['join', volume('ctrl4'), join(tickets, 'ctrl4'), ...layout(3)])
+  await until('it waits for its ticket', () =>
+    Promise.resolve(told.get('ctrl4')?.includes('waiting for')),
+  )
+  expect(await stop('ctrl4')).toBe(143)
+})
