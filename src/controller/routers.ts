@@ -76,6 +76,10 @@ export class RouterService {
     this.#channels = channels
     this.links = new LinkTable({
       isConnected: (id) => channels.connection(id) !== undefined,
+      isBarred: (id) => {
+        const router = machine.get<Router>('router', id)
+        return router !== undefined && (router.disabled || !router.isVerified)
+      },
       tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
       onGone: (link) => this.#circuits?.onLinkGone(link),
     })

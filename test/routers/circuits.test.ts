@@ -47,6 +47,7 @@ beforeEach(() => {
   hosts = [host('t1', 'er2')]
   const { channels } = stage
   links = new LinkTable({
+    isBarred: () => false,
     isConnected: (id) => channels.connection(id) !== undefined,
     tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
     onGone: (link) => circuits.onLinkGone(link),

@@ -59,6 +59,7 @@ function newStage(): { readonly stage: RouterStage; readonly links: LinkTable } 
   const connections = () => channels.connections()
   const connection = (id: string) => channels.connection(id)
   const links = new LinkTable({
+    isBarred: () => false,
     isConnected: () => true,
     tellGone: () => undefined,
     onGone: () => undefined,

@@ -24,11 +24,14 @@ import { RouterStage } from './stage.ts'
 
 let stage: RouterStage
 let table: LinkTable
+const barred = new Set<string>()
 
 beforeEach(() => {
+  barred.clear()
   stage = new RouterStage()
   const { channels } = stage
   table = new LinkTable({
+    isBarred: (id) => barred.has(id),
     isConnected: (id) => channels.connection(id) !== undefined,
     onGone: () => undefined,
     tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
@@ -94,6 +97,19 @@ describe('a link', () => {
     expect(table.size).toBe(2)
     await report(er1, [{ ...link, id: 'l2' }], true)
     expect(table.all().map(({ id }) => id)).toEqual(['l2'])
+  })
+
+  test('with a router that is barred is not shown, and its router is told to close it', async () => {
+    const er1 = await stage.dial('er1')
+    barred.add('er2')
+    await report(er1, [link, { ...link, id: 'l2', destRouterId: 'er3' }])
+    expect(table.all().map(({ id }) => id)).toEqual(['l2'])
+    const told = er1.ofType(1004).map(({ body }) => fromBinary(FaultSchema, body).id)
+    expect(told).toEqual(['l1'])
+    // Where its maker is another router, the one that repeats its id ends nothing.
+    barred.add('er4')
+    await report(await stage.dial('er5'), [{ ...link, id: 'l2', destRouterId: 'er4' }])
+    expect(table.get('l2')?.sourceRouterId).toBe('er1')
   })
 
   test('goes with the channel of the router that dialed it', async () => {

@@ -75,12 +75,15 @@ await asked.request('POST', '/edge/management/v1/services', {
 await modelAgrees('after the leader was killed', other)
 cluster.run(leader)
 await seen(`both online on ${cluster.id(leader)} again`, () => network.areOnline(leader))
-await asked.request('PATCH', `/edge/management/v1/edge-routers/${er2}`, {
+const disabled = await asked.request('PATCH', `/edge/management/v1/edge-routers/${er2}`, {
   body: { disabled: true },
 })
+if (disabled.status !== 200) throw new Error(`disabling er2: ${disabled.text}`)
 await seen('er2 offline once it is disabled, and its link gone', async () => {
   const { isOnline } = await network.detail(other, `edge-routers/${er2}`)
-  return isOnline === false && (await network.fabric(other, 'links')).length === 0
+  const links = await network.fabric(other, 'links')
+  if (isOnline === false && links.length === 0) return true
+  throw new Error(JSON.stringify({ isOnline, links }))
 })
 console.log('all seen')
 

@@ -21,6 +21,8 @@ export interface ReportedLink {
 export interface LinkTableParts {
   /** Whether the router has a channel to this controller. */
   readonly isConnected: (routerId: string) => boolean
+  /** Whether the router is to carry nothing: disabled, or to enroll again. One that is not known here may only be new. */
+  readonly isBarred: (routerId: string) => boolean
   /** Tells a router that a link is gone, so that it closes its end. */
   readonly tellGone: (routerId: string, link: LiveLink) => void
   /** A link is lost or was removed; not for one whose router is only out of reach for this controller. */
@@ -65,8 +67,20 @@ export class LinkTable implements LiveLinks {
       }
     }
     let leftOut = 0
-    for (const link of links) if (!this.#add(sourceRouterId, bounded(link))) leftOut += 1
+    for (const link of links) {
+      if (!this.#add(sourceRouterId, bounded(link))) leftOut += 1
+      // Dialed while it was barred: nobody else would tell the router that has dialed.
+      else if (this.#parts.isBarred(link.destRouterId)) this.#refuse(sourceRouterId, link.id)
+    }
     return leftOut
+  }
+
+  #refuse(sourceRouterId: string, id: string): void {
+    const view = this.get(id)
+    if (view?.sourceRouterId !== sourceRouterId) return
+    this.#drop(id)
+    this.#parts.tellGone(sourceRouterId, view)
+    this.#parts.onGone(view)
   }
 
   /** Other sockets of a link; only the router that dialed it may say so. */
