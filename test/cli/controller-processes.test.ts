@@ -26,9 +26,9 @@ import { eventually } from '../support/eventually.ts'
 // Method: a script in place of the program, which keeps its pid file as a controller does.
 
 const WELL_BEHAVED = `#!/bin/sh
+trap 'rm "$(dirname "$3")/pid"; exit 0' TERM
 echo $$ > "$(dirname "$3")/pid"
 echo "started $3"
-trap 'rm "$(dirname "$3")/pid"; exit 0' TERM
 while :; do sleep 0.02; done
 `
 const TALKATIVE = WELL_BEHAVED.replace('sleep 0.02', 'echo still here; sleep 0.02')
@@ -40,8 +40,8 @@ until [ -f "$holder" ]; do sleep 0.02; done
 while :; do sleep 0.02; done
 `
 const STUBBORN = `#!/bin/sh
-echo $$ > "$(dirname "$3")/pid"
 trap '' TERM
+echo $$ > "$(dirname "$3")/pid"
 while :; do sleep 0.02; done
 `
 
