@@ -265,7 +265,8 @@ export class RouterChannels {
     const index = addresses.isLeader ? Math.max(addresses.index, least) : addresses.index
     if (index === addresses.index) connection.channel.send(message)
     else connection.channel.send(addressesMessage({ ...addresses, index }))
-    connection.sentIndex = index
+    // That of a follower is lower, and must not let a later leader's fall back to what the router has already.
+    connection.sentIndex = Math.max(connection.sentIndex, index)
   }
 
   #tellLeader(connection: RouterConnection, index: number | null): void {

@@ -43,7 +43,10 @@ test('two of three data folders are lost: the third serves again, and the lost o
   })
 
   const busy = await recover(1, '--confirm', 'without ctrl2 ctrl3')
-  expect([busy.code, busy.stderr]).toEqual([1, expect.stringContaining('ctrl1')])
+  expect([busy.code, busy.stderr]).toEqual([
+    1,
+    expect.stringContaining('in use by another process'),
+  ])
   await fleet.stop(1, 'SIGKILL')
   const alive = await recover(1, '--confirm', 'without ctrl2 ctrl3')
   expect(alive.code).toBe(1)

@@ -148,6 +148,13 @@ describe('a router that is admitted', () => {
       [22n, 'tls:two:1380'],
       [23n, 'tls:moved:1380', 'tls:two:1380'],
     ])
+    // It loses leadership and leads again, and the log has not passed what the router knows.
+    stage.addresses = { ...at('tls:moved:1380'), configurationIndex: 7, isLeader: false, index: 7 }
+    stage.channels.sweep()
+    stage.addresses = { ...at('tls:moved:1380'), ...leading, index: 23 }
+    stage.channels.sweep()
+    const last = pipe.ofType(1037).at(-1)?.body ?? new Uint8Array()
+    expect(fromBinary(UpdateCtrlAddressesSchema, last).index).toBe(24n)
   })
 
   test('is told by a new leader that it leads', async () => {
