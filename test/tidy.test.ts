@@ -20,6 +20,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   pki: ['lib'],
   backup: ['lib', 'ports', 'entities', 'fsm', 'pki', 'store', 'raft/types.ts'],
   cluster: ['lib', 'ports', 'raft', 'pki'],
+  posture: ['lib', 'ports', 'entities', 'fsm'],
   api: ['lib', 'ports', 'entities', 'fsm', 'pki', 'raft/types.ts'],
   channel: ['lib'],
   routers: ['lib', 'ports', 'channel'],

@@ -13,8 +13,9 @@ import type { LiveLinks } from '../ports/live-links.ts'
 import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { Proposer } from '../ports/proposer.ts'
-import type { FailedRequests, PostureReports } from '../ports/posture.ts'
-import type { SoftTopic } from '../ports/soft-state.ts'
+import type { PostureService } from '../ports/posture.ts'
+import type { SoftStateCounts } from '../ports/soft-state.ts'
+import type { OpenTopic } from '../ports/soft-topics.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
 import type { HostVitals } from '../ports/vitals.ts'
@@ -73,10 +74,9 @@ export interface ApiParts {
   readonly state: StateView
   readonly schemas: SchemaJudge
   /** Last uses of sessions, UTC ms by session id, shared with the other controllers. */
-  readonly activity: SoftTopic<number>
-  /** What machines tell of themselves, on any controller. */
-  readonly posture: PostureReports
-  readonly failedRequests: FailedRequests
+  readonly activity: OpenTopic<'activity'>
+  /** Of devices, and what follows from it; started and stopped with the API. */
+  readonly posture: PostureService
   /** Between the routers that are connected to this controller. */
   readonly links: LiveLinks
   /** That this controller has laid. */
@@ -111,6 +111,8 @@ export interface ApiParts {
   readonly health: () => HealthReport
   /** Numbers of consensus, mesh and disk for `/metrics`. */
   readonly vitals?: () => HostVitals
+  /** Of the soft state, for `/metrics`. */
+  readonly softState?: () => SoftStateCounts
   /** When the newest backup was taken here by schedule, UTC ms; 0: none was; null: none are. */
   readonly lastBackupMs?: () => number | null
   /** A code while this controller must not answer from its state (NODE_QUARANTINED), else null. */

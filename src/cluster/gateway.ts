@@ -13,7 +13,8 @@ import type { NodeHealth } from '../ports/node-health.ts'
 import type { PeerChannel } from '../ports/peer-channel.ts'
 import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
-import type { SoftState } from '../ports/soft-state.ts'
+import { softTopics } from '../ports/soft-topics.ts'
+import type { SoftState } from '../ports/soft-topics.ts'
 import type { HostVitals } from '../ports/vitals.ts'
 import type { Entry, Index, NodeId, Position } from '../raft/types.ts'
 import { AlarmWatch } from './health/alarm-watch.ts'
@@ -42,8 +43,8 @@ import { memberViews } from './soft-state/member-views.ts'
 import type { SelfDescription } from './soft-state/member-views.ts'
 import { nodeHealth } from './health/node-health.ts'
 import { PeerDesk } from './transport/peer-desk.ts'
-import { PresenceBoard } from './soft-state/presence.ts'
-import type { Presence } from './soft-state/presence.ts'
+import { PresenceTopic } from './soft-state/presence-topic.ts'
+import type { Presence } from './soft-state/presence-topic.ts'
 import { ProposalDesk } from './proposals/proposal-desk.ts'
 import type { ProposalDeskOptions } from './proposals/proposal-desk.ts'
 import type { QuarantineMark } from './divergence/quarantine.ts'
@@ -130,7 +131,7 @@ export class Gateway implements Proposer, ClusterView {
   readonly #catchUps: CatchUps
   readonly #requests: HostRequests
   readonly #soft: SoftStateChannel
-  readonly #presence: PresenceBoard
+  readonly #presence: PresenceTopic
   readonly #known: KnownMembers
   readonly #alarmWatch: AlarmWatch
   readonly #guard: StateGuard
@@ -188,8 +189,9 @@ export class Gateway implements Proposer, ClusterView {
       // Not the count of its store's starts, which begins anew with another disk.
       { ...defaultSoftStateOptions, selfId: options.self.id, epoch: options.self.startedAtMs },
       { peers: this.#peers, clock, members: () => this.#memberIds() },
+      softTopics,
     )
-    this.#presence = new PresenceBoard(this.#soft, clock)
+    this.#presence = new PresenceTopic(this.#soft, clock)
     this.#presence.onHeard = (id) => this.#onPresence(id)
     this.#known = new KnownMembers(parts.memory ?? null, clock, (err) =>
       parts.log.warn({ err }, 'what is known of the members could not be saved'),

@@ -8,9 +8,6 @@ import type { Api } from '../api/server.ts'
 import type { ApiParts } from '../api/parts.ts'
 import type { CertificateKeeper } from '../cluster/secrets/certificate-keeper.ts'
 import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
-import { FailedRequestBoard, failedRequestsTopic } from '../cluster/soft-state/failed-requests.ts'
-import { PostureBoard, postureTopic } from '../cluster/soft-state/posture-board.ts'
-import { sessionActivity } from '../cluster/soft-state/session-activity.ts'
 import type { HostOptions } from '../cluster/host.ts'
 import { ActionLog } from '../cluster/action-recorder.ts'
 import { AdmissionDesk } from '../cluster/entrance/admission.ts'
@@ -41,6 +38,7 @@ import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import type { MembershipControl } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
+import { ControllerPosture } from '../posture/posture-service.ts'
 import { parseCertificates } from '../pki/certificate.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
@@ -554,9 +552,12 @@ export class Controller {
       jwt: jwtSignerOf(gateway, this.#parts.credentials.privateKeyPem, () => this.#leafPem),
       authorities: networkAuthoritiesOf(keeper, () => this.#caPem),
       admission,
-      activity: sessionActivity(gateway.soft),
-      posture: new PostureBoard(config.id, postureTopic(gateway.soft), systemClock),
-      failedRequests: new FailedRequestBoard(config.id, failedRequestsTopic(gateway.soft)),
+      activity: gateway.soft.open('activity'),
+      posture: new ControllerPosture({
+        ...{ soft: gateway.soft, cluster: gateway, proposer: gateway, state: machine },
+        ...{ clock: systemClock, scheduler: systemScheduler, limits, logger: log },
+      }),
+      softState: () => gateway.soft.counts,
       clock: systemClock,
       scheduler: systemScheduler,
       limits,

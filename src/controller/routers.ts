@@ -34,7 +34,7 @@ import { RouterListener } from '../routers/listener.ts'
 import type { CertificateAndKey } from '../routers/listener.ts'
 import { RouterChannels } from '../routers/router-channels.ts'
 import type { RouterCluster, RouterLogger } from '../routers/router-channels.ts'
-import { RouterStatusBoard, routerTopic } from '../routers/status-board.ts'
+import { RouterStatusTopic } from '../routers/status-topic.ts'
 import { hostsOf } from './hosts.ts'
 import { API_FAMILY_VERSION, programDate, programRevision } from './version.ts'
 
@@ -65,7 +65,7 @@ export class RouterService {
   constructor(parts: RouterParts) {
     this.#parts = parts
     const { config, gateway, machine, log } = parts
-    const board = new RouterStatusBoard(config.id, routerTopic(gateway.soft))
+    const board = new RouterStatusTopic(config.id, gateway.soft.open('routers'))
     machine.routers = board
     const channels = new RouterChannels({
       ...{ board, log, clock: systemClock },

@@ -17,7 +17,7 @@ import type { ControllerIdentity } from './hello-answer.ts'
 import { routerLimits } from './limits.ts'
 import { addressesMessage, leaderMessage } from './messages.ts'
 import type { ClusterAddresses, ControllerAddress } from './messages.ts'
-import type { RouterStatusBoard } from './status-board.ts'
+import type { RouterStatusTopic } from './status-topic.ts'
 
 const MINUTE_MS = 60_000
 
@@ -38,7 +38,7 @@ export interface RouterChannelsParts {
   readonly identity: ControllerIdentity
   readonly gate: RouterGate
   readonly cluster: RouterCluster
-  readonly board: RouterStatusBoard
+  readonly board: RouterStatusTopic
   readonly clock: Clock
   readonly log: RouterLogger
 }

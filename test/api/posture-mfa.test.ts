@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { newShortId } from '../../src/lib/random.ts'
-import { PROMPT_GRACE_MS } from '../../src/fsm/access/factor-judge.ts'
+import { PROMPT_GRACE_MS } from '../../src/posture/factor-judge.ts'
 import { client, management } from './support/caller.ts'
 import type { CallerOf, Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'

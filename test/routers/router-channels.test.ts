@@ -10,11 +10,11 @@ import {
 import { flagValue, int32Value, textValue } from '../../src/channel/headers.ts'
 import type { Message } from '../../src/channel/frame.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { RouterStatus } from '../../src/ports/router-status.ts'
+import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
 import type { AdmittedRouter, Admission } from '../../src/routers/admission.ts'
 import type { ClusterAddresses } from '../../src/routers/messages.ts'
 import { RouterChannels } from '../../src/routers/router-channels.ts'
-import { RouterStatusBoard } from '../../src/routers/status-board.ts'
+import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { Pipe, settle } from '../channel/pipe.ts'
 
@@ -36,7 +36,7 @@ class Stage {
   }
   leaderIndex: number | null = null
   readonly lines: string[] = []
-  readonly board = new RouterStatusBoard('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
+  readonly board = new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
   readonly channels = new RouterChannels({
     identity: {
       id: 'ctrl1',

@@ -53,7 +53,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...circuitOperations(parts),
     ...linkOperations(parts),
     ...identityPostureOperations(parts, services),
-    ...postureResponseOperations(parts, services),
+    ...postureResponseOperations(parts),
     ...identityTraceOperations(parts),
     ...authenticatorOperations(services),
     ...caOperations(parts, services),

@@ -23,7 +23,6 @@ import {
   sessionRoutePath,
 } from '../schemas/access.ts'
 import { signSessionToken } from '../session-token.ts'
-import { postureOfSession } from '../records/session-posture.ts'
 import type { ApiServices } from '../records/services.ts'
 import { callerOf } from './current.ts'
 
@@ -246,7 +245,7 @@ interface WantedSession {
 }
 
 /**
- * Judges what the client told of itself and asks for the session; again where a check changed in between, so that it was
+ * Judges the posture of the client and asks for the session; again where a check changed in between, so that it was
  * refused for what would pass now. @returns its id.
  */
 async function judgedSession(
@@ -255,14 +254,14 @@ async function judgedSession(
   call: Call,
   wanted: WantedSession,
 ): Promise<string> {
-  const { state, limits } = parts
-  const { identityId, serviceId, type, tags, ...named } = wanted
+  const { state, limits, posture } = parts
+  const { serviceId, type, tags, identityId: _, ...named } = wanted
   for (let judgements = 1; ; judgements += 1) {
     // As it stands now: a code may have been given since the request was admitted.
     const session = state.get('apiSession', wanted.apiSessionId) ?? callerOf(call).session
-    const posture = postureOfSession(parts, session)
-    const passingChecks = state
-      .grantingChecks(identityId, serviceId, type, posture)
+    const shown = posture.ofSession(session)
+    const passingChecks = posture
+      .grantingChecks(wanted, shown)
       .map(({ id, revision }) => ({ id, revision: BigInt(revision) }))
     const tagsJson = new TextEncoder().encode(canonicalJson(tags))
     const fields = { ...named, serviceId, type, tagsJson, passingChecks }
@@ -272,9 +271,9 @@ async function judgedSession(
       return await services.writer.write(call, CommandKind.SERVICE_SESSION_CREATE, payload)
     } catch (error) {
       if (!(error instanceof Problem) || error.code !== 'INVALID_POSTURE') throw error
-      const failures = state.postureFailures(identityId, serviceId, type, posture)
+      const failures = posture.failures(wanted, shown)
       if (failures.length > 0 || judgements >= limits.judgementsMax) {
-        throw services.posture.refused(wanted, failures, error)
+        throw posture.refused(wanted, failures, error)
       }
       call.hasProposed = false
     }

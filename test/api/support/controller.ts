@@ -14,7 +14,7 @@ import { TokenSigner } from '../../../src/api/auth/token.ts'
 import type { KeyEndpointRules } from '../../../src/api/auth/external-jwt/key-endpoint.ts'
 import { limitsWith } from '../../../src/api/limits.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
-import type { ApiParts } from '../../../src/api/parts.ts'
+import type { ApiLogger, ApiParts } from '../../../src/api/parts.ts'
 import { buildApi } from '../../../src/api/server.ts'
 import type { State } from '../../../src/fsm/state.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
@@ -42,8 +42,8 @@ import type { Applied, ProposalInput, Proposer } from '../../../src/ports/propos
 import { networkAuthorities } from '../../support/authorities.ts'
 import type { TestAuthorities } from '../../support/authorities.ts'
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
-import { FailedRequestBoard } from '../../../src/cluster/soft-state/failed-requests.ts'
-import { PostureBoard } from '../../../src/cluster/soft-state/posture-board.ts'
+import { ControllerPosture } from '../../../src/posture/posture-service.ts'
+import type { SoftState } from '../../../src/ports/soft-topics.ts'
 import type { Entry } from '../../../src/raft/types.ts'
 import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay } from '../../support/replayed.ts'
@@ -333,7 +333,8 @@ export async function startController(
   const { transfers } = members
   const activity = new LocalTopic<number>(cluster.selfId)
   const posture = new LocalTopic<Uint8Array>(cluster.selfId)
-  const failedRequests = new LocalTopic<Uint8Array>(cluster.selfId)
+  const topics = { posture, 'failed-requests': new LocalTopic<Uint8Array>(cluster.selfId) }
+  const soft = { open: (name: keyof typeof topics) => topics[name] } as unknown as SoftState
   const baseUrl = 'https://localhost:1280'
   const all = limitsWith(limits)
   const schemas = new SchemaWorker(all, systemClock)
@@ -341,6 +342,12 @@ export async function startController(
   const issuer = new InlineIssuer(authorities.issuing, settings, clock)
   // Made when something is written there.
   const dir = join(tmpdir(), `flotilla-api-${newShortId()}`)
+  const logger: ApiLogger = {
+    warn: () => undefined,
+    error: (fields, message) => {
+      errors.push(`${message}: ${String(fields['err'])}`)
+    },
+  }
   const parts: ApiParts = {
     proposer: cluster,
     cluster,
@@ -352,8 +359,10 @@ export async function startController(
     issuer,
     admission,
     activity,
-    posture: new PostureBoard(cluster.selfId, posture, clock),
-    failedRequests: new FailedRequestBoard(cluster.selfId, failedRequests),
+    posture: new ControllerPosture({
+      ...{ soft, cluster, proposer: cluster, state: machine, clock, scheduler, limits: all },
+      logger,
+    }),
     links: noLiveLinks,
     circuits: noLiveCircuits,
     routerInspections: noRouterInspections,
@@ -369,12 +378,7 @@ export async function startController(
       runtimeVersion: 'node test',
     },
     instanceId: 'test-instance',
-    logger: {
-      warn: () => undefined,
-      error: (fields, message) => {
-        errors.push(`${message}: ${String(fields['err'])}`)
-      },
-    },
+    logger,
     audit: { refused: (write) => cluster.audit?.refused(write) },
     bindings: {
       'edge-client': [baseUrl],
