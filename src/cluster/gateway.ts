@@ -666,7 +666,7 @@ export class Gateway implements Proposer, ClusterView {
   }
 
   #onApplyFailed(error: Error): void {
-    this.alarms.raise('APPLY_STOPPED', error.message)
+    this.alarms.raise('APPLY_STOPPED', { fault: error.message })
     this.#fail(error)
   }
 
