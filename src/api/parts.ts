@@ -8,8 +8,10 @@ import type { Admission, MembershipControl } from '../ports/membership.ts'
 import type { JwtSigner } from '../ports/jwt-signer.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
-import type { LiveCircuits } from '../ports/live-circuits.ts'
+import type { LiveChannel } from '../ports/live-channels.ts'
+import type { LiveCircuit } from '../ports/live-circuits.ts'
 import type { LiveLinks } from '../ports/live-links.ts'
+import type { LiveTable } from '../ports/live-table.ts'
 import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { Proposer } from '../ports/proposer.ts'
@@ -80,7 +82,9 @@ export interface ApiParts {
   /** Between the routers that are connected to this controller. */
   readonly links: LiveLinks
   /** That this controller has laid. */
-  readonly circuits: LiveCircuits
+  readonly circuits: LiveTable<LiveCircuit>
+  /** Of the routers that are connected to this controller. */
+  readonly channels: LiveTable<LiveChannel>
   readonly routerInspections: RouterInspections
   /** Asked at each use: a rotated key is in force at once. */
   readonly keys: TokenKeys

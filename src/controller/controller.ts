@@ -2,7 +2,6 @@ import { toBinary } from '@bufbuild/protobuf'
 import type { Logger } from 'pino'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { systemScheduler } from '../api/parts.ts'
 import { createApi } from '../api/server.ts'
 import type { Api } from '../api/server.ts'
 import type { ApiParts } from '../api/parts.ts'
@@ -38,7 +37,6 @@ import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import type { MembershipControl } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
-import { ControllerPosture } from '../posture/posture-service.ts'
 import { parseCertificates } from '../pki/certificate.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
@@ -60,6 +58,8 @@ import { isOut } from '../cluster/link.ts'
 import { jwtSignerOf, networkAuthoritiesOf, openIssuer } from './issuing.ts'
 import { healthOf } from './health.ts'
 import { Listeners } from './listeners.ts'
+import { openLiveParts } from './live-parts.ts'
+import type { LiveParts } from './live-parts.ts'
 import { RouterService } from './routers.ts'
 import { openSnapshots } from './snapshots.ts'
 import {
@@ -395,10 +395,8 @@ export class Controller {
     const issuer = openIssuer(inputs.keeper, apiLimitsOf(config), config.trustDomain)
     this.#releases.push(() => issuer.close())
     const api = this.#createApi(gateway, machine, inputs, {
-      issuer,
-      ...{ snapshots, links: routers.links, circuits: routers.circuits },
-      routerInspections: routers.inspections,
-      lastBackupMs: backups.lastTakenMs,
+      ...openLiveParts({ config, gateway, machine, routers, log }),
+      ...{ issuer, snapshots, lastBackupMs: backups.lastTakenMs },
     })
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
@@ -526,10 +524,7 @@ export class Controller {
     gateway: Gateway,
     machine: StateMachine,
     inputs: ApiInputs,
-    local: Pick<
-      ApiParts,
-      'circuits' | 'issuer' | 'lastBackupMs' | 'links' | 'routerInspections' | 'snapshots'
-    >,
+    local: LiveParts & Pick<ApiParts, 'issuer' | 'lastBackupMs' | 'snapshots'>,
   ): Api {
     const { keeper, admission, membership } = inputs
     const { config, log } = this.#parts
@@ -552,14 +547,7 @@ export class Controller {
       jwt: jwtSignerOf(gateway, this.#parts.credentials.privateKeyPem, () => this.#leafPem),
       authorities: networkAuthoritiesOf(keeper, () => this.#caPem),
       admission,
-      activity: gateway.soft.open('activity'),
-      posture: new ControllerPosture({
-        ...{ soft: gateway.soft, cluster: gateway, proposer: gateway, state: machine },
-        ...{ clock: systemClock, scheduler: systemScheduler, limits, logger: log },
-      }),
-      softState: () => gateway.soft.counts,
       clock: systemClock,
-      scheduler: systemScheduler,
       limits,
       allowsReservedSignerHosts: config.api.reservedSignerHosts,
       keyEndpoints: keyEndpointRulesOf(config, this.#parts.credentials.signerCaPem),

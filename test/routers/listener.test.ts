@@ -41,8 +41,8 @@ beforeAll(async () => {
   root = new CallerOf(controller)
   await root.logIn(admin)
   const { machine, authorities } = controller
-  const board = new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
-  machine.routers = board
+  const statuses = new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
+  machine.routers = statuses
   const channels = new RouterChannels({
     identity: {
       id: 'ctrl1',
@@ -51,7 +51,7 @@ beforeAll(async () => {
     },
     gate: gateOf({ machine, authorities, isOut: () => isOut }),
     cluster: { addresses: () => null, leaderIndex: () => null },
-    board,
+    statuses,
     clock: systemClock,
     log: { info: () => undefined, warn: () => undefined },
   })

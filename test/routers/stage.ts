@@ -39,7 +39,7 @@ export class RouterStage {
         revoked: ({ id }) => (this.revoked.has(id) ? 'the router was disabled' : null),
       },
       cluster: { addresses: () => null, leaderIndex: () => null },
-      board: new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1')),
+      statuses: new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1')),
       clock: systemClock,
       log: { info: log, warn: log },
     })

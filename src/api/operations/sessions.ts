@@ -5,7 +5,6 @@ import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
-import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import type { DialBind, ListResult } from '../../ports/state-view.ts'
 import type { Call } from '../call.ts'
 import { answer, detailAnswer, emptyAnswer } from '../answers/envelope.ts'
@@ -165,14 +164,25 @@ function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
     {
       ...common,
       operationId: 'detailSessionRoutePath',
-      summary: 'Shows the routers on the way of a service session; none where no circuit is known',
+      summary:
+        'Shows the routers of the newest circuit of a service session, if this controller made one',
       method: 'GET',
       path: '/sessions/{id}/route-path',
       response: { kind: 'detail', schema: sessionRoutePath },
       refusals: [401, 404, 429, 503],
-      handle: (call) => shown(call, () => ({ routePath: notBuiltYet([]) })),
+      handle: (call) => shown(call, ({ id }) => routePathOf(parts.circuits, id)),
     },
   ]
+}
+
+/** Of a session that was used more than once, where it was used last. */
+function routePathOf(circuits: ApiParts['circuits'], sessionId: string): JsonObject {
+  const own = circuits.list().filter((circuit) => circuit.sessionId === sessionId)
+  const newest = own.reduce<(typeof own)[number] | null>(
+    (found, one) => (found === null || one.createdAt >= found.createdAt ? one : found),
+    null,
+  )
+  return { routePath: newest?.routerIds ?? [] }
 }
 
 type View = (parts: ApiParts, call: Call, record: EntityRecord) => JsonObject

@@ -49,13 +49,13 @@ import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay } from '../../support/replayed.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { InlineIssuer, testTrustDomain } from './inline-issuer.ts'
+import { liveTables } from './live-tables.ts'
+import type { LiveTables } from './live-tables.ts'
 import { LocalTopic } from './local-topic.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { nodeHealthExample, vitalsExample } from './node-examples.ts'
 import { SchemaWorker } from '../../../src/threads/schema-worker.ts'
 import { noRouterInspections } from '../../../src/ports/router-inspections.ts'
-import { noLiveCircuits } from '../../../src/ports/live-circuits.ts'
-import { noLiveLinks } from '../../../src/ports/live-links.ts'
 import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
 import { SnapshotFiles } from '../../../src/store/snapshot-files.ts'
 import { anySystem, commandData } from '../../support/commands.ts'
@@ -280,6 +280,7 @@ export interface TestController {
   readonly state: State
   readonly cluster: LocalCluster
   readonly activity: LocalTopic<number>
+  readonly live: LiveTables
   /** Packed, as the controllers publish it. */
   readonly posture: LocalTopic<Uint8Array>
   readonly clock: ManualClock
@@ -342,6 +343,7 @@ export async function startController(
   const issuer = new InlineIssuer(authorities.issuing, settings, clock)
   // Made when something is written there.
   const dir = join(tmpdir(), `flotilla-api-${newShortId()}`)
+  const live = liveTables(cluster.selfId)
   const logger: ApiLogger = {
     warn: () => undefined,
     error: (fields, message) => {
@@ -363,8 +365,7 @@ export async function startController(
       ...{ soft, cluster, proposer: cluster, state: machine, clock, scheduler, limits: all },
       logger,
     }),
-    links: noLiveLinks,
-    circuits: noLiveCircuits,
+    ...live,
     routerInspections: noRouterInspections,
     clock,
     scheduler,
@@ -422,6 +423,7 @@ export async function startController(
     },
     cluster,
     activity,
+    live,
     posture,
     clock,
     scheduler,
