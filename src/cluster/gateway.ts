@@ -106,7 +106,7 @@ export interface ConfigurationInForce {
   readonly isCommitted: boolean
 }
 
-const SWEEP_MS = 50
+const SWEEP_MS = 100
 /** The host is told how far apply is this often, or after so many entries: it only bounds a lag that is far longer. */
 const PROGRESS_MS = 10
 const PROGRESS_ENTRIES = 1024
