@@ -7,11 +7,11 @@ import { createApi } from '../api/server.ts'
 import type { Api } from '../api/server.ts'
 import type { ApiParts } from '../api/parts.ts'
 import type { CertificateKeeper } from '../cluster/secrets/certificate-keeper.ts'
-import { defaultGatewayOptions, Gateway } from '../cluster/gateway.ts'
+import { defaultClusterNodeOptions, ClusterNode } from '../cluster/cluster-node.ts'
 import { FailedRequestBoard, failedRequestsTopic } from '../cluster/soft-state/failed-requests.ts'
 import { PostureBoard, postureTopic } from '../cluster/soft-state/posture-board.ts'
 import { sessionActivity } from '../cluster/soft-state/session-activity.ts'
-import type { HostOptions } from '../cluster/host.ts'
+import type { ConsensusOptions } from '../cluster/consensus-thread.ts'
 import { ActionLog } from '../cluster/action-recorder.ts'
 import { AdmissionDesk } from '../cluster/entrance/admission.ts'
 import { raiseFeatureLevel } from '../cluster/feature-level.ts'
@@ -116,7 +116,7 @@ export class Controller {
   readonly #releases: Release[] = []
   readonly #parts: ControllerParts
   readonly #startedAtMs: number
-  #gateway: Gateway | null = null
+  #clusterNode: ClusterNode | null = null
   #management: MemberManagement | null = null
   #entrance: Entrance | null = null
   #certificates: CertificateKeeper | null = null
@@ -152,7 +152,7 @@ export class Controller {
 
   /** The way of every write, for programs that embed a controller. */
   get proposer(): Proposer {
-    return present(this.#gateway, 'a started controller has a gateway')
+    return present(this.#clusterNode, 'a started controller has a clusterNode')
   }
 
   /** Reads certificate, key and CA files again; a set that is not good is told to the log, and the one in force stays so. */
@@ -169,7 +169,7 @@ export class Controller {
    * Requests in these moments find the next leader, so a planned stop fails none.
    */
   async stop(): Promise<void> {
-    this.#gateway?.announceLeave()
+    this.#clusterNode?.announceLeave()
     await this.#handOver()
     await this.#releaseAll()
   }
@@ -185,13 +185,13 @@ export class Controller {
     const threads = lowerPoolPriority()
     if (threads === 0) this.#parts.log.warn('log-ins will compete with writes for the processor')
     const isChecked = this.#checkMember(identity, machine)
-    const gateway = await this.#joinCluster(identity, machine)
+    const clusterNode = await this.#joinCluster(identity, machine)
     if (!isChecked) this.#watchMember(identity, machine)
     const keeper = await this.#keepSecrets(machine)
-    const membership = this.#manageMembers(gateway, machine, keeper, identity)
-    const admission = this.#admit(gateway, machine, keeper)
+    const membership = this.#manageMembers(clusterNode, machine, keeper, identity)
+    const admission = this.#admit(clusterNode, machine, keeper)
     const { storeId } = identity
-    await this.#serve(gateway, machine, { keeper, admission, membership, storeId })
+    await this.#serve(clusterNode, machine, { keeper, admission, membership, storeId })
   }
 
   async #openState(): Promise<StateMachine> {
@@ -246,7 +246,7 @@ export class Controller {
     })
   }
 
-  async #joinCluster(identity: DataIdentity, machine: StateMachine): Promise<Gateway> {
+  async #joinCluster(identity: DataIdentity, machine: StateMachine): Promise<ClusterNode> {
     const { config, log } = this.#parts
     const fatal = Promise.withResolvers<never>()
     const onFatal = (error: Error): void => {
@@ -272,9 +272,9 @@ export class Controller {
       log.warn({ err }, 'the roster of members could not be written beside the log'),
     )
     this.#releases.push(() => roster.settled())
-    const gateway = new Gateway(
+    const clusterNode = new ClusterNode(
       {
-        ...defaultGatewayOptions,
+        ...defaultClusterNodeOptions,
         self: {
           id: config.id,
           version: host.version,
@@ -313,13 +313,13 @@ export class Controller {
         },
       },
     )
-    this.#gateway = gateway
-    this.#releases.push(() => (this.#hasFailed ? Promise.resolve() : gateway.stop()))
-    await Promise.race([gateway.start(), fatal.promise])
-    return gateway
+    this.#clusterNode = clusterNode
+    this.#releases.push(() => (this.#hasFailed ? Promise.resolve() : clusterNode.stop()))
+    await Promise.race([clusterNode.start(), fatal.promise])
+    return clusterNode
   }
 
-  async #startHost(host: HostOptions, machine: StateMachine): Promise<StartedHost> {
+  async #startHost(host: ConsensusOptions, machine: StateMachine): Promise<StartedHost> {
     const { config } = this.#parts
     const { position, configuration, cameBySnapshot } = machine.persistedMark()
     const ofState = { configuration, index: position.index }
@@ -335,7 +335,7 @@ export class Controller {
     return config.threads ? await startThreads(start) : startInline(start)
   }
 
-  #hostOptions(identity: DataIdentity, machine: StateMachine): HostOptions {
+  #hostOptions(identity: DataIdentity, machine: StateMachine): ConsensusOptions {
     const { config, credentials } = this.#parts
     const { certificatePem, privateKeyPem, caPem } = credentials
     const mark = machine.persistedMark()
@@ -367,7 +367,7 @@ export class Controller {
 
   #meet(fate: Fate | null): void {
     if (fate === null) return
-    const addresses = this.#gateway?.peerStatuses().map(({ address }) => address) ?? []
+    const addresses = this.#clusterNode?.peerStatuses().map(({ address }) => address) ?? []
     this.#parts.onOusted?.(fate, addresses)
   }
 
@@ -381,7 +381,7 @@ export class Controller {
     }
   }
 
-  async #serve(gateway: Gateway, machine: StateMachine, inputs: ApiInputs): Promise<void> {
+  async #serve(clusterNode: ClusterNode, machine: StateMachine, inputs: ApiInputs): Promise<void> {
     const { config, credentials, log } = this.#parts
     const { admission, membership } = inputs
     const snapshots = await openSnapshots(config, log, {
@@ -389,14 +389,14 @@ export class Controller {
       refusal: () => (this.#isOut ? 'NODE_QUARANTINED' : null),
     })
     const routers = new RouterService({
-      ...{ config, log, gateway, machine },
+      ...{ config, log, clusterNode, machine },
       authorities: networkAuthoritiesOf(inputs.keeper, () => this.#caPem),
       isOut: () => this.#isOut,
     })
-    const backups = this.#openBackups(gateway, machine, inputs.keeper)
+    const backups = this.#openBackups(clusterNode, machine, inputs.keeper)
     const issuer = openIssuer(inputs.keeper, apiLimitsOf(config), config.trustDomain)
     this.#releases.push(() => issuer.close())
-    const api = this.#createApi(gateway, machine, inputs, {
+    const api = this.#createApi(clusterNode, machine, inputs, {
       issuer,
       ...{ snapshots, links: routers.links, circuits: routers.circuits },
       routerInspections: routers.inspections,
@@ -416,14 +416,14 @@ export class Controller {
     const admin = new AdminServer(
       {
         ...adminVerbs({
-          cluster: gateway,
+          cluster: clusterNode,
           membership,
           admission,
-          health: () => gateway.health(),
+          health: () => clusterNode.health(),
         }),
-        ...recoveryVerbs({ proposer: gateway, state: machine }),
+        ...recoveryVerbs({ proposer: clusterNode, state: machine }),
         ...backups.verbs,
-        ...this.#certify({ gateway, listeners, routers, machine, secrets: inputs.keeper }),
+        ...this.#certify({ clusterNode, listeners, routers, machine, secrets: inputs.keeper }),
       },
       (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
     )
@@ -433,10 +433,10 @@ export class Controller {
     this.#releases.push(() => backups.close())
   }
 
-  #openBackups(gateway: Gateway, machine: StateMachine, secrets: SecretKeeper): Backups {
+  #openBackups(clusterNode: ClusterNode, machine: StateMachine, secrets: SecretKeeper): Backups {
     const { config, log } = this.#parts
-    return openBackups(config, gateway, log, {
-      ...{ cluster: gateway, machine, secrets, clock: systemClock },
+    return openBackups(config, clusterNode, log, {
+      ...{ cluster: clusterNode, machine, secrets, clock: systemClock },
       ...{ trustDomain: config.trustDomain, version: `v${programVersion()}` },
       caPem: () => this.#caPem,
       refusal: () => (this.#isOut ? 'NODE_QUARANTINED' : null),
@@ -445,18 +445,18 @@ export class Controller {
 
   /** Looks after the certificates of mesh and listeners. @returns the verbs about them. */
   #certify(parts: {
-    readonly gateway: Gateway
+    readonly clusterNode: ClusterNode
     readonly listeners: Listeners
     readonly routers: RouterService
     readonly machine: StateMachine
     readonly secrets: SecretKeeper
   }): AdminVerbs {
-    const { gateway, listeners, routers, machine, secrets } = parts
+    const { clusterNode, listeners, routers, machine, secrets } = parts
     const { config, credentials, log } = this.#parts
     const overlapMs = config.api.sessionTimeoutMs
-    const rotation = { proposer: gateway, state: machine, keeper: secrets, log, overlapMs }
+    const rotation = { proposer: clusterNode, state: machine, keeper: secrets, log, overlapMs }
     const { keeper, verbs } = keepCertificates({
-      actions: new ActionLog(gateway, log),
+      actions: new ActionLog(clusterNode, log),
       config,
       credentials,
       log,
@@ -467,14 +467,14 @@ export class Controller {
       onRenewed: (identity) => {
         this.#caPem = identity.caPem
         this.#leafPem = parseCertificates(identity.certificatePem)[0].pem
-        gateway.setIdentity(identity)
+        clusterNode.setIdentity(identity)
         listeners.renew(identity)
         routers.renew(identity)
       },
       memberKeySha256: (id) =>
-        gateway.configuration().record.members.find((member) => member.id === id)
+        clusterNode.configuration().record.members.find((member) => member.id === id)
           ?.publicKeySha256 ?? null,
-      alarms: gateway.alarms,
+      alarms: clusterNode.alarms,
     })
     this.#certificates = keeper
     secrets.onChange(() => void keeper.look())
@@ -502,30 +502,30 @@ export class Controller {
     return keeper
   }
 
-  #admit(gateway: Gateway, machine: StateMachine, keeper: SecretKeeper): AdmissionDesk {
+  #admit(clusterNode: ClusterNode, machine: StateMachine, keeper: SecretKeeper): AdmissionDesk {
     const { config, log } = this.#parts
     return new AdmissionDesk({
-      cluster: gateway,
-      proposer: gateway,
+      cluster: clusterNode,
+      proposer: clusterNode,
       state: machine,
       keeper,
       clock: systemClock,
       log,
       trustDomain: config.trustDomain,
-      addressOf: (id) => this.#meshOf(gateway, id),
+      addressOf: (id) => this.#meshOf(clusterNode, id),
       caPem: () => this.#caPem,
     })
   }
 
-  #meshOf(gateway: Gateway, id: string): string | null {
+  #meshOf(clusterNode: ClusterNode, id: string): string | null {
     const { config } = this.#parts
     if (id === config.id) return config.cluster.advertise
-    const peer = gateway.peerStatuses().find((one) => one.id === id)
+    const peer = clusterNode.peerStatuses().find((one) => one.id === id)
     return peer?.isConnected === true ? peer.address : null
   }
 
   #createApi(
-    gateway: Gateway,
+    clusterNode: ClusterNode,
     machine: StateMachine,
     inputs: ApiInputs,
     local: Pick<
@@ -539,24 +539,24 @@ export class Controller {
       ...{ selfId: config.id, storeId: inputs.storeId },
       persisted: machine.persistedMark().configuration,
       lostIndex: this.#lostIndex,
-      configuration: () => gateway.configuration(),
+      configuration: () => clusterNode.configuration(),
       appliedIndex: () => machine.appliedIndex,
     })
     const limits = apiLimitsOf(config)
     const schemas = new SchemaWorker(limits, systemClock)
     this.#releases.push(() => schemas.close())
     return createApi({
-      proposer: gateway,
-      cluster: gateway,
+      proposer: clusterNode,
+      cluster: clusterNode,
       state: machine,
       schemas,
       keys: keeper,
-      jwt: jwtSignerOf(gateway, this.#parts.credentials.privateKeyPem, () => this.#leafPem),
+      jwt: jwtSignerOf(clusterNode, this.#parts.credentials.privateKeyPem, () => this.#leafPem),
       authorities: networkAuthoritiesOf(keeper, () => this.#caPem),
       admission,
-      activity: sessionActivity(gateway.soft),
-      posture: new PostureBoard(config.id, postureTopic(gateway.soft), systemClock),
-      failedRequests: new FailedRequestBoard(config.id, failedRequestsTopic(gateway.soft)),
+      activity: sessionActivity(clusterNode.soft),
+      posture: new PostureBoard(config.id, postureTopic(clusterNode.soft), systemClock),
+      failedRequests: new FailedRequestBoard(config.id, failedRequestsTopic(clusterNode.soft)),
       clock: systemClock,
       scheduler: systemScheduler,
       limits,
@@ -572,8 +572,8 @@ export class Controller {
       logger: log,
       ...this.#auditing(),
       bindings: bindingsOf(config),
-      health: () => healthOf(gateway.health()),
-      vitals: () => gateway.vitals,
+      health: () => healthOf(clusterNode.health()),
+      vitals: () => clusterNode.vitals,
       refusal: () => this.#refusal(settled),
       membership,
       ...local,
@@ -586,7 +586,7 @@ export class Controller {
   }
 
   get #isOut(): boolean {
-    return this.#hasFailed || this.#gateway?.isQuarantined === true
+    return this.#hasFailed || this.#clusterNode?.isQuarantined === true
   }
 
   /** What every request is answered with, but for those about this controller itself. */
@@ -596,20 +596,20 @@ export class Controller {
   }
 
   #manageMembers(
-    gateway: Gateway,
+    clusterNode: ClusterNode,
     machine: StateMachine,
     keeper: SecretKeeper,
     { storeId }: DataIdentity,
   ): MembershipControl {
     const { config, log } = this.#parts
     const rotation = {
-      ...{ proposer: gateway, state: machine, keeper, log },
+      ...{ proposer: clusterNode, state: machine, keeper, log },
       overlapMs: config.api.sessionTimeoutMs,
     }
-    const { clusterId, generation } = gateway
-    const consensus = gateway
-    const actions = new ActionLog(gateway, log)
-    const leadership = watchLeadership(config, gateway, actions, log)
+    const { clusterId, generation } = clusterNode
+    const consensus = clusterNode
+    const actions = new ActionLog(clusterNode, log)
+    const leadership = watchLeadership(config, clusterNode, actions, log)
     this.#releases.push(() => Promise.resolve(leadership.stop()))
     const management = manageMembers({
       onTransferred: () => leadership.pin(),
@@ -627,7 +627,7 @@ export class Controller {
         membersLackingSecrets: () => membersLackingSecrets(machine),
         shareMissing: () => shareMissing(rotation),
       },
-      featureLevel: { own: FEATURE_LEVEL, raise: (level) => raiseFeatureLevel(gateway, level) },
+      featureLevel: { own: FEATURE_LEVEL, raise: (level) => raiseFeatureLevel(clusterNode, level) },
     })
     const entrance = new Entrance({
       consensus,
@@ -673,8 +673,8 @@ export class Controller {
   }
 
   async #handOver(): Promise<void> {
-    if (this.#gateway === null || this.#hasFailed) return
-    await handOverLeadership(this.#gateway, this.#parts.log)
+    if (this.#clusterNode === null || this.#hasFailed) return
+    await handOverLeadership(this.#clusterNode, this.#parts.log)
   }
 
   async #releaseAll(): Promise<void> {

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 
-import type { Gateway } from '../cluster/gateway.ts'
+import type { ClusterNode } from '../cluster/cluster-node.ts'
 import { defaultLeadershipTiming } from '../cluster/leadership/leadership.ts'
 import { LeadershipSteward } from '../cluster/leadership/leadership-steward.ts'
 import type { ControllerConfig } from '../config/options.ts'
@@ -11,7 +11,7 @@ import type { ActionRecorder } from '../ports/membership.ts'
 /** Begins to look after who leads: hands leadership to whoever is to have it, as the configuration says. */
 export function watchLeadership(
   { cluster }: ControllerConfig,
-  gateway: Gateway,
+  clusterNode: ClusterNode,
   actions: ActionRecorder,
   log: Logger,
 ): LeadershipSteward {
@@ -19,10 +19,11 @@ export function watchLeadership(
   const steward = new LeadershipSteward(
     { ...defaultLeadershipTiming, priority, slowFsyncMs, slowLoopMs },
     {
-      ...{ cluster: gateway, soft: gateway.soft, clock: systemClock, log },
-      matchIndex: (id) => gateway.peerStatuses().find((peer) => peer.id === id)?.matchIndex ?? null,
+      ...{ cluster: clusterNode, soft: clusterNode.soft, clock: systemClock, log },
+      matchIndex: (id) =>
+        clusterNode.peerStatuses().find((peer) => peer.id === id)?.matchIndex ?? null,
       transfer: async (to, reason) => {
-        await gateway.transferLeadership(to)
+        await clusterNode.transferLeadership(to)
         const action = { action: 'leadership-transfer', target: to, reason }
         void actions.note({ ...action, outcome: 'done' }, SYSTEM_ACTOR)
       },

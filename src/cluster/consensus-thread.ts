@@ -39,7 +39,7 @@ import type { SnapshotSenderOptions } from './snapshots/snapshot-sender.ts'
 import { Witness } from './handshake/witness.ts'
 
 /** All that a host must be told; plain values, so that it can cross to a worker. */
-export interface HostOptions {
+export interface ConsensusOptions {
   readonly selfId: NodeId
   readonly clusterId: string
   readonly generation: number
@@ -74,7 +74,7 @@ export interface HostOptions {
   readonly snapshots?: Partial<SnapshotSenderOptions>
 }
 
-export interface HostParts {
+export interface ConsensusParts {
   readonly link: HostLink
   readonly disk: Disk
   readonly restored: RestoredLog
@@ -92,9 +92,9 @@ const STATUS_MS = 250
  * Consensus of one controller with all that must never wait for its API: the Raft node, its disk, the mesh, forwarding,
  * snapshots under way. Talks to main over a link of plain messages only, so it runs as well in a thread of its own.
  */
-export class RaftHost {
-  readonly #options: HostOptions
-  readonly #parts: HostParts
+export class ConsensusThread {
+  readonly #options: ConsensusOptions
+  readonly #parts: ConsensusParts
   readonly #log: Log
   readonly #raft: Core
   readonly #node: RaftNode
@@ -115,7 +115,7 @@ export class RaftHost {
   #isStatusPlanned = false
   #isOver = false
 
-  constructor(options: HostOptions, parts: HostParts) {
+  constructor(options: ConsensusOptions, parts: ConsensusParts) {
     this.#options = options
     this.#parts = parts
     this.#loopDelay = parts.loopDelay ?? new LoopDelay()
@@ -233,7 +233,8 @@ export class RaftHost {
     const { members, committedIndex: configurationIndex } = this.#roster.view
     const { seeds = [], resolvers = [] } = options
     const random = seededRandom(seedOf(storeId, parts.restored.boot, 0))
-    const make: NonNullable<HostParts['mesh']> = parts.mesh ?? ((...given) => new Mesh(...given))
+    const make: NonNullable<ConsensusParts['mesh']> =
+      parts.mesh ?? ((...given) => new Mesh(...given))
     return make(
       {
         ...{ selfId, clusterId, generation, trustDomain, bind, identity, seeds, resolvers },
@@ -607,7 +608,7 @@ function refusalOf(code: (ProposalResult & { ok: false })['code']): RefusalCode 
 }
 
 /** @throws when neither the state nor the log says who the members are. */
-function configurationAtStart(options: HostOptions, restored: RestoredLog): Uint8Array {
+function configurationAtStart(options: ConsensusOptions, restored: RestoredLog): Uint8Array {
   if (options.configuration.length > 0) return options.configuration
   const first = restored.entries.find(({ type }) => type === 'configuration')
   // A copy: the entry is a view of the whole log as it was read, which would travel along with every status.

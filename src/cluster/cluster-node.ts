@@ -21,7 +21,7 @@ import { Alarms } from './health/alarms.ts'
 import { ApplyQueue } from './proposals/apply-queue.ts'
 import { CatchUps } from './snapshots/catch-up.ts'
 import { votersIn } from './health/failure-tolerance.ts'
-import type { GatewayStatus } from './health/gateway-status.ts'
+import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
 import { HostRequests } from './host-requests.ts'
 import { KnownMembers } from './soft-state/known-members.ts'
 import type { MemberMemory } from './soft-state/known-members.ts'
@@ -52,7 +52,7 @@ import { SnapshotDesk } from './snapshots/snapshot-desk.ts'
 import { defaultSoftStateOptions, SoftStateChannel } from './soft-state/soft-state.ts'
 import { StateGuard } from './divergence/state-guard.ts'
 
-export interface GatewayOptions extends ProposalDeskOptions {
+export interface ClusterNodeOptions extends ProposalDeskOptions {
   readonly self: SelfDescription
   readonly clusterId: string
   readonly generation: number
@@ -66,7 +66,7 @@ export interface GatewayOptions extends ProposalDeskOptions {
   readonly lowSpaceBytes?: number
 }
 
-export const defaultGatewayOptions = {
+export const defaultClusterNodeOptions = {
   proposeTimeoutMs: 8000,
   leaderlessMsMax: 3000,
   readTimeoutMs: 5000,
@@ -75,9 +75,9 @@ export const defaultGatewayOptions = {
   outstandingSpanMax: 65_536,
   outstandingBytesMax: 32 * 1024 * 1024,
   retention: { entries: 20_000, bytes: 16 * 1024 * 1024, catchUpBytes: 96 * 1024 * 1024 },
-} as const satisfies Partial<GatewayOptions>
+} as const satisfies Partial<ClusterNodeOptions>
 
-export interface GatewayParts {
+export interface ClusterNodeParts {
   readonly link: MainLink
   readonly machine: Machine
   readonly clock: Clock
@@ -118,9 +118,9 @@ const PRIORITY_DEFAULT = 50
  * leads, again when that one is lost, and is answered by what this controller itself applies. Created stopped;
  * `start` lets the host speak.
  */
-export class Gateway implements Proposer, ClusterView {
-  readonly #options: GatewayOptions
-  readonly #parts: GatewayParts
+export class ClusterNode implements Proposer, ClusterView {
+  readonly #options: ClusterNodeOptions
+  readonly #parts: ClusterNodeParts
   readonly #proposals: ProposalDesk
   readonly #reads: ReadRounds
   readonly #snapshots: SnapshotDesk
@@ -153,7 +153,7 @@ export class Gateway implements Proposer, ClusterView {
   #hasFailed = false
   #isLeaving = false
 
-  constructor(options: GatewayOptions, parts: GatewayParts) {
+  constructor(options: ClusterNodeOptions, parts: ClusterNodeParts) {
     const { link, machine, clock } = parts
     this.#options = options
     this.#parts = parts
@@ -356,7 +356,7 @@ export class Gateway implements Proposer, ClusterView {
     return Math.round(this.#parts.clock.monotonicMs() - this.#leaderSeenMs)
   }
 
-  status(): GatewayStatus {
+  status(): ClusterNodeStatus {
     const { role, term, leader } = this.#status
     return {
       role,
