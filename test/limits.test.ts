@@ -16,7 +16,7 @@ import { lineLimits } from '../src/cli/terminal/line-writer.ts'
 import { admissionLimits } from '../src/cluster/entrance/admission.ts'
 import { SEED_LIMITS } from '../src/cluster/transport/addresses-seeds.ts'
 import { CLAIM_LIMITS } from '../src/cluster/transport/addresses.ts'
-import { defaultClusterNodeOptions } from '../src/cluster/cluster-node.ts'
+import { defaultClusterNodeOptions } from '../src/cluster/cluster-node-parts.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { yamlTreeLimits } from '../src/config/yaml-tree.ts'
@@ -113,7 +113,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cli/session/context-file.ts': contextLimits,
   'src/cli/session/api-client.ts': { ...clientLimits, ...clientTimes },
   'src/cli/network/sections.ts': networkLimits,
-  'src/cluster/cluster-node.ts': {
+  'src/cluster/cluster-node-parts.ts': {
     ...clusterNode,
     retainEntries: retention.entries,
     retainBytes: retention.bytes,
@@ -165,11 +165,11 @@ const configured: Readonly<Record<string, string>> = {
   'src/api/limits.ts routerEnrollmentMs': 'enrollment.routerMinutes',
   'src/api/limits.ts enrolledCertificateMs': 'enrollment.certificateDays',
   'src/api/limits.ts sessionCertificateMs': 'enrollment.sessionCertificateMinutes',
-  'src/cluster/cluster-node.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
-  'src/cluster/cluster-node.ts outstandingMax': 'limits.outstandingWritesMax',
-  'src/cluster/cluster-node.ts retainEntries': 'log.retainEntries',
-  'src/cluster/cluster-node.ts retainBytes': 'log.retainBytes',
-  'src/cluster/cluster-node.ts catchUpBytes': 'log.catchUpBytes',
+  'src/cluster/cluster-node-parts.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
+  'src/cluster/cluster-node-parts.ts outstandingMax': 'limits.outstandingWritesMax',
+  'src/cluster/cluster-node-parts.ts retainEntries': 'log.retainEntries',
+  'src/cluster/cluster-node-parts.ts retainBytes': 'log.retainBytes',
+  'src/cluster/cluster-node-parts.ts catchUpBytes': 'log.catchUpBytes',
   'src/cluster/snapshots/snapshot-sender.ts bytesPerSecond': 'cluster.snapshotBytesPerSecond',
   'src/raft/node.ts tickMs': 'raft.tickMs',
   'src/raft/options.ts heartbeatTicks': 'raft.heartbeatMs',

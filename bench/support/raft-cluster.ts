@@ -7,7 +7,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { Member } from '../../proto/gen/membership_pb.ts'
-import type { ConsensusOptions } from '../../src/cluster/consensus-thread.ts'
+import type { ConsensusOptions } from '../../src/cluster/consensus-options.ts'
 import { newOpaqueId } from '../../src/lib/random.ts'
 import {
   createIssuingAuthority,

@@ -1,90 +1,32 @@
-import { fromBinary } from '@bufbuild/protobuf'
-
-import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
-import type { Clock } from '../lib/clock.ts'
 import { LoopDelay } from '../lib/loop-delay.ts'
 import type { LoopDelayGauge } from '../lib/loop-delay.ts'
 import { seededRandom } from '../lib/random.ts'
-import { threadMemory } from '../lib/thread-memory.ts'
-import type { ApiAddress } from '../ports/cluster-view.ts'
-import type { RosterRecord } from '../ports/roster.ts'
-import { NO_DISK_VITALS } from '../ports/vitals.ts'
-import type { DiskVitals } from '../ports/vitals.ts'
-import { encodeConfiguration, memberIds } from '../raft/configuration.ts'
-import { Core } from '../raft/core.ts'
+import { encodeConfiguration } from '../raft/configuration.ts'
+import type { Core } from '../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../raft/effects.ts'
 import { encodeEntries } from '../raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../raft/node-start.ts'
 import { RaftNode, systemScheduler } from '../raft/node.ts'
-import { defaultCoreOptions } from '../raft/options.ts'
-import type { CoreOptions } from '../raft/options.ts'
-import type { Disk, Message, NodeId, Position, RestoredLog, Role } from '../raft/types.ts'
-import { AddressBook } from './transport/addresses.ts'
-import { Forwarding } from './proposals/forwarding.ts'
-import { logOverLink } from './link.ts'
-import type { HostCommand, HostLink, HostStatus, RefusalCode } from './link.ts'
-import type { Log } from './log.ts'
+import type { Message, NodeId } from '../raft/types.ts'
+import type { ConsensusOptions, ConsensusParts } from './consensus-options.ts'
+import { ConsensusReplies } from './consensus-replies.ts'
+import { openAddressBook, restoreCore, seedOf } from './consensus-start.ts'
+import { ConsensusStatus } from './consensus-status.ts'
 import { makeHello } from './handshake/mesh-hello.ts'
-import type { RaftContent } from './message-codec.ts'
-import type { MeshIdentity } from './transport/mesh-service.ts'
-import { Mesh } from './transport/mesh.ts'
-import type { HostMesh, MeshEvents, MeshOptions, MeshParts } from './transport/mesh.ts'
-import { PeerFrames } from './transport/peer-frames.ts'
-import { unpackProposals } from './proposals/proposal-codec.ts'
 import { RosterKeeper } from './handshake/roster.ts'
-import { defaultSnapshotReceiverOptions, SnapshotReceiver } from './snapshots/snapshot-receiver.ts'
-import { defaultSnapshotSenderOptions, SnapshotSender } from './snapshots/snapshot-sender.ts'
-import type { SnapshotSenderOptions } from './snapshots/snapshot-sender.ts'
 import { Witness } from './handshake/witness.ts'
-
-/** All that a host must be told; plain values, so that it can cross to a worker. */
-export interface ConsensusOptions {
-  readonly selfId: NodeId
-  readonly clusterId: string
-  readonly generation: number
-  /** 16 bytes. */
-  readonly storeId: Uint8Array
-  readonly trustDomain: string
-  readonly identity: MeshIdentity
-  /** host:port to listen on for peers. */
-  readonly bind: string
-  /** host:port under which peers reach this member. */
-  readonly advertise: string
-  /** host:port by id; they go before what the member records say. */
-  readonly addressHints: readonly (readonly [NodeId, string])[]
-  readonly version: string
-  readonly startedAtMs: number
-  readonly apiAddresses: readonly ApiAddress[]
-  /** Where the state stands, the log time there, and the membership.v1.Configuration in force there, encoded. */
-  readonly applied: Position
-  readonly appliedTimeMs: number
-  /** Empty while nothing is applied: a formed log then begins with it. */
-  readonly configuration: Uint8Array
-  /** What was kept beside them, or given by those who let this member in; what a log and a state that are empty start from. */
-  readonly roster?: RosterRecord | null
-  /** host:port each; a name may stand for many addresses, and each is asked who is there while members are missing. */
-  readonly seeds?: readonly string[]
-  /** address:port of the DNS servers that names of peers are asked of; the system's way when empty. */
-  readonly resolvers?: readonly string[]
-  /** Of the options that must be equal on every controller. */
-  readonly sharedOptionsSha256?: Uint8Array
-  readonly tickMs?: number
-  readonly core?: Partial<CoreOptions>
-  readonly snapshots?: Partial<SnapshotSenderOptions>
-}
-
-export interface ConsensusParts {
-  readonly link: HostLink
-  readonly disk: Disk
-  readonly restored: RestoredLog
-  readonly clock: Clock
-  /** How the disk has been; asked with each status. */
-  readonly diskVitals?: () => DiskVitals
-  /** Absent: gRPC over mutual TLS. A simulation brings a network of its own. */
-  readonly mesh?: (options: MeshOptions, parts: MeshParts, events: MeshEvents) => HostMesh
-  readonly loopDelay?: LoopDelayGauge
-}
+import { logOverLink } from './link.ts'
+import type { HostCommand, HostEvent } from './link.ts'
+import type { Log } from './log.ts'
+import type { RaftContent } from './message-codec.ts'
+import { Forwarding, forwardedRefusal } from './proposals/forwarding.ts'
+import { unpackProposals } from './proposals/proposal-codec.ts'
+import { SnapshotTransfers } from './snapshots/snapshot-transfers.ts'
+import type { AddressBook } from './transport/addresses.ts'
+import { Mesh } from './transport/mesh.ts'
+import type { HostMesh } from './transport/mesh.ts'
+import { PeerFrames } from './transport/peer-frames.ts'
 
 const STATUS_MS = 250
 
@@ -104,14 +46,13 @@ export class ConsensusThread {
   readonly #mesh: HostMesh
   readonly #forwarding: Forwarding
   readonly #peerFrames: PeerFrames
-  readonly #sender: SnapshotSender
-  readonly #receiver: SnapshotReceiver
+  readonly #snapshots: SnapshotTransfers
+  readonly #replies: ConsensusReplies
+  readonly #status: ConsensusStatus
   readonly #timers: NodeJS.Timeout[] = []
   #core: CoreStatus
   #configuration: Uint8Array
   readonly #loopDelay: LoopDelayGauge
-  #memory = threadMemory()
-  readonly #counts = { elections: 0, leaderChanges: 0, proposalsAccepted: 0, proposalsRefused: 0 }
   #isStatusPlanned = false
   #isOver = false
 
@@ -120,13 +61,14 @@ export class ConsensusThread {
     this.#parts = parts
     this.#loopDelay = parts.loopDelay ?? new LoopDelay()
     this.#log = logOverLink(parts.link)
-    this.#configuration = configurationAtStart(options, parts.restored)
-    const core = this.#makeCore()
+    const core = restoreCore(options, parts)
+    const { tickMs = defaultRaftNodeLimits.tickMs } = options
+    const post = (event: HostEvent): void => parts.link.post(event)
     this.#raft = core
     this.#core = core.status
     // The log may have gone further than the state it is applied to.
     this.#configuration = encodeConfiguration(core.status.configurationRecord)
-    this.#book = this.#makeBook()
+    this.#book = openAddressBook(options, parts.clock)
     this.#witness = new Witness(options.generation, options.roster?.marks)
     this.#roster = this.#makeRoster()
     this.#mesh = this.#makeMesh()
@@ -136,10 +78,7 @@ export class ConsensusThread {
       transport: this.#mesh,
       clock: parts.clock,
       scheduler: systemScheduler,
-      limits: {
-        ...defaultRaftNodeLimits,
-        ...(options.tickMs === undefined ? {} : { tickMs: options.tickMs }),
-      },
+      limits: { ...defaultRaftNodeLimits, tickMs },
       callbacks: {
         onCommitted: (entries) => {
           const packed = encodeEntries(entries)
@@ -147,23 +86,25 @@ export class ConsensusThread {
         },
         onProposals: (results) => this.#onProposals(results),
         onStatus: (status) => this.#onCoreStatus(status),
-        onSendSnapshot: (to) => {
-          this.#log.info({ peer: to }, `${to} lacks what is gone from the log: a snapshot for it`)
-          this.#sender.start(to, this.#core.term)
-        },
-        onRestore: async (position) => await this.#receiver.restore(position),
+        onSendSnapshot: (to) => this.#snapshots.send(to),
+        onRestore: async (position) => await this.#snapshots.restore(position),
         onFatal: (error) => this.#fail(error),
       },
     })
+    this.#replies = new ConsensusReplies(this.#node, () => this.#core, post)
     this.#forwarding = this.#makeForwarding()
     this.#peerFrames = new PeerFrames({
       forward: (to, frame) => this.#mesh.forward(to, frame),
       answer: (to, frame) => this.#mesh.answer(to, frame),
       callerOf: (id) => this.#mesh.callerOf(id),
-      post: (event) => parts.link.post(event),
+      post,
     })
-    this.#sender = this.#makeSender()
-    this.#receiver = this.#makeReceiver()
+    this.#snapshots = this.#makeSnapshots()
+    this.#status = new ConsensusStatus({
+      ...{ tickMs, mesh: this.#mesh },
+      loopDelay: this.#loopDelay,
+      diskVitals: parts.diskVitals,
+    })
     parts.link.onMessage = (command) => this.#onCommand(command)
   }
 
@@ -189,29 +130,6 @@ export class ConsensusThread {
     this.#planStatus()
   }
 
-  #makeCore(): Core {
-    const { selfId, storeId, applied, appliedTimeMs, core } = this.#options
-    const { restored, clock } = this.#parts
-    return Core.restore({
-      id: selfId,
-      storeId,
-      options: { ...defaultCoreOptions, ...core },
-      // Nodes must not draw the same election timeouts, nor one node the same after each start.
-      random: seededRandom(seedOf(storeId, restored.boot, clock.nowMs())),
-      log: restored,
-      applied,
-      appliedTimeMs,
-      configuration: fromBinary(ConfigurationSchema, this.#configuration),
-    })
-  }
-
-  #makeBook(): AddressBook {
-    const { selfId, clusterId, advertise, identity, addressHints } = this.#options
-    const hints = new Map(addressHints)
-    const nowMs = this.#parts.clock.nowMs()
-    return new AddressBook({ selfId, clusterId, advertise, identity, nowMs, hints })
-  }
-
   #makeRoster(): RosterKeeper {
     const { selfId, storeId, generation, roster } = this.#options
     return new RosterKeeper(this.#core, roster ?? null, {
@@ -228,10 +146,10 @@ export class ConsensusThread {
   }
 
   #makeMesh(): HostMesh {
-    const { options, parts } = { options: this.#options, parts: this.#parts }
-    const { selfId, clusterId, generation, storeId, trustDomain, bind, identity } = options
+    const parts = this.#parts
+    const { selfId, clusterId, generation, storeId, trustDomain, bind, identity } = this.#options
+    const { seeds = [], resolvers = [] } = this.#options
     const { members, committedIndex: configurationIndex } = this.#roster.view
-    const { seeds = [], resolvers = [] } = options
     const random = seededRandom(seedOf(storeId, parts.restored.boot, 0))
     const make: NonNullable<ConsensusParts['mesh']> =
       parts.mesh ?? ((...given) => new Mesh(...given))
@@ -285,41 +203,23 @@ export class ConsensusThread {
     })
   }
 
-  #makeSender(): SnapshotSender {
-    return new SnapshotSender(
-      { ...defaultSnapshotSenderOptions, ...this.#options.snapshots },
-      {
-        clock: this.#parts.clock,
-        post: (event) => this.#parts.link.post(event),
-        send: (to, term, chunk) => this.#mesh.sendSnapshotChunk(to, term, chunk),
-        onDone: (to, outcome, because) => {
-          if (outcome === 'sent') this.#node.snapshotSent(to)
-          else this.#node.snapshotFailed(to)
-          this.#log.info({ peer: to }, `snapshot to ${to} ${outcome}: ${because}`)
-        },
-        onSuspended: (to, chunksWritten) => {
-          const text = `snapshot to ${to} waits for its connection, after ${chunksWritten} chunks`
-          this.#log.info({ peer: to }, text)
-        },
-      },
-    )
-  }
-
-  #makeReceiver(): SnapshotReceiver {
-    return new SnapshotReceiver(defaultSnapshotReceiverOptions, {
+  #makeSnapshots(): SnapshotTransfers {
+    return new SnapshotTransfers(this.#options.snapshots ?? {}, {
       clock: this.#parts.clock,
+      log: this.#log,
       leadership: () => this.#core,
       post: (event, transfer) => this.#parts.link.post(event, transfer),
-      send: (to, term, ack) => {
+      sendChunk: (to, term, chunk) => this.#mesh.sendSnapshotChunk(to, term, chunk),
+      sendAck: (to, term, ack) => {
         this.#mesh.sendSnapshotAck(to, term, ack)
+      },
+      onSent: (to, outcome) => {
+        if (outcome === 'sent') this.#node.snapshotSent(to)
+        else this.#node.snapshotFailed(to)
       },
       onReceived: ({ from, term, position, configuration }) => {
         const to = this.#options.selfId
-        this.#log.info({ peer: from, ...position }, `snapshot of ${position.index} received`)
         this.#node.receive({ type: 'snapshot', from, to, term, position, configuration })
-      },
-      onFailed: (from, because) => {
-        this.#log.warn({ peer: from }, `snapshot from ${from} given up: ${because}`)
       },
     })
   }
@@ -343,31 +243,10 @@ export class ConsensusThread {
         this.#node.compact(command.position)
         break
       case 'transferLeadership':
-        void this.#transferLeadership(command.id, command.target)
+        void this.#replies.transferLeadership(command.id, command.target)
         break
       case 'changeConfiguration':
-        void this.#changeConfiguration(command)
-        break
-      case 'snapshotOpened':
-        this.#sender.onOpened(command.id, command.position, command.configuration)
-        break
-      case 'snapshotChunk':
-        this.#sender.onChunk(command.id, command.data, command.isLast)
-        break
-      case 'snapshotFailed':
-        this.#sender.onSourceFailed(command.id, command.because)
-        break
-      case 'receiveWritten':
-        this.#receiver.onWritten(command.id)
-        break
-      case 'receiveFinished':
-        this.#receiver.onFinished(command.id, command.position, command.configuration)
-        break
-      case 'receiveFailed':
-        this.#receiver.onSourceFailed(command.id, command.because)
-        break
-      case 'restored':
-        this.#receiver.onRestored(command.id)
+        void this.#replies.changeConfiguration(command)
         break
       case 'note':
       case 'call':
@@ -387,46 +266,24 @@ export class ConsensusThread {
       case 'stop':
         void this.#stop()
         break
+      default:
+        this.#snapshots.onCommand(command)
     }
-  }
-
-  async #transferLeadership(id: number, target: NodeId | null): Promise<void> {
-    if (this.#core.role !== 'leader') {
-      const leader = this.#core.leader ?? 'nobody'
-      this.#answer(id, `this controller does not lead; ${leader} does`)
-      return
-    }
-    const isDone = await this.#node.transferLeadership(target)
-    this.#answer(id, isDone ? null : `${target ?? 'no other voter'} did not take over in time`)
-  }
-
-  async #changeConfiguration({
-    id,
-    configuration,
-    basedOn,
-  }: Extract<HostCommand, { readonly type: 'changeConfiguration' }>): Promise<void> {
-    const target = fromBinary(ConfigurationSchema, configuration)
-    const result = await this.#node.changeConfiguration(target, basedOn ?? undefined)
-    this.#answer(id, result.ok ? null : result.code)
-  }
-
-  #answer(id: number, because: string | null): void {
-    this.#parts.link.post({ type: 'answered', id, because })
   }
 
   #onRaft(from: NodeId, content: RaftContent, storeId: Uint8Array): void {
     switch (content.kind) {
       case 'message':
-        // Only a whole, checked snapshot becomes such a message, and it is this host that makes it.
+        // Only a whole, checked snapshot becomes such a message, and it is this thread that makes it.
         if (content.message.type === 'snapshot') break
         this.#noteMatch(from, content.message)
         this.#node.receive(content.message, storeId)
         break
       case 'snapshotChunk':
-        this.#receiver.onChunk(from, content.term, content.chunk)
+        this.#snapshots.onChunk(from, content.term, content.chunk)
         break
       case 'snapshotAck':
-        this.#sender.onAck(from, content.ack)
+        this.#snapshots.onAck(from, content.ack)
         break
       case 'hello':
       case 'unknown':
@@ -462,45 +319,38 @@ export class ConsensusThread {
     this.#parts.link.post({ type: 'link', peer: to, isReady })
     if (isReady) {
       this.#mesh.forward(to, this.#roster.frame())
-      this.#sender.onLinkReady(to)
-      this.#receiver.onLinkReady(to)
+      this.#snapshots.onLinkReady(to)
       return
     }
     this.#forwarding.onLinkLost(to)
     this.#peerFrames.onLinkLost(to)
-    this.#sender.onLinkLost(to)
+    this.#snapshots.onLinkLost(to)
     this.#node.unreachable(to)
   }
 
   #onProposals(results: readonly ProposalResult[]): void {
+    this.#status.countProposals(results)
     for (const result of results) {
-      if (result.ok) this.#counts.proposalsAccepted += 1
-      else this.#counts.proposalsRefused += 1
-      this.#forwarding.onProposed(result.id, result.ok ? null : refusalOf(result.code))
+      this.#forwarding.onProposed(result.id, result.ok ? null : forwardedRefusal(result.code))
     }
   }
 
   #onCoreStatus(status: CoreStatus): void {
     const before = this.#core
     this.#core = status
-    if (status.configurationRecord !== before.configurationRecord) {
-      this.#configuration = encodeConfiguration(status.configurationRecord)
-      const ids = memberIds(status.configuration)
-      this.#sender.abandonUnless((id) => ids.includes(id))
-    }
+    const hasNewMembers = status.configurationRecord !== before.configurationRecord
+    if (hasNewMembers) this.#configuration = encodeConfiguration(status.configurationRecord)
     this.#roster.onStatus(status)
-    this.#sender.abandonOtherThan(status.role === 'leader' ? status.term : null)
-    if (status.role !== before.role && isSeekingVotes(status.role)) this.#counts.elections += 1
-    if (status.leader !== null && status.leader !== before.leader) this.#counts.leaderChanges += 1
+    this.#snapshots.onStatus(status, hasNewMembers)
+    this.#status.countChanges(before, status)
     this.#planStatus()
   }
 
   #onStatusTimer(): void {
     const { peers } = this.#node.status()
-    this.#sender.sweep((id) => peers.find((peer) => peer.id === id)?.matchIndex ?? 0)
-    this.#receiver.sweep()
+    this.#snapshots.sweep((id) => peers.find((peer) => peer.id === id)?.matchIndex ?? 0)
     this.#roster.flush()
-    this.#memory = threadMemory()
+    this.#status.measureMemory()
     this.#postStatus()
   }
 
@@ -517,49 +367,8 @@ export class ConsensusThread {
   #postStatus(): void {
     if (this.#isOver) return
     const full = this.#node.status()
-    this.#receiver.dropIfPassedOver(full.commit)
-    const { leaderSilenceTicks, peers } = full
-    const tickMs = this.#options.tickMs ?? defaultRaftNodeLimits.tickMs
-    const matches = new Map(peers.map(({ id, matchIndex }) => [id, matchIndex]))
-    const status: HostStatus = {
-      role: full.role,
-      term: full.term,
-      leader: full.leader,
-      leaderSilentMs: leaderSilenceTicks === null ? null : leaderSilenceTicks * tickMs,
-      commit: full.commit,
-      last: full.last.index,
-      owed: full.owed,
-      configuration: this.#configuration,
-      configurationIndex: full.configurationIndex,
-      isConfigurationCommitted: full.isConfigurationCommitted,
-      peers: this.#mesh.peers().map(({ id, address, isConnected, silentMs, hello, leafPem }) => ({
-        id,
-        address,
-        isConnected,
-        silentMs,
-        version: hello?.version ?? '',
-        startedAtMs: Number(hello?.startedAtMs ?? 0n),
-        apiAddresses: (hello?.apiAddresses ?? []).map(({ api, url, version }) => ({
-          api,
-          url,
-          version,
-        })),
-        certificatePem: leafPem,
-        featureLevel: hello?.featureLevel ?? 0,
-        matchIndex: matches.get(id) ?? null,
-      })),
-      vitals: {
-        ...this.#counts,
-        disk: this.#parts.diskVitals?.() ?? NO_DISK_VITALS,
-        loopDelayP99Ms: this.#loopDelay.p99Ms,
-        memory: this.#memory,
-        logEntries: full.last.index - full.base.index,
-        logBytes: full.logBytes,
-        droppedFrames: this.#mesh.droppedFrames,
-        queuedBytes: this.#mesh.queuedBytes,
-      },
-    }
-    this.#parts.link.post({ type: 'status', ...status })
+    this.#snapshots.onCommit(full.commit)
+    this.#parts.link.post({ type: 'status', ...this.#status.of(full, this.#configuration) })
   }
 
   async #stop(): Promise<void> {
@@ -583,42 +392,8 @@ export class ConsensusThread {
     this.#isOver = true
     for (const timer of this.#timers) clearInterval(timer)
     this.#loopDelay.stop()
-    this.#sender.stop()
+    this.#snapshots.stop()
     this.#node.stop()
     this.#mesh.stop()
   }
-}
-
-/** A pre-candidate that becomes a candidate goes on with the same election. */
-function isSeekingVotes(role: Role): boolean {
-  return role === 'preCandidate'
-}
-
-function refusalOf(code: (ProposalResult & { ok: false })['code']): RefusalCode {
-  switch (code) {
-    case 'OVERLOADED':
-    case 'TOO_LARGE':
-      return code
-    case 'NOT_LEADER':
-    case 'CHANGE_IN_PROGRESS':
-    case 'NOT_CAUGHT_UP':
-    case 'INVALID_CONFIGURATION':
-      return 'NOT_LEADER'
-  }
-}
-
-/** @throws when neither the state nor the log says who the members are. */
-function configurationAtStart(options: ConsensusOptions, restored: RestoredLog): Uint8Array {
-  if (options.configuration.length > 0) return options.configuration
-  const first = restored.entries.find(({ type }) => type === 'configuration')
-  // A copy: the entry is a view of the whole log as it was read, which would travel along with every status.
-  if (first !== undefined) return Uint8Array.from(first.data)
-  if (options.roster !== undefined && options.roster !== null) return options.roster.configuration
-  throw new Error('neither the state nor the log holds a configuration: this member was not formed')
-}
-
-function seedOf(storeId: Uint8Array, boot: number, salt: number): number {
-  let seed = (boot ^ salt) >>> 0
-  for (const byte of storeId) seed = (Math.imul(seed, 31) + byte) >>> 0
-  return seed
 }

@@ -1,5 +1,5 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
-import type { ConfigurationInForce } from '../cluster/cluster-node.ts'
+import type { ConfigurationInForce } from '../cluster/cluster-node-parts.ts'
 import type { Index, NodeId } from '../raft/types.ts'
 
 export interface SettledParts {

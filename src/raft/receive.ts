@@ -9,7 +9,7 @@ import {
 } from './follow.ts'
 import { onAppendResponse, onHeartbeatResponse } from './replication.ts'
 import { becomeFollower } from './role.ts'
-import { State } from './state.ts'
+import type { State } from './state.ts'
 import type { Message, NodeId } from './types.ts'
 
 /** The rules about terms stand here, once, before any message is looked at (paper 5.1, and figure 2 "All servers"). */

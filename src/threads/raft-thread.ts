@@ -3,7 +3,7 @@ import { workerData } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
 
 import { ConsensusThread } from '../cluster/consensus-thread.ts'
-import type { ConsensusOptions } from '../cluster/consensus-thread.ts'
+import type { ConsensusOptions } from '../cluster/consensus-options.ts'
 import type { HostCommand, HostEvent } from '../cluster/link.ts'
 import { systemClock } from '../lib/clock.ts'
 import { decodeEntries } from '../raft/entry-codec.ts'

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { MessageChannel, Worker } from 'node:worker_threads'
 
-import type { ConsensusOptions } from '../cluster/consensus-thread.ts'
+import type { ConsensusOptions } from '../cluster/consensus-options.ts'
 import { ConsensusThread } from '../cluster/consensus-thread.ts'
 import { inlineLink } from '../cluster/link.ts'
 import type { HostCommand, HostEvent, MainLink } from '../cluster/link.ts'

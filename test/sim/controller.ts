@@ -1,6 +1,7 @@
 import { toBinary } from '@bufbuild/protobuf'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { defaultClusterNodeOptions, ClusterNode } from '../../src/cluster/cluster-node.ts'
+import { ClusterNode } from '../../src/cluster/cluster-node.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
 import { ConsensusThread } from '../../src/cluster/consensus-thread.ts'
 import type { HostEvent, SelfRefusal } from '../../src/cluster/link.ts'
 import { hasOtherVoters, membersOfRoster } from '../../src/controller/start/known-voters.ts'

@@ -5,7 +5,7 @@ import type { AddressClaim, Hello, Position as WirePosition } from '../../../pro
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { FullStatus } from '../../raft/core.ts'
 import type { Index, Position } from '../../raft/types.ts'
-import type { ConsensusOptions } from '../consensus-thread.ts'
+import type { ConsensusOptions } from '../consensus-options.ts'
 
 /** What this member says of itself first on every stream: for good, and as of now. */
 export function makeHello(

@@ -3,7 +3,7 @@ import type { PeerChannel } from '../../ports/peer-channel.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { Index, NodeId, Role } from '../../raft/types.ts'
-import type { ConfigurationInForce } from '../cluster-node.ts'
+import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import type { PeerStatus } from '../link.ts'
 
 /** What the keeping of members needs of the cluster node. */

@@ -19,7 +19,7 @@ import { readIdentity } from '../../store/identity.ts'
 import { sentenceOf } from '../failure.ts'
 import { fencedSentence } from './member-fate.ts'
 import { hasNoData } from './set-aside.ts'
-import { Report } from './check-report.ts'
+import type { Report } from './check-report.ts'
 
 /** Leaves nothing behind: whether the file can be made is judged by its folder. */
 export function checkLogFile({ logFile: { path } }: ControllerConfig, report: Report): void {

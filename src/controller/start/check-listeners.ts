@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import type { ControllerConfig } from '../../config/options.ts'
 import { formatHostPort, parseHostPort } from '../../lib/names.ts'
 import { sentenceOf } from '../failure.ts'
-import { Report } from './check-report.ts'
+import type { Report } from './check-report.ts'
 import { codeOf } from './check-folders.ts'
 
 export async function checkListeners(config: ControllerConfig, report: Report): Promise<void> {
