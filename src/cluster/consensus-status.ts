@@ -5,7 +5,7 @@ import type { DiskVitals, HostVitals } from '../ports/vitals.ts'
 import type { FullStatus } from '../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../raft/effects.ts'
 import type { HostStatus, PeerStatus } from './link.ts'
-import type { HostMesh, MeshPeer } from './transport/mesh.ts'
+import type { HostMesh, MeshPeer } from './transport/mesh-parts.ts'
 
 interface ConsensusStatusParts {
   readonly tickMs: number

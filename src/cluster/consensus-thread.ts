@@ -25,7 +25,7 @@ import { unpackProposals } from './proposals/proposal-codec.ts'
 import { SnapshotTransfers } from './snapshots/snapshot-transfers.ts'
 import type { AddressBook } from './transport/addresses.ts'
 import { Mesh } from './transport/mesh.ts'
-import type { HostMesh } from './transport/mesh.ts'
+import type { HostMesh } from './transport/mesh-parts.ts'
 import { PeerFrames } from './transport/peer-frames.ts'
 
 const STATUS_MS = 250
