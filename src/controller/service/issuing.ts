@@ -1,11 +1,11 @@
-import type { ClusterNode } from '../cluster/cluster-node.ts'
-import { LeafJwtSigner } from '../pki/jwt-signer.ts'
-import type { ApiLimits } from '../api/limits.ts'
-import type { SecretKeeper } from '../cluster/secrets/secret-keeper.ts'
-import { systemClock } from '../lib/clock.ts'
-import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
-import type { NetworkAuthorities } from '../ports/network-authorities.ts'
-import { CertificateWorker } from '../threads/certificate-worker.ts'
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import { LeafJwtSigner } from '../../pki/jwt-signer.ts'
+import type { ApiLimits } from '../../api/limits.ts'
+import type { SecretKeeper } from '../../cluster/secrets/secret-keeper.ts'
+import { systemClock } from '../../lib/clock.ts'
+import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import { CertificateWorker } from '../../threads/certificate-worker.ts'
 
 /** Issues certificates by the authority that is held at each moment. */
 export function openIssuer(

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino'
 
-import type { ClusterNode } from '../cluster/cluster-node.ts'
-import { defaultLeadershipTiming } from '../cluster/leadership/leadership.ts'
-import { LeadershipSteward } from '../cluster/leadership/leadership-steward.ts'
-import type { ControllerConfig } from '../config/options.ts'
-import { systemClock } from '../lib/clock.ts'
-import { SYSTEM_ACTOR } from '../ports/actor.ts'
-import type { ActionRecorder } from '../ports/membership.ts'
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import { defaultLeadershipTiming } from '../../cluster/leadership/leadership.ts'
+import { LeadershipSteward } from '../../cluster/leadership/leadership-steward.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { ActionRecorder } from '../../ports/membership.ts'
 
 /** Begins to look after who leads: hands leadership to whoever is to have it, as the configuration says. */
 export function watchLeadership(

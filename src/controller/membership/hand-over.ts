@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import type { ClusterNode } from '../cluster/cluster-node.ts'
-import { systemClock } from '../lib/clock.ts'
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import { systemClock } from '../../lib/clock.ts'
 
 /** How long a leader that goes away waits for its successor before it stops serving. */
 const HANDOVER_MS_MAX = 2_000
