@@ -25,7 +25,7 @@ import { StateFollower } from './state-follower.ts'
 import type { MeshIdentity } from './transport/mesh-service.ts'
 import { PeerDesk } from './transport/peer-desk.ts'
 
-const SWEEP_MS = 50
+const SWEEP_MS = 100
 
 /**
  * Main's door to the cluster. A write becomes a Command with this controller's origin, goes to whichever controller
