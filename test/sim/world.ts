@@ -195,7 +195,7 @@ export class World implements ControllerWorld {
 
   /** Of the leader, the alarm of a member that is sent snapshot after snapshot. */
   get #outrun(): Alarm | null {
-    const alarms = this.leader()?.life?.gateway.alarms.list() ?? []
+    const alarms = this.leader()?.life?.clusterNode.alarms.list() ?? []
     return alarms.find(({ code }) => code === 'SNAPSHOT_OUTRUN') ?? null
   }
 
