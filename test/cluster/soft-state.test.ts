@@ -430,7 +430,7 @@ test('two controllers share their values over the mesh, and drop those of one th
   cluster = await formCluster(2)
   const n1 = await cluster.start('n1')
   const n2 = await cluster.start('n2')
-  const [a, b] = [n1.gateway.soft.open('activity'), n2.gateway.soft.open('activity')]
+  const [a, b] = [n1.clusterNode.soft.open('activity'), n2.clusterNode.soft.open('activity')]
   a.publish('x', 1)
   b.publish('x', 2)
   b.publish('y', 2)
@@ -438,7 +438,7 @@ test('two controllers share their values over the mesh, and drop those of one th
   expect(seen(a)).toEqual(['n1/x=1', 'n2/x=2', 'n2/y=2'])
   await n2.kill()
   const again = await cluster.start('n2')
-  const topic = again.gateway.soft.open('activity')
+  const topic = again.clusterNode.soft.open('activity')
   topic.publish('x', 3)
   await until('n2 is heard again', () => a.get('n2', 'x') === 3)
   await until('what n2 said before is gone', () => a.get('n2', 'y') === undefined)

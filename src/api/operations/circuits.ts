@@ -6,7 +6,7 @@ import { liveRef } from '../answers/live-list.ts'
 import type { Operation } from '../operation.ts'
 import { liveTableOperations } from './live-tables.ts'
 import type { ApiParts } from '../parts.ts'
-import { circuit, circuitDelete } from '../schemas/schemas.ts'
+import { circuit, circuitDelete } from '../schemas/fabric.ts'
 
 /** What circuits are filtered and sorted by. */
 const rows = defineEntity({

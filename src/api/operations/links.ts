@@ -7,7 +7,8 @@ import { liveRef } from '../answers/live-list.ts'
 import type { Operation } from '../operation.ts'
 import { liveTableOperations, missingRow } from './live-tables.ts'
 import type { ApiParts } from '../parts.ts'
-import { link, linkPatch, nothing } from '../schemas/schemas.ts'
+import { link, linkPatch } from '../schemas/fabric.ts'
+import { nothing } from '../schemas/envelope.ts'
 
 /** What links are filtered and sorted by. */
 const rows = defineEntity({

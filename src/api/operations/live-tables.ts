@@ -7,7 +7,7 @@ import type { LiveList } from '../answers/live-list.ts'
 import { listParameters } from '../answers/query-parameters.ts'
 import type { Operation } from '../operation.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { nothing } from '../schemas/schemas.ts'
+import { nothing } from '../schemas/envelope.ts'
 
 type Named = Readonly<Record<'list' | 'detail' | 'delete', string>>
 
