@@ -34,6 +34,7 @@ import { serviceAccessOperations } from './service-access.ts'
 import { sessionOperations } from './sessions.ts'
 import { specOperations } from './specs.ts'
 import { summaryOperations } from './summary.ts'
+import { upgradeOperations } from './upgrade.ts'
 import { wellKnownOperations } from './well-known.ts'
 
 /** Every operation of every API, sorted by nothing: routes do not overlap. The documents are made from the same list. */
@@ -69,6 +70,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...auditOperations(parts),
     ...clusterOperations(parts),
     ...memberOperations(parts),
+    ...upgradeOperations(parts),
     ...joinOperations(parts),
     ...inspectionOperations(parts, services),
     ...hostOperations(parts, services),
