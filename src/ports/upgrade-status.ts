@@ -1,5 +1,8 @@
 import type { ClusterView, MemberView } from './cluster-view.ts'
 
+/** Under writes a member is always some entries behind what the leader last told. */
+const LAG_ENTRIES_MAX = 100
+
 /** How far a rolling upgrade is, and what the operator does next. */
 export interface UpgradeStatus {
   /** In force. */
@@ -13,6 +16,8 @@ export interface UpgradeStatus {
   readonly state: 'complete' | 'mixed' | 'waiting'
   /** One sentence. */
   readonly advice: string
+  /** Why no controller should be stopped now, one sentence; empty: the next one can be. */
+  readonly notNow: string
   readonly members: readonly UpgradeMember[]
 }
 
@@ -40,7 +45,22 @@ export function upgradeStatusOf(cluster: ClusterView): UpgradeStatus {
   const state = stateOf(views, next)
   const { featureLevel } = cluster
   const advice = adviceOf(members, state, next, newest)
-  return { featureLevel, nextFeatureLevel: next, state, advice, members }
+  const notNow = notNowBecause(cluster.leaderId(), views)
+  return { featureLevel, nextFeatureLevel: next, state, advice, notNow, members }
+}
+
+/** A member that is behind or away is the failure that the cluster tolerates: the next stop would be one more. */
+function notNowBecause(leaderId: string | null, views: readonly MemberView[]): string {
+  if (leaderId === null) return 'there is no leader'
+  const commit = Math.max(...views.map(({ progress }) => progress?.commit ?? 0))
+  for (const { id, voter, connected, progress, vitals } of views) {
+    if (!voter) continue
+    if (!connected || progress === null) return `${id} is not connected`
+    if (vitals?.isFailing === true) return `${id} does not serve`
+    const lag = commit - progress.applied
+    if (lag > LAG_ENTRIES_MAX) return `${id} is ${lag} entries behind`
+  }
+  return ''
 }
 
 function stateOf(views: readonly MemberView[], next: number | null): UpgradeStatus['state'] {

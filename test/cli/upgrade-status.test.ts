@@ -5,16 +5,25 @@ import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import { upgradeStatusOf } from '../../src/ports/upgrade-status.ts'
 import type { UpgradeStatus } from '../../src/ports/upgrade-status.ts'
 
-type Told = Partial<Pick<MemberView, 'voter' | 'connected' | 'version' | 'featureLevel'>>
+type Told = Partial<
+  Pick<MemberView, 'voter' | 'connected' | 'version' | 'featureLevel' | 'progress' | 'vitals'>
+>
 
 const old = { version: 'v0.1.0', featureLevel: 1 }
 const present = { version: 'v0.2.0', featureLevel: 2 }
 
+const at100 = { commit: 100, applied: 100 } as MemberView['progress']
+
 function statusOf(inForce: number, ...members: readonly Told[]): UpgradeStatus {
   const views = members.map((told, at) => ({
-    ...{ id: `ctrl${at + 1}`, voter: true, connected: true, ...told },
+    ...{ id: `ctrl${at + 1}`, voter: true, connected: true, progress: at100, vitals: null },
+    ...told,
   })) as unknown as readonly MemberView[]
-  const cluster = { featureLevel: inForce, members: () => views } as unknown as ClusterView
+  const cluster = {
+    featureLevel: inForce,
+    members: () => views,
+    leaderId: () => 'ctrl1',
+  } as unknown as ClusterView
   return upgradeStatusOf(cluster)
 }
 
@@ -55,4 +64,18 @@ test('it is complete when every member runs one version and its level is in forc
   expect(statusOf(1, present, present)).toMatchObject({ state: 'waiting', nextFeatureLevel: 2 })
   const patched = { ...present, version: 'v0.2.1' }
   expect(statusOf(2, present, patched)).toMatchObject({ state: 'mixed', nextFeatureLevel: null })
+})
+
+test('no controller is to be stopped while a voter is away, does not serve or is far behind', () => {
+  const behind = { commit: 900, applied: 100 } as MemberView['progress']
+  const failing = { isFailing: true } as MemberView['vitals']
+  const cases: readonly (readonly [Told, string])[] = [
+    [{ ...present }, ''],
+    [{ ...present, connected: false }, 'ctrl2 is not connected'],
+    [{ ...present, progress: null }, 'ctrl2 is not connected'],
+    [{ ...present, vitals: failing }, 'ctrl2 does not serve'],
+    [{ ...present, progress: behind }, 'ctrl1 is 800 entries behind'],
+    [{ ...present, connected: false, voter: false }, ''],
+  ]
+  for (const [told, notNow] of cases) expect(statusOf(2, present, told).notNow).toBe(notNow)
 })

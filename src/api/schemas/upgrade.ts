@@ -27,9 +27,10 @@ export const upgradeStatus: NamedSchema = {
       nextFeatureLevel: { type: ['integer', 'null'], description: 'null: no member knows more' },
       state: { type: 'string', enum: ['complete', 'mixed', 'waiting'] },
       advice: text,
+      notNow: { ...text, description: 'why no controller should be stopped now; empty: it can be' },
       members: { type: 'array', items: member },
     },
-    required: ['advice', 'featureLevel', 'members', 'nextFeatureLevel', 'state'],
+    required: ['advice', 'featureLevel', 'members', 'nextFeatureLevel', 'notNow', 'state'],
     additionalProperties: false,
   },
 }
