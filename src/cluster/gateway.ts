@@ -165,7 +165,8 @@ export class Gateway implements Proposer, ClusterView {
       hasLeader: () => this.#status.leader !== null,
       featureLevel: () => machine.featureLevel,
       // A wrong state knows nothing of what came of a write.
-      onAudited: (record) => (this.#guard.isOut ? undefined : parts.audit?.applied(record)),
+      onAudited: (record, traceId) =>
+        this.#guard.isOut ? undefined : parts.audit?.applied(record, traceId),
     })
     this.#requests = new HostRequests((command) => link.post(command))
     this.#reads = new ReadRounds({

@@ -280,6 +280,7 @@ export class RaftHost {
       forward: (to, frame) => this.#mesh.forward(to, frame),
       answer: (to, frame) => this.#mesh.answer(to, frame),
       post: (event) => this.#parts.link.post(event),
+      log: this.#log,
     })
   }
 

@@ -9,6 +9,8 @@ import {
 import type { ForwardFrame, Propose, ProposeRefused } from '../../../proto/gen/mesh_pb.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { HostEvent, RefusalCode } from '../link.ts'
+import { NO_TRACE, tracedBy } from '../../lib/trace-context.ts'
+import type { Log } from '../log.ts'
 import { integer } from '../message-codec.ts'
 import type { PackedProposal } from './proposal-codec.ts'
 
@@ -27,6 +29,7 @@ export interface ForwardingParts {
   readonly forward: (to: NodeId, frame: ForwardFrame['frame']) => boolean
   readonly answer: (to: NodeId, frame: ForwardFrame['frame']) => void
   readonly post: (event: HostEvent) => void
+  readonly log: Pick<Log, 'info'>
 }
 
 /** Who waits for an answer of the node: a peer, or main when `from` is null. */
@@ -172,7 +175,7 @@ export class Forwarding {
 
   #forwardBatch(leader: NodeId, batch: readonly PackedProposal[]): void {
     const value = create(ProposeSchema, {
-      proposals: batch.map(({ sequence, command }) => ({ sequence: BigInt(sequence), command })),
+      proposals: batch.map(({ sequence, ...rest }) => ({ sequence: BigInt(sequence), ...rest })),
     })
     if (!this.#parts.forward(leader, { case: 'propose', value })) {
       this.#refuseMain(batch, 'NO_LEADER')
@@ -180,15 +183,26 @@ export class Forwarding {
   }
 
   #onPropose(from: NodeId, { proposals }: Propose): void {
-    const unpacked = proposals.map(({ sequence, command }) => ({
+    const unpacked = proposals.map(({ sequence, command, trace }) => ({
       sequence: integer(sequence),
       command,
+      trace,
     }))
     if (this.#parts.leader() === this.#parts.selfId) {
+      this.#tellTraced(from, unpacked)
       this.#proposeHere(from, unpacked)
       return
     }
     for (const { sequence } of unpacked) this.#refuse({ from, number: sequence }, 'NOT_LEADER')
+  }
+
+  /** Whoever follows a trace finds the write on the controller that it went to; what nobody traces is not told. */
+  #tellTraced(from: NodeId, proposals: readonly PackedProposal[]): void {
+    for (const { trace = NO_TRACE } of proposals) {
+      const ids = tracedBy(trace)
+      if (ids !== null)
+        this.#parts.log.info({ peer: from, ...ids }, `proposing a write forwarded by ${from}`)
+    }
   }
 
   #onReadRequest(from: NodeId, number: number): void {

@@ -375,7 +375,10 @@ export async function startController(
         errors.push(`${message}: ${String(fields['err'])}`)
       },
     },
-    audit: { refused: (write) => cluster.audit?.refused(write) },
+    audit: {
+      refused: (write) => cluster.audit?.refused(write),
+      answered: (request) => cluster.audit?.answered(request),
+    },
     bindings: {
       'edge-client': [baseUrl],
       'edge-management': [baseUrl],
