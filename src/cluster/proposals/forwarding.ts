@@ -7,10 +7,10 @@ import {
   ReadIndexResponseSchema,
 } from '../../../proto/gen/mesh_pb.ts'
 import type { ForwardFrame, Propose, ProposeRefused } from '../../../proto/gen/mesh_pb.ts'
+import type { ProposalResult } from '../../raft/effects.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { HostEvent, RefusalCode } from '../link.ts'
 import { NO_TRACE, tracedBy } from '../../lib/trace-context.ts'
-import type { Log } from '../log.ts'
 import { integer } from '../message-codec.ts'
 import type { PackedProposal } from './proposal-codec.ts'
 
@@ -29,7 +29,6 @@ export interface ForwardingParts {
   readonly forward: (to: NodeId, frame: ForwardFrame['frame']) => boolean
   readonly answer: (to: NodeId, frame: ForwardFrame['frame']) => void
   readonly post: (event: HostEvent) => void
-  readonly log: Pick<Log, 'info'>
 }
 
 /** Who waits for an answer of the node: a peer, or main when `from` is null. */
@@ -198,10 +197,11 @@ export class Forwarding {
 
   /** Whoever follows a trace finds the write on the controller that it went to; what nobody traces is not told. */
   #tellTraced(from: NodeId, proposals: readonly PackedProposal[]): void {
+    const message = `proposing a write forwarded by ${from}`
     for (const { trace = NO_TRACE } of proposals) {
       const ids = tracedBy(trace)
-      if (ids !== null)
-        this.#parts.log.info({ peer: from, ...ids }, `proposing a write forwarded by ${from}`)
+      const fields = { peer: from, ...ids }
+      if (ids !== null) this.#parts.post({ type: 'log', level: 'info', fields, message })
     }
   }
 
@@ -254,5 +254,19 @@ export class Forwarding {
       refused: index === null,
     })
     this.#parts.answer(from, { case: 'readIndexResponse', value })
+  }
+}
+
+/** What a controller that forwarded a proposal is told of why it was not logged. */
+export function forwardedRefusal(code: (ProposalResult & { ok: false })['code']): RefusalCode {
+  switch (code) {
+    case 'OVERLOADED':
+    case 'TOO_LARGE':
+      return code
+    case 'NOT_LEADER':
+    case 'CHANGE_IN_PROGRESS':
+    case 'NOT_CAUGHT_UP':
+    case 'INVALID_CONFIGURATION':
+      return 'NOT_LEADER'
   }
 }
