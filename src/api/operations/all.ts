@@ -14,6 +14,7 @@ import { controllerOperations } from './controllers.ts'
 import { currentOperations } from './current.ts'
 import { clientJwtSignerOperations } from './external-jwt-signers.ts'
 import { databaseOperations } from './database.ts'
+import { debugOperations } from './debug.ts'
 import { ownAuthenticatorOperations } from './own-authenticators.ts'
 import { ownCertificateOperations } from './own-certificates.ts'
 import { ownMfaOperations } from './own-mfa.ts'
@@ -71,6 +72,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...clusterOperations(parts),
     ...memberOperations(parts),
     ...upgradeOperations(parts),
+    ...debugOperations(parts, services),
     ...joinOperations(parts),
     ...inspectionOperations(parts, services),
     ...hostOperations(parts, services),
