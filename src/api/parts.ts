@@ -108,7 +108,7 @@ export interface ApiParts {
   readonly instanceId: string
   readonly logger: ApiLogger
   /** Absent: nothing is told of refused writes. */
-  readonly audit?: Pick<AuditTrail, 'refused'>
+  readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
   /** What is served, on whichever listener: binding to base URLs (`https://host:port`), the first one preferred. */
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
   /** A cheap look at this process; called for each health request. */

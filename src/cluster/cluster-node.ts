@@ -337,7 +337,8 @@ export class ClusterNode implements Proposer, ClusterView {
       hasLeader: () => this.#observer.status.leader !== null,
       featureLevel: () => machine.featureLevel,
       // A wrong state knows nothing of what came of a write.
-      onAudited: (record) => (this.#follower.guard.isOut ? undefined : audit?.applied(record)),
+      onAudited: (record, traceId) =>
+        this.#follower.guard.isOut ? undefined : audit?.applied(record, traceId),
     })
   }
 

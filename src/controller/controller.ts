@@ -248,6 +248,7 @@ export class Controller {
           admission,
           health: () => clusterNode.health(),
         }),
+        debug: () => api.debug(),
         ...recoveryVerbs({ proposer: clusterNode, state: machine }),
         ...backups.verbs,
         ...this.#certify(opened, (identity) => {

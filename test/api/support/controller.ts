@@ -380,7 +380,10 @@ export async function startController(
     },
     instanceId: 'test-instance',
     logger,
-    audit: { refused: (write) => cluster.audit?.refused(write) },
+    audit: {
+      refused: (write) => cluster.audit?.refused(write),
+      answered: (request) => cluster.audit?.answered(request),
+    },
     bindings: {
       'edge-client': [baseUrl],
       'edge-management': [baseUrl],
