@@ -4,6 +4,7 @@ import type { PeerChain } from './transport/peer.ts'
 import { createHash } from 'node:crypto'
 import type { PendingFactor } from '../fsm/authentication.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
+import type { Actor } from '../ports/actor.ts'
 import type { ApiName, Operation } from './operation.ts'
 import type { Precondition } from './records/revisions.ts'
 
@@ -19,6 +20,8 @@ export interface Caller {
   readonly keyVersion?: number
   /** Of an identity provider, which its request came with and its session asks for. */
   readonly token?: VerifiedToken
+  /** Of whoever asks at the admin socket without a session: as the log is to have it. Its records are nobody's. */
+  readonly system?: Actor
 }
 
 export type Query = Readonly<Record<string, string | readonly string[] | undefined>>

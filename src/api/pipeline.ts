@@ -5,6 +5,7 @@ import { Problem, fieldProblem } from '../lib/problems.ts'
 import type { Answerer } from './answers/answerer.ts'
 import { bearersIn } from './auth/external-jwt/token-text.ts'
 import { isMonitor } from './auth/monitor.ts'
+import { requireNoSession, requireNotSocketOnly, systemCaller } from './auth/system-caller.ts'
 import { Call } from './call.ts'
 import type { Query } from './call.ts'
 import { parseMinIndex, parseNetRequestId, reachIndex, reachLatest } from './consistency.ts'
@@ -13,6 +14,7 @@ import type { Answer } from './answers/envelope.ts'
 import type { Operation, Permission } from './operation.ts'
 import type { ApiParts } from './parts.ts'
 import { checkQuery } from './answers/query-parameters.ts'
+import type { Actor } from '../ports/actor.ts'
 import { parseIfMatch } from './records/revisions.ts'
 import type { ApiServices } from './records/services.ts'
 import { sharerOf } from './records/sharer.ts'
@@ -20,6 +22,9 @@ import { expectsUnknown } from './transport/continue.ts'
 import { peerChainOf } from './transport/peer.ts'
 import { Validator } from './schemas/validation.ts'
 import { outcomeUnknown } from './records/writes.ts'
+
+/** Who asks at the admin socket, by what a request there says. */
+export type SocketCaller = (request: IncomingMessage) => Actor
 
 const JSON_ONLY = ['application/json'] as const
 type Check = (value: unknown) => void
@@ -34,8 +39,16 @@ export class Pipeline {
   readonly #answerer: Answerer
   readonly #validator = new Validator()
   readonly #waiting: FairShare
+  /** Of the listener, never of a request: null on every listener but that of the admin socket. */
+  readonly #socketCaller: SocketCaller | null
 
-  constructor(parts: ApiParts, services: ApiServices, answerer: Answerer) {
+  constructor(
+    parts: ApiParts,
+    services: ApiServices,
+    answerer: Answerer,
+    socketCaller: SocketCaller | null = null,
+  ) {
+    this.#socketCaller = socketCaller
     this.#parts = parts
     this.#services = services
     this.#answerer = answerer
@@ -116,8 +129,8 @@ export class Pipeline {
       return
     }
     try {
-      const { clock, limits } = this.#parts
-      if (clock.monotonicMs() - call.startedAtMs > limits.handlerTimeoutMs) {
+      const waitedMs = this.#parts.clock.monotonicMs() - call.startedAtMs
+      if (waitedMs > this.#answerMsMax(call)) {
         throw new Problem('TIMEOUT')
       }
       if (call.operation !== null) {
@@ -204,19 +217,30 @@ export class Pipeline {
   }
 
   #admit(request: FastifyRequest, call: Call, operation: Operation): Promise<void> | null {
-    this.#checkState(operation)
     const { permission, moreFor } = operation
-    if (permission === 'public' && moreFor === undefined) return null
+    const isOpen = permission === 'public' && moreFor === undefined
+    const token = tokenOf(request)
+    // A session is honoured as everywhere, so that whoever forwards requests to the socket lends them no right.
+    if (this.#socketCaller !== null && token === undefined && !isOpen) {
+      call.caller = systemCaller(this.#socketCaller(request.raw))
+      this.#checkState(call)
+      requireNoSession(operation)
+      return null
+    }
+    this.#checkState(call)
+    if (isOpen) return null
     // Who may be shown more would be told by a state that is wrong.
     if (this.#parts.refusal() === 'NODE_QUARANTINED') return null
-    const token = tokenOf(request)
     if (permission === 'public' && moreFor !== undefined) {
       return token === undefined ? null : this.#admitForMore(call, token, moreFor)
     }
     if (token === undefined && operation.isForMonitors === true) {
       if (isMonitor(this.#parts, request.raw.socket)) return null
     }
-    return this.#services.gate.admit(call, token, permission)
+    const pending = this.#services.gate.admit(call, token, permission)
+    if (pending !== null) return pending.then(() => requireNotSocketOnly(operation))
+    requireNotSocketOnly(operation)
+    return null
   }
 
   /** Whoever is not admitted gets what is public. */
@@ -290,8 +314,10 @@ export class Pipeline {
   }
 
   /** @throws {Problem} while the state of this controller is not to be answered from. */
-  #checkState(operation: Operation | null): void {
+  #checkState({ operation, caller }: Call): void {
     if (operation?.isAlwaysServed === true) return
+    // Nothing of the state has told who that is.
+    if (operation?.needsNoState === true && caller?.system !== undefined) return
     const refusal = this.#parts.refusal()
     if (refusal !== null) throw new Problem(refusal)
   }
@@ -306,13 +332,17 @@ export class Pipeline {
 
   #succeed(reply: FastifyReply, call: Call, answer: Answer): void {
     const fault = this.#stateFault(call)
-    if (fault === null) this.#answerer.succeed(reply, call, answer)
-    else this.#answerer.fail(reply, call, fault)
+    if (fault === null) {
+      this.#answerer.succeed(reply, call, answer)
+      return
+    }
+    this.#answerer.drop(answer)
+    this.#answerer.fail(reply, call, fault)
   }
 
   #stateFault(call: Call): Problem | null {
     try {
-      this.#checkState(call.operation)
+      this.#checkState(call)
       return null
     } catch (error) {
       return call.hasProposed ? outcomeUnknown(call, error) : (error as Problem)
@@ -320,7 +350,7 @@ export class Pipeline {
   }
 
   #handle(call: Call, operation: Operation): Answer | Promise<Answer> {
-    this.#checkState(operation)
+    this.#checkState(call)
     // Taken before the state is read: an answer never claims to reflect more than it does.
     call.index = this.#parts.state.appliedIndex
     return operation.handle(call)
@@ -335,6 +365,10 @@ export class Pipeline {
     return this.#handle(call, operation)
   }
 
+  #answerMsMax({ operation }: Call): number {
+    return operation?.answerMsMax ?? this.#parts.limits.handlerTimeoutMs
+  }
+
   /** Bounds how long and how many; the answer that comes first is the answer. */
   #wait(reply: FastifyReply, call: Call, result: Promise<Answer>): void {
     const sharer = sharerOf(call)
@@ -346,11 +380,12 @@ export class Pipeline {
         call,
         call.hasProposed ? outcomeUnknown(call) : new Problem('TIMEOUT'),
       )
-    }, this.#parts.limits.handlerTimeoutMs)
+    }, this.#answerMsMax(call))
     result
       .then(
         (answer) => {
-          if (!reply.raw.headersSent) this.#succeed(reply, call, answer)
+          if (reply.raw.headersSent) this.#answerer.drop(answer)
+          else this.#succeed(reply, call, answer)
         },
         (error: unknown) => {
           this.#fail(reply, call, error)

@@ -1,5 +1,6 @@
 import { createServer as createHttpServer } from 'node:http'
 import type { RequestListener, Server } from 'node:http'
+import type { Socket } from 'node:net'
 import { createServer as createHttpsServer } from 'node:https'
 import fastify from 'fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -22,6 +23,7 @@ import type { ClientRecords } from './duties/router-clients.ts'
 import type { ApiParts } from './parts.ts'
 import { basePaths, canonicalUrl, routerPath } from './paths.ts'
 import { Pipeline } from './pipeline.ts'
+import type { SocketCaller } from './pipeline.ts'
 import { boundConnections } from './transport/connections.ts'
 import { askForBody, deferContinue } from './transport/continue.ts'
 import { closeGently } from './transport/drain.ts'
@@ -46,6 +48,10 @@ export interface ListenerOptions {
   readonly hasOpenMetrics?: boolean
   /** null: plain HTTP, for tests. */
   readonly https: ServerOptions | null
+  /** The admin socket alone: who asks there without a session. A listener that others can reach must not have it. */
+  readonly socketCaller?: SocketCaller
+  /** @returns true when it has answered what is no HTTP in its own way. */
+  readonly onClientError?: (error: Error, socket: Socket) => boolean
   /** Told of every HTTPS server it makes: there are two for a name that stands for both an IPv4 and an IPv6 address. */
   readonly onHttpsServer?: (server: HttpsServer) => void
 }
@@ -103,7 +109,7 @@ function buildListener(
   options: ListenerOptions,
 ): FastifyInstance {
   const answerer = new Answerer(parts, services)
-  const pipeline = new Pipeline(parts, services, answerer)
+  const pipeline = new Pipeline(parts, services, answerer, options.socketCaller)
   const app = newApp(parts, options, answerer, pipeline)
   app.decorateRequest('call', null)
   app.addHook('onRoute', (route) => {
@@ -165,6 +171,7 @@ function newApp(
       answerer.fail(reply, pipeline.callOf(request), error)
     },
     clientErrorHandler: (error, socket) => {
+      if (options.onClientError?.(error, socket) === true) return
       answerer.failConnection(error, socket)
     },
     serverFactory: (handler): Server => {

@@ -12,6 +12,7 @@ import { FailedRequestBoard, failedRequestsTopic } from '../cluster/soft-state/f
 import { PostureBoard, postureTopic } from '../cluster/soft-state/posture-board.ts'
 import { sessionActivity } from '../cluster/soft-state/session-activity.ts'
 import type { HostOptions } from '../cluster/host.ts'
+import type { MeshIdentity } from '../cluster/transport/mesh-service.ts'
 import { ActionLog } from '../cluster/action-recorder.ts'
 import { AdmissionDesk } from '../cluster/entrance/admission.ts'
 import { raiseFeatureLevel } from '../cluster/feature-level.ts'
@@ -39,6 +40,7 @@ import { newShortId } from '../lib/random.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import type { MembershipControl } from '../ports/membership.ts'
+import type { PkiControl } from '../ports/pki-control.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import { parseCertificates } from '../pki/certificate.ts'
@@ -52,10 +54,7 @@ import { SchemaWorker } from '../threads/schema-worker.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { startInline, startThreads } from '../threads/start-threads.ts'
 import type { StartedHost } from '../threads/start-threads.ts'
-import { recoveryVerbs } from './admin/recovery.ts'
-import { AdminServer } from './admin/server.ts'
-import type { AdminVerbs } from './admin/server.ts'
-import { adminVerbs } from './admin/verbs.ts'
+import { AdminSocket } from './admin/socket.ts'
 import type { Credentials } from './start/check.ts'
 import { keepCertificates } from './certificates.ts'
 import { isOut } from '../cluster/link.ts'
@@ -383,7 +382,6 @@ export class Controller {
 
   async #serve(gateway: Gateway, machine: StateMachine, inputs: ApiInputs): Promise<void> {
     const { config, credentials, log } = this.#parts
-    const { admission, membership } = inputs
     const snapshots = await openSnapshots(config, log, {
       machine,
       refusal: () => (this.#isOut ? 'NODE_QUARANTINED' : null),
@@ -394,6 +392,8 @@ export class Controller {
       isOut: () => this.#isOut,
     })
     const backups = this.#openBackups(gateway, machine, inputs.keeper)
+    const renewals: ((identity: MeshIdentity) => void)[] = []
+    const pki = this.#certify(gateway, machine, inputs.keeper, renewals)
     const issuer = openIssuer(inputs.keeper, apiLimitsOf(config), config.trustDomain)
     this.#releases.push(() => issuer.close())
     const api = this.#createApi(gateway, machine, inputs, {
@@ -401,6 +401,7 @@ export class Controller {
       ...{ snapshots, links: routers.links, circuits: routers.circuits },
       routerInspections: routers.inspections,
       lastBackupMs: backups.lastTakenMs,
+      ...{ pki, backups: backups.control },
     })
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
@@ -413,21 +414,10 @@ export class Controller {
     this.#releases.push(() => routers.close())
     // Before the listeners, which wait for what is under way.
     this.#releases.push(() => snapshots.close())
-    const admin = new AdminServer(
-      {
-        ...adminVerbs({
-          cluster: gateway,
-          membership,
-          admission,
-          health: () => gateway.health(),
-        }),
-        ...recoveryVerbs({ proposer: gateway, state: machine }),
-        ...backups.verbs,
-        ...this.#certify({ gateway, listeners, routers, machine, secrets: inputs.keeper }),
-      },
-      (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
-    )
-    await admin.listen(config.data)
+    renewals.push((identity) => listeners.renew(identity))
+    renewals.push((identity) => routers.renew(identity))
+    this.#certificates?.start()
+    const admin = await AdminSocket.open(api, config.data, `v${programVersion()}`)
     this.#releases.push(() => admin.close())
     backups.start()
     this.#releases.push(() => backups.close())
@@ -443,19 +433,17 @@ export class Controller {
     })
   }
 
-  /** Looks after the certificates of mesh and listeners. @returns the verbs about them. */
-  #certify(parts: {
-    readonly gateway: Gateway
-    readonly listeners: Listeners
-    readonly routers: RouterService
-    readonly machine: StateMachine
-    readonly secrets: SecretKeeper
-  }): AdminVerbs {
-    const { gateway, listeners, routers, machine, secrets } = parts
+  /** Looks after the certificates of mesh and listeners, once it is started. @param renewals told of each renewal. */
+  #certify(
+    gateway: Gateway,
+    machine: StateMachine,
+    secrets: SecretKeeper,
+    renewals: readonly ((identity: MeshIdentity) => void)[],
+  ): PkiControl {
     const { config, credentials, log } = this.#parts
     const overlapMs = config.api.sessionTimeoutMs
     const rotation = { proposer: gateway, state: machine, keeper: secrets, log, overlapMs }
-    const { keeper, verbs } = keepCertificates({
+    const { keeper, control } = keepCertificates({
       actions: new ActionLog(gateway, log),
       config,
       credentials,
@@ -468,8 +456,7 @@ export class Controller {
         this.#caPem = identity.caPem
         this.#leafPem = parseCertificates(identity.certificatePem)[0].pem
         gateway.setIdentity(identity)
-        listeners.renew(identity)
-        routers.renew(identity)
+        for (const renew of renewals) renew(identity)
       },
       memberKeySha256: (id) =>
         gateway.configuration().record.members.find((member) => member.id === id)
@@ -478,9 +465,8 @@ export class Controller {
     })
     this.#certificates = keeper
     secrets.onChange(() => void keeper.look())
-    keeper.start()
     this.#releases.push(() => keeper.stop())
-    return verbs
+    return control
   }
 
   /** The shared secrets, opened with the key of this controller; in force before the first request. */
@@ -530,7 +516,14 @@ export class Controller {
     inputs: ApiInputs,
     local: Pick<
       ApiParts,
-      'circuits' | 'issuer' | 'lastBackupMs' | 'links' | 'routerInspections' | 'snapshots'
+      | 'backups'
+      | 'circuits'
+      | 'issuer'
+      | 'lastBackupMs'
+      | 'links'
+      | 'pki'
+      | 'routerInspections'
+      | 'snapshots'
     >,
   ): Api {
     const { keeper, admission, membership } = inputs

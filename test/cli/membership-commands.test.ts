@@ -6,10 +6,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { AdminServer } from '../../src/controller/admin/server.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { ChangePlan } from '../../src/ports/membership.ts'
+import type { Admission, ChangePlan, MembershipControl } from '../../src/ports/membership.ts'
+import { serveSocket } from './served-socket.ts'
+import type { ServedSocket } from './served-socket.ts'
 import { layOut, run } from './support.ts'
 
 // Goal: an operator reads what a change would do before it is done, and nothing is done that was not meant.
@@ -46,42 +47,42 @@ beforeEach(() => {
 })
 
 describe('Asked through the admin socket', () => {
-  let server: AdminServer
-  beforeAll(async () => {
-    const changed = (verb: string) => (params: Readonly<Record<string, unknown>>) => {
-      asked.push([verb, params])
-      if (params['confirmation'] === next.confirmation) return Promise.resolve(next)
+  let server: ServedSocket
+  const membership: MembershipControl = {
+    plan: (change) => {
+      const { verb, ...params } = change
+      asked.push(['plan', { verb, ...params }])
+      return Promise.resolve(next)
+    },
+    change: ({ verb, ...params }, confirmation) => {
+      asked.push([verb, { ...params, confirmation }])
+      if (confirmation === next.confirmation) return Promise.resolve(next)
       return Promise.reject(new Problem('TOLERANCE_REFUSED'))
-    }
-    server = new AdminServer(
-      {
-        plan: (params) => {
-          asked.push(['plan', params])
-          return Promise.resolve(next)
-        },
-        promote: changed('promote'),
-        remove: changed('remove'),
-        replace: changed('replace'),
-        invite: (params) => {
-          asked.push(['invite', params])
-          return Promise.resolve({ ticket: 'flotilla-ticket-1.secret', id: 't1', expiresAtMs: 0 })
-        },
-        'list-tickets': () => {
-          const common = { createdAtMs: 0, expiresAtMs: 3_600_000 }
-          return Promise.resolve([
-            { ...common, id: 't2', isVoter: false, usedBy: null },
-            { ...common, id: 't1', isVoter: true, usedBy: 'ctrl4' },
-          ])
-        },
-        'revoke-ticket': ({ id }) => {
-          asked.push(['revoke-ticket', { id }])
-          if (id === 't2') return Promise.resolve({ id })
-          return Promise.reject(new Problem('MEMBERSHIP_REFUSED', { detail: 'ctrl4 has joined' }))
-        },
-      },
-      () => undefined,
-    )
-    await server.listen(join(quickstart.dir, 'ctrl1', 'data'))
+    },
+    transferLeadership: () => Promise.reject(new Problem('CLUSTER_NO_LEADER')),
+  }
+  const admission: Admission = {
+    invite: (params) => {
+      asked.push(['invite', params])
+      return Promise.resolve({ ticket: 'flotilla-ticket-1.secret', id: 't1', expiresAtMs: 0 })
+    },
+    tickets: () => {
+      const common = { createdAtMs: 0, expiresAtMs: 3_600_000 }
+      return Promise.resolve([
+        { ...common, id: 't2', isVoter: false, usedBy: null },
+        { ...common, id: 't1', isVoter: true, usedBy: 'ctrl4' },
+      ])
+    },
+    revoke: (id) => {
+      asked.push(['revoke-ticket', { id }])
+      if (id === 't2') return Promise.resolve()
+      return Promise.reject(new Problem('MEMBERSHIP_REFUSED', { detail: 'ctrl4 has joined' }))
+    },
+    admit: () => Promise.reject(new Problem('TICKET_REFUSED')),
+  }
+  beforeAll(async () => {
+    const folder = join(quickstart.dir, 'ctrl1', 'data')
+    server = await serveSocket(folder, { membership, admission })
   })
   afterAll(async () => {
     await server.close()

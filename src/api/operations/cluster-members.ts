@@ -28,12 +28,17 @@ type Replacement = Confirmed & { readonly oldId: string; readonly newId: string 
 type Addition = Confirmed & { readonly address: string; readonly isVoter?: boolean }
 type Planned = Partial<Removal> & Partial<Replacement> & { readonly verb: MembershipChange['verb'] }
 
+/** A change is answered once it is committed; the leader may first have to hand over. */
+const CHANGE_MS_MAX = 90_000
+
 const common = {
   tag: 'cluster',
   apis: ['fabric'],
   method: 'POST',
   permission: 'admin',
   success: 200,
+  needsNoState: true,
+  answerMsMax: CHANGE_MS_MAX,
   refusals: [400, 401, 404, 409, 413, 429, 503],
 } as const
 

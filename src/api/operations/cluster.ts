@@ -7,6 +7,9 @@ import { leadershipTransfer, members, nothing } from '../schemas/schemas.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
 import { actorOf } from '../records/writes.ts'
 
+/** A transfer waits until its target has caught up and been elected. */
+const TRANSFER_MS_MAX = 30_000
+
 /** The cluster as operators see it. */
 export function clusterOperations({ cluster, membership }: ApiParts): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
@@ -17,6 +20,7 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
       summary: 'Lists the members of the cluster as this controller sees them',
       method: 'GET',
       path: '/cluster/list-members',
+      needsNoState: true,
       response: { kind: 'bare', schema: members },
       refusals: [401, 429, 503],
       handle: () => {
@@ -41,6 +45,8 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
       summary: 'Moves leadership to the member named, or to the best one',
       method: 'POST',
       path: '/cluster/transfer-leadership',
+      needsNoState: true,
+      answerMsMax: TRANSFER_MS_MAX,
       body: { schema: leadershipTransfer, isRequired: false },
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 413, 429, 500, 503],

@@ -132,24 +132,9 @@ Examples:
 }
 
 function addLooks(cluster: Command): void {
-  cluster
-    .command('status')
+  withConnection(cluster.command('status'), 'status')
     .description('how far each member has got, as this controller sees it; needs no quorum')
-    .requiredOption(
-      '--config <file>',
-      'configuration of a controller on this host: asked by its admin socket',
-    )
-    .option('--json', 'print JSON')
     .option('--watch', 'look again each second until ^C')
-    .addHelpText(
-      'after',
-      `
-From elsewhere, ask /health-checks with an administrator's session: it tells the same of every member.
-
-Examples:
-  flotilla cluster status --config /etc/flotilla/config.yml
-  flotilla cluster status --config /etc/flotilla/config.yml --watch`,
-    )
     .action(showStatus)
   withConnection(cluster.command('list'), 'list')
     .description('the members and their addresses')
@@ -283,11 +268,14 @@ function withConnection(command: Command, example?: string): Command {
       '--config <file>',
       'configuration of a controller on this host: asked by its admin socket',
     )
-    .option('--url <url>', 'any controller, https://host:port: asked with a session')
-    .option('--ca <file>', 'CA certificates that --url is verified against')
+    .option(
+      '--url <url>',
+      'any controller, https://host:port: asked in the session of flotilla login',
+    )
+    .option('--ca <file>', 'CA certificates that --url is verified against, with --session-file')
     .option(
       '--session-file <file>',
-      "token of an administrator's session, in a file of mode 0600, or - for standard input",
+      "token of an administrator's session, in a file of mode 0600, or - for standard input; with --ca",
     )
     .option('--json', 'print JSON')
   if (example === undefined) return command
@@ -296,7 +284,8 @@ function withConnection(command: Command, example?: string): Command {
     `
 Examples:
   flotilla cluster ${example} --config /etc/flotilla/config.yml
-  flotilla cluster ${example} --url https://ctrl1.example.net:1280 --ca ca.pem --session-file session`,
+  flotilla cluster ${example} --url https://ctrl1.example.net:1280
+The second asks in the session of: flotilla login https://ctrl1.example.net:1280`,
   )
 }
 

@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
 
-import { ISSUED_DAYS_MAX } from '../../controller/admin/pki-limits.ts'
+import { ISSUED_DAYS_MAX } from '../../ports/pki-control.ts'
 
 const CONFIG_HELP = 'configuration of a controller running on this host'
 

@@ -49,6 +49,7 @@ import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay } from '../../support/replayed.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { InlineIssuer, testTrustDomain } from './inline-issuer.ts'
+import { LocalBackups, LocalPki } from './host-parts.ts'
 import { LocalTopic } from './local-topic.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { nodeHealthExample, vitalsExample } from './node-examples.ts'
@@ -291,6 +292,8 @@ export interface TestController {
   readonly members: LocalMembership
   readonly keys: TestTokenKeys
   readonly issuer: InlineIssuer
+  readonly pki: LocalPki
+  readonly backups: LocalBackups
   readonly admission: TestAdmission
   readonly authorities: TestAuthorities
   /** The token of a session, as every controller of the cluster would sign it. */
@@ -331,6 +334,8 @@ export async function startController(
   const controller = { refusal: null as ProblemCode | null, isHealthy: true }
   const members = new LocalMembership()
   const { transfers } = members
+  const pki = new LocalPki()
+  const backups = new LocalBackups()
   const activity = new LocalTopic<number>(cluster.selfId)
   const posture = new LocalTopic<Uint8Array>(cluster.selfId)
   const failedRequests = new LocalTopic<Uint8Array>(cluster.selfId)
@@ -390,6 +395,8 @@ export async function startController(
     vitals: () => vitalsExample,
     refusal: () => controller.refusal,
     membership: members,
+    pki,
+    backups,
     snapshots: new SnapshotFiles({
       ...{ dir, machine, clock, freeBytesMin: 0, refusal: () => controller.refusal },
     }),
@@ -426,6 +433,8 @@ export async function startController(
     members,
     keys,
     issuer,
+    pki,
+    backups,
     admission,
     authorities,
     tokenOf,
