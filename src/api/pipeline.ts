@@ -7,7 +7,7 @@ import { bearersIn } from './auth/external-jwt/token-text.ts'
 import { isMonitor } from './auth/monitor.ts'
 import { requireNoSession, requireNotSocketOnly, systemCaller } from './auth/system-caller.ts'
 import { Call } from './call.ts'
-import type { Query } from './call.ts'
+import type { Caller, Query } from './call.ts'
 import { parseMinIndex, parseNetRequestId, reachIndex, reachLatest } from './consistency.ts'
 import { preflight } from './answers/cors.ts'
 import type { Answer } from './answers/envelope.ts'
@@ -221,14 +221,13 @@ export class Pipeline {
     const isOpen = permission === 'public' && moreFor === undefined
     const token = tokenOf(request)
     // A session is honoured as everywhere, so that whoever forwards requests to the socket lends them no right.
-    if (this.#socketCaller !== null && token === undefined && !isOpen) {
-      call.caller = systemCaller(this.#socketCaller(request.raw))
-      this.#checkState(call)
+    if (token === undefined && !isOpen) call.caller = this.#systemCallerOf(request)
+    this.#checkState(call)
+    if (isOpen) return null
+    if (call.caller !== null) {
       requireNoSession(operation)
       return null
     }
-    this.#checkState(call)
-    if (isOpen) return null
     // Who may be shown more would be told by a state that is wrong.
     if (this.#parts.refusal() === 'NODE_QUARANTINED') return null
     if (permission === 'public' && moreFor !== undefined) {
@@ -241,6 +240,12 @@ export class Pipeline {
     if (pending !== null) return pending.then(() => requireNotSocketOnly(operation))
     requireNotSocketOnly(operation)
     return null
+  }
+
+  /** By the listener alone: what a request says, and where it seems to come from, makes nobody the user of the host. */
+  #systemCallerOf({ raw }: FastifyRequest): Caller | null {
+    const said = this.#socketCaller
+    return said === null ? null : systemCaller(said(raw))
   }
 
   /** Whoever is not admitted gets what is public. */

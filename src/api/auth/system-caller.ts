@@ -34,10 +34,14 @@ export const socketOnly: Readonly<Record<string, string>> = {
   pkiRenewMember: 'it signs the certificate of a controller',
 }
 
+export function isSocketOnly({ operationId }: Operation): boolean {
+  return Object.hasOwn(socketOnly, operationId)
+}
+
 /** @throws {Problem} ADMIN_SOCKET_ONLY for one of those. */
-export function requireNotSocketOnly({ operationId }: Operation): void {
-  if (!Object.hasOwn(socketOnly, operationId)) return
+export function requireNotSocketOnly(operation: Operation): void {
+  if (!isSocketOnly(operation)) return
   throw new Problem('ADMIN_SOCKET_ONLY', {
-    detail: `${socketOnly[operationId] ?? ''}: ask at the admin socket of a controller, without a session`,
+    detail: `${socketOnly[operation.operationId] ?? ''}: ask at the admin socket of a controller, without a session`,
   })
 }

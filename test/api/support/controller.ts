@@ -15,7 +15,7 @@ import type { KeyEndpointRules } from '../../../src/api/auth/external-jwt/key-en
 import { limitsWith } from '../../../src/api/limits.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
 import type { ApiParts } from '../../../src/api/parts.ts'
-import { buildApi } from '../../../src/api/server.ts'
+import { buildApi, createApi } from '../../../src/api/server.ts'
 import type { State } from '../../../src/fsm/state.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
 import { formingRecords } from '../../../src/fsm/seed.ts'
@@ -273,6 +273,8 @@ export class TestAdmission implements Admission {
 
 export interface TestController {
   readonly app: FastifyInstance
+  /** What stands for its admin socket. */
+  readonly socket: FastifyInstance
   /** What stands for its data folder. */
   readonly dir: string
   readonly parts: ApiParts
@@ -404,6 +406,11 @@ export async function startController(
   const tokenOf = (sessionId: string): string =>
     new TokenSigner(() => keys.clusterKeys()).tokenOf(sessionId)
   const app = buildApi(parts)
+  const socket = createApi(parts).listener({
+    apis: ['client', 'management', 'fabric', 'host'],
+    https: null,
+    socketCaller: () => systemActor({ name: 'uid:1000 (op)' }),
+  })
   await app.ready()
   let isClosed = false
   const replay = new Replay()
@@ -416,6 +423,7 @@ export async function startController(
   })
   return Object.assign(controller, {
     app,
+    socket,
     dir,
     parts,
     machine,
@@ -446,6 +454,7 @@ export async function startController(
     close: async () => {
       isClosed = true
       await app.close()
+      await socket.close()
       await schemas.close()
       await rm(dir, { recursive: true, force: true })
       const judging = replayed(true)
