@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -239,6 +239,33 @@ describe('Asked through the public API with a session', () => {
     expect(done.code).toBe(1)
     expect(done.stderr).toContain('log in again')
     expect(done.stderr).not.toContain('token-of-yesterday')
+  })
+
+  test('what flotilla login has kept for a controller is enough to ask it', async () => {
+    const caPem = readFileSync(join(quickstart.dir, 'ctrl1', 'ca.pem'), 'utf8')
+    const keep = (token: string | null): void => {
+      const logIn = { method: 'password', username: 'admin' }
+      const here = { controllers: ['https://other.example:1', url], caPem, logIn, token }
+      const file = join(folder, 'flotilla', 'contexts.json')
+      mkdirSync(join(folder, 'flotilla'), { recursive: true })
+      writeFileSync(file, JSON.stringify({ current: null, contexts: { here } }), { mode: 0o600 })
+    }
+    const env = { XDG_CONFIG_HOME: folder }
+    const words = ['cluster', 'remove', 'ctrl3', '--confirm', wanted, '--url', url]
+    keep('token-1')
+    expect(await run(words, env)).toMatchObject({ code: 0, stderr: '' })
+    expect(seen.at(-1)).toMatchObject({ path: '/fabric/v1/cluster/remove-member' })
+    keep(null)
+    const loggedOut = await run(words, env)
+    expect([loggedOut.code, loggedOut.stderr]).toEqual([
+      1,
+      expect.stringContaining('nobody is logged in to here; log in with: flotilla login'),
+    ])
+    const elsewhere = await run(['cluster', 'list', '--url', 'https://127.0.0.1:9'], env)
+    expect([elsewhere.code, elsewhere.stderr]).toEqual([
+      2,
+      expect.stringContaining('log in with flotilla login https://127.0.0.1:9, or give --ca FILE'),
+    ])
   })
 
   test('half of what is needed to ask is a wrong usage', async () => {
