@@ -18,6 +18,7 @@ import {
 import type { NamedSchema } from '../../entities/operations.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
 import { actorOf } from '../records/writes.ts'
+import { answerTimes } from './cluster/answer-times.ts'
 
 interface Confirmed {
   readonly confirmation?: string | null
@@ -28,9 +29,6 @@ type Replacement = Confirmed & { readonly oldId: string; readonly newId: string 
 type Addition = Confirmed & { readonly address: string; readonly isVoter?: boolean }
 type Planned = Partial<Removal> & Partial<Replacement> & { readonly verb: MembershipChange['verb'] }
 
-/** A change is answered once it is committed; the leader may first have to hand over. */
-const CHANGE_MS_MAX = 90_000
-
 const common = {
   tag: 'cluster',
   apis: ['fabric'],
@@ -38,7 +36,7 @@ const common = {
   permission: 'admin',
   success: 200,
   needsNoState: true,
-  answerMsMax: CHANGE_MS_MAX,
+  answerMsMax: answerTimes.changeMsMax,
   refusals: [400, 401, 404, 409, 413, 429, 503],
 } as const
 

@@ -6,9 +6,7 @@ import { preferredLeaders } from '../duties/preferred-leader.ts'
 import { leadershipTransfer, members, nothing } from '../schemas/schemas.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
 import { actorOf } from '../records/writes.ts'
-
-/** A transfer waits until its target has caught up and been elected. */
-const TRANSFER_MS_MAX = 30_000
+import { answerTimes } from './cluster/answer-times.ts'
 
 /** The cluster as operators see it. */
 export function clusterOperations({ cluster, membership }: ApiParts): Operation[] {
@@ -46,7 +44,7 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
       method: 'POST',
       path: '/cluster/transfer-leadership',
       needsNoState: true,
-      answerMsMax: TRANSFER_MS_MAX,
+      answerMsMax: answerTimes.transferMsMax,
       body: { schema: leadershipTransfer, isRequired: false },
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 413, 429, 500, 503],

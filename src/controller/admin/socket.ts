@@ -6,7 +6,11 @@ import { actorAt, CALLER_HEADER, ownCaller } from './caller.ts'
 import { adminSocketAddress } from './socket-address.ts'
 import type { SocketAddress } from './socket-address.ts'
 
-const CONNECTIONS_MAX = 32
+export const adminSocketLimits = {
+  /** More are closed at once. */
+  socketConnectionsMax: 32,
+} as const
+
 const OPENING_BRACE = 0x7b
 
 /** The API at the admin socket of a data folder. */
@@ -32,7 +36,7 @@ export class AdminSocket {
       socketCaller: ({ headers }) => actorAt(headers[CALLER_HEADER], own),
       onClientError: (error, socket) => answerEarlierProgram(error, socket, version),
     })
-    app.server.maxConnections = CONNECTIONS_MAX
+    app.server.maxConnections = adminSocketLimits.socketConnectionsMax
     await app.ready()
     const address = adminSocketAddress(dataFolder)
     try {

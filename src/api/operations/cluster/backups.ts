@@ -4,10 +4,8 @@ import type { Call } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { actorOf } from '../../records/writes.ts'
+import { answerTimes } from './answer-times.ts'
 import { backupBytes, backupRequest, scheduledBackups } from '../../schemas/cluster/backups.ts'
-
-/** A backup begins once its snapshot is there, and the leader has said how far it must reach. */
-const BEGIN_MS_MAX = 60_000
 
 /** Backups of the whole state by this controller. */
 export function backupOperations({ backups }: ApiParts): Operation[] {
@@ -38,7 +36,7 @@ export function backupOperations({ backups }: ApiParts): Operation[] {
         ignoresAccept: true,
       },
       refusals: [400, 401, 403, 409, 429, 503],
-      answerMsMax: BEGIN_MS_MAX,
+      answerMsMax: answerTimes.backupMsMax,
       handle: async (call) => streamedAnswer(await backups.take(wishOf(call), actorOf(call))),
     },
   ]

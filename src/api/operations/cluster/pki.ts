@@ -15,10 +15,8 @@ import {
   memberCertificateGiven,
 } from '../../schemas/cluster/pki.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
+import { answerTimes } from './answer-times.ts'
 import type { NamedSchema } from '../../../entities/operations.ts'
-
-/** The cluster has to agree on another issuing authority. */
-const INSTALL_MS_MAX = 30_000
 
 const common = {
   tag: 'pki',
@@ -75,7 +73,7 @@ function signingOperations({ pki }: ApiParts): Operation[] {
       operationId: 'pkiInstallIssuing',
       summary: 'Gives the cluster another issuing authority under the same root',
       path: '/pki/issuing-authority',
-      answerMsMax: INSTALL_MS_MAX,
+      answerMsMax: answerTimes.installMsMax,
       body: { schema: issuingAuthorityGiven, isRequired: true },
       response: { kind: 'detail', schema: issuingAuthorityTaken },
       handle: async (call) => {
