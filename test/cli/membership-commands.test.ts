@@ -201,7 +201,11 @@ describe('Asked through the public API with a session', () => {
           const isKnown = session === 'token-1'
           response.writeHead(isKnown ? 200 : 401, { 'content-type': 'application/json' })
           const error = { code: 'UNAUTHORIZED', message: 'no' }
-          response.end(JSON.stringify(isKnown ? { data: next, meta: {} } : { error, meta: {} }))
+          response.end(
+            JSON.stringify(
+              isKnown ? { data: { ...next, certificates: [] }, meta: {} } : { error, meta: {} },
+            ),
+          )
         })
       },
     )
@@ -232,6 +236,23 @@ describe('Asked through the public API with a session', () => {
       isCompromised: false,
       confirmation: wanted,
     })
+  })
+
+  test('status and the certificates of a controller are asked from elsewhere as well', async () => {
+    const of = ['--url', url, '--ca', join(quickstart.dir, 'ctrl1', 'ca.pem'), '--json']
+    const session = join(folder, 'session')
+    writeFileSync(session, 'token-1\n', { mode: 0o600 })
+    const asked = [...of, '--session-file', session]
+    for (const [words, path] of [
+      [['cluster', 'status'], '/fabric/v1/cluster/status'],
+      [['pki', 'renew'], '/fabric/v1/pki/renew'],
+      [['pki', 'reload'], '/fabric/v1/pki/reload'],
+    ] as const) {
+      expect(await run([...words, ...asked])).toMatchObject({ code: 0, stderr: '' })
+      expect(seen.at(-1)).toMatchObject({ path, session: 'token-1' })
+    }
+    const root = await run(['pki', 'renew', '--root-key', 'root.key', ...asked])
+    expect([root.code, root.stderr]).toEqual([2, expect.stringContaining('needs --config')])
   })
 
   test('an ended session is said to be so, and its token is not shown', async () => {

@@ -74,14 +74,23 @@ export function requestOf(
 
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
 export function connectTo(options: ConnectionOptions): AskCluster {
-  const { config, url, ca, sessionFile } = options
-  if (config !== undefined && url === undefined) return askHere(config)
+  const ask = askAt(options)
+  return (verb, params, timeoutMs) => ask(requestOf(verb, params, timeoutMs))
+}
+
+/** Asks a controller for an operation. @throws {CommandFailure} exit 1 with the controller's sentence. */
+export type AskOperation = (request: AdminRequest) => Promise<unknown>
+
+/** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
+export function askAt({ config, url, ca, sessionFile }: ConnectionOptions): AskOperation {
+  if (config !== undefined && url === undefined) return askAtSocket(config)
   if (config !== undefined || url === undefined) {
     throw usage(
       'name the controller to ask: --config FILE on its host, or --url URL from elsewhere',
     )
   }
-  return askThere(url, ca, sessionFile)
+  const ask = askWith(baseUrl(url), credentialsFor(url, ca, sessionFile))
+  return ({ method, path, body, timeoutMs }) => ask(method, path, body, timeoutMs)
 }
 
 /** @throws {CommandFailure} exit 2, every fault on a line. */
@@ -91,16 +100,8 @@ export function loadConfigOrFail(path: string): ControllerConfig {
   throw usage(loaded.faults.map(formatFault).join('\n'))
 }
 
-function askHere(path: string): AskCluster {
-  const ask = askAtSocket(path)
-  return (verb, params, timeoutMs) => ask(requestOf(verb, params, timeoutMs))
-}
-
-/**
- * Asks the controller of a configuration at its admin socket.
- * @throws {CommandFailure} exit 1 with its sentence, exit 2 for the configuration.
- */
-export function askAtSocket(path: string): (request: AdminRequest) => Promise<unknown> {
+/** @throws {CommandFailure} exit 2 for the configuration. */
+function askAtSocket(path: string): AskOperation {
   const config = loadConfigOrFail(path)
   return async (request) => {
     try {
@@ -113,18 +114,6 @@ export function askAtSocket(path: string): (request: AdminRequest) => Promise<un
           : ''
       throw new CommandFailure(EXIT_FAILED, `${config.id}: ${error.message}${hint}`, error)
     }
-  }
-}
-
-function askThere(
-  url: string,
-  ca: string | undefined,
-  sessionFile: string | undefined,
-): AskCluster {
-  const ask = askWith(baseUrl(url), credentialsFor(url, ca, sessionFile))
-  return async (verb, params, timeoutMs) => {
-    const { method, path } = requestOf(verb)
-    return await ask(method, path, params, timeoutMs)
   }
 }
 

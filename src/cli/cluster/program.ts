@@ -2,6 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
 
 import type { MembershipChange } from '../../ports/membership.ts'
+import { withConnection } from './connection-options.ts'
 import { listMembers, showStatus, transferLeadership } from './commands.ts'
 import type { ClusterOptions } from './commands.ts'
 import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
@@ -64,7 +65,7 @@ Examples:
 }
 
 function addInvite(cluster: Command): void {
-  withConnection(cluster.command('invite'))
+  withAsked(cluster.command('invite'))
     .description('make a ticket that lets one new controller join')
     .option('--learner', 'it will not vote: it serves, and counts for no quorum')
     .option(
@@ -92,13 +93,13 @@ Examples:
 
 function addTickets(cluster: Command): void {
   const tickets = cluster.command('tickets').description('list and revoke the tickets of invite')
-  withConnection(tickets.command('list'), 'tickets list')
+  withAsked(tickets.command('list'), 'tickets list')
     .description('the tickets that have not expired, and who joined by them; no secrets')
     .action(async (options: ClusterOptions) => {
       const { listTickets } = await import('./ticket-commands.ts')
       await listTickets(options)
     })
-  withConnection(tickets.command('revoke'), 'tickets revoke ID')
+  withAsked(tickets.command('revoke'), 'tickets revoke ID')
     .description('take back a ticket that no controller has joined by')
     .argument('<id>', 'the id that invite and tickets list tell')
     .action(async (id: string, options: ClusterOptions) => {
@@ -132,14 +133,14 @@ Examples:
 }
 
 function addLooks(cluster: Command): void {
-  withConnection(cluster.command('status'), 'status')
+  withAsked(cluster.command('status'), 'status')
     .description('how far each member has got, as this controller sees it; needs no quorum')
     .option('--watch', 'look again each second until ^C')
     .action(showStatus)
-  withConnection(cluster.command('list'), 'list')
+  withAsked(cluster.command('list'), 'list')
     .description('the members and their addresses')
     .action(listMembers)
-  withConnection(cluster.command('transfer-leadership'), 'transfer-leadership ctrl2')
+  withAsked(cluster.command('transfer-leadership'), 'transfer-leadership ctrl2')
     .description('hand leadership to another member, without a failed write')
     .argument('[id]', 'the member to lead; the most caught-up one when left out')
     .action(transferLeadership)
@@ -182,7 +183,7 @@ function addChanges(cluster: Command): void {
 }
 
 function addChange(cluster: Command, verb: string, example: string, description: string): Command {
-  return withConnection(cluster.command(verb), `${verb} ${example}`)
+  return withAsked(cluster.command(verb), `${verb} ${example}`)
     .description(description)
     .option('--confirm <text>', 'the text that would have to be typed, for scripts')
     .addHelpText(
@@ -262,22 +263,8 @@ function withLayout(command: Command): Command {
 }
 
 /** @param example words after `flotilla cluster`; none: the verb has examples of its own. */
-function withConnection(command: Command, example?: string): Command {
-  command
-    .option(
-      '--config <file>',
-      'configuration of a controller on this host: asked by its admin socket',
-    )
-    .option(
-      '--url <url>',
-      'any controller, https://host:port: asked in the session of flotilla login',
-    )
-    .option('--ca <file>', 'CA certificates that --url is verified against, with --session-file')
-    .option(
-      '--session-file <file>',
-      "token of an administrator's session, in a file of mode 0600, or - for standard input; with --ca",
-    )
-    .option('--json', 'print JSON')
+function withAsked(command: Command, example?: string): Command {
+  withConnection(command).option('--json', 'print JSON')
   if (example === undefined) return command
   return command.addHelpText(
     'after',

@@ -22,7 +22,8 @@ import {
   writeSecretFile,
 } from '../../pki/key-file.ts'
 import { validityWithin } from '../../pki/renewal.ts'
-import { askAtSocket, loadConfigOrFail } from '../cluster/connection.ts'
+import { askAt, loadConfigOrFail } from '../cluster/connection.ts'
+import type { ConnectionOptions } from '../cluster/connection.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
@@ -33,14 +34,17 @@ const INSTALL_TIMEOUT_MS = 30_000
 /** Of a certificate that only has to last until its controller runs again. */
 const ROOT_SIGNED_DAYS = 7
 
+/** Of verbs that any controller may be asked for. */
+type AskedOptions = ConnectionOptions & { readonly json?: boolean }
+
 interface PkiOptions {
   readonly config: string
   readonly json?: boolean
 }
 
-/** Renews the certificate of the controller on this host, running or not, or signs one of another member anew. */
+/** Renews the certificate of a controller, of the one on this host also when it is not running, or signs one of another member anew. */
 export async function renew(
-  options: PkiOptions & {
+  options: AskedOptions & {
     readonly memberCert?: string
     readonly out?: string
     readonly rootKey?: string
@@ -51,7 +55,11 @@ export async function renew(
     if (memberCert !== undefined || out !== undefined) {
       throw new CommandFailure(EXIT_USAGE, '--root-key is for the own certificate alone')
     }
-    await renewByRoot(options, rootKey)
+    const { config, json = false } = options
+    if (config === undefined) {
+      throw new CommandFailure(EXIT_USAGE, '--root-key needs --config of the controller to renew')
+    }
+    await renewByRoot({ config, json }, rootKey)
     return
   }
   if ((memberCert === undefined) !== (out === undefined)) {
@@ -124,12 +132,12 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
   printLine(`take ${rootKey} off this machine again`)
 }
 
-/** Has the controller on this host read its files again. */
-export async function reload(options: PkiOptions): Promise<void> {
+/** Has a controller read its files again. */
+export async function reload(options: AskedOptions): Promise<void> {
   tellLeaf(options, (await ask(options, 'reload')) as CertificatesView)
 }
 
-function tellLeaf({ json }: PkiOptions, view: CertificatesView): void {
+function tellLeaf({ json }: AskedOptions, view: CertificatesView): void {
   const [leaf] = view.certificates
   if (json === true) printJson(view)
   else if (leaf !== undefined) {
@@ -270,13 +278,13 @@ const operations = {
 } as const
 
 async function ask(
-  { config }: PkiOptions,
+  options: ConnectionOptions,
   operation: keyof typeof operations,
   body?: Readonly<Record<string, unknown>>,
   timeoutMs?: number,
 ): Promise<unknown> {
   const [method, name] = operations[operation]
-  return await askAtSocket(config)({
+  return await askAt(options)({
     ...{ method, path: `/fabric/v1/pki/${name}` },
     ...(body === undefined ? {} : { body }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
