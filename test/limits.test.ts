@@ -18,7 +18,7 @@ import { adminSocketLimits } from '../src/controller/admin/socket.ts'
 import { admissionLimits } from '../src/cluster/entrance/admission.ts'
 import { SEED_LIMITS } from '../src/cluster/transport/addresses-seeds.ts'
 import { CLAIM_LIMITS } from '../src/cluster/transport/addresses.ts'
-import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
+import { defaultClusterNodeOptions } from '../src/cluster/cluster-node-parts.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { yamlTreeLimits } from '../src/config/yaml-tree.ts'
@@ -62,7 +62,7 @@ import { queryLimits } from '../src/fsm/query/scanner.ts'
 import { writeBehindDefaults } from '../src/fsm/write-behind.ts'
 import { fieldLimits } from '../src/entities/fields.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
-import { defaultRaftNodeLimits } from '../src/raft/node.ts'
+import { defaultRaftNodeLimits } from '../src/raft/node-start.ts'
 import { defaultCoreOptions } from '../src/raft/options.ts'
 import { CONFIG_FAULTS_MAX, ROUTER_CONFIG_BYTES_MAX } from '../src/router/config/load.ts'
 import { routerProgramLimits } from '../src/router/limits.ts'
@@ -75,7 +75,7 @@ import { snapshotFileLimits } from '../src/store/snapshot-files.ts'
 const docs = join(import.meta.dirname, '../docs')
 const page = join(docs, 'limits.md')
 
-const { retention, ...gateway } = defaultGatewayOptions
+const { retention, ...clusterNode } = defaultClusterNodeOptions
 const tables: Readonly<Record<string, object>> = {
   'src/api/limits.ts': defaultLimits,
   'src/api/auth/external-jwt/token-text.ts': tokenLimits,
@@ -116,8 +116,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/cli/session/context-file.ts': contextLimits,
   'src/cli/session/api-client.ts': { ...clientLimits, ...clientTimes },
   'src/cli/network/sections.ts': networkLimits,
-  'src/cluster/gateway.ts': {
-    ...gateway,
+  'src/cluster/cluster-node-parts.ts': {
+    ...clusterNode,
     retainEntries: retention.entries,
     retainBytes: retention.bytes,
     catchUpBytes: retention.catchUpBytes,
@@ -169,11 +169,11 @@ const configured: Readonly<Record<string, string>> = {
   'src/api/limits.ts routerEnrollmentMs': 'enrollment.routerMinutes',
   'src/api/limits.ts enrolledCertificateMs': 'enrollment.certificateDays',
   'src/api/limits.ts sessionCertificateMs': 'enrollment.sessionCertificateMinutes',
-  'src/cluster/gateway.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
-  'src/cluster/gateway.ts outstandingMax': 'limits.outstandingWritesMax',
-  'src/cluster/gateway.ts retainEntries': 'log.retainEntries',
-  'src/cluster/gateway.ts retainBytes': 'log.retainBytes',
-  'src/cluster/gateway.ts catchUpBytes': 'log.catchUpBytes',
+  'src/cluster/cluster-node-parts.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
+  'src/cluster/cluster-node-parts.ts outstandingMax': 'limits.outstandingWritesMax',
+  'src/cluster/cluster-node-parts.ts retainEntries': 'log.retainEntries',
+  'src/cluster/cluster-node-parts.ts retainBytes': 'log.retainBytes',
+  'src/cluster/cluster-node-parts.ts catchUpBytes': 'log.catchUpBytes',
   'src/cluster/snapshots/snapshot-sender.ts bytesPerSecond': 'cluster.snapshotBytesPerSecond',
   'src/raft/node.ts tickMs': 'raft.tickMs',
   'src/raft/options.ts heartbeatTicks': 'raft.heartbeatMs',

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 import { Problem } from '../../lib/problems.ts'
 import { actorName } from '../../ports/actor.ts'
 import type { Actor } from '../../ports/actor.ts'
@@ -7,14 +9,30 @@ import type { Operation } from '../operation.ts'
 /** No record has an empty id, so nothing in the state is ever taken for this caller's. */
 const nobody = { id: '', createdAt: 0, updatedAt: 0, revision: 0 }
 
+/** Who asks at the admin socket, by what a request there says. */
+export type SocketCaller = (request: IncomingMessage) => Actor
+
+/**
+ * By the listener alone: what a request says, and where it seems to come from, makes nobody the user of the host.
+ * @returns null at every other listener.
+ * @throws {Problem} for what a caller does with its own identity or session, as there is none.
+ */
+export function systemCallerAt(
+  said: SocketCaller | null,
+  raw: IncomingMessage,
+  operation: Operation,
+): Caller | null {
+  if (said !== null) requireNoSession(operation)
+  return said === null ? null : systemCaller(said(raw))
+}
+
 /** Whoever runs the host of this controller: an administrator without identity and session. */
-export function systemCaller(actor: Actor): Caller {
+function systemCaller(actor: Actor): Caller {
   const identity = { ...nobody, name: actorName(actor) }
   return { session: nobody, identity, isAdmin: true, pendingFactors: [], system: actor }
 }
 
-/** @throws {Problem} for what a caller does with its own identity or session, as there is none. */
-export function requireNoSession({ permission }: Operation): void {
+function requireNoSession({ permission }: Operation): void {
   if (permission !== 'session' && permission !== 'partial') return
   throw new Problem('INVALID_BACKING_TOKEN_TYPE', {
     detail:

@@ -4,7 +4,7 @@ import { isSocketOnly } from '../auth/system-caller.ts'
 import type { ApiName, JsonSchema, Operation, ResponseShape } from '../operation.ts'
 import type { ApiParts, BindingName } from '../parts.ts'
 import { basePaths } from '../paths.ts'
-import { errorEnvelope, meta } from './schemas.ts'
+import { errorEnvelope, meta } from './envelope.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,4 +1,4 @@
-import type { Gateway } from '../../cluster/gateway.ts'
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { ActionLog } from '../../cluster/action-recorder.ts'
 import type { Log } from '../../cluster/log.ts'
 import type { ControllerConfig } from '../../config/options.ts'
@@ -20,14 +20,14 @@ export interface Backups {
 
 export function openBackups(
   config: ControllerConfig,
-  gateway: Gateway,
+  clusterNode: ClusterNode,
   log: Log,
   backups: BackupParts,
 ): Backups {
   const folder = folderOf(config)
-  const schedule = scheduleOf(config, gateway, log, backups, folder)
+  const schedule = scheduleOf(config, clusterNode, log, backups, folder)
   return {
-    control: backupControl({ ...backups, actions: new ActionLog(gateway, log), folder }),
+    control: backupControl({ ...backups, actions: new ActionLog(clusterNode, log), folder }),
     lastTakenMs: () => schedule?.lastTakenMs ?? null,
     start: () => schedule?.start(),
     close: async () => await schedule?.close(),
@@ -41,7 +41,7 @@ function folderOf({ backup: { folder }, id, log }: ControllerConfig): BackupFold
 
 function scheduleOf(
   config: ControllerConfig,
-  gateway: Gateway,
+  clusterNode: ClusterNode,
   log: Log,
   backups: BackupParts,
   folder: BackupFolder | null,
@@ -49,7 +49,7 @@ function scheduleOf(
   const { recipient, everyMs, keep, hook, hookTimeoutMs } = config.backup
   if (folder === null || recipient === null) return null
   return new BackupSchedule({
-    ...{ backups, alarms: gateway.alarms, log, everyMs, keep, recipientPath: recipient },
+    ...{ backups, alarms: clusterNode.alarms, log, everyMs, keep, recipientPath: recipient },
     folder,
     hook: hook.length === 0 ? null : { command: hook, timeoutMs: hookTimeoutMs },
   })
