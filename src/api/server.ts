@@ -78,13 +78,13 @@ export function createApi(parts: ApiParts): Api {
       services.sessions.start()
       services.integrity.start()
       services.resealer.start()
-      services.posture.start()
+      parts.posture.start()
     },
     stop: () => {
       services.sessions.stop()
       services.integrity.stop()
       services.resealer.stop()
-      services.posture.stop()
+      parts.posture.stop()
       return Promise.resolve()
     },
   }

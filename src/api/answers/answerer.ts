@@ -156,9 +156,12 @@ export class Answerer {
     this.#unsent.send(raw, source, body, length, end)
   }
 
-  #record({ operation, startedAtMs }: Call, status: number): void {
+  #record(call: Call, status: number): void {
+    const { operation, startedAtMs } = call
     const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
-    metrics.record(status, this.#parts.clock.monotonicMs() - startedAtMs)
+    const tookMs = this.#parts.clock.monotonicMs() - startedAtMs
+    metrics.record(status, tookMs)
+    this.#tell(call, status, tookMs)
   }
 
   /** What fails on the way ends the connection, so that the client never takes what it has for all of it. */
@@ -178,7 +181,16 @@ export class Answerer {
     })
   }
 
-  #tellRefused({ caller, operation, address }: Call, { code }: Problem): void {
+  /** Traced for whoever has proven who it is: nobody else makes this controller write a line a request. */
+  #tell(call: Call, status: number, tookMs: number): void {
+    const { method, operation, address, trace, caller } = call
+    this.#parts.audit?.answered({
+      ...{ method, operation: operation?.operationId ?? 'none', status, tookMs, address, trace },
+      isTraced: trace.isSampled && caller !== null,
+    })
+  }
+
+  #tellRefused({ caller, operation, address, trace }: Call, { code }: Problem): void {
     if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
     const name = caller?.identity['name']
     this.#parts.audit?.refused({
@@ -188,6 +200,7 @@ export class Answerer {
       address,
       operation: operation?.operationId ?? '',
       outcome: code,
+      traceId: trace.traceId,
     })
   }
 
@@ -197,7 +210,7 @@ export class Answerer {
     if (known !== null) return known
     const operation = call.operation?.operationId ?? 'none'
     this.#parts.logger.error(
-      { err: error, operation, path: call.path },
+      { err: error, operation, path: call.path, traceId: call.trace.traceId },
       'a request failed by our fault',
     )
     return new Problem('UNHANDLED', { cause: error })

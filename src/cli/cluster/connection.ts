@@ -22,6 +22,8 @@ export interface ConnectionOptions {
 export type ClusterVerb =
   | 'status'
   | 'list'
+  | 'upgrade-status'
+  | 'debug'
   | 'plan'
   | 'promote'
   | 'demote'
@@ -46,6 +48,8 @@ const TIMEOUT_MS = 15_000
 const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST', string]>> = {
   status: ['GET', 'status'],
   list: ['GET', 'list-members'],
+  'upgrade-status': ['GET', 'upgrade-status'],
+  debug: ['GET', 'debug'],
   plan: ['POST', 'plan'],
   promote: ['POST', 'promote-member'],
   demote: ['POST', 'demote-member'],

@@ -11,6 +11,7 @@ import type { JoinOptions } from '../join/join.ts'
 import type { RecoverOptions } from './recover.ts'
 import { addSnapshots } from '../snapshot/program.ts'
 import type { RecoverAdminOptions } from './recover-admin.ts'
+import { addUpgrade } from './upgrade.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 
@@ -33,6 +34,7 @@ A cluster from nothing, each line on the host of its controller:
   addTickets(cluster)
   addJoin(cluster)
   addLooks(cluster)
+  addUpgrade(cluster, withAsked)
   addChanges(cluster)
   addRecovery(cluster)
   addAdminRecovery(cluster)
