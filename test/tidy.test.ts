@@ -24,6 +24,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   channel: ['lib'],
   routers: ['lib', 'ports', 'channel'],
   router: ['lib', 'config', 'channel', 'pki'],
+  events: ['lib', 'ports', 'entities', 'channel'],
 }
 const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])
 

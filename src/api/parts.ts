@@ -9,6 +9,8 @@ import type { JwtSigner } from '../ports/jwt-signer.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
 import type { LiveCircuits } from '../ports/live-circuits.ts'
+import type { EventStreams } from '../ports/events.ts'
+import type { TellFact } from '../ports/live-facts.ts'
 import type { LiveLinks } from '../ports/live-links.ts'
 import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
@@ -105,6 +107,10 @@ export interface ApiParts {
   readonly logger: ApiLogger
   /** Absent: nothing is told of refused writes. */
   readonly audit?: Pick<AuditTrail, 'refused'>
+  /** Of this controller, for those who read them over HTTP. */
+  readonly events: EventStreams
+  /** Of refused log-ins. */
+  readonly tell: TellFact
   /** What is served, on whichever listener: binding to base URLs (`https://host:port`), the first one preferred. */
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
   /** A cheap look at this process; called for each health request. */

@@ -10,6 +10,7 @@ import { Answerer } from './answers/answerer.ts'
 import { openForMonitors } from './auth/monitor.ts'
 import { readBody, roomFor } from './answers/body.ts'
 import type { Call } from './call.ts'
+import { isEventSocket, takeEventSockets } from './events/event-socket.ts'
 import { createServices } from './records/services.ts'
 import type { ApiServices } from './records/services.ts'
 import { isPermission } from './operation.ts'
@@ -104,7 +105,7 @@ function buildListener(
 ): FastifyInstance {
   const answerer = new Answerer(parts, services)
   const pipeline = new Pipeline(parts, services, answerer)
-  const app = newApp(parts, options, answerer, pipeline)
+  const app = newApp(parts, services, options, answerer, pipeline)
   app.decorateRequest('call', null)
   app.addHook('onRoute', (route) => {
     const operation = route.config?.operation
@@ -132,6 +133,7 @@ function buildListener(
 
 function newApp(
   parts: ApiParts,
+  services: ApiServices,
   options: ListenerOptions,
   answerer: Answerer,
   pipeline: Pipeline,
@@ -146,6 +148,7 @@ function newApp(
     connectionsCheckingInterval: limits.timeoutCheckMs,
     // A request without a Host header is refused where all refusals get their envelope.
     requireHostHeader: false,
+    shouldUpgradeCallback: isEventSocket,
   }
   const pipelined = new PipelinedRequests(limits.pipelinedRequestsMax)
   const { https } = options
@@ -174,6 +177,7 @@ function newApp(
       const server = newServer(https, serverOptions, listener, options.onHttpsServer)
       boundConnections(server, https !== null, limits)
       deferContinue(server, listener)
+      if (options.apis.includes('fabric')) takeEventSockets(server, parts, services)
       return server
     },
   })

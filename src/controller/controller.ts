@@ -60,6 +60,8 @@ import type { Credentials } from './start/check.ts'
 import { keepCertificates } from './certificates.ts'
 import { isOut } from '../cluster/link.ts'
 import { jwtSignerOf, networkAuthoritiesOf, openIssuer } from './issuing.ts'
+import { openEvents, startEvents } from './events.ts'
+import type { EventLines, Events } from './events.ts'
 import { healthOf } from './health.ts'
 import { Listeners } from './listeners.ts'
 import { RouterService } from './routers.ts'
@@ -93,6 +95,7 @@ export interface ControllerParts {
   readonly log: Logger
   /** null: nothing is told of writes. */
   readonly audit?: AuditTrail | null
+  readonly eventLines?: EventLines | null
   /** Called at most once, at any time: nothing works any more and the process must end. */
   readonly onFatal: (error: Error) => void
   /** Of the process, UTC ms. */
@@ -106,6 +109,7 @@ interface ApiInputs {
   readonly admission: AdmissionDesk
   readonly membership: MembershipControl
   readonly storeId: Uint8Array
+  readonly events: Events
 }
 
 /** Gives back what was opened, last first; the steps of a failed start as well as those of a stop. */
@@ -175,23 +179,24 @@ export class Controller {
   }
 
   async #open(): Promise<void> {
-    const { config } = this.#parts
+    const { config, log } = this.#parts
     const identity = readIdentity(config.data)
     const lock = await lockDataFolder(config.data)
     this.#releases.push(() => lock.release())
     this.#roster = this.#readRoster()
     const machine = await this.#openState()
+    const events = openEvents(this.#parts, identity, machine, this.#startedAtMs)
     // The store's first jobs have started the pool.
-    const threads = lowerPoolPriority()
-    if (threads === 0) this.#parts.log.warn('log-ins will compete with writes for the processor')
+    if (lowerPoolPriority() === 0) log.warn('log-ins will compete with writes for the processor')
     const isChecked = this.#checkMember(identity, machine)
     const gateway = await this.#joinCluster(identity, machine)
     if (!isChecked) this.#watchMember(identity, machine)
     const keeper = await this.#keepSecrets(machine)
     const membership = this.#manageMembers(gateway, machine, keeper, identity)
     const admission = this.#admit(gateway, machine, keeper)
+    this.#releases.push(startEvents(events, gateway, config))
     const { storeId } = identity
-    await this.#serve(gateway, machine, { keeper, admission, membership, storeId })
+    await this.#serve(gateway, machine, { keeper, admission, membership, storeId, events })
   }
 
   async #openState(): Promise<StateMachine> {
@@ -383,13 +388,13 @@ export class Controller {
 
   async #serve(gateway: Gateway, machine: StateMachine, inputs: ApiInputs): Promise<void> {
     const { config, credentials, log } = this.#parts
-    const { admission, membership } = inputs
+    const { admission, membership, events } = inputs
     const snapshots = await openSnapshots(config, log, {
       machine,
       refusal: () => (this.#isOut ? 'NODE_QUARANTINED' : null),
     })
     const routers = new RouterService({
-      ...{ config, log, gateway, machine },
+      ...{ config, log, gateway, machine, tell: events.tell },
       authorities: networkAuthoritiesOf(inputs.keeper, () => this.#caPem),
       isOut: () => this.#isOut,
     })
@@ -405,6 +410,7 @@ export class Controller {
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
     this.#releases.push(async () => {
+      events.closeStreams()
       await listeners.close()
       await api.stop()
     })
@@ -533,7 +539,7 @@ export class Controller {
       'circuits' | 'issuer' | 'lastBackupMs' | 'links' | 'routerInspections' | 'snapshots'
     >,
   ): Api {
-    const { keeper, admission, membership } = inputs
+    const { keeper, admission, membership, events } = inputs
     const { config, log } = this.#parts
     const settled = new Settled({
       ...{ selfId: config.id, storeId: inputs.storeId },
@@ -575,7 +581,7 @@ export class Controller {
       health: () => healthOf(gateway.health()),
       vitals: () => gateway.vitals,
       refusal: () => this.#refusal(settled),
-      membership,
+      ...{ membership, events: events.streams, tell: events.tell },
       ...local,
     })
   }

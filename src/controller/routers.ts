@@ -12,6 +12,7 @@ import { assert } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import { parseHostPort } from '../lib/names.ts'
 import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
+import type { TellFact } from '../ports/live-facts.ts'
 import type { LiveCircuits } from '../ports/live-circuits.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { RouterClients } from '../ports/router-clients.ts'
@@ -46,6 +47,8 @@ export interface RouterParts {
   readonly log: RouterLogger
   /** While this controller must not answer from its state, nothing in it admits anybody. */
   readonly isOut: () => boolean
+  /** Told of what routers are seen to do. */
+  readonly tell: TellFact
 }
 
 const DRAWS = 2 ** 32

@@ -42,6 +42,12 @@ export class Answerer {
   succeed(reply: FastifyReply, call: Call, answer: Answer): void {
     const headers = this.#headers(reply, call, answer.contentType)
     if (answer.headers !== undefined) Object.assign(headers, answer.headers)
+    if (answer.stream !== undefined) {
+      this.#record(call, answer.status)
+      reply.hijack()
+      answer.stream(reply.raw, headers)
+      return
+    }
     this.#send(reply, call, answer.status, headers, answer.body)
   }
 
@@ -120,9 +126,7 @@ export class Answerer {
       this.fail(reply, call, tooMuchUnread())
       return
     }
-    const { operation, startedAtMs } = call
-    const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
-    metrics.record(status, this.#parts.clock.monotonicMs() - startedAtMs)
+    this.#record(call, status)
     if (status === 304) delete headers['content-type']
     else headers['content-length'] = length
     // After a refusal, what is left of a body would have to be read to reach the next request.
@@ -146,8 +150,18 @@ export class Answerer {
     this.#unsent.send(raw, source, body, length, end)
   }
 
-  #tellRefused({ caller, operation, address }: Call, { code }: Problem): void {
+  #record({ operation, startedAtMs }: Call, status: number): void {
+    const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
+    metrics.record(status, this.#parts.clock.monotonicMs() - startedAtMs)
+  }
+
+  #tellRefused(call: Call, { code }: Problem): void {
+    const { caller, operation, address } = call
     if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
+    if (operation?.operationId === 'authenticate') {
+      const method = call.first('method') ?? ''
+      this.#parts.tell({ kind: 'logInFailed', method, address, reason: code })
+    }
     const name = caller?.identity['name']
     this.#parts.audit?.refused({
       actor: caller?.identity.id ?? '',

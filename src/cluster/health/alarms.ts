@@ -15,6 +15,7 @@ export const ALARM_CODES = [
   'CERTIFICATE_EXPIRES',
   'BACKUP_FAILED',
   'BACKUP_HOOK_FAILED',
+  'EVENTS_NOT_WRITTEN',
 ] as const
 export type AlarmCode = (typeof ALARM_CODES)[number]
 

@@ -18,6 +18,8 @@ import type { ApiParts } from '../../../src/api/parts.ts'
 import { buildApi } from '../../../src/api/server.ts'
 import type { State } from '../../../src/fsm/state.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
+import type { Events } from '../../../src/events/open-events.ts'
+import { eventsOf } from '../../events/support.ts'
 import { formingRecords } from '../../../src/fsm/seed.ts'
 import { canonicalJson } from '../../../src/lib/canonical-json.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -291,6 +293,7 @@ export interface TestController {
   readonly members: LocalMembership
   readonly keys: TestTokenKeys
   readonly issuer: InlineIssuer
+  readonly events: Events
   readonly admission: TestAdmission
   readonly authorities: TestAuthorities
   /** The token of a session, as every controller of the cluster would sign it. */
@@ -336,6 +339,7 @@ export async function startController(
   const failedRequests = new LocalTopic<Uint8Array>(cluster.selfId)
   const baseUrl = 'https://localhost:1280'
   const all = limitsWith(limits)
+  const events = eventsOf(machine, cluster, clock)
   const schemas = new SchemaWorker(all, systemClock)
   const settings = { ...all, trustDomain: testTrustDomain }
   const issuer = new InlineIssuer(authorities.issuing, settings, clock)
@@ -390,6 +394,7 @@ export async function startController(
     vitals: () => vitalsExample,
     refusal: () => controller.refusal,
     membership: members,
+    ...{ events: events.streams, tell: events.tell },
     snapshots: new SnapshotFiles({
       ...{ dir, machine, clock, freeBytesMin: 0, refusal: () => controller.refusal },
     }),
@@ -417,6 +422,7 @@ export async function startController(
       return state
     },
     cluster,
+    events,
     activity,
     posture,
     clock,
@@ -436,6 +442,7 @@ export async function startController(
     },
     close: async () => {
       isClosed = true
+      await events.stop()
       await app.close()
       await schemas.close()
       await rm(dir, { recursive: true, force: true })

@@ -1,0 +1,46 @@
+import type { Gateway } from '../cluster/gateway.ts'
+import type { ControllerConfig } from '../config/options.ts'
+import { Events } from '../events/open-events.ts'
+import type { EventLines } from '../events/sinks/stream-sink.ts'
+import type { StateMachine } from '../fsm/machine.ts'
+import { systemClock } from '../lib/clock.ts'
+
+export type { EventLines, Events }
+
+/** The events of a controller: made before its first entry is applied, so that none is missed. */
+export function openEvents(
+  parts: {
+    readonly config: Pick<ControllerConfig, 'events' | 'id'>
+    readonly eventLines?: EventLines | null
+  },
+  { generation }: { readonly generation: number },
+  state: StateMachine,
+  startedAtMs: number,
+): Events {
+  const { events: options, id: selfId } = parts.config
+  const lines = parts.eventLines ?? null
+  return new Events({
+    ...{ generation, startedAtMs, lines, selfId, options, state, clock: systemClock },
+  })
+}
+
+/** Tells of the cluster from here on, and writes to where the configuration says. @returns the way to end it. */
+export function startEvents(
+  events: Events,
+  gateway: Gateway,
+  { events: { file } }: Pick<ControllerConfig, 'events'>,
+): () => Promise<void> {
+  events.start({
+    cluster: gateway,
+    alarms: () => gateway.alarms.list(),
+    vitals: () => gateway.vitals,
+    onFileFault: (reason) => {
+      if (reason === null) gateway.alarms.clear('EVENTS_NOT_WRITTEN')
+      else {
+        const text = `events cannot be written to ${file.path ?? ''} (${reason}); those that leave memory meanwhile are lost to it`
+        gateway.alarms.raise('EVENTS_NOT_WRITTEN', text)
+      }
+    },
+  })
+  return () => events.stop()
+}
