@@ -13,6 +13,7 @@ import { systemClock } from '../lib/clock.ts'
 import { parseHostPort } from '../lib/names.ts'
 import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
 import type { TellFact } from '../ports/live-facts.ts'
+import type { LiveLink } from '../ports/live-links.ts'
 import type { LiveCircuits } from '../ports/live-circuits.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { RouterClients } from '../ports/router-clients.ts'
@@ -71,7 +72,7 @@ export class RouterService {
     const board = new RouterStatusBoard(config.id, routerTopic(gateway.soft))
     machine.routers = board
     const channels = new RouterChannels({
-      ...{ board, log, clock: systemClock },
+      ...{ board, log, clock: systemClock, tell: parts.tell },
       identity: identityOf(config.id, gateway.clusterId),
       gate: gateOf(parts),
       cluster: clusterOf(gateway),
@@ -84,7 +85,12 @@ export class RouterService {
         return router !== undefined && (router.disabled || !router.isVerified)
       },
       tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
-      onGone: (link) => this.#circuits?.onLinkGone(link),
+      onSeen: (link, type) =>
+        parts.tell({ kind: 'link', type: seenType(channels, link, type), link }),
+      onGone: (link) => {
+        parts.tell({ kind: 'link', type: 'fault', link })
+        this.#circuits?.onLinkGone(link)
+      },
     })
     this.inspections = inspectionsOf(channels)
     if (config.routers.bind === null) return
@@ -94,10 +100,11 @@ export class RouterService {
     channels.add(
       linkDuty({
         ...{ table: this.links, log, isCertificateOf },
+        onMetrics: (metrics) => parts.tell({ kind: 'routerMetrics', metrics }),
         onOtherFault: (connection, message) => this.#circuits?.onFault(connection, message),
       }),
     )
-    const connected = new ConnectionDuty()
+    const connected = new ConnectionDuty(parts.tell)
     channels.add(connected)
     board.connections = (id) => {
       for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)
@@ -133,6 +140,7 @@ export class RouterService {
     channels.add(certificateDuty({ issuer, log, proposer: gateway, anchorsPem }))
     this.#circuits = new CircuitDuty({
       ...{ clients, log, clock: systemClock, links: this.links, hosts: hostsOf(machine) },
+      tell: this.#parts.tell,
       connection: (id) => channels.connection(id),
       draw: () => randomInt(DRAWS) / DRAWS,
     })
@@ -180,6 +188,16 @@ export class RouterService {
   async close(): Promise<void> {
     await this.#listener?.close()
   }
+}
+
+/** A link that comes while its other router is not connected here is no use yet. */
+function seenType<T extends 'new' | 'known' | 'connectionsChanged'>(
+  channels: RouterChannels,
+  { destRouterId }: LiveLink,
+  type: T,
+): T | 'disconnectedDest' {
+  const isConnected = channels.connection(destRouterId) !== undefined
+  return type === 'new' && !isConnected ? 'disconnectedDest' : type
 }
 
 /** One that is disabled is as good as removed for its peers: they are not to dial it. */

@@ -8,6 +8,8 @@ import { channelLimits } from '../channel/limits.ts'
 import type { Message } from '../channel/frame.ts'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
+import { tellNobody } from '../ports/live-facts.ts'
+import type { TellFact } from '../ports/live-facts.ts'
 import type { RouterGate } from './admission.ts'
 import { RouterConnection } from './connection.ts'
 import type { MessageHandler } from './connection.ts'
@@ -41,6 +43,8 @@ export interface RouterChannelsParts {
   readonly board: RouterStatusBoard
   readonly clock: Clock
   readonly log: RouterLogger
+  /** Told of routers that come and go. */
+  readonly tell?: TellFact
 }
 
 interface AddressesUpdate {
@@ -190,9 +194,21 @@ export class RouterChannels {
     )
     channel.open(helloAnswer(hello, identity))
     connection.start()
+    this.#tellConnected(router.id, socket)
     this.#tellAddresses(connection, this.#addresses(), false)
     for (const duty of this.#duties) duty.onConnected?.(connection)
     return connection
+  }
+
+  #tellConnected(id: string, socket: TLSSocket): void {
+    const { identity, tell = tellNobody } = this.#parts
+    tell({ kind: 'router', routerId: id, isOnline: true })
+    tell({
+      ...{ kind: 'connect', source: { type: 'router', id } },
+      sourceAddress: addressText(socket.remoteAddress, socket.remotePort),
+      target: { type: 'ctrl', id: identity.id },
+      targetAddress: addressText(socket.localAddress, socket.localPort),
+    })
   }
 
   #refuse(channel: Channel, socket: TLSSocket, hello: Hello, reason: string): null {
@@ -218,13 +234,14 @@ export class RouterChannels {
   }
 
   #onClosed(connection: RouterConnection, reason: string): void {
-    const { board, log } = this.#parts
+    const { board, log, tell = tellNobody } = this.#parts
     const { id, name } = connection.router
     log.info({ routerId: id, name, reason }, 'router disconnected')
     // It may have come back over another channel.
     if (this.#byId.get(id) !== connection) return
     this.#byId.delete(id)
     board.withdraw(id)
+    tell({ kind: 'router', routerId: id, isOnline: false })
     for (const duty of this.#duties) duty.onDisconnected?.(connection)
   }
 
@@ -274,4 +291,8 @@ export class RouterChannels {
     connection.sentLeaderIndex = index
     connection.channel.send(leaderMessage(index))
   }
+}
+
+function addressText(host = '', port = 0): string {
+  return host === '' ? '' : `tls:${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -16,6 +16,8 @@ import { int32Value, readInt32, readText, textValue } from '../../channel/header
 import type { Message } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Hosts } from '../../ports/hosts.ts'
+import { tellNobody } from '../../ports/live-facts.ts'
+import type { TellFact } from '../../ports/live-facts.ts'
 import type { LiveCircuit, LiveCircuits } from '../../ports/live-circuits.ts'
 import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
 import type { AdmittedClient, RouterClients } from '../../ports/router-clients.ts'
@@ -58,6 +60,9 @@ const PUBLIC_KEY = 1003
 /** Of an answer to a route, what is not from the host. */
 const CHANNEL_HEADERS_MAX = 13
 
+const NO_HOST = 'the service has no host that can be reached'
+const NO_ANSWER = 'a router did not answer in time'
+
 export interface CircuitDutyParts {
   readonly clients: RouterClients
   readonly hosts: Hosts
@@ -67,11 +72,14 @@ export interface CircuitDutyParts {
   /** 0 to 1. */
   readonly draw: () => number
   readonly log: RouterLogger
+  readonly tell?: TellFact
 }
 
 interface Circuit {
   readonly live: LiveCircuit
   readonly ends: CircuitEnds
+  readonly hostId: string
+  readonly instanceId: string
   path: CircuitPath
 }
 
@@ -244,8 +252,10 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
     readonly peerData: ReadonlyMap<number, Uint8Array>
   }> {
     const failed = new Set<string>()
-    let lastFault = 'the service has no host that can be reached'
+    let lastFault = NO_HOST
     const id = newCircuitId()
+    const beganMs = this.#parts.clock.monotonicMs()
+    const layMs = (): number => this.#parts.clock.monotonicMs() - beganMs
     for (let attempt = 0; attempt < routeAttemptsMax; attempt += 1) {
       const chosen = this.#choose(start, client.serviceId, instanceId, failed)
       if (chosen === null) break
@@ -255,18 +265,23 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
       if (laid.fault === null) {
         const named = { clientId: client.identityId, serviceId: client.serviceId }
         const circuit = {
-          ...{ ends, path, hostId: host.hostId },
+          ...{ ends, path, hostId: host.hostId, instanceId },
           live: {
             ...{ id, ...named, terminatorId: host.terminatorId, routerIds: [], linkIds: [] },
             createdAt: this.#parts.clock.nowMs(),
           },
         }
         this.#circuits.set(id, circuit)
+        this.#told(circuit, 'created', layMs())
         return { circuit, peerData: new Map([...host.peerData, ...laid.peerData]) }
       }
       lastFault = laid.fault
       failed.add(host.terminatorId)
     }
+    this.#parts.tell?.({
+      ...{ kind: 'circuitFailed', circuitId: id, clientId: client.identityId, instanceId },
+      ...{ serviceId: client.serviceId, cause: causeOf(lastFault), layMs: layMs() },
+    })
     throw new CircuitRefused(INVALID_TERMINATOR, lastFault)
   }
 
@@ -313,7 +328,7 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
       settle: resolve,
     }
     this.#attempts.set(ends.id, made)
-    const timer = setTimeout(() => resolve('a router did not answer in time'), routeTimeoutMs)
+    const timer = setTimeout(() => resolve(NO_ANSWER), routeTimeoutMs)
     for (const [at, routerId] of path.routerIds.entries()) {
       const route = routes[at]
       const connection = this.#parts.connection(routerId)
@@ -365,6 +380,7 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
       this.#parts.connection(other.routerIds[at] ?? '')?.channel.send(route)
     }
     circuit.path = other
+    this.#told(circuit, 'pathUpdated')
     const left = path.routerIds.filter((id) => !other.routerIds.includes(id))
     this.#tell(left, unrouteMessage(ends.id, true))
   }
@@ -373,8 +389,18 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
     const circuit = this.#circuits.get(id)
     if (circuit === undefined) return false
     this.#circuits.delete(id)
+    this.#told(circuit, 'deleted')
     this.#tell(circuit.path.routerIds, unrouteMessage(id, isNow))
     return true
+  }
+
+  #told(circuit: Circuit, type: 'created' | 'pathUpdated' | 'deleted', layMs?: number): void {
+    const { hostId, instanceId, path } = circuit
+    const { tell = tellNobody } = this.#parts
+    tell({
+      ...{ kind: 'circuit', type, circuit: viewOf(circuit), cost: path.cost, hostId, instanceId },
+      ...(layMs === undefined ? {} : { layMs }),
+    })
   }
 
   #tell(routerIds: readonly string[], message: ReturnType<typeof unrouteMessage>): void {
@@ -393,4 +419,10 @@ function newCircuitId(): string {
 /** Unique among the ends of all circuits of a router, whichever controller laid them. */
 function newAddress(): string {
   return randomUUID()
+}
+
+/** As the API family names why a circuit failed; whatever a router says beside is told in the log of the router. */
+function causeOf(fault: string): string {
+  if (fault === NO_HOST) return 'NO_ONLINE_TERMINATORS'
+  return fault === NO_ANSWER ? 'ROUTER_RESPONSE_TIMEOUT' : 'ROUTER_ERR_GENERIC'
 }
