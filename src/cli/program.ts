@@ -3,6 +3,7 @@ import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { addCluster } from './cluster/program.ts'
 import { addCompletion } from './completion/program.ts'
 import { addEnrollment } from './enroll/enroll-program.ts'
+import { addEvents } from './events/program.ts'
 import {
   CommandFailure,
   EXIT_DONE,
@@ -63,6 +64,7 @@ function buildProgram(): Command {
   addSession(program)
   addRecords(program)
   addNetwork(program)
+  addEvents(program)
   addCompletion(program)
   program
     .command('version')

@@ -53,6 +53,12 @@ export class EventBus {
     return this.#here(this.#liveSequence)
   }
 
+  /** A place of its own, after all that was emitted so far. */
+  nextPosition(): EventPosition {
+    this.#liveSequence += 1
+    return this.position
+  }
+
   /** What an entry of the log comes to, in its order. */
   emitEntry(index: number, events: readonly NewEvent[]): void {
     const { generation, selfId } = this.#parts
@@ -65,8 +71,7 @@ export class EventBus {
 
   /** What this controller has seen. Never within apply: it would come before what the entry comes to. */
   emitLive(event: NewEvent): void {
-    this.#liveSequence += 1
-    const position = this.#here(this.#liveSequence)
+    const position = this.nextPosition()
     this.ring.push(new EmittedEvent(event, position, false, this.#parts.selfId))
     this.#tellLater()
   }

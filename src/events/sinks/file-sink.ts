@@ -64,7 +64,7 @@ export class FileSink {
   /** So that the next process knows that nothing is missing in between. */
   async #writeEnd(): Promise<void> {
     const { bus } = this.#parts
-    await this.#file?.write(Buffer.from(`${stoppedLine(bus.selfId, bus.position)}\n`))
+    await this.#file?.write(Buffer.from(`${stoppedLine(bus.selfId, bus.nextPosition())}\n`))
   }
 
   #work(): void {
