@@ -16,6 +16,8 @@ import type { ApiServices } from './records/services.ts'
 import { isPermission } from './operation.ts'
 import type { ApiName, Method, Operation } from './operation.ts'
 import { allOperations } from './operations/all.ts'
+import { debugFactsOf } from './operations/debug.ts'
+import type { DebugFacts } from './operations/debug.ts'
 import type { LargeBodies } from './answers/large-bodies.ts'
 import type { RouterClients } from '../ports/router-clients.ts'
 import { ApiRouterClients } from './duties/router-clients.ts'
@@ -57,6 +59,8 @@ export interface Api {
   routerClients(records: ClientRecords): RouterClients
   /** An app that does not listen yet. */
   listener(options: ListenerOptions): FastifyInstance
+  /** What a debug bundle holds of this controller. */
+  debug(): Promise<DebugFacts>
   /** Begins to spread session activity and to remove expired sessions. */
   start(): void
   /** Spreads what is left and stops. */
@@ -69,17 +73,18 @@ export function createApi(parts: ApiParts): Api {
   return {
     routerClients: (records) => new ApiRouterClients(parts, services, records),
     listener: (options) => buildListener(parts, services, operations, options),
+    debug: () => debugFactsOf(parts, services),
     start: () => {
       services.sessions.start()
       services.integrity.start()
       services.resealer.start()
-      services.posture.start()
+      parts.posture.start()
     },
     stop: () => {
       services.sessions.stop()
       services.integrity.stop()
       services.resealer.stop()
-      services.posture.stop()
+      parts.posture.stop()
       return Promise.resolve()
     },
   }
@@ -144,11 +149,11 @@ function newApp(
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
+    shouldUpgradeCallback: isEventSocket,
     // Timeouts are enforced at this period: by default Node looks only each 30 s.
     connectionsCheckingInterval: limits.timeoutCheckMs,
     // A request without a Host header is refused where all refusals get their envelope.
     requireHostHeader: false,
-    shouldUpgradeCallback: isEventSocket,
   }
   const pipelined = new PipelinedRequests(limits.pipelinedRequestsMax)
   const { https } = options

@@ -2,7 +2,6 @@ import {
   boolean,
   choice,
   choices,
-  choicesOrNone,
   command,
   controllerId,
   hostPort,
@@ -15,13 +14,12 @@ import {
   optionalHostPort,
   optionalPath,
   path,
-  pattern,
   required,
   section,
   trustDomain,
 } from './option.ts'
 import type { ValuesOf } from './option.ts'
-import { EVENT_NAMESPACES } from '../lib/event-namespaces.ts'
+import { eventOptions } from './event-options.ts'
 
 const MIB = 1024 * 1024
 const MINUTE_MS = 60 * 1000
@@ -344,6 +342,7 @@ export const controllerOptions = {
     hook: option(command(32), {
       default: [],
       scope: node,
+      isSecret: true,
       why: 'Program with arguments that is run after each, with the path of the backup as its last argument: to bring it elsewhere. Run without a shell.',
     }),
     hookTimeoutMs: option(integer(1000, 24 * HOUR_MS), {
@@ -352,62 +351,7 @@ export const controllerOptions = {
       why: 'A hook that takes longer is killed, with all that it has started.',
     }),
   }),
-  events: section('What happens in the network, as a stream of events; see events.md.', {
-    file: section('A file of events, a line of JSON each.', {
-      path: option(optionalPath(), {
-        default: null,
-        scope: node,
-        why: 'File that they are written to, mode 0600, outside of data. null: none is written.',
-      }),
-      namespaces: option(choices(EVENT_NAMESPACES), {
-        default: EVENT_NAMESPACES.filter((one) => one !== 'metrics'),
-        scope: node,
-        why: 'What is written.',
-      }),
-      bytesMax: option(integer(64 * 1024, 64 * 1024 * MIB), {
-        default: 64 * MIB,
-        scope: node,
-        why: 'A file that would grow beyond is renamed to path.1, the one of before to path.2, and so on.',
-      }),
-      keep: option(integer(1, 100), {
-        default: 5,
-        scope: node,
-        why: 'So many earlier files are kept.',
-      }),
-      fsync: option(boolean(), {
-        default: false,
-        scope: node,
-        why: 'Whether each batch is on the disk before the next is written. false: the system decides, and a crash of the host may take the last seconds along.',
-      }),
-    }),
-    stdout: section('Events on the standard output, between the lines of the log.', {
-      namespaces: option(choicesOrNone(EVENT_NAMESPACES), {
-        default: [],
-        scope: node,
-        why: 'What is written there; none by default.',
-      }),
-    }),
-    metricsIntervalMs: option(integer(1000, HOUR_MS), {
-      default: MINUTE_MS,
-      scope: node,
-      why: 'How often this controller emits its own metrics, while somebody reads them.',
-    }),
-    entityCountIntervalMs: option(integer(1000, 24 * HOUR_MS), {
-      default: 5 * MINUTE_MS,
-      scope: node,
-      why: 'How often the leader counts the records of each kind, while somebody reads that.',
-    }),
-    metricFilter: option(pattern(), {
-      default: '',
-      scope: node,
-      why: 'Which metrics go to file and standard output, by their names.',
-    }),
-    sourceFilter: option(pattern(), {
-      default: '',
-      scope: node,
-      why: 'The same by the id of the controller or router that they are of.',
-    }),
-  }),
+  events: eventOptions,
   threads: option(boolean(), {
     default: true,
     scope: node,

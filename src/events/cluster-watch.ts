@@ -9,7 +9,7 @@ export interface RaisedAlarm {
   readonly code: string
   readonly text: string
   readonly sinceMs: number
-  readonly isCritical: boolean
+  readonly severity: 'warning' | 'critical'
 }
 
 export interface ClusterWatchParts {
@@ -104,8 +104,7 @@ export class ClusterWatch {
     const { alarms, tell } = this.#parts
     const now = new Map(alarms().map((alarm) => [`${alarm.code} ${alarm.sinceMs}`, alarm]))
     for (const [key, alarm] of now) {
-      const isTold = this.#alarms.get(key)?.isCritical === alarm.isCritical
-      if (!isTold) tell({ kind: 'alarm', ...alarm, isOn: true })
+      if (!this.#alarms.has(key)) tell({ kind: 'alarm', ...alarm, isOn: true })
     }
     for (const [key, alarm] of this.#alarms) {
       if (!now.has(key)) tell({ kind: 'alarm', ...alarm, isOn: false })

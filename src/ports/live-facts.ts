@@ -57,7 +57,7 @@ export type LiveFact =
       readonly kind: 'alarm'
       readonly code: string
       readonly text: string
-      readonly isCritical: boolean
+      readonly severity: 'warning' | 'critical'
       /** False: it is over. */
       readonly isOn: boolean
     }

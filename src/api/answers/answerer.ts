@@ -150,13 +150,25 @@ export class Answerer {
     this.#unsent.send(raw, source, body, length, end)
   }
 
-  #record({ operation, startedAtMs }: Call, status: number): void {
+  #record(call: Call, status: number): void {
+    const { operation, startedAtMs } = call
     const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
-    metrics.record(status, this.#parts.clock.monotonicMs() - startedAtMs)
+    const tookMs = this.#parts.clock.monotonicMs() - startedAtMs
+    metrics.record(status, tookMs)
+    this.#tell(call, status, tookMs)
+  }
+
+  /** Traced for whoever has proven who it is: nobody else makes this controller write a line a request. */
+  #tell(call: Call, status: number, tookMs: number): void {
+    const { method, operation, address, trace, caller } = call
+    this.#parts.audit?.answered({
+      ...{ method, operation: operation?.operationId ?? 'none', status, tookMs, address, trace },
+      isTraced: trace.isSampled && caller !== null,
+    })
   }
 
   #tellRefused(call: Call, { code }: Problem): void {
-    const { caller, operation, address } = call
+    const { caller, operation, address, trace } = call
     if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
     if (operation?.operationId === 'authenticate') {
       const method = call.first('method') ?? ''
@@ -170,6 +182,7 @@ export class Answerer {
       address,
       operation: operation?.operationId ?? '',
       outcome: code,
+      traceId: trace.traceId,
     })
   }
 
@@ -179,7 +192,7 @@ export class Answerer {
     if (known !== null) return known
     const operation = call.operation?.operationId ?? 'none'
     this.#parts.logger.error(
-      { err: error, operation, path: call.path },
+      { err: error, operation, path: call.path, traceId: call.trace.traceId },
       'a request failed by our fault',
     )
     return new Problem('UNHANDLED', { cause: error })

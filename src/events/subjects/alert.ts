@@ -21,14 +21,14 @@ export const alert: EventSubject = {
 }
 
 export function alertEvent(fact: AlarmFact, controllerId: string, atMs: number): NewEvent {
-  const { code, text, isCritical, isOn } = fact
+  const { code, text, severity, isOn } = fact
   return {
     namespace: 'alert',
     atMs,
     weight: 256 + text.length,
     fields: () => ({
       ...{ alert_source_type: 'controller', alert_source_id: controllerId },
-      severity: !isOn ? 'info' : isCritical ? 'error' : 'warning',
+      severity: !isOn ? 'info' : severity === 'critical' ? 'error' : 'warning',
       message: isOn ? text : `cleared: ${text}`,
       ...{ details: [code], related_entities: {} },
     }),
