@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { request } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { connect, createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -12,6 +14,7 @@ import { adminSocketAddress } from '../../src/controller/admin/socket-address.ts
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClusterStatus } from '../../src/ports/cluster-status.ts'
 import { fabric, management } from '../api/support/caller.ts'
+import { eventually } from '../support/eventually.ts'
 import { serveSocket } from './served-socket.ts'
 import type { ServedSocket } from './served-socket.ts'
 
@@ -178,6 +181,25 @@ test('A stream arrives whole, or fails: what was cut off never looks like all of
   expect(errors.splice(0)).toEqual([expect.stringContaining('cut off before its end')])
   backups.failure = null
   expect(await read()).toBe('the first half, the second half')
+})
+
+test('Events are followed at the socket for as long as it is open', async () => {
+  const asked = request({
+    ...{ socketPath: join(folder, 'admin.sock'), path: `${fabric}/events` },
+    headers: { accept: 'text/event-stream' },
+  })
+  asked.end()
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  let told = ''
+  answer.on('data', (chunk: Buffer) => (told += chunk.toString()))
+  answer.on('error', () => undefined)
+  await eventually(() => expect(told).toContain('event: ready'))
+  const body = { name: 'wiki', encryptionRequired: true }
+  await askController(folder, post(`${management}/services`, body))
+  await eventually(() => expect(told).toContain('wiki'))
+  const ended = new Promise((done) => answer.on('close', done))
+  await server.close()
+  await ended
 })
 
 test('who asks at the socket is the user of the controller or root, whatever it says of itself', async () => {

@@ -17,10 +17,16 @@ const OPENING_BRACE = 0x7b
 export class AdminSocket {
   readonly #app: ReturnType<Api['listener']>
   readonly #address: SocketAddress
+  /** Those that have become something else than HTTP included, which the server no longer knows. */
+  readonly #connections = new Set<Socket>()
 
   private constructor(app: ReturnType<Api['listener']>, address: SocketAddress) {
     this.#app = app
     this.#address = address
+    app.server.on('connection', (socket: Socket) => {
+      this.#connections.add(socket)
+      socket.once('close', () => this.#connections.delete(socket))
+    })
   }
 
   /**
@@ -53,7 +59,7 @@ export class AdminSocket {
   async close(): Promise<void> {
     const { server } = this.#app
     const closed = new Promise((resolve) => server.close(resolve))
-    server.closeAllConnections()
+    for (const socket of this.#connections) socket.destroy()
     await closed
     this.#address.release()
     await this.#app.close()
