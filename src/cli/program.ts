@@ -137,6 +137,16 @@ Example:
       await checkController(config, options)
     })
   controller
+    .command('formed')
+    .argument('<config>', 'its configuration, a YAML file')
+    .description(
+      'for scripts: exit 0 when it was formed or has joined, 1 when that is still to be done',
+    )
+    .action(async (config: string) => {
+      const { tellFormed } = await import('./controller/formed-command.ts')
+      tellFormed(config)
+    })
+  controller
     .command('options')
     .description('print every option of the configuration, as Markdown')
     .action(async () => {
