@@ -29,8 +29,11 @@ wait_for() {
   until [ -s "$1" ]; do sleep 1; done
 }
 
-# Asked of the program, as the configuration says where key and data are. A configuration that is wrong ends the container.
+# Asked of the program where the usual place of the data does not tell, as the configuration says where key and data are: a start
+# of the program more would double what a container needs to come up. A configuration that is wrong ends the container.
 is_formed() {
+  [ -e "$1/config.yml" ] || return 1
+  if [ -e "$1/data/IDENTITY" ] && [ ! -e "$1/.forming" ] && [ ! -e "$1/.joining" ]; then return 0; fi
   code=0
   flotilla controller formed "$1/config.yml" > /dev/null 2>&1 || code=$?
   if [ "$code" -gt 1 ]; then
