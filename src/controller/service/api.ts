@@ -29,7 +29,10 @@ export interface ApiSources {
   readonly releases: Releases
   /** What the other parts of this controller give it. */
   readonly local: LiveParts &
-    Pick<ApiParts, 'events' | 'issuer' | 'lastBackupMs' | 'refusal' | 'snapshots' | 'tell'>
+    Pick<
+      ApiParts,
+      'backups' | 'events' | 'issuer' | 'lastBackupMs' | 'pki' | 'refusal' | 'snapshots' | 'tell'
+    >
 }
 
 /** The API over the parts of one controller; not started. */

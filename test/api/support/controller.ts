@@ -15,7 +15,7 @@ import type { KeyEndpointRules } from '../../../src/api/auth/external-jwt/key-en
 import { limitsWith } from '../../../src/api/limits.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
 import type { ApiLogger, ApiParts } from '../../../src/api/parts.ts'
-import { buildApi } from '../../../src/api/server.ts'
+import { buildApi, createApi } from '../../../src/api/server.ts'
 import type { State } from '../../../src/fsm/state.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
 import type { Events } from '../../../src/events/open-events.ts'
@@ -51,6 +51,7 @@ import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay } from '../../support/replayed.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { InlineIssuer, testTrustDomain } from './inline-issuer.ts'
+import { LocalBackups, LocalPki } from './host-parts.ts'
 import { liveTables } from './live-tables.ts'
 import type { LiveTables } from './live-tables.ts'
 import { LocalTopic } from './local-topic.ts'
@@ -274,6 +275,8 @@ export class TestAdmission implements Admission {
 
 export interface TestController {
   readonly app: FastifyInstance
+  /** What stands for its admin socket. */
+  readonly socket: FastifyInstance
   /** What stands for its data folder. */
   readonly dir: string
   readonly parts: ApiParts
@@ -294,6 +297,8 @@ export interface TestController {
   readonly members: LocalMembership
   readonly keys: TestTokenKeys
   readonly issuer: InlineIssuer
+  readonly pki: LocalPki
+  readonly backups: LocalBackups
   readonly events: Events
   readonly admission: TestAdmission
   readonly authorities: TestAuthorities
@@ -335,6 +340,8 @@ export async function startController(
   const controller = { refusal: null as ProblemCode | null, isHealthy: true }
   const members = new LocalMembership()
   const { transfers } = members
+  const pki = new LocalPki()
+  const backups = new LocalBackups()
   const activity = new LocalTopic<number>(cluster.selfId)
   const posture = new LocalTopic<Uint8Array>(cluster.selfId)
   const topics = { posture, 'failed-requests': new LocalTopic<Uint8Array>(cluster.selfId) }
@@ -402,6 +409,8 @@ export async function startController(
     vitals: () => vitalsExample,
     refusal: () => controller.refusal,
     membership: members,
+    pki,
+    backups,
     ...{ events: events.streams, tell: events.tell },
     snapshots: new SnapshotFiles({
       ...{ dir, machine, clock, freeBytesMin: 0, refusal: () => controller.refusal },
@@ -410,6 +419,11 @@ export async function startController(
   const tokenOf = (sessionId: string): string =>
     new TokenSigner(() => keys.clusterKeys()).tokenOf(sessionId)
   const app = buildApi(parts)
+  const socket = createApi(parts).listener({
+    apis: ['client', 'management', 'fabric', 'host'],
+    https: null,
+    socketCaller: () => systemActor({ name: 'uid:1000 (op)' }),
+  })
   await app.ready()
   let isClosed = false
   const replay = new Replay()
@@ -422,6 +436,7 @@ export async function startController(
   })
   return Object.assign(controller, {
     app,
+    socket,
     dir,
     parts,
     machine,
@@ -441,6 +456,8 @@ export async function startController(
     members,
     keys,
     issuer,
+    pki,
+    backups,
     admission,
     authorities,
     tokenOf,
@@ -453,6 +470,7 @@ export async function startController(
       isClosed = true
       await events.stop()
       await app.close()
+      await socket.close()
       await schemas.close()
       await rm(dir, { recursive: true, force: true })
       const judging = replayed(true)
