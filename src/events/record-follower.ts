@@ -1,7 +1,6 @@
 import type { ApiSession } from '../entities/api-session.ts'
 import type { Session } from '../entities/session.ts'
 import type { ChangeFeed, EntryFacts, RecordChange } from '../ports/change-feed.ts'
-import { positionText } from '../ports/events.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { EventBus } from './event-bus.ts'
 import type { NewEvent } from './field.ts'
@@ -33,13 +32,13 @@ export class RecordFollower {
   #onEntry(index: number, told: readonly RecordChange[], facts: EntryFacts): void {
     const { generation } = this.#bus
     const changes = told.length === 1 ? told : told.toSorted(byKind)
-    const entry = { index, ...facts }
+    const entry = { index, timeMs: facts.timeMs, audit: facts.audit }
     const events: NewEvent[] = []
     const committed: NewEvent[] = []
     for (const change of changes) {
       if (isActivityAlone(change)) continue
       const position = { generation, index, sequence: events.length + 1 }
-      const made = entityChanged(change, entry, positionText(position))
+      const made = entityChanged(change, entry, position)
       events.push(made.changed)
       committed.push(made.committed)
     }

@@ -1,5 +1,7 @@
 import type { AuditRecord } from '../../ports/audit.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
+import { positionText } from '../../ports/events.ts'
+import type { EventPosition } from '../../ports/events.ts'
 import { shownRecord, typeNameOf, weightOf } from '../published-records.ts'
 import type { EventFields, EventSubject, NewEvent } from '../field.ts'
 
@@ -58,22 +60,31 @@ export interface ChangedEntry {
   readonly audit: AuditRecord | null
 }
 
-/** Two events: the change, and that it is committed. @param eventId of the change. */
+/**
+ * Two events: the change, and that it is committed. Made for each write, so nothing is computed that nobody may read.
+ * @param position of the change.
+ */
 export function entityChanged(
   change: RecordChange,
   entry: ChangedEntry,
-  eventId: string,
+  position: EventPosition,
 ): { readonly changed: NewEvent; readonly committed: NewEvent } {
-  const { kind, before, after } = change
-  const about = typeNameOf(kind)
-  const common = { namespace: 'entityChange', atMs: entry.timeMs, about } as const
+  const about = typeNameOf(change.kind)
   return {
     changed: {
-      ...common,
-      weight: weightOf(before) + weightOf(after),
-      fields: () => fieldsOf(change, entry, eventId),
+      namespace: 'entityChange',
+      atMs: entry.timeMs,
+      about,
+      weight: weightOf(change.before) + weightOf(change.after),
+      fields: () => fieldsOf(change, entry, positionText(position)),
     },
-    committed: { ...common, weight: 0, fields: () => ({ eventType: 'committed', eventId }) },
+    committed: {
+      namespace: 'entityChange',
+      atMs: entry.timeMs,
+      about,
+      weight: 0,
+      fields: () => ({ eventType: 'committed', eventId: positionText(position) }),
+    },
   }
 }
 
