@@ -2,6 +2,7 @@ import { Command, CommanderError, InvalidArgumentError } from 'commander'
 
 import { addCluster } from './cluster/program.ts'
 import { addCompletion } from './completion/program.ts'
+import { addDebug } from './debug/program.ts'
 import { addEnrollment } from './enroll/enroll-program.ts'
 import {
   CommandFailure,
@@ -10,6 +11,7 @@ import {
   EXIT_USAGE,
   operatorFailure,
 } from '../controller/failure.ts'
+import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
 import { printJson, printLine } from './terminal/output.ts'
 import { addPki } from './pki/program.ts'
 import { addNetwork } from './network/program.ts'
@@ -20,6 +22,7 @@ import { programVersion } from '../controller/version.ts'
 
 /** Runs the program on a command line (as `process.argv`) and sets the process's exit code. */
 export async function run(argv: readonly string[]): Promise<void> {
+  stopOnBrokenPipe()
   try {
     await buildProgram().parseAsync(argv)
     process.exitCode ??= EXIT_DONE
@@ -63,6 +66,7 @@ function buildProgram(): Command {
   addSession(program)
   addRecords(program)
   addNetwork(program)
+  addDebug(program)
   addCompletion(program)
   program
     .command('version')
