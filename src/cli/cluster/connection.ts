@@ -79,7 +79,14 @@ export function loadConfigOrFail(path: string): ControllerConfig {
   throw usage(loaded.faults.map(formatFault).join('\n'))
 }
 
-function askHere(path: string): AskCluster {
+/** Over the admin socket of the controller with this configuration. */
+export function askHere(
+  path: string,
+): (
+  verb: string,
+  params?: Readonly<Record<string, unknown>>,
+  timeoutMs?: number,
+) => Promise<unknown> {
   const config = loadConfigOrFail(path)
   return async (verb, params, timeoutMs) => {
     try {

@@ -22,10 +22,9 @@ import {
   writeSecretFile,
 } from '../../pki/key-file.ts'
 import { validityWithin } from '../../pki/renewal.ts'
-import { AdminError, askController } from '../cluster/admin-client.ts'
-import { loadConfigOrFail } from '../cluster/connection.ts'
+import { askHere, loadConfigOrFail } from '../cluster/connection.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
-import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { printJson, printLine } from '../terminal/output.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** The cluster has to agree on another issuing authority. */
@@ -261,20 +260,10 @@ async function explained<T>(step: () => T | Promise<T>): Promise<T> {
 }
 
 async function ask(
-  { config: path }: PkiOptions,
+  { config }: PkiOptions,
   verb: string,
   params: Readonly<Record<string, unknown>> = {},
   timeoutMs?: number,
 ): Promise<unknown> {
-  const config = loadConfigOrFail(path)
-  try {
-    return await askController(config.data, verb, params, timeoutMs)
-  } catch (error) {
-    if (!(error instanceof AdminError)) throw error
-    const hint =
-      error.code === 'NOT_RUNNING'
-        ? `; start it with: flotilla controller run ${shellWord(path)}`
-        : ''
-    throw new CommandFailure(EXIT_FAILED, `${config.id}: ${error.message}${hint}`, error)
-  }
+  return await askHere(config)(verb, params, timeoutMs)
 }

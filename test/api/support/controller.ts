@@ -15,7 +15,7 @@ import type { KeyEndpointRules } from '../../../src/api/auth/external-jwt/key-en
 import { limitsWith } from '../../../src/api/limits.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
 import type { ApiLogger, ApiParts } from '../../../src/api/parts.ts'
-import { buildApi } from '../../../src/api/server.ts'
+import { buildApi } from './build-api.ts'
 import type { State } from '../../../src/fsm/state.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
 import { formingRecords } from '../../../src/fsm/seed.ts'
