@@ -91,18 +91,6 @@ export function createApi(parts: ApiParts): Api {
   }
 }
 
-/** One listener that serves everything: started when the app is ready, stopped when it closes. */
-export function buildApi(parts: ApiParts, https: ServerOptions | null = null): FastifyInstance {
-  const api = createApi(parts)
-  const app = api.listener({ apis: ['client', 'management', 'fabric', 'host'], https })
-  app.addHook('onReady', (done) => {
-    api.start()
-    done()
-  })
-  app.addHook('onClose', () => api.stop())
-  return app
-}
-
 function buildListener(
   parts: ApiParts,
   services: ApiServices,

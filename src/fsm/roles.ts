@@ -47,13 +47,26 @@ export function idsByAttributes(
   semantic: string,
 ): Set<string> {
   const postings = attributes.map((name) => table.indexes.ids('roleAttributes', name))
-  const found = new Set<string>()
+  return matchingIds(postings, semantic)
+}
+
+/** What both a set and sorted ids offer. */
+interface IdSet extends Iterable<string> {
+  readonly size: number
+  has(id: string): boolean
+}
+
+/** The ids of all postings together, or those in each of them; added to `found`. */
+export function matchingIds(
+  postings: readonly IdSet[],
+  semantic: string,
+  found = new Set<string>(),
+): Set<string> {
   if (semantic === 'AnyOf') {
     for (const ids of postings) for (const id of ids) found.add(id)
     return found
   }
-  postings.sort((a, b) => a.size - b.size)
-  const [rarest, ...others] = postings
+  const [rarest, ...others] = [...postings].sort((a, b) => a.size - b.size)
   for (const id of rarest ?? []) if (others.every((ids) => ids.has(id))) found.add(id)
   return found
 }

@@ -1,9 +1,9 @@
-import { crc32 } from 'node:zlib'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { corrupt, newerFormat, StoreError } from './errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from './file-system.ts'
 import { NODE_ID_BYTES_MAX } from './meta-slots.ts'
 import { STORE_ID_BYTES } from './wal-format.ts'
+import { checkOf, parseObject } from './json-file.ts'
 
 /** Whose data folder it is. `storeId` is 16 random bytes, new for each folder that is ever formed. */
 export interface DataIdentity {
@@ -22,19 +22,8 @@ export function encodeIdentity(identity: DataIdentity): string {
   const { nodeId, clusterId, generation } = identity
   const storeId = Buffer.from(identity.storeId).toString('hex')
   const members = { format: IDENTITY_FORMAT, nodeId, storeId, clusterId, generation }
-  const check = crc32(canonicalJson(members)).toString(16).padStart(8, '0')
+  const check = checkOf(members)
   return `${canonicalJson({ ...members, check })}\n`
-}
-
-function parseObject(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null
-  } catch {
-    return null
-  }
 }
 
 /** @throws {StoreError} MISSING, NEWER_FORMAT or CORRUPT. */
@@ -61,7 +50,7 @@ export function readIdentity(dir: string, files: FileSystem = nodeFileSystem): D
   if (typeof format === 'number' && format > IDENTITY_FORMAT) {
     throw newerFormat(path, format, IDENTITY_FORMAT)
   }
-  const expected = crc32(canonicalJson(members)).toString(16).padStart(8, '0')
+  const expected = checkOf(members)
   const identity = identityOf(members)
   if (check !== expected || identity === null) {
     throw corrupt(path, 'the identity does not match its own check; it must not be edited by hand')

@@ -1,11 +1,11 @@
 import { open, rename } from 'node:fs/promises'
-import { crc32 } from 'node:zlib'
 
 import { assert } from '../lib/assert.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import type { RosterRecord, StoreMark, WitnessMark } from '../ports/roster.ts'
 import { corrupt, newerFormat } from './errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from './file-system.ts'
+import { checkOf, parseObject } from './json-file.ts'
 
 export const ROSTER_NAME = 'ROSTER'
 const ROSTER_FORMAT = 1
@@ -111,21 +111,6 @@ export function readRosterFile(
   const roster = check === checkOf(members) ? rosterOf(members) : null
   if (roster === null) throw corrupt(path, 'the roster does not match its own check')
   return roster
-}
-
-function checkOf(members: object): string {
-  return crc32(canonicalJson(members)).toString(16).padStart(8, '0')
-}
-
-function parseObject(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null
-  } catch {
-    return null
-  }
 }
 
 function rosterOf(members: Record<string, unknown>): RosterRecord | null {

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { afterAll, expect, test } from 'vitest'
-import { buildApi } from '../../src/api/server.ts'
+import { buildApi } from '../api/support/build-api.ts'
 import { management } from '../api/support/caller.ts'
 import { user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'

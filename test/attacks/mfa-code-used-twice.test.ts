@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { afterAll, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { buildApi } from '../../src/api/server.ts'
+import { buildApi } from '../api/support/build-api.ts'
 import { client } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { turnOnMfa } from '../api/support/mfa.ts'

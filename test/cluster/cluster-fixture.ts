@@ -20,7 +20,7 @@ import type { AuditRecord } from '../../src/ports/audit.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type { RosterRecord } from '../../src/ports/roster.ts'
 import type { Entry, RestoredLog } from '../../src/raft/types.ts'
-import { MemoryDisk } from '../../src/store/memory-disk.ts'
+import { MemoryDisk } from '../support/memory-disk.ts'
 import { freePort } from '../support/ports.ts'
 import {
   CLUSTER_ID,

@@ -3,13 +3,20 @@ import { expect, test } from 'vitest'
 
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration } from '../../proto/gen/membership_pb.ts'
+import { DigestRequestSchema, DigestAnswerSchema } from '../../proto/gen/peer_pb.ts'
 import { MemberChanger } from '../../src/cluster/membership/changer.ts'
 import type { WantedChange } from '../../src/cluster/membership/changer.ts'
 import type { Consensus } from '../../src/cluster/membership/consensus.ts'
-import { ENTER_METHOD, EntryDesk } from '../../src/cluster/entrance/entry-desk.ts'
+import { EntryDesk } from '../../src/cluster/entrance/entry-desk.ts'
 import { entryRequestMessage } from '../../src/cluster/entrance/entry.ts'
 import { LeaderCalls } from '../../src/cluster/membership/leader-calls.ts'
-import { decodeMessage, encodeMessage } from '../../src/cluster/membership/messages.ts'
+import {
+  decodeLeaderCall,
+  decodePeerMessage,
+  encodeLeaderCall,
+  encodePeerMessage,
+} from '../../src/cluster/peer/peer-message.ts'
+import { peerMethods } from '../../src/cluster/peer/peer-methods.ts'
 import { Steward } from '../../src/cluster/membership/steward.ts'
 import { present } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -175,52 +182,59 @@ test('Leadership that is lost in the middle is said so; a leader that has remove
   await new MemberChanger(retiring, state, systemClock).run(without('n1'))
 })
 
+/** Any request will do. */
+const method = { name: 'test', request: DigestRequestSchema, answer: DigestAnswerSchema } as const
+
 test('The leader is asked through its changes; what it refuses is told at once, and what it was asked is never lost', async () => {
   const consensus = new ScriptedConsensus()
   const calls = new LeaderCalls(consensus, systemClock)
-  calls.serve('test', (request) => Promise.resolve({ here: request['value'] }))
-  expect(await calls.ask('test', { value: 1 }, 2_000)).toEqual({ here: 1 })
+  calls.serve(method, ({ index }) => Promise.resolve({ digest: `here ${index}` }))
+  expect(await calls.ask(method, { index: 1n }, 2_000)).toMatchObject({ digest: 'here 1' })
 
   consensus.leader = 'n2'
   const asked: string[] = []
-  const answering = (answer: object | Problem) => (to: string, payload: Uint8Array) => {
-    asked.push(`${to} ${JSON.stringify(decodeMessage(payload)['request'])}`)
+  const answering = (answer: string | Problem) => (to: string, payload: Uint8Array) => {
+    asked.push(`${to} ${decodeLeaderCall(method.request, payload).request.index}`)
     consensus.leader = to === 'n2' ? 'n3' : 'n2'
     if (answer instanceof Problem) return Promise.reject(answer)
-    return Promise.resolve(encodeMessage({ ...answer }))
+    return Promise.resolve(encodePeerMessage(method.answer, { digest: answer }))
   }
   consensus.calls = [
     answering(new Problem('PEER_UNREACHABLE')),
     answering(new Problem('CLUSTER_NO_LEADER')),
-    answering({ there: 2 }),
+    answering('there'),
     answering(new Problem('MEMBERSHIP_BUSY', { detail: 'remove n2 is under way' })),
   ]
-  expect(await calls.ask('test', { value: 2 }, 5_000)).toEqual({ there: 2 })
-  expect(asked).toEqual(['n2 {"value":2}', 'n3 {"value":2}', 'n2 {"value":2}'])
-  await expect(calls.ask('test', { value: 3 }, 5_000)).rejects.toMatchObject({
+  expect(await calls.ask(method, { index: 2n }, 5_000)).toMatchObject({ digest: 'there' })
+  expect(asked).toEqual(['n2 2', 'n3 2', 'n2 2'])
+  await expect(calls.ask(method, { index: 3n }, 5_000)).rejects.toMatchObject({
     code: 'MEMBERSHIP_BUSY',
     detail: 'remove n2 is under way',
   })
   consensus.leader = null
-  await expect(calls.ask('test', {}, 600)).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
+  await expect(calls.ask(method, {}, 600)).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
 })
 
 test('A request of a member is refused by who does not lead, and when it cannot be read', async () => {
   const consensus = new ScriptedConsensus()
-  new LeaderCalls(consensus, systemClock).serve('test', () => Promise.resolve({}))
+  new LeaderCalls(consensus, systemClock).serve(method, () => Promise.resolve({}))
   const handler = consensus.handlers.get('test')
   if (handler === undefined) throw new Error('it is served')
   const caller = { id: 'n2', publicKeySha256: new Uint8Array(32), leafPem: '', isMember: true }
-  const wrong = ['', '[]', '{"request":{}}', '{"request":[],"timeoutMs":1}', '{"timeoutMs":-1}']
+  const wrong = ['[]', '{', '{"timeoutMs":1}', '{"request":[],"timeoutMs":1}', '{"timeoutMs":-1}']
   for (const text of wrong) {
-    await expect(handler(caller, new TextEncoder().encode(text))).rejects.toMatchObject({
+    await expect(handler(caller, new TextEncoder().encode(text)), text).rejects.toMatchObject({
       code: 'COULD_NOT_VALIDATE',
     })
   }
-  const right = encodeMessage({ request: {}, timeoutMs: 1 })
-  expect(decodeMessage(await handler(caller, right))).toEqual({})
-  consensus.leader = 'n2'
-  await expect(handler(caller, right)).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
+  for (const form of ['protobuf', 'json'] as const) {
+    const right = encodeLeaderCall(method.request, {}, 1, form)
+    consensus.leader = 'n1'
+    const answer = decodePeerMessage(method.answer, await handler(caller, right))
+    expect(answer).toMatchObject({ digest: '' })
+    consensus.leader = 'n2'
+    await expect(handler(caller, right)).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
+  }
 })
 
 test.each([
@@ -282,12 +296,13 @@ test('A stranger that asks to be let in over and over does not keep another one 
     generation: 1,
     log,
   })
-  const enter = present(consensus.handlers.get(ENTER_METHOD), 'it serves that')
+  const enter = present(consensus.handlers.get(peerMethods.enter.name), 'it serves that')
   const ask = (id: string): Promise<unknown> => {
     const caller = { id, publicKeySha256: new Uint8Array(32), leafPem: '', isMember: false }
     const request = { clusterId: 'c', storeId: new Uint8Array(16), address: 'a.test:1' }
     const rest = { version: 'v0', featureLevel: 1, startedAtMs: 1 }
-    const payload = encodeMessage(entryRequestMessage({ ...request, ...rest }))
+    const message = entryRequestMessage({ ...request, ...rest })
+    const payload = encodePeerMessage(peerMethods.enter.request, message)
     return enter(caller, payload).catch((error: unknown) => error)
   }
   const answers = Array.from({ length: 40 }, () => ask('n8'))
@@ -296,6 +311,9 @@ test('A stranger that asks to be let in over and over does not keep another one 
     code: 'SERVER_TOO_MANY_REQUESTS',
   })
   consensus.leader = 'n2'
-  consensus.calls = Array.from({ length: 3 }, () => () => Promise.resolve(encodeMessage({ ok: 1 })))
-  expect(decodeMessage((await other) as Uint8Array)).toEqual({ ok: 1 })
+  const { answer } = peerMethods.enter
+  const yes = encodePeerMessage(answer, { outcome: 'added' })
+  consensus.calls = Array.from({ length: 3 }, () => () => Promise.resolve(yes))
+  const heard = decodePeerMessage(answer, (await other) as Uint8Array)
+  expect(heard).toMatchObject({ outcome: 'added' })
 })

@@ -1,13 +1,28 @@
 import { describe, expect, test } from 'vitest'
 
-import { actorOf, decodeMessage, encodeMessage } from '../../src/cluster/membership/messages.ts'
+import { actorOf } from '../../src/cluster/membership/messages.ts'
+import {
+  decodePeerMessage,
+  encodePeerMessage,
+  type PeerForm,
+} from '../../src/cluster/peer/peer-message.ts'
+import { peerMethods } from '../../src/cluster/peer/peer-methods.ts'
 import { enrollmentActor, systemActor } from '../../src/ports/actor.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import { anySession } from '../support/commands.ts'
 
+const { request } = peerMethods.change
+
 /** As it comes from the controller that passes a request on. */
-function received(by: unknown): Actor {
-  return actorOf(decodeMessage(encodeMessage({ by }))['by'])
+function received(by: Actor, form: PeerForm): Actor {
+  const message = { by: { actor: by } }
+  return actorOf(decodePeerMessage(request, encodePeerMessage(request, message, form)).by)
+}
+
+/** As release 0.1 writes it. */
+function receivedJson(by: unknown): Actor {
+  const payload = new TextEncoder().encode(JSON.stringify({ verb: 'remove', id: 'n1', by }))
+  return actorOf(decodePeerMessage(request, payload).by)
 }
 
 describe('who asked the controller that passes a request on', () => {
@@ -20,7 +35,9 @@ describe('who asked the controller that passes a request on', () => {
       enrollmentActor({ enrollmentId: 'one' }, { method: 'ott', address: '10.0.0.1' }),
     ],
   ])('comes as it was sent: %s', (_what, by) => {
-    expect(received(by)).toEqual(by)
+    expect(received(by, 'protobuf')).toEqual(by)
+    expect(received(by, 'json')).toEqual(by)
+    expect(receivedJson(by)).toEqual(by)
   })
 
   test.each<[string, unknown]>([
@@ -33,7 +50,13 @@ describe('who asked the controller that passes a request on', () => {
     ['a session with an unknown permission', { case: 'session', value: withPermission('full') }],
     ['the form of before', { identityId: 'admin', sessionId: 's', address: '' }],
   ])('is refused as malformed: %s', (_what, by) => {
-    expect(() => received(by)).toThrow(expect.objectContaining({ code: 'COULD_NOT_VALIDATE' }))
+    expect(() => receivedJson(by)).toThrow(expect.objectContaining({ code: 'COULD_NOT_VALIDATE' }))
+  })
+
+  test('is refused when it names nobody, or a permission that no session has', () => {
+    expect(() => actorOf(undefined)).toThrow('by is none of')
+    const claim = { case: 'session', value: withPermission('full') } as never
+    expect(() => received(claim, 'protobuf')).toThrow('permission is none of a session')
   })
 })
 

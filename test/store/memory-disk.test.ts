@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { MemoryDisk } from '../../src/store/memory-disk.ts'
+import { MemoryDisk } from '../support/memory-disk.ts'
 import type { RestoredLog } from '../../src/raft/types.ts'
 import { diskSuite, type OpenedDisk } from './disk-suite.ts'
 import { entry, someEntries } from './support/entries.ts'

@@ -1,4 +1,4 @@
-import { Counter, Gauge, Registry, collectDefaultMetrics } from 'prom-client'
+import { Counter, Registry, collectDefaultMetrics } from 'prom-client'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { AppliedLog } from '../consistency.ts'
 import { addHistogram } from './counted-histogram.ts'
@@ -6,6 +6,7 @@ import { addNetworkMetrics } from './network-metrics.ts'
 import type { NetworkMetricsSources } from './network-metrics.ts'
 import { addNodeMetrics } from './node-metrics.ts'
 import type { NodeMetricsSources } from './node-metrics.ts'
+import { gaugesOf } from './read-values.ts'
 
 /** Operation that opens sessions. */
 const LOG_IN = 'authenticate'
@@ -113,17 +114,7 @@ export class ApiMetrics {
   }
 
   #addCluster(cluster: ClusterView, log: AppliedLog): void {
-    const registers = [this.#registry]
-    const gauge = (name: string, help: string, read: () => number): void => {
-      new Gauge({
-        name,
-        help,
-        registers,
-        collect() {
-          this.set(read())
-        },
-      })
-    }
+    const gauge = gaugesOf(this.#registry)
     const self = () => cluster.members().find((member) => member.id === cluster.selfId)
     gauge('flotilla_raft_applied_index', 'Log index that reads reflect.', () => log.appliedIndex)
     gauge(

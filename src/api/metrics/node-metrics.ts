@@ -6,6 +6,7 @@ import type { NodeHealth } from '../../ports/node-health.ts'
 import type { SoftStateCounts } from '../../ports/soft-state.ts'
 import type { HostVitals } from '../../ports/vitals.ts'
 import { addHistogram } from './counted-histogram.ts'
+import { countersOf, gaugesOf } from './read-values.ts'
 
 export interface NodeMetricsSources {
   readonly vitals: () => HostVitals
@@ -27,27 +28,8 @@ export function addNodeMetrics(
   { vitals, node, requestIds, lastBackupMs, softState }: NodeMetricsSources,
 ): void {
   const registers = [registry]
-  const counter = (name: string, help: string, read: () => number): void => {
-    new Counter({
-      name,
-      help,
-      registers,
-      collect() {
-        this.reset()
-        this.inc(read())
-      },
-    })
-  }
-  const gauge = (name: string, help: string, read: () => number): void => {
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(read())
-      },
-    })
-  }
+  const counter = countersOf(registry)
+  const gauge = gaugesOf(registry)
   new Gauge({
     name: 'flotilla_raft_role',
     help: '1 for the role that this controller is in.',

@@ -2,25 +2,20 @@ import { accessSync, constants, existsSync, readFileSync, rmSync } from 'node:fs
 import { dirname } from 'node:path'
 
 import { systemClock } from '../../lib/clock.ts'
-import {
-  CertificateError,
-  checkKeyMatches,
-  isoTime,
-  parseCertificates,
-} from '../../pki/certificate.ts'
+import { checkKeyMatches, isoTime, parseCertificates } from '../../pki/certificate.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import type { KeyKind } from '../../pki/certificate-request.ts'
 import {
   readSecretFile,
-  SecretFileError,
   writeNewFile,
   writePublicFile,
   writeSecretFile,
 } from '../../pki/key-file.ts'
 import { CheckList } from '../terminal/check-list.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
+import { inOneSentence } from './enrollment-failure.ts'
 import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
 import { keyBeside, keyInFile } from './enrollment-key.ts'
 import type { EnrollmentKey } from './enrollment-key.ts'
@@ -67,16 +62,7 @@ interface Enrolled {
 export async function enrollIdentity(source: string, options: EnrollOptions): Promise<void> {
   const checks = new CheckList(options.json === true)
   const run = new EnrollmentRun(options, checks)
-  try {
-    await run.go(source)
-  } catch (error) {
-    const isTheirs =
-      error instanceof EnrollmentFault ||
-      error instanceof CertificateError ||
-      error instanceof SecretFileError
-    if (isTheirs) throw new CommandFailure(EXIT_FAILED, sentenceOf(error), error)
-    throw error
-  }
+  await inOneSentence(() => run.go(source))
 }
 
 class EnrollmentRun {

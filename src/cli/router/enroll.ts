@@ -1,10 +1,10 @@
 import { accessSync, constants, existsSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { CertificateError, isoTime } from '../../pki/certificate.ts'
-import { SecretFileError, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
+import { isoTime } from '../../pki/certificate.ts'
+import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { pemOf } from '../../pki/identity-files.ts'
 import { generateRouterKeyPem } from '../../pki/router-request.ts'
 import type { RouterKeyAlgorithm } from '../../pki/router-key-algorithms.ts'
@@ -14,6 +14,7 @@ import { writeEndpoints } from '../../router/controllers/endpoints-file.ts'
 import { identityFiles } from '../../router/identity/files.ts'
 import type { IdentityFiles } from '../../router/identity/files.ts'
 import { certificateRequests } from '../../router/identity/requests.ts'
+import { inOneSentence } from '../enroll/enrollment-failure.ts'
 import { EnrollmentFault, EnrollmentRefused } from '../enroll/enrollment-fault.ts'
 import { keyBeside } from '../enroll/enrollment-key.ts'
 import type { EnrollmentKey } from '../enroll/enrollment-key.ts'
@@ -41,16 +42,7 @@ export interface EnrollRouterOptions {
  */
 export async function enrollRouter(path: string, options: EnrollRouterOptions): Promise<void> {
   const { config } = checkedRouterConfig(path)
-  try {
-    await new RouterEnrollmentRun(config, options).go()
-  } catch (error) {
-    const isTheirs =
-      error instanceof EnrollmentFault ||
-      error instanceof CertificateError ||
-      error instanceof SecretFileError
-    if (isTheirs) throw new CommandFailure(EXIT_FAILED, sentenceOf(error), error)
-    throw error
-  }
+  await inOneSentence(() => new RouterEnrollmentRun(config, options).go())
 }
 
 class RouterEnrollmentRun {

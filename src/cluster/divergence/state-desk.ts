@@ -1,17 +1,15 @@
-import { createHash } from 'node:crypto'
-import type { Hash } from 'node:crypto'
-
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
+import { newOpaqueId } from '../../lib/random.ts'
 import type { Machine } from '../../ports/machine.ts'
 import type { PeerCaller, PeerChannel } from '../../ports/peer-channel.ts'
 import type { StoreSnapshot } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import { countIn, decodeMessage, encodeMessage } from '../membership/messages.ts'
-
-export const DIGEST_METHOD = 'state.digest'
-export const SNAPSHOT_METHOD = 'state.snapshot'
-export const PIECE_METHOD = 'state.piece'
+import { decodePeerMessage, encodePeerMessage, formOf } from '../peer/peer-message.ts'
+import { peerMethods } from '../peer/peer-methods.ts'
+import { ChunkMaker, statePieces } from '../transfer/state-chunks.ts'
+import type { AnnouncedState, StatePiece } from '../transfer/state-chunks.ts'
+import { encodePiece } from '../transfer/state-piece.ts'
 
 export const stateDeskLimits = {
   /** Snapshots held open for members that rebuild their state; one a member. */
@@ -23,10 +21,6 @@ export const stateDeskLimits = {
   pieceBytesMax: 128 * 1024,
 } as const
 
-/** Before the bytes of a piece: 1 for the last one, which then has the SHA-256 of them all before its bytes. */
-export const PIECE_HEAD_BYTES = 1
-export const SHA256_BYTES = 32
-
 export interface StateDeskParts {
   readonly peers: PeerChannel
   readonly machine: Machine
@@ -37,17 +31,13 @@ export interface StateDeskParts {
   readonly isOut: () => boolean
 }
 
-interface Piece {
-  readonly data: Uint8Array
-  readonly isLast: boolean
-}
-
 interface Lending {
   readonly id: number
   readonly to: NodeId
   readonly snapshot: StoreSnapshot
-  readonly pieces: AsyncGenerator<Piece, void>
-  readonly hash: Hash
+  readonly state: AnnouncedState
+  readonly pieces: AsyncGenerator<StatePiece, void>
+  readonly maker: ChunkMaker
   next: number
   isReading: boolean
   usedMs: number
@@ -63,9 +53,10 @@ export class StateDesk {
   constructor(parts: StateDeskParts) {
     this.#parts = parts
     const { peers } = parts
-    peers.serve(DIGEST_METHOD, 'members', (_caller, payload) => this.#digest(payload))
-    peers.serve(SNAPSHOT_METHOD, 'members', (caller, payload) => this.#open(caller, payload))
-    peers.serve(PIECE_METHOD, 'members', (caller, payload) => this.#read(caller, payload))
+    const { digest, snapshot, piece } = peerMethods
+    peers.serve(digest.name, 'members', (_caller, payload) => this.#digest(payload))
+    peers.serve(snapshot.name, 'members', (caller, payload) => this.#open(caller, payload))
+    peers.serve(piece.name, 'members', (caller, payload) => this.#read(caller, payload))
     peers.onLink((peer, isReady) => {
       if (!isReady) this.#endOf(peer)
     })
@@ -86,12 +77,15 @@ export class StateDesk {
 
   #digest(payload: Uint8Array): Promise<Uint8Array> {
     this.#refuseWhenOut()
-    const index = countIn(decodeMessage(payload), 'index')
-    return Promise.resolve(encodeMessage({ digest: this.#parts.digestAt(index) ?? '' }))
+    const { request, answer } = peerMethods.digest
+    const { index } = decodePeerMessage(request, payload)
+    const digest = this.#parts.digestAt(Number(index)) ?? ''
+    return Promise.resolve(encodePeerMessage(answer, { digest }, formOf(payload)))
   }
 
   async #open({ id: to }: PeerCaller, payload: Uint8Array): Promise<Uint8Array> {
-    const index = countIn(decodeMessage(payload), 'index')
+    const { request, answer } = peerMethods.snapshot
+    const index = Number(decodePeerMessage(request, payload).index)
     this.#endOf(to)
     const { snapshotsMax, reachMsMax } = stateDeskLimits
     if (this.#lendings.size + this.#opening >= snapshotsMax) {
@@ -108,7 +102,9 @@ export class StateDesk {
         await snapshot.close()
         throw new Problem(position.index < index ? 'INDEX_NOT_REACHED' : 'NODE_QUARANTINED')
       }
-      return encodeMessage({ id: this.#lend(to, snapshot), ...position })
+      const offer = { term: BigInt(position.term), index: BigInt(position.index) }
+      const id = BigInt(this.#lend(to, snapshot))
+      return encodePeerMessage(answer, { id, ...offer }, formOf(payload))
     } finally {
       this.#opening -= 1
     }
@@ -121,8 +117,13 @@ export class StateDesk {
       id,
       to,
       snapshot,
-      pieces: piecesOf(snapshot),
-      hash: createHash('sha256'),
+      state: {
+        snapshotId: newOpaqueId(),
+        position: snapshot.mark.position,
+        configuration: Uint8Array.from(Buffer.from(snapshot.mark.configuration, 'base64')),
+      },
+      pieces: statePieces(snapshot, stateDeskLimits.pieceBytesMax),
+      maker: new ChunkMaker(),
       next: 0,
       isReading: false,
       usedMs: this.#parts.clock.monotonicMs(),
@@ -131,10 +132,10 @@ export class StateDesk {
   }
 
   async #read(caller: PeerCaller, payload: Uint8Array): Promise<Uint8Array> {
-    const message = decodeMessage(payload)
-    const lending = this.#lendings.get(countIn(message, 'id'))
+    const { id, number } = decodePeerMessage(peerMethods.piece.request, payload)
+    const lending = this.#lendings.get(Number(id))
     if (lending?.to !== caller.id) throw new Problem('NOT_FOUND')
-    if (lending.isReading || countIn(message, 'number') !== lending.next) {
+    if (lending.isReading || Number(number) !== lending.next) {
       throw new Problem('COULD_NOT_VALIDATE', { detail: 'pieces are read one after the other' })
     }
     lending.isReading = true
@@ -143,10 +144,11 @@ export class StateDesk {
       const { value: piece } = await lending.pieces.next()
       if (piece === undefined || !this.#lendings.has(lending.id)) throw new Problem('NOT_FOUND')
       lending.next += 1
-      lending.hash.update(piece.data)
-      if (!piece.isLast) return Buffer.concat([Uint8Array.of(0), piece.data])
-      this.#lendings.delete(lending.id)
-      return Buffer.concat([Uint8Array.of(1), lending.hash.digest(), piece.data])
+      if (piece.isLast) this.#lendings.delete(lending.id)
+      const chunk = lending.maker.make(lending.state, piece)
+      return formOf(payload) === 'json'
+        ? encodePiece(chunk)
+        : encodePeerMessage(peerMethods.piece.answer, chunk)
     } finally {
       lending.isReading = false
       if (!this.#lendings.has(lending.id)) void close(lending)
@@ -168,22 +170,6 @@ export class StateDesk {
     // While it is read, the reader closes it.
     if (!lending.isReading) void close(lending)
   }
-}
-
-/** One piece is held back until the next is known, so that the last can be marked as such. */
-async function* piecesOf(snapshot: StoreSnapshot): AsyncGenerator<Piece, void> {
-  const { pieceBytesMax } = stateDeskLimits
-  let held = new Uint8Array(0)
-  let isFirst = true
-  for await (const chunk of snapshot.chunks()) {
-    for (let at = 0; at < chunk.length; at += pieceBytesMax) {
-      if (!isFirst) yield { data: held, isLast: false }
-      isFirst = false
-      // A copy: the chunk may be a view of bytes that are not ours to keep.
-      held = Uint8Array.from(chunk.subarray(at, at + pieceBytesMax))
-    }
-  }
-  yield { data: held, isLast: true }
 }
 
 async function close({ pieces, snapshot }: Lending): Promise<void> {

@@ -1,17 +1,21 @@
-import { createHash } from 'node:crypto'
-
+import type { SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
+import type { StateOffer } from '../../../proto/gen/peer_pb.ts'
 import type { Machine } from '../../ports/machine.ts'
+import { PEER_PAYLOAD_BYTES_MAX } from '../../ports/peer-channel.ts'
 import type { PeerChannel } from '../../ports/peer-channel.ts'
 import type { StoreReceiver } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import { countIn, decodeMessage, encodeMessage, textIn } from '../membership/messages.ts'
 import {
-  DIGEST_METHOD,
-  PIECE_HEAD_BYTES,
-  PIECE_METHOD,
-  SHA256_BYTES,
-  SNAPSHOT_METHOD,
-} from './state-desk.ts'
+  callPeer,
+  decodePeerMessage,
+  encodePeerMessage,
+  formOf,
+  inEitherForm,
+} from '../peer/peer-message.ts'
+import type { PeerForm } from '../peer/peer-message.ts'
+import { peerMethods } from '../peer/peer-methods.ts'
+import { ChunkCheck } from '../transfer/state-chunks.ts'
+import { decodePiece } from '../transfer/state-piece.ts'
 
 const DIGEST_MS_MAX = 2000
 const OPEN_MS_MAX = 10_000
@@ -23,11 +27,10 @@ export async function askDigests(
   ids: readonly NodeId[],
   index: Index,
 ): Promise<ReadonlyMap<NodeId, string>> {
-  const request = encodeMessage({ index })
+  const request = { index: BigInt(index) }
   const heard = new Map<NodeId, string>()
   const ask = async (id: NodeId): Promise<void> => {
-    const answer = await peers.call(id, DIGEST_METHOD, request, DIGEST_MS_MAX)
-    const digest = textIn(decodeMessage(answer), 'digest')
+    const { digest } = await callPeer(peers, id, peerMethods.digest, request, DIGEST_MS_MAX)
     if (digest !== '') heard.set(id, digest)
   }
   await Promise.allSettled(ids.map(ask))
@@ -45,18 +48,19 @@ export async function fetchState(
   least: Index,
   isUnwanted: () => boolean,
 ): Promise<StoreReceiver> {
-  const request = encodeMessage({ index: least })
-  const opened = decodeMessage(await peers.call(from, SNAPSHOT_METHOD, request, OPEN_MS_MAX))
-  const id = countIn(opened, 'id')
-  const index = countIn(opened, 'index')
+  const { offer, form } = await openState(peers, from, least)
+  const index = Number(offer.index)
   if (index < least)
     throw new Error(`${from} offers the state at ${index}, which is before ${least}`)
   if (isUnwanted()) throw new Error('it is not wanted any more')
+  const { name, request, answer } = peerMethods.piece
   const receiver = await machine.receive()
   try {
     await receive(receiver, async (number) => {
       if (isUnwanted()) throw new Error('it is not wanted any more')
-      return await peers.call(from, PIECE_METHOD, encodeMessage({ id, number }), PIECE_MS_MAX)
+      const payload = encodePeerMessage(request, { id: offer.id, number: BigInt(number) }, form)
+      const piece = await peers.call(from, name, payload, PIECE_MS_MAX)
+      return form === 'json' ? decodePiece(piece, number) : decodePeerMessage(answer, piece)
     })
     const { position } = await receiver.finish()
     if (position.index !== index) throw new Error('what was received is not what was announced')
@@ -67,22 +71,29 @@ export async function fetchState(
   }
 }
 
+/** @returns what a member offers, and the form in which it is to be read. */
+async function openState(
+  peers: PeerChannel,
+  from: NodeId,
+  least: Index,
+): Promise<{ readonly offer: StateOffer; readonly form: PeerForm }> {
+  const { name, request, answer } = peerMethods.snapshot
+  const payload = await inEitherForm((form) => {
+    const asked = encodePeerMessage(request, { index: BigInt(least) }, form)
+    return peers.call(from, name, asked, OPEN_MS_MAX)
+  })
+  return { offer: decodePeerMessage(answer, payload), form: formOf(payload) }
+}
+
 async function receive(
   receiver: StoreReceiver,
-  read: (number: number) => Promise<Uint8Array>,
+  read: (number: number) => Promise<SnapshotChunk>,
 ): Promise<void> {
-  const hash = createHash('sha256')
-  for (let number = 0; ; number += 1) {
-    const piece = await read(number)
-    const isLast = piece[0] === 1
-    const head = PIECE_HEAD_BYTES + (isLast ? SHA256_BYTES : 0)
-    if (piece.length < head) throw new Error(`piece ${number} is cut off`)
-    const data = piece.subarray(head)
-    hash.update(data)
-    if (isLast && Buffer.compare(hash.digest(), piece.subarray(PIECE_HEAD_BYTES, head)) !== 0) {
-      throw new Error('the whole does not match its checksum')
-    }
-    await receiver.write(data)
-    if (isLast) return
+  const check = new ChunkCheck(PEER_PAYLOAD_BYTES_MAX)
+  while (!check.isWhole) {
+    const chunk = await read(check.received)
+    const fault = check.take(chunk)
+    if (fault !== null) throw new Error(fault)
+    await receiver.write(chunk.data)
   }
 }

@@ -1,12 +1,13 @@
+import type { AdmissionAnswer } from '../../../proto/gen/peer_pb.ts'
 import { Problem } from '../../lib/problems.ts'
+import { decodePeerMessage, encodePeerMessage, inEitherForm } from '../peer/peer-message.ts'
+import { peerMethods } from '../peer/peer-methods.ts'
 import { resolveAddress } from '../transport/addresses-names.ts'
 import type { MeshIdentity } from '../transport/mesh-service.ts'
 import { callPeerOnce } from '../transport/peer-call.ts'
 import { entryRequestMessage } from './entry.ts'
 import type { EntryAnswer, EntryRefusalReason } from './entry.ts'
-import { ENTER_METHOD } from './entry-desk.ts'
-import { countIn, decodeMessage, encodeMessage, textIn } from '../membership/messages.ts'
-import type { Message } from '../membership/messages.ts'
+import { boundedText, countOf } from '../membership/messages.ts'
 
 export interface EnterOptions {
   /** host:port of members' meshes, tried in turn. */
@@ -48,13 +49,16 @@ const REASONS: readonly EntryRefusalReason[] = [
  */
 export async function enterCluster(options: EnterOptions): Promise<EntryAnswer> {
   const { addresses, resolvers = [], identity, trustDomain, timeoutMs, ...request } = options
-  const payload = encodeMessage(entryRequestMessage(request))
+  const { name: method, request: schema, answer: answerSchema } = peerMethods.enter
+  const message = entryRequestMessage(request)
   const failures: string[] = []
   for (const address of await targetsOf(addresses, resolvers)) {
-    const ask = { address, identity, trustDomain, method: ENTER_METHOD, payload, timeoutMs }
+    const callee = { address, identity, trustDomain, method, timeoutMs }
     try {
-      const answer = await callPeerOnce(ask)
-      return entryAnswerOf(decodeMessage(answer.payload))
+      const answer = await inEitherForm((form) =>
+        callPeerOnce({ ...callee, payload: encodePeerMessage(schema, message, form) }),
+      )
+      return entryAnswerOf(decodePeerMessage(answerSchema, answer.payload))
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       const because = error.message.startsWith(address)
@@ -86,24 +90,16 @@ async function targetsOf(
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
-function entryAnswerOf(message: Message): EntryAnswer {
-  const { outcome } = message
-  const configurationIndex = countIn(message, 'configurationIndex')
+function entryAnswerOf(message: AdmissionAnswer): EntryAnswer {
+  const { outcome, configuration, generation, because } = message
+  const configurationIndex = countOf(message.configurationIndex, 'configurationIndex')
   if (outcome === 'member' || outcome === 'added' || outcome === 'returning') {
-    const { configuration } = message
-    if (typeof configuration !== 'string') throw unreadable()
-    return {
-      outcome,
-      clusterId: textIn(message, 'clusterId'),
-      generation: countIn(message, 'generation'),
-      configuration: Uint8Array.from(Buffer.from(configuration, 'base64')),
-      configurationIndex,
-    }
+    const clusterId = boundedText(message.clusterId, 'clusterId')
+    return { outcome, clusterId, generation, configuration, configurationIndex }
   }
-  const { because } = message
-  if (outcome !== 'refused' || typeof because !== 'string') throw unreadable()
+  if (outcome !== 'refused') throw unreadable()
   // A reason of a newer release: its sentence says what is to be known.
-  const reason = REASONS.find((known) => known === message['reason']) ?? 'not-admitted'
+  const reason = REASONS.find((known) => known === message.reason) ?? 'not-admitted'
   return { outcome, reason, because: because.slice(0, 500), configurationIndex }
 }
 

@@ -1,6 +1,9 @@
-import { toBinary } from '@bufbuild/protobuf'
+import { create, toBinary } from '@bufbuild/protobuf'
+import type { MessageInitShape } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
+import { AdmissionRequestSchema } from '../../../proto/gen/peer_pb.ts'
+import type { AdmissionAnswerSchema, AdmissionRequest } from '../../../proto/gen/peer_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { parseHostPort } from '../../lib/names.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -8,6 +11,8 @@ import type { ActionRecorder } from '../../ports/membership.ts'
 import type { PeerCaller } from '../../ports/peer-channel.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
+import { decodePeerMessage, encodePeerMessage, formOf } from '../peer/peer-message.ts'
+import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from '../membership/changer.ts'
 import { admissionOf } from '../membership/consensus.ts'
 import type { AdmissionState, Consensus } from '../membership/consensus.ts'
@@ -15,8 +20,7 @@ import { entryRequestMessage, entryRequestOf, judgeEntry } from './entry.ts'
 import type { EntryCaller, EntryContext, EntryRequest, EntryVerdict } from './entry.ts'
 import type { LeaderCalls } from '../membership/leader-calls.ts'
 import { membershipLimits } from '../membership/limits.ts'
-import { bytesIn, decodeMessage, encodeMessage, idIn, messageIn } from '../membership/messages.ts'
-import type { Message } from '../membership/messages.ts'
+import { bytesOf, controllerId } from '../membership/messages.ts'
 import { isAtRest, keySha256Of } from '../membership/record.ts'
 import { waitUntil } from '../membership/wait.ts'
 
@@ -32,7 +36,7 @@ export interface EntryDeskParts {
   readonly log: { info(fields: object, message: string): void }
 }
 
-export const ENTER_METHOD = 'enter'
+type AnswerInit = MessageInitShape<typeof AdmissionAnswerSchema>
 
 /** A stranger's patience is its own; this bounds what it occupies here. */
 const ENTER_TIMEOUT_MS = 8_000
@@ -47,13 +51,17 @@ export class EntryDesk {
 
   constructor(parts: EntryDeskParts) {
     this.#parts = parts
-    parts.calls.serve('membership.enter', async (message, timeoutMs) => {
-      const id = idIn(message, 'id')
-      const caller = { id, publicKeySha256: bytesIn(message, 'publicKeySha256', 32) }
-      return await this.#enterHere(caller, requestIn(messageIn(message, 'request')), timeoutMs)
+    parts.calls.serve(peerMethods.enterByLeader, async (message, timeoutMs) => {
+      const { publicKeySha256, request } = message
+      const caller = {
+        id: controllerId(message.id, 'id'),
+        publicKeySha256: bytesOf(publicKeySha256, 'publicKeySha256', 32),
+      }
+      return await this.#enterHere(caller, requestIn(request), timeoutMs)
     })
     const { peers } = parts.consensus
-    peers.serve(ENTER_METHOD, 'controllers', (caller, payload) => this.#onEnter(caller, payload))
+    const { name } = peerMethods.enter
+    peers.serve(name, 'controllers', (caller, payload) => this.#onEnter(caller, payload))
   }
 
   async #onEnter({ id, publicKeySha256 }: PeerCaller, payload: Uint8Array): Promise<Uint8Array> {
@@ -65,11 +73,11 @@ export class EntryDesk {
     }
     this.#entering.push(id)
     try {
-      const request = entryRequestMessage(requestIn(decodeMessage(payload)))
-      const key = Buffer.from(publicKeySha256).toString('hex')
-      const message = { id, publicKeySha256: key, request }
-      const { calls } = this.#parts
-      return encodeMessage(await calls.ask('membership.enter', message, ENTER_TIMEOUT_MS))
+      const { enter, enterByLeader } = peerMethods
+      const request = entryRequestMessage(requestIn(decodePeerMessage(enter.request, payload)))
+      const message = { id, publicKeySha256, request }
+      const answer = await this.#parts.calls.ask(enterByLeader, message, ENTER_TIMEOUT_MS)
+      return encodePeerMessage(enter.answer, answer, formOf(payload))
     } finally {
       this.#entering.splice(this.#entering.indexOf(id), 1)
     }
@@ -79,7 +87,7 @@ export class EntryDesk {
     caller: EntryCaller,
     request: EntryRequest,
     timeoutMs: number,
-  ): Promise<Message> {
+  ): Promise<AnswerInit> {
     const { consensus, state, changer, clock, log, actions } = this.#parts
     const deadlineMs = clock.monotonicMs() + timeoutMs
     // What was admitted a moment ago, through another controller, must be known here.
@@ -141,22 +149,22 @@ export class EntryDesk {
     return peer?.isConnected === true ? peer.startedAtMs : null
   }
 
-  #refusal({ reason, because }: EntryVerdict & { readonly verdict: 'refused' }): Message {
+  #refusal({ reason, because }: EntryVerdict & { readonly verdict: 'refused' }): AnswerInit {
     const { index } = this.#parts.consensus.configuration()
-    return { outcome: 'refused', reason, because, configurationIndex: index }
+    return { outcome: 'refused', reason, because, configurationIndex: BigInt(index) }
   }
 
-  #accepted(outcome: 'member' | 'added' | 'returning'): Message {
+  #accepted(outcome: 'member' | 'added' | 'returning'): AnswerInit {
     const { clusterId, generation, consensus } = this.#parts
     const { record, index } = consensus.configuration()
-    const configuration = Buffer.from(toBinary(ConfigurationSchema, record)).toString('base64')
-    return { outcome, clusterId, generation, configuration, configurationIndex: index }
+    const configuration = toBinary(ConfigurationSchema, record)
+    return { outcome, clusterId, generation, configuration, configurationIndex: BigInt(index) }
   }
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
-function requestIn(message: Message): EntryRequest {
-  const request = entryRequestOf(message)
+function requestIn(message: AdmissionRequest | undefined): EntryRequest {
+  const request = entryRequestOf(message ?? create(AdmissionRequestSchema))
   if (parseHostPort(request.address) !== null) return request
   const detail = 'the address of the mesh must be host:port (option cluster.advertise)'
   throw new Problem('COULD_NOT_VALIDATE', { detail })

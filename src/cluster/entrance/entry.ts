@@ -1,11 +1,12 @@
 import { clone, create } from '@bufbuild/protobuf'
+import type { MessageInitShape } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema, MemberSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
+import type { AdmissionRequest, AdmissionRequestSchema } from '../../../proto/gen/peer_pb.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import { membershipLimits } from '../membership/limits.ts'
-import { bytesIn, countIn, textIn } from '../membership/messages.ts'
-import type { Message } from '../membership/messages.ts'
+import { boundedText, bytesOf, countOf } from '../membership/messages.ts'
 import { isOfKey, sameBytes } from '../membership/record.ts'
 
 /** What a controller says of itself when it asks to be let in; who it is, TLS has proven. */
@@ -183,18 +184,20 @@ function refused(reason: EntryRefusalReason, because: string): EntryVerdict {
   return { verdict: 'refused', reason, because }
 }
 
-export function entryRequestMessage(request: EntryRequest): Message {
-  return { ...request, storeId: Buffer.from(request.storeId).toString('hex') }
+export function entryRequestMessage(
+  request: EntryRequest,
+): MessageInitShape<typeof AdmissionRequestSchema> {
+  return { ...request, startedAtMs: BigInt(request.startedAtMs) }
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
-export function entryRequestOf(message: Message): EntryRequest {
+export function entryRequestOf(message: AdmissionRequest): EntryRequest {
   return {
-    clusterId: textIn(message, 'clusterId'),
-    storeId: bytesIn(message, 'storeId', 16),
-    address: textIn(message, 'address'),
-    version: textIn(message, 'version'),
-    featureLevel: countIn(message, 'featureLevel'),
-    startedAtMs: countIn(message, 'startedAtMs'),
+    clusterId: boundedText(message.clusterId, 'clusterId'),
+    storeId: bytesOf(message.storeId, 'storeId', 16),
+    address: boundedText(message.address, 'address'),
+    version: boundedText(message.version, 'version'),
+    featureLevel: message.featureLevel,
+    startedAtMs: countOf(message.startedAtMs, 'startedAtMs'),
   }
 }

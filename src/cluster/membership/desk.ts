@@ -1,6 +1,8 @@
 import { clone } from '@bufbuild/protobuf'
+import type { MessageInitShape } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
+import type { MemberChangeAnswerSchema } from '../../../proto/gen/peer_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type {
@@ -13,12 +15,12 @@ import type {
 import type { Actor } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { recorded } from '../action-recorder.ts'
+import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './changer.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
 import type { LeaderCalls } from './leader-calls.ts'
 import { membershipLimits } from './limits.ts'
-import { actorOf, changeOf, idIn } from './messages.ts'
-import type { Message } from './messages.ts'
+import { actorOf, changeOf, controllerId, planMessage, planOf } from './messages.ts'
 import { describeChange, donePlan, isReadyToVote, leavingBy, planChange } from './plan.ts'
 import type { MembersNow } from './plan.ts'
 import { isAtRest, isJointRecord, membersNow } from './record.ts'
@@ -54,17 +56,19 @@ export class MembershipDesk implements MembershipControl {
 
   constructor(parts: DeskParts) {
     this.#parts = parts
-    parts.calls.serve('membership.plan', (request) =>
-      Promise.resolve({ plan: this.#planHere(changeOf(request)) }),
+    parts.calls.serve(peerMethods.plan, (request) =>
+      Promise.resolve({ plan: planMessage(this.#planHere(changeOf(request))) }),
     )
-    parts.calls.serve('membership.change', async ({ confirmation, by, ...change }, timeoutMs) => {
-      const typed = typeof confirmation === 'string' ? confirmation : null
-      return { plan: await this.#changeHere(changeOf(change), typed, actorOf(by), timeoutMs) }
+    parts.calls.serve(peerMethods.change, async (request, timeoutMs) => {
+      const { confirmation = null, by } = request
+      const change = changeOf(request)
+      const plan = await this.#changeHere(change, confirmation, actorOf(by), timeoutMs)
+      return { plan: planMessage(plan) }
     })
-    parts.calls.serve('membership.transfer', async (request) => {
-      const target = request['target'] === null ? null : idIn(request, 'target')
+    parts.calls.serve(peerMethods.transfer, async (request) => {
+      const target = request.target === undefined ? null : controllerId(request.target, 'target')
       const wanted = { action: 'leadership-transfer', target }
-      const leaderId = await recorded(parts.actions, wanted, actorOf(request['by']), async () => {
+      const leaderId = await recorded(parts.actions, wanted, actorOf(request.by), async () => {
         return await this.#transferHere(target)
       })
       parts.onTransferred?.()
@@ -73,8 +77,9 @@ export class MembershipDesk implements MembershipControl {
   }
 
   async plan(change: MembershipChange): Promise<ChangePlan> {
-    const answer = await this.#parts.calls.ask('membership.plan', { ...change }, PLAN_TIMEOUT_MS)
-    return answer['plan'] as ChangePlan
+    const request = { ...change }
+    const answer = await this.#parts.calls.ask(peerMethods.plan, request, PLAN_TIMEOUT_MS)
+    return planOf(answer.plan)
   }
 
   async change(
@@ -82,24 +87,25 @@ export class MembershipDesk implements MembershipControl {
     confirmation: string | null,
     by: Actor,
   ): Promise<ChangePlan> {
-    const request = { ...change, confirmation, by }
+    const typed = confirmation === null ? {} : { confirmation }
+    const request = { ...change, ...typed, by: { actor: by } }
     const answer = await this.#parts.calls.ask(
-      'membership.change',
+      peerMethods.change,
       request,
       membershipLimits.changeTimeoutMs,
       () => this.#doneHere(change),
     )
-    return answer['plan'] as ChangePlan
+    return planOf(answer.plan)
   }
 
   async transferLeadership(target: NodeId | null, by: Actor): Promise<NodeId> {
     const { calls, clock, consensus } = this.#parts
     const answer = await calls.ask(
-      'membership.transfer',
-      { target, by },
+      peerMethods.transfer,
+      { ...(target === null ? {} : { target }), by: { actor: by } },
       membershipLimits.changeTimeoutMs,
     )
-    const leaderId = idIn(answer, 'leaderId')
+    const leaderId = controllerId(answer.leaderId, 'leaderId')
     // The caller may look at this controller next.
     const deadlineMs = clock.monotonicMs() + TRANSFER_TIMEOUT_MS
     await waitUntil(clock, deadlineMs, () => consensus.leaderId() === leaderId)
@@ -115,17 +121,17 @@ export class MembershipDesk implements MembershipControl {
    * A configuration that is not joint is logged only after the joint one before it is committed, and whoever leads next
    * would log it again: what it says is decided, committed or not.
    */
-  #doneHere(change: MembershipChange): Message | null {
+  #doneHere(change: MembershipChange): MessageInitShape<typeof MemberChangeAnswerSchema> | null {
     const { consensus, state } = this.#parts
     const now = membersNow(consensus, state)
     if (this.#isSelfRemoved && leavingBy(change) === consensus.selfId) {
       const record = clone(ConfigurationSchema, now.record)
       record.members = record.members.filter(({ id }) => id !== consensus.selfId)
-      return { plan: donePlan(change, record) }
+      return { plan: planMessage(donePlan(change, record)) }
     }
     if (isJointRecord(now.record)) return null
     const planned = planChange(now, change)
-    return planned.ok && !planned.plan.isNeeded ? { plan: planned.plan } : null
+    return planned.ok && !planned.plan.isNeeded ? { plan: planMessage(planned.plan) } : null
   }
 
   #planHere(change: MembershipChange): ChangePlan {

@@ -1,12 +1,25 @@
+import { create } from '@bufbuild/protobuf'
+import type { DescMessage, MessageInitShape, MessageShape } from '@bufbuild/protobuf'
+
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
+import {
+  decodeLeaderCall,
+  decodePeerMessage,
+  encodeLeaderCall,
+  encodePeerMessage,
+  formOf,
+  inEitherForm,
+} from '../peer/peer-message.ts'
+import type { PeerMethod } from '../peer/peer-message.ts'
 import type { Consensus } from './consensus.ts'
-import { countIn, decodeMessage, encodeMessage, messageIn } from './messages.ts'
-import type { Message } from './messages.ts'
 import { pause } from './wait.ts'
 
 /** @param timeoutMs what is left of the caller's patience. */
-type LeaderHandler = (request: Message, timeoutMs: number) => Promise<Message>
+type LeaderHandler<Q extends DescMessage, A extends DescMessage> = (
+  request: MessageShape<Q>,
+  timeoutMs: number,
+) => Promise<MessageInitShape<A>>
 
 const RETRY_MS = 50
 /** For the way back, so that the leader's reason arrives rather than a timeout. */
@@ -20,7 +33,8 @@ const TIMEOUT_MS_MAX = 60_000
 export class LeaderCalls {
   readonly #consensus: Consensus
   readonly #clock: Clock
-  readonly #handlers = new Map<string, LeaderHandler>()
+  /** By the name of the method, which says what they take. */
+  readonly #handlers = new Map<string, LeaderHandler<never, never>>()
 
   constructor(consensus: Consensus, clock: Clock) {
     this.#consensus = consensus
@@ -28,13 +42,16 @@ export class LeaderCalls {
   }
 
   /** Members alone may ask. @param handler runs on the leader. */
-  serve(method: string, handler: LeaderHandler): void {
-    this.#handlers.set(method, handler)
-    this.#consensus.peers.serve(method, 'members', async (_caller, payload) => {
-      const message = decodeMessage(payload)
+  serve<Q extends DescMessage, A extends DescMessage>(
+    { name, request, answer }: PeerMethod<Q, A>,
+    handler: LeaderHandler<Q, A>,
+  ): void {
+    this.#handlers.set(name, handler as LeaderHandler<never, never>)
+    this.#consensus.peers.serve(name, 'members', async (_caller, payload) => {
+      const call = decodeLeaderCall(request, payload)
       this.#refuseUnlessLeader()
-      const timeoutMs = Math.min(countIn(message, 'timeoutMs'), TIMEOUT_MS_MAX)
-      return encodeMessage(await handler(messageIn(message, 'request'), timeoutMs))
+      const timeoutMs = Math.min(call.timeoutMs, TIMEOUT_MS_MAX)
+      return encodePeerMessage(answer, await handler(call.request, timeoutMs), formOf(payload))
     })
   }
 
@@ -44,12 +61,12 @@ export class LeaderCalls {
    * @throws {Problem} what the leader answered; CLUSTER_NO_LEADER or PEER_UNREACHABLE when none has answered within
    * `timeoutMs`: what was asked may take effect nonetheless.
    */
-  async ask(
-    method: string,
-    request: Message,
+  async ask<Q extends DescMessage, A extends DescMessage>(
+    method: PeerMethod<Q, A>,
+    request: MessageInitShape<Q>,
     timeoutMs: number,
-    answerHere: () => Message | null = () => null,
-  ): Promise<Message> {
+    answerHere: () => MessageInitShape<A> | null = () => null,
+  ): Promise<MessageShape<A>> {
     const deadlineMs = this.#clock.monotonicMs() + timeoutMs
     let last: Problem | null = null
     for (;;) {
@@ -63,23 +80,31 @@ export class LeaderCalls {
         last = error
       }
       const known = last === null ? null : answerHere()
-      if (known !== null) return known
+      if (known !== null) return create(method.answer, known)
       await pause(RETRY_MS)
     }
   }
 
   /** @returns null when there is no leader. */
-  async #askOnce(method: string, request: Message, leftMs: number): Promise<Message | null> {
+  async #askOnce<Q extends DescMessage, A extends DescMessage>(
+    method: PeerMethod<Q, A>,
+    request: MessageInitShape<Q>,
+    leftMs: number,
+  ): Promise<MessageShape<A> | null> {
     const leader = this.#consensus.leaderId()
     if (leader === null) return null
     const timeoutMs = leftMs - MARGIN_MS
+    const { name } = method
     if (leader !== this.#consensus.selfId) {
-      const payload = encodeMessage({ request, timeoutMs })
-      return decodeMessage(await this.#consensus.peers.call(leader, method, payload, leftMs))
+      const answer = await inEitherForm((form) => {
+        const payload = encodeLeaderCall(method.request, request, timeoutMs, form)
+        return this.#consensus.peers.call(leader, name, payload, leftMs)
+      })
+      return decodePeerMessage(method.answer, answer)
     }
-    const handler = this.#handlers.get(method)
+    const handler = this.#handlers.get(name) as LeaderHandler<Q, A> | undefined
     if (handler === undefined) throw new Problem('NOT_FOUND')
-    return await handler(request, timeoutMs)
+    return create(method.answer, await handler(create(method.request, request), timeoutMs))
   }
 
   #refuseUnlessLeader(): void {

@@ -13,13 +13,14 @@ import type { NodeId } from '../../raft/types.ts'
 import { levelOfVoters } from '../feature-level.ts'
 import { LogThrottle } from '../log.ts'
 import type { Log } from '../log.ts'
+import { callPeer, encodePeerMessage, formOf } from '../peer/peer-message.ts'
+import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './changer.ts'
 import { admissionOf } from './consensus.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
 import { candidates, nextDuty } from './duties.ts'
 import type { Duty, StewardView } from './duties.ts'
 import { membershipLimits } from './limits.ts'
-import { decodeMessage, encodeMessage } from './messages.ts'
 import { isReadyToVote, makeVoter, planChange, votersOf } from './plan.ts'
 import { isAtRest, isOfKey, keySha256Of, membersNow } from './record.ts'
 
@@ -69,7 +70,6 @@ const NOTHING_TO_SHARE = [
       'this leader cannot open what another member lacks: hand leadership to a member that can (flotilla cluster transfer-leadership)',
   },
 ] as const
-const REACH_METHOD = 'membership.reach'
 
 /**
  * What a cluster does for its members by itself, on whichever controller leads. Each duty is found anew from the
@@ -87,9 +87,11 @@ export class Steward {
 
   constructor(parts: StewardParts) {
     this.#parts = parts
-    parts.consensus.peers.serve(REACH_METHOD, 'members', () =>
-      Promise.resolve(encodeMessage({ reached: connectedIds(parts.consensus) })),
-    )
+    const { name, answer } = peerMethods.reach
+    parts.consensus.peers.serve(name, 'members', (_caller, payload) => {
+      const reached = [...connectedIds(parts.consensus)]
+      return Promise.resolve(encodePeerMessage(answer, { reached }, formOf(payload)))
+    })
   }
 
   start(): void {
@@ -150,9 +152,8 @@ export class Steward {
   async #reachedFrom(voter: NodeId): Promise<ReadonlySet<NodeId>> {
     const { peers } = this.#parts.consensus
     try {
-      const answer = await peers.call(voter, REACH_METHOD, encodeMessage({}), PROBE_TIMEOUT_MS)
-      const { reached } = decodeMessage(answer)
-      return new Set(Array.isArray(reached) ? reached.map(String) : [])
+      const { reached } = await callPeer(peers, voter, peerMethods.reach, {}, PROBE_TIMEOUT_MS)
+      return new Set(reached)
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       return new Set()

@@ -1,6 +1,7 @@
 import { Problem } from '../../lib/problems.ts'
 import type { Machine } from '../../ports/machine.ts'
 import type { StoreReceiver, StoreSnapshot } from '../../ports/state-store.ts'
+import { statePieces } from '../transfer/state-chunks.ts'
 import type { CatchUps } from './catch-up.ts'
 import type { HostEvent, MainLink } from '../link.ts'
 import type { StateGuard } from '../divergence/state-guard.ts'
@@ -186,29 +187,13 @@ export class SnapshotDesk {
     }
   }
 
-  /** One chunk is held back until the next is known, so that the last can be marked as such. */
   async #sendChunks(id: number, sending: Sending, snapshot: StoreSnapshot): Promise<void> {
-    let held: Uint8Array | null = null
-    for await (const chunk of snapshot.chunks()) {
-      if (held !== null) await this.#sendChunk(id, sending, held, false)
+    for await (const { data, isLast } of statePieces(snapshot)) {
+      await sending.ready()
       if (sending.isOver) return
-      held = chunk
+      sending.credit -= 1
+      this.#link.post({ type: 'snapshotChunk', id, data, isLast }, [data.buffer])
     }
-    await this.#sendChunk(id, sending, held ?? new Uint8Array(0), true)
-  }
-
-  async #sendChunk(
-    id: number,
-    sending: Sending,
-    chunk: Uint8Array,
-    isLast: boolean,
-  ): Promise<void> {
-    await sending.ready()
-    if (sending.isOver) return
-    sending.credit -= 1
-    // A copy: the buffer is given away, and the chunk may be a view of one that is not ours to give.
-    const data = Uint8Array.from(chunk)
-    this.#link.post({ type: 'snapshotChunk', id, data, isLast }, [data.buffer])
   }
 
   #begin(id: number): void {

@@ -1,7 +1,3 @@
-import { createHash } from 'node:crypto'
-import type { Hash } from 'node:crypto'
-import { crc32 } from 'node:zlib'
-
 import { create } from '@bufbuild/protobuf'
 
 import { SnapshotAckSchema } from '../../../proto/gen/mesh_pb.ts'
@@ -11,6 +7,7 @@ import { decodeMembership } from '../../raft/configuration.ts'
 import type { NodeId, Position, Term } from '../../raft/types.ts'
 import type { HostEvent } from '../link.ts'
 import { position as positionOf } from '../message-codec.ts'
+import { ChunkCheck } from '../transfer/state-chunks.ts'
 
 export interface SnapshotReceiverOptions {
   readonly chunkBytesMax: number
@@ -48,13 +45,12 @@ export interface ReceivedSnapshot {
 interface Transfer extends ReceivedSnapshot {
   readonly id: number
   readonly snapshotId: Uint8Array
-  readonly hash: Hash
-  /** Chunks received, and written by main. */
-  received: number
+  /** Has the chunks received. */
+  readonly check: ChunkCheck
+  /** Chunks written by main. */
   written: number
   /** Sizes of those between the two. */
   readonly unwritten: number[]
-  isWhole: boolean
   /** The core has been offered it. */
   isOffered: boolean
   offeredMs: number
@@ -114,7 +110,7 @@ export class SnapshotReceiver {
       return
     }
     transfer.heardMs = this.#parts.clock.monotonicMs()
-    if (chunk.number < transfer.received) this.#acknowledge(transfer)
+    if (chunk.number < transfer.check.received) this.#acknowledge(transfer)
     else this.#take(transfer, chunk)
   }
 
@@ -123,7 +119,8 @@ export class SnapshotReceiver {
     if (transfer === null) return
     transfer.written += 1
     transfer.unwritten.shift()
-    if (!transfer.isWhole || transfer.written < transfer.received) this.#acknowledge(transfer)
+    const { isWhole, received } = transfer.check
+    if (!isWhole || transfer.written < received) this.#acknowledge(transfer)
     else this.#parts.post({ type: 'receiveFinish', id })
   }
 
@@ -188,7 +185,7 @@ export class SnapshotReceiver {
     const nowMs = this.#parts.clock.monotonicMs()
     // Whatever the core was told can be lost where too much waits for it.
     if (transfer.isOffered && nowMs - transfer.offeredMs >= OFFER_MS) this.#offer(transfer)
-    if (transfer.isWhole) return
+    if (transfer.check.isWhole) return
     const silentMs = nowMs - transfer.heardMs
     if (silentMs > this.#options.silenceMsMax) this.#fail(transfer, 'its sender has fallen silent')
   }
@@ -231,11 +228,9 @@ export class SnapshotReceiver {
       // A copy: it is a view of the frame, which would be kept with it.
       configuration: Uint8Array.from(chunk.configuration),
       snapshotId: Uint8Array.from(chunk.snapshotId),
-      hash: createHash('sha256'),
-      received: 0,
+      check: new ChunkCheck(this.#options.chunkBytesMax),
       written: 0,
       unwritten: [],
-      isWhole: false,
       isOffered: false,
       offeredMs: 0,
       heardMs: this.#parts.clock.monotonicMs(),
@@ -251,29 +246,15 @@ export class SnapshotReceiver {
       this.#fail(transfer, fault)
       return
     }
-    transfer.received += 1
     transfer.unwritten.push(chunk.data.length)
-    transfer.isWhole = chunk.last
     const data = Uint8Array.from(chunk.data)
     this.#parts.post({ type: 'receiveChunk', id: transfer.id, data }, [data.buffer])
   }
 
-  #faultOf(transfer: Transfer, { number, data, crc32: sum, last, sha256 }: SnapshotChunk) {
-    if (transfer.isWhole) return `chunk ${number} comes after its last one`
-    if (number !== transfer.received) {
-      return `chunk ${number} has come in place of ${transfer.received}`
-    }
-    if (data.length > this.#options.chunkBytesMax) return `chunk ${number} is too large`
-    // Without bytes it would bring the end no nearer, and such chunks could come for ever.
-    if (data.length === 0) return `chunk ${number} is empty`
-    const waitingBytes = transfer.unwritten.reduce((sum, bytes) => sum + bytes, data.length)
+  #faultOf({ check, unwritten }: Transfer, chunk: SnapshotChunk): string | null {
+    const waitingBytes = unwritten.reduce((sum, bytes) => sum + bytes, chunk.data.length)
     if (waitingBytes > this.#options.unwrittenBytesMax) return 'more has come than was asked for'
-    if (crc32(data) !== sum) return `chunk ${number} is damaged`
-    transfer.hash.update(data)
-    if (last && !isEqual(transfer.hash.digest(), sha256)) {
-      return 'the whole does not match its checksum'
-    }
-    return null
+    return check.take(chunk)
   }
 
   #current(id: number): Transfer | null {
@@ -285,8 +266,8 @@ export class SnapshotReceiver {
     const transfer = this.#transfer
     this.#transfer = null
     if (transfer === null) return
-    const { from, term, snapshotId, received } = transfer
-    this.#settled = { from, term, snapshotId, number: received }
+    const { from, term, snapshotId, check } = transfer
+    this.#settled = { from, term, snapshotId, number: check.received }
     this.#tell(this.#settled)
   }
 
@@ -295,7 +276,8 @@ export class SnapshotReceiver {
   }
 
   /** The last chunk counts as written only when the snapshot has become the state. */
-  #acknowledge({ from, term, snapshotId, written, received, isWhole }: Transfer): void {
+  #acknowledge({ from, term, snapshotId, written, check }: Transfer): void {
+    const { received, isWhole } = check
     const number = isWhole ? Math.min(written, received - 1) : written
     this.#tell({ from, term, snapshotId, number })
   }

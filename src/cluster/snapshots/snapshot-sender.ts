@@ -1,16 +1,10 @@
-import { createHash } from 'node:crypto'
-import type { Hash } from 'node:crypto'
-import { crc32 } from 'node:zlib'
-
-import { create } from '@bufbuild/protobuf'
-
-import { PositionSchema, SnapshotChunkSchema } from '../../../proto/gen/mesh_pb.ts'
 import type { SnapshotAck, SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
 import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { newOpaqueId } from '../../lib/random.ts'
 import type { Index, NodeId, Position, Term } from '../../raft/types.ts'
 import type { HostEvent } from '../link.ts'
+import { ChunkMaker } from '../transfer/state-chunks.ts'
 import { TransferPacer } from './transfer-pacer.ts'
 
 const MIB = 1024 * 1024
@@ -49,7 +43,7 @@ interface Transfer {
   readonly to: NodeId
   readonly term: Term
   readonly snapshotId: Uint8Array
-  readonly hash: Hash
+  readonly maker: ChunkMaker
   position: Position
   configuration: Uint8Array
   /** Chunks asked of main, come from it, and written by the receiver. */
@@ -137,7 +131,7 @@ export class SnapshotSender {
     this.#pacer.settle(data.length)
     const transfer = this.#byId.get(id)
     if (transfer === undefined) return
-    const chunk = this.#nextChunk(transfer, data, isLast)
+    const chunk = transfer.maker.make(transfer, { data, isLast })
     transfer.read += 1
     transfer.bytes += data.length
     transfer.isWhole = isLast
@@ -228,7 +222,7 @@ export class SnapshotSender {
       to,
       term,
       snapshotId: newOpaqueId(),
-      hash: createHash('sha256'),
+      maker: new ChunkMaker(),
       position: { term: 0, index: 0 },
       configuration: new Uint8Array(0),
       asked: 0,
@@ -248,24 +242,6 @@ export class SnapshotSender {
     this.#byPeer.set(to, transfer)
     this.#byId.set(id, transfer)
     this.#parts.post({ type: 'snapshotWanted', id, to })
-  }
-
-  #nextChunk(transfer: Transfer, data: Uint8Array, isLast: boolean): SnapshotChunk {
-    transfer.hash.update(data)
-    const chunk = create(SnapshotChunkSchema, {
-      snapshotId: transfer.snapshotId,
-      number: transfer.read,
-      data,
-      crc32: crc32(data),
-      last: isLast,
-    })
-    if (transfer.read === 0) {
-      const { term, index } = transfer.position
-      chunk.configuration = transfer.configuration
-      chunk.position = create(PositionSchema, { term: BigInt(term), index: BigInt(index) })
-    }
-    if (isLast) chunk.sha256 = Uint8Array.from(transfer.hash.digest())
-    return chunk
   }
 
   #noteWritten(transfer: Transfer, written: number, nowMs: number): void {

@@ -182,10 +182,6 @@ export class Mesh implements Transport {
       .sort((a, b) => (a.id < b.id ? -1 : 1))
   }
 
-  isLinkReady(to: NodeId): boolean {
-    return this.#peers.get(to)?.link.isReady ?? false
-  }
-
   send(message: Message): void {
     const link = this.#peers.get(message.to)?.link
     if (link === undefined || !link.isReady) return

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Identity } from '../../entities/identity.ts'
 import type { ServicePolicy } from '../../entities/service-policy.ts'
 import { present } from '../../lib/assert.ts'
-import { attributesOf, policiesMatching } from '../roles.ts'
+import { attributesOf, matchingIds, policiesMatching } from '../roles.ts'
 import type { RoleList } from '../roles.ts'
 import type { State } from '../state.ts'
 import type { Change, EntryChanges } from './changes.ts'
@@ -161,14 +161,7 @@ export class AccessClasses {
       if (role.startsWith('#')) postings.push(this.#byAttribute.get(name) ?? new Set())
       else if (this.#classOf.has(name)) found.add(name)
     }
-    if (semantic === 'AnyOf') {
-      for (const ids of postings) for (const id of ids) found.add(id)
-      return found
-    }
-    postings.sort((a, b) => a.size - b.size)
-    const [rarest, ...others] = postings
-    for (const id of rarest ?? []) if (others.every((ids) => ids.has(id))) found.add(id)
-    return found
+    return matchingIds(postings, semantic, found)
   }
 
   #movesOf(

@@ -1,4 +1,4 @@
-import type { Channel, Outgoing } from '../../channel/channel.ts'
+import type { Channel } from '../../channel/channel.ts'
 import type { Message } from '../../channel/frame.ts'
 
 /** A control channel that is open, and whose it is. */
@@ -19,5 +19,3 @@ export interface ControlHandlers {
   readonly onMessage: (connection: ControlConnection, message: Message) => void
   readonly onClosed: (connection: ControlConnection, reason: string) => void
 }
-
-export type Sender = (connection: ControlConnection, outgoing: Outgoing) => void

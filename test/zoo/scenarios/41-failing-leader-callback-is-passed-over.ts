@@ -6,7 +6,7 @@ import { Core } from '../../../src/raft/core.ts'
 import { defaultRaftNodeLimits } from '../../../src/raft/node-start.ts'
 import { RaftNode } from '../../../src/raft/node.ts'
 import { defaultCoreOptions } from '../../../src/raft/options.ts'
-import { MemoryDisk } from '../../../src/store/memory-disk.ts'
+import { MemoryDisk } from '../../support/memory-disk.ts'
 import { configurationOf, formingEntries } from '../../raft/members.ts'
 
 const TURNS_MAX = 2000

@@ -1,5 +1,12 @@
-import { assert } from '../lib/assert.ts'
-import type { Disk, DiskWrite, Entry, HardState, Position, RestoredLog } from '../raft/types.ts'
+import { assert } from '../../src/lib/assert.ts'
+import type {
+  Disk,
+  DiskWrite,
+  Entry,
+  HardState,
+  Position,
+  RestoredLog,
+} from '../../src/raft/types.ts'
 
 type Operation =
   | { readonly type: 'write'; readonly write: DiskWrite }

@@ -1,0 +1,33 @@
+import { Counter, Gauge } from 'prom-client'
+import type { Registry } from 'prom-client'
+
+type Add = (name: string, help: string, read: () => number) => void
+
+/** A gauge whose value is read when somebody asks. */
+export function gaugesOf(registry: Registry): Add {
+  return (name, help, read) => {
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(read())
+      },
+    })
+  }
+}
+
+/** A counter whose value is read when somebody asks. */
+export function countersOf(registry: Registry): Add {
+  return (name, help, read) => {
+    new Counter({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        this.reset()
+        this.inc(read())
+      },
+    })
+  }
+}

@@ -1,0 +1,18 @@
+import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
+import { CertificateError } from '../../pki/certificate.ts'
+import { SecretFileError } from '../../pki/key-file.ts'
+import { EnrollmentFault } from './enrollment-fault.ts'
+
+/** What is wrong with token, certificate or key file is told in one sentence. @throws {CommandFailure} */
+export async function inOneSentence(enroll: () => Promise<void>): Promise<void> {
+  try {
+    await enroll()
+  } catch (error) {
+    const isTheirs =
+      error instanceof EnrollmentFault ||
+      error instanceof CertificateError ||
+      error instanceof SecretFileError
+    if (isTheirs) throw new CommandFailure(EXIT_FAILED, sentenceOf(error), error)
+    throw error
+  }
+}

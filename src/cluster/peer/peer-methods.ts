@@ -1,0 +1,46 @@
+import {
+  AdmissionAnswerSchema,
+  AdmissionCallSchema,
+  AdmissionRequestSchema,
+  DigestAnswerSchema,
+  DigestRequestSchema,
+  LeadershipTransferAnswerSchema,
+  LeadershipTransferSchema,
+  MemberChangeAnswerSchema,
+  MemberChangeSchema,
+  PieceRequestSchema,
+  ReachAnswerSchema,
+  ReachRequestSchema,
+  StateOfferSchema,
+  StateRequestSchema,
+} from '../../../proto/gen/peer_pb.ts'
+import { SnapshotChunkSchema } from '../../../proto/gen/mesh_pb.ts'
+
+/** All that controllers ask each other, by name; those of `membership.` are for the leader. */
+export const peerMethods = {
+  plan: {
+    name: 'membership.plan',
+    request: MemberChangeSchema,
+    answer: MemberChangeAnswerSchema,
+  },
+  change: {
+    name: 'membership.change',
+    request: MemberChangeSchema,
+    answer: MemberChangeAnswerSchema,
+  },
+  transfer: {
+    name: 'membership.transfer',
+    request: LeadershipTransferSchema,
+    answer: LeadershipTransferAnswerSchema,
+  },
+  enterByLeader: {
+    name: 'membership.enter',
+    request: AdmissionCallSchema,
+    answer: AdmissionAnswerSchema,
+  },
+  enter: { name: 'enter', request: AdmissionRequestSchema, answer: AdmissionAnswerSchema },
+  reach: { name: 'membership.reach', request: ReachRequestSchema, answer: ReachAnswerSchema },
+  digest: { name: 'state.digest', request: DigestRequestSchema, answer: DigestAnswerSchema },
+  snapshot: { name: 'state.snapshot', request: StateRequestSchema, answer: StateOfferSchema },
+  piece: { name: 'state.piece', request: PieceRequestSchema, answer: SnapshotChunkSchema },
+} as const

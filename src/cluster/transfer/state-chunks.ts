@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+import { create } from '@bufbuild/protobuf'
+
+import { PositionSchema, SnapshotChunkSchema } from '../../../proto/gen/mesh_pb.ts'
+import type { SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
+import type { StoreSnapshot } from '../../ports/state-store.ts'
+import type { Position } from '../../raft/types.ts'
+
+// A state between two controllers, however it travels: its bytes in pieces, made into numbered and checked chunks by the
+// sender, and checked as such by the receiver.
+
+export interface StatePiece {
+  readonly data: Uint8Array<ArrayBuffer>
+  readonly isLast: boolean
+}
+
+/**
+ * The bytes of a store, of which each piece is a copy: a chunk of the store may be a view of bytes that are not ours to
+ * keep or to give away. One piece is held back until the next is known, so that the last can be marked as such.
+ */
+export async function* statePieces(
+  snapshot: Pick<StoreSnapshot, 'chunks'>,
+  pieceBytesMax = Infinity,
+): AsyncGenerator<StatePiece, void> {
+  let held: Uint8Array<ArrayBuffer> | null = null
+  for await (const chunk of snapshot.chunks()) {
+    for (let at = 0; at < chunk.length; at += pieceBytesMax) {
+      if (held !== null) yield { data: held, isLast: false }
+      held = Uint8Array.from(chunk.subarray(at, at + pieceBytesMax))
+    }
+  }
+  yield { data: held ?? new Uint8Array(0), isLast: true }
+}
+
+export interface AnnouncedState {
+  /** 16 bytes, one a transfer. */
+  readonly snapshotId: Uint8Array
+  readonly position: Position
+  /** membership.v1.Configuration in force there, encoded. */
+  readonly configuration: Uint8Array
+}
+
+/** Numbers the pieces of one transfer; the first chunk announces what comes, and the last has the checksum of it all. */
+export class ChunkMaker {
+  readonly #hash = createHash('sha256')
+  #next = 0
+
+  make(
+    state: AnnouncedState,
+    { data, isLast }: Omit<StatePiece, 'data'> & { data: Uint8Array },
+  ): SnapshotChunk {
+    this.#hash.update(data)
+    const { snapshotId, configuration, position } = state
+    const chunk = create(SnapshotChunkSchema, {
+      ...{ snapshotId, number: this.#next, data, crc32: crc32(data), last: isLast },
+    })
+    if (this.#next === 0) {
+      const { term, index } = position
+      chunk.configuration = configuration
+      chunk.position = create(PositionSchema, { term: BigInt(term), index: BigInt(index) })
+    }
+    if (isLast) chunk.sha256 = Uint8Array.from(this.#hash.digest())
+    this.#next += 1
+    return chunk
+  }
+}
+
+/** Holds the chunks of one transfer to what their sender said of them. */
+export class ChunkCheck {
+  readonly #hash = createHash('sha256')
+  readonly #chunkBytesMax: number
+  #received = 0
+  #isWhole = false
+
+  constructor(chunkBytesMax: number) {
+    this.#chunkBytesMax = chunkBytesMax
+  }
+
+  /** How many have been taken: the number of the next one. */
+  get received(): number {
+    return this.#received
+  }
+
+  get isWhole(): boolean {
+    return this.#isWhole
+  }
+
+  /** @returns what is wrong with the chunk; null: it is taken. */
+  take({ number, data, crc32: sum, last, sha256 }: SnapshotChunk): string | null {
+    if (this.#isWhole) return `chunk ${number} comes after its last one`
+    if (number !== this.#received) return `chunk ${number} has come in place of ${this.#received}`
+    if (data.length > this.#chunkBytesMax) return `chunk ${number} is too large`
+    // Without bytes it would bring the end no nearer, and such chunks could come for ever.
+    if (data.length === 0) return `chunk ${number} is empty`
+    if (crc32(data) !== sum) return `chunk ${number} is damaged`
+    this.#hash.update(data)
+    if (last && Buffer.compare(this.#hash.digest(), sha256) !== 0) {
+      return 'the whole does not match its checksum'
+    }
+    this.#received += 1
+    this.#isWhole = last
+    return null
+  }
+}

@@ -1,0 +1,19 @@
+import { canonicalJson } from '../lib/canonical-json.ts'
+import { crc32 } from 'node:zlib'
+
+/** The object that a small file beside the log holds; null when it holds none. */
+export function parseObject(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null
+  } catch {
+    return null
+  }
+}
+
+/** What such a file says of its other members, in hex. */
+export function checkOf(members: object): string {
+  return crc32(canonicalJson(members)).toString(16).padStart(8, '0')
+}

@@ -1,0 +1,18 @@
+import type { ServerOptions } from 'node:https'
+
+import type { FastifyInstance } from 'fastify'
+
+import type { ApiParts } from '../../../src/api/parts.ts'
+import { createApi } from '../../../src/api/server.ts'
+
+/** One listener that serves everything: started when the app is ready, stopped when it closes. */
+export function buildApi(parts: ApiParts, https: ServerOptions | null = null): FastifyInstance {
+  const api = createApi(parts)
+  const app = api.listener({ apis: ['client', 'management', 'fabric', 'host'], https })
+  app.addHook('onReady', (done) => {
+    api.start()
+    done()
+  })
+  app.addHook('onClose', () => api.stop())
+  return app
+}

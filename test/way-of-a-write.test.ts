@@ -1,0 +1,47 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+
+// docs/way-of-a-write.md names the messages and files that a write passes; this holds it to the code.
+
+const root = resolve(import.meta.dirname, '..')
+const page = readFileSync(join(root, 'docs/way-of-a-write.md'), 'utf8')
+const headings = [...page.matchAll(/^##+ `(\w+)` in `([^`]+)`$/gm)].map(
+  ([, message = '', file = '']) => ({ message, file }),
+)
+
+/** Messages of protobuf, members of a union of messages, and interfaces. */
+function defines(file: string, message: string): boolean {
+  const text = readFileSync(join(root, file), 'utf8')
+  const definitions = [
+    `message ${message} {`,
+    `type: '${message}'`,
+    `export interface ${message} {`,
+  ]
+  return definitions.some((definition) => text.includes(definition))
+}
+
+test('each message that heads a section is defined in the file named beside it', () => {
+  expect(headings.length).toBeGreaterThan(10)
+  expect(headings.filter(({ message, file }) => !defines(file, message))).toEqual([])
+})
+
+test('each heading below the title is a message, but for the one over what breaks', () => {
+  const others = [...page.matchAll(/^##+ (.*)$/gm)].map(([, text = '']) => text)
+  expect(others.length - headings.length).toBe(1)
+})
+
+test('each file that is named exists', () => {
+  const files = [...page.matchAll(/`((?:src|proto)\/[\w/.-]+)`/g)].map(([, file = '']) => file)
+  expect(files.length).toBeGreaterThan(30)
+  expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([])
+})
+
+test('each other message that is named in passing is one of protobuf or of the link', () => {
+  const sources = ['proto/command.proto', 'proto/mesh.proto', 'src/cluster/link.ts']
+  const named = ['ProposeRefused', 'compact']
+  for (const message of named) {
+    expect(page).toContain(`\`${message}\``)
+    expect(sources.some((file) => defines(file, message))).toBe(true)
+  }
+})
