@@ -5,8 +5,8 @@ import type { AdmissionDesk } from '../cluster/entrance/admission.ts'
 import { isOut } from '../cluster/link.ts'
 import type { SelfRefusal } from '../cluster/link.ts'
 import type { MemberManagement } from '../cluster/membership/manage.ts'
-import type { CertificateKeeper } from '../cluster/secrets/certificate-keeper.ts'
-import { SecretKeeper } from '../cluster/secrets/secret-keeper.ts'
+import type { CertificateRenewer } from '../cluster/secrets/certificate-renewer.ts'
+import { Keyring } from '../cluster/secrets/keyring.ts'
 import { installIssuing } from '../cluster/secrets/secret-rotation.ts'
 import type { MeshIdentity } from '../cluster/transport/mesh-service.ts'
 import type { StateMachine } from '../fsm/machine.ts'
@@ -26,7 +26,7 @@ import type { AdminVerbs } from './admin/server.ts'
 import { adminVerbs } from './admin/verbs.ts'
 import { openApi } from './service/api.ts'
 import { openBackups } from './backups/open-backups.ts'
-import { keepCertificates } from './certificates.ts'
+import { renewCertificates } from './certificates.ts'
 import { openClusterNode } from './membership/cluster-node.ts'
 import type { ControllerParts } from './controller-parts.ts'
 import { sentenceOf } from './failure.ts'
@@ -54,7 +54,7 @@ import { programVersion } from './version.ts'
 interface Opened {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
-  readonly secrets: SecretKeeper
+  readonly secrets: Keyring
   /** Of the data folder. */
   readonly storeId: Uint8Array
 }
@@ -67,8 +67,8 @@ export class Controller {
   readonly #inForce: IdentityInForce
   #clusterNode: ClusterNode | null = null
   #membership: ReturnType<typeof startMembership> | null = null
-  #certificates: CertificateKeeper | null = null
-  #secrets: SecretKeeper | null = null
+  #certificates: CertificateRenewer | null = null
+  #secrets: Keyring | null = null
   /** As it stood beside the log at the start. */
   #roster: RosterRecord | null = null
   #hasDroppedState = false
@@ -284,8 +284,8 @@ export class Controller {
     const { clusterNode, machine, secrets } = opened
     const { config, credentials, log } = this.#parts
     const overlapMs = config.api.sessionTimeoutMs
-    const rotation = { proposer: clusterNode, state: machine, keeper: secrets, log, overlapMs }
-    const { keeper, verbs } = keepCertificates({
+    const rotation = { proposer: clusterNode, state: machine, keyring: secrets, log, overlapMs }
+    const { renewer, verbs } = renewCertificates({
       actions: new ActionLog(clusterNode, log),
       ...{ config, credentials, log, alarms: clusterNode.alarms },
       authority: {
@@ -301,27 +301,27 @@ export class Controller {
         clusterNode.configuration().record.members.find((member) => member.id === id)
           ?.publicKeySha256 ?? null,
     })
-    this.#certificates = keeper
-    secrets.onChange(() => void keeper.look())
-    keeper.start()
-    this.#releases.push(() => keeper.stop())
+    this.#certificates = renewer
+    secrets.onChange(() => void renewer.look())
+    renewer.start()
+    this.#releases.push(() => renewer.stop())
     return verbs
   }
 
   /** The shared secrets, opened with the key of this controller; in force before the first request. */
-  async #keepSecrets(machine: StateMachine): Promise<SecretKeeper> {
+  async #keepSecrets(machine: StateMachine): Promise<Keyring> {
     const { config, credentials, log } = this.#parts
-    const keeper = new SecretKeeper({
+    const keyring = new Keyring({
       state: machine,
       selfId: config.id,
       privateKeyPem: () => credentials.privateKeyPem,
       log,
     })
-    this.#secrets = keeper
-    await keeper.refresh()
-    keeper.start()
-    this.#releases.push(() => keeper.stop())
-    return keeper
+    this.#secrets = keyring
+    await keyring.refresh()
+    keyring.start()
+    this.#releases.push(() => keyring.stop())
+    return keyring
   }
 
   get #isOut(): boolean {

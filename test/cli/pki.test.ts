@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { AdminServer } from '../../src/controller/admin/server.ts'
 import { pkiVerbs } from '../../src/controller/admin/pki-verbs.ts'
 import type { ControllerPlan } from '../../src/cli/quickstart/plan.ts'
-import { CertificateKeeper } from '../../src/cluster/secrets/certificate-keeper.ts'
+import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewer.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 import { loadControllerConfig } from '../../src/config/load.ts'
 import { assert, present } from '../../src/lib/assert.ts'
@@ -85,7 +85,7 @@ const leafOf = (id: string, of: Validity): Promise<CertifiedKey> =>
 
 /** The verbs as a running controller answers them, on the socket where the program looks for it. */
 async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []): Promise<void> {
-  const keeper = new CertificateKeeper({
+  const renewer = new CertificateRenewer({
     selfId: 'ctrl1',
     trustDomain,
     paths: { cert: own('cert.pem'), key: own('controller.key'), ca: own('ca.pem') },
@@ -103,7 +103,7 @@ async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []
     },
   })
   const verbs = pkiVerbs({
-    keeper,
+    renewer,
     trustDomain,
     clock: systemClock,
     issuing: () => issuing,

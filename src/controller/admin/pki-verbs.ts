@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-import type { CertificateKeeper } from '../../cluster/secrets/certificate-keeper.ts'
+import type { CertificateRenewer } from '../../cluster/secrets/certificate-renewer.ts'
 import { recorded } from '../../cluster/action-recorder.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
@@ -35,7 +35,7 @@ const COMMON_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$/
 const DNS_NAME = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
 export interface PkiVerbParts {
-  readonly keeper: CertificateKeeper
+  readonly renewer: CertificateRenewer
   readonly trustDomain: string
   readonly clock: Clock
   /** The issuing authority of the cluster in force; null as long as it is not known here. */
@@ -49,16 +49,16 @@ export interface PkiVerbParts {
 
 /** What the `pki` verbs of the command line ask a running controller. */
 export function pkiVerbs(parts: PkiVerbParts): AdminVerbs {
-  const { keeper } = parts
+  const { renewer } = parts
   const verbs: AdminVerbs = {
-    'pki-inspect': () => Promise.resolve(keeper.view()),
+    'pki-inspect': () => Promise.resolve(renewer.view()),
     'pki-renew': noted(parts, 'certificate-renew', async () => {
-      await keeper.renew()
-      return keeper.view()
+      await renewer.renew()
+      return renewer.view()
     }),
     'pki-reload': noted(parts, 'certificate-reload', async () => {
-      await keeper.reload()
-      return keeper.view()
+      await renewer.reload()
+      return renewer.view()
     }),
     'pki-install-issuing': told(parts, 'issuing-install', (params) =>
       installIssuing(parts, params),
@@ -104,13 +104,13 @@ type Params = Readonly<Record<string, unknown>>
 
 /** A certificate with its key, or a new certificate for the key that the authority has now. */
 async function installIssuing(parts: PkiVerbParts, params: Params): Promise<unknown> {
-  const { keeper, clock } = parts
+  const { renewer, clock } = parts
   const present = presentIssuing(parts)
   const certificatePem = textOf(params, 'certificatePem')
   const given = params['privateKeyPem'] ?? null
   const privateKeyPem = given === null ? present.privateKeyPem : textOf(params, 'privateKeyPem')
   const signer = { certificatePem, privateKeyPem }
-  checkSigner({ signer, anchors: keeper.anchors, nowMs: clock.nowMs() })
+  checkSigner({ signer, anchors: renewer.anchors, nowMs: clock.nowMs() })
   const [next] = parseCertificates(certificatePem)
   const [before] = parseCertificates(present.certificatePem)
   if (next.native.subject !== before.native.subject) {
@@ -120,7 +120,7 @@ async function installIssuing(parts: PkiVerbParts, params: Params): Promise<unkn
     )
   }
   if (next.sha256 !== before.sha256) await parts.installIssuing(signer)
-  void keeper.look()
+  void renewer.look()
   return { notAfterMs: next.notAfterMs, formerNotAfterMs: before.notAfterMs }
 }
 
@@ -172,11 +172,11 @@ async function renewMember(parts: PkiVerbParts, params: Params): Promise<unknown
 
 /** The names in it are signed again unseen, so they must have been signed by this cluster before. */
 function checkOwnIssue(
-  { keeper, clock }: PkiVerbParts,
+  { renewer, clock }: PkiVerbParts,
   chain: readonly [Certificate, ...Certificate[]],
   issuer: CertifiedKey,
 ): void {
-  const { anchors } = keeper
+  const { anchors } = renewer
   const path = issuingPath(chain, anchors, clock.nowMs())
   const isTrusted = path.some((certificate) => isAmong(anchors, certificate))
   if (isTrusted && hasIssuerName(chain[0], issuer.certificatePem)) return

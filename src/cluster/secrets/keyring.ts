@@ -12,7 +12,7 @@ import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Log } from '../log.ts'
 
-export interface SecretKeeperParts {
+export interface KeyringParts {
   readonly state: Pick<StateView, 'get' | 'clusterId'>
   readonly selfId: NodeId
   /** Asked at each opening. */
@@ -33,10 +33,10 @@ export interface HeldSecret {
 const REFRESH_MS = 250
 
 /** Opens the shared secrets of the replicated state with the key of this controller; they are in memory alone. */
-export class SecretKeeper implements TokenKeys {
+export class Keyring implements TokenKeys {
   /** Called after what is held has changed. Any number of listeners. */
   readonly #listeners: (() => void)[] = []
-  readonly #parts: SecretKeeperParts
+  readonly #parts: KeyringParts
   /** Opened ones, by the text that they were opened from: an unchanged one is opened once. */
   #opened = new Map<string, Uint8Array | null>()
   #held: readonly HeldSecret[] = []
@@ -47,7 +47,7 @@ export class SecretKeeper implements TokenKeys {
   #work: Promise<void> | null = null
   #timer: NodeJS.Timeout | null = null
 
-  constructor(parts: SecretKeeperParts) {
+  constructor(parts: KeyringParts) {
     this.#parts = parts
   }
 
