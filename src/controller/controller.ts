@@ -319,7 +319,7 @@ export class Controller {
     })
     this.#secrets = keyring
     await keyring.refresh()
-    keyring.start()
+    keyring.start(machine)
     this.#releases.push(() => keyring.stop())
     return keyring
   }

@@ -19,6 +19,7 @@ import { wrapSecret } from '../../src/pki/wrapped-secret.ts'
 import { wrapAll } from '../../src/cluster/secrets/wrap-secrets.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { SecretRotateSchema } from '../../proto/gen/command_pb.ts'
+import { until } from './mesh-fixture.ts'
 import { OVERLAP_MS, SecretsCluster, spkiOf, startMs } from './secrets-fixture.ts'
 import { anySystem } from '../support/commands.ts'
 
@@ -77,6 +78,14 @@ describe('The secrets that a cluster is formed with', () => {
 })
 
 describe('A rotation', () => {
+  test('reaches a member that follows the state, without a call of its own', async () => {
+    const { keyring } = cluster.member('ctrl3')
+    keyring.start(cluster.machine)
+    await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
+    await until('ctrl3 holds the new key', () => keysOf('ctrl3').length === 2)
+    keyring.stop()
+  })
+
   test('puts a key in force that every member holds, and ends the one before after the overlap', async () => {
     const before = keysOf('ctrl1')
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
