@@ -3,11 +3,14 @@ import type { ProblemCode } from '../lib/problems.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
+import type { BackupControl } from '../ports/backup-control.ts'
 import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
 import type { Admission, MembershipControl } from '../ports/membership.ts'
 import type { JwtSigner } from '../ports/jwt-signer.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
+import type { EventStreams } from '../ports/events.ts'
+import type { TellFact } from '../ports/live-facts.ts'
 import type { LiveChannel } from '../ports/live-channels.ts'
 import type { LiveCircuit } from '../ports/live-circuits.ts'
 import type { LiveLinks } from '../ports/live-links.ts'
@@ -15,6 +18,7 @@ import type { LiveTable } from '../ports/live-table.ts'
 import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { Proposer } from '../ports/proposer.ts'
+import type { PkiControl } from '../ports/pki-control.ts'
 import type { PostureService } from '../ports/posture.ts'
 import type { SoftStateCounts } from '../ports/soft-state.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
@@ -109,6 +113,10 @@ export interface ApiParts {
   readonly logger: ApiLogger
   /** Absent: nothing is told of refused writes. */
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
+  /** Of this controller, for those who read them over HTTP. */
+  readonly events: EventStreams
+  /** Of refused log-ins. */
+  readonly tell: TellFact
   /** What is served, on whichever listener: binding to base URLs (`https://host:port`), the first one preferred. */
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
   /** A cheap look at this process; called for each health request. */
@@ -125,4 +133,6 @@ export interface ApiParts {
   readonly membership: MembershipControl
   /** On the disk of this controller. */
   readonly snapshots: DatabaseSnapshots
+  readonly pki: PkiControl
+  readonly backups: BackupControl
 }

@@ -4,6 +4,7 @@ import { addCluster } from './cluster/program.ts'
 import { addCompletion } from './completion/program.ts'
 import { addDebug } from './debug/program.ts'
 import { addEnrollment } from './enroll/enroll-program.ts'
+import { addEvents } from './events/program.ts'
 import {
   CommandFailure,
   EXIT_DONE,
@@ -66,6 +67,7 @@ function buildProgram(): Command {
   addSession(program)
   addRecords(program)
   addNetwork(program)
+  addEvents(program)
   addDebug(program)
   addCompletion(program)
   program

@@ -21,6 +21,7 @@ export class ManualFeed implements ChangeFeed {
 
   change(kind: string, id: string): void {
     const change: RecordChange = { kind, id, before: undefined, after: undefined }
-    for (const { kinds, of } of this.#followers) if (kinds.includes(kind)) of.onEntry(1, [change])
+    for (const { kinds, of } of this.#followers)
+      if (kinds.includes(kind)) of.onEntry(1, [change], { timeMs: 0, audit: null })
   }
 }
