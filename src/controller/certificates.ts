@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 
-import { CertificateKeeper } from '../cluster/secrets/certificate-keeper.ts'
+import { CertificateRenewer } from '../cluster/secrets/certificate-renewer.ts'
 import type { AlarmRaiser } from '../ports/alarms.ts'
 import type { MeshIdentity } from '../cluster/transport/mesh-service.ts'
 import type { ControllerConfig } from '../config/options.ts'
@@ -21,7 +21,7 @@ export interface SharedAuthority {
 }
 
 /** What looks after the certificates of one controller, and what operators ask of them. Not started yet. */
-export function keepCertificates(parts: {
+export function renewCertificates(parts: {
   readonly config: ControllerConfig
   readonly credentials: Credentials
   readonly authority: SharedAuthority
@@ -30,11 +30,11 @@ export function keepCertificates(parts: {
   readonly alarms: AlarmRaiser
   readonly actions: ActionRecorder
   readonly log: Logger
-}): { readonly keeper: CertificateKeeper; readonly control: PkiControl } {
+}): { readonly renewer: CertificateRenewer; readonly control: PkiControl } {
   const { config, credentials, authority, onRenewed, alarms, log } = parts
   const { certificatePem, privateKeyPem, caPem } = credentials
   const issuing = (): CertifiedKey | null => authority.issuing()
-  const keeper = new CertificateKeeper({
+  const renewer = new CertificateRenewer({
     selfId: config.id,
     trustDomain: config.trustDomain,
     paths: config.identity,
@@ -47,7 +47,7 @@ export function keepCertificates(parts: {
     log,
   })
   const control = pkiControl({
-    keeper,
+    renewer,
     trustDomain: config.trustDomain,
     clock: systemClock,
     issuing,
@@ -55,7 +55,7 @@ export function keepCertificates(parts: {
     actions: parts.actions,
     memberKeySha256: parts.memberKeySha256,
   })
-  return { keeper, control }
+  return { renewer, control }
 }
 
 /** Under which peers and clients reach this controller. */

@@ -5,8 +5,8 @@ import type { AdmissionDesk } from '../cluster/entrance/admission.ts'
 import { isOut } from '../cluster/link.ts'
 import type { SelfRefusal } from '../cluster/link.ts'
 import type { MemberManagement } from '../cluster/membership/manage.ts'
-import type { CertificateKeeper } from '../cluster/secrets/certificate-keeper.ts'
-import { SecretKeeper } from '../cluster/secrets/secret-keeper.ts'
+import type { CertificateRenewer } from '../cluster/secrets/certificate-renewer.ts'
+import { Keyring } from '../cluster/secrets/keyring.ts'
 import { installIssuing } from '../cluster/secrets/secret-rotation.ts'
 import type { MeshIdentity } from '../cluster/transport/mesh-service.ts'
 import type { StateMachine } from '../fsm/machine.ts'
@@ -26,7 +26,7 @@ import { openApi } from './service/api.ts'
 import { openEvents, startEvents } from './service/events.ts'
 import type { Events } from './service/events.ts'
 import { openBackups } from './backups/open-backups.ts'
-import { keepCertificates } from './certificates.ts'
+import { renewCertificates } from './certificates.ts'
 import { openClusterNode } from './membership/cluster-node.ts'
 import type { ControllerParts } from './controller-parts.ts'
 import { sentenceOf } from './failure.ts'
@@ -54,7 +54,7 @@ import { programVersion } from './version.ts'
 interface Opened {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
-  readonly secrets: SecretKeeper
+  readonly secrets: Keyring
   readonly events: Events
   /** Of the data folder. */
   readonly storeId: Uint8Array
@@ -68,8 +68,8 @@ export class Controller {
   readonly #inForce: IdentityInForce
   #clusterNode: ClusterNode | null = null
   #membership: ReturnType<typeof startMembership> | null = null
-  #certificates: CertificateKeeper | null = null
-  #secrets: SecretKeeper | null = null
+  #certificates: CertificateRenewer | null = null
+  #secrets: Keyring | null = null
   /** As it stood beside the log at the start. */
   #roster: RosterRecord | null = null
   #hasDroppedState = false
@@ -276,8 +276,8 @@ export class Controller {
     const { clusterNode, machine, secrets } = opened
     const { config, credentials, log } = this.#parts
     const overlapMs = config.api.sessionTimeoutMs
-    const rotation = { proposer: clusterNode, state: machine, keeper: secrets, log, overlapMs }
-    const { keeper, control } = keepCertificates({
+    const rotation = { proposer: clusterNode, state: machine, keyring: secrets, log, overlapMs }
+    const { renewer, control } = renewCertificates({
       actions: new ActionLog(clusterNode, log),
       ...{ config, credentials, log, alarms: clusterNode.alarms },
       authority: {
@@ -293,26 +293,26 @@ export class Controller {
         clusterNode.configuration().record.members.find((member) => member.id === id)
           ?.publicKeySha256 ?? null,
     })
-    this.#certificates = keeper
-    secrets.onChange(() => void keeper.look())
-    this.#releases.push(() => keeper.stop())
+    this.#certificates = renewer
+    secrets.onChange(() => void renewer.look())
+    this.#releases.push(() => renewer.stop())
     return control
   }
 
   /** The shared secrets, opened with the key of this controller; in force before the first request. */
-  async #keepSecrets(machine: StateMachine): Promise<SecretKeeper> {
+  async #keepSecrets(machine: StateMachine): Promise<Keyring> {
     const { config, credentials, log } = this.#parts
-    const keeper = new SecretKeeper({
+    const keyring = new Keyring({
       state: machine,
       selfId: config.id,
       privateKeyPem: () => credentials.privateKeyPem,
       log,
     })
-    this.#secrets = keeper
-    await keeper.refresh()
-    keeper.start()
-    this.#releases.push(() => keeper.stop())
-    return keeper
+    this.#secrets = keyring
+    await keyring.refresh()
+    keyring.start(machine)
+    this.#releases.push(() => keyring.stop())
+    return keyring
   }
 
   get #isOut(): boolean {

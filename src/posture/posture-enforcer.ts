@@ -7,6 +7,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
+import type { ChangeFeed } from '../ports/change-feed.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { JudgedPosture, Posture, PostureReport } from '../ports/posture.ts'
 import type { Proposer } from '../ports/proposer.ts'
@@ -31,6 +32,7 @@ export interface EnforcerLimits {
 type Fields = Readonly<Record<string, unknown>>
 
 export interface EnforcerParts {
+  readonly feed: ChangeFeed
   readonly state: StateView
   readonly cluster: Pick<ClusterView, 'leaderId' | 'selfId'>
   readonly proposer: Proposer
@@ -50,13 +52,18 @@ export interface EnforcerParts {
 /** The posture of an API session has a second factor, if only one that was not shown. */
 export type SessionPosture = Posture & Required<Pick<Posture, 'factor'>>
 
+/** Kinds whose change can make sessions fail that passed before. */
+const followed = ['postureCheck', 'servicePolicy']
+/** A burst of such changes begins one look. */
+const FOLLOW_MS_MIN = 1000
+
 /** Sessions looked at between two turns of the event loop. */
 const SLICE = 250
 
 /**
  * Ends service sessions whose client no longer passes the posture checks. The controller that takes a report ends the sessions
- * that fail by it at once. The leader also goes round all service sessions: checks and policies change too, and reports can be
- * lost with the controller that they were made to.
+ * that fail by it at once. The leader also goes round all service sessions, and begins a look when checks or policies change:
+ * reports can be lost with the controller that they were made to, and second factors time out.
  */
 export class PostureEnforcer {
   readonly #parts: EnforcerParts
@@ -65,6 +72,8 @@ export class PostureEnforcer {
   /** Where the round of the leader stands. */
   #lookedAt = ''
   #leadsSinceMs: number | null = null
+  /** Monotonic: a change of the records last began a look. */
+  #followedMs = -Infinity
   /**
    * When reports at another controller were lost, monotonic: they may be made again in a moment. New reports earn no such grace,
    * or a client that reports again and again would never be looked at.
@@ -80,8 +89,22 @@ export class PostureEnforcer {
   }
 
   start(): void {
-    const { scheduler, limits } = this.#parts
-    this.#stop = scheduler.every(limits.sweepMs, () => void this.sweep())
+    const { feed, scheduler, limits } = this.#parts
+    const onChange = (): void => this.#sweepSoon()
+    const unfollow = feed.follow(followed, { onEntry: onChange, onReplaced: onChange })
+    const stopTimer = scheduler.every(limits.sweepMs, () => void this.sweep())
+    this.#stop = () => {
+      unfollow()
+      stopTimer()
+    }
+  }
+
+  /** After the entry that asks for it; what changes within the next second is left to the round. */
+  #sweepSoon(): void {
+    const nowMs = this.#parts.clock.monotonicMs()
+    if (nowMs - this.#followedMs < FOLLOW_MS_MIN) return
+    this.#followedMs = nowMs
+    setImmediate(() => void this.sweep())
   }
 
   stop(): void {

@@ -8,6 +8,7 @@ import { channelLimits } from '../channel/limits.ts'
 import type { Message } from '../channel/frame.ts'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
+import type { ChangeFeed } from '../ports/change-feed.ts'
 import { tellNobody } from '../ports/live-facts.ts'
 import type { TellFact } from '../ports/live-facts.ts'
 import type { LiveChannel } from '../ports/live-channels.ts'
@@ -40,6 +41,7 @@ export interface RouterCluster {
 }
 
 export interface RouterChannelsParts {
+  readonly feed: ChangeFeed
   readonly identity: ControllerIdentity
   readonly gate: RouterGate
   readonly cluster: RouterCluster
@@ -73,6 +75,8 @@ export class RouterChannels {
   readonly #duties: RouterDuty[] = []
   readonly #handlers = new Map<number, MessageHandler>()
   #timer: NodeJS.Timeout | null = null
+  #soon: NodeJS.Immediate | null = null
+  #unfollow: () => void = () => undefined
   #refusalsSinceMs = -Infinity
   #refusals = 0
 
@@ -116,11 +120,29 @@ export class RouterChannels {
 
   start(): void {
     this.#timer ??= setInterval(() => this.sweep(), routerLimits.routerSweepMs)
+    this.#unfollow()
+    this.#unfollow = this.#parts.feed.follow(['router'], {
+      onEntry: (_index, changes) => {
+        if (changes.some(({ id }) => this.#rows.kept(id) !== undefined)) this.#sweepSoon()
+      },
+      onReplaced: () => this.#sweepSoon(),
+    })
+  }
+
+  /** After the entry that asks for it: the channel of a router that was disabled or removed is closed. */
+  #sweepSoon(): void {
+    this.#soon ??= setImmediate(() => {
+      this.#soon = null
+      this.sweep()
+    })
   }
 
   stop(): void {
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#timer = null
+    if (this.#soon !== null) clearImmediate(this.#soon)
+    this.#soon = null
+    this.#unfollow()
     for (const duty of this.#duties) duty.onStop?.()
     for (const channel of [...this.#open]) channel.close('the controller stops')
   }

@@ -409,6 +409,17 @@ describe('what was told', () => {
   })
 })
 
+test('a leader looks at once when a check changes, and not only when its round comes', async () => {
+  const person = await Person.behind(corp)
+  await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
+  controller.scheduler.run(parts.limits.sweepMs)
+  await person.dialled()
+  controller.clock.advance(parts.limits.postureGraceMs)
+  const change = { typeId: 'DOMAIN', domains: ['other.test'] }
+  await root.call('PATCH', `${management}/posture-checks/${person.checkId}`, change)
+  await expect.poll(() => person.sessions()).toEqual([])
+})
+
 test('a check that changes is held to whoever tells again and again on another controller; the leader sees to it', async () => {
   const person = await Person.behind(corp)
   const topic = new LocalTopic<Uint8Array>('ctrl2')
@@ -425,8 +436,8 @@ test('a check that changes is held to whoever tells again and again on another c
   tellThere()
   const session = await person.dialled()
   const change = { typeId: 'DOMAIN', domains: ['other.test'] }
-  await root.call('PATCH', `${management}/posture-checks/${person.checkId}`, change)
   controller.cluster.leader = 'ctrl2'
+  await root.call('PATCH', `${management}/posture-checks/${person.checkId}`, change)
   expect(await sweep()).toEqual([session])
   controller.cluster.leader = null
   // It has only begun to lead.

@@ -59,7 +59,7 @@ export class BackedUp {
     this.parts = {
       cluster: cluster.view('ctrl1'),
       machine: cluster.machine,
-      secrets: cluster.member('ctrl1').keeper,
+      secrets: cluster.member('ctrl1').keyring,
       clock: cluster.clock,
       trustDomain: TRUST_DOMAIN,
       version: 'v0.1.0',

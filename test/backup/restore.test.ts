@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { fillFromBackup } from '../../src/backup/restore-backup.ts'
 import type { FirstController } from '../../src/backup/restore-backup.ts'
-import { SecretKeeper } from '../../src/cluster/secrets/secret-keeper.ts'
+import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { issueControllerCertificate, validityFrom } from '../../src/pki/authority.ts'
@@ -73,12 +73,12 @@ async function opened({ dir, leaf }: Restored) {
   })
   disk.closeNow()
   for (const entry of restored.entries) machine.apply(entry)
-  const keeper = new SecretKeeper({
+  const keyring = new Keyring({
     ...{ state: machine, selfId: 'ctrlA', log: source.cluster.log },
     privateKeyPem: () => leaf.privateKeyPem,
   })
-  await keeper.refresh()
-  return { machine, mark, restored, keeper }
+  await keyring.refresh()
+  return { machine, mark, restored, keyring }
 }
 
 function recordsOf(state: StateMachine, kind: string): readonly EntityRecord[] {
@@ -115,11 +115,11 @@ test('it is another cluster, of the one controller that it was restored for', as
 })
 
 test('sessions have ended, and no token of the old cluster can be made again', async () => {
-  const { machine, keeper } = await opened(await restore())
+  const { machine, keyring } = await opened(await restore())
   expect(source.cluster.machine.get('apiSession', 'a-session')).toBeDefined()
   expect(recordsOf(machine, 'apiSession')).toEqual([])
-  const before = source.cluster.member('ctrl1').keeper.clusterKeys()
-  const [now, ...more] = keeper.clusterKeys()
+  const before = source.cluster.member('ctrl1').keyring.clusterKeys()
+  const [now, ...more] = keyring.clusterKeys()
   expect(more).toEqual([])
   expect(now?.version).toBe((before.at(-1)?.version ?? 0) + 1)
   expect(before.map(({ secret }) => Buffer.from(secret).toString('hex'))).not.toContain(
@@ -129,10 +129,10 @@ test('sessions have ended, and no token of the old cluster can be made again', a
 })
 
 test('what certificates and second factors rest on is opened by the new controller alone', async () => {
-  const { machine, keeper } = await opened(await restore())
-  const before = source.cluster.member('ctrl1').keeper
-  expect(keeper.factorKeys()).toEqual(before.factorKeys())
-  expect(keeper.issuing()).toEqual(before.issuing())
+  const { machine, keyring } = await opened(await restore())
+  const before = source.cluster.member('ctrl1').keyring
+  expect(keyring.factorKeys()).toEqual(before.factorKeys())
+  expect(keyring.issuing()).toEqual(before.issuing())
   for (const record of recordsOf(machine, 'sharedSecret')) {
     const { versions } = record as unknown as { versions: { wrapped: object }[] }
     for (const { wrapped } of versions) expect(Object.keys(wrapped)).toEqual(['ctrlA'])
@@ -142,9 +142,9 @@ test('what certificates and second factors rest on is opened by the new controll
 
 test('two restores of one backup are two clusters, and each can be backed up again', async () => {
   const [first, second] = [await opened(await restore()), await opened(await restore())]
-  expect(first.keeper.clusterKeys()).not.toEqual(second.keeper.clusterKeys())
+  expect(first.keyring.clusterKeys()).not.toEqual(second.keyring.clusterKeys())
   const cluster = { ...source.parts.cluster, clusterId: who.clusterId }
-  const parts = { ...source.parts, cluster, machine: first.machine, secrets: first.keeper }
+  const parts = { ...source.parts, cluster, machine: first.machine, secrets: first.keyring }
   const again = Object.assign(Object.create(BackedUp.prototype) as BackedUp, {
     parts,
     refused: null,
@@ -197,8 +197,8 @@ test('a folder that holds something is left as it is', async () => {
 test('second factors whose key the backup lacks keep it from being restored, as long as there are any', async () => {
   const own = await BackedUp.make(0)
   const without = await own.saveSecrets(({ name }) => name !== 'factorKey')
-  const { machine, keeper } = await opened(await restore(without, null))
-  expect(keeper.factorKeys()).toEqual([])
+  const { machine, keyring } = await opened(await restore(without, null))
+  expect(keyring.factorKeys()).toEqual([])
   await machine.close()
   const guarded = await BackedUp.make(0, [factorSeed()])
   const lost = await guarded.saveSecrets(({ name }) => name !== 'factorKey')

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { pkiControl } from '../../src/controller/admin/pki-control.ts'
 import type { ControllerPlan } from '../../src/cli/quickstart/plan.ts'
-import { CertificateKeeper } from '../../src/cluster/secrets/certificate-keeper.ts'
+import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewer.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 import { loadControllerConfig } from '../../src/config/load.ts'
 import { assert, present } from '../../src/lib/assert.ts'
@@ -86,7 +86,7 @@ const leafOf = (id: string, of: Validity): Promise<CertifiedKey> =>
 
 /** What a running controller answers, on the socket where the program looks for it. */
 async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []): Promise<void> {
-  const keeper = new CertificateKeeper({
+  const renewer = new CertificateRenewer({
     selfId: 'ctrl1',
     trustDomain,
     paths: { cert: own('cert.pem'), key: own('controller.key'), ca: own('ca.pem') },
@@ -104,7 +104,7 @@ async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []
     },
   })
   const pki = pkiControl({
-    keeper,
+    renewer,
     trustDomain,
     clock: systemClock,
     issuing: () => issuing,

@@ -151,11 +151,11 @@ describe('A new controller', () => {
     expect(chain[0].notAfterMs).toBeLessThanOrEqual(chain[1]?.notAfterMs ?? 0)
 
     const { certificatePem } = answer
-    const { keeper } = await cluster.add('ctrl4', { certificatePem, privateKeyPem })
-    const held = cluster.member('ctrl1').keeper.held()
-    expect(keeper.held()).toEqual(held)
+    const { keyring } = await cluster.add('ctrl4', { certificatePem, privateKeyPem })
+    const held = cluster.member('ctrl1').keyring.held()
+    expect(keyring.held()).toEqual(held)
     expect(held).toHaveLength(4)
-    expect(keeper.issuing()).toEqual({ version: 1, ...cluster.issuing })
+    expect(keyring.issuing()).toEqual({ version: 1, ...cluster.issuing })
   })
 
   test('that asks again gets the same answer, from whichever member', async () => {
@@ -181,8 +181,8 @@ describe('A new controller', () => {
     cluster.beforePropose = () =>
       rotateClusterKey(cluster.member('ctrl1').rotation, 'meanwhile', { isCompromised: false })
     const { certificatePem } = await cluster.member('ctrl2').desk.admit(request)
-    const { keeper } = await cluster.add('ctrl4', { certificatePem, privateKeyPem })
-    expect(keeper.clusterKeys().map(({ version }) => version)).toEqual([1, 2])
+    const { keyring } = await cluster.add('ctrl4', { certificatePem, privateKeyPem })
+    expect(keyring.clusterKeys().map(({ version }) => version)).toEqual([1, 2])
   })
 
   test('begins with members that are committed, or is asked to come again', async () => {

@@ -13,12 +13,13 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { AdmissionRecord, SharedSecretRecord } from '../../src/lib/cluster-records.ts'
 import { createIssuingAuthority, validityFrom } from '../../src/pki/authority.ts'
 import { newClusterKey } from '../../src/pki/cluster-key.ts'
-import { SecretKeeper } from '../../src/cluster/secrets/secret-keeper.ts'
+import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { wrapSecret } from '../../src/pki/wrapped-secret.ts'
 import { wrapAll } from '../../src/cluster/secrets/wrap-secrets.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { SecretRotateSchema } from '../../proto/gen/command_pb.ts'
+import { until } from './mesh-fixture.ts'
 import { OVERLAP_MS, SecretsCluster, spkiOf, startMs } from './secrets-fixture.ts'
 import { anySystem } from '../support/commands.ts'
 
@@ -37,12 +38,12 @@ const compromised = { isCompromised: true }
 function keysOf(id: string): string[] {
   return cluster
     .member(id)
-    .keeper.clusterKeys()
+    .keyring.clusterKeys()
     .map(({ secret }) => Buffer.from(secret).toString('hex'))
 }
 
 async function refreshAll(): Promise<void> {
-  for (const { keeper } of cluster.members.values()) await keeper.refresh()
+  for (const { keyring } of cluster.members.values()) await keyring.refresh()
 }
 
 describe('The secrets that a cluster is formed with', () => {
@@ -51,7 +52,7 @@ describe('The secrets that a cluster is formed with', () => {
     expect(key).toHaveLength(64)
     for (const id of ['ctrl2', 'ctrl3']) {
       expect(keysOf(id)).toEqual([key])
-      expect(cluster.member(id).keeper.issuing()).toEqual({ version: 1, ...cluster.issuing })
+      expect(cluster.member(id).keyring.issuing()).toEqual({ version: 1, ...cluster.issuing })
     }
     const records = ['clusterKey', 'issuingAuthority'].map((name) =>
       JSON.stringify(cluster.machine.get('sharedSecret', name)),
@@ -64,11 +65,11 @@ describe('The secrets that a cluster is formed with', () => {
 
   test('are not opened by a controller that holds another key, which says so once', async () => {
     const stranger = await cluster.add('ctrl1', cluster.member('ctrl2').leaf)
-    expect(stranger.keeper.clusterKeys()).toEqual([])
-    expect(stranger.keeper.issuing()).toBeNull()
+    expect(stranger.keyring.clusterKeys()).toEqual([])
+    expect(stranger.keyring.issuing()).toBeNull()
     const before = cluster.recorded.lines.length
     await rotateClusterKey(cluster.member('ctrl2').rotation, 'a test', inPeace)
-    await stranger.keeper.refresh()
+    await stranger.keyring.refresh()
     const told = cluster.recorded.lines
       .slice(before)
       .filter((line) => line.includes('can not be opened'))
@@ -77,13 +78,21 @@ describe('The secrets that a cluster is formed with', () => {
 })
 
 describe('A rotation', () => {
+  test('reaches a member that follows the state, without a call of its own', async () => {
+    const { keyring } = cluster.member('ctrl3')
+    keyring.start(cluster.machine)
+    await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
+    await until('ctrl3 holds the new key', () => keysOf('ctrl3').length === 2)
+    keyring.stop()
+  })
+
   test('puts a key in force that every member holds, and ends the one before after the overlap', async () => {
     const before = keysOf('ctrl1')
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
     await refreshAll()
     expect(keysOf('ctrl2')).toEqual(keysOf('ctrl1'))
     expect(keysOf('ctrl2')[0]).toBe(before[0])
-    const keys = cluster.member('ctrl3').keeper.clusterKeys()
+    const keys = cluster.member('ctrl3').keyring.clusterKeys()
     expect(keys.map(({ version, overlapEndsAtMs }) => [version, overlapEndsAtMs])).toEqual([
       [1, startMs + OVERLAP_MS],
       [2, null],
@@ -101,11 +110,11 @@ describe('A rotation', () => {
 
   test('tells whoever listens, once', async () => {
     let changes = 0
-    const { keeper } = cluster.member('ctrl2')
-    keeper.onChange(() => (changes += 1))
+    const { keyring } = cluster.member('ctrl2')
+    keyring.onChange(() => (changes += 1))
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
-    await Promise.all([keeper.refresh(), keeper.refresh()])
-    await keeper.refresh()
+    await Promise.all([keyring.refresh(), keyring.refresh()])
+    await keyring.refresh()
     expect(changes).toBe(1)
   })
 })
@@ -120,7 +129,7 @@ test('The secrets of a state that was replaced are opened anew, also under the s
   const jwe = await wrapSecret(newClusterKey(), spkiOf(leaf.certificatePem), context)
   const wrong = { ...right, versions: [{ ...version, wrapped: { ctrl2: jwe } }] }
   let inPlace: SharedSecretRecord = wrong
-  const keeper = new SecretKeeper({
+  const keyring = new Keyring({
     state: {
       clusterId: machine.clusterId,
       get: <R extends EntityRecord>(_entity: string, id: string) =>
@@ -130,11 +139,11 @@ test('The secrets of a state that was replaced are opened anew, also under the s
     privateKeyPem: () => leaf.privateKeyPem,
     log,
   })
-  await keeper.refresh()
-  expect(keeper.clusterKeys()).not.toEqual(cluster.member('ctrl2').keeper.clusterKeys())
+  await keyring.refresh()
+  expect(keyring.clusterKeys()).not.toEqual(cluster.member('ctrl2').keyring.clusterKeys())
   inPlace = right
-  await keeper.refresh()
-  expect(keeper.clusterKeys()).toEqual(cluster.member('ctrl2').keeper.clusterKeys())
+  await keyring.refresh()
+  expect(keyring.clusterKeys()).toEqual(cluster.member('ctrl2').keyring.clusterKeys())
 })
 
 describe('After a removal', () => {
@@ -143,7 +152,7 @@ describe('After a removal', () => {
     await afterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', inPeace)
     await refreshAll()
     expect(cluster.machine.get('admission', 'ctrl3')).toBeUndefined()
-    expect(cluster.member('ctrl3').keeper.clusterKeys()).toEqual([])
+    expect(cluster.member('ctrl3').keyring.clusterKeys()).toEqual([])
     expect(keysOf('ctrl2')).toHaveLength(2)
     expect(keysOf('ctrl2')).toEqual(keysOf('ctrl1'))
     expect(isRotationDue(cluster.machine)).toBe(false)
@@ -198,7 +207,7 @@ describe('After a removal', () => {
     }
     await expect(afterRemoval(dying, 'ctrl3', compromised)).rejects.toBe(dies)
     expect(isRotationDue(cluster.machine)).toBe(true)
-    await cluster.member('ctrl2').keeper.refresh()
+    await cluster.member('ctrl2').keyring.refresh()
     await rotateIfDue(cluster.member('ctrl2').rotation, 'found due')
     expect(isRotationDue(cluster.machine)).toBe(false)
     // That it was compromised is in the state as well: nothing of before verifies.
@@ -218,7 +227,7 @@ describe('The key of second factors', () => {
   const versionsAt = (id: string) =>
     cluster
       .member(id)
-      .keeper.factorKeys()
+      .keyring.factorKeys()
       .map(({ version, secret }) => `${version} ${Buffer.from(secret).toString('hex')}`)
 
   test('is another one than that of tokens, and the same on every member', async () => {
@@ -254,7 +263,7 @@ describe('A member that lacks a secret', () => {
     await refreshAll()
     expect(membersLackingSecrets(cluster.machine)).toEqual([])
     expect(keysOf('ctrl3')).toEqual(keysOf('ctrl1'))
-    expect(cluster.member('ctrl3').keeper.issuing()).toEqual({ version: 1, ...cluster.issuing })
+    expect(cluster.member('ctrl3').keyring.issuing()).toEqual({ version: 1, ...cluster.issuing })
     expect(await shareMissing(cluster.member('ctrl1').rotation), 'nothing is left').toBe(false)
   })
 
@@ -288,8 +297,8 @@ describe('Another issuing authority', () => {
     const next = await createIssuingAuthority({ commonName: 'next', root, validity })
     await installIssuing(cluster.member('ctrl1').rotation, next)
     await refreshAll()
-    for (const { keeper } of cluster.members.values()) {
-      expect(keeper.issuing()).toEqual({ version: 2, ...next })
+    for (const { keyring } of cluster.members.values()) {
+      expect(keyring.issuing()).toEqual({ version: 2, ...next })
     }
     const record = cluster.machine.get<SharedSecretRecord>('sharedSecret', 'issuingAuthority')
     expect(record?.versions).toHaveLength(1)

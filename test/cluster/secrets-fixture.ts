@@ -4,7 +4,7 @@ import { CommandKind, FormSchema } from '../../proto/gen/command_pb.ts'
 import type { SeedRecord } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { AdmissionDesk } from '../../src/cluster/entrance/admission.ts'
-import { SecretKeeper } from '../../src/cluster/secrets/secret-keeper.ts'
+import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import type { RotationParts } from '../../src/cluster/secrets/secret-rotation.ts'
 import { formingSecrets } from '../../src/cluster/secrets/wrap-secrets.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
@@ -43,7 +43,7 @@ class TestClock implements Clock {
 export interface TestMember {
   readonly id: string
   readonly leaf: CertifiedKey
-  readonly keeper: SecretKeeper
+  readonly keyring: Keyring
   readonly desk: AdmissionDesk
   readonly rotation: RotationParts
 }
@@ -132,26 +132,26 @@ export class SecretsCluster implements Proposer {
   /** A controller that holds the key of that leaf. */
   async add(id: string, leaf: CertifiedKey): Promise<TestMember> {
     const { machine: state, log, clock } = this
-    const keeper = new SecretKeeper({
+    const keyring = new Keyring({
       state,
       selfId: id,
       privateKeyPem: () => leaf.privateKeyPem,
       log,
     })
-    await keeper.refresh()
+    await keyring.refresh()
     const desk = new AdmissionDesk({
       cluster: this.view(id),
       proposer: this,
       state,
-      keeper,
+      keyring,
       clock,
       log,
       trustDomain: TRUST_DOMAIN,
       caPem: () => this.root.certificatePem,
       addressOf: (one) => this.moved.get(one) ?? null,
     })
-    const rotation = { proposer: this, state, keeper, log, overlapMs: OVERLAP_MS }
-    const member = { id, leaf, keeper, desk, rotation }
+    const rotation = { proposer: this, state, keyring, log, overlapMs: OVERLAP_MS }
+    const member = { id, leaf, keyring, desk, rotation }
     this.members.set(id, member)
     return member
   }

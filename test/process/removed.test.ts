@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TokenSigner } from '../../src/api/auth/token.ts'
 import { enterCluster } from '../../src/cluster/entrance/enter-cluster.ts'
-import { SecretKeeper } from '../../src/cluster/secrets/secret-keeper.ts'
+import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import { loadControllerConfig } from '../../src/config/load.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -49,14 +49,14 @@ async function tokensFrom(folder: string, k: number): Promise<string[]> {
   const machine = await StateMachine.open({ store, clock: systemClock })
   try {
     const privateKeyPem = readFileSync(join(folder, 'controller.key'), 'utf8')
-    const keeper = new SecretKeeper({
+    const keyring = new Keyring({
       state: machine,
       selfId: `ctrl${k}`,
       privateKeyPem: () => privateKeyPem,
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     })
-    await keeper.refresh()
-    const keys = keeper.clusterKeys()
+    await keyring.refresh()
+    const keys = keyring.clusterKeys()
     const signer = new TokenSigner(() => keys)
     const { records } = machine.list('apiSession', { limit: -1 })
     return records.flatMap(({ id }) => keys.map(({ version }) => signer.tokenOf(id, version)))

@@ -52,6 +52,7 @@ beforeAll(async () => {
     gate: gateOf({ machine, authorities, isOut: () => isOut }),
     cluster: { addresses: () => null, leaderIndex: () => null },
     statuses,
+    feed: machine,
     clock: systemClock,
     log: { info: () => undefined, warn: () => undefined },
   })

@@ -16,6 +16,7 @@ import type { ClusterAddresses } from '../../src/routers/messages.ts'
 import { RouterChannels } from '../../src/routers/router-channels.ts'
 import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
+import { ManualFeed } from '../support/manual-feed.ts'
 import { Pipe, settle } from '../channel/pipe.ts'
 
 const version = 'v2.0.3|abc|2026-01-01|linux|amd64'
@@ -36,6 +37,7 @@ class Stage {
   }
   leaderIndex: number | null = null
   readonly lines: string[] = []
+  readonly feed = new ManualFeed()
   readonly statuses = new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
   readonly channels = new RouterChannels({
     identity: {
@@ -46,6 +48,7 @@ class Stage {
     gate: { admit: () => this.judge(), revoked: () => this.revoked },
     cluster: { addresses: () => this.addresses, leaderIndex: () => this.leaderIndex },
     statuses: this.statuses,
+    feed: this.feed,
     clock: systemClock,
     log: {
       info: (fields, message) => this.lines.push(`${message} ${String(fields['reason'] ?? '')}`),
@@ -249,6 +252,32 @@ describe('a router that is admitted', () => {
     stage.channels.sweep()
     expect(pipe.destroyed).toBe(true)
     expect(stage.statuses.of('er1')).toBeNull()
+  })
+
+  test('goes right after the entry that changes its record, and not within it', async () => {
+    stage.channels.start()
+    const pipe = await stage.dial()
+    stage.revoked = 'the router was disabled'
+    stage.feed.change('router', 'er9')
+    await settle()
+    expect(pipe.destroyed).toBe(false)
+    stage.feed.change('router', 'er1')
+    expect(pipe.destroyed).toBe(false)
+    await settle()
+    expect(pipe.destroyed).toBe(true)
+    stage.channels.stop()
+    expect(stage.feed.followed).toEqual([])
+  })
+
+  test('is a row of the live table, and goes with it', async () => {
+    const pipe = await stage.dial()
+    const { table } = stage.channels
+    expect(table.owner).toBe('ctrl1')
+    expect(table.list()).toMatchObject([{ id: 'er1', name: 'gate', version: 'v2.0.3' }])
+    expect(table.remove('er1')).toBe(true)
+    expect([pipe.destroyed, table.get('er1')]).toEqual([true, undefined])
+    expect(stage.statuses.of('er1')).toBeNull()
+    expect(table.remove('er1')).toBe(false)
   })
 })
 

@@ -9,6 +9,7 @@ import { RouterChannels } from '../../src/routers/router-channels.ts'
 import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { Pipe, settle } from '../channel/pipe.ts'
+import { ManualFeed } from '../support/manual-feed.ts'
 
 const version = 'v2.0.3|abc|2026-01-01|linux|amd64'
 
@@ -41,6 +42,7 @@ export class RouterStage {
       cluster: { addresses: () => null, leaderIndex: () => null },
       statuses: new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1')),
       clock: systemClock,
+      feed: new ManualFeed(),
       log: { info: log, warn: log },
     })
   }

@@ -18,7 +18,7 @@ import { formDataFolder } from '../../src/store/form-data-folder.ts'
 import { emptyMemoryState, type MemoryState } from '../../src/store/memory-state-store.ts'
 import { openLog } from '../../src/store/open-log.ts'
 import { FaultyMemoryFiles, PowerCut } from '../store/support/faulty-memory-files.ts'
-import type { Keyring } from './keyring.ts'
+import type { TestCertificates } from './test-certificates.ts'
 import type { Plan } from './plan.ts'
 import { Platter } from './platter.ts'
 import { linkThreads } from './process-link.ts'
@@ -34,7 +34,7 @@ export const DATA = '/data'
 
 /** What a controller asks of the world around it. Times ms. */
 export interface ControllerWorld extends MeshWorld {
-  readonly keyring: Keyring
+  readonly keyring: TestCertificates
   readonly plan: Plan
   clockOf(id: NodeId): Clock
   syncMs(id: NodeId): number

@@ -16,7 +16,7 @@ import { encodeConfiguration } from '../../src/raft/configuration.ts'
 import type { NodeId } from '../../src/raft/types.ts'
 import { CLUSTER_ID, storeIdOf } from './controller.ts'
 import type { Controller, Life } from './controller.ts'
-import type { Keyring } from './keyring.ts'
+import type { TestCertificates } from './test-certificates.ts'
 import type { Verb } from './plan.ts'
 import type { Tally } from './tally.ts'
 import type { VirtualLoop } from './virtual-loop.ts'
@@ -26,7 +26,7 @@ export interface OperatorWorld {
   readonly loop: VirtualLoop
   readonly chance: Random
   readonly tally: Tally
-  readonly keyring: Keyring
+  readonly keyring: TestCertificates
   readonly controllers: ReadonlyMap<NodeId, Controller>
   readonly isHealed: boolean
   leader(): Controller | null

@@ -1,4 +1,4 @@
-import type { Keyring } from './keyring.ts'
+import type { TestCertificates } from './test-certificates.ts'
 import type { Event, Plan } from './plan.ts'
 import { simulate } from './simulate.ts'
 import type { Failure } from './verdict.ts'
@@ -16,7 +16,11 @@ const MS_MAX = 120_000
  * Takes away from a plan that fails whatever it fails without as well: first events (delta debugging, Zeller & Hildebrandt
  * 2002), then ill rates one by one. What is left is a script that a person can follow.
  */
-export async function shrink(plan: Plan, failure: Failure, keyring: Keyring): Promise<Shrunk> {
+export async function shrink(
+  plan: Plan,
+  failure: Failure,
+  keyring: TestCertificates,
+): Promise<Shrunk> {
   const beganMs = performance.now()
   let best: Shrunk = { plan, failure, runs: 0 }
   const tryOut = async (candidate: Plan): Promise<boolean> => {

@@ -1,4 +1,4 @@
-import type { Keyring } from './keyring.ts'
+import type { TestCertificates } from './test-certificates.ts'
 import type { Plan } from './plan.ts'
 import { failureOf } from './verdict.ts'
 import type { Failure } from './verdict.ts'
@@ -24,7 +24,7 @@ process.on('unhandledRejection', (error) => {
 /** Runs one plan from beginning to end. */
 export async function simulate(
   plan: Plan,
-  keyring: Keyring,
+  keyring: TestCertificates,
   print?: (line: string) => void,
 ): Promise<Result> {
   const loop = new VirtualLoop()

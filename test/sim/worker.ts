@@ -1,4 +1,4 @@
-import { Keyring } from './keyring.ts'
+import { TestCertificates } from './test-certificates.ts'
 import { drawPlan } from './plan.ts'
 import { simulate } from './simulate.ts'
 import type { Result } from './simulate.ts'
@@ -12,8 +12,8 @@ export interface Order {
 const realImmediate = setImmediate
 const IDS = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7', 'n8', 'n9']
 
-export async function makeKeyring(): Promise<Keyring> {
-  return await Keyring.make(IDS)
+export async function makeKeyring(): Promise<TestCertificates> {
+  return await TestCertificates.make(IDS)
 }
 
 async function work(): Promise<void> {

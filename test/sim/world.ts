@@ -17,7 +17,7 @@ import { Controller, isPowerCut, storeIdOf } from './controller.ts'
 import type { ControllerWorld, Life } from './controller.ts'
 import { Invariants } from './invariants.ts'
 import type { Held } from './invariants.ts'
-import type { Keyring } from './keyring.ts'
+import type { TestCertificates } from './test-certificates.ts'
 import { Misfortunes } from './misfortunes.ts'
 import { Network } from './network.ts'
 import { Operator } from './operator.ts'
@@ -57,7 +57,7 @@ export interface Finished {
  */
 export class World implements ControllerWorld {
   readonly plan: Plan
-  readonly keyring: Keyring
+  readonly keyring: TestCertificates
   readonly loop: VirtualLoop
   readonly chance: Random
   readonly tally = new Tally()
@@ -87,7 +87,7 @@ export class World implements ControllerWorld {
 
   constructor(
     plan: Plan,
-    keyring: Keyring,
+    keyring: TestCertificates,
     loop: VirtualLoop,
     print: (line: string) => void = () => undefined,
   ) {

@@ -5,7 +5,7 @@ import type { FastifyReply } from 'fastify'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { challengeText } from '../auth/gate.ts'
 import { sourceOf } from '../auth/source.ts'
-import type { SessionKeeper } from '../auth/session-keeper.ts'
+import type { SessionTracker } from '../auth/session-tracker.ts'
 import type { Call } from '../call.ts'
 import { corsHeaders } from './cors.ts'
 import type { Answer } from './envelope.ts'
@@ -23,7 +23,7 @@ type Headers = Record<string, string | number>
 /** The only place that writes an answer: one head, one body, the headers that every answer has. */
 export class Answerer {
   readonly #parts: ApiParts
-  readonly #sessions: SessionKeeper
+  readonly #sessions: SessionTracker
   readonly #metrics: ApiMetrics
   readonly #refusals: ApiServices['refusals']
   readonly #unmatched: OperationMetrics

@@ -9,7 +9,7 @@ import { tokenChallengeText } from './external-jwt/challenge.ts'
 import { signerAsked } from './external-jwt/token-factor.ts'
 import type { TokenFactor } from './external-jwt/token-factor.ts'
 import type { VerifiedToken } from './external-jwt/token-judge.ts'
-import type { SessionFinding, SessionKeeper } from './session-keeper.ts'
+import type { SessionFinding, SessionTracker } from './session-tracker.ts'
 import type { GoodToken, TokenSigner } from './token.ts'
 
 type GateParts = Pick<ApiParts, 'state' | 'cluster' | 'limits' | 'clock' | 'keys'>
@@ -20,12 +20,17 @@ const UNKNOWN_VERSIONS_WAITING_MAX = 64
 /** Decides who calls, and whether that one may. */
 export class Gate {
   readonly #parts: GateParts
-  readonly #sessions: SessionKeeper
+  readonly #sessions: SessionTracker
   readonly #tokens: TokenSigner
   readonly #factor: TokenFactor
   #waiting = 0
 
-  constructor(parts: GateParts, sessions: SessionKeeper, tokens: TokenSigner, factor: TokenFactor) {
+  constructor(
+    parts: GateParts,
+    sessions: SessionTracker,
+    tokens: TokenSigner,
+    factor: TokenFactor,
+  ) {
     this.#parts = parts
     this.#sessions = sessions
     this.#tokens = tokens

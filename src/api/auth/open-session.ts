@@ -18,7 +18,7 @@ import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { currentSessionView } from '../records/session-view.ts'
 import type { VerifiedToken } from './external-jwt/token-judge.ts'
-import { callerIn } from './session-keeper.ts'
+import { callerIn } from './session-tracker.ts'
 
 /** What a client may say of itself as it logs in, whatever it logs in by. */
 export interface LogInBody {

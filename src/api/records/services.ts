@@ -8,10 +8,10 @@ import { Gate } from '../auth/gate.ts'
 import { PasswordLockout } from '../auth/password-lockout.ts'
 import { PasswordVerifier } from '../auth/password.ts'
 import { SecondFactors } from '../auth/secondary/second-factors.ts'
-import { SessionKeeper } from '../auth/session-keeper.ts'
+import { SessionTracker } from '../auth/session-tracker.ts'
 import { TokenSigner } from '../auth/token.ts'
 import { FactorResealer } from '../duties/factor-resealer.ts'
-import { IntegrityKeeper } from '../duties/integrity-keeper.ts'
+import { IntegrityRunner } from '../duties/integrity-runner.ts'
 import { LargeBodies } from '../answers/large-bodies.ts'
 import { ListAnswers } from '../answers/list-answers.ts'
 import { ApiMetrics } from '../metrics/metrics.ts'
@@ -22,7 +22,7 @@ import { Writer } from './writes.ts'
 
 /** What the operations of all listeners share. */
 export interface ApiServices {
-  readonly sessions: SessionKeeper
+  readonly sessions: SessionTracker
   readonly tokens: TokenSigner
   readonly gate: Gate
   /** Tokens of identity providers. */
@@ -40,13 +40,13 @@ export interface ApiServices {
   readonly largeBodies: LargeBodies
   readonly processor: ProcessorShare
   readonly lists: ListAnswers
-  readonly integrity: IntegrityKeeper
+  readonly integrity: IntegrityRunner
   readonly resealer: FactorResealer
 }
 
 export function createServices(parts: ApiParts): ApiServices {
   const { limits } = parts
-  const sessions = new SessionKeeper(parts)
+  const sessions = new SessionTracker(parts)
   const processor = new ProcessorShare(limits, systemClock)
   const writer = new Writer(parts.proposer)
   const secondFactors = new SecondFactors(parts, writer)
@@ -86,7 +86,7 @@ export function createServices(parts: ApiParts): ApiServices {
     largeBodies: new LargeBodies(limits),
     processor,
     lists: new ListAnswers(limits, processor),
-    integrity: new IntegrityKeeper(parts),
+    integrity: new IntegrityRunner(parts),
     resealer: new FactorResealer(parts, secondFactors.vault),
     metrics: new ApiMetrics(
       parts.cluster,

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 
-import type { CertificatesView } from '../../cluster/secrets/certificate-keeper.ts'
+import type { CertificatesView } from '../../cluster/secrets/certificate-renewer.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { issueControllerCertificateFor, renewIssuingAuthority } from '../../pki/authority.ts'
 import { createCertificateRequest, generatePrivateKeyPem } from '../../pki/certificate-request.ts'

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 
-import type { CertificatesView } from '../../cluster/secrets/certificate-keeper.ts'
+import type { CertificatesView } from '../../cluster/secrets/certificate-renewer.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {

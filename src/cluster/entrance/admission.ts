@@ -45,7 +45,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import type { Log } from '../log.ts'
-import type { SecretKeeper } from '../secrets/secret-keeper.ts'
+import type { Keyring } from '../secrets/keyring.ts'
 import { problemOf } from '../secrets/secret-rotation.ts'
 import { wrapAll } from '../secrets/wrap-secrets.ts'
 
@@ -53,7 +53,7 @@ export interface AdmissionParts {
   readonly cluster: ClusterView & { configuration(): ConfigurationInForce }
   readonly proposer: Proposer
   readonly state: StateView
-  readonly keeper: Pick<SecretKeeper, 'issuing' | 'held' | 'refresh'>
+  readonly keyring: Pick<Keyring, 'issuing' | 'held' | 'refresh'>
   readonly clock: Clock
   readonly log: Log
   readonly trustDomain: string
@@ -264,9 +264,9 @@ export class AdmissionDesk implements Admission {
     digest: Uint8Array,
     publicKeySpki: Uint8Array,
   ): Promise<Uint8Array> {
-    const { state, keeper } = this.#parts
+    const { state, keyring } = this.#parts
     const { id: nodeId, storeId, address } = request
-    await keeper.refresh()
+    await keyring.refresh()
     const message = create(TicketRedeemSchema, {
       ticketId: ticket.id,
       ticketDigest: digest,
@@ -275,14 +275,14 @@ export class AdmissionDesk implements Admission {
       publicKeySpki,
       address,
       certificatePem: await this.#certify(request, publicKeySpki),
-      secrets: await wrapAll(state.clusterId, keeper.held(), [{ nodeId, publicKeySpki }]),
+      secrets: await wrapAll(state.clusterId, keyring.held(), [{ nodeId, publicKeySpki }]),
     })
     return toBinary(TicketRedeemSchema, message)
   }
 
   async #certify({ id, hosts }: JoinRequest, publicKeySpki: Uint8Array): Promise<string> {
-    const { keeper, clock, trustDomain } = this.#parts
-    const issuer = keeper.issuing()
+    const { keyring, clock, trustDomain } = this.#parts
+    const issuer = keyring.issuing()
     if (issuer === null) {
       throw new Problem('PEER_UNREACHABLE', {
         detail: 'this controller does not hold the issuing authority; ask another one',

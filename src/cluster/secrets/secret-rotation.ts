@@ -22,14 +22,14 @@ import type { StateView } from '../../ports/state-view.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Log } from '../log.ts'
-import type { SecretKeeper } from './secret-keeper.ts'
+import type { Keyring } from './keyring.ts'
 import { secretOfAuthority, wrapAll } from './wrap-secrets.ts'
 import type { Recipient } from './wrap-secrets.ts'
 
 export interface RotationParts {
   readonly proposer: Proposer
   readonly state: StateView
-  readonly keeper: Pick<SecretKeeper, 'held' | 'refresh'>
+  readonly keyring: Pick<Keyring, 'held' | 'refresh'>
   readonly log: Log
   /** How long tokens of the version before are honoured: the timeout of sessions. */
   readonly overlapMs: number
@@ -150,7 +150,7 @@ async function putInForce(
     const payload = toBinary(SecretRotateSchema, message)
     const outcome = await propose(parts, CommandKind.SECRET_ROTATE, payload)
     if (outcome.ok) {
-      await parts.keeper.refresh()
+      await parts.keyring.refresh()
       return version
     }
     if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX) throw problemOf(outcome)
@@ -159,12 +159,12 @@ async function putInForce(
 
 /** Wraps what admitted controllers can not open yet. @returns whether there was anything to do. */
 export async function shareMissing(parts: RotationParts): Promise<boolean> {
-  const { state, keeper } = parts
-  await keeper.refresh()
+  const { state, keyring } = parts
+  await keyring.refresh()
   const wrapped = []
   for (const admission of admissionsOf(state)) {
     const wanted = lacking(state, admission.id)
-    const versions = keeper
+    const versions = keyring
       .held()
       .filter(({ name, version }) =>
         wanted.some((one) => one.name === name && one.version === version),

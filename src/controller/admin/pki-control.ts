@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-import type { CertificateKeeper } from '../../cluster/secrets/certificate-keeper.ts'
+import type { CertificateRenewer } from '../../cluster/secrets/certificate-renewer.ts'
 import { recorded } from '../../cluster/action-recorder.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
@@ -35,7 +35,7 @@ const COMMON_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$/
 const DNS_NAME = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
 export interface PkiControlParts {
-  readonly keeper: CertificateKeeper
+  readonly renewer: CertificateRenewer
   readonly trustDomain: string
   readonly clock: Clock
   /** The issuing authority of the cluster in force; null as long as it is not known here. */
@@ -49,16 +49,16 @@ export interface PkiControlParts {
 
 /** What operators ask a running controller about certificates. */
 export function pkiControl(parts: PkiControlParts): PkiControl {
-  const { keeper, actions } = parts
+  const { renewer, actions } = parts
   return {
-    view: () => keeper.view(),
+    view: () => renewer.view(),
     renew: noted(actions, 'certificate-renew', async () => {
-      await keeper.renew()
-      return keeper.view()
+      await renewer.renew()
+      return renewer.view()
     }),
     reload: noted(actions, 'certificate-reload', async () => {
-      await keeper.reload()
-      return keeper.view()
+      await renewer.reload()
+      return renewer.view()
     }),
     // Another authority: nothing is done before the log says who wants it.
     installIssuing: (given, by) =>
@@ -99,11 +99,11 @@ async function installIssuing(
   parts: PkiControlParts,
   { certificatePem, ...given }: Parameters<PkiControl['installIssuing']>[0],
 ): Promise<{ readonly notAfterMs: number; readonly formerNotAfterMs: number }> {
-  const { keeper, clock } = parts
+  const { renewer, clock } = parts
   const present = presentIssuing(parts)
   const privateKeyPem = given.privateKeyPem ?? present.privateKeyPem
   const signer = { certificatePem, privateKeyPem }
-  checkSigner({ signer, anchors: keeper.anchors, nowMs: clock.nowMs() })
+  checkSigner({ signer, anchors: renewer.anchors, nowMs: clock.nowMs() })
   const [next] = parseCertificates(certificatePem)
   const [before] = parseCertificates(present.certificatePem)
   if (next.native.subject !== before.native.subject) {
@@ -113,7 +113,7 @@ async function installIssuing(
     )
   }
   if (next.sha256 !== before.sha256) await parts.installIssuing(signer)
-  void keeper.look()
+  void renewer.look()
   return { notAfterMs: next.notAfterMs, formerNotAfterMs: before.notAfterMs }
 }
 
@@ -172,11 +172,11 @@ async function renewMember(
 
 /** The names in it are signed again unseen, so they must have been signed by this cluster before. */
 function checkOwnIssue(
-  { keeper, clock }: PkiControlParts,
+  { renewer, clock }: PkiControlParts,
   chain: readonly [Certificate, ...Certificate[]],
   issuer: CertifiedKey,
 ): void {
-  const { anchors } = keeper
+  const { anchors } = renewer
   const path = issuingPath(chain, anchors, clock.nowMs())
   const isTrusted = path.some((certificate) => isAmong(anchors, certificate))
   if (isTrusted && hasIssuerName(chain[0], issuer.certificatePem)) return

@@ -1,7 +1,7 @@
 import type { BackupRecipient } from '../../backup/encryption.ts'
 import type { BackupSecret } from '../../backup/content.ts'
 import { BackupWriter } from '../../backup/write-backup.ts'
-import type { SecretKeeper } from '../../cluster/secrets/secret-keeper.ts'
+import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { isHonoured } from '../../lib/cluster-records.ts'
 import type { SharedSecretName, SharedSecretRecord } from '../../lib/cluster-records.ts'
@@ -15,7 +15,7 @@ export interface BackupParts {
   readonly cluster: ClusterView
   readonly machine: Pick<Machine, 'snapshot' | 'waitForApplied'> &
     Pick<StateView, 'get' | 'logTimeMs'>
-  readonly secrets: Pick<SecretKeeper, 'refresh' | 'held'>
+  readonly secrets: Pick<Keyring, 'refresh' | 'held'>
   readonly clock: Clock
   readonly trustDomain: string
   readonly version: string

@@ -9,7 +9,7 @@ import type { EntryAnswer } from '../../cluster/entrance/entry.ts'
 import { raiseFeatureLevel } from '../../cluster/feature-level.ts'
 import { manageMembers } from '../../cluster/membership/manage.ts'
 import type { MemberManagement } from '../../cluster/membership/manage.ts'
-import type { SecretKeeper } from '../../cluster/secrets/secret-keeper.ts'
+import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import {
   afterRemoval,
   isRotationDue,
@@ -36,7 +36,7 @@ export interface MembershipParts {
   readonly log: Logger
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
-  readonly secrets: SecretKeeper
+  readonly secrets: Keyring
   readonly storeId: Uint8Array
   readonly startedAtMs: number
   readonly releases: Releases
@@ -68,7 +68,7 @@ export function openAdmission(
     cluster: clusterNode,
     proposer: clusterNode,
     state: machine,
-    keeper: secrets,
+    keyring: secrets,
     clock: systemClock,
     log,
     trustDomain: config.trustDomain,
@@ -84,7 +84,7 @@ export function openAdmission(
 function openManagement(parts: MembershipParts): MemberManagement {
   const { config, log, clusterNode, machine, secrets, releases } = parts
   const overlapMs = config.api.sessionTimeoutMs
-  const rotation = { proposer: clusterNode, state: machine, keeper: secrets, log, overlapMs }
+  const rotation = { proposer: clusterNode, state: machine, keyring: secrets, log, overlapMs }
   const actions = new ActionLog(clusterNode, log)
   const leadership = watchLeadership(config, clusterNode, actions, log)
   releases.push(() => leadership.stop())

@@ -3,7 +3,7 @@ import { createApi } from '../../api/server.ts'
 import type { Api } from '../../api/server.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { AdmissionDesk } from '../../cluster/entrance/admission.ts'
-import type { SecretKeeper } from '../../cluster/secrets/secret-keeper.ts'
+import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newShortId } from '../../lib/random.ts'
@@ -22,7 +22,7 @@ export interface ApiSources {
   readonly controller: ControllerParts
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
-  readonly secrets: SecretKeeper
+  readonly secrets: Keyring
   readonly admission: AdmissionDesk
   readonly membership: MembershipControl
   readonly inForce: IdentityInForce

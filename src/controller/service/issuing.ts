@@ -1,7 +1,7 @@
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { LeafJwtSigner } from '../../pki/jwt-signer.ts'
 import type { ApiLimits } from '../../api/limits.ts'
-import type { SecretKeeper } from '../../cluster/secrets/secret-keeper.ts'
+import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
@@ -9,7 +9,7 @@ import { CertificateWorker } from '../../threads/certificate-worker.ts'
 
 /** Issues certificates by the authority that is held at each moment. */
 export function openIssuer(
-  keeper: SecretKeeper,
+  keyring: Keyring,
   limits: ApiLimits,
   trustDomain: string,
 ): CertificateIssuer {
@@ -17,20 +17,20 @@ export function openIssuer(
   return new CertificateWorker({
     limits,
     settings: { trustDomain, enrolledCertificateMs, sessionCertificateMs },
-    authority: () => keeper.issuing(),
+    authority: () => keyring.issuing(),
     clock: systemClock,
   })
 }
 
 /** Authorities before the one in force count too: what they signed is still about. */
 export function networkAuthoritiesOf(
-  keeper: SecretKeeper,
+  keyring: Keyring,
   anchorsPem: () => string,
 ): NetworkAuthorities {
   return {
     anchorsPem,
     intermediatesPem: () =>
-      keeper
+      keyring
         .held()
         .filter(({ name }) => name === 'issuingAuthority')
         .map(({ certificatePem }) => certificatePem)

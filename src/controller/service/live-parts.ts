@@ -40,7 +40,14 @@ export function openLiveParts({
   const { soft } = clusterNode
   const { channels, circuits, links, inspections: routerInspections } = routers
   const posture = new ControllerPosture({
-    ...{ soft, cluster: clusterNode, proposer: clusterNode, state: machine, logger: log },
+    ...{
+      soft,
+      cluster: clusterNode,
+      proposer: clusterNode,
+      state: machine,
+      feed: machine,
+      logger: log,
+    },
     ...{ clock: systemClock, scheduler: systemScheduler, limits: apiLimitsOf(config) },
   })
   return {

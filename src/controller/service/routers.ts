@@ -76,7 +76,7 @@ export class RouterService {
     const statuses = new RouterStatusTopic(config.id, clusterNode.soft.open('routers'))
     machine.routers = statuses
     const channels = new RouterChannels({
-      ...{ statuses, log, clock: systemClock, tell: parts.tell },
+      ...{ statuses, log, clock: systemClock, feed: machine, tell: parts.tell },
       identity: identityOf(config.id, clusterNode.clusterId),
       gate: gateOf(parts),
       cluster: clusterOf(clusterNode),

@@ -375,6 +375,7 @@ export async function startController(
     activity,
     posture: new ControllerPosture({
       ...{ soft, cluster, proposer: cluster, state: machine, clock, scheduler, limits: all },
+      feed: machine,
       logger,
     }),
     ...live,

@@ -14,7 +14,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { alarmTable } from '../../src/ports/alarms.ts'
 import type { AlarmFacts } from '../../src/ports/alarms.ts'
-import { CertificateKeeper } from '../../src/cluster/secrets/certificate-keeper.ts'
+import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewer.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 import {
   createIssuingAuthority,
@@ -37,7 +37,7 @@ let paths: { cert: string; key: string; ca: string }
 let root: CertifiedKey
 let issuing: CertifiedKey
 let leaf: CertifiedKey
-/** What the keeper is given to use; null: it does not know it. */
+/** What the renewer is given to use; null: it does not know it. */
 let known: CertifiedKey | null
 let nowMs = 0
 let monotonicMs = 0
@@ -47,7 +47,7 @@ let alarms: string[] = []
 let errors: string[] = []
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'flotilla-keeper-'))
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-renewer-'))
   paths = {
     cert: join(folder, 'cert.pem'),
     key: join(folder, 'controller.key'),
@@ -84,8 +84,8 @@ function layOut({ certificatePem, privateKeyPem }: CertifiedKey): void {
   writeFileSync(paths.ca, root.certificatePem)
 }
 
-function keeperOf(hosts: readonly string[] = ['localhost']): CertificateKeeper {
-  return new CertificateKeeper({
+function renewerOf(hosts: readonly string[] = ['localhost']): CertificateRenewer {
+  return new CertificateRenewer({
     selfId: 'ctrl1',
     trustDomain: 'test.example',
     paths,
@@ -112,19 +112,19 @@ const chainOnDisk = (): ReturnType<typeof parseCertificates> =>
   parseCertificates(readFileSync(paths.cert, 'utf8'))
 
 /** What a look says of changed files: they are judged when they have stayed the same for one look. */
-async function lookTwice(keeper: CertificateKeeper): Promise<void> {
-  await keeper.look()
-  await keeper.look()
+async function lookTwice(renewer: CertificateRenewer): Promise<void> {
+  await renewer.look()
+  await renewer.look()
 }
 
 describe('A leaf of the cluster', () => {
   test('is left alone until a third of its time is left, and then signed anew over the same key', async () => {
-    const keeper = keeperOf()
+    const renewer = renewerOf()
     nowMs = at(200) - 1
-    await keeper.look()
+    await renewer.look()
     expect(taken).toEqual([])
     nowMs = at(200)
-    await keeper.look()
+    await renewer.look()
     const [next, ...above] = chainOnDisk()
     expect(taken).toEqual([
       {
@@ -139,13 +139,13 @@ describe('A leaf of the cluster', () => {
     expect(next.uris).toEqual(['spiffe://test.example/controller/ctrl1'])
     expect(statSync(paths.cert).mode & 0o777).toBe(0o644)
     expect(readdirSync(folder).sort()).toEqual(['ca.pem', 'cert.pem', 'controller.key'])
-    await lookTwice(keeper)
+    await lookTwice(renewer)
     expect(taken).toHaveLength(1)
   })
 
   test('is not written over what an operator has just put there, which is judged first', async () => {
-    const keeper = keeperOf()
-    await keeper.look()
+    const renewer = renewerOf()
+    await renewer.look()
     nowMs = at(200)
     const other = await createIssuingAuthority({
       commonName: 'other',
@@ -166,26 +166,26 @@ describe('A leaf of the cluster', () => {
       validity: days(0, 900),
     })
     writeFileSync(paths.cert, theirs)
-    await lookTwice(keeper)
+    await lookTwice(renewer)
     expect(readFileSync(paths.cert, 'utf8')).toBe(theirs)
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([theirs])
   })
 
   test('is renewed at once for a host that it lacks, and keeps those that it has', async () => {
-    const keeper = keeperOf(['localhost', '192.0.2.7', 'ctrl1.example'])
-    await keeper.look()
+    const renewer = renewerOf(['localhost', '192.0.2.7', 'ctrl1.example'])
+    await renewer.look()
     const [next] = chainOnDisk()
     expect([next.dnsNames, next.ipAddresses]).toEqual([
       ['localhost', 'ctrl1.example'],
       ['192.0.2.7'],
     ])
-    await lookTwice(keeper)
+    await lookTwice(renewer)
     expect(taken).toHaveLength(1)
   })
 
   test('is renewed under the next authority of the cluster as soon as that is known', async () => {
-    const keeper = keeperOf()
-    await keeper.look()
+    const renewer = renewerOf()
+    await renewer.look()
     const next = await renewIssuingAuthority({
       root,
       presentPem: issuing.certificatePem,
@@ -193,48 +193,48 @@ describe('A leaf of the cluster', () => {
       validity: days(0, 2000),
     })
     known = { certificatePem: next.certificatePem, privateKeyPem: next.privateKeyPem ?? '' }
-    await keeper.look()
+    await renewer.look()
     expect(chainOnDisk()[1]?.sha256).toBe(parseCertificates(next.certificatePem)[0].sha256)
     expect(taken).toHaveLength(1)
   })
 
   test('is not put under an authority that its peers would not trust, and tries again a minute later', async () => {
-    const keeper = keeperOf()
+    const renewer = renewerOf()
     const foreign = await createRootAuthority({ commonName: 'root', validity: days(0, 3650) })
     known = await createIssuingAuthority({
       commonName: 'issuing',
       root: foreign,
       validity: days(0, 2000),
     })
-    await lookTwice(keeper)
+    await lookTwice(renewer)
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain('was not renewed (new-authority): its chain does not lead to')
     expect(readFileSync(paths.cert, 'utf8')).toBe(leaf.certificatePem)
     monotonicMs = 60_000
-    await keeper.look()
+    await renewer.look()
     expect(errors).toHaveLength(2)
     expect(taken).toEqual([])
   })
 
   test('can be renewed by hand before it is due; an authority that has ended is said to have', async () => {
-    const keeper = keeperOf()
-    await keeper.renew()
+    const renewer = renewerOf()
+    await renewer.renew()
     expect(taken).toHaveLength(1)
     nowMs = at(1826)
-    await expect(keeper.renew()).rejects.toThrow(
+    await expect(renewer.renew()).rejects.toThrow(
       "expired at 2034-12-31T00:00:00Z; run 'flotilla pki renew-issuing'",
     )
     known = null
-    await expect(keeper.renew()).rejects.toThrow('is not known here yet')
+    await expect(renewer.renew()).rejects.toThrow('is not known here yet')
     expect(taken).toHaveLength(1)
   })
 
   test('that cannot be written stays in force, and the controller says why', async () => {
-    const keeper = keeperOf()
+    const renewer = renewerOf()
     nowMs = at(200)
     // Also for a user whom permissions do not bind: a folder stands where the file is to go.
     mkdirSync(`${paths.cert}.${process.pid}.partial`)
-    await keeper.look()
+    await renewer.look()
     expect(taken).toEqual([])
     expect(errors[0]).toContain('was not renewed (due): ')
   })
@@ -254,39 +254,39 @@ describe('A leaf from elsewhere', () => {
   })
 
   test('never renews itself, not even by hand', async () => {
-    const keeper = keeperOf(['localhost', 'missing.example'])
+    const renewer = renewerOf(['localhost', 'missing.example'])
     nowMs = at(299)
-    await lookTwice(keeper)
-    await expect(keeper.renew()).rejects.toThrow('let whoever issued it issue the next one')
+    await lookTwice(renewer)
+    await expect(renewer.renew()).rejects.toThrow('let whoever issued it issue the next one')
     expect(taken).toEqual([])
-    expect(keeper.view()).toMatchObject({ isRenewedHere: false, renewAtMs: null })
+    expect(renewer.view()).toMatchObject({ isRenewedHere: false, renewAtMs: null })
     expect(alarms.at(-1)).toContain('let whoever issued it issue it anew for the same key')
   })
 
   test('is exchanged for another in the same files, once they have settled', async () => {
-    const keeper = keeperOf()
-    await keeper.look()
+    const renewer = renewerOf()
+    await renewer.look()
     const next = await sameKey(days(0, 600))
     writeFileSync(paths.cert, next)
-    await keeper.look()
+    await renewer.look()
     expect(taken).toEqual([])
-    await keeper.look()
+    await renewer.look()
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([next])
-    await lookTwice(keeper)
+    await lookTwice(renewer)
     expect(taken).toHaveLength(1)
   })
 
   test('is taken when its files changed while the controller was starting', async () => {
     const next = await sameKey(days(0, 600))
     writeFileSync(paths.cert, next)
-    const keeper = keeperOf()
-    await keeper.look()
+    const renewer = renewerOf()
+    await renewer.look()
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([next])
   })
 
   test('stays in force when the files do not belong together, until they do', async () => {
-    const keeper = keeperOf()
-    await keeper.look()
+    const renewer = renewerOf()
+    await renewer.look()
     const other = await leafBy(foreignIssuing, days(0, 600))
     const next = await sameKey(days(0, 600))
     const broken: [string, () => void][] = [
@@ -308,29 +308,29 @@ describe('A leaf from elsewhere', () => {
       errors = []
       layOut({ certificatePem: next, privateKeyPem: leaf.privateKeyPem })
       spoil()
-      await lookTwice(keeper)
+      await lookTwice(renewer)
       expect(errors.join()).toContain(sentence)
-      expect(keeper.view().refused).toContain(sentence)
+      expect(renewer.view().refused).toContain(sentence)
       // Said once, not at each look.
-      await lookTwice(keeper)
+      await lookTwice(renewer)
       expect(errors).toHaveLength(1)
-      await expect(keeper.reload()).rejects.toThrow(sentence)
+      await expect(renewer.reload()).rejects.toThrow(sentence)
       expect(taken).toEqual([])
     }
     layOut({ certificatePem: next, privateKeyPem: leaf.privateKeyPem })
-    await lookTwice(keeper)
+    await lookTwice(renewer)
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([next])
-    expect(keeper.view().refused).toBeNull()
+    expect(renewer.view().refused).toBeNull()
   })
 
   test('becomes one that the cluster renews when its files are exchanged for such', async () => {
-    const keeper = keeperOf()
+    const renewer = renewerOf()
     const next = await issuedFor(issuing, days(0, 30))
     writeFileSync(paths.cert, next)
-    await keeper.reload()
-    expect(keeper.view().isRenewedHere).toBe(true)
+    await renewer.reload()
+    expect(renewer.view().isRenewedHere).toBe(true)
     nowMs = at(25)
-    await keeper.look()
+    await renewer.look()
     expect(chainOnDisk()[0].notAfterMs).toBe(at(25 + 365))
   })
 
@@ -353,10 +353,10 @@ describe('A leaf from elsewhere', () => {
 describe('The alarm', () => {
   test('is raised at each of the three days, once, and cleared by a renewal', async () => {
     known = null
-    const keeper = keeperOf()
+    const renewer = renewerOf()
     for (const left of [31, 30, 20, 7, 5, 1, 0.5, -1]) {
       nowMs = at(300 - left)
-      await keeper.look()
+      await renewer.look()
     }
     const raised = alarms.map((text) => /ctrl1 (.*) at 2030-10-28T00:00:00Z/.exec(text)?.[1])
     expect(raised).toEqual([
@@ -365,20 +365,20 @@ describe('The alarm', () => {
       'expires within a day,',
       'expired',
     ])
-    expect(keeper.health().level).toBe('expired')
+    expect(renewer.health().level).toBe('expired')
     known = issuing
-    await keeper.look()
+    await renewer.look()
     expect(alarms.at(-1)).toBe('clear CERTIFICATE_EXPIRES')
-    expect(keeper.health().level).toBe('none')
-    expect(keeper.view().alarm).toBeNull()
+    expect(renewer.health().level).toBe('none')
+    expect(renewer.view().alarm).toBeNull()
   })
 
   test('names the issuing authority, too, with the verb that renews it', async () => {
     leaf = await leafBy(issuing, days(1700, 1825))
     layOut(leaf)
-    const keeper = keeperOf()
+    const renewer = renewerOf()
     nowMs = at(1795)
-    await keeper.look()
+    await renewer.look()
     expect(alarms).toHaveLength(1)
     expect(alarms[0]).toContain(
       'the issuing authority "issuing" expires within 30 days, at 2034-12-31',
@@ -387,10 +387,10 @@ describe('The alarm', () => {
   })
 })
 
-test('A keeper that was started looks by itself, and leaves nothing under way when it is stopped', async () => {
-  const keeper = keeperOf(['localhost', 'new.example'])
-  keeper.start()
-  await keeper.stop()
+test('A renewer that was started looks by itself, and leaves nothing under way when it is stopped', async () => {
+  const renewer = renewerOf(['localhost', 'new.example'])
+  renewer.start()
+  await renewer.stop()
   expect(taken).toHaveLength(1)
   expect(chainOnDisk()[0].dnsNames).toEqual(['localhost', 'new.example'])
 })

@@ -7,12 +7,13 @@ import { isRandomKey, sharedSecretNames } from '../../lib/cluster-records.ts'
 import type { CertifiedKey } from '../../pki/authority.ts'
 import { CLUSTER_KEY_BYTES } from '../../pki/cluster-key.ts'
 import { openSecret } from '../../pki/wrapped-secret.ts'
+import type { ChangeFeed } from '../../ports/change-feed.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Log } from '../log.ts'
 
-export interface SecretKeeperParts {
+export interface KeyringParts {
   readonly state: Pick<StateView, 'get' | 'clusterId'>
   readonly selfId: NodeId
   /** Asked at each opening. */
@@ -30,13 +31,11 @@ export interface HeldSecret {
   readonly overlapEndsAtMs: number | null
 }
 
-const REFRESH_MS = 250
-
 /** Opens the shared secrets of the replicated state with the key of this controller; they are in memory alone. */
-export class SecretKeeper implements TokenKeys {
+export class Keyring implements TokenKeys {
   /** Called after what is held has changed. Any number of listeners. */
   readonly #listeners: (() => void)[] = []
-  readonly #parts: SecretKeeperParts
+  readonly #parts: KeyringParts
   /** Opened ones, by the text that they were opened from: an unchanged one is opened once. */
   #opened = new Map<string, Uint8Array | null>()
   #held: readonly HeldSecret[] = []
@@ -45,9 +44,9 @@ export class SecretKeeper implements TokenKeys {
   /** What `#held` was made from. */
   #seen: readonly unknown[] = []
   #work: Promise<void> | null = null
-  #timer: NodeJS.Timeout | null = null
+  #unfollow: () => void = () => undefined
 
-  constructor(parts: SecretKeeperParts) {
+  constructor(parts: KeyringParts) {
     this.#parts = parts
   }
 
@@ -55,17 +54,14 @@ export class SecretKeeper implements TokenKeys {
     this.#listeners.push(listener)
   }
 
-  /** Looks at the state now and then; what was rotated elsewhere is held a moment after it is applied here. */
-  start(): void {
-    this.#timer = setInterval(() => {
-      if (!this.#isSeen()) void this.refresh()
-    }, REFRESH_MS)
-    this.#timer.unref()
+  /** Follows the state: what was rotated elsewhere is held a moment after it is applied here. */
+  start(feed: ChangeFeed): void {
+    const onChange = (): void => void this.refresh()
+    this.#unfollow = feed.follow(['sharedSecret'], { onEntry: onChange, onReplaced: onChange })
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    this.#unfollow()
   }
 
   clusterKeys(): readonly TokenKey[] {

@@ -26,7 +26,7 @@ type KeeperParts = Pick<
  * kept here in memory and told to the other controllers as soft state, for a log entry per request would cost more than
  * the request. The leader writes what has gathered to the log now and then, so that it outlives a stop of everything.
  */
-export class SessionKeeper {
+export class SessionTracker {
   readonly #parts: KeeperParts
   /** Session id to the last use that is known of, here or elsewhere, UTC ms. */
   readonly #lastUses = new Map<string, number>()

@@ -10,14 +10,14 @@ export interface Credentials {
 }
 
 /** Certificates are costly and no part of what is simulated: made once a process, before its time is virtual. */
-export class Keyring {
+export class TestCertificates {
   readonly #credentials: ReadonlyMap<NodeId, Credentials>
 
   private constructor(credentials: ReadonlyMap<NodeId, Credentials>) {
     this.#credentials = credentials
   }
 
-  static async make(ids: readonly NodeId[]): Promise<Keyring> {
+  static async make(ids: readonly NodeId[]): Promise<TestCertificates> {
     const authority = await createAuthority()
     const credentials = new Map<NodeId, Credentials>()
     for (const id of ids) {
@@ -33,7 +33,7 @@ export class Keyring {
         publicKeySha256: leaf.publicKeySha256,
       })
     }
-    return new Keyring(credentials)
+    return new TestCertificates(credentials)
   }
 
   of(id: NodeId): Credentials {

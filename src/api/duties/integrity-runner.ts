@@ -28,7 +28,7 @@ interface Judged {
  * Carries out integrity runs on whichever controller leads. That one is asked for, taken up and ended stands in the
  * log, so any controller shows it, and a leader that finds a run of another one ends it: nobody works on it any more.
  */
-export class IntegrityKeeper {
+export class IntegrityRunner {
   readonly #parts: KeeperParts
   #stop: () => void = () => undefined
   #isAtWork = false

@@ -25,7 +25,7 @@ const LOOK_MS = 5_000
 /** After a renewal that failed. */
 const RETRY_MS = 60_000
 
-export interface CertificateKeeperParts {
+export interface CertificateRenewerParts {
   readonly selfId: string
   readonly trustDomain: string
   readonly paths: IdentityPaths
@@ -61,8 +61,8 @@ export interface CertificatesView {
  * the same key (by which the other members know it), in time and whenever a host is missing in it or the authority has
  * changed. One from elsewhere is left alone; its files are watched, and put to use when they have changed and belong together.
  */
-export class CertificateKeeper {
-  readonly #parts: CertificateKeeperParts
+export class CertificateRenewer {
+  readonly #parts: CertificateRenewerParts
   readonly #owner: IdentityOwner
   #set: IdentitySet
   /** Of the files that `#set` was read from, or that were refused. */
@@ -76,7 +76,7 @@ export class CertificateKeeper {
   /** What is under way; each step waits for the one before. */
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(parts: CertificateKeeperParts) {
+  constructor(parts: CertificateRenewerParts) {
     this.#parts = parts
     const { identity, selfId, trustDomain } = parts
     const chain = parseCertificates(identity.certificatePem)

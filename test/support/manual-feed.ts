@@ -1,0 +1,27 @@
+import type { ChangeFeed, ChangeFollower, RecordChange } from '../../src/ports/change-feed.ts'
+
+/** A change feed whose entries are the test. */
+export class ManualFeed implements ChangeFeed {
+  readonly #followers = new Set<{
+    readonly kinds: readonly string[]
+    readonly of: ChangeFollower
+  }>()
+
+  get followed(): readonly string[] {
+    return [...this.#followers].flatMap(({ kinds }) => kinds)
+  }
+
+  follow(kinds: readonly string[], of: ChangeFollower): () => void {
+    const follower = { kinds, of }
+    this.#followers.add(follower)
+    return () => {
+      this.#followers.delete(follower)
+    }
+  }
+
+  change(kind: string, id: string): void {
+    const change: RecordChange = { kind, id, before: undefined, after: undefined }
+    for (const { kinds, of } of this.#followers)
+      if (kinds.includes(kind)) of.onEntry(1, [change], { timeMs: 0, audit: null })
+  }
+}
