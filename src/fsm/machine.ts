@@ -65,6 +65,8 @@ export interface MachineParts {
 export class StateMachine implements Machine, StateView, ChangeFeed {
   onPersisted: (position: Position) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
+  /** Called within apply, after the entry of a restore; must not throw. */
+  onRecordsReplaced: (index: Index) => void = () => undefined
   /** Which routers are connected, for what is shown of them; apply never asks it. */
   routers: RouterStatuses = noRouterStatuses
   /** What edge routers judge access by. */
@@ -209,7 +211,14 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
     }
   }
 
+  /** Within one entry all records were replaced by others. */
+  #tellReplaced(): void {
+    for (const { of } of this.#followers) of.onReplaced()
+    this.onRecordsReplaced(this.#state.position.index)
+  }
+
   #tellFollowers(index: Index): void {
+    if (this.#state.changes.takeReplaced()) this.#tellReplaced()
     const changes = this.#state.changes.take((kind, id) => this.#state.inTable(kind, id))
     if (changes.length === 0) return
     for (const { kinds, of } of this.#followers) {

@@ -17,6 +17,8 @@ import { SetDigest, lanesOf } from './digest.ts'
 import type { Lanes } from './digest.ts'
 import { Indexes } from './indexes.ts'
 import { RecordChanges } from './record-changes.ts'
+import type { ShapedRecord, Values } from './restore/record-blocks.ts'
+import { isStagedKey, StagedRestore } from './restore/staged-restore.ts'
 import { SortedIds } from './sorted-ids.ts'
 
 interface Row {
@@ -157,6 +159,8 @@ export class State {
   /** What identities may use; follows each change of the records. */
   readonly access: AccessIndex
   readonly audit: AuditLog
+  /** Records on their way into the state, which none of them is part of yet. */
+  readonly staged: StagedRestore
   /** For those who follow the records from outside of apply; what apply itself reads follows in `access`. */
   readonly changes = new RecordChanges()
   position: Position = { term: 0, index: 0 }
@@ -191,6 +195,7 @@ export class State {
     this.requests = new RequestTable(this.#otherDigest)
     this.access = new AccessIndex(this)
     this.audit = new AuditLog(this.#otherDigest)
+    this.staged = new StagedRestore(this.#otherDigest, (key, value) => this.#note(key, value))
   }
 
   get clusterId(): string {
@@ -226,13 +231,23 @@ export class State {
   }
 
   /** Writes a record as `Table.shape` makes it from `values`; base fields included. */
-  put(entity: string, values: Readonly<Record<string, Json>> & { readonly id: string }): void {
+  put(entity: string, values: Values): void {
+    this.putShaped(this.shaped(entity, values))
+  }
+
+  /** A record as `put` would write it. */
+  shaped(entity: string, values: Values): ShapedRecord {
     const table = this.table(entity)
+    const kind = table.entity.name
     const record = table.shape(values, this.featureLevel)
     const value = table.stored(record)
-    const key = recordKey(table.entity.name, record.id)
-    this.#replace(table, record.id, { record, lanes: lanesOf(key, value) })
-    this.#note(key, value)
+    return { kind, record, value, lanes: lanesOf(recordKey(kind, record.id), value) }
+  }
+
+  /** Writes what `shaped` made under the same feature level. */
+  putShaped({ kind, record, value, lanes }: ShapedRecord): void {
+    this.#replace(this.table(kind), record.id, { record, lanes })
+    this.#note(recordKey(kind, record.id), value)
   }
 
   remove(entity: string, id: string): void {
@@ -290,6 +305,7 @@ export class State {
       this.#note(key, null)
     })
     this.audit.forget(this.logTimeMs)
+    this.staged.forget(this.logTimeMs)
   }
 
   #note(key: string, value: string | null): void {
@@ -333,6 +349,8 @@ export class State {
       this.requests.load(key, value)
     } else if (kind === 'a') {
       this.audit.load(key, value)
+    } else if (isStagedKey(key)) {
+      this.staged.load(key, value)
     } else throw new Error(`the store holds a record of no known kind: ${key.slice(0, 80)}`)
   }
 
@@ -370,6 +388,7 @@ export class State {
     if (digest !== 'state') return
     this.requests.digestInto(sum)
     for (const lanes of this.audit.lanes()) sum.add(lanes)
+    for (const lanes of this.staged.lanes()) sum.add(lanes)
   }
 
   /** Hex; over the records that clients can see. */
