@@ -26,6 +26,7 @@ import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts
 import { parseTicket } from '../../src/pki/ticket.ts'
 import { formDataFolder } from '../../src/store/form-data-folder.ts'
 import { readIdentity } from '../../src/store/identity.ts'
+import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { freePortBlock } from '../support/ports.ts'
 import { FakeMember, refusal } from './fake-member.ts'
 import { run } from './support.ts'
@@ -98,7 +99,11 @@ describe('A join that is admitted', () => {
     checkKeyMatches(leaf, key)
     expect(readFileSync(config, 'utf8')).toMatch(/seeds:\s+- ctrl1\.example\.net:1480/)
     const [sent] = member.received
-    expect(sent).toMatchObject({ id: 'ctrl2', address: flags.bindCluster, featureLevel: 1 })
+    expect(sent).toMatchObject({
+      id: 'ctrl2',
+      address: flags.bindCluster,
+      featureLevel: FEATURE_LEVEL,
+    })
     expect(sent?.hosts).toContain('127.0.0.1')
     const { storeId, nodeId, clusterId } = readIdentity(join(etc, 'data'))
     expect({ nodeId, clusterId }).toEqual({ nodeId: 'ctrl2', clusterId: member.clusterId })
