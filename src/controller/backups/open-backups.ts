@@ -2,10 +2,12 @@ import type { Gateway } from '../../cluster/gateway.ts'
 import { ActionLog } from '../../cluster/action-recorder.ts'
 import type { Log } from '../../cluster/log.ts'
 import type { ControllerConfig } from '../../config/options.ts'
+import type { StateMachine } from '../../fsm/machine.ts'
 import type { AdminVerbs } from '../admin/server.ts'
 import { BackupFolder } from './backup-folder.ts'
 import { BackupSchedule } from './backup-schedule.ts'
 import type { BackupParts } from './take-backup.ts'
+import { restoreVerbs } from './restore-verbs.ts'
 import { backupVerbs } from './verbs.ts'
 
 /** What a controller does about backups. */
@@ -22,11 +24,17 @@ export function openBackups(
   config: ControllerConfig,
   gateway: Gateway,
   log: Log,
-  backups: BackupParts,
+  backups: BackupParts & { readonly machine: Pick<StateMachine, 'onRecordsReplaced'> },
 ): Backups {
   const schedule = scheduleOf(config, gateway, log, backups)
+  backups.machine.onRecordsReplaced = (index) => {
+    log.warn({ index }, `replaced all records by those of a backup at index ${index}`)
+  }
   return {
-    verbs: backupVerbs({ ...backups, actions: new ActionLog(gateway, log) }),
+    verbs: {
+      ...backupVerbs({ ...backups, actions: new ActionLog(gateway, log) }),
+      ...restoreVerbs({ ...backups, proposer: gateway }),
+    },
     lastTakenMs: () => schedule?.lastTakenMs ?? null,
     start: () => schedule?.start(),
     close: async () => await schedule?.close(),
