@@ -143,14 +143,14 @@ export function unreadableFactor(
 
 /** Carries it out. All that goes goes first: a name that is unique may belong to another record afterwards. */
 export function replace(state: State, replacement: readonly KindReplacement[]): void {
-  for (const { kind, changed, deleted } of replacement) {
-    for (const id of deleted) state.remove(kind, id)
-    for (const { record } of changed) state.remove(kind, record.id)
-  }
-  for (const { created, changed } of replacement) {
-    for (const one of created) state.putShaped(one)
-    for (const one of changed) state.putShaped(one)
-  }
-  state.access.rebuild()
-  state.changes.noteReplaced()
+  state.wholesale(() => {
+    for (const { kind, changed, deleted } of replacement) {
+      for (const id of deleted) state.remove(kind, id)
+      for (const { record } of changed) state.remove(kind, record.id)
+    }
+    for (const { created, changed } of replacement) {
+      for (const one of created) state.putShaped(one)
+      for (const one of changed) state.putShaped(one)
+    }
+  })
 }
