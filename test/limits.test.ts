@@ -16,7 +16,7 @@ import { lineLimits } from '../src/cli/terminal/line-writer.ts'
 import { admissionLimits } from '../src/cluster/entrance/admission.ts'
 import { SEED_LIMITS } from '../src/cluster/transport/addresses-seeds.ts'
 import { CLAIM_LIMITS } from '../src/cluster/transport/addresses.ts'
-import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
+import { defaultClusterNodeOptions } from '../src/cluster/cluster-node-parts.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { yamlTreeLimits } from '../src/config/yaml-tree.ts'
@@ -26,6 +26,7 @@ import { postureLimits } from '../src/cluster/soft-state/posture-board.ts'
 import { quarantineLimits } from '../src/cluster/divergence/quarantine.ts'
 import { ROSTER_LIMITS } from '../src/cluster/handshake/roster.ts'
 import { backupLimits } from '../src/backup/limits.ts'
+import { restoreLimits } from '../src/fsm/restore/restore-limits.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshots/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshots/snapshot-sender.ts'
 import { classViewLimits } from '../src/fsm/access/class-views.ts'
@@ -60,7 +61,7 @@ import { queryLimits } from '../src/fsm/query/scanner.ts'
 import { writeBehindDefaults } from '../src/fsm/write-behind.ts'
 import { fieldLimits } from '../src/entities/fields.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
-import { defaultRaftNodeLimits } from '../src/raft/node.ts'
+import { defaultRaftNodeLimits } from '../src/raft/node-start.ts'
 import { defaultCoreOptions } from '../src/raft/options.ts'
 import { CONFIG_FAULTS_MAX, ROUTER_CONFIG_BYTES_MAX } from '../src/router/config/load.ts'
 import { routerProgramLimits } from '../src/router/limits.ts'
@@ -73,7 +74,7 @@ import { snapshotFileLimits } from '../src/store/snapshot-files.ts'
 const docs = join(import.meta.dirname, '../docs')
 const page = join(docs, 'limits.md')
 
-const { retention, ...gateway } = defaultGatewayOptions
+const { retention, ...clusterNode } = defaultClusterNodeOptions
 const tables: Readonly<Record<string, object>> = {
   'src/api/limits.ts': defaultLimits,
   'src/api/auth/external-jwt/token-text.ts': tokenLimits,
@@ -113,8 +114,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/cli/session/context-file.ts': contextLimits,
   'src/cli/session/api-client.ts': { ...clientLimits, ...clientTimes },
   'src/cli/network/sections.ts': networkLimits,
-  'src/cluster/gateway.ts': {
-    ...gateway,
+  'src/cluster/cluster-node-parts.ts': {
+    ...clusterNode,
     retainEntries: retention.entries,
     retainBytes: retention.bytes,
     catchUpBytes: retention.catchUpBytes,
@@ -134,6 +135,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/soft-state/posture-board.ts': postureLimits,
   'src/cluster/soft-state/failed-requests.ts': failedRequestLimits,
   'src/backup/limits.ts': backupLimits,
+  'src/fsm/restore/restore-limits.ts': restoreLimits,
   'src/channel/limits.ts': channelLimits,
   'src/routers/limits.ts': routerLimits,
   'src/router/limits.ts': routerProgramLimits,
@@ -165,11 +167,11 @@ const configured: Readonly<Record<string, string>> = {
   'src/api/limits.ts routerEnrollmentMs': 'enrollment.routerMinutes',
   'src/api/limits.ts enrolledCertificateMs': 'enrollment.certificateDays',
   'src/api/limits.ts sessionCertificateMs': 'enrollment.sessionCertificateMinutes',
-  'src/cluster/gateway.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
-  'src/cluster/gateway.ts outstandingMax': 'limits.outstandingWritesMax',
-  'src/cluster/gateway.ts retainEntries': 'log.retainEntries',
-  'src/cluster/gateway.ts retainBytes': 'log.retainBytes',
-  'src/cluster/gateway.ts catchUpBytes': 'log.catchUpBytes',
+  'src/cluster/cluster-node-parts.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
+  'src/cluster/cluster-node-parts.ts outstandingMax': 'limits.outstandingWritesMax',
+  'src/cluster/cluster-node-parts.ts retainEntries': 'log.retainEntries',
+  'src/cluster/cluster-node-parts.ts retainBytes': 'log.retainBytes',
+  'src/cluster/cluster-node-parts.ts catchUpBytes': 'log.catchUpBytes',
   'src/cluster/snapshots/snapshot-sender.ts bytesPerSecond': 'cluster.snapshotBytesPerSecond',
   'src/raft/node.ts tickMs': 'raft.tickMs',
   'src/raft/options.ts heartbeatTicks': 'raft.heartbeatMs',

@@ -53,10 +53,18 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cluster/snapshots': ['cluster', 'cluster/divergence', 'cluster/health'],
   'cluster/soft-state': ['cluster'],
   'cluster/transport': ['cluster', 'cluster/handshake'],
-  controller: ['controller/admin', 'controller/backups', 'controller/start'],
+  controller: [
+    'controller/admin',
+    'controller/backups',
+    'controller/membership',
+    'controller/service',
+    'controller/start',
+  ],
   'controller/recover': ['controller/start'],
   'controller/admin': [],
   'controller/backups': ['controller', 'controller/admin'],
+  'controller/membership': ['controller', 'controller/start'],
+  'controller/service': ['controller', 'controller/start'],
   'controller/start': ['controller'],
   cli: [
     'cli/cluster',
@@ -301,11 +309,11 @@ test('every file is reached from the program, and none is a catch-all', () => {
 })
 
 test('no file grows past the ratchet, and nothing is left for later', () => {
-  const linesMax = 700
   const broken: string[] = []
   for (const file of [...src, ...sources('test'), ...sources('bench')]) {
     const text = read(file)
     const lines = text.split('\n').length
+    const linesMax = file.startsWith('src/') ? 400 : 700
     if (lines > linesMax) broken.push(`${file}: ${lines} lines; give a subject its own file`)
     const later = new RegExp(['TO' + 'DO', 'FIX' + 'ME', 'X' + 'XX'].join('|'))
     if (later.test(text)) broken.push(`${file}: finish it or say in docs that it is missing`)

@@ -10,6 +10,7 @@ import {
   EXIT_USAGE,
   operatorFailure,
 } from '../controller/failure.ts'
+import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
 import { printJson, printLine } from './terminal/output.ts'
 import { addPki } from './pki/program.ts'
 import { addNetwork } from './network/program.ts'
@@ -20,6 +21,7 @@ import { programVersion } from '../controller/version.ts'
 
 /** Runs the program on a command line (as `process.argv`) and sets the process's exit code. */
 export async function run(argv: readonly string[]): Promise<void> {
+  stopOnBrokenPipe()
   try {
     await buildProgram().parseAsync(argv)
     process.exitCode ??= EXIT_DONE

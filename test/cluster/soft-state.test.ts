@@ -388,7 +388,9 @@ test('two controllers share their values over the mesh, and drop those of one th
   cluster = await formCluster(2)
   const n1 = await cluster.start('n1')
   const n2 = await cluster.start('n2')
-  const [a, b] = [n1, n2].map(({ gateway }) => gateway.soft.topic(textTopic({ ttlMs: 3000 })))
+  const [a, b] = [n1, n2].map(({ clusterNode }) =>
+    clusterNode.soft.topic(textTopic({ ttlMs: 3000 })),
+  )
   if (a === undefined || b === undefined) throw new Error('two topics')
   a.publish('x', '1')
   b.publish('x', '2')
@@ -397,7 +399,7 @@ test('two controllers share their values over the mesh, and drop those of one th
   await n2.kill()
   await until('the values of n2 are gone', () => seen(a).length === 1)
   const again = await cluster.start('n2')
-  const topic = again.gateway.soft.topic(textTopic({ ttlMs: 3000 }))
+  const topic = again.clusterNode.soft.topic(textTopic({ ttlMs: 3000 }))
   topic.publish('x', '3')
   await until('n2 is heard again', () => a.get('n2', 'x') === '3')
   await until('and hears what was there', () => topic.get('n1', 'x') === '1')

@@ -7,7 +7,7 @@ import { listenerTls } from '../../src/api/transport/tls.ts'
 import { FrameDecoder } from '../../src/channel/frame.ts'
 import type { Message } from '../../src/channel/frame.ts'
 import { textValue } from '../../src/channel/headers.ts'
-import { gateOf } from '../../src/controller/routers.ts'
+import { gateOf } from '../../src/controller/service/routers.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { CertifiedKey } from '../../src/pki/authority.ts'
 import {

@@ -9,7 +9,8 @@ import { liveListAnswer, liveRef } from '../answers/live-list.ts'
 import type { Operation } from '../operation.ts'
 import { listParameters } from '../answers/query-parameters.ts'
 import type { ApiParts } from '../parts.ts'
-import { circuit, circuitDelete, nothing } from '../schemas/schemas.ts'
+import { circuit, circuitDelete } from '../schemas/fabric.ts'
+import { nothing } from '../schemas/envelope.ts'
 
 const common = { apis: ['fabric'], success: 200, tag: 'circuits' } as const
 

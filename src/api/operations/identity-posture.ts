@@ -12,7 +12,7 @@ import type { ApiParts } from '../parts.ts'
 import { failedServiceRequest, postureData } from '../schemas/posture.ts'
 import { factorOfSession } from '../records/session-posture.ts'
 import type { ApiServices } from '../records/services.ts'
-import { nothing } from '../schemas/schemas.ts'
+import { nothing } from '../schemas/envelope.ts'
 
 /** API sessions of an identity that its posture data shows, in id order. */
 const SESSIONS_SHOWN_MAX = 500

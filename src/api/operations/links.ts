@@ -9,7 +9,8 @@ import { liveListAnswer, liveRef } from '../answers/live-list.ts'
 import type { Operation } from '../operation.ts'
 import { listParameters } from '../answers/query-parameters.ts'
 import type { ApiParts } from '../parts.ts'
-import { link, linkPatch, nothing } from '../schemas/schemas.ts'
+import { link, linkPatch } from '../schemas/fabric.ts'
+import { nothing } from '../schemas/envelope.ts'
 
 const common = { apis: ['fabric'], success: 200, tag: 'links' } as const
 

@@ -12,7 +12,7 @@ import { latest } from '../consistency.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { detailMfa, detailMfaRecoveryCodes, mfaCode, mfaQrCode, totpToken } from '../schemas/mfa.ts'
-import { nothing } from '../schemas/schemas.ts'
+import { nothing } from '../schemas/envelope.ts'
 import type { ApiServices } from '../records/services.ts'
 import { callerOf } from './current.ts'
 

@@ -15,7 +15,7 @@ import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
 import { routerView, routersFirst } from '../records/router-view.ts'
-import { nothing } from '../schemas/schemas.ts'
+import { nothing } from '../schemas/envelope.ts'
 import {
   sessionCreate,
   sessionDetail,

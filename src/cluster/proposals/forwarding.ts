@@ -7,6 +7,7 @@ import {
   ReadIndexResponseSchema,
 } from '../../../proto/gen/mesh_pb.ts'
 import type { ForwardFrame, Propose, ProposeRefused } from '../../../proto/gen/mesh_pb.ts'
+import type { ProposalResult } from '../../raft/effects.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { HostEvent, RefusalCode } from '../link.ts'
 import { integer } from '../message-codec.ts'
@@ -240,5 +241,19 @@ export class Forwarding {
       refused: index === null,
     })
     this.#parts.answer(from, { case: 'readIndexResponse', value })
+  }
+}
+
+/** What a controller that forwarded a proposal is told of why it was not logged. */
+export function forwardedRefusal(code: (ProposalResult & { ok: false })['code']): RefusalCode {
+  switch (code) {
+    case 'OVERLOADED':
+    case 'TOO_LARGE':
+      return code
+    case 'NOT_LEADER':
+    case 'CHANGE_IN_PROGRESS':
+    case 'NOT_CAUGHT_UP':
+    case 'INVALID_CONFIGURATION':
+      return 'NOT_LEADER'
   }
 }

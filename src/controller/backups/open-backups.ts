@@ -1,4 +1,4 @@
-import type { Gateway } from '../../cluster/gateway.ts'
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { ActionLog } from '../../cluster/action-recorder.ts'
 import type { Log } from '../../cluster/log.ts'
 import type { ControllerConfig } from '../../config/options.ts'
@@ -22,18 +22,18 @@ export interface Backups {
 
 export function openBackups(
   config: ControllerConfig,
-  gateway: Gateway,
+  clusterNode: ClusterNode,
   log: Log,
   backups: BackupParts & { readonly machine: Pick<StateMachine, 'onRecordsReplaced'> },
 ): Backups {
-  const schedule = scheduleOf(config, gateway, log, backups)
+  const schedule = scheduleOf(config, clusterNode, log, backups)
   backups.machine.onRecordsReplaced = (index) => {
     log.warn({ index }, `replaced all records by those of a backup at index ${index}`)
   }
   return {
     verbs: {
-      ...backupVerbs({ ...backups, actions: new ActionLog(gateway, log) }),
-      ...restoreVerbs({ ...backups, proposer: gateway }),
+      ...backupVerbs({ ...backups, actions: new ActionLog(clusterNode, log) }),
+      ...restoreVerbs({ ...backups, proposer: clusterNode }),
     },
     lastTakenMs: () => schedule?.lastTakenMs ?? null,
     start: () => schedule?.start(),
@@ -43,14 +43,14 @@ export function openBackups(
 
 function scheduleOf(
   config: ControllerConfig,
-  gateway: Gateway,
+  clusterNode: ClusterNode,
   log: Log,
   backups: BackupParts,
 ): BackupSchedule | null {
   const { folder, recipient, everyMs, keep, hook, hookTimeoutMs } = config.backup
   if (folder === null || recipient === null) return null
   return new BackupSchedule({
-    ...{ backups, alarms: gateway.alarms, log, everyMs, keep, recipientPath: recipient },
+    ...{ backups, alarms: clusterNode.alarms, log, everyMs, keep, recipientPath: recipient },
     folder: new BackupFolder({
       ...{ folder, controllerId: config.id, freeBytesMin: config.log.lowSpaceBytes },
     }),

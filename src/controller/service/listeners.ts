@@ -1,12 +1,12 @@
 import type { Server as HttpsServer } from 'node:https'
 
-import type { Api } from '../api/server.ts'
-import { listenerTls } from '../api/transport/tls.ts'
-import type { ControllerConfig } from '../config/options.ts'
-import { assert } from '../lib/assert.ts'
-import { parseHostPort } from '../lib/names.ts'
-import type { Credentials } from './start/check.ts'
-import { apisOf } from './settings.ts'
+import type { Api } from '../../api/server.ts'
+import { listenerTls } from '../../api/transport/tls.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import { assert } from '../../lib/assert.ts'
+import { parseHostPort } from '../../lib/names.ts'
+import type { Credentials } from '../start/check.ts'
+import { apisOf } from '../settings.ts'
 
 type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
 

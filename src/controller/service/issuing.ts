@@ -1,11 +1,11 @@
-import type { Gateway } from '../cluster/gateway.ts'
-import { LeafJwtSigner } from '../pki/jwt-signer.ts'
-import type { ApiLimits } from '../api/limits.ts'
-import type { SecretKeeper } from '../cluster/secrets/secret-keeper.ts'
-import { systemClock } from '../lib/clock.ts'
-import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
-import type { NetworkAuthorities } from '../ports/network-authorities.ts'
-import { CertificateWorker } from '../threads/certificate-worker.ts'
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import { LeafJwtSigner } from '../../pki/jwt-signer.ts'
+import type { ApiLimits } from '../../api/limits.ts'
+import type { SecretKeeper } from '../../cluster/secrets/secret-keeper.ts'
+import { systemClock } from '../../lib/clock.ts'
+import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import { CertificateWorker } from '../../threads/certificate-worker.ts'
 
 /** Issues certificates by the authority that is held at each moment. */
 export function openIssuer(
@@ -40,7 +40,7 @@ export function networkAuthoritiesOf(
 
 /** Tokens that others than the controllers read are signed by the key of this one, and verified by those of all members. */
 export function jwtSignerOf(
-  gateway: Pick<Gateway, 'members' | 'configuration'>,
+  clusterNode: Pick<ClusterNode, 'members' | 'configuration'>,
   privateKeyPem: string,
   leafPem: () => string,
 ): LeafJwtSigner {
@@ -48,8 +48,8 @@ export function jwtSignerOf(
     privateKeyPem: () => privateKeyPem,
     leafPem,
     members: () => {
-      const seen = new Map(gateway.members().map((member) => [member.id, member]))
-      return gateway.configuration().record.members.map(({ id, publicKeySha256 }) => ({
+      const seen = new Map(clusterNode.members().map((member) => [member.id, member]))
+      return clusterNode.configuration().record.members.map(({ id, publicKeySha256 }) => ({
         certificatePem: seen.get(id)?.certificatePem ?? '',
         publicKeySha256,
       }))

@@ -2,7 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
-import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
+import { ClusterNode } from '../../src/cluster/cluster-node.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
 import { inlineLink } from '../../src/cluster/link.ts'
 import type { HostCommand, HostEvent, HostLink, HostStatus } from '../../src/cluster/link.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
@@ -21,9 +22,9 @@ export const someWrite: ProposalInput = {
   actor: anySystem,
 }
 
-/** The real gateway over the real state machine; what the host would say is said by the scenario. */
-export class GatewayStage {
-  readonly gateway: Gateway
+/** The real cluster node over the real state machine; what the host would say is said by the scenario. */
+export class ClusterNodeStage {
+  readonly clusterNode: ClusterNode
   readonly machine: StateMachine
   readonly commands: HostCommand[] = []
   readonly fatal: Error[] = []
@@ -38,9 +39,9 @@ export class GatewayStage {
       if (command.type === 'stop') host.post({ type: 'stopped' })
     }
     const self = { id: 'n1', version: '1', startedAtMs: 1, apiAddresses: [], certificatePem: '' }
-    this.gateway = new Gateway(
+    this.clusterNode = new ClusterNode(
       {
-        ...defaultGatewayOptions,
+        ...defaultClusterNodeOptions,
         ...{ self, clusterId: 'c', generation: 1, storeId: new Uint8Array(16), boot: 1 },
       },
       {
@@ -53,8 +54,8 @@ export class GatewayStage {
     )
   }
 
-  static async set(store = new MemoryStateStore()): Promise<GatewayStage> {
-    return new GatewayStage(await StateMachine.open({ store, clock: systemClock }))
+  static async set(store = new MemoryStateStore()): Promise<ClusterNodeStage> {
+    return new ClusterNodeStage(await StateMachine.open({ store, clock: systemClock }))
   }
 
   say(...events: readonly HostEvent[]): void {

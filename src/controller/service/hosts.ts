@@ -1,8 +1,8 @@
-import type { Router } from '../entities/router.ts'
-import type { Service } from '../entities/service.ts'
-import type { Terminator } from '../entities/terminator.ts'
-import type { StateMachine } from '../fsm/machine.ts'
-import type { Host, HostedService, Hosts } from '../ports/hosts.ts'
+import type { Router } from '../../entities/router.ts'
+import type { Service } from '../../entities/service.ts'
+import type { Terminator } from '../../entities/terminator.ts'
+import type { StateMachine } from '../../fsm/machine.ts'
+import type { Host, HostedService, Hosts } from '../../ports/hosts.ts'
 
 /** What it costs at least to enter a router: a way of fewer routers is preferred to one of as much latency. */
 const ROUTER_COST_MIN = 10

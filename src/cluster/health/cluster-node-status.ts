@@ -2,7 +2,7 @@ import type { Index, NodeId, Role, Term } from '../../raft/types.ts'
 import type { Alarm } from './alarms.ts'
 
 /** How this controller stands in the cluster, as it knows itself. */
-export interface GatewayStatus {
+export interface ClusterNodeStatus {
   readonly role: Role
   readonly term: Term
   readonly leader: NodeId | null

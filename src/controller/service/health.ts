@@ -1,5 +1,5 @@
-import type { HealthReport } from '../api/parts.ts'
-import type { NodeHealth } from '../ports/node-health.ts'
+import type { HealthReport } from '../../api/parts.ts'
+import type { NodeHealth } from '../../ports/node-health.ts'
 
 /**
  * Alive is not the same as in contact: without a leader this controller still answers reads and must not be restarted, and

@@ -1,6 +1,6 @@
-import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
-import type { ConfigurationInForce } from '../cluster/gateway.ts'
-import type { Index, NodeId } from '../raft/types.ts'
+import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
+import type { ConfigurationInForce } from '../../cluster/cluster-node-parts.ts'
+import type { Index, NodeId } from '../../raft/types.ts'
 
 export interface SettledParts {
   readonly selfId: NodeId

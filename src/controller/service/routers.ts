@@ -1,46 +1,46 @@
 import { randomInt } from 'node:crypto'
 
-import { peerChainOf } from '../api/transport/peer.ts'
-import { boundConnections } from '../api/transport/connections.ts'
-import { listenerTls } from '../api/transport/tls.ts'
-import { judgeRouter } from '../api/auth/client-certificate.ts'
-import type { Gateway } from '../cluster/gateway.ts'
-import type { ControllerConfig } from '../config/options.ts'
-import type { Router } from '../entities/router.ts'
-import type { StateMachine } from '../fsm/machine.ts'
-import { assert } from '../lib/assert.ts'
-import { systemClock } from '../lib/clock.ts'
-import { parseHostPort } from '../lib/names.ts'
-import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
-import type { LiveCircuits } from '../ports/live-circuits.ts'
-import type { NetworkAuthorities } from '../ports/network-authorities.ts'
-import type { RouterClients } from '../ports/router-clients.ts'
-import type { RouterInspections } from '../ports/router-inspections.ts'
-import type { RouterGate } from '../routers/admission.ts'
-import type { ControllerIdentity } from '../routers/hello-answer.ts'
-import { routerLimits } from '../routers/limits.ts'
-import { certificateDuty } from '../routers/certificate-duty.ts'
-import { CircuitDuty } from '../routers/circuits/circuit-duty.ts'
-import { ConnectionDuty } from '../routers/clients/connection-duty.ts'
-import { SessionDuty } from '../routers/clients/session-duty.ts'
-import { TerminatorDuty } from '../routers/clients/terminator-duty.ts'
-import type { RouterConnection } from '../routers/connection.ts'
-import { inspectionsOf } from '../routers/inspections.ts'
-import { linkDuty, linkGone } from '../routers/links/link-duty.ts'
-import { LinkTable } from '../routers/links/link-table.ts'
-import { PeerDuty } from '../routers/links/peer-duty.ts'
-import { ModelDuty } from '../routers/model/model-duty.ts'
-import { RouterListener } from '../routers/listener.ts'
-import type { CertificateAndKey } from '../routers/listener.ts'
-import { RouterChannels } from '../routers/router-channels.ts'
-import type { RouterCluster, RouterLogger } from '../routers/router-channels.ts'
-import { RouterStatusBoard, routerTopic } from '../routers/status-board.ts'
+import { peerChainOf } from '../../api/transport/peer.ts'
+import { boundConnections } from '../../api/transport/connections.ts'
+import { listenerTls } from '../../api/transport/tls.ts'
+import { judgeRouter } from '../../api/auth/client-certificate.ts'
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import type { Router } from '../../entities/router.ts'
+import type { StateMachine } from '../../fsm/machine.ts'
+import { assert } from '../../lib/assert.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { parseHostPort } from '../../lib/names.ts'
+import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
+import type { LiveCircuits } from '../../ports/live-circuits.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { RouterClients } from '../../ports/router-clients.ts'
+import type { RouterInspections } from '../../ports/router-inspections.ts'
+import type { RouterGate } from '../../routers/admission.ts'
+import type { ControllerIdentity } from '../../routers/hello-answer.ts'
+import { routerLimits } from '../../routers/limits.ts'
+import { certificateDuty } from '../../routers/certificate-duty.ts'
+import { CircuitDuty } from '../../routers/circuits/circuit-duty.ts'
+import { ConnectionDuty } from '../../routers/clients/connection-duty.ts'
+import { SessionDuty } from '../../routers/clients/session-duty.ts'
+import { TerminatorDuty } from '../../routers/clients/terminator-duty.ts'
+import type { RouterConnection } from '../../routers/connection.ts'
+import { inspectionsOf } from '../../routers/inspections.ts'
+import { linkDuty, linkGone } from '../../routers/links/link-duty.ts'
+import { LinkTable } from '../../routers/links/link-table.ts'
+import { PeerDuty } from '../../routers/links/peer-duty.ts'
+import { ModelDuty } from '../../routers/model/model-duty.ts'
+import { RouterListener } from '../../routers/listener.ts'
+import type { CertificateAndKey } from '../../routers/listener.ts'
+import { RouterChannels } from '../../routers/router-channels.ts'
+import type { RouterCluster, RouterLogger } from '../../routers/router-channels.ts'
+import { RouterStatusBoard, routerTopic } from '../../routers/status-board.ts'
 import { hostsOf } from './hosts.ts'
-import { API_FAMILY_VERSION, programDate, programRevision } from './version.ts'
+import { API_FAMILY_VERSION, programDate, programRevision } from '../version.ts'
 
 export interface RouterParts {
   readonly config: ControllerConfig
-  readonly gateway: Gateway
+  readonly clusterNode: ClusterNode
   readonly machine: StateMachine
   readonly authorities: NetworkAuthorities
   readonly log: RouterLogger
@@ -64,14 +64,14 @@ export class RouterService {
 
   constructor(parts: RouterParts) {
     this.#parts = parts
-    const { config, gateway, machine, log } = parts
-    const board = new RouterStatusBoard(config.id, routerTopic(gateway.soft))
+    const { config, clusterNode, machine, log } = parts
+    const board = new RouterStatusBoard(config.id, routerTopic(clusterNode.soft))
     machine.routers = board
     const channels = new RouterChannels({
       ...{ board, log, clock: systemClock },
-      identity: identityOf(config.id, gateway.clusterId),
+      identity: identityOf(config.id, clusterNode.clusterId),
       gate: gateOf(parts),
-      cluster: clusterOf(gateway),
+      cluster: clusterOf(clusterNode),
     })
     this.#channels = channels
     this.links = new LinkTable({
@@ -103,10 +103,10 @@ export class RouterService {
     channels.add(
       new ModelDuty({
         ...{ connections, log, clock: systemClock, model: machine.routerModel },
-        timelineId: () => `${gateway.clusterId}:${gateway.generation}`,
-        isLeader: () => gateway.leaderId() === gateway.selfId,
+        timelineId: () => `${clusterNode.clusterId}:${clusterNode.generation}`,
+        isLeader: () => clusterNode.leaderId() === clusterNode.selfId,
         certificates: () => ({
-          controllers: gateway.members().map(({ certificatePem }) => certificatePem),
+          controllers: clusterNode.members().map(({ certificatePem }) => certificatePem),
           anchors: [parts.authorities.anchorsPem()],
         }),
       }),
@@ -115,19 +115,19 @@ export class RouterService {
 
   /** Before `open`: what clients of routers may do is judged by what the API honours. */
   serve(clients: RouterClients, issuer: CertificateIssuer): void {
-    const { authorities, config, gateway, machine, log } = this.#parts
+    const { authorities, config, clusterNode, machine, log } = this.#parts
     if (config.routers.bind === null) return
     const channels = this.#channels
     channels.add(
       new SessionDuty({
         ...{ clients, clock: systemClock },
-        isLeader: () => gateway.leaderId() === gateway.selfId,
+        isLeader: () => clusterNode.leaderId() === clusterNode.selfId,
         connections: () => channels.connections(),
       }),
     )
-    channels.add(new TerminatorDuty({ clients, log, proposer: gateway }))
+    channels.add(new TerminatorDuty({ clients, log, proposer: clusterNode }))
     const anchorsPem = (): string => authorities.anchorsPem()
-    channels.add(certificateDuty({ issuer, log, proposer: gateway, anchorsPem }))
+    channels.add(certificateDuty({ issuer, log, proposer: clusterNode, anchorsPem }))
     this.#circuits = new CircuitDuty({
       ...{ clients, log, clock: systemClock, links: this.links, hosts: hostsOf(machine) },
       connection: (id) => channels.connection(id),
@@ -234,10 +234,10 @@ export function gateOf({
   }
 }
 
-function clusterOf(gateway: Gateway): RouterCluster {
+function clusterOf(clusterNode: ClusterNode): RouterCluster {
   return {
     addresses: () => {
-      const members = gateway.members()
+      const members = clusterNode.members()
       // What was never heard of has no address yet, but it may have one.
       const isKnown = members.every(
         ({ startedAtMs, routerAddress }) => startedAtMs > 0 || routerAddress !== null,
@@ -246,16 +246,18 @@ function clusterOf(gateway: Gateway): RouterCluster {
       const controllers = members.flatMap(({ id, routerAddress }) =>
         routerAddress === null ? [] : [{ id, address: routerAddress }],
       )
-      const { index: configurationIndex } = gateway.configuration()
-      const isLeader = gateway.leaderId() === gateway.selfId
+      const { index: configurationIndex } = clusterNode.configuration()
+      const isLeader = clusterNode.leaderId() === clusterNode.selfId
       const index = isLeader
-        ? Math.max(configurationIndex, gateway.status().commit)
+        ? Math.max(configurationIndex, clusterNode.status().commit)
         : configurationIndex
       return { controllers, index, configurationIndex, isLeader }
     },
     leaderIndex: () => {
-      if (gateway.leaderId() !== gateway.selfId) return null
-      return gateway.members().find(({ id }) => id === gateway.selfId)?.progress?.term ?? null
+      if (clusterNode.leaderId() !== clusterNode.selfId) return null
+      return (
+        clusterNode.members().find(({ id }) => id === clusterNode.selfId)?.progress?.term ?? null
+      )
     },
   }
 }

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import type { Gateway } from '../cluster/gateway.ts'
-import { systemClock } from '../lib/clock.ts'
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import { systemClock } from '../../lib/clock.ts'
 
 /** How long a leader that goes away waits for its successor before it stops serving. */
 const HANDOVER_MS_MAX = 2_000
@@ -8,27 +8,27 @@ const POLL_MS = 10
 
 /** Before a stop: whoever leads hands leadership over, if anybody can take it, and waits until it is taken. */
 export async function handOverLeadership(
-  gateway: Gateway,
+  clusterNode: ClusterNode,
   log: Pick<Logger, 'warn'>,
 ): Promise<void> {
-  if (gateway.leaderId() !== gateway.selfId || !hasSuccessor(gateway)) return
+  if (clusterNode.leaderId() !== clusterNode.selfId || !hasSuccessor(clusterNode)) return
   try {
-    await gateway.transferLeadership(null)
+    await clusterNode.transferLeadership(null)
   } catch (error) {
     log.warn({ err: error }, 'leadership could not be handed over before the stop')
     return
   }
   const deadlineMs = systemClock.monotonicMs() + HANDOVER_MS_MAX
   while (systemClock.monotonicMs() < deadlineMs) {
-    const leader = gateway.leaderId()
+    const leader = clusterNode.leaderId()
     // Where all are stopped at once, those that could follow go away meanwhile.
-    if ((leader !== null && leader !== gateway.selfId) || !hasSuccessor(gateway)) return
+    if ((leader !== null && leader !== clusterNode.selfId) || !hasSuccessor(clusterNode)) return
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
 }
 
-function hasSuccessor(gateway: Gateway): boolean {
-  return gateway
+function hasSuccessor(clusterNode: ClusterNode): boolean {
+  return clusterNode
     .members()
-    .some(({ id, voter, connected }) => voter && connected && id !== gateway.selfId)
+    .some(({ id, voter, connected }) => voter && connected && id !== clusterNode.selfId)
 }
