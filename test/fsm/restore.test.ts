@@ -44,6 +44,10 @@ function since(): { readonly state: State; readonly log: LogWriter } {
   log.patch('service', 'mail', { name: 'post' })
   // The name of a record that comes back: it must be free by then.
   log.create('service', 'other', service('mail'))
+  // Two that have taken each other's names.
+  log.patch('identity', 'alice', { name: 'nobody' })
+  log.patch('identity', 'bob', { name: 'alice' })
+  log.patch('identity', 'alice', { name: 'bob' })
   log.delete('enrollment', 'used')
   log.patch('identity', 'bob', { roleAttributes: ['staff'] })
   log.create('revocation', 'bob', { id: 'bob', type: 'IDENTITY' })
