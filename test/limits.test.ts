@@ -20,9 +20,9 @@ import { defaultClusterNodeOptions } from '../src/cluster/cluster-node-parts.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { yamlTreeLimits } from '../src/config/yaml-tree.ts'
-import { failedRequestLimits } from '../src/cluster/soft-state/failed-requests.ts'
+import { failedRequestLimits } from '../src/posture/failed-requests.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/transport/mesh-service.ts'
-import { postureLimits } from '../src/cluster/soft-state/posture-board.ts'
+import { postureLimits } from '../src/posture/posture-reports.ts'
 import { quarantineLimits } from '../src/cluster/divergence/quarantine.ts'
 import { ROSTER_LIMITS } from '../src/cluster/handshake/roster.ts'
 import { backupLimits } from '../src/backup/limits.ts'
@@ -32,8 +32,8 @@ import { defaultSnapshotSenderOptions } from '../src/cluster/snapshots/snapshot-
 import { classViewLimits } from '../src/fsm/access/class-views.ts'
 import { mfaLimits } from '../src/fsm/authentication.ts'
 import { recoveryCodesMax } from '../src/fsm/commands/mfa.ts'
-import { PROMPT_GRACE_MS } from '../src/fsm/access/factor-judge.ts'
-import { promptedServicesMax } from '../src/fsm/access/prompted-services.ts'
+import { PROMPT_GRACE_MS } from '../src/posture/factor-judge.ts'
+import { promptedServicesMax } from '../src/posture/posture-access.ts'
 import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { casMax } from '../src/fsm/rules/ca.ts'
 import { revocationLimits } from '../src/fsm/rules/revocation.ts'
@@ -48,6 +48,7 @@ import { serviceSessionLimits } from '../src/fsm/commands/service-session.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
 import { stateDeskLimits } from '../src/cluster/divergence/state-desk.ts'
+import { softTopics } from '../src/ports/soft-topics.ts'
 import { defaultSoftStateOptions } from '../src/cluster/soft-state/soft-state.ts'
 import { apiSessionsMax, apiSessionsPerIdentityMax } from '../src/fsm/commands/session.ts'
 import {
@@ -93,8 +94,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/commands/session.ts': { apiSessionsMax, apiSessionsPerIdentityMax },
   'src/entities/fields.ts': fieldLimits,
   'src/fsm/authentication.ts': mfaLimits,
-  'src/fsm/access/factor-judge.ts': { PROMPT_GRACE_MS },
-  'src/fsm/access/prompted-services.ts': { promptedServicesMax },
+  'src/posture/factor-judge.ts': { PROMPT_GRACE_MS },
+  'src/posture/posture-access.ts': { promptedServicesMax },
   'src/fsm/commands/mfa.ts': { recoveryCodesMax },
   'src/fsm/commands/identity.ts': { disableMinutesMax },
   'src/fsm/commands/service-configs.ts': { serviceConfigsPerIdentityMax },
@@ -132,8 +133,9 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/divergence/quarantine.ts': quarantineLimits,
   'src/cluster/divergence/state-desk.ts': stateDeskLimits,
   'src/cluster/soft-state/soft-state.ts': defaultSoftStateOptions,
-  'src/cluster/soft-state/posture-board.ts': postureLimits,
-  'src/cluster/soft-state/failed-requests.ts': failedRequestLimits,
+  'src/ports/soft-topics.ts': softTopicLimits(),
+  'src/posture/posture-reports.ts': postureLimits,
+  'src/posture/failed-requests.ts': failedRequestLimits,
   'src/backup/limits.ts': backupLimits,
   'src/fsm/restore/restore-limits.ts': restoreLimits,
   'src/channel/limits.ts': channelLimits,
@@ -147,6 +149,14 @@ const tables: Readonly<Record<string, object>> = {
   'src/store/snapshot-files.ts': snapshotFileLimits,
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,
+}
+
+function softTopicLimits(): object {
+  const rows = Object.entries(softTopics).flatMap(([name, { ttlMs, ownerBytesMax }]) => [
+    [`${name} ttlMs`, ttlMs],
+    [`${name} ownerBytesMax`, ownerBytesMax],
+  ])
+  return Object.fromEntries(rows) as object
 }
 
 /**

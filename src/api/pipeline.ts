@@ -176,6 +176,7 @@ export class Pipeline {
       address: raw.socket.remoteAddress ?? '',
       startedAtMs: this.#parts.clock.monotonicMs(),
       accept: request.headers.accept ?? '',
+      traceparent: request.headers['traceparent'],
     })
     call.peerChain = () => peerChainOf(raw.socket)
     call.bearers = () => bearersIn(valuesOf(raw, 'authorization'))

@@ -2,6 +2,7 @@ import { Command, CommanderError, InvalidArgumentError } from 'commander'
 
 import { addCluster } from './cluster/program.ts'
 import { addCompletion } from './completion/program.ts'
+import { addDebug } from './debug/program.ts'
 import { addEnrollment } from './enroll/enroll-program.ts'
 import {
   CommandFailure,
@@ -65,6 +66,7 @@ function buildProgram(): Command {
   addSession(program)
   addRecords(program)
   addNetwork(program)
+  addDebug(program)
   addCompletion(program)
   program
     .command('version')

@@ -4,7 +4,8 @@ import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { PeerChannel } from '../ports/peer-channel.ts'
 import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
-import type { SoftState } from '../ports/soft-state.ts'
+import { softTopics } from '../ports/soft-topics.ts'
+import type { SoftState } from '../ports/soft-topics.ts'
 import type { HostVitals } from '../ports/vitals.ts'
 import type { Index, NodeId } from '../raft/types.ts'
 import type {
@@ -71,6 +72,7 @@ export class ClusterNode implements Proposer, ClusterView {
       // Not the count of its store's starts, which begins anew with another disk.
       { ...defaultSoftStateOptions, selfId: options.self.id, epoch: options.self.startedAtMs },
       { peers: this.#peers, clock, members: () => this.#observer.memberIds },
+      softTopics,
     )
     this.#observer = this.#makeObserver()
     link.onMessage = (event) => this.#onEvent(event)
@@ -335,7 +337,8 @@ export class ClusterNode implements Proposer, ClusterView {
       hasLeader: () => this.#observer.status.leader !== null,
       featureLevel: () => machine.featureLevel,
       // A wrong state knows nothing of what came of a write.
-      onAudited: (record) => (this.#follower.guard.isOut ? undefined : audit?.applied(record)),
+      onAudited: (record, traceId) =>
+        this.#follower.guard.isOut ? undefined : audit?.applied(record, traceId),
     })
   }
 

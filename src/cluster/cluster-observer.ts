@@ -8,7 +8,7 @@ import type { LoopDelayGauge } from '../lib/loop-delay.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
 import type { Machine } from '../ports/machine.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
-import type { SoftState } from '../ports/soft-state.ts'
+import type { SoftState } from '../ports/soft-topics.ts'
 import type { Index, NodeId } from '../raft/types.ts'
 import type { ConfigurationInForce } from './cluster-node-parts.ts'
 import type { StateGuard } from './divergence/state-guard.ts'
@@ -24,8 +24,8 @@ import { KnownMembers } from './soft-state/known-members.ts'
 import type { MemberMemory } from './soft-state/known-members.ts'
 import { memberViews } from './soft-state/member-views.ts'
 import type { SelfDescription } from './soft-state/member-views.ts'
-import { PresenceBoard } from './soft-state/presence.ts'
-import type { HeardPresence, Presence } from './soft-state/presence.ts'
+import { PresenceTopic } from './soft-state/presence-topic.ts'
+import type { HeardPresence, Presence } from './soft-state/presence-topic.ts'
 
 const PRIORITY_DEFAULT = 50
 
@@ -52,7 +52,7 @@ export interface ClusterObserverParts {
  */
 export class ClusterObserver {
   readonly #parts: ClusterObserverParts
-  readonly #presence: PresenceBoard
+  readonly #presence: PresenceTopic
   readonly #known: KnownMembers
   readonly #alarmWatch: AlarmWatch
   readonly #loopDelay: LoopDelayGauge
@@ -67,7 +67,7 @@ export class ClusterObserver {
     const { clock, log } = parts
     this.#parts = parts
     this.#loopDelay = parts.loopDelay ?? new LoopDelay()
-    this.#presence = new PresenceBoard(parts.soft, clock)
+    this.#presence = new PresenceTopic(parts.soft, clock)
     this.#presence.onHeard = (id) => this.#onPresence(id)
     this.#known = new KnownMembers(parts.memory, clock, (err) =>
       log.warn({ err }, 'what is known of the members could not be saved'),

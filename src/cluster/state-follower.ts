@@ -170,7 +170,7 @@ export class StateFollower {
   }
 
   #onApplyFailed(error: Error): void {
-    this.#parts.alarms.raise('APPLY_STOPPED', error.message)
+    this.#parts.alarms.raise('APPLY_STOPPED', { fault: error.message })
     this.#parts.onFatal(error)
   }
 

@@ -37,6 +37,7 @@ import { Listeners } from './service/listeners.ts'
 import { openAdmission, startMembership } from './membership/members.ts'
 import type { MembershipParts } from './membership/members.ts'
 import { Releases } from './releases.ts'
+import { openLiveParts } from './service/live-parts.ts'
 import { RouterService } from './service/routers.ts'
 import { apiLimitsOf } from './settings.ts'
 import { Settled } from './service/settled.ts'
@@ -223,9 +224,8 @@ export class Controller {
       ...{ controller: this.#parts, clusterNode, machine, secrets, admission },
       ...{ membership: management.control, inForce: this.#inForce, releases: this.#releases },
       local: {
-        ...{ issuer, snapshots, links: routers.links, circuits: routers.circuits },
-        routerInspections: routers.inspections,
-        lastBackupMs: backups.lastTakenMs,
+        ...openLiveParts({ config, clusterNode, machine, routers, log }),
+        ...{ issuer, snapshots, lastBackupMs: backups.lastTakenMs },
         refusal: this.#requestRefusal(opened),
       },
     })
@@ -248,6 +248,7 @@ export class Controller {
           admission,
           health: () => clusterNode.health(),
         }),
+        debug: () => api.debug(),
         ...recoveryVerbs({ proposer: clusterNode, state: machine }),
         ...backups.verbs,
         ...this.#certify(opened, (identity) => {

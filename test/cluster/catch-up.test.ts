@@ -65,7 +65,7 @@ const received = (node: TestNode): number =>
   node.log.lines.filter((line) => /snapshot of \d+ received/.test(line)).length
 
 const outrun = ({ clusterNode }: TestNode): boolean =>
-  clusterNode.status().alarms.some(({ code }) => code === 'SNAPSHOT_OUTRUN')
+  clusterNode.status().alarms.some(({ code }) => code === 'SNAPSHOT_LAGGING')
 
 async function agree(formed: TestCluster): Promise<void> {
   await until('all agree', () => {

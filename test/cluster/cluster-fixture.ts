@@ -224,7 +224,11 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       clock: systemClock,
       log: log.log,
       onFatal: (error) => fatal.push(error),
-      audit: { applied: (record) => audited.push(record), refused: () => undefined },
+      audit: {
+        applied: (record) => audited.push(record),
+        refused: () => undefined,
+        answered: () => undefined,
+      },
       onSelfRefused: (refusal) => selfRefusals.push(refusal),
       onRoster: (roster) => rosters.push(roster),
       ...(changes.memory === undefined ? {} : { memory: changes.memory }),

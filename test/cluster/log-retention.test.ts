@@ -96,7 +96,7 @@ function catchUps(nearFrom: Index) {
   const clock = new ManualClock()
   const alarms = new Alarms(clock, new RecordedLog().log)
   const made = new CatchUps(alarms, clock, (index) => index >= nearFrom)
-  const isOutrun = (): boolean => alarms.list().some(({ code }) => code === 'SNAPSHOT_OUTRUN')
+  const isOutrun = (): boolean => alarms.list().some(({ code }) => code === 'SNAPSHOT_LAGGING')
   return { made, clock, isOutrun }
 }
 

@@ -2,7 +2,13 @@ import type { Member } from '../../proto/gen/membership_pb.ts'
 import type { Hello, SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import { judgeCaller, judgeHistory, judgePeer } from '../../src/cluster/handshake/handshake.ts'
 import type { Roster, Verdict } from '../../src/cluster/handshake/handshake.ts'
-import type { HostMesh, MeshEvents, MeshOptions, MeshParts, MeshPeer } from '../../src/cluster/transport/mesh-parts.ts'
+import type {
+  HostMesh,
+  MeshEvents,
+  MeshOptions,
+  MeshParts,
+  MeshPeer,
+} from '../../src/cluster/transport/mesh-parts.ts'
 import { FRAME_BYTES_MAX } from '../../src/cluster/transport/mesh-service.ts'
 import {
   decodeForward,

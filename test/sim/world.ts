@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
-import type { Alarm } from '../../src/cluster/health/alarms.ts'
+import type { Alarm } from '../../src/ports/alarms.ts'
 import type { HostEvent, SelfRefusal } from '../../src/cluster/link.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
@@ -196,7 +196,7 @@ export class World implements ControllerWorld {
   /** Of the leader, the alarm of a member that is sent snapshot after snapshot. */
   get #outrun(): Alarm | null {
     const alarms = this.leader()?.life?.clusterNode.alarms.list() ?? []
-    return alarms.find(({ code }) => code === 'SNAPSHOT_OUTRUN') ?? null
+    return alarms.find(({ code }) => code === 'SNAPSHOT_LAGGING') ?? null
   }
 
   random(): number {

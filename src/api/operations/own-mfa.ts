@@ -169,12 +169,12 @@ function codeOf(call: Call): string {
 class OwnMfa {
   readonly #parts: ApiParts
   readonly #factors: SecondFactors
-  readonly #posture: ApiServices['posture']
+  readonly #posture: ApiParts['posture']
 
   constructor(parts: ApiParts, services: ApiServices) {
     this.#parts = parts
     this.#factors = services.secondFactors
-    this.#posture = services.posture
+    this.#posture = parts.posture
   }
 
   async begin(call: Call): Promise<Answer> {

@@ -19,6 +19,7 @@ export interface ConnectionOptions {
 export type ClusterVerb =
   | 'status'
   | 'list'
+  | 'upgrade-status'
   | 'plan'
   | 'promote'
   | 'demote'
@@ -43,6 +44,7 @@ const TIMEOUT_MS = 15_000
 const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST', string] | null>> = {
   status: null,
   list: ['GET', 'list-members'],
+  'upgrade-status': ['GET', 'upgrade-status'],
   plan: ['POST', 'plan'],
   promote: ['POST', 'promote-member'],
   demote: ['POST', 'demote-member'],

@@ -10,6 +10,7 @@ import type { JoinOptions } from '../join/join.ts'
 import type { RecoverOptions } from './recover.ts'
 import { addSnapshots } from '../snapshot/program.ts'
 import type { RecoverAdminOptions } from './recover-admin.ts'
+import { addUpgrade } from './upgrade.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 
@@ -32,6 +33,7 @@ A cluster from nothing, each line on the host of its controller:
   addTickets(cluster)
   addJoin(cluster)
   addLooks(cluster)
+  addUpgrade(cluster, withConnection)
   addChanges(cluster)
   addRecovery(cluster)
   addAdminRecovery(cluster)

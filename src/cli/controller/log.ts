@@ -47,20 +47,24 @@ export function logOver(writer: LineWriter, { id, logLevel, audit }: LogConfig):
       `${dropped} lines were dropped, as this log could not be written, or not fast enough`,
     )
   if (!audit.log) return { log, audit: null }
-  return { log, audit: new AuditLines(pino({ ...common, level: 'info' }, writer), writer) }
+  const lines = pino({ ...common, level: 'info' }, writer)
+  return { log, audit: new AuditLines(lines, writer, log.isLevelEnabled('debug')) }
 }
 
 /** A line a write. Costs the making of one short text, and under pressure not even that. */
 class AuditLines implements AuditTrail {
   readonly #log: Logger
   readonly #writer: LineWriter
+  readonly #isVerbose: boolean
 
-  constructor(log: Logger, writer: LineWriter) {
+  /** @param isVerbose a line for each request, traced or not. */
+  constructor(log: Logger, writer: LineWriter, isVerbose: boolean) {
     this.#log = log
     this.#writer = writer
+    this.#isVerbose = isVerbose
   }
 
-  applied: AuditTrail['applied'] = (record) => {
+  applied: AuditTrail['applied'] = (record, traceId) => {
     if (this.#givesWay()) return
     const { session, address, action, entity, outcome, index } = record
     const actor = bounded(record.actor)
@@ -69,8 +73,9 @@ class AuditLines implements AuditTrail {
     const what = { action, entity, entityId: bounded(record.entityId) }
     const [fields, also] = [boundedList(record.fields), boundedList(record.also)]
     const at = new Date(record.atMs).toISOString()
+    const trace = traceId === undefined ? {} : { traceId }
     this.#log.info(
-      { audit: 'write', ...who, ...what, fields, also, outcome, ...why, index, at },
+      { audit: 'write', ...who, ...what, fields, also, outcome, ...why, index, at, ...trace },
       'audit',
     )
   }
@@ -78,6 +83,13 @@ class AuditLines implements AuditTrail {
   refused: AuditTrail['refused'] = (write) => {
     if (!this.#givesWay())
       this.#log.info({ audit: 'refusal', ...write, actorName: bounded(write.actorName) }, 'audit')
+  }
+
+  answered: AuditTrail['answered'] = ({ isTraced, trace, tookMs, ...request }) => {
+    if (!(isTraced || this.#isVerbose) || this.#givesWay()) return
+    const { traceId, spanId, parentSpanId } = trace
+    const ids = { traceId, spanId, ...(parentSpanId === '' ? {} : { parentSpanId }) }
+    this.#log.info({ access: request, ms: Math.round(tookMs), ...ids }, 'request')
   }
 
   #givesWay(): boolean {

@@ -63,11 +63,9 @@ export function nodeHealth(sources: HealthSources): NodeHealth {
     votersConnected,
     failureTolerance: Math.max(-1, spare),
     nextRisk,
-    alarms: status.alarms.map(({ code, text, sinceMs, isCritical }) => ({
-      code,
-      text,
-      sinceMs,
-      isCritical,
+    alarms: status.alarms.map(({ severity, ...alarm }) => ({
+      ...alarm,
+      isCritical: severity === 'critical',
     })),
   }
 }

@@ -2,6 +2,7 @@ import { Problem } from '../../lib/problems.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { Admission, MembershipChange, MembershipControl } from '../../ports/membership.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
+import { upgradeStatusOf } from '../../ports/upgrade-status.ts'
 import type { AdminVerb, AdminVerbs } from './server.ts'
 import type { ClusterStatus, ListedMember, MemberStatus } from './cluster-status.ts'
 
@@ -16,6 +17,7 @@ export function adminVerbs(parts: {
   return {
     status: () => Promise.resolve(clusterStatus(cluster, health())),
     health: () => Promise.resolve(health()),
+    'upgrade-status': () => Promise.resolve(upgradeStatusOf(cluster)),
     invite: (params, by) =>
       parts.admission.invite(
         { isVoter: params['isVoter'] !== false, lifetimeMs: Number(params['lifetimeMs']) },

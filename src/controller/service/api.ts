@@ -1,13 +1,9 @@
-import { systemScheduler } from '../../api/parts.ts'
 import type { ApiParts } from '../../api/parts.ts'
 import { createApi } from '../../api/server.ts'
 import type { Api } from '../../api/server.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { AdmissionDesk } from '../../cluster/entrance/admission.ts'
 import type { SecretKeeper } from '../../cluster/secrets/secret-keeper.ts'
-import { FailedRequestBoard, failedRequestsTopic } from '../../cluster/soft-state/failed-requests.ts'
-import { PostureBoard, postureTopic } from '../../cluster/soft-state/posture-board.ts'
-import { sessionActivity } from '../../cluster/soft-state/session-activity.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newShortId } from '../../lib/random.ts'
@@ -17,6 +13,7 @@ import type { ControllerParts } from '../controller-parts.ts'
 import { healthOf } from './health.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
 import { jwtSignerOf, networkAuthoritiesOf } from './issuing.ts'
+import type { LiveParts } from './live-parts.ts'
 import type { Releases } from '../releases.ts'
 import { apiLimitsOf, bindingsOf, keyEndpointRulesOf } from '../settings.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from '../version.ts'
@@ -31,10 +28,7 @@ export interface ApiSources {
   readonly inForce: IdentityInForce
   readonly releases: Releases
   /** What the other parts of this controller give it. */
-  readonly local: Pick<
-    ApiParts,
-    'circuits' | 'issuer' | 'lastBackupMs' | 'links' | 'refusal' | 'routerInspections' | 'snapshots'
-  >
+  readonly local: LiveParts & Pick<ApiParts, 'issuer' | 'lastBackupMs' | 'refusal' | 'snapshots'>
 }
 
 /** The API over the parts of one controller; not started. */
@@ -55,11 +49,7 @@ export function openApi(sources: ApiSources): Api {
     jwt: jwtSignerOf(clusterNode, credentials.privateKeyPem, leafPem),
     authorities: networkAuthoritiesOf(secrets, caPem),
     admission,
-    activity: sessionActivity(clusterNode.soft),
-    posture: new PostureBoard(config.id, postureTopic(clusterNode.soft), systemClock),
-    failedRequests: new FailedRequestBoard(config.id, failedRequestsTopic(clusterNode.soft)),
     clock: systemClock,
-    scheduler: systemScheduler,
     limits,
     allowsReservedSignerHosts: config.api.reservedSignerHosts,
     keyEndpoints: keyEndpointRulesOf(config, credentials.signerCaPem),

@@ -12,7 +12,8 @@ import { assert } from '../../lib/assert.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { parseHostPort } from '../../lib/names.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
-import type { LiveCircuits } from '../../ports/live-circuits.ts'
+import type { LiveChannel } from '../../ports/live-channels.ts'
+import type { LiveTable } from '../../ports/live-table.ts'
 import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
 import type { RouterClients } from '../../ports/router-clients.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
@@ -21,6 +22,8 @@ import type { ControllerIdentity } from '../../routers/hello-answer.ts'
 import { routerLimits } from '../../routers/limits.ts'
 import { certificateDuty } from '../../routers/certificate-duty.ts'
 import { CircuitDuty } from '../../routers/circuits/circuit-duty.ts'
+import { circuitTable } from '../../routers/circuits/circuit-table.ts'
+import type { CircuitTable } from '../../routers/circuits/circuit-table.ts'
 import { ConnectionDuty } from '../../routers/clients/connection-duty.ts'
 import { SessionDuty } from '../../routers/clients/session-duty.ts'
 import { TerminatorDuty } from '../../routers/clients/terminator-duty.ts'
@@ -34,7 +37,7 @@ import { RouterListener } from '../../routers/listener.ts'
 import type { CertificateAndKey } from '../../routers/listener.ts'
 import { RouterChannels } from '../../routers/router-channels.ts'
 import type { RouterCluster, RouterLogger } from '../../routers/router-channels.ts'
-import { RouterStatusBoard, routerTopic } from '../../routers/status-board.ts'
+import { RouterStatusTopic } from '../../routers/status-topic.ts'
 import { hostsOf } from './hosts.ts'
 import { API_FAMILY_VERSION, programDate, programRevision } from '../version.ts'
 
@@ -56,32 +59,37 @@ const DRAWS = 2 ** 32
  */
 export class RouterService {
   readonly links: LinkTable
+  readonly circuits: CircuitTable
   readonly inspections: RouterInspections
   readonly #parts: RouterParts
   readonly #channels: RouterChannels
   #listener: RouterListener | null = null
-  #circuits: CircuitDuty | null = null
+  #circuitDuty: CircuitDuty | null = null
 
   constructor(parts: RouterParts) {
     this.#parts = parts
     const { config, clusterNode, machine, log } = parts
-    const board = new RouterStatusBoard(config.id, routerTopic(clusterNode.soft))
-    machine.routers = board
+    const statuses = new RouterStatusTopic(config.id, clusterNode.soft.open('routers'))
+    machine.routers = statuses
     const channels = new RouterChannels({
-      ...{ board, log, clock: systemClock },
+      ...{ statuses, log, clock: systemClock },
       identity: identityOf(config.id, clusterNode.clusterId),
       gate: gateOf(parts),
       cluster: clusterOf(clusterNode),
     })
     this.#channels = channels
+    this.circuits = circuitTable(config.id, (id, message) => {
+      channels.connection(id)?.channel.send(message)
+    })
     this.links = new LinkTable({
+      owner: config.id,
       isConnected: (id) => channels.connection(id) !== undefined,
       isBarred: (id) => {
         const router = machine.get<Router>('router', id)
         return router !== undefined && (router.disabled || !router.isVerified)
       },
       tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
-      onGone: (link) => this.#circuits?.onLinkGone(link),
+      onGone: (link) => this.#circuitDuty?.onLinkGone(link),
     })
     this.inspections = inspectionsOf(channels)
     if (config.routers.bind === null) return
@@ -91,12 +99,12 @@ export class RouterService {
     channels.add(
       linkDuty({
         ...{ table: this.links, log, isCertificateOf },
-        onOtherFault: (connection, message) => this.#circuits?.onFault(connection, message),
+        onOtherFault: (connection, message) => this.#circuitDuty?.onFault(connection, message),
       }),
     )
     const connected = new ConnectionDuty()
     channels.add(connected)
-    board.connections = (id) => {
+    statuses.connections = (id) => {
       for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)
       return null
     }
@@ -128,20 +136,17 @@ export class RouterService {
     channels.add(new TerminatorDuty({ clients, log, proposer: clusterNode }))
     const anchorsPem = (): string => authorities.anchorsPem()
     channels.add(certificateDuty({ issuer, log, proposer: clusterNode, anchorsPem }))
-    this.#circuits = new CircuitDuty({
+    this.#circuitDuty = new CircuitDuty({
+      table: this.circuits,
       ...{ clients, log, clock: systemClock, links: this.links, hosts: hostsOf(machine) },
       connection: (id) => channels.connection(id),
       draw: () => randomInt(DRAWS) / DRAWS,
     })
-    channels.add(this.#circuits)
+    channels.add(this.#circuitDuty)
   }
 
-  get circuits(): LiveCircuits {
-    return {
-      all: () => this.#circuits?.all() ?? [],
-      get: (id) => this.#circuits?.get(id),
-      remove: (id, isImmediate) => this.#circuits?.remove(id, isImmediate) ?? false,
-    }
+  get channels(): LiveTable<LiveChannel> {
+    return this.#channels.table
   }
 
   /**

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { PostureBoard } from '../../src/cluster/soft-state/posture-board.ts'
-import { FailedRequestBoard } from '../../src/cluster/soft-state/failed-requests.ts'
+import { PostureReports } from '../../src/posture/posture-reports.ts'
+import { FailedRequests } from '../../src/posture/failed-requests.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { PostureReport } from '../../src/ports/posture.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
@@ -19,13 +19,13 @@ const woken: PostureReport = { kind: 'endpoint', isWoken: true, isUnlocked: fals
 class Boards {
   readonly clocks: ManualClock[]
   readonly topics: LocalTopic<Uint8Array>[]
-  readonly boards: PostureBoard[]
+  readonly boards: PostureReports[]
 
   constructor(count: number) {
     const ids = Array.from({ length: count }, (_, at) => `ctrl${at + 1}`)
     this.clocks = ids.map(() => new ManualClock())
     this.topics = ids.map((id) => new LocalTopic<Uint8Array>(id))
-    this.boards = ids.map((id, at) => new PostureBoard(id, this.topic(at), this.clock(at)))
+    this.boards = ids.map((id, at) => new PostureReports(id, this.topic(at), this.clock(at)))
   }
 
   topic(at: number): LocalTopic<Uint8Array> {
@@ -40,7 +40,7 @@ class Boards {
     return clock
   }
 
-  board(at: number): PostureBoard {
+  board(at: number): PostureReports {
     const board = this.boards[at]
     if (board === undefined) throw new Error(`there is no controller ${at}`)
     return board
@@ -59,11 +59,11 @@ class Boards {
 describe('what machines tell', () => {
   test('is known on every controller, the later word on one thing in place of the earlier', () => {
     const them = new Boards(3)
-    them.board(0).tell('alice', 's1', [os('1.0.0'), domain('corp')])
+    them.board(0).report('alice', 's1', [os('1.0.0'), domain('corp')])
     them.carryAll()
     // The clock of the one that is told later is behind.
     them.clock(1).advance(-5000)
-    them.board(1).tell('alice', 's1', [os('2.0.0')])
+    them.board(1).report('alice', 's1', [os('2.0.0')])
     them.carryAll()
     for (const board of them.boards) {
       const { os: system, domain: of } = board.of('alice')
@@ -80,7 +80,7 @@ describe('what machines tell', () => {
         const at = random.integer(0, 2)
         const reports = [os(`${step}.0.0`), domain(`d${step}`), process(`/p${step % 3}`)]
         if (random.next() < 0.5) {
-          them.board(at).tell('alice', 's1', [reports[random.integer(0, 2)] ?? woken])
+          them.board(at).report('alice', 's1', [reports[random.integer(0, 2)] ?? woken])
         } else if (random.next() < 0.2) them.board(at).noteMove('alice')
         else them.carry(at, random.integer(0, 2))
       }
@@ -98,7 +98,7 @@ describe('what machines tell', () => {
 
   test('of a process counts once a path, under the last check that it was told for', () => {
     const { boards } = new Boards(1)
-    boards[0]?.tell('alice', 's1', [process('/a'), process('/b'), process('/a', false, 'c9')])
+    boards[0]?.report('alice', 's1', [process('/a'), process('/b'), process('/a', false, 'c9')])
     expect(
       boards[0]?.of('alice').processes.map((one) => [one.path, one.isRunning, one.checkId]),
     ).toEqual([
@@ -109,30 +109,30 @@ describe('what machines tell', () => {
 
   test('again and unchanged is no news for a minute', () => {
     const them = new Boards(1)
-    them.board(0).tell('alice', 's1', [os('1.0.0')])
+    them.board(0).report('alice', 's1', [os('1.0.0')])
     const before = them.topic(0).own.get('alice')
     them.clock(0).advance(59_999)
-    them.board(0).tell('alice', 's1', [os('1.0.0')])
+    them.board(0).report('alice', 's1', [os('1.0.0')])
     expect(them.topic(0).own.get('alice')).toBe(before)
     them.clock(0).advance(1)
-    them.board(0).tell('alice', 's1', [os('1.0.0')])
+    them.board(0).report('alice', 's1', [os('1.0.0')])
     expect(them.board(0).of('alice').os?.atMs).toBe(them.clock(0).nowMs())
   })
 
   test('again to another controller outlives the first', () => {
     const them = new Boards(2)
-    them.board(0).tell('alice', 's1', [os('1.0.0')])
+    them.board(0).report('alice', 's1', [os('1.0.0')])
     them.carry(0, 1)
-    expect(them.board(1).tell('alice', 's1', [os('1.0.0')])).toBe('same')
+    expect(them.board(1).report('alice', 's1', [os('1.0.0')])).toBe('same')
     them.topic(1).hear('ctrl1', 'alice', undefined)
     expect(them.board(1).of('alice').os?.version).toBe('1.0.0')
   })
 
   test('does not count again when the later word on it has gone with its controller', () => {
     const them = new Boards(2)
-    them.board(0).tell('alice', 's1', [domain('corp'), os('1.0.0')])
+    them.board(0).report('alice', 's1', [domain('corp'), os('1.0.0')])
     them.carry(0, 1)
-    them.board(1).tell('alice', 's1', [domain('home')])
+    them.board(1).report('alice', 's1', [domain('home')])
     them.carry(1, 0)
     them.topic(0).hear('ctrl2', 'alice', undefined)
     expect(them.board(0).of('alice')).toMatchObject({ domain: null, os: { version: '1.0.0' } })
@@ -142,7 +142,7 @@ describe('what machines tell', () => {
     const them = new Boards(2)
     const lost: string[] = []
     them.board(1).onLost((id) => lost.push(id))
-    them.board(0).tell('alice', 's1', [os('1.0.0')])
+    them.board(0).report('alice', 's1', [os('1.0.0')])
     them.carry(0, 1)
     them.topic(1).hear('ctrl1', 'alice', undefined)
     expect(them.board(1).of('alice').os).toBeNull()
@@ -152,13 +152,13 @@ describe('what machines tell', () => {
   test('of a waking machine belongs to one API session', () => {
     const them = new Boards(1)
     const board = them.board(0)
-    board.tell('alice', 's1', [woken])
+    board.report('alice', 's1', [woken])
     const wokenAtMs = them.clock(0).nowMs()
     them.clock(0).advance(1000)
-    board.tell('alice', 's1', [{ kind: 'endpoint', isWoken: false, isUnlocked: true }])
+    board.report('alice', 's1', [{ kind: 'endpoint', isWoken: false, isUnlocked: true }])
     const told = { wokenAtMs, unlockedAtMs: wokenAtMs + 1000 }
     expect([...board.endpointsOf('alice')]).toEqual([['s1', told]])
-    board.tell('alice', 's2', [os('1.0.0')])
+    board.report('alice', 's2', [os('1.0.0')])
     board.keepOnly('alice', new Set(['s2']))
     expect(board.endpointsOf('alice').size).toBe(0)
     expect(board.of('alice').os?.version).toBe('1.0.0')
@@ -169,21 +169,21 @@ describe('what machines tell', () => {
   test('is bounded: the oldest processes make room, and what does not fit alone is refused whole', () => {
     const board = new Boards(1).board(0)
     const long = (at: number): PostureReport => process(`/${at}/${'x'.repeat(2000)}`)
-    for (let at = 0; at < 40; at += 1) expect(board.tell('alice', 's1', [long(at)])).toBe('taken')
+    for (let at = 0; at < 40; at += 1) expect(board.report('alice', 's1', [long(at)])).toBe('taken')
     const kept = board.of('alice').processes.map(({ path }) => Number(path.split('/')[1]))
     expect(kept.length).toBeLessThan(17)
     expect(kept.at(-1)).toBe(39)
     expect(kept).toEqual([...kept].sort((a, b) => a - b))
     const many = Array.from({ length: 20 }, (_, at) => long(100 + at))
-    expect(board.tell('alice', 's1', many)).toBe('tooLarge')
+    expect(board.report('alice', 's1', many)).toBe('tooLarge')
     expect(board.of('alice').processes.map(({ path }) => Number(path.split('/')[1]))).toEqual(kept)
   })
 
   test('is looked through in turns', () => {
     const board = new Boards(1).board(0)
-    for (const id of ['a', 'b', 'c']) board.tell(id, 's1', [os('1.0.0')])
-    expect(board.toldHere(2)).toEqual(['a', 'b'])
-    expect(board.toldHere(2)).toEqual(['c', 'a'])
+    for (const id of ['a', 'b', 'c']) board.report(id, 's1', [os('1.0.0')])
+    expect(board.reportedHere(2)).toEqual(['a', 'b'])
+    expect(board.reportedHere(2)).toEqual(['c', 'a'])
   })
 })
 
@@ -196,9 +196,9 @@ describe('failed requests', () => {
   test('are shown newest first, those of other controllers too, 100 at most', () => {
     const topic = new LocalTopic<Uint8Array>('ctrl1')
     const other = new LocalTopic<Uint8Array>('ctrl2')
-    const board = new FailedRequestBoard('ctrl1', topic)
+    const board = new FailedRequests('ctrl1', topic)
     for (let at = 0; at < 120; at += 1) board.note('alice', failed(`s${at}`, at))
-    new FailedRequestBoard('ctrl2', other).note('alice', failed('elsewhere', 119))
+    new FailedRequests('ctrl2', other).note('alice', failed('elsewhere', 119))
     topic.hear('ctrl2', 'alice', other.own.get('alice'))
     const found = board.of('alice')
     expect(found).toHaveLength(100)
@@ -207,7 +207,7 @@ describe('failed requests', () => {
   })
 
   test('for one service are noted once in ten seconds', () => {
-    const board = new FailedRequestBoard('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
+    const board = new FailedRequests('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
     for (const atMs of [0, 1, 9_999, 10_000, 19_999]) board.note('alice', failed('wiki', atMs))
     board.note('alice', failed('other', 19_999))
     board.note('bob', failed('wiki', 1))
@@ -216,7 +216,7 @@ describe('failed requests', () => {
   })
 
   test('that take much room push out the oldest', () => {
-    const board = new FailedRequestBoard('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
+    const board = new FailedRequests('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
     for (let at = 0; at < 20; at += 1) board.note('alice', failed(`s${at}`, at, 8000))
     const ids = board.of('alice').map(({ serviceId }) => serviceId)
     expect(ids[0]).toBe('s19')

@@ -1,5 +1,5 @@
-import type { PostureCheck } from '../../entities/posture-check.ts'
-import type { ShownFactor } from '../../ports/posture.ts'
+import type { PostureCheck } from '../entities/posture-check.ts'
+import type { ShownFactor } from '../ports/posture.ts'
 
 /** How long a session keeps what it has once its machine has woken or was unlocked, until a code is given again. */
 export const PROMPT_GRACE_MS = 5 * 60_000

@@ -1,27 +1,25 @@
+import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
+import { RouterStatusSchema } from '../../proto/gen/soft_pb.ts'
+import type { RouterStatus as RouterStatusMessage } from '../../proto/gen/soft_pb.ts'
 import { noRouterStatuses } from '../../src/ports/router-status.ts'
 import type { RouterStatus } from '../../src/ports/router-status.ts'
-import type { SoftState, SoftTopic, SoftTopicOptions } from '../../src/ports/soft-state.ts'
-import { RouterStatusBoard, routerTopic } from '../../src/routers/status-board.ts'
-
-type Listener = Parameters<SoftTopic<RouterStatus>['onChange']>[0]
+import { softTopics } from '../../src/ports/soft-topics.ts'
+import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
+import { LocalTopic } from '../api/support/local-topic.ts'
 
 const version = { version: 'v2.0.3', revision: '', buildDate: '', os: '', arch: '' }
 const statusOf = (hostname: string): RouterStatus => ({ hostname, protocols: {}, version })
 
 /** A topic whose other controllers are the test. */
-function heard(): { readonly board: RouterStatusBoard; readonly say: Listener } {
-  const listeners: Listener[] = []
-  const topic: SoftTopic<RouterStatus> = {
-    publish: () => true,
-    withdraw: () => undefined,
-    get: () => undefined,
-    values: () => [],
-    onChange: (listener) => listeners.push(listener),
+function heard() {
+  const topic = new LocalTopic<RouterStatusMessage>('ctrl2')
+  const board = new RouterStatusTopic('ctrl2', topic)
+  const say = (owner: string, routerId: string, status: RouterStatus | undefined): void => {
+    topic.hear(owner, routerId, status === undefined ? status : create(RouterStatusSchema, status))
   }
-  const board = new RouterStatusBoard('ctrl2', topic)
-  return { board, say: (...said) => listeners.forEach((listener) => listener(...said)) }
+  return { board, say, own: topic.own }
 }
 
 test('a router is online while any controller holds a channel to it', () => {
@@ -48,23 +46,21 @@ test('of several, the same one is shown everywhere: one that names its host, the
 })
 
 test('what a router says of itself is bounded on its way to the others, and once more there', () => {
-  let options: SoftTopicOptions<RouterStatus> | null = null
-  const soft = {
-    topic: (of: SoftTopicOptions<RouterStatus>) => {
-      options = of
-      return null
-    },
-  } as unknown as SoftState
-  routerTopic(soft)
-  const { encode, decode } = options as unknown as SoftTopicOptions<RouterStatus>
+  const { board, say, own } = heard()
+  const { encode, decode } = softTopics.routers
   const long = 'x'.repeat(10_000)
   const protocols = Object.fromEntries(Array.from({ length: 99 }, (_, at) => [`p${at}`, long]))
-  const bytes = encode({ hostname: long, protocols, version: { ...version, os: long } })
+  const status = { hostname: long, protocols, version: { ...version, os: long } }
+  board.publish('er1', status)
+  const [published] = own.values()
+  if (published === undefined) throw new Error('nothing was published')
+  const bytes = encode(published)
   expect(bytes.length).toBeLessThan(8192)
-  const status = decode(bytes)
-  expect(status.hostname).toHaveLength(255)
-  expect(Object.keys(status.protocols)).toHaveLength(16)
-  expect(status.version.os).toHaveLength(255)
-  expect(decode(encode(statusOf('edge')))).toEqual(statusOf('edge'))
+  expect(decode(bytes)).toEqual(published)
   expect(() => decode(Uint8Array.of(0xff))).toThrow()
+  say('ctrl1', 'er2', status)
+  const shown = board.of('er2')
+  expect(shown?.hostname).toHaveLength(255)
+  expect(Object.keys(shown?.protocols ?? {})).toHaveLength(16)
+  expect(shown?.version.os).toHaveLength(255)
 })

@@ -1,9 +1,10 @@
-import type { PostureCheck } from '../../entities/posture-check.ts'
-import type { Json, JsonObject } from '../../lib/canonical-json.ts'
-import { hexDigits } from '../../lib/hex-digits.ts'
-import { isInVersionRange } from '../../lib/version-range.ts'
+import type { PostureCheck } from '../entities/posture-check.ts'
+import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import { hexDigits } from '../lib/hex-digits.ts'
+import { shownTime } from '../lib/shown-time.ts'
+import { isInVersionRange } from '../lib/version-range.ts'
 import { factorTimes, isFresh, isTimedOut, passesFactor } from './factor-judge.ts'
-import type { Posture, ProcessReport } from '../../ports/posture.ts'
+import type { Posture, ProcessReport } from '../ports/posture.ts'
 
 interface OperatingSystem {
   readonly type: string
@@ -19,12 +20,12 @@ interface WantedProcess {
   readonly signers: readonly string[]
 }
 
-/** Neither records nor what was told ever change, and a list asks for the same checks again with each service. */
+/** Neither records nor reports ever change, and a list asks for the same checks again with each service. */
 const judged = new WeakMap<Posture, WeakMap<PostureCheck, boolean>>()
 
 /**
- * Whether what a client told of itself passes a check; not where nothing was told of what the check asks for. What was told
- * is the client's own word.
+ * Whether the reports of a client pass a check; they do not where nothing was reported that the check asks for. A report is the
+ * client's own word.
  */
 export function passes(check: PostureCheck, posture: Posture): boolean {
   let known = judged.get(posture)
@@ -45,8 +46,8 @@ function judge(check: PostureCheck, posture: Posture): boolean {
       return check.domains.some((wanted) => wanted.toLowerCase() === domain)
     }
     case 'MAC': {
-      const told = new Set(posture.mac?.addresses)
-      return check.macAddresses.some((address) => told.has(address))
+      const reported = new Set(posture.mac?.addresses)
+      return check.macAddresses.some((address) => reported.has(address))
     }
     case 'PROCESS': {
       const [wanted] = wantedBy(check)
@@ -76,8 +77,8 @@ export function judgedValues(check: PostureCheck, posture: Posture): JsonObject 
       return { actualValue: posture.mac?.addresses ?? [], expectedValue: check.macAddresses }
     case 'PROCESS': {
       const [wanted] = wantedBy(check)
-      const told = wanted === undefined ? undefined : ofCheck(check, wanted, posture)
-      return { actualValue: shownProcess(wanted, told), expectedValue: check.process }
+      const reported = wanted === undefined ? undefined : ofCheck(check, wanted, posture)
+      return { actualValue: shownProcess(wanted, reported), expectedValue: check.process }
     }
     case 'PROCESS_MULTI':
       return {
@@ -141,30 +142,30 @@ function ofCheck(
 }
 
 function atPath(path: string, { processes }: Posture): ProcessReport | undefined {
-  return processes.findLast((told) => told.path === path)
+  return processes.findLast((reported) => reported.path === path)
 }
 
-function isRunning({ hashes, signers }: WantedProcess, told: ProcessReport | undefined): boolean {
-  if (told?.isRunning !== true) return false
-  if (hashes.length > 0 && !hashes.includes(told.hash)) return false
-  return signers.length === 0 || signers.some((one) => told.signerFingerprints.includes(one))
+function isRunning(
+  { hashes, signers }: WantedProcess,
+  reported: ProcessReport | undefined,
+): boolean {
+  if (reported?.isRunning !== true) return false
+  if (hashes.length > 0 && !hashes.includes(reported.hash)) return false
+  return signers.length === 0 || signers.some((one) => reported.signerFingerprints.includes(one))
 }
 
 function shownProcess(
   wanted: WantedProcess | undefined,
-  told: ProcessReport | undefined,
+  reported: ProcessReport | undefined,
 ): JsonObject {
   return {
-    hash: told?.hash ?? '',
-    isRunning: told?.isRunning ?? false,
+    hash: reported?.hash ?? '',
+    isRunning: reported?.isRunning ?? false,
     osType: wanted?.osType ?? '',
     path: wanted?.path ?? '',
-    signerFingerprints: told?.signerFingerprints ?? [],
+    signerFingerprints: reported?.signerFingerprints ?? [],
   }
 }
-
-/** As the API family writes a time that there is none of. */
-export const never = '0001-01-01T00:00:00.000Z'
 
 function shownSecondFactor(check: PostureCheck, { factor }: Posture): JsonObject {
   const { timeout, timeoutRemaining } = factorTimes(check, factor)
@@ -184,8 +185,4 @@ function shownSecondFactor(check: PostureCheck, { factor }: Posture): JsonObject
       timeoutRemainingSeconds: timeoutRemaining,
     },
   }
-}
-
-export function shownTime(atMs: number | null): string {
-  return atMs === null ? never : new Date(atMs).toISOString()
 }

@@ -1,16 +1,13 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
-import { FailedRequestSchema, FailedRequestsSchema } from '../../../proto/gen/soft_pb.ts'
-import { canonicalJson } from '../../lib/canonical-json.ts'
-import type { FailedRequest, FailedRequests } from '../../ports/posture.ts'
-import { SOFT_VALUE_BYTES_MAX } from '../../ports/soft-state.ts'
-import type { SoftState, SoftTopic } from '../../ports/soft-state.ts'
-import type { NodeId } from '../../raft/types.ts'
-import { integer } from '../message-codec.ts'
+import { FailedRequestSchema, FailedRequestsSchema } from '../../proto/gen/soft_pb.ts'
+import { canonicalJson } from '../lib/canonical-json.ts'
+import { integer } from '../lib/safe-integer.ts'
+import type { FailedRequest } from '../ports/posture.ts'
+import { SOFT_VALUE_BYTES_MAX } from '../ports/soft-state.ts'
+import type { OpenTopic } from '../ports/soft-topics.ts'
 
 export const failedRequestLimits = {
-  failedRequestsTtlMs: 5 * 60_000,
-  failedRequestsOwnerBytesMax: 1024 * 1024,
   /** Of one identity. */
   failedRequestsMax: 100,
   /** Of requests for one service, one in so long: clients ask again and again ... */
@@ -21,30 +18,16 @@ export const failedRequestLimits = {
 const { failedRequestsMax } = failedRequestLimits
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** The topic: values stay packed, as nobody looks at most of them. */
-export function failedRequestsTopic(soft: SoftState): SoftTopic<Uint8Array> {
-  return soft.topic<Uint8Array>({
-    name: 'failed-requests',
-    encode: (bytes) => bytes,
-    decode: (bytes) => {
-      unpack(bytes)
-      return bytes.slice()
-    },
-    ttlMs: failedRequestLimits.failedRequestsTtlMs,
-    ownerBytesMax: failedRequestLimits.failedRequestsOwnerBytesMax,
-  })
-}
-
 /** Service sessions that were refused because of posture, over the soft state; the oldest make room. */
-export class FailedRequestBoard implements FailedRequests {
-  readonly #selfId: NodeId
-  readonly #topic: SoftTopic<Uint8Array>
+export class FailedRequests {
+  readonly #selfId: string
+  readonly #topic: OpenTopic<'failed-requests'>
   /** Identities that were refused something here, the last one last. */
   readonly #here = new Set<string>()
   /** When each was noted, by who asked for what; the last one last. */
   readonly #recentMs = new Map<string, number>()
 
-  constructor(selfId: NodeId, topic: SoftTopic<Uint8Array>) {
+  constructor(selfId: string, topic: OpenTopic<'failed-requests'>) {
     this.#selfId = selfId
     this.#topic = topic
   }
@@ -107,7 +90,7 @@ function pack(requests: readonly FailedRequest[]): Uint8Array {
   return toBinary(FailedRequestsSchema, message)
 }
 
-/** @throws when the bytes are none. */
+/** Heard bytes were decoded before they were kept; a peer decides what is in them all the same. */
 function unpack(bytes: Uint8Array): FailedRequest[] {
   return fromBinary(FailedRequestsSchema, bytes).requests.map(
     ({ atMs, apiSessionId, serviceId, serviceName, sessionType, policyFailuresJson }) => ({
@@ -119,7 +102,10 @@ function unpack(bytes: Uint8Array): FailedRequest[] {
 }
 
 function arrayOf(json: Uint8Array): FailedRequest['policyFailures'] {
-  const value: unknown = JSON.parse(utf8.decode(json))
-  if (!Array.isArray(value)) throw new TypeError('failures of policies are an array')
-  return value as FailedRequest['policyFailures']
+  try {
+    const value: unknown = JSON.parse(utf8.decode(json))
+    return Array.isArray(value) ? (value as FailedRequest['policyFailures']) : []
+  } catch {
+    return []
+  }
 }

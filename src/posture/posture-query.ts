@@ -1,19 +1,12 @@
-import type { PostureCheck } from '../../entities/posture-check.ts'
-import type { ServicePolicy } from '../../entities/service-policy.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
-import type { Posture } from '../../ports/posture.ts'
-import type { State } from '../state.ts'
+import type { PostureCheck } from '../entities/posture-check.ts'
+import type { JsonObject } from '../lib/canonical-json.ts'
+import type { Posture, PostureQuery } from '../ports/posture.ts'
 import { factorTimes } from './factor-judge.ts'
 import { passes, wantedBy } from './posture-judge.ts'
-import { checksOf } from './posture.ts'
 
-/** What a policy asks of a client, one entry a posture check, and whether what the client told passes it. */
-export function postureQueries(
-  state: State,
-  policy: ServicePolicy,
-  posture: Posture,
-): (JsonObject & { readonly isPassing: boolean })[] {
-  return checksOf(state, policy).map((check) => ({
+/** What a check asks of clients, and whether the reports of this one pass it. */
+export function postureQuery(check: PostureCheck, posture: Posture): PostureQuery {
+  return {
     _links: { self: { href: `./posture-checks/${check.id}` } },
     createdAt: new Date(check.createdAt).toISOString(),
     id: check.id,
@@ -24,7 +17,7 @@ export function postureQueries(
     timeoutRemaining: -1,
     updatedAt: new Date(check.updatedAt).toISOString(),
     ...ofType(check, posture),
-  }))
+  }
 }
 
 function ofType(check: PostureCheck, { factor }: Posture): JsonObject {

@@ -1,30 +1,20 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { create } from '@bufbuild/protobuf'
 
 import { RouterStatusSchema } from '../../proto/gen/soft_pb.ts'
+import type { RouterStatus as RouterStatusMessage } from '../../proto/gen/soft_pb.ts'
 import type { RouterStatus, RouterStatuses } from '../ports/router-status.ts'
-import type { SoftState, SoftTopic } from '../ports/soft-state.ts'
+import type { OpenTopic } from '../ports/soft-topics.ts'
 import { routerLimits } from './limits.ts'
 
-const { routerProtocolsMax, routerStatusBytesMax, routerStatusTtlMs, routerTextCharactersMax } =
-  routerLimits
+const { routerProtocolsMax, routerTextCharactersMax } = routerLimits
 
-/** Routers by id, each published by every controller that it has a channel to. */
-export function routerTopic(soft: SoftState): SoftTopic<RouterStatus> {
-  return soft.topic<RouterStatus>({
-    name: 'routers',
-    encode: (status) => toBinary(RouterStatusSchema, create(RouterStatusSchema, bounded(status))),
-    decode: (bytes) => {
-      const { hostname, protocols, version } = fromBinary(RouterStatusSchema, bytes)
-      const { version: of = '', revision = '', buildDate = '', os = '', arch = '' } = version ?? {}
-      return bounded({
-        hostname,
-        protocols,
-        version: { version: of, revision, buildDate, os, arch },
-      })
-    },
-    ttlMs: routerStatusTtlMs,
-    ownerBytesMax: routerStatusBytesMax,
-  })
+function messageOf(status: RouterStatus): RouterStatusMessage {
+  return create(RouterStatusSchema, bounded(status))
+}
+
+function statusOf({ hostname, protocols, version }: RouterStatusMessage): RouterStatus {
+  const { version: of = '', revision = '', buildDate = '', os = '', arch = '' } = version ?? {}
+  return bounded({ hostname, protocols, version: { version: of, revision, buildDate, os, arch } })
 }
 
 /** A router says these of itself, and a peer repeats them: neither decides how long they are. */
@@ -48,18 +38,20 @@ function bounded({ hostname, protocols, version }: RouterStatus): RouterStatus {
  * Which routers are connected, over the soft state: a router is online while any controller holds a channel to it, so all
  * controllers show the same, whichever of them it reaches.
  */
-export class RouterStatusBoard implements RouterStatuses {
-  readonly #topic: SoftTopic<RouterStatus>
+export class RouterStatusTopic implements RouterStatuses {
+  readonly #topic: OpenTopic<'routers'>
   /** Router id to what each owner says of it: lists ask for one router after another. */
   readonly #byRouter = new Map<string, Map<string, RouterStatus>>()
   readonly #selfId: string
   /** What the routers that are connected here tell; null while none of them is. */
   connections: (identityId: string) => boolean | null = () => null
 
-  constructor(selfId: string, topic: SoftTopic<RouterStatus>) {
+  constructor(selfId: string, topic: OpenTopic<'routers'>) {
     this.#selfId = selfId
     this.#topic = topic
-    topic.onChange((owner, routerId, status) => this.#note(owner, routerId, status))
+    topic.onChange((owner, routerId, message) => {
+      this.#note(owner, routerId, message === undefined ? undefined : statusOf(message))
+    })
   }
 
   of(routerId: string): RouterStatus | null {
@@ -80,7 +72,7 @@ export class RouterStatusBoard implements RouterStatuses {
   /** @returns false when the others can not be told, as too many routers are connected here. */
   publish(routerId: string, status: RouterStatus): boolean {
     this.#note(this.#selfId, routerId, bounded(status))
-    return this.#topic.publish(routerId, status)
+    return this.#topic.publish(routerId, messageOf(status))
   }
 
   withdraw(routerId: string): void {

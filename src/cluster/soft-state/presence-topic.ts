@@ -1,9 +1,10 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { create } from '@bufbuild/protobuf'
 
 import { PresenceSchema } from '../../../proto/gen/soft_pb.ts'
+import type { Presence as PresenceMessage } from '../../../proto/gen/soft_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiAddress } from '../../ports/cluster-view.ts'
-import type { SoftState, SoftTopic } from '../../ports/soft-state.ts'
+import type { OpenTopic, SoftState } from '../../ports/soft-topics.ts'
 import type { Index, NodeId, Term } from '../../raft/types.ts'
 import type { MachineProgress } from '../link.ts'
 import { integer } from '../message-codec.ts'
@@ -42,8 +43,6 @@ export interface HeardPresence {
 
 /** How often a controller says how it is, when nothing in it is news. */
 export const PRESENCE_MS = 500
-const PRESENCE_TTL_MS = 5000
-const OWNER_BYTES_MAX = 40 * 1024
 const TEXT_CHARACTERS_MAX = 256
 const URL_CHARACTERS_MAX = 2048
 const API_ADDRESSES_MAX = 32
@@ -51,8 +50,8 @@ const DIGEST_BYTES_MAX = 64
 const KEY = 'self'
 
 /** What members say of themselves, over the soft state: what lists, status and leadership look at. */
-export class PresenceBoard {
-  readonly #topic: SoftTopic<Presence>
+export class PresenceTopic {
+  readonly #topic: OpenTopic<'presence'>
   readonly #clock: Clock
   readonly #heard = new Map<NodeId, HeardPresence>()
   /** Called for each word of a peer. */
@@ -62,15 +61,10 @@ export class PresenceBoard {
 
   constructor(soft: SoftState, clock: Clock) {
     this.#clock = clock
-    this.#topic = soft.topic({
-      name: 'presence',
-      encode: encodePresence,
-      decode: decodePresence,
-      ttlMs: PRESENCE_TTL_MS,
-      ownerBytesMax: OWNER_BYTES_MAX,
-      isVital: true,
+    this.#topic = soft.open('presence')
+    this.#topic.onChange((owner, _key, message) => {
+      this.#onChange(owner, message === undefined ? undefined : presenceOf(message))
     })
-    this.#topic.onChange((owner, _key, presence) => this.#onChange(owner, presence))
   }
 
   /** What this controller said last. */
@@ -91,7 +85,7 @@ export class PresenceBoard {
     if (!isNews && nowMs - this.#saidMs < PRESENCE_MS) return
     this.#saidMs = nowMs
     this.#said = presence
-    this.#topic.publish(KEY, presence)
+    this.#topic.publish(KEY, messageOf(presence))
   }
 
   /** The last word of a peer; null when it was never heard, or is silent for too long. */
@@ -111,9 +105,9 @@ export class PresenceBoard {
   }
 }
 
-export function encodePresence(presence: Presence): Uint8Array {
+function messageOf(presence: Presence): PresenceMessage {
   const { role, leader, fsyncP99Ms, loopDelayP99Ms, priority, version, isFailing } = presence
-  const message = create(PresenceSchema, {
+  return create(PresenceSchema, {
     role,
     leader: leader ?? '',
     term: BigInt(presence.term),
@@ -137,12 +131,10 @@ export function encodePresence(presence: Presence): Uint8Array {
     })),
     failing: isFailing,
   })
-  return toBinary(PresenceSchema, message)
 }
 
-/** @throws when the bytes are no presence or a number in it is beyond a safe integer. */
-export function decodePresence(bytes: Uint8Array): Presence {
-  const message = fromBinary(PresenceSchema, bytes)
+/** A peer decides how long nothing of it is. */
+function presenceOf(message: PresenceMessage): Presence {
   const hex = (digest: Uint8Array): string =>
     Buffer.from(digest.subarray(0, DIGEST_BYTES_MAX)).toString('hex')
   const text = (value: string): string => value.slice(0, TEXT_CHARACTERS_MAX)

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { postureCheck } from '../../src/entities/posture-check.ts'
 import type { PostureCheck } from '../../src/entities/posture-check.ts'
-import { factorTimes } from '../../src/fsm/access/factor-judge.ts'
-import { judgedValues, passes } from '../../src/fsm/access/posture-judge.ts'
-import { nothingTold } from '../../src/ports/posture.ts'
+import { factorTimes } from '../../src/posture/factor-judge.ts'
+import { judgedValues, passes } from '../../src/posture/posture-judge.ts'
+import { nothingReported } from '../../src/ports/posture.ts'
 import type { Posture, ProcessReport, ShownFactor } from '../../src/ports/posture.ts'
 
 const zeros = Object.fromEntries(
@@ -13,7 +13,7 @@ const base = { id: 'c1', name: 'c1', createdAt: 1, updatedAt: 1, revision: 1, ta
 const check = (fields: object): PostureCheck =>
   ({ ...zeros, ...base, ...fields }) as unknown as PostureCheck
 
-const told = (parts: Partial<Posture>): Posture => ({ ...nothingTold, ...parts })
+const told = (parts: Partial<Posture>): Posture => ({ ...nothingReported, ...parts })
 const at = { checkId: 'c1', atMs: 5 }
 const process = (fields: Partial<ProcessReport>): ProcessReport => ({
   ...at,
@@ -121,7 +121,7 @@ describe('a check of the second factor', () => {
   const minutes = (count: number): number => count * 60_000
   const shown = (fields: Partial<ShownFactor>): Posture => {
     const nothing = { passedAtMs: null, wokenAtMs: null, unlockedAtMs: null }
-    return { ...nothingTold, factor: { ...nothing, nowMs, isLegacyClient: false, ...fields } }
+    return { ...nothingReported, factor: { ...nothing, nowMs, isLegacyClient: false, ...fields } }
   }
   const mfa = (fields: object): PostureCheck =>
     check({
@@ -201,8 +201,8 @@ test.each([
   ['MFA', {}],
 ])('nothing told passes no check of the type %s', (typeId, fields) => {
   const one = check({ typeId, ...fields })
-  expect(passes(one, nothingTold)).toBe(false)
-  expect(Object.keys(judgedValues(one, nothingTold))).toEqual(
+  expect(passes(one, nothingReported)).toBe(false)
+  expect(Object.keys(judgedValues(one, nothingReported))).toEqual(
     expect.arrayContaining(['actualValue', 'expectedValue']),
   )
 })
