@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import { askController } from '../src/cli/cluster/admin-client.ts'
-import type { ClusterStatus } from '../src/controller/admin/cluster-status.ts'
+import { requestOf } from '../src/cli/cluster/connection.ts'
+import type { ClusterStatus } from '../src/ports/cluster-status.ts'
 import type { Client } from '../test/process/support/client.ts'
 import { fleetAdmin, Fleet } from '../test/process/support/fleet.ts'
 import { makeLarge } from './support/large-backup.ts'
@@ -104,7 +105,7 @@ function processorSeconds(k: number): number {
 }
 
 async function restored(k: number, file: string, ...words: readonly string[]): Promise<void> {
-  const { clusterId } = (await askController(fleet.data(k), 'status')) as ClusterStatus
+  const { clusterId } = (await askController(fleet.data(k), requestOf('status'))) as ClusterStatus
   const before = [2, 3, 4].map(processorSeconds)
   const all = ['restore', file, '--config', fleet.config(k), '--confirm', clusterId, ...words]
   const [seconds, seen] = await during(k, () => timed(() => verb(...all)))

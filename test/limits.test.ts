@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 
 import { tokenLimits } from '../src/api/auth/external-jwt/token-text.ts'
 import { defaultLimits } from '../src/api/limits.ts'
+import { answerTimes } from '../src/api/operations/cluster/answer-times.ts'
 import { traceMsMax } from '../src/api/operations/identity-trace.ts'
 import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { inspectionLimits } from '../src/api/schemas/inspections.ts'
@@ -13,6 +14,7 @@ import { networkLimits } from '../src/cli/network/sections.ts'
 import { clientLimits, clientTimes } from '../src/cli/session/api-client.ts'
 import { contextLimits } from '../src/cli/session/context-file.ts'
 import { lineLimits } from '../src/cli/terminal/line-writer.ts'
+import { adminSocketLimits } from '../src/controller/admin/socket.ts'
 import { admissionLimits } from '../src/cluster/entrance/admission.ts'
 import { SEED_LIMITS } from '../src/cluster/transport/addresses-seeds.ts'
 import { CLAIM_LIMITS } from '../src/cluster/transport/addresses.ts'
@@ -82,6 +84,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/refusal-quota.ts': refusalLimits,
   'src/api/schemas/inspections.ts': inspectionLimits,
   'src/api/traces.ts': { tracesMax },
+  'src/api/operations/cluster/answer-times.ts': answerTimes,
   'src/api/operations/identity-trace.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
   'src/fsm/query/scanner.ts': queryLimits,
@@ -121,6 +124,7 @@ const tables: Readonly<Record<string, object>> = {
     retainBytes: retention.bytes,
     catchUpBytes: retention.catchUpBytes,
   },
+  'src/controller/admin/socket.ts': adminSocketLimits,
   'src/cluster/entrance/admission.ts': admissionLimits,
   'src/cluster/handshake/handshake.ts': HELLO_LIMITS,
   'src/cluster/membership/limits.ts': membershipLimits,

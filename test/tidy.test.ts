@@ -81,7 +81,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cli/session',
     'cli/terminal',
   ],
-  'cli/cluster': ['cli', 'cli/init', 'cli/join', 'cli/snapshot', 'cli/terminal'],
+  'cli/cluster': ['cli', 'cli/init', 'cli/join', 'cli/session', 'cli/snapshot', 'cli/terminal'],
   'cli/completion': ['cli/records', 'cli/session', 'cli/terminal'],
   'cli/controller': ['cli/cluster', 'cli/terminal'],
   'cli/debug': ['cli/cluster', 'cli/terminal'],

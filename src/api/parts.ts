@@ -3,6 +3,7 @@ import type { ProblemCode } from '../lib/problems.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
+import type { BackupControl } from '../ports/backup-control.ts'
 import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
 import type { Admission, MembershipControl } from '../ports/membership.ts'
 import type { JwtSigner } from '../ports/jwt-signer.ts'
@@ -12,9 +13,11 @@ import type { LiveChannel } from '../ports/live-channels.ts'
 import type { LiveCircuit } from '../ports/live-circuits.ts'
 import type { LiveLinks } from '../ports/live-links.ts'
 import type { LiveTable } from '../ports/live-table.ts'
+import type { RestoreControl } from '../ports/restore-control.ts'
 import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { Proposer } from '../ports/proposer.ts'
+import type { PkiControl } from '../ports/pki-control.ts'
 import type { PostureService } from '../ports/posture.ts'
 import type { SoftStateCounts } from '../ports/soft-state.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
@@ -125,4 +128,7 @@ export interface ApiParts {
   readonly membership: MembershipControl
   /** On the disk of this controller. */
   readonly snapshots: DatabaseSnapshots
+  readonly pki: PkiControl
+  readonly backups: BackupControl
+  readonly restores: RestoreControl
 }

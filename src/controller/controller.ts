@@ -13,6 +13,7 @@ import type { StateMachine } from '../fsm/machine.ts'
 import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
+import type { PkiControl } from '../ports/pki-control.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
@@ -20,10 +21,7 @@ import { readIdentity } from '../store/identity.ts'
 import type { DataIdentity } from '../store/identity.ts'
 import { readRosterFile } from '../store/roster-file.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
-import { recoveryVerbs } from './admin/recovery.ts'
-import { AdminServer } from './admin/server.ts'
-import type { AdminVerbs } from './admin/server.ts'
-import { adminVerbs } from './admin/verbs.ts'
+import { AdminSocket } from './admin/socket.ts'
 import { openApi } from './service/api.ts'
 import { openBackups } from './backups/open-backups.ts'
 import { keepCertificates } from './certificates.ts'
@@ -218,6 +216,8 @@ export class Controller {
       ...{ cluster: clusterNode, machine, secrets, clock: systemClock, caPem, refusal },
       ...{ trustDomain: config.trustDomain, version: `v${programVersion()}` },
     })
+    const renewals: ((identity: MeshIdentity) => void)[] = []
+    const pki = this.#certify(opened, renewals)
     const issuer = openIssuer(secrets, apiLimitsOf(config), config.trustDomain)
     this.#releases.push(() => issuer.close())
     const api = openApi({
@@ -227,6 +227,7 @@ export class Controller {
         ...openLiveParts({ config, clusterNode, machine, routers, log }),
         ...{ issuer, snapshots, lastBackupMs: backups.lastTakenMs },
         refusal: this.#requestRefusal(opened),
+        ...{ pki, backups: backups.control, restores: backups.restores },
       },
     })
     api.start()
@@ -240,25 +241,10 @@ export class Controller {
     this.#releases.push(() => routers.close())
     // Before the listeners, which wait for what is under way.
     this.#releases.push(() => snapshots.close())
-    const admin = new AdminServer(
-      {
-        ...adminVerbs({
-          cluster: clusterNode,
-          membership: management.control,
-          admission,
-          health: () => clusterNode.health(),
-        }),
-        debug: () => api.debug(),
-        ...recoveryVerbs({ proposer: clusterNode, state: machine }),
-        ...backups.verbs,
-        ...this.#certify(opened, (identity) => {
-          listeners.renew(identity)
-          routers.renew(identity)
-        }),
-      },
-      (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
-    )
-    await admin.listen(config.data)
+    renewals.push((identity) => listeners.renew(identity))
+    renewals.push((identity) => routers.renew(identity))
+    this.#certificates?.start()
+    const admin = await AdminSocket.open(api, config.data, `v${programVersion()}`)
     this.#releases.push(() => admin.close())
     backups.start()
     this.#releases.push(() => backups.close())
@@ -279,13 +265,13 @@ export class Controller {
     return { management, admission: openAdmission(parts, this.#inForce) }
   }
 
-  /** Looks after the certificates of mesh and listeners. @returns the verbs about them. */
-  #certify(opened: Opened, onRenewed: (identity: MeshIdentity) => void): AdminVerbs {
+  /** Looks after the certificates of mesh and listeners, once it is started. @param renewals told of each renewal. */
+  #certify(opened: Opened, renewals: readonly ((identity: MeshIdentity) => void)[]): PkiControl {
     const { clusterNode, machine, secrets } = opened
     const { config, credentials, log } = this.#parts
     const overlapMs = config.api.sessionTimeoutMs
     const rotation = { proposer: clusterNode, state: machine, keeper: secrets, log, overlapMs }
-    const { keeper, verbs } = keepCertificates({
+    const { keeper, control } = keepCertificates({
       actions: new ActionLog(clusterNode, log),
       ...{ config, credentials, log, alarms: clusterNode.alarms },
       authority: {
@@ -295,7 +281,7 @@ export class Controller {
       onRenewed: (identity) => {
         this.#inForce.renew(identity)
         clusterNode.setIdentity(identity)
-        onRenewed(identity)
+        for (const renew of renewals) renew(identity)
       },
       memberKeySha256: (id) =>
         clusterNode.configuration().record.members.find((member) => member.id === id)
@@ -303,9 +289,8 @@ export class Controller {
     })
     this.#certificates = keeper
     secrets.onChange(() => void keeper.look())
-    keeper.start()
     this.#releases.push(() => keeper.stop())
-    return verbs
+    return control
   }
 
   /** The shared secrets, opened with the key of this controller; in force before the first request. */

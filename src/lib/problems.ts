@@ -352,6 +352,11 @@ export const problems = {
     retry: 'never',
     message: 'The change would leave the cluster able to lose fewer controllers than before',
   },
+  ADMIN_SOCKET_ONLY: {
+    http: 403,
+    retry: 'never',
+    message: 'The operation is offered at the admin socket of a controller alone',
+  },
   TICKET_REFUSED: { http: 403, retry: 'never', message: 'The ticket is not good for joining' },
   CERTIFICATE_REFUSED: {
     http: 409,

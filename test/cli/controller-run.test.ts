@@ -9,7 +9,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 import { askController } from '../../src/cli/cluster/admin-client.ts'
-import type { ClusterStatus } from '../../src/controller/admin/cluster-status.ts'
+import { requestOf } from '../../src/cli/cluster/connection.ts'
+import type { ClusterStatus } from '../../src/ports/cluster-status.ts'
 import type { ControllerPlan, QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { present } from '../../src/lib/assert.ts'
 import { issueControllerCertificateFor, renewIssuingAuthority } from '../../src/pki/authority.ts'
@@ -62,7 +63,7 @@ function start(env: NodeJS.ProcessEnv = {}): Running {
 }
 
 const leads = async (): Promise<void> => {
-  const status = (await askController(controller.dataFolder, 'status')) as ClusterStatus
+  const status = (await askController(controller.dataFolder, requestOf('status'))) as ClusterStatus
   expect(status.leaderId).toBe('ctrl1')
 }
 const until = (check: () => unknown): Promise<unknown> =>

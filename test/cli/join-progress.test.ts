@@ -1,10 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest'
 
-import type {
-  ClusterStatus,
-  ListedMember,
-  MemberStatus,
-} from '../../src/controller/admin/cluster-status.ts'
+import type { ClusterStatus, ListedMember, MemberStatus } from '../../src/ports/cluster-status.ts'
 import { JoinProgress } from '../../src/cli/join/run.ts'
 import { fateOfAnswer, fateOfRefusal } from '../../src/controller/start/member-fate.ts'
 
@@ -14,7 +10,16 @@ afterEach(() => {
 
 function at(id: string, commit: number, applied: number): MemberStatus {
   return {
-    ...{ id, role: 'follower', term: 1, commit, applied, persisted: applied },
+    ...{
+      id,
+      address: '',
+      version: '',
+      role: 'follower',
+      term: 1,
+      commit,
+      applied,
+      persisted: applied,
+    },
     ...{ digestIndex: 0, digest: '', lastContactMs: 0, isFailing: false, featureLevel: 1 },
   }
 }

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { AdminServer } from '../../src/controller/admin/server.ts'
-import { adminVerbs } from '../../src/controller/admin/verbs.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { statusText } from '../../src/cli/cluster/status-screen.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import { nodeHealthExample } from '../api/support/node-examples.ts'
+import { serveSocket } from './served-socket.ts'
+import type { ServedSocket } from './served-socket.ts'
 import { layOut, run } from './support.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 
@@ -135,7 +135,7 @@ function viewOf(members: readonly MemberView[]): ClusterView {
 const unasked = (): Promise<never> => Promise.reject(new Error('nobody asks for it'))
 
 describe('The cluster verbs', () => {
-  let server: AdminServer
+  let server: ServedSocket
   const asked: (string | null)[] = []
 
   beforeAll(async () => {
@@ -146,19 +146,11 @@ describe('The cluster verbs', () => {
         new Problem('TRANSFER_LEADERSHIP_ERROR', { detail: 'there is no such member' }),
       )
     }
-    const verbs = adminVerbs({
+    server = await serveSocket(join(plan.dir, 'ctrl1', 'data'), {
       cluster: viewOf([member, silent]),
-      health: () => nodeHealthExample,
+      health: () => ({ isHealthy: true, checks: [], node: nodeHealthExample }),
       membership: { transferLeadership, plan: unasked, change: unasked },
-      admission: {
-        tickets: () => Promise.resolve([]),
-        revoke: () => Promise.resolve(),
-        invite: ({ isVoter, lifetimeMs }) =>
-          Promise.resolve({ ticket: 'a ticket', id: String(isVoter), expiresAtMs: lifetimeMs }),
-      },
     })
-    server = new AdminServer(verbs, () => undefined)
-    await server.listen(join(plan.dir, 'ctrl1', 'data'))
   })
   afterAll(async () => {
     await server.close()
@@ -176,6 +168,8 @@ describe('The cluster verbs', () => {
       members: [
         {
           id: 'ctrl1',
+          address: '127.0.0.1:1480',
+          version: 'v0.1.0',
           role: 'leader',
           term: 3,
           commit: 9,
@@ -189,6 +183,8 @@ describe('The cluster verbs', () => {
         },
         {
           id: 'ctrl2',
+          address: '127.0.0.1:1480',
+          version: '',
           role: 'unknown',
           term: 0,
           commit: 0,
@@ -216,7 +212,16 @@ describe('The cluster verbs', () => {
 
   test('status tells people which feature level is in force, and who holds the next one back', () => {
     const of = (id: string, featureLevel: number) => ({
-      ...{ id, role: 'follower', term: 1, commit: 1, applied: 1, persisted: 1 },
+      ...{
+        id,
+        address: '',
+        version: '',
+        role: 'follower',
+        term: 1,
+        commit: 1,
+        applied: 1,
+        persisted: 1,
+      },
       ...{ digestIndex: 1, digest: '', lastContactMs: 0, isFailing: false, featureLevel },
     })
     const status = {

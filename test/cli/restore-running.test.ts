@@ -8,9 +8,8 @@ import type { RestoreRunningResult } from '../../src/cli/snapshot/restore-runnin
 import { bytesOfFile } from '../../src/backup/files.ts'
 import { loadBackup } from '../../src/backup/load-backup.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
-import { AdminServer } from '../../src/controller/admin/server.ts'
-import { restoreVerbs } from '../../src/controller/backups/restore-verbs.ts'
-import { backupVerbs } from '../../src/controller/backups/verbs.ts'
+import { restoreControl } from '../../src/controller/backups/restore-control.ts'
+import { backupControl } from '../../src/controller/backups/backup-control.ts'
 import type { Mfa } from '../../src/entities/mfa.ts'
 import { markOf } from '../../src/fsm/write-behind.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -22,6 +21,8 @@ import { temporaryFolder } from '../store/support/folders.ts'
 import { anySystem } from '../support/commands.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere } from './run-here.ts'
+import { serveSocket } from './served-socket.ts'
+import type { ServedSocket } from './served-socket.ts'
 
 // Goal: a restore into the running cluster shows what it will do, asks for a word that cannot be typed by mistake, and either
 // does all of it or says in one sentence why nothing was changed.
@@ -45,7 +46,7 @@ class Damaged implements AsyncDisposable {
   /** Of the voters. */
   away: readonly string[] = []
   level = 2
-  #server: AdminServer | null = null
+  #server: ServedSocket | null = null
 
   private constructor(of: BackedUp) {
     this.of = of
@@ -69,14 +70,15 @@ class Damaged implements AsyncDisposable {
   async #serve(): Promise<void> {
     const { parts, cluster: proposer } = this.of
     const cluster = this.#view()
-    const all = {
-      ...backupVerbs({ ...parts, cluster, actions: new RecordedActions() }),
-      ...restoreVerbs({ ...parts, cluster, proposer }),
-    }
-    this.#server = new AdminServer(all, (verb, error) =>
-      this.unexpected.push(`${verb} ${String(error)}`),
-    )
-    await this.#server.listen(dir)
+    const actions = new RecordedActions()
+    this.#server = await serveSocket(dir, {
+      backups: backupControl({ ...parts, cluster, actions, folder: null }),
+      restores: restoreControl({ ...parts, cluster, proposer }),
+      logger: {
+        warn: () => undefined,
+        error: (fields) => this.unexpected.push(String(fields['err'])),
+      },
+    })
   }
 
   #view(): ClusterView {

@@ -5,7 +5,8 @@ import { dirname, join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { askController } from '../../src/cli/cluster/admin-client.ts'
-import type { ClusterStatus } from '../../src/controller/admin/cluster-status.ts'
+import { requestOf } from '../../src/cli/cluster/connection.ts'
+import type { ClusterStatus } from '../../src/ports/cluster-status.ts'
 import { flotilla } from '../support/program.ts'
 import { until } from './support/client.ts'
 import type { Client } from './support/client.ts'
@@ -73,7 +74,7 @@ function begin(line: string): void {
 }
 
 async function statusOf(k: number): Promise<ClusterStatus> {
-  return (await askController(fleet.data(k), 'status')) as ClusterStatus
+  return (await askController(fleet.data(k), requestOf('status'))) as ClusterStatus
 }
 
 async function names(client: Client): Promise<unknown[]> {

@@ -7,6 +7,7 @@ import { loadBackup } from '../../src/backup/load-backup.ts'
 import { restoreContentOf } from '../../src/backup/restore-content.ts'
 import { withoutSessions } from '../../src/fsm/restored-state.ts'
 import { askController } from '../../src/cli/cluster/admin-client.ts'
+import { requestOf } from '../../src/cli/cluster/connection.ts'
 import type { RestoreRunningResult } from '../../src/cli/snapshot/restore-running.ts'
 import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
 import { allServices, createService, pause, until } from './support/client.ts'
@@ -64,7 +65,9 @@ async function watch(k: number, isOver: () => boolean): Promise<Set<number>> {
 }
 
 async function clusterId(): Promise<string> {
-  const status = (await askController(fleet.data(1), 'status')) as { readonly clusterId: string }
+  const status = (await askController(fleet.data(1), requestOf('status'))) as {
+    readonly clusterId: string
+  }
   return status.clusterId
 }
 
@@ -111,21 +114,24 @@ test('a leader that is killed while it is staged, and members that start again, 
   const leader = await fleet.leader(1)
   const through = leader === 1 ? 2 : 1
   const ask = (verb: string, params: object): Promise<unknown> =>
-    askController(fleet.data(through), verb, { id: 'by-hand', ...params }, 60_000)
+    askController(fleet.data(through), {
+      ...{ method: 'POST', path: `/fabric/v1/cluster/restore/${verb}`, timeoutMs: 60_000 },
+      body: { id: 'by-hand', ...params },
+    })
   const { clusterId: from, featureLevel } = manifest
   const head = { chunks: cut.length, bytes, sha256, clusterId: from, featureLevel }
-  await ask('restore-begin', head)
+  await ask('begin', head)
   const stage = async (number: number): Promise<void> => {
     const endsBlock = number % 2 === 1
     const text = Buffer.from(cut[number] ?? []).toString('base64')
-    await ask('restore-chunk', { number, endsBlock, bytes: text })
+    await ask('chunk', { number, endsBlock, bytes: text })
   }
   const end = { sha256, ifIndex: 0, reason: 'by hand' }
   await stage(0)
   await fleet.stop(leader, 'SIGKILL')
   for (let number = 1; number < cut.length; number += 1) await stage(number)
   await until('the leader that is gone is missed', async () => {
-    const told = await ask('restore-end', end).catch((error: unknown) => String(error))
+    const told = await ask('end', end).catch((error: unknown) => String(error))
     expect(told, 'with a member away').toMatch(/cannot be reached/)
     return true
   })
@@ -135,7 +141,7 @@ test('a leader that is killed while it is staged, and members that start again, 
   await until(
     'all are there',
     async () => {
-      await ask('restore-end', end)
+      await ask('end', end)
       return true
     },
     60_000,

@@ -21,6 +21,8 @@ export interface Answer {
   readonly body: Body
   readonly contentType: string
   readonly headers?: Readonly<Record<string, string>>
+  /** Sent in place of the body, piece by piece as they are made. */
+  readonly chunks?: AsyncIterable<Uint8Array>
 }
 
 export interface TextAnswer extends Answer {
@@ -80,6 +82,11 @@ export function emptyAnswer(ignoredFields: readonly string[] = []): Answer {
 /** What was asked for has begun. */
 export function begunAnswer(): Answer {
   return answer(202, {})
+}
+
+/** For what is too large to be held: the client knows that it is whole by the end of its chunked coding. */
+export function streamedAnswer(chunks: AsyncIterable<Uint8Array>): Answer {
+  return { status: 200, body: '', contentType: 'application/octet-stream', chunks }
 }
 
 /** For the few operations of the API family whose answer has no envelope. */

@@ -7,6 +7,11 @@ import { auditOperations } from './audit.ts'
 import { authenticateOperations } from './authenticate.ts'
 import { authenticatorOperations } from './authenticators.ts'
 import { caOperations } from './cas.ts'
+import { backupOperations } from './cluster/backups.ts'
+import { restoreOperations } from './cluster/restores.ts'
+import { pkiOperations } from './cluster/pki.ts'
+import { adminRecoveryOperations } from './cluster/recover-admin.ts'
+import { clusterStatusOperations } from './cluster/status.ts'
 import { clusterOperations } from './cluster.ts'
 import { memberOperations } from './cluster-members.ts'
 import { controllerSettingOperations } from './controller-settings.ts'
@@ -70,9 +75,14 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...databaseOperations(parts, services),
     ...auditOperations(parts),
     ...clusterOperations(parts),
+    ...clusterStatusOperations(parts),
     ...memberOperations(parts),
     ...upgradeOperations(parts),
     ...debugOperations(parts, services),
+    ...backupOperations(parts),
+    ...restoreOperations(parts),
+    ...pkiOperations(parts),
+    ...adminRecoveryOperations(parts, services),
     ...joinOperations(parts),
     ...inspectionOperations(parts, services),
     ...hostOperations(parts, services),

@@ -2,6 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
 
 import type { MembershipChange } from '../../ports/membership.ts'
+import { withConnection } from './connection-options.ts'
 import { listMembers, showStatus, transferLeadership } from './commands.ts'
 import type { ClusterOptions } from './commands.ts'
 import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
@@ -33,7 +34,7 @@ A cluster from nothing, each line on the host of its controller:
   addTickets(cluster)
   addJoin(cluster)
   addLooks(cluster)
-  addUpgrade(cluster, withConnection)
+  addUpgrade(cluster, withAsked)
   addChanges(cluster)
   addRecovery(cluster)
   addAdminRecovery(cluster)
@@ -66,7 +67,7 @@ Examples:
 }
 
 function addInvite(cluster: Command): void {
-  withConnection(cluster.command('invite'))
+  withAsked(cluster.command('invite'))
     .description('make a ticket that lets one new controller join')
     .option('--learner', 'it will not vote: it serves, and counts for no quorum')
     .option(
@@ -94,13 +95,13 @@ Examples:
 
 function addTickets(cluster: Command): void {
   const tickets = cluster.command('tickets').description('list and revoke the tickets of invite')
-  withConnection(tickets.command('list'), 'tickets list')
+  withAsked(tickets.command('list'), 'tickets list')
     .description('the tickets that have not expired, and who joined by them; no secrets')
     .action(async (options: ClusterOptions) => {
       const { listTickets } = await import('./ticket-commands.ts')
       await listTickets(options)
     })
-  withConnection(tickets.command('revoke'), 'tickets revoke ID')
+  withAsked(tickets.command('revoke'), 'tickets revoke ID')
     .description('take back a ticket that no controller has joined by')
     .argument('<id>', 'the id that invite and tickets list tell')
     .action(async (id: string, options: ClusterOptions) => {
@@ -134,29 +135,14 @@ Examples:
 }
 
 function addLooks(cluster: Command): void {
-  cluster
-    .command('status')
+  withAsked(cluster.command('status'), 'status')
     .description('how far each member has got, as this controller sees it; needs no quorum')
-    .requiredOption(
-      '--config <file>',
-      'configuration of a controller on this host: asked by its admin socket',
-    )
-    .option('--json', 'print JSON')
     .option('--watch', 'look again each second until ^C')
-    .addHelpText(
-      'after',
-      `
-From elsewhere, ask /health-checks with an administrator's session: it tells the same of every member.
-
-Examples:
-  flotilla cluster status --config /etc/flotilla/config.yml
-  flotilla cluster status --config /etc/flotilla/config.yml --watch`,
-    )
     .action(showStatus)
-  withConnection(cluster.command('list'), 'list')
+  withAsked(cluster.command('list'), 'list')
     .description('the members and their addresses')
     .action(listMembers)
-  withConnection(cluster.command('transfer-leadership'), 'transfer-leadership ctrl2')
+  withAsked(cluster.command('transfer-leadership'), 'transfer-leadership ctrl2')
     .description('hand leadership to another member, without a failed write')
     .argument('[id]', 'the member to lead; the most caught-up one when left out')
     .action(transferLeadership)
@@ -199,7 +185,7 @@ function addChanges(cluster: Command): void {
 }
 
 function addChange(cluster: Command, verb: string, example: string, description: string): Command {
-  return withConnection(cluster.command(verb), `${verb} ${example}`)
+  return withAsked(cluster.command(verb), `${verb} ${example}`)
     .description(description)
     .option('--confirm <text>', 'the text that would have to be typed, for scripts')
     .addHelpText(
@@ -279,26 +265,16 @@ function withLayout(command: Command, config = '<config>'): Command {
 }
 
 /** @param example words after `flotilla cluster`; none: the verb has examples of its own. */
-function withConnection(command: Command, example?: string): Command {
-  command
-    .option(
-      '--config <file>',
-      'configuration of a controller on this host: asked by its admin socket',
-    )
-    .option('--url <url>', 'any controller, https://host:port: asked with a session')
-    .option('--ca <file>', 'CA certificates that --url is verified against')
-    .option(
-      '--session-file <file>',
-      "token of an administrator's session, in a file of mode 0600, or - for standard input",
-    )
-    .option('--json', 'print JSON')
+function withAsked(command: Command, example?: string): Command {
+  withConnection(command).option('--json', 'print JSON')
   if (example === undefined) return command
   return command.addHelpText(
     'after',
     `
 Examples:
   flotilla cluster ${example} --config /etc/flotilla/config.yml
-  flotilla cluster ${example} --url https://ctrl1.example.net:1280 --ca ca.pem --session-file session`,
+  flotilla cluster ${example} --url https://ctrl1.example.net:1280
+The second asks in the session of: flotilla login https://ctrl1.example.net:1280`,
   )
 }
 

@@ -1,7 +1,9 @@
 import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
 
-import { ISSUED_DAYS_MAX } from '../../controller/admin/pki-limits.ts'
+import type { ConnectionOptions } from '../cluster/connection.ts'
+import { withConnection } from '../cluster/connection-options.ts'
+import { ISSUED_DAYS_MAX } from '../../ports/pki-control.ts'
 
 const CONFIG_HELP = 'configuration of a controller running on this host'
 
@@ -44,9 +46,7 @@ Examples:
 }
 
 function addRenew(pki: Command): void {
-  pki
-    .command('renew')
-    .requiredOption('--config <file>', CONFIG_HELP)
+  withConnection(pki.command('renew'))
     .option('--member-cert <file>', 'sign this certificate of another member anew, not the own one')
     .option('--out <file>', 'with --member-cert: where the new certificate is written')
     .option('--root-key <file>', 'sign by the root: for a controller that cannot start any more')
@@ -60,27 +60,28 @@ function addRenew(pki: Command): void {
 Certificates that the cluster has issued renew themselves when a third of their time is left. --member-cert is for a
 member that was away until its certificate expired and so cannot get in any more: copy its certificate here, run this, and put
 what is written in its place. Its key stays where it is. --root-key is for when no other member runs either: it writes a
-certificate for some days, which the controller exchanges by itself as soon as it runs.
+certificate for some days, which the controller exchanges by itself as soon as it runs. --url asks in the session of flotilla
+login; --member-cert is asked with --config alone.
 
 Examples:
   flotilla pki renew --config /etc/flotilla/config.yml
+  flotilla pki renew --url https://ctrl1.example.net:1280
   flotilla pki renew --config /etc/flotilla/config.yml --member-cert ctrl3.pem --out ctrl3-new.pem`,
     )
     .action(
-      async (options: {
-        config: string
-        memberCert?: string
-        out?: string
-        rootKey?: string
-        json?: boolean
-      }) => {
+      async (
+        options: ConnectionOptions & {
+          memberCert?: string
+          out?: string
+          rootKey?: string
+          json?: boolean
+        },
+      ) => {
         const { renew } = await import('./commands.ts')
         await renew(options)
       },
     )
-  pki
-    .command('reload')
-    .requiredOption('--config <file>', CONFIG_HELP)
+  withConnection(pki.command('reload'))
     .option('--json', 'print JSON')
     .description('read certificate, key and CA files again now, as SIGHUP does')
     .addHelpText(
@@ -92,7 +93,7 @@ together is refused, and the one in force stays so.
 Example:
   flotilla pki reload --config /etc/flotilla/config.yml`,
     )
-    .action(async (options: { config: string; json?: boolean }) => {
+    .action(async (options: ConnectionOptions & { json?: boolean }) => {
       const { reload } = await import('./commands.ts')
       await reload(options)
     })

@@ -6,7 +6,7 @@ import { loadBackup } from '../../backup/load-backup.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
 import { restoreContentOf } from '../../backup/restore-content.ts'
 import type { RestoreContent } from '../../backup/restore-content.ts'
-import type { RestoredIndex } from '../../controller/backups/restore-verbs.ts'
+import type { RestoredIndex } from '../../ports/restore-control.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { newShortId } from '../../lib/random.ts'
 import { MemoryStateStore } from '../../store/memory-state-store.ts'
@@ -138,7 +138,7 @@ async function carryOut(restoring: Restoring): Promise<RestoredIndex> {
   try {
     await stage(restoring, id, isInterrupted.check)
     isSwapping = true
-    return (await ask(restoring.data, 'restore-end', endParams(restoring, id))) as RestoredIndex
+    return (await ask(restoring.data, 'end', endParams(restoring, id))) as RestoredIndex
   } catch (error) {
     const isKnown = !isSwapping || (error instanceof AdminError && isRefusal(error))
     if (isKnown) await abandon(restoring, id)
@@ -156,7 +156,7 @@ async function stage(
   const { chunks, bytes, sha256 } = content
   const { clusterId, featureLevel } = backup.manifest
   const allowsOtherCluster = options.otherCluster === true
-  await ask(data, 'restore-begin', {
+  await ask(data, 'begin', {
     ...{ id, chunks: chunks.length, bytes, sha256, clusterId, featureLevel, allowsOtherCluster },
   })
   const progress = new Progress(chunks.length)
@@ -164,7 +164,7 @@ async function stage(
     check()
     const { endsBlock } = chunk
     const text = Buffer.from(chunk.bytes).toString('base64')
-    await ask(data, 'restore-chunk', { id, number, endsBlock, bytes: text })
+    await ask(data, 'chunk', { id, number, endsBlock, bytes: text })
     progress.tell(number + 1)
   }
   check()
@@ -180,11 +180,12 @@ function endParams({ content, backup, options }: Restoring, id: string): object 
 async function abandon({ data, content }: Restoring, id: string): Promise<void> {
   const params = { id, isAbandoned: true, sha256: content.sha256, ifIndex: 0, reason: 'abandoned' }
   // What cannot be dropped now expires by itself.
-  await ask(data, 'restore-end', params).catch(() => undefined)
+  await ask(data, 'end', params).catch(() => undefined)
 }
 
-async function ask(data: string, verb: string, params: object): Promise<unknown> {
-  return await askController(data, verb, params as Record<string, unknown>, STEP_TIMEOUT_MS)
+async function ask(data: string, step: string, body: object): Promise<unknown> {
+  const path = `/fabric/v1/cluster/restore/${step}`
+  return await askController(data, { method: 'POST', path, body, timeoutMs: STEP_TIMEOUT_MS })
 }
 
 /** The controller has said that nothing changed. */

@@ -1,7 +1,7 @@
 import { BackupFault } from '../../backup/fault.ts'
 import { factorsOf, openedFactor } from '../../backup/restored-factors.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
-import type { SealedAgain } from '../../controller/backups/seal-factors.ts'
+import type { SealedAgain } from '../../ports/restore-control.ts'
 import type { Mfa } from '../../entities/mfa.ts'
 import type { SharedSecret } from '../../entities/shared-secret.ts'
 import type { Factor } from '../../pki/sealed-factor.ts'
@@ -9,6 +9,7 @@ import { askController } from '../cluster/admin-client.ts'
 
 /** In one request, which has its limit in bytes. */
 const BATCH = 16
+const FACTORS_PATH = '/fabric/v1/cluster/restore/factors'
 
 /**
  * Has the second factors of a backup encrypted for the cluster that they go into, where it does not hold the key that they are
@@ -24,7 +25,11 @@ export async function sealedForCluster(
   for (let at = 0; at < needed.length; at += BATCH) {
     const batch = needed.slice(at, at + BATCH)
     const factors = batch.map((mfa) => shown(mfa, opened(backup, mfa)))
-    const sealed = (await askController(data, 'restore-factors', { factors })) as SealedAgain[]
+    const sealed = (await askController(data, {
+      method: 'POST',
+      path: FACTORS_PATH,
+      body: { factors },
+    })) as SealedAgain[]
     batch.forEach((mfa, nth) => backup.state.put('mfa', { ...mfa, ...sealed[nth] }))
   }
 }

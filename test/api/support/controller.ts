@@ -15,7 +15,7 @@ import type { KeyEndpointRules } from '../../../src/api/auth/external-jwt/key-en
 import { limitsWith } from '../../../src/api/limits.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
 import type { ApiLogger, ApiParts } from '../../../src/api/parts.ts'
-import { buildApi } from '../../../src/api/server.ts'
+import { buildApi, createApi } from '../../../src/api/server.ts'
 import type { State } from '../../../src/fsm/state.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
 import { formingRecords } from '../../../src/fsm/seed.ts'
@@ -49,6 +49,7 @@ import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay } from '../../support/replayed.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { InlineIssuer, testTrustDomain } from './inline-issuer.ts'
+import { LocalBackups, LocalPki, LocalRestores } from './host-parts.ts'
 import { liveTables } from './live-tables.ts'
 import type { LiveTables } from './live-tables.ts'
 import { LocalTopic } from './local-topic.ts'
@@ -272,6 +273,8 @@ export class TestAdmission implements Admission {
 
 export interface TestController {
   readonly app: FastifyInstance
+  /** What stands for its admin socket. */
+  readonly socket: FastifyInstance
   /** What stands for its data folder. */
   readonly dir: string
   readonly parts: ApiParts
@@ -292,6 +295,8 @@ export interface TestController {
   readonly members: LocalMembership
   readonly keys: TestTokenKeys
   readonly issuer: InlineIssuer
+  readonly pki: LocalPki
+  readonly backups: LocalBackups
   readonly admission: TestAdmission
   readonly authorities: TestAuthorities
   /** The token of a session, as every controller of the cluster would sign it. */
@@ -332,6 +337,8 @@ export async function startController(
   const controller = { refusal: null as ProblemCode | null, isHealthy: true }
   const members = new LocalMembership()
   const { transfers } = members
+  const pki = new LocalPki()
+  const backups = new LocalBackups()
   const activity = new LocalTopic<number>(cluster.selfId)
   const posture = new LocalTopic<Uint8Array>(cluster.selfId)
   const topics = { posture, 'failed-requests': new LocalTopic<Uint8Array>(cluster.selfId) }
@@ -366,6 +373,7 @@ export async function startController(
       logger,
     }),
     ...live,
+    restores: new LocalRestores(),
     routerInspections: noRouterInspections,
     clock,
     scheduler,
@@ -398,6 +406,8 @@ export async function startController(
     vitals: () => vitalsExample,
     refusal: () => controller.refusal,
     membership: members,
+    pki,
+    backups,
     snapshots: new SnapshotFiles({
       ...{ dir, machine, clock, freeBytesMin: 0, refusal: () => controller.refusal },
     }),
@@ -405,6 +415,11 @@ export async function startController(
   const tokenOf = (sessionId: string): string =>
     new TokenSigner(() => keys.clusterKeys()).tokenOf(sessionId)
   const app = buildApi(parts)
+  const socket = createApi(parts).listener({
+    apis: ['client', 'management', 'fabric', 'host'],
+    https: null,
+    socketCaller: () => systemActor({ name: 'uid:1000 (op)' }),
+  })
   await app.ready()
   let isClosed = false
   const replay = new Replay()
@@ -417,6 +432,7 @@ export async function startController(
   })
   return Object.assign(controller, {
     app,
+    socket,
     dir,
     parts,
     machine,
@@ -435,6 +451,8 @@ export async function startController(
     members,
     keys,
     issuer,
+    pki,
+    backups,
     admission,
     authorities,
     tokenOf,
@@ -446,6 +464,7 @@ export async function startController(
     close: async () => {
       isClosed = true
       await app.close()
+      await socket.close()
       await schemas.close()
       await rm(dir, { recursive: true, force: true })
       const judging = replayed(true)

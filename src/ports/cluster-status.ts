@@ -1,7 +1,11 @@
-/** What the admin verbs `status` and `list` answer; the JSON that scripts read. */
+/** What `cluster status` and `cluster list` tell; the JSON that scripts read. */
 
 export interface MemberStatus {
   readonly id: string
+  /** host:port of the mesh. */
+  readonly address: string
+  /** Of the program it runs; '' when it was never heard of. */
+  readonly version: string
   /** leader, follower, candidate, preCandidate, learner; unknown when it was never heard of. */
   readonly role: string
   readonly term: number

@@ -6,13 +6,17 @@ import {
   RestoreChunkSchema,
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { fieldProblem, Problem } from '../../lib/problems.ts'
+import { Problem } from '../../lib/problems.ts'
 import type { ProblemCode } from '../../lib/problems.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import { levelOfKind } from '../../ports/feature-level.ts'
 import type { Applied, Proposer } from '../../ports/proposer.ts'
-import type { AdminVerbs } from '../admin/server.ts'
+import type {
+  RestoreAnnouncement,
+  RestoreControl,
+  RestoreEnding,
+} from '../../ports/restore-control.ts'
 import type { BackupParts } from './take-backup.ts'
 import { sealFactors } from './seal-factors.ts'
 
@@ -22,16 +26,6 @@ export interface RestoreParts extends Pick<
 > {
   readonly proposer: Proposer
 }
-
-/** What `restore-end` answers once the records are replaced. */
-export interface RestoredIndex {
-  /** Of the entry that replaced them. */
-  readonly index: number
-  /** Voters that have applied it, sorted by id. */
-  readonly applied: readonly string[]
-}
-
-type Params = Readonly<Record<string, unknown>>
 
 const RETRY_MS = 500
 /** A new leader is there long before. */
@@ -45,27 +39,24 @@ const passing: ReadonlySet<ProblemCode> = new Set([
   'SERVER_TOO_MANY_REQUESTS',
 ])
 
-/** The verbs by which `cluster snapshot restore` puts the records of a backup into the running cluster. */
-export function restoreVerbs(parts: RestoreParts): AdminVerbs {
+/** How operators put the records of a backup into the running cluster. */
+export function restoreControl(parts: RestoreParts): RestoreControl {
   return {
-    'restore-begin': async (params, by) => {
+    begin: async (announced, by) => {
       requireReady(parts)
-      const id = textIn(params, 'id')
-      await propose(parts, CommandKind.RESTORE_BEGIN, beginOf(params), by)
-      return { id }
+      await propose(parts, CommandKind.RESTORE_BEGIN, beginOf(announced), by)
     },
-    'restore-chunk': async (params, by) => {
+    stage: async (chunk, by) => {
       requireServing(parts)
-      await propose(parts, CommandKind.RESTORE_CHUNK, chunkOf(params), by)
-      return null
+      const payload = toBinary(RestoreChunkSchema, create(RestoreChunkSchema, chunk))
+      await propose(parts, CommandKind.RESTORE_CHUNK, payload, by)
     },
-    'restore-end': async (params, by) => {
-      const isAbandoned = params['isAbandoned'] === true
-      if (!isAbandoned) requireReady(parts)
-      const { index } = await propose(parts, CommandKind.RESTORE_END, endOf(params), by)
-      return { index, applied: isAbandoned ? [] : await appliedBy(parts.cluster, index) }
+    end: async (ending, by) => {
+      if (!ending.isAbandoned) requireReady(parts)
+      const { index } = await propose(parts, CommandKind.RESTORE_END, endOf(ending), by)
+      return { index, applied: ending.isAbandoned ? [] : await appliedBy(parts.cluster, index) }
     },
-    'restore-factors': (params) => sealFactors(parts, params),
+    seal: (factors) => sealFactors(parts, factors),
   }
 }
 
@@ -132,48 +123,16 @@ async function appliedBy(cluster: ClusterView, index: number): Promise<string[]>
   }
 }
 
-function beginOf(params: Params): Uint8Array {
+function beginOf({ bytes, sha256, ...announced }: RestoreAnnouncement): Uint8Array {
   const message = create(RestoreBeginSchema, {
-    id: textIn(params, 'id'),
-    chunks: countIn(params, 'chunks'),
-    bytes: String(countIn(params, 'bytes')),
-    sha256: Buffer.from(textIn(params, 'sha256'), 'hex'),
-    clusterId: textIn(params, 'clusterId'),
-    featureLevel: countIn(params, 'featureLevel'),
-    allowsOtherCluster: params['allowsOtherCluster'] === true,
+    ...{ ...announced, bytes: String(bytes), sha256: Buffer.from(sha256, 'hex') },
   })
   return toBinary(RestoreBeginSchema, message)
 }
 
-function chunkOf(params: Params): Uint8Array {
-  const message = create(RestoreChunkSchema, {
-    id: textIn(params, 'id'),
-    number: countIn(params, 'number'),
-    bytes: Buffer.from(textIn(params, 'bytes'), 'base64'),
-    endsBlock: params['endsBlock'] === true,
-  })
-  return toBinary(RestoreChunkSchema, message)
-}
-
-function endOf(params: Params): Uint8Array {
+function endOf({ sha256, ifIndex, ...ending }: RestoreEnding): Uint8Array {
   const message = create(RestoreEndSchema, {
-    id: textIn(params, 'id'),
-    isAbandoned: params['isAbandoned'] === true,
-    sha256: Buffer.from(textIn(params, 'sha256'), 'hex'),
-    ifIndex: String(countIn(params, 'ifIndex')),
-    reason: textIn(params, 'reason'),
+    ...{ ...ending, ifIndex: String(ifIndex), sha256: Buffer.from(sha256, 'hex') },
   })
   return toBinary(RestoreEndSchema, message)
-}
-
-function textIn(params: Params, name: string): string {
-  const value = params[name]
-  if (typeof value === 'string') return value
-  throw fieldProblem(name, 'must be a text')
-}
-
-function countIn(params: Params, name: string): number {
-  const value = params[name]
-  if (Number.isSafeInteger(value) && Number(value) >= 0) return Number(value)
-  throw fieldProblem(name, 'must be a whole number')
 }

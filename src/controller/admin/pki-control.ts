@@ -26,15 +26,15 @@ import { checkSigner } from '../../pki/signer.ts'
 import { externalSpiffeId } from '../../pki/spiffe.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import type { Actor } from '../../ports/actor.ts'
-import type { AdminVerb, AdminVerbs } from './server.ts'
-import { ISSUED_DAYS_MAX } from './pki-limits.ts'
+import { ISSUED_DAYS_MAX } from '../../ports/pki-control.ts'
+import type { IssuedCertificate, IssueRequest, PkiControl } from '../../ports/pki-control.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
 const COMMON_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$/
 const DNS_NAME = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
-export interface PkiVerbParts {
+export interface PkiControlParts {
   readonly keeper: CertificateKeeper
   readonly trustDomain: string
   readonly clock: Clock
@@ -47,68 +47,61 @@ export interface PkiVerbParts {
   readonly memberKeySha256: (id: string) => Uint8Array | null
 }
 
-/** What the `pki` verbs of the command line ask a running controller. */
-export function pkiVerbs(parts: PkiVerbParts): AdminVerbs {
-  const { keeper } = parts
-  const verbs: AdminVerbs = {
-    'pki-inspect': () => Promise.resolve(keeper.view()),
-    'pki-renew': noted(parts, 'certificate-renew', async () => {
+/** What operators ask a running controller about certificates. */
+export function pkiControl(parts: PkiControlParts): PkiControl {
+  const { keeper, actions } = parts
+  return {
+    view: () => keeper.view(),
+    renew: noted(actions, 'certificate-renew', async () => {
       await keeper.renew()
       return keeper.view()
     }),
-    'pki-reload': noted(parts, 'certificate-reload', async () => {
+    reload: noted(actions, 'certificate-reload', async () => {
       await keeper.reload()
       return keeper.view()
     }),
-    'pki-install-issuing': told(parts, 'issuing-install', (params) =>
-      installIssuing(parts, params),
-    ),
-    'pki-issue': (params, by) => issue(parts, params, by),
-    'pki-renew-member': noted(parts, 'certificate-renew-member', (params) =>
-      renewMember(parts, params),
-    ),
-  }
-  return Object.fromEntries(Object.entries(verbs).map(([name, verb]) => [name, explained(verb)]))
-}
-
-/** Another authority: nothing is done before the log says who wants it. */
-function told({ actions }: PkiVerbParts, action: string, verb: AdminVerb): AdminVerb {
-  return async (params, by) => {
-    const wanted = { action, target: null }
-    return await recorded(actions, wanted, by, () => explained(verb)(params, by))
+    // Another authority: nothing is done before the log says who wants it.
+    installIssuing: (given, by) =>
+      recorded(actions, { action: 'issuing-install', target: null }, by, () =>
+        explained(() => installIssuing(parts, given)),
+      ),
+    issue: (request, by) => explained(() => issue(parts, request, by)),
+    renewMember: (certificatePem, by) =>
+      noted(actions, 'certificate-renew-member', () => renewMember(parts, certificatePem))(by),
   }
 }
 
 /** What a cluster without a quorum may need to get one again: it waits for no log. */
-function noted({ actions }: PkiVerbParts, action: string, verb: AdminVerb): AdminVerb {
-  return async (params, by) => {
-    const result = await verb(params, by)
+function noted<T>(
+  actions: ActionRecorder,
+  action: string,
+  run: () => Promise<T>,
+): (by: Actor) => Promise<T> {
+  return async (by) => {
+    const result = await explained(run)
     void actions.note({ action, target: null, outcome: 'done' }, by)
     return result
   }
 }
 
 /** What is wrong with a certificate or file is a refusal like any other, not a mistake of this program. */
-function explained(verb: AdminVerb): AdminVerb {
-  return async (params, by) => {
-    try {
-      return await verb(params, by)
-    } catch (error) {
-      if (!(error instanceof CertificateError || error instanceof SecretFileError)) throw error
-      throw new Problem('CERTIFICATE_REFUSED', { detail: error.message, cause: error })
-    }
+async function explained<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    if (!(error instanceof CertificateError || error instanceof SecretFileError)) throw error
+    throw new Problem('CERTIFICATE_REFUSED', { detail: error.message, cause: error })
   }
 }
 
-type Params = Readonly<Record<string, unknown>>
-
 /** A certificate with its key, or a new certificate for the key that the authority has now. */
-async function installIssuing(parts: PkiVerbParts, params: Params): Promise<unknown> {
+async function installIssuing(
+  parts: PkiControlParts,
+  { certificatePem, ...given }: Parameters<PkiControl['installIssuing']>[0],
+): Promise<{ readonly notAfterMs: number; readonly formerNotAfterMs: number }> {
   const { keeper, clock } = parts
   const present = presentIssuing(parts)
-  const certificatePem = textOf(params, 'certificatePem')
-  const given = params['privateKeyPem'] ?? null
-  const privateKeyPem = given === null ? present.privateKeyPem : textOf(params, 'privateKeyPem')
+  const privateKeyPem = given.privateKeyPem ?? present.privateKeyPem
   const signer = { certificatePem, privateKeyPem }
   checkSigner({ signer, anchors: keeper.anchors, nowMs: clock.nowMs() })
   const [next] = parseCertificates(certificatePem)
@@ -125,17 +118,21 @@ async function installIssuing(parts: PkiVerbParts, params: Params): Promise<unkn
 }
 
 /** A leaf for somebody outside of the cluster, signed once the log says who wants it for whom. Its SPIFFE id is that of no controller and no identity. */
-async function issue(parts: PkiVerbParts, params: Params, by: Actor): Promise<unknown> {
+async function issue(
+  parts: PkiControlParts,
+  request: IssueRequest,
+  by: Actor,
+): Promise<IssuedCertificate> {
   const issuer = presentIssuing(parts)
-  const { commonName, publicKeySpki } = await parseCertificateRequest(textOf(params, 'requestPem'))
+  const { commonName, publicKeySpki } = await parseCertificateRequest(request.requestPem)
   if (commonName === null || !COMMON_NAME.test(commonName)) {
     throw fieldProblem('name', 'must be 1 to 64 letters, digits, spaces or . _ @ -')
   }
-  const validity = validityFor(parts, issuer, daysOf(params) * DAY_MS)
+  const validity = validityFor(parts, issuer, daysOf(request) * DAY_MS)
   const content = {
     ...{ issuer, commonName, validity, uris: [externalSpiffeId(parts.trustDomain)] },
-    hosts: hostsOf(params),
-    usages: usagesOf(params),
+    hosts: hostsOf(request),
+    usages: usagesOf(request),
   }
   const wanted = { action: 'certificate-issue', target: null, reason: `for ${commonName}` }
   const certificatePem = await recorded(parts.actions, wanted, by, async () => {
@@ -145,9 +142,12 @@ async function issue(parts: PkiVerbParts, params: Params, by: Actor): Promise<un
 }
 
 /** For a member that has been away so long that its certificate ended, and that cannot get in to renew it. */
-async function renewMember(parts: PkiVerbParts, params: Params): Promise<unknown> {
+async function renewMember(
+  parts: PkiControlParts,
+  givenPem: string,
+): Promise<IssuedCertificate & { readonly id: string }> {
   const issuer = presentIssuing(parts)
-  const chain = parseCertificates(textOf(params, 'certificatePem'))
+  const chain = parseCertificates(givenPem)
   const [leaf] = chain
   const id = leafControllerId(leaf, parts.trustDomain)
   const pinned = parts.memberKeySha256(id)
@@ -172,7 +172,7 @@ async function renewMember(parts: PkiVerbParts, params: Params): Promise<unknown
 
 /** The names in it are signed again unseen, so they must have been signed by this cluster before. */
 function checkOwnIssue(
-  { keeper, clock }: PkiVerbParts,
+  { keeper, clock }: PkiControlParts,
   chain: readonly [Certificate, ...Certificate[]],
   issuer: CertifiedKey,
 ): void {
@@ -186,7 +186,7 @@ function checkOwnIssue(
   )
 }
 
-function presentIssuing({ issuing }: PkiVerbParts): CertifiedKey {
+function presentIssuing({ issuing }: PkiControlParts): CertifiedKey {
   const present = issuing()
   if (present !== null) return present
   throw new CertificateError(
@@ -196,7 +196,7 @@ function presentIssuing({ issuing }: PkiVerbParts): CertifiedKey {
 }
 
 function validityFor(
-  { clock }: PkiVerbParts,
+  { clock }: PkiControlParts,
   issuer: CertifiedKey,
   lifetimeMs: number,
 ): ReturnType<typeof validityWithin> {
@@ -210,36 +210,18 @@ function validityFor(
   )
 }
 
-function textOf(params: Params, name: string): string {
-  const value = params[name]
-  if (typeof value !== 'string') throw fieldProblem(name, 'must be a text')
-  return value
-}
-
-function daysOf(params: Params): number {
-  const days = params['days']
-  if (Number.isSafeInteger(days) && Number(days) >= 1 && Number(days) <= ISSUED_DAYS_MAX) {
-    return Number(days)
-  }
+function daysOf({ days }: IssueRequest): number {
+  if (Number.isSafeInteger(days) && days >= 1 && days <= ISSUED_DAYS_MAX) return days
   throw fieldProblem('days', `must be an integer from 1 to ${ISSUED_DAYS_MAX}`)
 }
 
-function hostsOf(params: Params): string[] {
-  const hosts = params['hosts']
-  const isHost = (host: unknown): host is string =>
-    typeof host === 'string' && (isIP(host) !== 0 || DNS_NAME.test(host))
-  if (Array.isArray(hosts) && hosts.length <= ALTERNATIVE_NAMES_MAX && hosts.every(isHost)) {
-    return [...new Set(hosts)]
-  }
+function hostsOf({ hosts }: IssueRequest): string[] {
+  const isHost = (host: string): boolean => isIP(host) !== 0 || DNS_NAME.test(host)
+  if (hosts.length <= ALTERNATIVE_NAMES_MAX && hosts.every(isHost)) return [...new Set(hosts)]
   throw fieldProblem('hosts', 'must be DNS names or IP addresses')
 }
 
-function usagesOf(params: Params): ('server' | 'client')[] {
-  const usages = params['usages']
-  const isUsage = (usage: unknown): usage is 'server' | 'client' =>
-    usage === 'server' || usage === 'client'
-  if (Array.isArray(usages) && usages.length > 0 && usages.every(isUsage)) {
-    return [...new Set(usages)]
-  }
+function usagesOf({ usages }: IssueRequest): ('server' | 'client')[] {
+  if (usages.length > 0) return [...new Set(usages)]
   throw fieldProblem('usages', "must be 'server', 'client' or both")
 }
