@@ -33,6 +33,42 @@ test('every alert rests on metrics that the program exposes, and says what to do
   expect(silent.map(({ alert }) => alert)).toEqual([])
 })
 
+test('every panel of the dashboard rests on metrics that the program exposes, and has a place of its own', () => {
+  const { panels } = JSON.parse(read('grafana/flotilla.json')) as {
+    panels: {
+      type: string
+      title: string
+      gridPos: { x: number; y: number; w: number; h: number }
+      targets?: { expr: string }[]
+    }[]
+  }
+  const shown = panels.filter(({ type }) => type !== 'row')
+  expect(shown.length).toBeGreaterThan(20)
+  const names = exposed()
+  for (const { title, targets = [] } of shown) {
+    const found = targets.flatMap(({ expr }) => expr.match(/\bflotilla_[a-z0-9_]+/g) ?? [])
+    const isOfProcess = targets.some(({ expr }) => /\bprocess_[a-z_]+/.test(expr))
+    expect(found.length > 0 || isOfProcess, title).toBe(true)
+    const unknown = found.filter((name) => !names.has(name.replace(/_(bucket|count|sum)$/, '')))
+    expect(unknown, title).toEqual([])
+  }
+  const overlapping = shown.filter(({ gridPos: a }, at) =>
+    shown.slice(0, at).some(({ gridPos: b }) => {
+      const isBeside = a.x >= b.x + b.w || b.x >= a.x + a.w
+      return !isBeside && a.y < b.y + b.h && b.y < a.y + a.h
+    }),
+  )
+  expect(overlapping.map(({ title }) => title)).toEqual([])
+})
+
+test('deploy/check.sh judges what it has tools for, and names what it did not judge', () => {
+  const told = execFileSync(join(root, 'deploy/check.sh'), { encoding: 'utf8' })
+  expect(told).toMatch(/^0 wrong, \d+ not run$/m)
+  const judged = told.trim().split('\n').slice(0, -1)
+  expect(judged.filter((line) => !/^(ok|not run) {2,}\S/.test(line))).toEqual([])
+  expect(judged.length).toBe(13)
+})
+
 test('units, compose file and README use verbs and flags that there are', () => {
   const text = [
     read('README.md'),

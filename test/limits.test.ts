@@ -62,6 +62,8 @@ import {
 import { pageLimits } from '../src/fsm/query/list.ts'
 import { queryLimits } from '../src/fsm/query/scanner.ts'
 import { writeBehindDefaults } from '../src/fsm/write-behind.ts'
+import { eventLimits } from '../src/events/limits.ts'
+import { patternCharactersMax } from '../src/lib/text-pattern.ts'
 import { fieldLimits } from '../src/entities/fields.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../src/raft/node-start.ts'
@@ -142,6 +144,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/posture/failed-requests.ts': failedRequestLimits,
   'src/backup/limits.ts': backupLimits,
   'src/fsm/restore/restore-limits.ts': restoreLimits,
+  'src/events/limits.ts': eventLimits,
+  'src/lib/text-pattern.ts': { patternCharactersMax },
   'src/channel/limits.ts': channelLimits,
   'src/routers/limits.ts': routerLimits,
   'src/router/limits.ts': routerProgramLimits,

@@ -29,9 +29,29 @@ wait_for() {
   until [ -s "$1" ]; do sleep 1; done
 }
 
-# The mark of a forming that was cut off is gone once it is whole.
-is_formed() { [ -e "$1/config.yml" ] && [ -e "$1/controller.key" ] && [ ! -e "$1/.forming" ]; }
-is_joined() { [ -e "$1/config.yml" ] && [ -e "$1/controller.key" ] && [ ! -e "$1/.joining" ]; }
+# Asked of the program, as the configuration says where key and data are. A configuration that is wrong ends the container.
+is_formed() {
+  code=0
+  flotilla controller formed "$1/config.yml" > /dev/null 2>&1 || code=$?
+  if [ "$code" -gt 1 ]; then
+    flotilla controller formed "$1/config.yml" || exit "$code"
+  fi
+  return "$code"
+}
+
+# Meanwhile the others are told that nothing is here: the one that forms the cluster waits for that.
+wait_for_ticket() {
+  [ ! -s "$1" ] || return 0
+  waiter=
+  if [ -n "${WAITING_PORT-}" ]; then
+    node "$here/first-controller.mjs" wait "$WAITING_PORT" &
+    waiter=$!
+    trap 'kill "$waiter" 2> /dev/null; exit 143' TERM INT
+  fi
+  wait_for "$1"
+  [ -z "$waiter" ] || kill "$waiter" 2> /dev/null || :
+  [ -z "$waiter" ] || wait "$waiter" 2> /dev/null || :
+}
 
 form() {
   [ $# -ge 2 ] || usage "FOLDER or MARK"
@@ -54,21 +74,46 @@ join() {
   [ $# -ge 2 ] || usage "FOLDER or TICKET"
   folder=$1 ticket=$2
   shift 2
-  if ! is_joined "$folder"; then
+  if ! is_formed "$folder"; then
     stoppable
-    wait_for "$ticket"
+    wait_for_ticket "$ticket"
     flotilla cluster join "$folder/config.yml" --ticket-file "$ticket" --no-run "$@"
     trap - TERM INT
   fi
   exec flotilla controller run "$folder/config.yml"
 }
 
-# One command line for all pods of a StatefulSet. CLUSTER_NAME and ADMIN_PASSWORD_FILE are for the one that forms.
+# Where the mark may be missing although the cluster was formed (whoever makes the tickets has not come to it yet, or never
+# does), each of OTHERS is asked; a ticket for this one says the same as the mark.
+is_formed_elsewhere() {
+  [ ! -e "$1/formed" ] && [ ! -e "$1/$2" ] || return 0
+  [ -n "${OTHERS-}" ] || return 1
+  # shellcheck disable=SC2086  # a word each
+  node "$here/first-controller.mjs" ask "${WAITING_PORT:-1480}" $OTHERS &
+  asking=$!
+  trap 'kill "$asking" 2> /dev/null; exit 143' TERM INT
+  code=0
+  wait "$asking" || code=$?
+  trap - TERM INT
+  case $code in
+    0) return 1 ;;
+    3) return 0 ;;
+    *) exit "$code" ;;
+  esac
+}
+
+# One command line for all pods of a StatefulSet. CLUSTER_NAME and ADMIN_PASSWORD_FILE are for the one that forms, OTHERS names
+# the hosts of all others, and WAITING_PORT is where those tell it that they have no data.
 member() {
   [ $# -ge 4 ] || usage "FOLDER, TICKETS, ID or FIRST"
   folder=$1 tickets=$2 id=$3 first=$4
   shift 4
   if [ "$id" != "$first" ]; then join "$folder" "$tickets/$id" --id "$id" "$@"; fi
+  if ! is_formed "$folder" && is_formed_elsewhere "$tickets" "$id"; then
+    say "the cluster was formed before, and $folder holds nothing of it: $id joins by a ticket" \
+      "(on a member: cluster remove $id, cluster invite)"
+    join "$folder" "$tickets/$id" --id "$id" "$@"
+  fi
   [ -z "${CLUSTER_NAME-}" ] || set -- "$@" --cluster-name "$CLUSTER_NAME"
   [ -z "${ADMIN_PASSWORD_FILE-}" ] || set -- "$@" --password-file "$ADMIN_PASSWORD_FILE"
   form "$folder" "$tickets/formed" --id "$id" "$@"

@@ -12,6 +12,7 @@ import type { SocketCaller } from './auth/system-caller.ts'
 import { openForMonitors } from './auth/monitor.ts'
 import { readBody, roomFor } from './answers/body.ts'
 import type { Call } from './call.ts'
+import { isEventSocket, takeEventSockets } from './events/event-socket.ts'
 import { createServices } from './records/services.ts'
 import type { ApiServices } from './records/services.ts'
 import { isPermission } from './operation.ts'
@@ -110,7 +111,7 @@ function buildListener(
 ): FastifyInstance {
   const answerer = new Answerer(parts, services)
   const pipeline = new Pipeline(parts, services, answerer, options.socketCaller)
-  const app = newApp(parts, options, answerer, pipeline)
+  const app = newApp(parts, services, options, answerer, pipeline)
   app.decorateRequest('call', null)
   app.addHook('onRoute', (route) => {
     const operation = route.config?.operation
@@ -138,6 +139,7 @@ function buildListener(
 
 function newApp(
   parts: ApiParts,
+  services: ApiServices,
   options: ListenerOptions,
   answerer: Answerer,
   pipeline: Pipeline,
@@ -148,6 +150,7 @@ function newApp(
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
+    shouldUpgradeCallback: isEventSocket,
     // Timeouts are enforced at this period: by default Node looks only each 30 s.
     connectionsCheckingInterval: limits.timeoutCheckMs,
     // A request without a Host header is refused where all refusals get their envelope.
@@ -181,6 +184,7 @@ function newApp(
       const server = newServer(https, serverOptions, listener, options.onHttpsServer)
       boundConnections(server, https !== null, limits)
       deferContinue(server, listener)
+      if (options.apis.includes('fabric')) takeEventSockets(server, parts, services)
       return server
     },
   })

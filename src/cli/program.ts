@@ -4,6 +4,7 @@ import { addCluster } from './cluster/program.ts'
 import { addCompletion } from './completion/program.ts'
 import { addDebug } from './debug/program.ts'
 import { addEnrollment } from './enroll/enroll-program.ts'
+import { addEvents } from './events/program.ts'
 import {
   CommandFailure,
   EXIT_DONE,
@@ -66,6 +67,7 @@ function buildProgram(): Command {
   addSession(program)
   addRecords(program)
   addNetwork(program)
+  addEvents(program)
   addDebug(program)
   addCompletion(program)
   program
@@ -133,6 +135,16 @@ Example:
     .action(async (config: string, options: { json?: boolean }) => {
       const { checkController } = await import('./controller/check-command.ts')
       await checkController(config, options)
+    })
+  controller
+    .command('formed')
+    .argument('<config>', 'its configuration, a YAML file')
+    .description(
+      'for scripts: exit 0 when it was formed or has joined, 1 when that is still to be done',
+    )
+    .action(async (config: string) => {
+      const { tellFormed } = await import('./controller/formed-command.ts')
+      tellFormed(config)
     })
   controller
     .command('options')

@@ -23,6 +23,8 @@ import { readRosterFile } from '../store/roster-file.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { AdminSocket } from './admin/socket.ts'
 import { openApi } from './service/api.ts'
+import { openEvents, startEvents } from './service/events.ts'
+import type { Events } from './service/events.ts'
 import { openBackups } from './backups/open-backups.ts'
 import { keepCertificates } from './certificates.ts'
 import { openClusterNode } from './membership/cluster-node.ts'
@@ -53,6 +55,7 @@ interface Opened {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
   readonly secrets: SecretKeeper
+  readonly events: Events
   /** Of the data folder. */
   readonly storeId: Uint8Array
 }
@@ -124,6 +127,7 @@ export class Controller {
     this.#releases.push(() => lock.release())
     this.#roster = this.#readRoster()
     const machine = await this.#openState()
+    const events = openEvents(this.#parts, identity, machine, this.#startedAtMs)
     // The store's first jobs have started the pool.
     const threads = lowerPoolPriority()
     if (threads === 0) this.#parts.log.warn('log-ins will compete with writes for the processor')
@@ -132,7 +136,8 @@ export class Controller {
     const clusterNode = await this.#joinCluster(identity, machine)
     if (!isChecked) this.#releases.push(watchMemberKey(memberKey, this.#parts.onFatal))
     const secrets = await this.#keepSecrets(machine)
-    await this.#serve({ clusterNode, machine, secrets, storeId: identity.storeId })
+    this.#releases.push(startEvents(events, clusterNode, config))
+    await this.#serve({ clusterNode, machine, secrets, events, storeId: identity.storeId })
   }
 
   #memberKeyParts(identity: DataIdentity, machine: StateMachine): MemberKeyParts {
@@ -202,13 +207,13 @@ export class Controller {
 
   async #serve(opened: Opened): Promise<void> {
     const { config, credentials, log } = this.#parts
-    const { clusterNode, machine, secrets } = opened
+    const { clusterNode, machine, secrets, events } = opened
     const { management, admission } = this.#startMembership(opened)
     const refusal = (): ProblemCode | null => (this.#isOut ? 'NODE_QUARANTINED' : null)
     const snapshots = await openSnapshots(config, log, { machine, refusal })
     const caPem = (): string => this.#inForce.caPem
     const routers = new RouterService({
-      ...{ config, log, clusterNode, machine },
+      ...{ config, log, clusterNode, machine, tell: events.tell },
       authorities: networkAuthoritiesOf(secrets, caPem),
       isOut: () => this.#isOut,
     })
@@ -228,11 +233,13 @@ export class Controller {
         ...{ issuer, snapshots, lastBackupMs: backups.lastTakenMs },
         refusal: this.#requestRefusal(opened),
         ...{ pki, backups: backups.control, restores: backups.restores },
+        ...{ events: events.streams, tell: events.tell },
       },
     })
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
     this.#releases.push(async () => {
+      events.closeStreams()
       await listeners.close()
       await api.stop()
     })

@@ -1,4 +1,4 @@
-import type { ChangeFollower, RecordChange } from '../ports/change-feed.ts'
+import type { ChangeFollower, EntryFacts, RecordChange } from '../ports/change-feed.ts'
 import type { Index } from '../raft/types.ts'
 
 /** Who follows the records from outside of apply, and which kinds of tables each is told of. */
@@ -24,11 +24,11 @@ export class Followers {
     for (const { of } of this.#all) of.onReplaced()
   }
 
-  onEntry(index: Index, changes: readonly RecordChange[]): void {
+  onEntry(index: Index, changes: readonly RecordChange[], facts: EntryFacts): void {
     for (const { kinds, of } of this.#all) {
       const own = changes.filter(({ kind }) => kinds.has(kind))
       try {
-        if (own.length > 0) of.onEntry(index, own)
+        if (own.length > 0) of.onEntry(index, own, facts)
       } catch {
         // What follows from the records can be made anew; apply must not stop for it.
         of.onReplaced()

@@ -137,7 +137,7 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
     try {
       const applied = apply(this.#state, entry)
       this.#writeBehind.noteApplied(this.#state)
-      this.#tellFollowers(entry.index)
+      this.#tellFollowers(entry.index, applied.audit)
       this.#waiters.reached(entry.index)
       return applied
     } catch (error) {
@@ -205,10 +205,11 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
     this.onRecordsReplaced(this.#state.position.index)
   }
 
-  #tellFollowers(index: Index): void {
+  #tellFollowers(index: Index, audit: AppliedEntry['audit']): void {
     if (this.#state.changes.takeReplaced()) this.#tellReplaced()
     const changes = this.#state.changes.take((kind, id) => this.#state.inTable(kind, id))
-    if (changes.length > 0) this.#followers.onEntry(index, changes)
+    if (changes.length === 0) return
+    this.#followers.onEntry(index, changes, { timeMs: this.#state.logTimeMs, audit })
   }
 
   /** Ids of all records of a table, in no order. */

@@ -163,6 +163,33 @@ describe('a write that was refused before the log', () => {
   })
 })
 
+describe('a trace of the caller', () => {
+  const traceId = 'e5'.repeat(16)
+  const traceparent = (flags: string): Record<string, string> => ({
+    traceparent: `00-${traceId}-${'f6'.repeat(8)}-${flags}`,
+  })
+  const services = `${management}/services`
+
+  test('that is recorded has a line for each request of a session, whatever came of it', async () => {
+    expect((await root.get(services, traceparent('01'))).status).toBe(200)
+    expect((await root.get(`${services}/nowhere`, traceparent('01'))).status).toBe(404)
+    const ids = { traceId, parentSpanId: 'f6'.repeat(8), msg: 'request' }
+    expect(await lines(2)).toMatchObject([
+      { access: { method: 'GET', operation: 'listServices', status: 200 }, ...ids },
+      { access: { method: 'GET', operation: 'detailService', status: 404 }, ...ids },
+    ])
+  })
+
+  test('has none for who has no session, and none that nobody records; a refused write names it', async () => {
+    const stranger = new CallerOf(controller)
+    expect((await stranger.get(`${client}/version`, traceparent('01'))).status).toBe(200)
+    expect((await root.get(services, traceparent('00'))).status).toBe(200)
+    const body = { name: 'not hers', encryptionRequired: true }
+    expect((await alice.call('POST', services, body, traceparent('00'))).status).toBe(401)
+    expect(await lines(1)).toMatchObject([{ audit: 'refusal', traceId }])
+  })
+})
+
 test('no password, token, key or certificate stands in any line', async () => {
   const secrets: string[] = [admin.password, user.password, String(root.token), String(alice.token)]
   const secret = (text: string): string => {

@@ -5,9 +5,12 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -59,8 +62,9 @@ function volume(name: string): string {
   return path
 }
 
-function start(name: string, args: readonly string[]): void {
-  const child = spawn(entrypoint, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+function start(name: string, args: readonly string[], more: NodeJS.ProcessEnv = {}): void {
+  const stdio = ['ignore', 'pipe', 'pipe'] as const
+  const child = spawn(entrypoint, args, { env: { ...env, ...more }, stdio: [...stdio] })
   told.set(name, '')
   const gather = (chunk: Buffer): void => {
     told.set(name, `${told.get(name)}${chunk.toString('utf8')}`)
@@ -83,8 +87,8 @@ async function exitOf(child: ChildProcess): Promise<number | null> {
 }
 
 /** What compose.yml says, but for the addresses: three hosts are one here. */
-function layout(k: number): string[] {
-  const bind = (offset: number): string => `127.0.0.1:${port + k - 1 + offset}`
+function layout(k: number, base = port): string[] {
+  const bind = (offset: number): string => `127.0.0.1:${base + k - 1 + offset}`
   const binds = ['--bind-api', bind(0), '--bind-router', bind(100), '--bind-cluster', bind(200)]
   return ['--id', `ctrl${k}`, '--advertise', '127.0.0.1', ...binds]
 }
@@ -178,4 +182,77 @@ test('containers form a cluster, join it by tickets and enroll a router, and go 
     Promise.resolve(told.get('ctrl4')?.includes('waiting for')),
   )
   expect(await stop('ctrl4')).toBe(143)
+})
+
+test('the first pod forms only when every other one says that it has no data, and joins by a ticket where one has', async () => {
+  const base = await freePortBlock(2)
+  const meshOfSecond = base + 201
+  const tickets = volume('pod-tickets')
+  const member = (k: number): string[] => {
+    const id = `pod-${k - 1}`
+    const [, , ...flags] = layout(k, base)
+    return ['member', volume(id), tickets, id, 'pod-0', ...flags]
+  }
+  const startFirst = (): void =>
+    start('pod-0', member(1), {
+      ...{ OTHERS: `127.0.0.1=${meshOfSecond}`, FIRST_CONTROLLER_PAUSE_MS: '100' },
+    })
+  const says = async (name: string, text: string): Promise<void> => {
+    await until(`${name} says ${text}`, () =>
+      Promise.resolve(told.get(name)?.includes(text)),
+    ).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${JSON.stringify(Object.fromEntries(told), null, 2)}`)
+    })
+  }
+  const configOf = (name: string): string => join(volume(name), 'config.yml')
+
+  startFirst()
+  await says('pod-0', 'nothing is formed before')
+  expect(existsSync(configOf('pod-0')), 'the other one may have data').toBe(false)
+  start('pod-1', member(2), { WAITING_PORT: `${meshOfSecond}` })
+  const invite = ['cluster', 'invite', '--config', configOf('pod-0')]
+  await until('it is formed, and makes a ticket', async () => {
+    const made = await run(entrypoint, [...invite, '--out', join(tickets, 'pod-1')], { env })
+    return made.stderr !== ''
+  })
+  await until('two voters are connected', async () => {
+    const words = ['cluster', 'list', '--json', '--config', configOf('pod-1')]
+    const { stdout } = await run(entrypoint, words, { env })
+    const listed = JSON.parse(stdout) as readonly ListedMember[]
+    return listed.filter(({ voter, connected }) => voter && connected).length === 2
+  })
+
+  // The first one has lost its volume. There is no mark, as where tickets are a Secret and nobody has put it in.
+  rmSync(join(tickets, 'formed'))
+  expect(await stop('pod-0'), told.get('pod-0')).toBe(0)
+  rmSync(volume('pod-0'), { recursive: true })
+  startFirst()
+  await says('pod-0', 'is a controller of a cluster that was formed before')
+  await says('pod-0', 'waiting for')
+  expect(existsSync(configOf('pod-0'))).toBe(false)
+  expect(await stop('pod-0')).toBe(143)
+})
+
+test('what was formed is found by the configuration, wherever that has key and data', async () => {
+  const [folder, data] = [volume('elsewhere'), volume('elsewhere-data')]
+  const config = join(folder, 'config.yml')
+  const isFormed = async (): Promise<boolean> =>
+    await run(entrypoint, ['controller', 'formed', config], { env }).then(
+      () => true,
+      () => false,
+    )
+  expect(await isFormed()).toBe(false)
+  const base = await freePortBlock(1)
+  const flags = [...layout(1, base), '--data', join(data, 'log')]
+  await run(entrypoint, ['cluster', 'init', config, ...flags], { env })
+  expect(await isFormed()).toBe(true)
+  const text = readFileSync(config, 'utf8')
+  writeFileSync(config, text.replace(/controller\.key/, 'pki/its.key'))
+  renameSync(join(folder, 'controller.key'), join(folder, 'pki/its.key'))
+  expect(await isFormed()).toBe(true)
+  // Its disk is lost, its key is there: forming again would make a second cluster.
+  rmSync(join(data, 'log'), { recursive: true })
+  expect(await isFormed()).toBe(true)
+  writeFileSync(join(folder, '.forming'), '')
+  expect(await isFormed()).toBe(false)
 })

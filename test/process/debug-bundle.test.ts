@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -95,6 +95,15 @@ function inPart({ parts }: Bundle, name: string): Record<string, unknown> {
   return JSON.parse(parts.get(name) ?? `"${name} is not there"`) as Record<string, unknown>
 }
 
+/** Metrics that a file below deploy/ rests on and that a real controller does not serve. */
+function unservedIn(file: string, metrics: string): string[] {
+  const text = readFileSync(resolve(import.meta.dirname, '../../deploy', file), 'utf8')
+  const served = new Set([...metrics.matchAll(/^# TYPE (\S+) /gm)].map(([, name = '']) => name))
+  const named = text.match(/\b(?:flotilla|process)_[a-z0-9_]*[a-z0-9]\b/g) ?? []
+  expect(named.length).toBeGreaterThan(10)
+  return named.filter((name) => !served.has(name.replace(/_(bucket|count|sum)$/, '')))
+}
+
 test('of a running controller it holds state, limits, metrics, log and configuration, and no secret', async () => {
   expect(secrets.length).toBeGreaterThan(8)
   const made = await bundle('running')
@@ -109,6 +118,8 @@ test('of a running controller it holds state, limits, metrics, log and configura
   expect(id).toBe('ctrl1')
   expect(backup).toMatchObject({ hook: '(struck out)', folder: null })
   expect(made.parts.get('metrics.txt')).toContain('flotilla_raft_term')
+  expect(unservedIn('grafana/flotilla.json', made.parts.get('metrics.txt') ?? '')).toEqual([])
+  expect(unservedIn('prometheus/rules.yml', made.parts.get('metrics.txt') ?? '')).toEqual([])
   expect(made.parts.get('log.jsonl')).toContain('"audit":"write"')
   expect(made.parts.get('data-folder.txt')).toMatch(/^- 600 +\d+ \S+ IDENTITY$/m)
 })

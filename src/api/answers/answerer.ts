@@ -47,6 +47,12 @@ export class Answerer {
       this.#stream(reply, call, headers, answer.chunks)
       return
     }
+    if (answer.stream !== undefined) {
+      this.#record(call, answer.status)
+      reply.hijack()
+      answer.stream(reply.raw, headers)
+      return
+    }
     this.#send(reply, call, answer.status, headers, answer.body)
   }
 
@@ -190,8 +196,13 @@ export class Answerer {
     })
   }
 
-  #tellRefused({ caller, operation, address, trace }: Call, { code }: Problem): void {
+  #tellRefused(call: Call, { code }: Problem): void {
+    const { caller, operation, address, trace } = call
     if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
+    if (operation?.operationId === 'authenticate') {
+      const method = call.first('method') ?? ''
+      this.#parts.tell({ kind: 'logInFailed', method, address, reason: code })
+    }
     const name = caller?.identity['name']
     this.#parts.audit?.refused({
       actor: caller?.identity.id ?? '',

@@ -18,6 +18,8 @@ const HEADERS = new Set([
   'net-session',
   'origin',
   'session-token',
+  'traceparent',
+  'tracestate',
   'ziti-token-issuer-id',
   'zt-session',
 ])

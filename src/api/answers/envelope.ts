@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { Body } from '../transport/unsent-answers.ts'
 
 /** The one shape of a success: `{data, meta}`, both version strings in every meta. */
@@ -23,6 +24,11 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>
   /** Sent in place of the body, piece by piece as they are made. */
   readonly chunks?: AsyncIterable<Uint8Array>
+  /** Writes head and body itself, for as long as it wants; `body` stands for nothing then. */
+  readonly stream?: (
+    response: ServerResponse,
+    head: Readonly<Record<string, string | number>>,
+  ) => void
 }
 
 export interface TextAnswer extends Answer {

@@ -23,6 +23,7 @@ import { debugOperations } from './debug.ts'
 import { ownAuthenticatorOperations } from './own-authenticators.ts'
 import { ownCertificateOperations } from './own-certificates.ts'
 import { ownMfaOperations } from './own-mfa.ts'
+import { eventOperations } from './events.ts'
 import { hostOperations } from './host.ts'
 import { enrollOperations } from './enroll.ts'
 import { enrollmentOperations } from './enrollments.ts'
@@ -74,6 +75,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...controllerOperations(parts),
     ...databaseOperations(parts, services),
     ...auditOperations(parts),
+    ...eventOperations(parts, services),
     ...clusterOperations(parts),
     ...clusterStatusOperations(parts),
     ...memberOperations(parts),

@@ -14,6 +14,8 @@ export interface ControllerLog {
   readonly log: Logger
   /** null: the configuration wants none. */
   readonly audit: AuditTrail | null
+  /** The standard output, for events. */
+  readonly lines: LineWriter
 }
 
 type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
@@ -25,8 +27,13 @@ type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
 export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>): ControllerLog {
   const { path, ...bounds } = config.logFile
   const writer = new LineWriter(path === null ? openOutput() : openLogFile({ path, ...bounds }))
-  process.on('exit', () => writer.flushSync())
-  return logOver(writer, config)
+  // One writer to an output: two of them would break the lines of each other.
+  const lines = path === null ? writer : new LineWriter(openOutput())
+  process.on('exit', () => {
+    writer.flushSync()
+    if (lines !== writer) lines.flushSync()
+  })
+  return { ...logOver(writer, config), lines }
 }
 
 function openLogFile(options: LogFileOptions): LogFile {
@@ -38,7 +45,10 @@ function openLogFile(options: LogFileOptions): LogFile {
   }
 }
 
-export function logOver(writer: LineWriter, { id, logLevel, audit }: LogConfig): ControllerLog {
+export function logOver(
+  writer: LineWriter,
+  { id, logLevel, audit }: LogConfig,
+): Omit<ControllerLog, 'lines'> {
   const common = { base: { id }, timestamp: stdTimeFunctions.isoTime }
   const log = pino({ ...common, level: logLevel }, writer)
   writer.onDropped = (dropped) =>

@@ -31,7 +31,15 @@ export interface ApiSources {
   readonly local: LiveParts &
     Pick<
       ApiParts,
-      'backups' | 'issuer' | 'lastBackupMs' | 'pki' | 'refusal' | 'restores' | 'snapshots'
+      | 'backups'
+      | 'events'
+      | 'issuer'
+      | 'lastBackupMs'
+      | 'pki'
+      | 'refusal'
+      | 'restores'
+      | 'snapshots'
+      | 'tell'
     >
 }
 

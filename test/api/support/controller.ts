@@ -18,6 +18,8 @@ import type { ApiLogger, ApiParts } from '../../../src/api/parts.ts'
 import { buildApi, createApi } from '../../../src/api/server.ts'
 import type { State } from '../../../src/fsm/state.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
+import type { Events } from '../../../src/events/open-events.ts'
+import { eventsOf } from '../../events/support.ts'
 import { formingRecords } from '../../../src/fsm/seed.ts'
 import { canonicalJson } from '../../../src/lib/canonical-json.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -297,6 +299,7 @@ export interface TestController {
   readonly issuer: InlineIssuer
   readonly pki: LocalPki
   readonly backups: LocalBackups
+  readonly events: Events
   readonly admission: TestAdmission
   readonly authorities: TestAuthorities
   /** The token of a session, as every controller of the cluster would sign it. */
@@ -345,6 +348,7 @@ export async function startController(
   const soft = { open: (name: keyof typeof topics) => topics[name] } as unknown as SoftState
   const baseUrl = 'https://localhost:1280'
   const all = limitsWith(limits)
+  const events = eventsOf(machine, cluster, clock)
   const schemas = new SchemaWorker(all, systemClock)
   const settings = { ...all, trustDomain: testTrustDomain }
   const issuer = new InlineIssuer(authorities.issuing, settings, clock)
@@ -408,6 +412,7 @@ export async function startController(
     membership: members,
     pki,
     backups,
+    ...{ events: events.streams, tell: events.tell },
     snapshots: new SnapshotFiles({
       ...{ dir, machine, clock, freeBytesMin: 0, refusal: () => controller.refusal },
     }),
@@ -441,6 +446,7 @@ export async function startController(
       return state
     },
     cluster,
+    events,
     activity,
     live,
     posture,
@@ -463,6 +469,7 @@ export async function startController(
     },
     close: async () => {
       isClosed = true
+      await events.stop()
       await app.close()
       await socket.close()
       await schemas.close()

@@ -33,6 +33,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{/* Hosts of the pods that join. */}}
+{{- define "flotilla.others" -}}
+{{- range $at := untilStep 1 (int .Values.replicas) 1 -}}
+{{- if gt $at 1 }} {{ end -}}
+{{- printf "%s-%d.%s.%s.svc.%s" (include "flotilla.name" $) $at (include "flotilla.peers" $) $.Release.Namespace $.Values.clusterDomain -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "flotilla.tickets" -}}
 {{- .Values.tickets.secret | default (printf "%s-tickets" (include "flotilla.name" .)) -}}
 {{- end -}}

@@ -1,0 +1,80 @@
+#!/bin/sh
+# Judges what is in deploy/ with the tools that are here, and says what was not judged: `make deploy-check`.
+# Exit 1: something is wrong. What is missing is no fault: --strict makes it one.
+set -u
+cd "$(dirname "$(readlink -f "$0")")" || exit 2
+strict=${1-}
+failed=0
+missing=0
+
+have() {
+  case $1 in
+    # A plugin, which may be missing where docker is there.
+    'docker compose') docker compose version > /dev/null 2>&1 ;;
+    *) command -v "$1" > /dev/null 2>&1 ;;
+  esac
+}
+
+# NAME TOOL COMMAND...
+judge() {
+  name=$1 tool=$2
+  shift 2
+  if ! have "$tool"; then
+    echo "not run  $name: $tool is not installed"
+    missing=$((missing + 1))
+  elif told=$("$@" 2>&1); then
+    echo "ok       $name"
+  else
+    echo "WRONG    $name: $*"
+    echo "$told" | sed 's/^/         /'
+    failed=$((failed + 1))
+  fi
+}
+
+# Reads the units by a root of its own, in which the program is a file: it need not be installed here.
+units() {
+  root=$(mktemp -d) || return 1
+  mkdir -p "$root/etc/systemd/system" "$root/opt/flotilla/bin" "$root/bin" "$root/usr/lib/systemd/system"
+  cp systemd/*.service "$root/etc/systemd/system/"
+  for program in /opt/flotilla/bin/flotilla /bin/kill; do
+    printf '#!/bin/sh\n' > "$root$program"
+    chmod 0755 "$root$program"
+  done
+  # What a unit names beside the program is of the system, and not in that root.
+  told=$(systemd-analyze --root="$root" --man=no --recursive-errors=no verify \
+    flotilla-controller@ctrl1.service flotilla-router@router1.service 2>&1)
+  rm -rf "$root"
+  wrong=$(echo "$told" | grep -v 'not found\|Failed to add dependency\|^$' || :)
+  [ -z "$wrong" ] && return 0
+  echo "$wrong"
+  return 1
+}
+
+exposed() {
+  for unit in systemd/*.service; do
+    systemd-analyze security --offline=true --threshold=20 "$unit" || return 1
+  done
+}
+
+template() {
+  helm template flotilla helm/flotilla > /dev/null &&
+    helm template flotilla helm/flotilla --set bootstrap.enabled=true,replicas=5,perPodService.enabled=true > /dev/null
+}
+
+judge 'systemd units' systemd-analyze units
+judge 'systemd units: what they may do' systemd-analyze exposed
+judge 'entrypoint: syntax' sh sh -n docker/entrypoint.sh
+judge 'entrypoint' shellcheck shellcheck docker/entrypoint.sh check.sh
+judge 'helpers of the entrypoint: syntax' node sh -c 'for file in docker/*.mjs; do node --check "$file" || exit 1; done'
+judge 'compose file' 'docker compose' docker compose --file docker/compose.yml config --quiet
+judge 'Dockerfile' hadolint hadolint docker/Dockerfile
+judge 'chart: lint' helm helm lint helm/flotilla
+judge 'chart: templates' helm template
+judge 'alert rules' promtool promtool check rules prometheus/rules.yml
+judge 'alert rules: their tests' promtool promtool test rules prometheus/rules.test.yml
+judge 'scrape configuration' promtool promtool check config --syntax-only prometheus/scrape.yml
+judge 'dashboard: JSON' node node --eval 'JSON.parse(require("node:fs").readFileSync("grafana/flotilla.json", "utf8"))'
+
+echo "$failed wrong, $missing not run"
+[ "$failed" -eq 0 ] || exit 1
+[ "$strict" != --strict ] || [ "$missing" -eq 0 ] || exit 1

@@ -1,0 +1,31 @@
+import { existsSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { IDENTITY_NAME } from '../../store/identity.ts'
+import { loadConfigOrFail } from '../cluster/connection.ts'
+import { printLine } from '../terminal/output.ts'
+
+/** Beside a configuration while `cluster init`, or `cluster join`, has not ended. */
+const UNFINISHED = ['.forming', '.joining']
+
+/**
+ * `controller formed CONFIG`: for scripts that form or join once. A controller with its key and without its data has lost its
+ * disk: it is formed, as forming it again would make a second cluster.
+ * @throws {CommandFailure} exit 1 when it is not, 2 when the configuration is wrong.
+ */
+export function tellFormed(path: string): void {
+  const because = unformedBecause(path)
+  if (because !== null) throw new CommandFailure(EXIT_FAILED, because)
+  printLine(`${path} is of a controller that was formed or has joined`)
+}
+
+function unformedBecause(path: string): string | null {
+  if (!existsSync(path)) return `${path} is not there: nothing was formed or joined`
+  const { data, identity } = loadConfigOrFail(path)
+  const folder = dirname(resolve(path))
+  const open = UNFINISHED.find((name) => existsSync(join(folder, name)))
+  if (open !== undefined) return `${join(folder, open)} is there: repeat what was cut off`
+  if (existsSync(join(data, IDENTITY_NAME)) || existsSync(identity.key)) return null
+  return `neither ${join(data, IDENTITY_NAME)} nor ${identity.key} is there: nothing was formed or joined`
+}
