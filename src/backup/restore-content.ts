@@ -32,7 +32,7 @@ export function restoreContentOf(state: State): RestoreContent {
   let bytes = 0
   for (const block of blocksOf(linesOf(state))) {
     bytes += block.length
-    if (bytes > restoreLimits.bytesMax) throw tooLarge()
+    if (bytes > restoreLimits.stagedBytesMax) throw tooLarge()
     sum.update(block)
     chunks.push(...chunksOf(block))
   }
@@ -58,6 +58,6 @@ function chunksOf(block: Uint8Array): ContentChunk[] {
 function tooLarge(): BackupFault {
   return new BackupFault(
     'TOO_LARGE',
-    `the records of the backup take more than ${restoreLimits.bytesMax} bytes compressed, which is more than a running cluster stages; restore it into a new cluster`,
+    `the records of the backup take more than ${restoreLimits.stagedBytesMax} bytes compressed, which is more than a running cluster stages; restore it into a new cluster`,
   )
 }

@@ -177,7 +177,7 @@ describe('nothing is changed by a restore', () => {
   test.each([
     ['of another cluster', { clusterId: 'elsewhere' }],
     ['of a newer feature level', { featureLevel: 3 }],
-    ['that is too large', { bytes: String(restoreLimits.bytesMax + 1), chunks: 10_000 }],
+    ['that is too large', { bytes: String(restoreLimits.stagedBytesMax + 1), chunks: 10_000 }],
     ['whose id is not usable', { id: 'a b' }],
     ['whose chunks and bytes do not fit', { chunks: 100_000 }],
   ])('%s', (_what, given) => {

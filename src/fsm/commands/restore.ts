@@ -60,8 +60,8 @@ function beginFault(state: State, message: RestoreBegin): Outcome | null {
   if (chunks < 1 || bytes < chunks || bytes > chunks * restoreLimits.chunkBytesMax) {
     return faulty({ field: 'chunks', reason: 'chunks and bytes do not fit together' })
   }
-  if (bytes > restoreLimits.bytesMax) {
-    return refused('RESTORE_REFUSED', `at most ${restoreLimits.bytesMax} bytes can be staged`)
+  if (bytes > restoreLimits.stagedBytesMax) {
+    return refused('RESTORE_REFUSED', `at most ${restoreLimits.stagedBytesMax} bytes can be staged`)
   }
   if (sha256.length !== SHA256_BYTES) {
     return faulty({ field: 'sha256', reason: 'sha256 is not usable' })

@@ -5,7 +5,7 @@ export const restoreLimits = {
   /** Of one chunk: one log entry, and one request on the admin socket as base64. */
   chunkBytesMax: 44 * 1024,
   /** Of all chunks, which every controller holds in memory until the records are replaced. */
-  bytesMax: 128 * MIB,
+  stagedBytesMax: 128 * MIB,
   /** Log time from the begin to the end; what is staged longer is dropped. */
   lifetimeMs: 10 * 60_000,
   /** A block is closed once its text is as long. */
