@@ -4,22 +4,10 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
-import { CommandKind } from '../proto/gen/command_pb.ts'
-import { loadBackup } from '../src/backup/load-backup.ts'
-import { bytesOfFile, writeNewBackup } from '../src/backup/files.ts'
-import { BackupWriter } from '../src/backup/write-backup.ts'
-import { normalise } from '../src/entities/normalise.ts'
-import { entityNamed } from '../src/entities/registry.ts'
-import { apply } from '../src/fsm/apply.ts'
-import { markOf } from '../src/fsm/write-behind.ts'
-import type { State } from '../src/fsm/state.ts'
-import type { JsonObject } from '../src/lib/canonical-json.ts'
-import { MemoryStateStore } from '../src/store/memory-state-store.ts'
-import { LogWriter } from '../test/fsm/support/log.ts'
-import { commandData } from '../test/support/commands.ts'
 import type { Client } from '../test/process/support/client.ts'
 import { flotilla } from '../test/process/support/cluster.ts'
 import { expectMembers, Fleet } from '../test/process/support/fleet.ts'
+import { makeLarge } from './support/large-backup.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
 // Goal: how long does a backup take, what do writers see of it, and how long is a network gone that is restored from one?
@@ -89,42 +77,6 @@ function pidOf(k: number): string {
   return readFileSync(join(fleet.folder(k), 'pid'), 'utf8').trim()
 }
 
-/** By the commands that enrollments come to; the log of their making is of no interest here. */
-function fill(state: State, certificatePem: string): void {
-  const create = (entity: string, id: string, fields: JsonObject): void => {
-    const payload = LogWriter.write(entity, id, fields)
-    const data = commandData(CommandKind.ENTITY_CREATE, payload)
-    const index = state.position.index + 1
-    const { term } = state.position
-    const { outcome } = apply(state, { index, term, timeMs: Date.now(), type: 'command', data })
-    if (outcome?.ok !== true) throw new Error(`refused: ${JSON.stringify(outcome)}`)
-  }
-  for (let n = 0; n < identities; n += 1) {
-    const id = `bench-${n}`
-    const body = { name: `device ${n}`, type: 'Device', isAdmin: false, roleAttributes: ['all'] }
-    create('identity', id, normalise(entityNamed('identity'), 'create', body).fields)
-    const fingerprint = n.toString(16).padStart(40, '0')
-    create('authenticator', `cert-${n}`, {
-      ...{ identityId: id, method: 'cert', certPem: certificatePem, fingerprint },
-    })
-  }
-}
-
-/** A backup of the network that is to be measured, made of one of a cluster that was just formed. */
-async function makeLarge(small: string, large: string): Promise<void> {
-  const store = new MemoryStateStore()
-  const { state, manifest, secrets } = await loadBackup(bytesOfFile(small), store, {
-    privateKeyPem: null,
-  })
-  fill(state, readFileSync(join(fleet.folder(1), 'cert.pem'), 'utf8'))
-  await store.write(state.takeDirty(), markOf(state))
-  const { format: _format, encryption: _encryption, ...origin } = manifest
-  const writer = await BackupWriter.begin({
-    ...{ origin, snapshot: await store.snapshot(), secrets, recipient: null },
-  })
-  await writeNewBackup(large, writer.chunks())
-}
-
 async function write(client: Client): Promise<number> {
   written += 1
   const body = { name: `s-${written}`, encryptionRequired: true }
@@ -169,7 +121,7 @@ try {
   const small = join(fleet.dir, 'small.backup')
   const large = join(fleet.dir, 'large.backup')
   await snapshot('save', small, '--config', fleet.config(1), '--plaintext')
-  await makeLarge(small, large)
+  await makeLarge(small, large, identities, join(fleet.folder(1), 'cert.pem'))
   await fleet.stop(1)
 
   mkdirSync(fleet.folder(2))

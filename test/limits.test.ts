@@ -28,6 +28,7 @@ import { postureLimits } from '../src/posture/posture-reports.ts'
 import { quarantineLimits } from '../src/cluster/divergence/quarantine.ts'
 import { ROSTER_LIMITS } from '../src/cluster/handshake/roster.ts'
 import { backupLimits } from '../src/backup/limits.ts'
+import { restoreLimits } from '../src/fsm/restore/restore-limits.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshots/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/snapshots/snapshot-sender.ts'
 import { classViewLimits } from '../src/fsm/access/class-views.ts'
@@ -142,6 +143,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/posture/posture-reports.ts': postureLimits,
   'src/posture/failed-requests.ts': failedRequestLimits,
   'src/backup/limits.ts': backupLimits,
+  'src/fsm/restore/restore-limits.ts': restoreLimits,
   'src/events/limits.ts': eventLimits,
   'src/lib/text-pattern.ts': { patternCharactersMax },
   'src/channel/limits.ts': channelLimits,

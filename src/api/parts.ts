@@ -15,6 +15,7 @@ import type { LiveChannel } from '../ports/live-channels.ts'
 import type { LiveCircuit } from '../ports/live-circuits.ts'
 import type { LiveLinks } from '../ports/live-links.ts'
 import type { LiveTable } from '../ports/live-table.ts'
+import type { RestoreControl } from '../ports/restore-control.ts'
 import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { Proposer } from '../ports/proposer.ts'
@@ -135,4 +136,5 @@ export interface ApiParts {
   readonly snapshots: DatabaseSnapshots
   readonly pki: PkiControl
   readonly backups: BackupControl
+  readonly restores: RestoreControl
 }

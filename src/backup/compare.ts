@@ -1,4 +1,7 @@
-import type { Lanes } from '../fsm/digest.ts'
+import { withoutSessions } from '../fsm/restored-state.ts'
+import type { ShapedRecord } from '../fsm/restore/record-blocks.ts'
+import { replacementOf, restoredKinds } from '../fsm/restore/replacement.ts'
+import type { KindReplacement } from '../fsm/restore/replacement.ts'
 import type { State } from '../fsm/state.ts'
 
 /** What of one kind a restore would change. */
@@ -14,33 +17,33 @@ export interface KindChanges {
 }
 
 const SHOWN_IDS_MAX = 20
-/** Of the controllers alone: a restore makes all of them anew. */
-const NOT_RESTORED: ReadonlySet<string> = new Set(['admission', 'joinTicket', 'sharedSecret'])
 
-/** What a restore of `backup` would change of `live`, kind by kind; those that stay as they are are left out. */
-export function changesBetween(live: State, backup: State): KindChanges[] {
-  const found: KindChanges[] = []
-  for (const [name, { entity, rows }] of live.tables) {
-    if (entity.name !== name || NOT_RESTORED.has(name)) continue
-    const restored = backup.table(name).rows
-    const deleted = [...rows.keys()].filter((id) => !restored.has(id))
-    const created = [...restored.keys()].filter((id) => !rows.has(id))
-    const changed = [...restored].flatMap(([id, row]) => {
-      const before = rows.get(id)
-      return before === undefined || isSame(before.lanes, row.lanes) ? [] : id
-    })
-    if (created.length + changed.length + deleted.length === 0) continue
-    found.push({
-      ...{ kind: name, created: created.length, changed: changed.length, deleted: deleted.length },
-      ids: { created: shown(created), changed: shown(changed), deleted: shown(deleted) },
-    })
-  }
-  return found
+/**
+ * What a restore of `backup` into the cluster of `live` would do, by the function that does it.
+ * @param backup loses its sessions by this, as none of them comes back.
+ */
+export function replacementBetween(live: State, backup: State): KindReplacement[] {
+  withoutSessions(backup)
+  const isSame = live.clusterId === backup.clusterId
+  return replacementOf(live, shapedFor(live, backup), isSame ? null : live.position.index + 1)
 }
 
-/** Equal records have equal lanes, and others do not, short of a broken SHA-256. */
-function isSame(a: Lanes, b: Lanes): boolean {
-  return a.a === b.a && a.b === b.b && a.c === b.c && a.d === b.d
+function* shapedFor(live: State, backup: State): Generator<ShapedRecord> {
+  for (const kind of restoredKinds) {
+    for (const { record } of backup.table(kind).rows.values()) yield live.shaped(kind, record)
+  }
+}
+
+/** Kind by kind, for people and scripts; those that stay as they are are left out. */
+export function changesOf(replacement: readonly KindReplacement[]): KindChanges[] {
+  return replacement.map(({ kind, created, changed, deleted }) => ({
+    ...{ kind, created: created.length, changed: changed.length, deleted: deleted.length },
+    ids: { created: idsOf(created), changed: idsOf(changed), deleted: shown([...deleted]) },
+  }))
+}
+
+function idsOf(records: readonly ShapedRecord[]): string[] {
+  return shown(records.map(({ record }) => record.id))
 }
 
 function shown(ids: string[]): string[] {

@@ -8,6 +8,8 @@ export type BackupFaultCode =
   | 'KEY_NEEDED'
   | 'WRONG_KEY'
   | 'NO_SECRETS'
+  | 'TOO_LARGE'
+  | 'OTHER_CLUSTER'
 
 /** One sentence with its remedy; never holds a part of the content. */
 export class BackupFault extends Error {

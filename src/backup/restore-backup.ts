@@ -15,6 +15,7 @@ import { LevelStateStore } from '../store/level-state-store.ts'
 import type { FirstLog } from '../store/form-data-folder.ts'
 import { loadBackup } from './load-backup.ts'
 import type { LoadedBackup, LoadingParts } from './load-backup.ts'
+import { sealForCluster } from './restored-factors.ts'
 import { issuingAuthorityOf, restoredSecrets } from './restored-secrets.ts'
 
 /** Records are synced in batches of this size while they come in. */
@@ -65,6 +66,7 @@ async function beginAnew(backup: LoadedBackup, first: FirstController): Promise<
     ...{ id: nodeId, voter: true, address, storeId },
     publicKeySha256: certificate.publicKeySha256,
   })
+  sealForCluster(backup, clusterId)
   return becomeCluster(state, {
     ...{ clusterId, timeMs },
     configuration: toBinary(

@@ -232,7 +232,8 @@ export class Controller {
         ...openLiveParts({ config, clusterNode, machine, routers, log }),
         ...{ issuer, snapshots, lastBackupMs: backups.lastTakenMs },
         refusal: this.#requestRefusal(opened),
-        ...{ pki, backups: backups.control, events: events.streams, tell: events.tell },
+        ...{ pki, backups: backups.control, restores: backups.restores },
+        ...{ events: events.streams, tell: events.tell },
       },
     })
     api.start()

@@ -3,7 +3,8 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import { isOfPrivileged, isPrivileged } from './commands/authority.ts'
 import { SetScope } from './sorted-ids.ts'
 import type { IdScope } from './sorted-ids.ts'
-import type { State, Table } from './state.ts'
+import type { State } from './state.ts'
+import type { Table } from './table.ts'
 
 /** Kinds whose details hold what an identity is enrolled by. */
 const tellingKinds: ReadonlySet<string> = new Set(['enrollment'])

@@ -56,6 +56,7 @@ import { refused } from './commands/outcome.ts'
 import { recoverAdmin } from './commands/admin-recovery.ts'
 import { attemptPassword } from './commands/password-attempt.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './commands/service-configs.ts'
+import { beginRestore, endRestore, stageRestore } from './commands/restore.ts'
 import { rotateSecret, shareSecrets } from './commands/secret.ts'
 import { createServiceSession, endServiceSessions } from './commands/service-session.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './commands/session.ts'
@@ -113,6 +114,9 @@ const handlers: Readonly<Record<KnownKind, Handler>> = {
   [CommandKind.HOSTED_TERMINATORS_REMOVE]: removeHostedTerminators,
   [CommandKind.ROUTER_EXTEND_BEGIN]: beginRouterExtension,
   [CommandKind.ROUTER_EXTEND_VERIFY]: verifyRouterExtension,
+  [CommandKind.RESTORE_BEGIN]: beginRestore,
+  [CommandKind.RESTORE_CHUNK]: stageRestore,
+  [CommandKind.RESTORE_END]: endRestore,
   [CommandKind.INTEGRITY_START]: startIntegrityRun,
   [CommandKind.INTEGRITY_CLAIM]: claimIntegrityRun,
   [CommandKind.INTEGRITY_END]: endIntegrityRun,

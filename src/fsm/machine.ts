@@ -35,6 +35,7 @@ import type { Entry, Index, Position } from '../raft/types.ts'
 import { apply } from './apply.ts'
 import { listAudit } from './audit-query.ts'
 import { StateScan } from './integrity-scan.ts'
+import { Followers } from './followers.ts'
 import { loadState } from './load.ts'
 import { Reader } from './reader.ts'
 import { routerModelOf } from './router-model/follow.ts'
@@ -61,6 +62,8 @@ export interface MachineParts {
 export class StateMachine implements Machine, StateView, ChangeFeed {
   onPersisted: (position: Position) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
+  /** Called within apply, after the entry of a restore; must not throw. */
+  onRecordsReplaced: (index: Index) => void = () => undefined
   /** Which routers are connected, for what is shown of them; apply never asks it. */
   routers: RouterStatuses = noRouterStatuses
   /** What edge routers judge access by. */
@@ -73,10 +76,7 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
   /** Set by an entry that could not be applied: the state may be half changed and must not be used or kept. */
   #failure: Error | null = null
   #isRestoring = false
-  readonly #followers = new Set<{
-    readonly kinds: ReadonlySet<string>
-    readonly of: ChangeFollower
-  }>()
+  readonly #followers = new Followers()
 
   private constructor(parts: MachineParts, state: State) {
     this.#parts = parts
@@ -188,36 +188,28 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
     this.#parts.onState?.(this.#state)
     this.#reader = new Reader(this.#state, this.#parts.clock, () => this.routers)
     this.#writeBehind = this.#newWriteBehind()
-    for (const { kinds, of } of this.#followers) {
-      for (const kind of kinds) this.#state.changes.watch(kind)
-      of.onReplaced()
-    }
+    for (const kind of this.#followers.kinds()) this.#state.changes.watch(kind)
+    this.#followers.onReplaced()
     this.#waiters.reached(this.#state.position.index)
     this.onPersisted(this.#state.position)
   }
 
   follow(kinds: readonly string[], of: ChangeFollower): () => void {
-    const follower = { kinds: new Set(kinds), of }
     for (const kind of kinds) this.#state.changes.watch(kind)
-    this.#followers.add(follower)
-    return () => {
-      this.#followers.delete(follower)
-    }
+    return this.#followers.add(kinds, of)
+  }
+
+  /** Within one entry all records were replaced by others. */
+  #tellReplaced(): void {
+    this.#followers.onReplaced()
+    this.onRecordsReplaced(this.#state.position.index)
   }
 
   #tellFollowers(index: Index, audit: AppliedEntry['audit']): void {
+    if (this.#state.changes.takeReplaced()) this.#tellReplaced()
     const changes = this.#state.changes.take((kind, id) => this.#state.inTable(kind, id))
     if (changes.length === 0) return
-    const facts = { timeMs: this.#state.logTimeMs, audit }
-    for (const { kinds, of } of this.#followers) {
-      const own = changes.filter(({ kind }) => kinds.has(kind))
-      try {
-        if (own.length > 0) of.onEntry(index, own, facts)
-      } catch {
-        // What follows from the records can be made anew; apply must not stop for it.
-        of.onReplaced()
-      }
-    }
+    this.#followers.onEntry(index, changes, { timeMs: this.#state.logTimeMs, audit })
   }
 
   /** Ids of all records of a table, in no order. */

@@ -46,7 +46,8 @@ import {
 import type { Grants } from './roles.ts'
 import { SetScope, noIds } from './sorted-ids.ts'
 import type { IdScope } from './sorted-ids.ts'
-import type { Records, State, Table } from './state.ts'
+import type { State } from './state.ts'
+import type { Records, Table } from './table.ts'
 
 function listRule(entity: Entity, key: string): SubList {
   const rule = Object.hasOwn(entity.lists, key) ? entity.lists[key] : undefined

@@ -10,6 +10,7 @@ type Get = (kind: string, id: string) => EntityRecord | undefined
 export class RecordChanges {
   readonly #before = new Map<string, Map<string, EntityRecord | undefined>>()
   #count = 0
+  #isReplaced = false
 
   /** @param kinds of tables; more may be watched later, and none is given up: that costs a map of a few records. */
   constructor(kinds: readonly string[] = []) {
@@ -26,6 +27,19 @@ export class RecordChanges {
     if (known === undefined || known.has(id)) return
     known.set(id, before)
     this.#count += 1
+  }
+
+  /** All records may be others now: what was noted of single ones says nothing any more. */
+  noteReplaced(): void {
+    this.clear()
+    this.#isReplaced = true
+  }
+
+  /** Whether all records may be others than at the last call. */
+  takeReplaced(): boolean {
+    const isReplaced = this.#isReplaced
+    this.#isReplaced = false
+    return isReplaced
   }
 
   get isEmpty(): boolean {

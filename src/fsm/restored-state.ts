@@ -33,6 +33,7 @@ export function becomeCluster(state: State, restored: RestoredCluster): Position
   }
   state.logTimeMs = logTimeMs
   state.forget()
+  state.staged.clear()
   endSessions(state, context)
   removeAll(state, 'joinTicket')
   removeAll(state, 'admission')
@@ -45,6 +46,15 @@ export function becomeCluster(state: State, restored: RestoredCluster): Position
   state.configuration = Uint8Array.from(restored.configuration)
   state.position = { term: state.position.term + 1, index }
   return state.position
+}
+
+/** Ends the sessions of a backup before its records go into a running cluster, as none of them comes back. */
+export function withoutSessions(state: State): void {
+  const { position, logTimeMs } = state
+  endSessions(state, {
+    ...{ index: position.index, logTimeMs, sessionId: '', routerId: '' },
+    ...{ authority: 'full', held: [], touched: [] },
+  })
 }
 
 /** With what hangs on them: service sessions, their certificates, terminators that they host. */

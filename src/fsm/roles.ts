@@ -4,7 +4,8 @@ import type { ServicePolicy } from '../entities/service-policy.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { SetScope, SortedIds, noIds } from './sorted-ids.ts'
 import type { IdScope } from './sorted-ids.ts'
-import type { Records, State, Table } from './state.ts'
+import type { State } from './state.ts'
+import type { Records, Table } from './table.ts'
 
 const ALL = '#all'
 

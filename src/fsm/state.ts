@@ -3,7 +3,6 @@ import { isInScope } from '../entities/define.ts'
 import type { Entity } from '../entities/define.ts'
 import { entities, entitiesByName, entityNamed } from '../entities/registry.ts'
 import { assert } from '../lib/assert.ts'
-import { isSameJson } from '../lib/canonical-json.ts'
 import type { Json } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Outcome } from '../ports/proposer.ts'
@@ -14,130 +13,12 @@ import type { AuditRecord } from '../ports/audit.ts'
 import { OriginWindows, RequestTable } from './dedupe.ts'
 import type { StoredOrigin, StoredRequest } from './dedupe.ts'
 import { SetDigest, lanesOf } from './digest.ts'
-import type { Lanes } from './digest.ts'
-import { Indexes } from './indexes.ts'
 import { RecordChanges } from './record-changes.ts'
-import { SortedIds } from './sorted-ids.ts'
+import type { ShapedRecord, Values } from './restore/record-blocks.ts'
+import { isStagedKey, StagedRestore } from './restore/staged-restore.ts'
+import { recordKey, recordsAs, Table } from './table.ts'
+import type { Records, Row } from './table.ts'
 
-interface Row {
-  readonly record: EntityRecord
-  readonly lanes: Lanes
-}
-
-interface Member {
-  readonly name: string
-  readonly zero: Json
-  readonly since: number
-}
-
-/** The records of one kind with their indexes. Changed by `State` alone. */
-export class Table {
-  readonly entity: Entity
-  ids = new SortedIds()
-  indexes: Indexes
-  readonly rows = new Map<string, Row>()
-  /** Moves with each change. */
-  version = 0
-  /** Moves when a record comes, goes, or changes its role attributes: what role lists match may differ. */
-  matchVersion = 0
-  /** What is stored of a record, in the order in which it holds it. */
-  readonly #members: readonly Member[]
-
-  constructor(entity: Entity) {
-    this.entity = entity
-    this.indexes = new Indexes(entity)
-    const stored = Object.keys(entity.fields).filter(
-      (name) => entity.fields[name]?.computed === null,
-    )
-    this.#members = [...stored, 'createdAt', 'id', 'revision', 'updatedAt'].sort().map((name) => {
-      const { zero = null, since = 1 } = entity.fields[name] ?? {}
-      return { name, zero, since }
-    })
-  }
-
-  get(id: string): EntityRecord | undefined {
-    return this.rows.get(id)?.record
-  }
-
-  /** Derives everything from the records anew. */
-  rebuild(): void {
-    this.ids = new SortedIds()
-    this.indexes = new Indexes(this.entity)
-    for (const [id, { record }] of this.rows) {
-      const lanes = lanesOf(recordKey(this.entity.name, id), this.stored(record))
-      this.rows.set(id, { record, lanes })
-      this.ids.add(id)
-      this.indexes.move(id, undefined, record)
-    }
-    this.version += 1
-    this.matchVersion += 1
-  }
-
-  /**
-   * One order of members for all records, so that equal records have equal JSON. Fields not given are zero, and so are
-   * those that a later feature level brings, whatever is given.
-   */
-  shape(values: Readonly<Record<string, Json>>, level: number): EntityRecord {
-    const record: Record<string, Json> = {}
-    for (const { name, zero, since } of this.#members) {
-      record[name] = since > level ? zero : (values[name] ?? zero)
-    }
-    return record as EntityRecord
-  }
-
-  /**
-   * A record as it is stored and digested: without the members that are zero. A version that has a field more, which
-   * nothing has set yet, so stores the same bytes as one that does not know it.
-   */
-  stored(record: EntityRecord): string {
-    const kept: Record<string, Json> = {}
-    for (const { name, zero } of this.#members) {
-      const value = record[name] ?? null
-      if (value !== zero && !isSameJson(value, zero)) kept[name] = value
-    }
-    return JSON.stringify(kept)
-  }
-
-  change(id: string, row: Row | undefined): Row | undefined {
-    const before = this.rows.get(id)
-    if (row === undefined) {
-      this.rows.delete(id)
-      this.ids.delete(id)
-    } else {
-      this.rows.set(id, row)
-      if (before === undefined) this.ids.add(id)
-    }
-    this.indexes.move(id, before?.record, row?.record)
-    this.version += 1
-    if (before?.record['roleAttributes'] !== row?.record['roleAttributes'] || !before || !row) {
-      this.matchVersion += 1
-    }
-    return before
-  }
-}
-
-/** The records of a kind, to be read: of a view those of its table, in its own words. */
-export type Records = Pick<Table, 'entity' | 'ids' | 'indexes' | 'rows' | 'get'>
-
-function recordsAs(entity: Entity, table: Table): Records {
-  if (entity === table.entity) return table
-  return {
-    entity,
-    rows: table.rows,
-    get: (id) => table.get(id),
-    get ids() {
-      return table.ids
-    },
-    get indexes() {
-      return table.indexes
-    },
-  }
-}
-
-/** Of a record in the store, and in the digests. */
-export function recordKey(entity: string, id: string): string {
-  return `e/${entity}/${id}`
-}
 function originKey(storeId: string): string {
   return `o/${storeId}`
 }
@@ -157,6 +38,8 @@ export class State {
   /** What identities may use; follows each change of the records. */
   readonly access: AccessIndex
   readonly audit: AuditLog
+  /** Records on their way into the state, which none of them is part of yet. */
+  readonly staged: StagedRestore
   /** For those who follow the records from outside of apply; what apply itself reads follows in `access`. */
   readonly changes = new RecordChanges()
   position: Position = { term: 0, index: 0 }
@@ -175,6 +58,7 @@ export class State {
   /** What stood there before, of each change in a transaction, in their order. */
   #undo: { readonly table: Table; readonly id: string; readonly row: Row | undefined }[] | null =
     null
+  #isWholesale = false
 
   constructor() {
     const own = new Map(
@@ -191,6 +75,7 @@ export class State {
     this.requests = new RequestTable(this.#otherDigest)
     this.access = new AccessIndex(this)
     this.audit = new AuditLog(this.#otherDigest)
+    this.staged = new StagedRestore(this.#otherDigest, (key, value) => this.#note(key, value))
   }
 
   get clusterId(): string {
@@ -226,13 +111,23 @@ export class State {
   }
 
   /** Writes a record as `Table.shape` makes it from `values`; base fields included. */
-  put(entity: string, values: Readonly<Record<string, Json>> & { readonly id: string }): void {
+  put(entity: string, values: Values): void {
+    this.putShaped(this.shaped(entity, values))
+  }
+
+  /** A record as `put` would write it. */
+  shaped(entity: string, values: Values): ShapedRecord {
     const table = this.table(entity)
+    const kind = table.entity.name
     const record = table.shape(values, this.featureLevel)
     const value = table.stored(record)
-    const key = recordKey(table.entity.name, record.id)
-    this.#replace(table, record.id, { record, lanes: lanesOf(key, value) })
-    this.#note(key, value)
+    return { kind, record, value, lanes: lanesOf(recordKey(kind, record.id), value) }
+  }
+
+  /** Writes what `shaped` made under the same feature level. */
+  putShaped({ kind, record, value, lanes }: ShapedRecord): void {
+    this.#replace(this.table(kind), record.id, { record, lanes })
+    this.#note(recordKey(kind, record.id), value)
   }
 
   remove(entity: string, id: string): void {
@@ -260,8 +155,21 @@ export class State {
     return outcome
   }
 
+  /**
+   * Runs a change of any number of records. Who follows them is told that all may differ, rather than which: to note each of
+   * them would cost a third more.
+   */
+  wholesale(run: () => void): void {
+    this.#isWholesale = true
+    run()
+    this.#isWholesale = false
+    this.access.rebuild()
+    this.changes.noteReplaced()
+  }
+
   #replace(table: Table, id: string, row: Row | undefined): void {
     const before = this.#place(table, id, row)
+    if (this.#isWholesale) return
     this.#undo?.push({ table, id, row: before })
     this.access.note(table.entity.name, id, before?.record)
     this.changes.note(table.entity.name, id, before?.record)
@@ -290,6 +198,7 @@ export class State {
       this.#note(key, null)
     })
     this.audit.forget(this.logTimeMs)
+    this.staged.forget(this.logTimeMs)
   }
 
   #note(key: string, value: string | null): void {
@@ -333,6 +242,8 @@ export class State {
       this.requests.load(key, value)
     } else if (kind === 'a') {
       this.audit.load(key, value)
+    } else if (isStagedKey(key)) {
+      this.staged.load(key, value)
     } else throw new Error(`the store holds a record of no known kind: ${key.slice(0, 80)}`)
   }
 
@@ -370,6 +281,7 @@ export class State {
     if (digest !== 'state') return
     this.requests.digestInto(sum)
     for (const lanes of this.audit.lanes()) sum.add(lanes)
+    for (const lanes of this.staged.lanes()) sum.add(lanes)
   }
 
   /** Hex; over the records that clients can see. */

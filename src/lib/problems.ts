@@ -284,6 +284,16 @@ export const problems = {
     retry: 'never',
     message: 'The entity is not as If-Match wants it; nothing was changed',
   },
+  RESTORE_UNDER_WAY: {
+    http: 409,
+    retry: 'later',
+    message: 'Another restore is under way; nothing was changed',
+  },
+  RESTORE_REFUSED: {
+    http: 409,
+    retry: 'never',
+    message: 'The restore is refused; nothing was changed',
+  },
   RATE_LIMITED: {
     http: 429,
     retry: 'later',

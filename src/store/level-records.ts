@@ -36,6 +36,8 @@ const RECORD_PREFIX = 'r'
 const AFTER_RECORDS = 's'
 const CHECK_CHARS = 8
 const READ_RECORDS = 1000
+/** Put into a batch between two turns of the event loop. */
+const SLICE_RECORDS = 2000
 
 /** LevelDB does not verify its blocks on reads, so each value carries its own CRC-32, of key and value. */
 function seal(key: string, value: string): string {
@@ -109,18 +111,39 @@ export type Operation =
   | { readonly type: 'put'; readonly key: string; readonly value: string }
   | { readonly type: 'del'; readonly key: string }
 
-/** Atomic and synced. */
+/** Atomic and synced. Large batches are put together a slice at a time, so that whatever else this thread does comes between. */
 export async function writeBatch(
   database: LevelDatabase,
   records: readonly StoreRecord[],
   further: readonly Operation[],
 ): Promise<void> {
-  const operations = records.map(({ key, value }): Operation =>
-    value === null
-      ? { type: 'del', key: RECORD_PREFIX + key }
-      : { type: 'put', key: RECORD_PREFIX + key, value: seal(key, value) },
-  )
-  await database.batch([...operations, ...further], { sync: true })
+  if (records.length <= SLICE_RECORDS) {
+    await database.batch([...records.map(operationOf), ...further], { sync: true })
+    return
+  }
+  const batch = database.batch()
+  try {
+    for (let at = 0; at < records.length; at += SLICE_RECORDS) {
+      for (const record of records.slice(at, at + SLICE_RECORDS)) add(batch, operationOf(record))
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    for (const operation of further) add(batch, operation)
+    await batch.write({ sync: true })
+  } finally {
+    // After a write it is closed already.
+    await batch.close()
+  }
+}
+
+function operationOf({ key, value }: StoreRecord): Operation {
+  return value === null
+    ? { type: 'del', key: RECORD_PREFIX + key }
+    : { type: 'put', key: RECORD_PREFIX + key, value: seal(key, value) }
+}
+
+function add(batch: ReturnType<LevelDatabase['batch']>, operation: Operation): void {
+  if (operation.type === 'del') batch.del(operation.key)
+  else batch.put(operation.key, operation.value)
 }
 
 export function putSealed(key: string, value: string): Operation {

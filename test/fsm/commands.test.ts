@@ -252,7 +252,7 @@ describe('what a write does', () => {
 
 describe('undecodable commands', () => {
   test.each([
-    ['an unknown kind', 77, new Uint8Array()],
+    ['an unknown kind', 4711, new Uint8Array()],
     ['a payload that is no message', CommandKind.ENTITY_CREATE, Uint8Array.of(255, 255, 255)],
     [
       'a kind of record unknown here',

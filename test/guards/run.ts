@@ -21,7 +21,7 @@ const quickTests: Readonly<Record<string, readonly string[]>> = {
   store: ['recovery', 'level-state-store', 'memory-state-store', 'repair-log'].map(
     (name) => `test/store/${name}.test.ts`,
   ),
-  fsm: ['test/fsm/dedupe.test.ts'],
+  fsm: ['test/fsm/dedupe.test.ts', 'test/fsm/restore.test.ts'],
   cluster: ['snapshot-receiver', 'parts'].map((name) => `test/cluster/${name}.test.ts`),
 }
 const widerTests: readonly string[] = ['test/raft', 'test/store', 'test/fsm']

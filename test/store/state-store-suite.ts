@@ -100,6 +100,21 @@ export function stateStoreSuite(
     }
   })
 
+  test(`${name}: a batch of thousands is one batch, with what it deletes and its mark`, async () => {
+    const target = await open()
+    const many = Array.from({ length: 4500 }, (_, n) => [
+      `key-${String(n).padStart(6, '0')}`,
+      `${n}`,
+    ])
+    await target.store.write(records(...(many as [string, string][])), markAt(1))
+    const gone = many.slice(0, 4400).map(([key = '']) => ({ key, value: null }))
+    await target.store.write([...gone, ...records(['new', 'x'])], markAt(2))
+    const { store } = await target.reopen()
+    expect(store.mark()).toEqual(markAt(2))
+    expect(await recordsOf(store)).toEqual([...many.slice(4400), ['new', 'x']])
+    await store.close()
+  })
+
   test(`${name}: a snapshot does not see later writes, and gives the same bytes each time it is read`, async () => {
     const { store } = await filled(500)
     const snapshot = await store.snapshot()

@@ -47,6 +47,10 @@ function requireNoSession({ permission }: Operation): void {
 export const socketOnly: Readonly<Record<string, string>> = {
   clusterBackup: 'it hands out what the whole cluster is trusted by',
   clusterRecoverAdmin: 'it gives an administrator a password without asking for anything',
+  clusterRestoreBegin: 'it begins to replace every record of the network',
+  clusterRestoreChunk: 'it holds what every record of the network is to be',
+  clusterRestoreEnd: 'it replaces every record of the network',
+  clusterRestoreFactors: 'it encrypts whatever it is given as the second factor of an identity',
   pkiInstallIssuing: 'it changes whom all controllers, routers and clients trust',
   pkiIssue: 'it signs a certificate for whatever host is named',
   pkiRenewMember: 'it signs the certificate of a controller',

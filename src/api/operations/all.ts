@@ -8,6 +8,7 @@ import { authenticateOperations } from './authenticate.ts'
 import { authenticatorOperations } from './authenticators.ts'
 import { caOperations } from './cas.ts'
 import { backupOperations } from './cluster/backups.ts'
+import { restoreOperations } from './cluster/restores.ts'
 import { pkiOperations } from './cluster/pki.ts'
 import { adminRecoveryOperations } from './cluster/recover-admin.ts'
 import { clusterStatusOperations } from './cluster/status.ts'
@@ -81,6 +82,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...upgradeOperations(parts),
     ...debugOperations(parts, services),
     ...backupOperations(parts),
+    ...restoreOperations(parts),
     ...pkiOperations(parts),
     ...adminRecoveryOperations(parts, services),
     ...joinOperations(parts),

@@ -253,9 +253,9 @@ Example:
     })
 }
 
-function withLayout(command: Command): Command {
+function withLayout(command: Command, config = '<config>'): Command {
   return command
-    .argument('<config>', 'its configuration, a YAML file')
+    .argument(config, 'its configuration, a YAML file')
     .option('--id <name>', 'name of this controller for good (default: the name of this host)')
     .option('--data <folder>', 'log, state and admin socket (default: data, beside CONFIG)')
     .option('--bind-api <host:port>', 'where HTTPS listens (default: 0.0.0.0:1280)')

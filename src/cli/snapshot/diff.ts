@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 
-import { changesBetween } from '../../backup/compare.ts'
+import { changesOf, replacementBetween } from '../../backup/compare.ts'
 import type { KindChanges } from '../../backup/compare.ts'
 import { bytesOfFile } from '../../backup/files.ts'
 import { loadBackup } from '../../backup/load-backup.ts'
@@ -30,16 +30,16 @@ export async function diffSnapshot(path: string, options: DiffOptions): Promise<
     loadBackup(bytesOfFile(path), new MemoryStateStore(), { privateKeyPem }),
   )
   const live = await loadLive(data, options.stale === true)
-  const changes = changesBetween(live.state, backup.state)
+  const changes = changesOf(replacementBetween(live.state, backup.state))
   const isOther = live.manifest.clusterId !== backup.manifest.clusterId
   if (options.json === true) printJson(jsonOf(live, backup, changes))
-  else printLine(textOf(live, backup, changes).join('\n'))
+  else printLine(changesText(live, backup, changes).join('\n'))
   if (!isOther || options.json === true) return
   printLine('the backup is of another cluster than the one that was asked')
 }
 
 /** The state of a running controller, as a backup without secrets that never gets to a disk. */
-async function loadLive(data: string, isStale: boolean): Promise<LoadedBackup> {
+export async function loadLive(data: string, isStale: boolean): Promise<LoadedBackup> {
   const request = { path: BACKUP_PATH, body: { hasSecrets: false, isStale } }
   try {
     const bytes = askForStream(resolve(data), request)
@@ -57,7 +57,8 @@ function jsonOf(live: LoadedBackup, backup: LoadedBackup, changes: readonly Kind
   return { live: place(live), backup: place(backup), changes }
 }
 
-function textOf(
+/** A preview for people. */
+export function changesText(
   live: LoadedBackup,
   backup: LoadedBackup,
   changes: readonly KindChanges[],

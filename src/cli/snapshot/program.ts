@@ -1,19 +1,24 @@
+import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
 
+import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import type { DiffOptions } from './diff.ts'
 import type { ListOptions } from './list.ts'
 import type { RestoreOptions } from './restore.ts'
+import type { RestoreRunningOptions } from './restore-running.ts'
 import type { SaveOptions } from './save.ts'
 import type { VerifyOptions } from './verify.ts'
+
+type WithLayout = (command: Command, config?: string) => Command
 
 /**
  * `flotilla cluster snapshot …`.
  * @param withLayout adds CONFIG and the options that a configuration is composed from.
  */
-export function addSnapshots(cluster: Command, withLayout: (command: Command) => Command): void {
+export function addSnapshots(cluster: Command, withLayout: WithLayout): void {
   const snapshot = cluster
     .command('snapshot')
-    .description('back the cluster up, check a backup, begin a new cluster from one')
+    .description('back the cluster up, check a backup, restore one')
     .addHelpText(
       'after',
       `
@@ -116,25 +121,58 @@ Example:
     })
 }
 
-function addRestore(snapshot: Command, withLayout: (command: Command) => Command): void {
-  withLayout(snapshot.command('restore').argument('<file>', 'the backup'))
-    .description('begin a new cluster with this controller, in the state of a backup')
+function addRestore(snapshot: Command, withLayout: WithLayout): void {
+  withLayout(snapshot.command('restore').argument('<file>', 'the backup'), '[config]')
+    .description('put a backup into the running cluster, or begin a new cluster from it')
+    .option('--config <file>', 'restore into the running cluster of this controller')
     .option('--key <file>', 'private key of the recipient, mode 0600, or - for standard input')
     .option('--sha256 <hex>', 'the SHA-256 that save printed')
+    .option('--confirm <text>', 'running cluster: its id, in place of typing it')
+    .option('--if-index <index>', 'running cluster: refuse if records were written after it', index)
+    .option('--other-cluster', 'running cluster: the backup may be of another one')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
       `
-An existing CONFIG is followed; one that is not there is written from the options. The data folder must be empty. Identity
-files of the old controller are used again where CONFIG names them; otherwise they are made. The old cluster must be
-stopped for good. Others join with tickets: flotilla cluster invite, flotilla cluster join.
+With --config, or --data without CONFIG, the records of the running cluster are replaced in one step on all controllers,
+after a preview that has to be confirmed. Members, keys, revocations and the audit log stay; all sessions end.
 
-Example:
+With CONFIG, a new cluster begins with this controller. An existing CONFIG is followed; one that is not there is written
+from the options. The data folder must be empty. Identity files of the old controller are used again where CONFIG names
+them; otherwise they are made. The old cluster must be stopped for good. Others join with tickets.
+
+Examples:
+  flotilla cluster snapshot restore monday.backup --config /etc/flotilla/config.yml --key backup.key
   flotilla cluster snapshot restore monday.backup /etc/flotilla/config.yml --key backup.key \\
     --advertise ctrl1.example.net`,
     )
-    .action(async (file: string, config: string, options: RestoreOptions) => {
-      const { restoreSnapshot } = await import('./restore.ts')
-      await restoreSnapshot(file, config, options)
-    })
+    .action(restore)
+}
+
+type AnyRestoreOptions = RestoreOptions & RestoreRunningOptions
+
+async function restore(
+  file: string,
+  config: string | undefined,
+  options: AnyRestoreOptions,
+): Promise<void> {
+  if (config === undefined) {
+    const { restoreIntoCluster } = await import('./restore-running.ts')
+    await restoreIntoCluster(file, options)
+    return
+  }
+  if (options.config !== undefined) {
+    throw new CommandFailure(
+      EXIT_USAGE,
+      'name CONFIG for a new cluster or --config for the running one, not both',
+    )
+  }
+  const { restoreSnapshot } = await import('./restore.ts')
+  await restoreSnapshot(file, config, options)
+}
+
+function index(text: string): number {
+  const value = Number(text)
+  if (/^\d+$/.test(text) && Number.isSafeInteger(value) && value > 0) return value
+  throw new InvalidArgumentError('It is an index, as diff and save print it.')
 }

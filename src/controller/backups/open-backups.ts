@@ -2,15 +2,19 @@ import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { ActionLog } from '../../cluster/action-recorder.ts'
 import type { Log } from '../../cluster/log.ts'
 import type { ControllerConfig } from '../../config/options.ts'
+import type { StateMachine } from '../../fsm/machine.ts'
 import type { BackupControl } from '../../ports/backup-control.ts'
+import type { RestoreControl } from '../../ports/restore-control.ts'
 import { BackupFolder } from './backup-folder.ts'
 import { BackupSchedule } from './backup-schedule.ts'
 import type { BackupParts } from './take-backup.ts'
 import { backupControl } from './backup-control.ts'
+import { restoreControl } from './restore-control.ts'
 
 /** What a controller does about backups. */
 export interface Backups {
   readonly control: BackupControl
+  readonly restores: RestoreControl
   /** When the newest one was taken here by the schedule, UTC ms; 0: none was. null: there is no schedule. */
   readonly lastTakenMs: () => number | null
   /** Begins to take them by itself, where the configuration says so. */
@@ -22,12 +26,16 @@ export function openBackups(
   config: ControllerConfig,
   clusterNode: ClusterNode,
   log: Log,
-  backups: BackupParts,
+  backups: BackupParts & { readonly machine: Pick<StateMachine, 'onRecordsReplaced'> },
 ): Backups {
   const folder = folderOf(config)
   const schedule = scheduleOf(config, clusterNode, log, backups, folder)
+  backups.machine.onRecordsReplaced = (index) => {
+    log.warn({ index }, `replaced all records by those of a backup at index ${index}`)
+  }
   return {
     control: backupControl({ ...backups, actions: new ActionLog(clusterNode, log), folder }),
+    restores: restoreControl({ ...backups, proposer: clusterNode }),
     lastTakenMs: () => schedule?.lastTakenMs ?? null,
     start: () => schedule?.start(),
     close: async () => await schedule?.close(),

@@ -31,7 +31,15 @@ export interface ApiSources {
   readonly local: LiveParts &
     Pick<
       ApiParts,
-      'backups' | 'events' | 'issuer' | 'lastBackupMs' | 'pki' | 'refusal' | 'snapshots' | 'tell'
+      | 'backups'
+      | 'events'
+      | 'issuer'
+      | 'lastBackupMs'
+      | 'pki'
+      | 'refusal'
+      | 'restores'
+      | 'snapshots'
+      | 'tell'
     >
 }
 

@@ -8,7 +8,7 @@ import { noLinks } from '../query/evaluate.ts'
 import { Lister } from '../query/list.ts'
 import { scopeOf } from '../roles.ts'
 import type { IdScope } from '../sorted-ids.ts'
-import { Table } from '../state.ts'
+import { Table } from '../table.ts'
 import type { State } from '../state.ts'
 
 /** What the lists are filtered by: the attribute is the `id` of its row. Rows are stored nowhere. */

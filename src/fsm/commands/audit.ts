@@ -3,6 +3,7 @@ import {
   ClusterActionSchema,
   CommandKind,
   CommandKindSchema,
+  RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { Command } from '../../../proto/gen/command_pb.ts'
 import { isSameJson } from '../../lib/canonical-json.ts'
@@ -27,6 +28,7 @@ const unaudited: ReadonlySet<number> = new Set([
   CommandKind.SESSION_TOUCH,
   CommandKind.INTEGRITY_CLAIM,
   CommandKind.MFA_RESEAL,
+  CommandKind.RESTORE_CHUNK,
 ])
 
 /** Each of them would fill the audit log; those that lead to a lock are worth a record. */
@@ -70,7 +72,7 @@ export function auditOf(
     fields: named?.fields ?? none,
     also: touched.length < 2 ? none : others(touched, named),
     outcome: told?.outcome ?? (outcome.ok ? 'done' : outcome.code),
-    reason: told?.reason ?? '',
+    reason: told?.reason ?? restoreReason(command),
   }
 }
 
@@ -82,6 +84,12 @@ function toldAction({
   if (kind !== CommandKind.CLUSTER_ACTION) return null
   const { action, target, outcome, reason } = fromBinary(ClusterActionSchema, payload)
   return { action, entity: target === '' ? '' : 'controller', outcome, reason }
+}
+
+/** Which backup it is that takes the place of all records. */
+function restoreReason({ kind, payload }: Command): string {
+  if (kind !== CommandKind.RESTORE_END) return ''
+  return fromBinary(RestoreEndSchema, payload).reason
 }
 
 /** On nobody's behalf. */

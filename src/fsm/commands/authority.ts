@@ -38,7 +38,7 @@ export function authorityOf(state: State, actor: ClaimedActor, kind: number): Au
     case 'system':
       return 'full'
     case 'session':
-      return sessionAuthority(state, actor.value)
+      return systemAlone.has(kind) ? null : sessionAuthority(state, actor.value)
     case 'enrollment':
       return enrollmentAuthority(actor.value, kind)
     default:
@@ -57,6 +57,13 @@ const shownFor: ReadonlyMap<number, ShownId> = new Map([
   [CommandKind.HOSTED_TERMINATOR_CREATE, 'routerId'],
   [CommandKind.HOSTED_TERMINATOR_UPDATE, 'routerId'],
   [CommandKind.HOSTED_TERMINATORS_REMOVE, 'routerId'],
+])
+
+/** Asked for on the host of a controller alone: whoever replaces all records is whoever holds them. */
+const systemAlone: ReadonlySet<number> = new Set([
+  CommandKind.RESTORE_BEGIN,
+  CommandKind.RESTORE_CHUNK,
+  CommandKind.RESTORE_END,
 ])
 
 function enrollmentAuthority(actor: EnrollmentActor, kind: number): Authority | null {

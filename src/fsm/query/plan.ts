@@ -1,7 +1,7 @@
 import type { FilterSymbol } from '../../entities/define.ts'
 import { SetScope } from '../sorted-ids.ts'
 import type { SortedIds } from '../sorted-ids.ts'
-import type { Records } from '../state.ts'
+import type { Records } from '../table.ts'
 import type { Expression, Literal } from './ast.ts'
 import { isUniqueField, orderedValues, ownerOf, stretchOf } from './range.ts'
 import type { Range, Stretch } from './range.ts'

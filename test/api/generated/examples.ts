@@ -92,6 +92,14 @@ export const examples: Readonly<Record<string, Example>> = {
   'POST /cluster/recover-admin': async () => ({ name: '', password: 'another horse battery' }),
   'POST /pki/issue': async () => ({ requestPem: 'x', hosts: [], usages: ['client'], days: 1 }),
   'POST /cluster/backup': async () => ({}),
+  'POST /cluster/restore/begin': async () => ({
+    ...{ id: 'r', sha256: '0'.repeat(64), chunks: 1, bytes: 1, featureLevel: 2, clusterId: 'c' },
+  }),
+  'POST /cluster/restore/chunk': async () => ({
+    ...{ id: 'r', number: 0, bytes: 'AA==', endsBlock: true },
+  }),
+  'POST /cluster/restore/end': async () => ({ id: 'r', sha256: '0'.repeat(64) }),
+  'POST /cluster/restore/factors': async () => ({ factors: [] }),
   'POST /cluster/plan': async () => ({ verb: 'promote', id: 'ctrl2' }),
   'POST /cluster/add-member': async () => ({ address: 'ctrl2' }),
   'POST /cluster/transfer-leadership': async () => ({ newLeaderId: '' }),
@@ -151,6 +159,10 @@ export const refusedOnPurpose: readonly string[] = [
   'client POST /enroll/updb',
   // At the admin socket alone.
   'fabric POST /cluster/backup',
+  'fabric POST /cluster/restore/begin',
+  'fabric POST /cluster/restore/chunk',
+  'fabric POST /cluster/restore/end',
+  'fabric POST /cluster/restore/factors',
   'fabric POST /cluster/recover-admin',
   'fabric POST /pki/issuing-authority',
   'fabric POST /pki/issue',

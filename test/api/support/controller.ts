@@ -52,7 +52,7 @@ import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay } from '../../support/replayed.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { InlineIssuer, testTrustDomain } from './inline-issuer.ts'
-import { LocalBackups, LocalPki } from './host-parts.ts'
+import { LocalBackups, LocalPki, LocalRestores } from './host-parts.ts'
 import { liveTables } from './live-tables.ts'
 import type { LiveTables } from './live-tables.ts'
 import { LocalTopic } from './local-topic.ts'
@@ -379,6 +379,7 @@ export async function startController(
       logger,
     }),
     ...live,
+    restores: new LocalRestores(),
     routerInspections: noRouterInspections,
     clock,
     scheduler,

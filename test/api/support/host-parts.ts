@@ -4,6 +4,7 @@ import type {
   IssuedCertificate,
   PkiControl,
 } from '../../../src/ports/pki-control.ts'
+import type { RestoreControl } from '../../../src/ports/restore-control.ts'
 import { actorName } from '../../../src/ports/actor.ts'
 import type { Actor } from '../../../src/ports/actor.ts'
 
@@ -73,5 +74,29 @@ export class LocalBackups implements BackupControl {
     yield Buffer.from('the first half, ')
     if (this.failure !== null) throw this.failure
     yield Buffer.from('the second half')
+  }
+}
+
+/** Notes what it is told to do, and replaces nothing. */
+export class LocalRestores implements RestoreControl {
+  readonly asked: (readonly [string, string, unknown])[] = []
+
+  begin(announced: unknown, by: Actor): Promise<void> {
+    this.asked.push(['begin', actorName(by), announced])
+    return Promise.resolve()
+  }
+
+  stage(chunk: unknown, by: Actor): Promise<void> {
+    this.asked.push(['stage', actorName(by), chunk])
+    return Promise.resolve()
+  }
+
+  end(ending: unknown, by: Actor): ReturnType<RestoreControl['end']> {
+    this.asked.push(['end', actorName(by), ending])
+    return Promise.resolve({ index: 7, applied: ['ctrl1'] })
+  }
+
+  seal(factors: readonly unknown[]): ReturnType<RestoreControl['seal']> {
+    return Promise.resolve(factors.map(() => ({ sealed: 'sealed', keyVersion: 1 })))
   }
 }

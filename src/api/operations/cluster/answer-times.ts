@@ -8,4 +8,6 @@ export const answerTimes = {
   installMsMax: 28_000,
   /** A backup begins once its snapshot is there, and the leader has said how far it must reach. */
   backupMsMax: 55_000,
+  /** A step of a restore waits for a new leader, and the last one for every voter. */
+  restoreMsMax: 115_000,
 } as const

@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs'
+
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { loadBackup } from '../../src/backup/load-backup.ts'
+import { bytesOfFile, writeNewBackup } from '../../src/backup/files.ts'
+import { BackupWriter } from '../../src/backup/write-backup.ts'
+import { normalise } from '../../src/entities/normalise.ts'
+import { entityNamed } from '../../src/entities/registry.ts'
+import { apply } from '../../src/fsm/apply.ts'
+import { markOf } from '../../src/fsm/write-behind.ts'
+import type { State } from '../../src/fsm/state.ts'
+import type { JsonObject } from '../../src/lib/canonical-json.ts'
+import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { LogWriter } from '../../test/fsm/support/log.ts'
+import { commandData } from '../../test/support/commands.ts'
+
+/** By the commands that enrollments come to; the log of their making is of no interest here. */
+function fill(state: State, identities: number, certificatePem: string): void {
+  const create = (entity: string, id: string, fields: JsonObject): void => {
+    const payload = LogWriter.write(entity, id, fields)
+    const data = commandData(CommandKind.ENTITY_CREATE, payload)
+    const index = state.position.index + 1
+    const { term } = state.position
+    const { outcome } = apply(state, { index, term, timeMs: Date.now(), type: 'command', data })
+    if (outcome?.ok !== true) throw new Error(`refused: ${JSON.stringify(outcome)}`)
+  }
+  for (let n = 0; n < identities; n += 1) {
+    const id = `bench-${n}`
+    const body = { name: `device ${n}`, type: 'Device', isAdmin: false, roleAttributes: ['all'] }
+    create('identity', id, normalise(entityNamed('identity'), 'create', body).fields)
+    const fingerprint = n.toString(16).padStart(40, '0')
+    create('authenticator', `cert-${n}`, {
+      ...{ identityId: id, method: 'cert', certPem: certificatePem, fingerprint },
+    })
+  }
+}
+
+/** A backup of the network that is to be measured, made of one of a cluster that was just formed. */
+export async function makeLarge(
+  small: string,
+  large: string,
+  identities: number,
+  certificatePath: string,
+): Promise<void> {
+  const store = new MemoryStateStore()
+  const { state, manifest, secrets } = await loadBackup(bytesOfFile(small), store, {
+    privateKeyPem: null,
+  })
+  fill(state, identities, readFileSync(certificatePath, 'utf8'))
+  await store.write(state.takeDirty(), markOf(state))
+  const { format: _format, encryption: _encryption, ...origin } = manifest
+  const writer = await BackupWriter.begin({
+    ...{ origin, snapshot: await store.snapshot(), secrets, recipient: null },
+  })
+  await writeNewBackup(large, writer.chunks())
+}

@@ -1,0 +1,99 @@
+import type {
+  OpenFactor,
+  RestoreAnnouncement,
+  RestoreEnding,
+} from '../../../ports/restore-control.ts'
+import { detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
+import type { Operation } from '../../operation.ts'
+import type { ApiParts } from '../../parts.ts'
+import { nothing } from '../../schemas/envelope.ts'
+import { actorOf } from '../../records/writes.ts'
+import {
+  restoreBegin,
+  restoreChunk,
+  restored,
+  restoreEnd,
+  restoreFactors,
+  sealedFactors,
+} from '../../schemas/cluster/restores.ts'
+import { answerTimes } from './answer-times.ts'
+
+/** Replacing the records of the running cluster by those of a backup (docs/backup.md). */
+export function restoreOperations({ restores }: ApiParts): Operation[] {
+  const common = {
+    tag: 'cluster',
+    apis: ['fabric'],
+    permission: 'admin',
+    success: 200,
+    method: 'POST',
+    refusals: [400, 401, 403, 409, 429, 503],
+    answerMsMax: answerTimes.restoreMsMax,
+  } as const
+  return [
+    {
+      ...common,
+      operationId: 'clusterRestoreBegin',
+      summary: 'Begins to stage a restore; at the admin socket alone',
+      path: '/cluster/restore/begin',
+      body: { schema: restoreBegin, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      handle: async (call) => {
+        const given = { allowsOtherCluster: false, ...(call.body as Partial<RestoreAnnouncement>) }
+        await restores.begin(given as RestoreAnnouncement, actorOf(call))
+        return emptyAnswer()
+      },
+    },
+    {
+      ...common,
+      operationId: 'clusterRestoreChunk',
+      summary: 'Stages a chunk of a restore; at the admin socket alone',
+      path: '/cluster/restore/chunk',
+      body: { schema: restoreChunk, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      handle: async (call) => {
+        const given = call.body as ChunkBody
+        const bytes = Uint8Array.from(Buffer.from(given.bytes, 'base64'))
+        await restores.stage({ ...given, bytes }, actorOf(call))
+        return emptyAnswer()
+      },
+    },
+    {
+      ...common,
+      operationId: 'clusterRestoreEnd',
+      summary: 'Replaces all records by what is staged, or drops it; at the admin socket alone',
+      path: '/cluster/restore/end',
+      body: { schema: restoreEnd, isRequired: true },
+      response: { kind: 'detail', schema: restored },
+      handle: async (call) => {
+        const given = { isAbandoned: false, ifIndex: 0, reason: '', ...(call.body as EndBody) }
+        return detailAnswer(await restores.end(given, actorOf(call)))
+      },
+    },
+    {
+      ...common,
+      operationId: 'clusterRestoreFactors',
+      summary: 'Encrypts second factors of a backup for this cluster; at the admin socket alone',
+      path: '/cluster/restore/factors',
+      body: { schema: restoreFactors, isRequired: true },
+      response: { kind: 'detail', schema: sealedFactors },
+      handle: async (call) => {
+        const { factors } = call.body as { readonly factors: readonly FactorBody[] }
+        return detailAnswer(await restores.seal(factors.map(factorOf)))
+      },
+    },
+  ]
+}
+
+interface ChunkBody {
+  readonly id: string
+  readonly number: number
+  readonly bytes: string
+  readonly endsBlock: boolean
+}
+
+type EndBody = Pick<RestoreEnding, 'id' | 'sha256'> & Partial<RestoreEnding>
+type FactorBody = Omit<OpenFactor, 'secret'> & { readonly secret: string }
+
+function factorOf({ secret, ...rest }: FactorBody): OpenFactor {
+  return { ...rest, secret: Uint8Array.from(Buffer.from(secret, 'base64')) }
+}

@@ -1,0 +1,63 @@
+import { createHash } from 'node:crypto'
+
+import { blocksOf, lineOf } from '../fsm/restore/record-blocks.ts'
+import { restoredKinds } from '../fsm/restore/replacement.ts'
+import { restoreLimits } from '../fsm/restore/restore-limits.ts'
+import type { State } from '../fsm/state.ts'
+import { BackupFault } from './fault.ts'
+
+/** A piece of what is staged: one log entry. */
+export interface ContentChunk {
+  readonly bytes: Uint8Array
+  readonly endsBlock: boolean
+}
+
+/** The records of a backup as they go into a running cluster. */
+export interface RestoreContent {
+  readonly chunks: readonly ContentChunk[]
+  /** Of all chunks. */
+  readonly bytes: number
+  /** Hex; over all chunks in their order. */
+  readonly sha256: string
+}
+
+/**
+ * What of a state a restore brings back, cut for the log.
+ * @param state without sessions (`withoutSessions`).
+ * @throws {BackupFault} TOO_LARGE.
+ */
+export function restoreContentOf(state: State): RestoreContent {
+  const chunks: ContentChunk[] = []
+  const sum = createHash('sha256')
+  let bytes = 0
+  for (const block of blocksOf(linesOf(state))) {
+    bytes += block.length
+    if (bytes > restoreLimits.stagedBytesMax) throw tooLarge()
+    sum.update(block)
+    chunks.push(...chunksOf(block))
+  }
+  return { chunks, bytes, sha256: sum.digest('hex') }
+}
+
+function* linesOf(state: State): Generator<string> {
+  for (const kind of restoredKinds) {
+    const table = state.table(kind)
+    for (const { record } of table.rows.values()) yield lineOf(kind, table.stored(record))
+  }
+}
+
+function chunksOf(block: Uint8Array): ContentChunk[] {
+  const chunks: ContentChunk[] = []
+  for (let at = 0; at < block.length; at += restoreLimits.chunkBytesMax) {
+    const end = at + restoreLimits.chunkBytesMax
+    chunks.push({ bytes: block.subarray(at, end), endsBlock: end >= block.length })
+  }
+  return chunks
+}
+
+function tooLarge(): BackupFault {
+  return new BackupFault(
+    'TOO_LARGE',
+    `the records of the backup take more than ${restoreLimits.stagedBytesMax} bytes compressed, which is more than a running cluster stages; restore it into a new cluster`,
+  )
+}

@@ -1,0 +1,250 @@
+import { changesOf, replacementBetween } from '../../backup/compare.ts'
+import type { KindChanges } from '../../backup/compare.ts'
+import { BackupFault } from '../../backup/fault.ts'
+import { bytesOfFile } from '../../backup/files.ts'
+import { loadBackup } from '../../backup/load-backup.ts'
+import type { LoadedBackup } from '../../backup/load-backup.ts'
+import { restoreContentOf } from '../../backup/restore-content.ts'
+import type { RestoreContent } from '../../backup/restore-content.ts'
+import type { RestoredIndex } from '../../ports/restore-control.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { newShortId } from '../../lib/random.ts'
+import { MemoryStateStore } from '../../store/memory-state-store.ts'
+import { AdminError, askController } from '../cluster/admin-client.ts'
+import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { typedText } from '../terminal/typed-text.ts'
+import { atFile } from './backup-file.ts'
+import { originText } from './describe.ts'
+import { changesText, loadLive } from './diff.ts'
+import { sealedForCluster } from './restored-factors.ts'
+import { dataFolderOf } from './save.ts'
+import { readKey, requireSha256 } from './verify.ts'
+
+export interface RestoreRunningOptions {
+  readonly config?: string
+  readonly data?: string
+  readonly key?: string
+  readonly sha256?: string
+  readonly confirm?: string
+  readonly ifIndex?: number
+  readonly otherCluster?: boolean
+  readonly json?: boolean
+}
+
+/** What `cluster snapshot restore FILE --json` prints. */
+export interface RestoreRunningResult extends Partial<RestoredIndex> {
+  readonly clusterId: string
+  readonly from: { readonly clusterId: string; readonly index: number; readonly takenAtMs: number }
+  readonly changes: readonly KindChanges[]
+  /** False: no record differs, and nothing was done. */
+  readonly isRestored: boolean
+}
+
+/** A step waits for a new leader, and the last one for every voter. */
+const STEP_TIMEOUT_MS = 120_000
+const PROGRESS_PERCENT = 10
+const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/**
+ * `cluster snapshot restore FILE --config CONFIG`: replaces the records of the running cluster by those of a backup, in one step.
+ * @throws {CommandFailure} and nothing has changed then, unless it says that the outcome is unknown.
+ */
+export async function restoreIntoCluster(
+  path: string,
+  options: RestoreRunningOptions,
+): Promise<void> {
+  const data = dataFolderOf(options)
+  const backup = await atFile(path, () => load(path, options))
+  const live = await loadLive(data, false)
+  await atFile(path, () => Promise.resolve(refuseOther(live, backup, options)))
+  await atFile(path, () => sealedForCluster(data, live, backup))
+  const changes = changesOf(replacementBetween(live.state, backup.state))
+  const isJson = options.json === true
+  if (!isJson) printLine(changesText(live, backup, changes).join('\n'))
+  const result = {
+    clusterId: live.manifest.clusterId,
+    from: placeOf(backup),
+    changes,
+    isRestored: false,
+  }
+  if (changes.length === 0) {
+    if (isJson) printJson(result)
+    return
+  }
+  await confirm(live.manifest.clusterId, options)
+  const content = await atFile(path, () => Promise.resolve(restoreContentOf(backup.state)))
+  const restored = await carryOut({ data, content, backup, options })
+  if (isJson) printJson({ ...result, ...restored, isRestored: true })
+  else printRestored(restored)
+}
+
+async function load(path: string, { key, sha256 }: RestoreRunningOptions): Promise<LoadedBackup> {
+  const privateKeyPem = readKey(key)
+  const backup = await loadBackup(bytesOfFile(path), new MemoryStateStore(), { privateKeyPem })
+  requireSha256(path, backup.sha256, sha256)
+  return backup
+}
+
+function placeOf({ manifest }: LoadedBackup): RestoreRunningResult['from'] {
+  const { clusterId, index, takenAtMs } = manifest
+  return { clusterId, index, takenAtMs }
+}
+
+/** @throws {BackupFault} what the controllers would refuse as well, before anybody is asked to confirm it. */
+function refuseOther(
+  live: LoadedBackup,
+  backup: LoadedBackup,
+  { otherCluster }: RestoreRunningOptions,
+): void {
+  const [now, then] = [live.manifest, backup.manifest]
+  if (then.featureLevel > now.featureLevel) {
+    throw new BackupFault(
+      'NEWER_LEVEL',
+      `the backup is of feature level ${then.featureLevel} and level ${now.featureLevel} is in force; run the release that wrote it on every controller first`,
+    )
+  }
+  if (then.clusterId === now.clusterId || otherCluster === true) return
+  throw new BackupFault(
+    'OTHER_CLUSTER',
+    `the backup is of cluster ${then.clusterId} and this is ${now.clusterId}; pass --other-cluster if that is meant, or restore it into a new cluster`,
+  )
+}
+
+/** Typed on a terminal, or given word for word by a script; a wrong word changes nothing. */
+async function confirm(clusterId: string, options: RestoreRunningOptions): Promise<void> {
+  const canAsk = options.json !== true && options.key !== '-' && process.stdin.isTTY
+  const given = options.confirm ?? (canAsk ? await typedText(clusterId) : undefined)
+  if (given === clusterId) return
+  throw new CommandFailure(
+    EXIT_FAILED,
+    given === undefined
+      ? `this replaces the records of the cluster and ends all sessions: nothing was changed; pass --confirm ${shellWord(clusterId)} to proceed`
+      : `confirmation does not match "${clusterId}": nothing was changed`,
+  )
+}
+
+interface Restoring {
+  readonly data: string
+  readonly content: RestoreContent
+  readonly backup: LoadedBackup
+  readonly options: RestoreRunningOptions
+}
+
+/** Stages the content and has it swapped in; what was staged is dropped when that fails. */
+async function carryOut(restoring: Restoring): Promise<RestoredIndex> {
+  const id = newShortId()
+  const isInterrupted = watchSignals()
+  let isSwapping = false
+  try {
+    await stage(restoring, id, isInterrupted.check)
+    isSwapping = true
+    return (await ask(restoring.data, 'end', endParams(restoring, id))) as RestoredIndex
+  } catch (error) {
+    const isKnown = !isSwapping || (error instanceof AdminError && isRefusal(error))
+    if (isKnown) await abandon(restoring, id)
+    throw isKnown ? failureOf(error) : outcomeUnknown(error)
+  } finally {
+    isInterrupted.end()
+  }
+}
+
+async function stage(
+  { data, content, backup, options }: Restoring,
+  id: string,
+  check: () => void,
+): Promise<void> {
+  const { chunks, bytes, sha256 } = content
+  const { clusterId, featureLevel } = backup.manifest
+  const allowsOtherCluster = options.otherCluster === true
+  await ask(data, 'begin', {
+    ...{ id, chunks: chunks.length, bytes, sha256, clusterId, featureLevel, allowsOtherCluster },
+  })
+  const progress = new Progress(chunks.length)
+  for (const [number, chunk] of chunks.entries()) {
+    check()
+    const { endsBlock } = chunk
+    const text = Buffer.from(chunk.bytes).toString('base64')
+    await ask(data, 'chunk', { id, number, endsBlock, bytes: text })
+    progress.tell(number + 1)
+  }
+  check()
+}
+
+function endParams({ content, backup, options }: Restoring, id: string): object {
+  return {
+    ...{ id, sha256: content.sha256, ifIndex: options.ifIndex ?? 0 },
+    reason: `from a backup with SHA-256 ${backup.sha256.slice(0, 16)}: ${originText(backup.manifest)}`,
+  }
+}
+
+async function abandon({ data, content }: Restoring, id: string): Promise<void> {
+  const params = { id, isAbandoned: true, sha256: content.sha256, ifIndex: 0, reason: 'abandoned' }
+  // What cannot be dropped now expires by itself.
+  await ask(data, 'end', params).catch(() => undefined)
+}
+
+async function ask(data: string, step: string, body: object): Promise<unknown> {
+  const path = `/fabric/v1/cluster/restore/${step}`
+  return await askController(data, { method: 'POST', path, body, timeoutMs: STEP_TIMEOUT_MS })
+}
+
+/** The controller has said that nothing changed. */
+function isRefusal({ code }: AdminError): boolean {
+  return !['NO_ANSWER', 'OUTCOME_UNKNOWN', 'UNHANDLED'].includes(code)
+}
+
+function failureOf(error: unknown): unknown {
+  if (!(error instanceof AdminError)) return error
+  return new CommandFailure(EXIT_FAILED, `${error.message}; nothing was changed`, error)
+}
+
+function outcomeUnknown(error: unknown): CommandFailure {
+  const why = error instanceof Error ? error.message : String(error)
+  return new CommandFailure(
+    EXIT_FAILED,
+    `the records were being replaced when the answer was lost (${why}); 'flotilla cluster snapshot diff' tells whether they are`,
+    error,
+  )
+}
+
+/** ^C before the last step drops what is staged; during that step it is too late. */
+function watchSignals(): { readonly check: () => void; readonly end: () => void } {
+  let isInterrupted = false
+  const interrupt = (): void => {
+    isInterrupted = true
+  }
+  for (const signal of ENDING_SIGNALS) process.on(signal, interrupt)
+  return {
+    check: () => {
+      if (isInterrupted) throw new CommandFailure(EXIT_FAILED, 'interrupted; nothing was changed')
+    },
+    end: () => {
+      for (const signal of ENDING_SIGNALS) process.off(signal, interrupt)
+    },
+  }
+}
+
+/** On stderr: one line that is written over on a terminal, a line each tenth elsewhere. */
+class Progress {
+  readonly #total: number
+  #told = 0
+
+  constructor(total: number) {
+    this.#total = total
+  }
+
+  tell(done: number): void {
+    const percent = Math.floor((100 * done) / this.#total)
+    const isNew = percent >= this.#told + PROGRESS_PERCENT || done === this.#total
+    if (!isNew) return
+    this.#told = percent
+    const isOnTerminal = process.stderr.isTTY
+    const end = isOnTerminal && done < this.#total ? '' : '\n'
+    process.stderr.write(`${isOnTerminal ? '\r' : ''}staged ${percent} %${end}`)
+  }
+}
+
+function printRestored({ index, applied }: RestoredIndex): void {
+  printLine(`replaced the records at index ${index}; applied by ${applied.join(', ')}`)
+  printLine('all sessions have ended: everybody logs in again')
+}

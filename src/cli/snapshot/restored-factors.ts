@@ -1,0 +1,60 @@
+import { BackupFault } from '../../backup/fault.ts'
+import { factorsOf, openedFactor } from '../../backup/restored-factors.ts'
+import type { LoadedBackup } from '../../backup/load-backup.ts'
+import type { SealedAgain } from '../../ports/restore-control.ts'
+import type { Mfa } from '../../entities/mfa.ts'
+import type { SharedSecret } from '../../entities/shared-secret.ts'
+import type { Factor } from '../../pki/sealed-factor.ts'
+import { askController } from '../cluster/admin-client.ts'
+
+/** In one request, which has its limit in bytes. */
+const BATCH = 16
+const FACTORS_PATH = '/fabric/v1/cluster/restore/factors'
+
+/**
+ * Has the second factors of a backup encrypted for the cluster that they go into, where it does not hold the key that they are
+ * encrypted by: those of another cluster, and those of a key that was rotated since.
+ * @throws {BackupFault} NO_SECRETS where the backup lacks the key as well.
+ */
+export async function sealedForCluster(
+  data: string,
+  live: LoadedBackup,
+  backup: LoadedBackup,
+): Promise<void> {
+  const needed = factorsToSeal(live, backup)
+  for (let at = 0; at < needed.length; at += BATCH) {
+    const batch = needed.slice(at, at + BATCH)
+    const factors = batch.map((mfa) => shown(mfa, opened(backup, mfa)))
+    const sealed = (await askController(data, {
+      method: 'POST',
+      path: FACTORS_PATH,
+      body: { factors },
+    })) as SealedAgain[]
+    batch.forEach((mfa, nth) => backup.state.put('mfa', { ...mfa, ...sealed[nth] }))
+  }
+}
+
+function factorsToSeal({ state: live }: LoadedBackup, { state }: LoadedBackup): Mfa[] {
+  const held = new Set(
+    live.get<SharedSecret>('sharedSecret', 'factorKey')?.versions.map(({ version }) => version),
+  )
+  const isOther = live.clusterId !== state.clusterId
+  return factorsOf(state).filter(({ keyVersion }) => isOther || !held.has(keyVersion ?? 0))
+}
+
+function opened(backup: LoadedBackup, mfa: Mfa): Factor {
+  const factor = openedFactor(backup, mfa)
+  if (factor !== null) return factor
+  throw new BackupFault(
+    'NO_SECRETS',
+    `the second factor of identity ${mfa.identityId} is encrypted by a key that neither the cluster nor the backup holds; use a backup that was taken with its secrets, and --key`,
+  )
+}
+
+function shown({ identityId, secretId, codesId }: Mfa, factor: Factor): object {
+  const { secret, recoveryCodes } = factor
+  return {
+    ...{ identityId, secretId, codesId, recoveryCodes },
+    secret: Buffer.from(secret).toString('base64'),
+  }
+}

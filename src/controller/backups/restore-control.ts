@@ -1,0 +1,138 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import {
+  CommandKind,
+  RestoreBeginSchema,
+  RestoreChunkSchema,
+  RestoreEndSchema,
+} from '../../../proto/gen/command_pb.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { ProblemCode } from '../../lib/problems.ts'
+import type { Actor } from '../../ports/actor.ts'
+import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
+import { levelOfKind } from '../../ports/feature-level.ts'
+import type { Applied, Proposer } from '../../ports/proposer.ts'
+import type {
+  RestoreAnnouncement,
+  RestoreControl,
+  RestoreEnding,
+} from '../../ports/restore-control.ts'
+import type { BackupParts } from './take-backup.ts'
+import { sealFactors } from './seal-factors.ts'
+
+export interface RestoreParts extends Pick<
+  BackupParts,
+  'cluster' | 'machine' | 'secrets' | 'refusal'
+> {
+  readonly proposer: Proposer
+}
+
+const RETRY_MS = 500
+/** A new leader is there long before. */
+const RETRIES_MAX = 60
+const APPLIED_POLL_MS = 100
+const APPLIED_MS_MAX = 60_000
+/** What a new leader, or a moment, puts right. Each command of a restore takes effect once, however often it is proposed. */
+const passing: ReadonlySet<ProblemCode> = new Set([
+  'CLUSTER_NO_LEADER',
+  'OUTCOME_UNKNOWN',
+  'SERVER_TOO_MANY_REQUESTS',
+])
+
+/** How operators put the records of a backup into the running cluster. */
+export function restoreControl(parts: RestoreParts): RestoreControl {
+  return {
+    begin: async (announced, by) => {
+      requireReady(parts)
+      await propose(parts, CommandKind.RESTORE_BEGIN, beginOf(announced), by)
+    },
+    stage: async (chunk, by) => {
+      requireServing(parts)
+      const payload = toBinary(RestoreChunkSchema, create(RestoreChunkSchema, chunk))
+      await propose(parts, CommandKind.RESTORE_CHUNK, payload, by)
+    },
+    end: async (ending, by) => {
+      if (!ending.isAbandoned) requireReady(parts)
+      const { index } = await propose(parts, CommandKind.RESTORE_END, endOf(ending), by)
+      return { index, applied: ending.isAbandoned ? [] : await appliedBy(parts.cluster, index) }
+    },
+    seal: (factors) => sealFactors(parts, factors),
+  }
+}
+
+/** @throws {Problem} unless a restore could go through now. */
+function requireReady(parts: RestoreParts): void {
+  requireServing(parts)
+  const { cluster } = parts
+  const level = levelOfKind(CommandKind.RESTORE_END)
+  if (cluster.featureLevel < level) {
+    throw new Problem('FEATURE_LEVEL_NOT_RAISED', {
+      detail: `a restore into the running cluster needs feature level ${level} and level ${cluster.featureLevel} is in force; run this release on every controller first`,
+    })
+  }
+  const away = voters(cluster).filter(({ connected, vitals }) => !connected || vitals?.isFailing)
+  if (away.length === 0) return
+  throw new Problem('RESTORE_REFUSED', {
+    detail: `${away.map(({ id }) => id).join(', ')} cannot be reached; start or remove what is away, so that every controller takes the same step`,
+  })
+}
+
+function requireServing({ refusal }: RestoreParts): void {
+  const code = refusal()
+  if (code !== null) throw new Problem(code)
+}
+
+function voters(cluster: ClusterView): MemberView[] {
+  return cluster.members().filter(({ voter }) => voter)
+}
+
+/** Proposes until it is known what came of it. @throws {Problem} what it was refused for. */
+async function propose(
+  { proposer }: RestoreParts,
+  kind: CommandKind,
+  payload: Uint8Array,
+  actor: Actor,
+): Promise<Applied> {
+  for (let left = RETRIES_MAX; ; left -= 1) {
+    try {
+      const applied = await proposer.propose({ kind, payload, actor })
+      const { outcome } = applied
+      if (outcome.ok) return applied
+      const { code, fault, detail } = outcome
+      throw new Problem(code, {
+        ...(fault === null ? {} : { fault }),
+        ...(detail === null ? {} : { detail }),
+      })
+    } catch (error) {
+      if (!(error instanceof Problem) || !passing.has(error.code) || left === 0) throw error
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+    }
+  }
+}
+
+/** Waits for the voters, in bounded time: one that is slower takes the step from its log. */
+async function appliedBy(cluster: ClusterView, index: number): Promise<string[]> {
+  const endMs = performance.now() + APPLIED_MS_MAX
+  for (;;) {
+    const all = voters(cluster)
+    const applied = all.filter(({ progress }) => (progress?.applied ?? 0) >= index)
+    if (applied.length === all.length || performance.now() > endMs) {
+      return applied.map(({ id }) => id)
+    }
+    await new Promise((resolve) => setTimeout(resolve, APPLIED_POLL_MS))
+  }
+}
+
+function beginOf({ bytes, sha256, ...announced }: RestoreAnnouncement): Uint8Array {
+  const message = create(RestoreBeginSchema, {
+    ...{ ...announced, bytes: String(bytes), sha256: Buffer.from(sha256, 'hex') },
+  })
+  return toBinary(RestoreBeginSchema, message)
+}
+
+function endOf({ sha256, ifIndex, ...ending }: RestoreEnding): Uint8Array {
+  const message = create(RestoreEndSchema, {
+    ...{ ...ending, ifIndex: String(ifIndex), sha256: Buffer.from(sha256, 'hex') },
+  })
+  return toBinary(RestoreEndSchema, message)
+}

@@ -1,0 +1,38 @@
+import type { ChangeFollower, EntryFacts, RecordChange } from '../ports/change-feed.ts'
+import type { Index } from '../raft/types.ts'
+
+/** Who follows the records from outside of apply, and which kinds of tables each is told of. */
+export class Followers {
+  readonly #all = new Set<{ readonly kinds: ReadonlySet<string>; readonly of: ChangeFollower }>()
+
+  /** @returns the way to end it. */
+  add(kinds: readonly string[], of: ChangeFollower): () => void {
+    const follower = { kinds: new Set(kinds), of }
+    this.#all.add(follower)
+    return () => {
+      this.#all.delete(follower)
+    }
+  }
+
+  /** Kinds that any of them follows. */
+  *kinds(): Generator<string> {
+    for (const { kinds } of this.#all) yield* kinds
+  }
+
+  /** All records may be others than before. */
+  onReplaced(): void {
+    for (const { of } of this.#all) of.onReplaced()
+  }
+
+  onEntry(index: Index, changes: readonly RecordChange[], facts: EntryFacts): void {
+    for (const { kinds, of } of this.#all) {
+      const own = changes.filter(({ kind }) => kinds.has(kind))
+      try {
+        if (own.length > 0) of.onEntry(index, own, facts)
+      } catch {
+        // What follows from the records can be made anew; apply must not stop for it.
+        of.onReplaced()
+      }
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import type { Mfa } from '../../entities/mfa.ts'
+import { entities } from '../../entities/registry.ts'
+import type { SharedSecret } from '../../entities/shared-secret.ts'
+import type { Json } from '../../lib/canonical-json.ts'
+import type { State } from '../state.ts'
+import type { ShapedRecord } from './record-blocks.ts'
+
+/**
+ * Kinds that a restore leaves as they are: who the controllers are and what they share, what was revoked, and the last integrity
+ * run. To take any of them back in time would let in again what has been shut out.
+ */
+const keptKinds: ReadonlySet<string> = new Set([
+  'admission',
+  'integrityRun',
+  'joinTicket',
+  'revocation',
+  'sharedSecret',
+])
+/** Kinds of which nothing is left: sessions end, and what follows from them. */
+const endedKinds: ReadonlySet<string> = new Set([
+  'accessMark',
+  'apiSession',
+  'session',
+  'sessionCertificate',
+])
+
+const ownKinds = entities.flatMap(({ name, table }) => (name === table ? [name] : []))
+
+/** Kinds whose records a restore replaces. */
+export const restoredKinds: ReadonlySet<string> = new Set(
+  ownKinds.filter((kind) => !keptKinds.has(kind) && !endedKinds.has(kind)),
+)
+
+/** What of one kind is to be done. */
+export interface KindReplacement {
+  readonly kind: string
+  readonly created: readonly ShapedRecord[]
+  readonly changed: readonly ShapedRecord[]
+  readonly deleted: readonly string[]
+}
+
+/** How many records of all kinds. */
+export interface ReplacedCounts {
+  readonly created: number
+  readonly changed: number
+  readonly deleted: number
+}
+
+/**
+ * What the records of a backup change of a state, kind by kind. The same function judges a preview and the entry.
+ * @param revision given to every record of a backup of another cluster, whose revisions are of another log; null: they stay.
+ */
+export function replacementOf(
+  state: State,
+  staged: Iterable<ShapedRecord>,
+  revision: number | null,
+): KindReplacement[] {
+  const restored = new Map<string, Map<string, ShapedRecord>>(
+    [...restoredKinds].map((kind) => [kind, new Map()]),
+  )
+  for (const one of staged) {
+    const adapted = adaptedTo(state, one, revision)
+    if (adapted !== null) restored.get(one.kind)?.set(one.record.id, adapted)
+  }
+  return ownKinds.flatMap((kind) => {
+    if (keptKinds.has(kind)) return []
+    const changes = changesOf(state, kind, restored.get(kind) ?? new Map())
+    return isNothing(changes) ? [] : changes
+  })
+}
+
+/** @returns null for a record that does not come back. */
+function adaptedTo(state: State, one: ShapedRecord, revision: number | null): ShapedRecord | null {
+  // A token that was used, or taken back, since the backup must not let anybody in again.
+  if (one.kind === 'enrollment' && state.get('enrollment', one.record.id) === undefined) return null
+  const spent = one.kind === 'mfa' ? spentSince(state, one.record as Mfa) : null
+  if (spent === null && revision === null) return one
+  const moved = revision === null ? {} : { revision }
+  return state.shaped(one.kind, { ...one.record, ...spent, ...moved })
+}
+
+/** Codes of a second factor that were used since the backup stay used; it is encrypted as it is now. */
+function spentSince(state: State, restored: Mfa): Record<string, Json> | null {
+  const now = state.get<Mfa>('mfa', restored.id)
+  if (now === undefined || now.secretId !== restored.secretId) return null
+  const lastStep = Math.max(now.lastStep ?? 0, restored.lastStep ?? 0)
+  if (now.codesId !== restored.codesId) return { lastStep }
+  const usedCodes = [...new Set([...(restored.usedCodes ?? []), ...(now.usedCodes ?? [])])]
+  return { lastStep, usedCodes, sealed: now.sealed, keyVersion: now.keyVersion }
+}
+
+function changesOf(
+  state: State,
+  kind: string,
+  restored: ReadonlyMap<string, ShapedRecord>,
+): KindReplacement {
+  const { rows } = state.table(kind)
+  const created: ShapedRecord[] = []
+  const changed: ShapedRecord[] = []
+  for (const [id, one] of restored) {
+    const before = rows.get(id)
+    if (before === undefined) created.push(one)
+    else if (!isSame(before.lanes, one.lanes)) changed.push(one)
+  }
+  const deleted = [...rows.keys()].filter((id) => !restored.has(id))
+  return { kind, created, changed, deleted }
+}
+
+/** Equal records have equal lanes, and others do not, short of a broken SHA-256. */
+function isSame(a: ShapedRecord['lanes'], b: ShapedRecord['lanes']): boolean {
+  return a.a === b.a && a.b === b.b && a.c === b.c && a.d === b.d
+}
+
+function isNothing({ created, changed, deleted }: KindReplacement): boolean {
+  return created.length + changed.length + deleted.length === 0
+}
+
+/** The sum over all kinds. */
+export function countsOf(replacement: readonly KindReplacement[]): ReplacedCounts {
+  const sum = (pick: (one: KindReplacement) => readonly unknown[]): number =>
+    replacement.reduce((total, one) => total + pick(one).length, 0)
+  return {
+    created: sum(({ created }) => created),
+    changed: sum(({ changed }) => changed),
+    deleted: sum(({ deleted }) => deleted),
+  }
+}
+
+/** A second factor that no controller could decrypt afterwards; null when there is none. */
+export function unreadableFactor(
+  state: State,
+  replacement: readonly KindReplacement[],
+): { readonly identityId: string; readonly keyVersion: number } | null {
+  const versions = state.get<SharedSecret>('sharedSecret', 'factorKey')?.versions ?? []
+  const held = new Set(versions.map(({ version }) => version))
+  const factors = replacement.find(({ kind }) => kind === 'mfa')
+  for (const { record } of [...(factors?.created ?? []), ...(factors?.changed ?? [])]) {
+    const { identityId, keyVersion } = record as Mfa
+    if (!held.has(keyVersion ?? 0)) return { identityId, keyVersion: keyVersion ?? 0 }
+  }
+  return null
+}
+
+/** Carries it out. All that goes goes first: a name that is unique may belong to another record afterwards. */
+export function replace(state: State, replacement: readonly KindReplacement[]): void {
+  state.wholesale(() => {
+    for (const { kind, changed, deleted } of replacement) {
+      for (const id of deleted) state.remove(kind, id)
+      for (const { record } of changed) state.remove(kind, record.id)
+    }
+    for (const { created, changed } of replacement) {
+      for (const one of created) state.putShaped(one)
+      for (const one of changed) state.putShaped(one)
+    }
+  })
+}

@@ -1,0 +1,130 @@
+import type { Entity } from '../entities/define.ts'
+import { isSameJson } from '../lib/canonical-json.ts'
+import type { Json } from '../lib/canonical-json.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import { lanesOf } from './digest.ts'
+import type { Lanes } from './digest.ts'
+import { Indexes } from './indexes.ts'
+import { SortedIds } from './sorted-ids.ts'
+
+/** A record with the digest over it as it is stored. */
+export interface Row {
+  readonly record: EntityRecord
+  readonly lanes: Lanes
+}
+
+interface Member {
+  readonly name: string
+  readonly zero: Json
+  readonly since: number
+}
+
+/** The records of one kind with their indexes. Changed by `State` alone. */
+export class Table {
+  readonly entity: Entity
+  ids = new SortedIds()
+  indexes: Indexes
+  readonly rows = new Map<string, Row>()
+  /** Moves with each change. */
+  version = 0
+  /** Moves when a record comes, goes, or changes its role attributes: what role lists match may differ. */
+  matchVersion = 0
+  /** What is stored of a record, in the order in which it holds it. */
+  readonly #members: readonly Member[]
+
+  constructor(entity: Entity) {
+    this.entity = entity
+    this.indexes = new Indexes(entity)
+    const stored = Object.keys(entity.fields).filter(
+      (name) => entity.fields[name]?.computed === null,
+    )
+    this.#members = [...stored, 'createdAt', 'id', 'revision', 'updatedAt'].sort().map((name) => {
+      const { zero = null, since = 1 } = entity.fields[name] ?? {}
+      return { name, zero, since }
+    })
+  }
+
+  get(id: string): EntityRecord | undefined {
+    return this.rows.get(id)?.record
+  }
+
+  /** Derives everything from the records anew. */
+  rebuild(): void {
+    this.ids = new SortedIds()
+    this.indexes = new Indexes(this.entity)
+    for (const [id, { record }] of this.rows) {
+      const lanes = lanesOf(recordKey(this.entity.name, id), this.stored(record))
+      this.rows.set(id, { record, lanes })
+      this.ids.add(id)
+      this.indexes.move(id, undefined, record)
+    }
+    this.version += 1
+    this.matchVersion += 1
+  }
+
+  /**
+   * One order of members for all records, so that equal records have equal JSON. Fields not given are zero, and so are
+   * those that a later feature level brings, whatever is given.
+   */
+  shape(values: Readonly<Record<string, Json>>, level: number): EntityRecord {
+    const record: Record<string, Json> = {}
+    for (const { name, zero, since } of this.#members) {
+      record[name] = since > level ? zero : (values[name] ?? zero)
+    }
+    return record as EntityRecord
+  }
+
+  /**
+   * A record as it is stored and digested: without the members that are zero. A version that has a field more, which
+   * nothing has set yet, so stores the same bytes as one that does not know it.
+   */
+  stored(record: EntityRecord): string {
+    const kept: Record<string, Json> = {}
+    for (const { name, zero } of this.#members) {
+      const value = record[name] ?? null
+      if (value !== zero && !isSameJson(value, zero)) kept[name] = value
+    }
+    return JSON.stringify(kept)
+  }
+
+  change(id: string, row: Row | undefined): Row | undefined {
+    const before = this.rows.get(id)
+    if (row === undefined) {
+      this.rows.delete(id)
+      this.ids.delete(id)
+    } else {
+      this.rows.set(id, row)
+      if (before === undefined) this.ids.add(id)
+    }
+    this.indexes.move(id, before?.record, row?.record)
+    this.version += 1
+    if (before?.record['roleAttributes'] !== row?.record['roleAttributes'] || !before || !row) {
+      this.matchVersion += 1
+    }
+    return before
+  }
+}
+
+/** The records of a kind, to be read: of a view those of its table, in its own words. */
+export type Records = Pick<Table, 'entity' | 'ids' | 'indexes' | 'rows' | 'get'>
+
+/** The records of a table in the words of a kind that is a view of it. */
+export function recordsAs(entity: Entity, table: Table): Records {
+  if (entity === table.entity) return table
+  return {
+    entity,
+    rows: table.rows,
+    get: (id) => table.get(id),
+    get ids() {
+      return table.ids
+    },
+    get indexes() {
+      return table.indexes
+    },
+  }
+}
+
+/** Of a record in the store, and in the digests. */
+export function recordKey(entity: string, id: string): string {
+  return `e/${entity}/${id}`
+}

@@ -1,0 +1,288 @@
+import { createHash } from 'node:crypto'
+import { deflateRawSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { restoreContentOf } from '../../src/backup/restore-content.ts'
+import type { RestoreContent } from '../../src/backup/restore-content.ts'
+import { StateScan } from '../../src/fsm/integrity-scan.ts'
+import { restoreLimits } from '../../src/fsm/restore/restore-limits.ts'
+import type { State } from '../../src/fsm/state.ts'
+import { anySession } from '../support/commands.ts'
+import { slowTypes } from './support/access-twin.ts'
+import { identity, policy, service } from './support/log.ts'
+import type { LogWriter } from './support/log.ts'
+import { contentOf, restorableState, Restore } from './support/restoring.ts'
+
+// Goal: a restore is one entry: before it every reader sees the old records, after it the new ones, and nothing in between.
+// Method: a log stands for the backup, another one for the cluster since; each is replayed, and loaded from its records.
+
+const refusedRestore = { ok: false, code: 'RESTORE_REFUSED' }
+
+/** What both have: the cluster of before the backup. */
+function write(log: LogWriter): void {
+  log.create('identity', 'alice', identity('alice', ['staff']))
+  log.create('identity', 'bob', identity('bob'))
+  log.create('service', 'wiki', service('wiki', ['web']))
+  log.create('service', 'mail', service('mail', ['web']))
+  log.create('servicePolicy', 'dial', policy('dial', ['#staff'], ['#web']))
+  for (const [id, identityId] of [
+    ['open', 'bob'],
+    ['used', 'alice'],
+  ] as const) {
+    const fields = { identityId, method: 'ott', token: id, expiresAt: 4_000_000_000_000 }
+    log.raw(CommandKind.ENTITY_CREATE, 'enrollment', id, fields)
+  }
+}
+
+/** The same cluster, in which things have gone wrong since. */
+function since(): { readonly state: State; readonly log: LogWriter } {
+  const made = restorableState()
+  write(made.log)
+  const { log } = made
+  log.delete('service', 'wiki')
+  log.patch('service', 'mail', { name: 'post' })
+  // The name of a record that comes back: it must be free by then.
+  log.create('service', 'other', service('mail'))
+  // Two that have taken each other's names.
+  log.patch('identity', 'alice', { name: 'nobody' })
+  log.patch('identity', 'bob', { name: 'alice' })
+  log.patch('identity', 'alice', { name: 'bob' })
+  log.delete('enrollment', 'used')
+  log.patch('identity', 'bob', { roleAttributes: ['staff'] })
+  log.create('revocation', 'bob', { id: 'bob', type: 'IDENTITY' })
+  log.logIn('session')
+  return made
+}
+
+function backup(): { readonly state: State; readonly content: RestoreContent } {
+  const { state, log } = restorableState()
+  write(log)
+  log.logIn('of-old')
+  return { state, content: contentOf(state) }
+}
+
+/** Some text that hardly compresses, the same at each run. */
+function incompressible(seed: number): string {
+  const texts = Array.from({ length: 16 }, (_, n) => createHash('sha512').update(`${seed} ${n}`))
+  return texts.map((text) => text.digest('base64')).join('')
+}
+
+function deflated(text: string): Uint8Array {
+  return Uint8Array.from(deflateRawSync(text))
+}
+
+function names(state: State, kind: string): unknown[] {
+  return [...state.table(kind).rows.values()].map(({ record }) => record['name']).sort()
+}
+
+function expectIntact(state: State): void {
+  const scan = new StateScan(state)
+  while (scan.step());
+  expect(scan.findings).toEqual([])
+}
+
+describe('a restore', () => {
+  test('shows the old records until its last entry and the new ones from there on', () => {
+    const { state, log } = since()
+    const { state: wanted, content } = backup()
+    const before = state.entitiesDigest()
+    const restore = new Restore(log, content)
+    expect(restore.begin()).toEqual({ ok: true, id: 'one' })
+    content.chunks.forEach((_, number) => {
+      expect(restore.chunk(number)).toEqual({ ok: true, id: 'one' })
+    })
+    expect(state.entitiesDigest()).toBe(before)
+    expect(restore.end()).toEqual({ ok: true, id: 'one' })
+    for (const kind of ['identity', 'service', 'servicePolicy', 'configType', 'authenticator']) {
+      const rows = (of: State): unknown => [...of.table(kind).rows].sort()
+      expect(rows(state), kind).toEqual(rows(wanted))
+    }
+    expect(names(state, 'service')).toEqual(['mail', 'wiki'])
+    expectIntact(state)
+  })
+
+  test('ends sessions, keeps what was revoked and brings no spent token back', () => {
+    const { state, log } = since()
+    new Restore(log, backup().content).stage()
+    expect([...state.table('apiSession').ids]).toEqual(['session'])
+    new Restore(log, backup().content).end()
+    expect([...state.table('apiSession').ids]).toEqual([])
+    expect([...state.table('revocation').ids]).toEqual(['bob'])
+    expect([...state.table('enrollment').ids]).toEqual(['open'])
+    expectIntact(state)
+  })
+
+  test('leaves members, secrets, log time, level, cluster id and request ids as they are', () => {
+    const { state, log } = since()
+    const kept = (): unknown => [
+      ...[state.clusterId, state.featureLevel, state.requests.size, state.logTimeMs],
+      ...['admission', 'sharedSecret', 'joinTicket'].map((kind) => [...state.table(kind).rows]),
+    ]
+    const before = kept()
+    const restore = new Restore(log, backup().content)
+    restore.stage()
+    restore.end()
+    expect(kept()).toEqual(before)
+  })
+
+  test('changes what identities may use with the records', () => {
+    const { state, log } = since()
+    const restore = new Restore(log, backup().content)
+    restore.stage()
+    restore.end()
+    for (const who of ['alice', 'bob']) {
+      for (const what of ['wiki', 'mail']) {
+        const [one, other] = [state.get('identity', who), state.get('service', what)]
+        if (one === undefined || other === undefined) throw new Error('they were restored')
+        const may = state.access.bitsOf(one, other) === 0 ? [] : ['Dial']
+        expect(may, `${who} ${what}`).toEqual(slowTypes(state, one, other))
+      }
+    }
+  })
+
+  test('is remembered with its backup, and can be done again later', () => {
+    const { state, log } = since()
+    const { content } = backup()
+    const restore = new Restore(log, content)
+    restore.stage()
+    restore.end()
+    const [told] = state.audit.page(0, 1)
+    expect(told).toMatchObject({ action: 'restore-end', outcome: 'done', reason: 'a backup' })
+    log.delete('service', 'wiki')
+    const again = new Restore(log, content, 'two')
+    again.stage()
+    expect(again.end()).toEqual({ ok: true, id: 'two' })
+    expect(names(state, 'service')).toEqual(['mail', 'wiki'])
+  })
+
+  test('takes retries of every entry for what they are', () => {
+    const { state, log } = since()
+    const { content } = backup()
+    const restore = new Restore(log, content)
+    restore.begin()
+    restore.chunk(0)
+    expect(restore.begin()).toMatchObject({ ok: true })
+    expect(restore.chunk(0)).toMatchObject({ ok: true })
+    content.chunks.forEach((_, number) => restore.chunk(number))
+    restore.end()
+    log.create('service', 'newer', service('newer'))
+    expect(restore.end()).toMatchObject({ ok: true })
+    expect(names(state, 'service')).toEqual(['mail', 'newer', 'wiki'])
+    expect(restore.begin()).toMatchObject(refusedRestore)
+  })
+})
+
+describe('nothing is changed by a restore', () => {
+  test.each([
+    ['of another cluster', { clusterId: 'elsewhere' }],
+    ['of a newer feature level', { featureLevel: 3 }],
+    ['that is too large', { bytes: String(restoreLimits.stagedBytesMax + 1), chunks: 10_000 }],
+    ['whose id is not usable', { id: 'a b' }],
+    ['whose chunks and bytes do not fit', { chunks: 100_000 }],
+  ])('%s', (_what, given) => {
+    const { state, log } = since()
+    const before = state.entitiesDigest()
+    const restore = new Restore(log, backup().content)
+    expect(restore.begin(given)).toMatchObject({ ok: false })
+    expect(restore.chunk(0)).toMatchObject(refusedRestore)
+    expect(restore.end()).toMatchObject(refusedRestore)
+    expect(state.entitiesDigest()).toBe(before)
+    expect(state.staged.head).toBeNull()
+  })
+
+  test('beside another one', () => {
+    const { log } = since()
+    const { content } = backup()
+    new Restore(log, content).begin()
+    const other = new Restore(log, content, 'two')
+    expect(other.begin()).toMatchObject({ ok: false, code: 'RESTORE_UNDER_WAY' })
+    expect(other.chunk(0)).toMatchObject(refusedRestore)
+    expect(other.end()).toMatchObject(refusedRestore)
+  })
+
+  test('of which a chunk is missing, cut or another one', () => {
+    const { state, log } = since()
+    for (let n = 0; n < 150; n += 1) {
+      log.create('service', `s${n}`, { ...service(`s${n}`), tags: { a: incompressible(n) } })
+    }
+    const content = restoreContentOf(state)
+    expect(content.chunks.length).toBeGreaterThan(2)
+    const before = state.entitiesDigest()
+    const restore = new Restore(log, content)
+    restore.begin()
+    expect(restore.end()).toMatchObject(refusedRestore)
+    expect(restore.chunk(1), 'out of order').toMatchObject(refusedRestore)
+    const last = content.chunks.findIndex(({ endsBlock }) => endsBlock)
+    for (let number = 0; number < last; number += 1) restore.chunk(number)
+    const cut = content.chunks[last]?.bytes.slice(0, -9)
+    expect(restore.chunk(last, cut), 'cut').toMatchObject(refusedRestore)
+    for (let number = last; number + 1 < content.chunks.length; number += 1) restore.chunk(number)
+    expect(restore.end(), 'without the last').toMatchObject(refusedRestore)
+    restore.chunk(content.chunks.length - 1)
+    expect(restore.end({ sha256: Buffer.alloc(32) }), 'another whole').toMatchObject(refusedRestore)
+    expect(state.entitiesDigest()).toBe(before)
+    expect(restore.end()).toMatchObject({ ok: true })
+  })
+
+  test('whose chunks hold what is not restored, or no records', () => {
+    const { state, log } = since()
+    const { content } = backup()
+    const restore = new Restore(log, content)
+    restore.begin()
+    for (const text of ['admission\t{"id":"x"}', 'identity\t{}', 'identity', '', 'service\t[1']) {
+      const made = new Restore(log, content)
+      expect(made.chunk(0, deflated(text)), text).toMatchObject(refusedRestore)
+    }
+    expect(state.staged.received).toBe(0)
+  })
+
+  test('that was abandoned, or took too long', () => {
+    const { state, log } = since()
+    const { content } = backup()
+    const before = state.entitiesDigest()
+    const restore = new Restore(log, content)
+    restore.stage()
+    expect(restore.end({ isAbandoned: true })).toMatchObject({ ok: true })
+    expect(restore.end()).toMatchObject(refusedRestore)
+    const other = new Restore(log, content, 'two')
+    other.stage()
+    log.timeMs += restoreLimits.lifetimeMs
+    expect(other.end()).toMatchObject(refusedRestore)
+    expect(state.staged.head).toBeNull()
+    expect(state.entitiesDigest()).toBe(before)
+  })
+
+  test('when records were written after the index that it was planned at', () => {
+    const { state, log } = since()
+    const { index } = state.position
+    const restore = new Restore(log, backup().content)
+    restore.stage()
+    log.create('service', 'late', service('late'))
+    expect(restore.end({ ifIndex: String(index) })).toMatchObject(refusedRestore)
+    expect(state.get('service', 'late')).toBeDefined()
+    expect(restore.end({ ifIndex: String(index + 20) })).toMatchObject({ ok: true })
+  })
+
+  test('that a session asks for, whatever it may do', () => {
+    const { log } = since()
+    log.logIn('of-admin')
+    const actor = anySession({ sessionId: 'of-admin', permission: 'admin' })
+    for (const kind of [
+      ...[CommandKind.RESTORE_BEGIN, CommandKind.RESTORE_CHUNK, CommandKind.RESTORE_END],
+    ]) {
+      const { outcome } = log.command(kind, new Uint8Array(), { level: 2, actor })
+      expect(outcome).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })
+    }
+  })
+})
+
+test('sessions that come and go do not count as records written', () => {
+  const { state, log } = since()
+  const { index } = state.position
+  const restore = new Restore(log, backup().content)
+  restore.stage()
+  log.logIn('another')
+  log.logOut('another')
+  expect(restore.end({ ifIndex: String(index) })).toMatchObject({ ok: true })
+})

@@ -1,0 +1,162 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { bytesOfFile } from '../../src/backup/files.ts'
+import { loadBackup } from '../../src/backup/load-backup.ts'
+import { restoreContentOf } from '../../src/backup/restore-content.ts'
+import { withoutSessions } from '../../src/fsm/restored-state.ts'
+import { askController } from '../../src/cli/cluster/admin-client.ts'
+import { requestOf } from '../../src/cli/cluster/connection.ts'
+import type { RestoreRunningResult } from '../../src/cli/snapshot/restore-running.ts'
+import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { allServices, createService, pause, until } from './support/client.ts'
+import type { Client } from './support/client.ts'
+import { expectMembers, Fleet } from './support/fleet.ts'
+
+// Goal: what was lost by mistake is back on every controller of a running cluster, in one step, whoever is killed on the way.
+// Method: three controllers; readers of each look all the while, and may see the old services or the new ones, never a part.
+
+const management = '/edge/management/v1'
+const services = 60
+
+let fleet: Fleet
+let file = ''
+beforeAll(async () => {
+  fleet = await Fleet.create(3)
+  file = join(fleet.dir, 'monday.backup')
+  await fleet.init()
+  for (const k of [2, 3]) await fleet.join(k, 1)
+  await expectMembers(fleet, [1, 2, 3])
+  const client = await fleet.loggedIn(1)
+  for (let n = 0; n < services; n += 1)
+    await createService([client], 0, `s-${n}`, { hasRequestId: true })
+  const words = ['cluster', 'snapshot', 'save', file, '--config', fleet.config(2), '--plaintext']
+  const saved = await fleet.cli(words)
+  expect(saved.code, saved.stderr).toBe(0)
+})
+afterAll(async () => {
+  await fleet[Symbol.asyncDispose]()
+})
+
+/** Half of the services are lost, and one comes that nobody wants. */
+async function harm(client: Client): Promise<void> {
+  const ids = [...(await allServices(client)).keys()].slice(0, services / 2)
+  for (const id of ids) await client.request('DELETE', `${management}/services/${id}`)
+  await createService([client], 0, 'unwanted', { hasRequestId: true })
+}
+
+async function countOn(client: Client): Promise<number> {
+  const answer = await client.request('GET', `${management}/services?limit=500`)
+  return answer.status === 200 ? (answer.body.data as unknown[]).length : -answer.status
+}
+
+/** Reads one controller again and again until it is ended, logging in again where its session has. */
+async function watch(k: number, isOver: () => boolean): Promise<Set<number>> {
+  const seen = new Set<number>()
+  let client = await fleet.loggedIn(k)
+  while (!isOver()) {
+    const count = await countOn(client)
+    if (count === -401) client = await fleet.loggedIn(k)
+    seen.add(count)
+    await pause(5)
+  }
+  return seen
+}
+
+async function clusterId(): Promise<string> {
+  const status = (await askController(fleet.data(1), requestOf('status'))) as {
+    readonly clusterId: string
+  }
+  return status.clusterId
+}
+
+async function expectRestored(): Promise<void> {
+  for (const k of [1, 2, 3]) {
+    const client = await fleet.loggedIn(k)
+    await until(`ctrl${k} has them`, async () => (await countOn(client)) === services)
+    expect(
+      await client.request('GET', `${management}/services?filter=name%3D%22unwanted%22`),
+    ).toMatchObject({ body: { data: [] } })
+  }
+}
+
+test('every controller shows the lost services again in one step, and nobody is logged in any more', async () => {
+  const client = await fleet.loggedIn(1)
+  await harm(client)
+  let isOver = false
+  const watched = [1, 2, 3].map((k) => watch(k, () => isOver))
+  const words = ['cluster', 'snapshot', 'restore', file, '--config', fleet.config(3), '--json']
+  const unconfirmed = await fleet.cli(words)
+  expect(unconfirmed.stderr).toMatch(/nothing was changed; pass --confirm/)
+  const restored = await fleet.cli([...words, '--confirm', await clusterId()])
+  expect(restored.code, restored.stderr).toBe(0)
+  const told = JSON.parse(restored.stdout) as RestoreRunningResult
+  expect(told).toMatchObject({ isRestored: true, applied: ['ctrl1', 'ctrl2', 'ctrl3'] })
+  expect((await client.request('GET', `${management}/identities`)).status).toBe(401)
+  await expectRestored()
+  isOver = true
+  for (const seen of await Promise.all(watched)) {
+    expect([...seen].filter((count) => count > 0).sort()).toEqual([services / 2 + 1, services])
+  }
+  for (const k of [1, 2, 3])
+    expect(fleet.log(k)).toMatch(/replaced all records by those of a backup/)
+})
+
+test('a leader that is killed while it is staged, and members that start again, end with the same records', async () => {
+  await harm(await fleet.loggedIn(1))
+  const { state, manifest } = await loadBackup(bytesOfFile(file), new MemoryStateStore(), {
+    privateKeyPem: null,
+  })
+  withoutSessions(state)
+  const { chunks, bytes, sha256 } = restoreContentOf(state)
+  const cut = chunks.flatMap(({ bytes: whole }) => [whole.subarray(0, 99), whole.subarray(99)])
+  const leader = await fleet.leader(1)
+  const through = leader === 1 ? 2 : 1
+  const ask = (verb: string, params: object): Promise<unknown> =>
+    askController(fleet.data(through), {
+      ...{ method: 'POST', path: `/fabric/v1/cluster/restore/${verb}`, timeoutMs: 60_000 },
+      body: { id: 'by-hand', ...params },
+    })
+  const { clusterId: from, featureLevel } = manifest
+  const head = { chunks: cut.length, bytes, sha256, clusterId: from, featureLevel }
+  await ask('begin', head)
+  const stage = async (number: number): Promise<void> => {
+    const endsBlock = number % 2 === 1
+    const text = Buffer.from(cut[number] ?? []).toString('base64')
+    await ask('chunk', { number, endsBlock, bytes: text })
+  }
+  const end = { sha256, ifIndex: 0, reason: 'by hand' }
+  await stage(0)
+  await fleet.stop(leader, 'SIGKILL')
+  for (let number = 1; number < cut.length; number += 1) await stage(number)
+  await until('the leader that is gone is missed', async () => {
+    const told = await ask('end', end).catch((error: unknown) => String(error))
+    expect(told, 'with a member away').toMatch(/cannot be reached/)
+    return true
+  })
+  await fleet.start(leader)
+  await fleet.stop(through, 'SIGKILL')
+  await fleet.start(through)
+  await until(
+    'all are there',
+    async () => {
+      await ask('end', end)
+      return true
+    },
+    60_000,
+  )
+  await expectRestored()
+})
+
+test('a backup that was edited, and a wrong file, change nothing', async () => {
+  const client = await fleet.loggedIn(1)
+  const count = await countOn(client)
+  const notes = join(fleet.dir, 'notes.txt')
+  writeFileSync(notes, 'no backup')
+  const words = ['cluster', 'snapshot', 'restore', notes, '--config', fleet.config(1)]
+  const refused = await fleet.cli([...words, '--confirm', await clusterId()])
+  expect(refused.code).toBe(1)
+  expect(refused.stderr).toMatch(/this is no backup of flotilla/)
+  expect(await countOn(client)).toBe(count)
+})
