@@ -8,6 +8,8 @@ import type { WatchParts } from '../../src/cli/cluster/status-watch.ts'
 
 const member = {
   id: 'ctrl1',
+  address: 'ctrl1.test:1480',
+  version: 'v0.1.0',
   role: 'leader',
   term: 3,
   commit: 9,
@@ -62,7 +64,7 @@ test('a terminal is drawn anew each second, and says when the controller is away
   expect(screens[1]).toContain('alarm NO_QUORUM_SPARE: ctrl2 is not reached')
   expect(screens[1]).toMatch(/\u001b\[J$/)
   expect(screens[2]).toContain('no controller is running')
-  expect(screens[3]).toContain('there is no leader')
+  expect(screens[3]).toContain('no leader')
 })
 
 test('elsewhere each look is one line, or one JSON document', async () => {

@@ -12,7 +12,7 @@ function member(id: string, digestIndex: number, digest: string): MemberStatus {
     isFailing: false,
     featureLevel: 1,
   }
-  return { id, role: 'follower', ...progress, digestIndex, digest }
+  return { id, address: '', version: '', role: 'follower', ...progress, digestIndex, digest }
 }
 const all = (): boolean => true
 

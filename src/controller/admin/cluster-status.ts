@@ -2,6 +2,10 @@
 
 export interface MemberStatus {
   readonly id: string
+  /** host:port of the mesh. */
+  readonly address: string
+  /** Empty when it was not heard. */
+  readonly version: string
   /** leader, follower, candidate, preCandidate, learner; unknown when it was never heard of. */
   readonly role: string
   readonly term: number

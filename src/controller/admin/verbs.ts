@@ -120,6 +120,8 @@ function clusterStatus(
 
 function memberStatus({
   id,
+  address,
+  version,
   progress,
   lastContactMs,
   vitals,
@@ -127,6 +129,8 @@ function memberStatus({
 }: MemberView): MemberStatus {
   return {
     id,
+    address,
+    version,
     role: progress?.role ?? 'unknown',
     term: progress?.term ?? 0,
     commit: progress?.commit ?? 0,

@@ -34,7 +34,7 @@ test('an export has every section, is the same again, and holds no id and no sec
 
 test('an export goes to a file as well', async () => {
   const path = join(person.folder, 'network.yml')
-  expect(await person.out('export', '-o', path)).toBe('')
+  expect(await person.out('export', '--out', path)).toBe('')
   expect(readFileSync(path, 'utf8')).toBe(text)
 })
 
