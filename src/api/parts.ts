@@ -5,6 +5,7 @@ import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
 import type { Admission, MembershipControl } from '../ports/membership.ts'
+import type { LogLevelControl } from '../ports/log-level.ts'
 import type { JwtSigner } from '../ports/jwt-signer.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
@@ -103,6 +104,7 @@ export interface ApiParts {
   /** Fresh in each process: clients notice a restart by it. */
   readonly instanceId: string
   readonly logger: ApiLogger
+  readonly logLevel: LogLevelControl
   /** Absent: nothing is told of refused writes. */
   readonly audit?: Pick<AuditTrail, 'refused'>
   /** What is served, on whichever listener: binding to base URLs (`https://host:port`), the first one preferred. */

@@ -79,6 +79,7 @@ import { watchLeadership } from './leadership.ts'
 import { hasOtherVoters, membersOfRoster } from './start/known-voters.ts'
 import { fateOfAnswer, fateOfRefusal } from './start/member-fate.ts'
 import type { Fate } from './start/member-fate.ts'
+import { LogLevelSwitch } from './log-level.ts'
 import { openState } from './start/open-state.ts'
 import { Settled } from './settled.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from './version.ts'
@@ -570,6 +571,7 @@ export class Controller {
       },
       instanceId: newShortId(),
       logger: log,
+      logLevel: new LogLevelSwitch(config.id, log, config.logLevel, new ActionLog(gateway, log)),
       ...this.#auditing(),
       bindings: bindingsOf(config),
       health: () => healthOf(gateway.health()),

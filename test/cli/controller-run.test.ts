@@ -259,7 +259,7 @@ test('damaged meta slots are told at the level of damage, before the peers are a
   const second = start({ FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1' })
   await eventually(() => expect(second.output).toContain('asking 127.0.0.1:1'), { timeout: 60_000 })
   const line = second.output.split('\n').find((one) => one.includes('term and vote are lost'))
-  expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 50, id: controller.id })
+  expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 'error', id: controller.id })
 })
 
 test('a controller whose configuration names a file for its log writes it there and nowhere else', async () => {

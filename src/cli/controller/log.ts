@@ -1,4 +1,3 @@
-import { pino, stdTimeFunctions } from 'pino'
 import type { Logger } from 'pino'
 
 import type { ControllerConfig } from '../../config/options.ts'
@@ -6,10 +5,12 @@ import { auditLimits } from '../../fsm/audit-log.ts'
 import type { AuditTrail } from '../../ports/audit.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
 import { LineWriter, openOutput } from '../terminal/line-writer.ts'
+import { forStdout, jsonLogger } from '../terminal/log-lines.ts'
+import type { LineSink } from '../terminal/log-lines.ts'
 import { LogFile } from './log-file.ts'
 import type { LogFileOptions } from './log-file.ts'
 
-/** What a controller tells of itself: JSON lines, all to one output and in their order. */
+/** The log of a controller and its audit lines, all to one output and in their order. */
 export interface ControllerLog {
   readonly log: Logger
   /** null: the configuration wants none. */
@@ -19,14 +20,15 @@ export interface ControllerLog {
 type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
 
 /**
- * To stdout, or to the file of the configuration; what waits when the process ends is written then. Once in a process.
+ * JSON lines to stdout or to the file of the configuration; readable ones where stdout is a terminal. What waits when the
+ * process ends is written then. Once in a process.
  * @throws {CommandFailure} when that file cannot be written.
  */
 export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>): ControllerLog {
   const { path, ...bounds } = config.logFile
   const writer = new LineWriter(path === null ? openOutput() : openLogFile({ path, ...bounds }))
   process.on('exit', () => writer.flushSync())
-  return logOver(writer, config)
+  return logOver(writer, config, path === null ? forStdout(writer) : writer)
 }
 
 function openLogFile(options: LogFileOptions): LogFile {
@@ -38,16 +40,17 @@ function openLogFile(options: LogFileOptions): LogFile {
   }
 }
 
-export function logOver(writer: LineWriter, { id, logLevel, audit }: LogConfig): ControllerLog {
-  const common = { base: { id }, timestamp: stdTimeFunctions.isoTime }
-  const log = pino({ ...common, level: logLevel }, writer)
+export function logOver(
+  writer: LineWriter,
+  { id, logLevel, audit }: LogConfig,
+  sink: LineSink = writer,
+): ControllerLog {
+  const base = { id }
+  const log = jsonLogger(sink, { base, level: logLevel })
   writer.onDropped = (dropped) =>
-    log.warn(
-      { dropped },
-      `${dropped} lines were dropped, as this log could not be written, or not fast enough`,
-    )
+    log.warn({ dropped }, `dropped ${dropped} log lines: output too slow, or not writable`)
   if (!audit.log) return { log, audit: null }
-  return { log, audit: new AuditLines(pino({ ...common, level: 'info' }, writer), writer) }
+  return { log, audit: new AuditLines(jsonLogger(sink, { base, level: 'info' }), writer) }
 }
 
 /** A line a write. Costs the making of one short text, and under pressure not even that. */

@@ -39,6 +39,8 @@ import type {
 import { actorName, systemActor } from '../../../src/ports/actor.ts'
 import type { Actor } from '../../../src/ports/actor.ts'
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
+import { ActionLog } from '../../../src/cluster/action-recorder.ts'
+import { LogLevelSwitch } from '../../../src/controller/log-level.ts'
 import { networkAuthorities } from '../../support/authorities.ts'
 import type { TestAuthorities } from '../../support/authorities.ts'
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
@@ -341,6 +343,7 @@ export async function startController(
   const issuer = new InlineIssuer(authorities.issuing, settings, clock)
   // Made when something is written there.
   const dir = join(tmpdir(), `flotilla-api-${newShortId()}`)
+  const log = { level: 'info', warn: () => undefined }
   const parts: ApiParts = {
     proposer: cluster,
     cluster,
@@ -375,6 +378,7 @@ export async function startController(
         errors.push(`${message}: ${String(fields['err'])}`)
       },
     },
+    logLevel: new LogLevelSwitch(cluster.selfId, log, 'info', new ActionLog(cluster, log)),
     audit: { refused: (write) => cluster.audit?.refused(write) },
     bindings: {
       'edge-client': [baseUrl],
