@@ -192,7 +192,7 @@ export class Gateway implements Proposer, ClusterView {
     this.#presence = new PresenceBoard(this.#soft, clock)
     this.#presence.onHeard = (id) => this.#onPresence(id)
     this.#known = new KnownMembers(parts.memory ?? null, clock, (err) =>
-      parts.log.warn({ err }, 'what is known of the members could not be saved'),
+      parts.log.warn({ err }, 'cannot write known-members.json'),
     )
     this.#applyQueue = new ApplyQueue({
       machine,
@@ -280,7 +280,7 @@ export class Gateway implements Proposer, ClusterView {
         id,
         target: null,
       }))
-      if (because !== null) this.#parts.log.warn({}, `leadership was not handed over: ${because}`)
+      if (because !== null) this.#parts.log.warn({}, `leadership transfer failed: ${because}`)
     }
     const endMs = this.#parts.clock.monotonicMs() + this.#options.drainMsMax
     while (this.#proposals.count > 0 && this.#parts.clock.monotonicMs() < endMs) {
@@ -502,7 +502,7 @@ export class Gateway implements Proposer, ClusterView {
       { term: status.term, leader: status.leader, role: status.role },
       status.leader === null
         ? `no leader in term ${status.term}`
-        : `${status.leader} leads term ${status.term}`,
+        : `new leader ${status.leader} (term ${status.term})`,
     )
     if (status.leader === null) return
     this.#proposals.proposeAgain()
@@ -542,7 +542,7 @@ export class Gateway implements Proposer, ClusterView {
   /** What a wrong state made of the writes that are outstanding is not told to those who wait for them. */
   #onQuarantine(): void {
     this.#proposals.giveUp()
-    this.#snapshots.endSendings('the state of this controller is wrong')
+    this.#snapshots.endSendings('state differs from the majority')
     this.#presence.say(this.#ownPresence())
   }
 
@@ -659,7 +659,7 @@ export class Gateway implements Proposer, ClusterView {
       // An entry of ours may be inside the snapshot, and its outcome will not come by: a second time tells.
       this.#proposals.proposeAgain()
     } catch (error) {
-      this.#fail(new Error(`a received snapshot cannot be installed: ${String(error)}`))
+      this.#fail(new Error(`cannot install the received snapshot: ${String(error)}`))
     }
   }
 

@@ -147,7 +147,7 @@ export class RaftHost {
         onProposals: (results) => this.#onProposals(results),
         onStatus: (status) => this.#onCoreStatus(status),
         onSendSnapshot: (to) => {
-          this.#log.info({ peer: to }, `${to} lacks what is gone from the log: a snapshot for it`)
+          this.#log.info({ peer: to }, `${to} needs compacted entries; sending a snapshot`)
           this.#sender.start(to, this.#core.term)
         },
         onRestore: async (position) => await this.#receiver.restore(position),
@@ -296,7 +296,7 @@ export class RaftHost {
           this.#log.info({ peer: to }, `snapshot to ${to} ${outcome}: ${because}`)
         },
         onSuspended: (to, chunksWritten) => {
-          const text = `snapshot to ${to} waits for its connection, after ${chunksWritten} chunks`
+          const text = `snapshot to ${to} paused at chunk ${chunksWritten}: peer disconnected`
           this.#log.info({ peer: to }, text)
         },
       },
@@ -313,11 +313,11 @@ export class RaftHost {
       },
       onReceived: ({ from, term, position, configuration }) => {
         const to = this.#options.selfId
-        this.#log.info({ peer: from, ...position }, `snapshot of ${position.index} received`)
+        this.#log.info({ peer: from, ...position }, `received snapshot at index ${position.index}`)
         this.#node.receive({ type: 'snapshot', from, to, term, position, configuration })
       },
       onFailed: (from, because) => {
-        this.#log.warn({ peer: from }, `snapshot from ${from} given up: ${because}`)
+        this.#log.warn({ peer: from }, `snapshot from ${from} aborted: ${because}`)
       },
     })
   }
@@ -391,11 +391,11 @@ export class RaftHost {
   async #transferLeadership(id: number, target: NodeId | null): Promise<void> {
     if (this.#core.role !== 'leader') {
       const leader = this.#core.leader ?? 'nobody'
-      this.#answer(id, `this controller does not lead; ${leader} does`)
+      this.#answer(id, `this controller is not the leader; ${leader} is`)
       return
     }
     const isDone = await this.#node.transferLeadership(target)
-    this.#answer(id, isDone ? null : `${target ?? 'no other voter'} did not take over in time`)
+    this.#answer(id, isDone ? null : `${target ?? 'no other voter'} did not become leader in time`)
   }
 
   async #changeConfiguration({
@@ -612,7 +612,9 @@ function configurationAtStart(options: HostOptions, restored: RestoredLog): Uint
   // A copy: the entry is a view of the whole log as it was read, which would travel along with every status.
   if (first !== undefined) return Uint8Array.from(first.data)
   if (options.roster !== undefined && options.roster !== null) return options.roster.configuration
-  throw new Error('neither the state nor the log holds a configuration: this member was not formed')
+  throw new Error(
+    'neither state nor log holds a configuration; this controller was never initialized',
+  )
 }
 
 function seedOf(storeId: Uint8Array, boot: number, salt: number): number {

@@ -161,7 +161,10 @@ export class Controller {
     try {
       await this.#certificates?.reload()
     } catch (error) {
-      this.#parts.log.error({ err: error }, `certificate files are not taken: ${sentenceOf(error)}`)
+      this.#parts.log.error(
+        { err: error },
+        `certificate files rejected: ${sentenceOf(error)}; keeping the current ones`,
+      )
     }
   }
 
@@ -184,7 +187,10 @@ export class Controller {
     const machine = await this.#openState()
     // The store's first jobs have started the pool.
     const threads = lowerPoolPriority()
-    if (threads === 0) this.#parts.log.warn('log-ins will compete with writes for the processor')
+    if (threads === 0)
+      this.#parts.log.warn(
+        'cannot lower the priority of the thread pool; password hashing may slow writes',
+      )
     const isChecked = this.#checkMember(identity, machine)
     const gateway = await this.#joinCluster(identity, machine)
     if (!isChecked) this.#watchMember(identity, machine)
@@ -205,7 +211,7 @@ export class Controller {
     if (dropped !== null) {
       this.#hasDroppedState = true
       const { finding, aside } = dropped
-      log.error({ aside }, `${finding}: it is given up, and filled again by the log or the peers`)
+      log.error({ aside }, `${finding}: discarded; will be rebuilt from the log or peers`)
     }
     return machine
   }
@@ -225,7 +231,7 @@ export class Controller {
     if (Buffer.compare(member.publicKeySha256, credentials.chain[0].publicKeySha256) !== 0) {
       throw new CommandFailure(
         EXIT_FAILED,
-        `the key of ${config.identity.cert} is not the one that the cluster in ${config.data} knows ${config.id} by; name the certificate of that cluster, or the data folder of this one`,
+        `${config.identity.cert} has another key than the member record of ${config.id} in ${config.data}; name the certificate of that cluster, or the data folder of this one`,
       )
     }
     return true
@@ -262,15 +268,18 @@ export class Controller {
     const consensus = await this.#startHost(host, machine)
     this.#releases.push(() => consensus.close())
     if (consensus.cutBytes > 0) {
-      log.warn({ bytes: consensus.cutBytes }, 'a torn write at the end of the log was cut off')
+      log.warn({ bytes: consensus.cutBytes }, 'truncated a torn write at the tail of the log')
     }
     if (this.#hasDroppedState) this.#lostIndex = consensus.committedIndex
     if (consensus.repair !== null) {
       const { finding, ...repair } = consensus.repair
-      log.error(repair, `${finding}: the log goes on after the state; peers send what it may lack`)
+      log.error(
+        repair,
+        `${finding}: log restarted after the applied state; missing entries will be re-replicated`,
+      )
     }
     const roster = new RosterWriter(config.data, (err) =>
-      log.warn({ err }, 'the roster of members could not be written beside the log'),
+      log.warn({ err }, 'cannot write the membership cache (ROSTER)'),
     )
     this.#releases.push(() => roster.settled())
     const gateway = new Gateway(
@@ -377,7 +386,7 @@ export class Controller {
     try {
       return readRosterFile(this.#parts.config.data)
     } catch (err) {
-      this.#parts.log.warn({ err }, 'the roster of members beside the log cannot be read')
+      this.#parts.log.warn({ err }, 'cannot read the membership cache (ROSTER)')
       return null
     }
   }
@@ -426,7 +435,7 @@ export class Controller {
         ...backups.verbs,
         ...this.#certify({ gateway, listeners, routers, machine, secrets: inputs.keeper }),
       },
-      (verb, error) => log.error({ verb, err: error }, 'an admin verb failed'),
+      (verb, error) => log.error({ verb, err: error }, 'admin request failed'),
     )
     await admin.listen(config.data)
     this.#releases.push(() => admin.close())
@@ -688,7 +697,7 @@ export class Controller {
       try {
         await release()
       } catch (error) {
-        this.#parts.log.error({ err: error }, 'a part did not close in order')
+        this.#parts.log.error({ err: error }, 'a component failed to stop')
       }
     }
   }

@@ -161,7 +161,7 @@ describe('cluster init with an authority of the operator', () => {
     writeFileSync(join(folder, 'etc', '.forming'), 'with an authority that was supplied\n')
     writeFileSync(config, etc('config.yml').replace(/ +signer:\n.*\n.*\n/, ''))
     const without = await init()
-    expect(without.stderr).toContain('exists already and is left as it is')
+    expect(without.stderr).toContain('already exists and stays unchanged')
     expect(etc('ca.pem')).toBe(root.certificatePem)
   })
 })
@@ -186,7 +186,7 @@ describe('cluster init', () => {
     const { stdout } = await init(...binds)
     const rootKey = join(folder, 'etc', 'pki', 'root.key')
     const adminFile = join(folder, 'etc', 'admin.json')
-    expect(stdout).toContain(`root key: ${rootKey}; move it to a place that is offline`)
+    expect(stdout).toContain(`root key: ${rootKey}; move it offline`)
     expect(stdout).toContain(`the password is in ${adminFile}`)
     const admin = JSON.parse(readFileSync(adminFile, 'utf8')) as AdminFile
     expect(stdout).not.toContain(admin.password)

@@ -55,7 +55,7 @@ describe('The command line', () => {
     const done = await run(words)
     expect([done.code, done.stdout]).toEqual([1, ''])
     expect(done.stderr.trimEnd().split('\n')).toHaveLength(1)
-    expect(done.stderr).toMatch(/; .*name another place/)
+    expect(done.stderr).toMatch(/; .*choose another location/)
   })
 
   test.each([
@@ -220,7 +220,7 @@ describe('The cluster verbs', () => {
         },
       ],
       failureTolerance: 0,
-      nextRisk: 'one more voter lost stops writes',
+      nextRisk: 'losing one more voter stops writes',
       alarms: [{ code: 'CLOCK_SKEW', text: 'a clock is off', sinceMs: 1, isCritical: false }],
     })
   })

@@ -86,14 +86,14 @@ test('an alarm is logged once, keeps the time it began at, and is told when it e
   expect(codes(alarms)).toEqual([])
   expect(log.lines.map((line) => line.split(' {')[0])).toEqual([
     'warn it expires in 10 days',
-    'info no longer: it expires in 9 days',
+    'info cleared: it expires in 9 days',
   ])
 })
 
 test('one that comes and goes tells of its end no more often than of its beginning', () => {
   const { clock, log, alarms } = stage()
   for (let n = 0; n < 50; n += 1) {
-    alarms.raise('NO_QUORUM_SPARE', 'one more voter lost stops writes')
+    alarms.raise('NO_QUORUM_SPARE', 'losing one more voter stops writes')
     clock.ms += 100
     alarms.clear('NO_QUORUM_SPARE')
   }
@@ -166,13 +166,13 @@ test('every code has its place in the page for operators', () => {
 })
 
 test.each([
-  [[], [], -1, 'who the members are is not known here yet'],
-  [['a'], ['a'], 0, 'there is one voter only'],
-  [['a', 'b'], ['a', 'b'], 0, 'one more voter lost stops writes'],
-  [['a', 'b', 'c'], ['a', 'b', 'c'], 1, 'one more voter may be lost'],
-  [['a', 'b', 'c'], ['a', 'c'], 0, 'one more voter lost stops writes'],
-  [['a', 'b', 'c'], ['a'], -1, 'writes wait until 1 more of b, c can be reached'],
-  [['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'c', 'd', 'e'], 2, '2 more voters may be lost'],
+  [[], [], -1, 'the members are not known here yet'],
+  [['a'], ['a'], 0, 'only one voter'],
+  [['a', 'b'], ['a', 'b'], 0, 'losing one more voter stops writes'],
+  [['a', 'b', 'c'], ['a', 'b', 'c'], 1, 'one more voter may fail'],
+  [['a', 'b', 'c'], ['a', 'c'], 0, 'losing one more voter stops writes'],
+  [['a', 'b', 'c'], ['a'], -1, 'writes wait until 1 more of b, c are reachable'],
+  [['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'c', 'd', 'e'], 2, '2 more voters may fail'],
 ])('of %j with %j connected %i may be lost', (voters, connected, spare, sentence) => {
   const found = toleranceNow(configurationOf(voters), (id) => connected.includes(id))
   expect(found.spare).toBe(spare)
@@ -198,7 +198,9 @@ test('a clock that is off for five seconds raises an alarm, a late message none'
   expect(codes(alarms)).toEqual([])
   clock.ms += 100
   watch.look(one, [view('a'), skewed('b', -2500)], null)
-  expect(alarms.list()[0]?.text).toBe('the clock of b is 2.5 s behind this one; set both by NTP')
+  expect(alarms.list()[0]?.text).toBe(
+    'the clock of b is 2.5 s behind this one; synchronize both by NTP',
+  )
   watch.look(one, [view('a'), skewed('b', 1000)], null)
   clock.ms += 30_000
   watch.look(one, [view('a'), skewed('b', 1000)], null)
@@ -218,7 +220,10 @@ test('a clock that is about two seconds off raises one alarm, which ends once it
     lookFor(60_000, 1900)
   }
   expect(alarms.list()).toMatchObject([
-    { code: 'CLOCK_SKEW', text: 'the clock of b is 1.9 s ahead of this one; set both by NTP' },
+    {
+      code: 'CLOCK_SKEW',
+      text: 'the clock of b is 1.9 s ahead of this one; synchronize both by NTP',
+    },
   ])
   expect(log.lines).toHaveLength(1)
   lookFor(29_000, 1400)
@@ -269,7 +274,7 @@ test('three voters that bear no further loss raise an alarm until they do again'
   watch.look(three, without, null)
   expect(alarms.list()[0]).toMatchObject({
     code: 'NO_QUORUM_SPARE',
-    text: 'one more voter lost stops writes; not reached from here: c',
+    text: 'losing one more voter stops writes; unreachable from here: c',
     isCritical: false,
   })
   watch.look(three, all, null)
@@ -290,7 +295,7 @@ test('a log that owes raises an alarm until it has paid', () => {
     { code: 'LOG_REPAIRING', text: expect.stringContaining('entries up to 90 of term 4') },
   ])
   watch.lookAtDebt({ term: 4, index: Number.MAX_SAFE_INTEGER })
-  expect(alarms.list()[0]?.text).toContain('what it held of term 4')
+  expect(alarms.list()[0]?.text).toContain('entries of term 4')
   watch.lookAtDebt(null)
   expect(alarms.list()).toEqual([])
 })

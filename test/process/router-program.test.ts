@@ -152,7 +152,7 @@ test('enrolls by its token, into files that are nobody else’s, and not twice',
   expect(again.stderr).toMatch(/is there already.*--force/)
   const forced = await fleet.cli([...enroll, '--force'])
   expect(forced.code).toBe(1)
-  expect(forced.stderr).toContain('the token was used already')
+  expect(forced.stderr).toContain('the token was already used')
   expect(parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1).toBe(leaf.sha1)
 })
 

@@ -84,10 +84,10 @@ export class PostureKeeper {
     const outcome = posture.tell(identity.id, session.id, reports)
     if (outcome === 'same') return
     if (outcome === 'tooLarge') {
-      throw fieldProblem('body', 'tells more than the 32 KiB that are kept of one identity')
+      throw fieldProblem('body', 'posture data exceeds 32 KiB per identity')
     }
     if (outcome === 'full') {
-      logger.warn({}, 'no room is left for posture responses; they are answered with 429')
+      logger.warn({}, 'posture data is full; new posture responses are refused with 429')
       throw new Problem('SERVER_TOO_MANY_REQUESTS')
     }
     const before = state.passingChecks(identity.id, { ...toldBefore, factor })
@@ -197,7 +197,7 @@ export class PostureKeeper {
       }
     } catch (error) {
       if (error instanceof Problem) return
-      logger.error({ err: error }, 'sessions of clients that fail checks could not be ended')
+      logger.error({ err: error }, 'cannot end sessions of clients that fail posture checks')
     }
     await new Promise((go) => setImmediate(go))
   }

@@ -21,7 +21,7 @@ export function apiSessionOperations(parts: ApiParts, services: ApiServices): Op
     {
       ...common,
       operationId: 'listAPISessions',
-      summary: 'Lists the sessions of all identities',
+      summary: 'List API sessions',
       method: 'GET',
       path: '/api-sessions',
       query: listParameters,
@@ -41,7 +41,7 @@ export function apiSessionOperations(parts: ApiParts, services: ApiServices): Op
     {
       ...common,
       operationId: 'detailAPISessions',
-      summary: 'Shows one session',
+      summary: 'Show an API session',
       method: 'GET',
       path: '/api-sessions/{id}',
       response: { kind: 'detail', schema: session },
@@ -58,7 +58,7 @@ export function apiSessionOperations(parts: ApiParts, services: ApiServices): Op
     {
       ...common,
       operationId: 'deleteAPISessions',
-      summary: 'Ends one session: its token is refused from then on',
+      summary: 'End an API session and revoke its token',
       permission: 'ops.delete',
       method: 'DELETE',
       path: '/api-sessions/{id}',

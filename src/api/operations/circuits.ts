@@ -30,7 +30,7 @@ export function circuitOperations({
     {
       ...common,
       operationId: 'listCircuits',
-      summary: 'Lists the circuits that this controller has laid',
+      summary: 'List the circuits created by this controller',
       permission: 'ops.read',
       method: 'GET',
       path: '/circuits',
@@ -46,7 +46,7 @@ export function circuitOperations({
     {
       ...common,
       operationId: 'detailCircuit',
-      summary: 'Shows one of the circuits',
+      summary: 'Show a circuit',
       permission: 'ops.read',
       method: 'GET',
       path: '/circuits/{id}',
@@ -60,7 +60,7 @@ export function circuitOperations({
     {
       ...common,
       operationId: 'deleteCircuit',
-      summary: 'Ends a circuit',
+      summary: 'Remove a circuit',
       permission: 'ops.delete',
       method: 'DELETE',
       path: '/circuits/{id}',

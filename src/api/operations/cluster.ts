@@ -14,7 +14,7 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
     {
       ...common,
       operationId: 'clusterListMembers',
-      summary: 'Lists the members of the cluster as this controller sees them',
+      summary: 'List the members of the cluster',
       method: 'GET',
       path: '/cluster/list-members',
       response: { kind: 'bare', schema: members },
@@ -38,7 +38,7 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
     {
       ...common,
       operationId: 'clusterTransferLeadership',
-      summary: 'Moves leadership to the member named, or to the best one',
+      summary: 'Transfer leadership to a member, by default the most up-to-date one',
       method: 'POST',
       path: '/cluster/transfer-leadership',
       body: { schema: leadershipTransfer, isRequired: false },

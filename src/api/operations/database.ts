@@ -26,7 +26,7 @@ export function databaseOperations(parts: ApiParts, services: ApiServices): Oper
     {
       ...common,
       operationId: 'dataIntegrityResults',
-      summary: 'Shows how the last check or fix of the data integrity went, or that it goes on',
+      summary: 'Show the status of the last data integrity check or fix',
       method: 'GET',
       path: '/database/data-integrity-results',
       success: 200,
@@ -42,7 +42,7 @@ export function databaseOperations(parts: ApiParts, services: ApiServices): Oper
 function snapshotOperations(parts: ApiParts): Operation[] {
   const about = {
     ...common,
-    summary: 'Writes all that this controller stores to a new file on its disk',
+    summary: 'Write a snapshot of the state to a file on this controller',
     method: 'POST',
     success: 200,
     refusals: [400, 401, 429, 503, 507],
@@ -82,7 +82,7 @@ async function takeSnapshot(
   wanted: string | null,
 ): Promise<string> {
   const path = await snapshots.take(wanted)
-  logger.warn({ path, identityId: caller?.identity.id }, 'a snapshot of the state was written')
+  logger.warn({ path, identityId: caller?.identity.id }, 'wrote a snapshot of the state')
   return path
 }
 
@@ -95,8 +95,8 @@ function startOperation(
     ...common,
     operationId,
     summary: isFixing
-      ? 'Starts to hold everything derived to the records, and to put right what can be'
-      : 'Starts to hold indexes, references and digests to the records',
+      ? 'Start a data integrity check that repairs derived data'
+      : 'Start a data integrity check',
     method: 'POST',
     path: isFixing ? '/database/fix-data-integrity' : '/database/check-data-integrity',
     success: 202,

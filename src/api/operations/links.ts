@@ -43,7 +43,7 @@ export function linkOperations({ links, state }: Pick<ApiParts, 'links' | 'state
     {
       ...common,
       operationId: 'listLinks',
-      summary: 'Lists the links that connected routers tell of',
+      summary: 'List links of connected routers',
       permission: 'ops.read',
       method: 'GET',
       path: '/links',
@@ -59,7 +59,7 @@ export function linkOperations({ links, state }: Pick<ApiParts, 'links' | 'state
     {
       ...common,
       operationId: 'detailLink',
-      summary: 'Shows one of the links',
+      summary: 'Show a link',
       permission: 'ops.read',
       method: 'GET',
       path: '/links/{id}',
@@ -70,7 +70,7 @@ export function linkOperations({ links, state }: Pick<ApiParts, 'links' | 'state
     {
       ...common,
       operationId: 'patchLink',
-      summary: 'Takes a link down or changes its cost',
+      summary: 'Update cost or state of a link',
       permission: 'ops.update',
       method: 'PATCH',
       path: '/links/{id}',
@@ -90,7 +90,7 @@ export function linkOperations({ links, state }: Pick<ApiParts, 'links' | 'state
     {
       ...common,
       operationId: 'deleteLink',
-      summary: 'Removes a link; its routers close it, and may dial it again',
+      summary: 'Remove a link; its routers may dial it again',
       permission: 'ops.delete',
       method: 'DELETE',
       path: '/links/{id}',

@@ -44,7 +44,7 @@ export function logLevelOperations({ logLevel }: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'detailLogLevel',
-      summary: 'Shows the log level of this controller',
+      summary: 'Show the log level of this controller',
       method: 'GET',
       refusals: [401, 429, 503],
       handle: () => detailAnswer({ ...logLevel.get() }),
@@ -52,7 +52,7 @@ export function logLevelOperations({ logLevel }: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'updateLogLevel',
-      summary: 'Changes the log level of this controller until it restarts',
+      summary: 'Set the log level of this controller until it restarts',
       method: 'PUT',
       body: { schema: wanted, isRequired: true },
       refusals: [400, 401, 413, 429, 503],

@@ -25,7 +25,7 @@ export function postureResponseOperations(parts: ApiParts, services: ApiServices
     {
       ...common,
       operationId: 'createPostureResponse',
-      summary: 'Tells one thing of the machine of the caller',
+      summary: 'Submit one posture response',
       method: 'POST',
       path: '/posture-response',
       body: { schema: postureResponseCreate, isRequired: true },
@@ -37,7 +37,7 @@ export function postureResponseOperations(parts: ApiParts, services: ApiServices
     {
       ...common,
       operationId: 'createPostureResponseBulk',
-      summary: 'Tells several things of the machine of the caller, all of them or none',
+      summary: 'Submit several posture responses, all or none',
       method: 'POST',
       path: '/posture-response-bulk',
       body: { schema: postureResponseBulk(parts.limits.postureResponsesMax), isRequired: true },

@@ -45,11 +45,15 @@ async function exchange(dataFolder: string, line: string, timeoutMs: number): Pr
   try {
     return await new Promise<AdminAnswer>((resolve, reject) => {
       const timer = setTimeout(() => {
-        reject(new AdminError('NO_ANSWER', `the controller gave no answer within ${timeoutMs} ms`))
+        reject(
+          new AdminError('NO_ANSWER', `no response from the controller within ${timeoutMs} ms`),
+        )
       }, timeoutMs)
       socket.once('close', () => {
         clearTimeout(timer)
-        reject(new AdminError('NO_ANSWER', 'the controller closed the connection without answer'))
+        reject(
+          new AdminError('NO_ANSWER', 'the controller closed the connection without a response'),
+        )
       })
       socket.once('error', (error) => reject(connectError(error, dataFolder)))
       receiveAnswer(socket, resolve, reject)
@@ -80,7 +84,7 @@ function receiveAnswer(
       const [first] = lines.push(chunk)
       if (first !== undefined) resolve(JSON.parse(first) as AdminAnswer)
     } catch (error) {
-      reject(new AdminError('NO_ANSWER', 'the controller gave an answer that is none', error))
+      reject(new AdminError('NO_ANSWER', 'malformed response from the controller', error))
     }
   })
 }

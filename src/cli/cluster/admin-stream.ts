@@ -27,7 +27,7 @@ export async function* askForStream(
     cause = error
   })
   socket.setTimeout(silenceMsMax, () => {
-    const message = `the controller said nothing for ${silenceMsMax} ms`
+    const message = `no data from the controller for ${silenceMsMax} ms`
     socket.destroy(new AdminError('NO_ANSWER', message))
   })
   try {

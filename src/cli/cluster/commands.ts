@@ -76,7 +76,7 @@ export async function transferLeadership(
   const told = (answer as { readonly leaderId?: string | null } | null)?.leaderId
   const leaderId = told ?? (await leaderOf(ask))
   if (options.json === true) printJson({ leaderId })
-  else printLine(leaderId === null ? 'leadership was given up' : `${leaderId} is the leader`)
+  else printLine(leaderId === null ? 'stepped down; no new leader yet' : `leader: ${leaderId}`)
 }
 
 /** The public operation answers that it is done, not who leads now. */

@@ -60,9 +60,7 @@ export function connectTo(options: ConnectionOptions): AskCluster {
   const { config, url, ca, sessionFile } = options
   if (config !== undefined && url === undefined) return askHere(config)
   if (config !== undefined || url === undefined) {
-    throw usage(
-      'name the controller to ask: --config FILE on its host, or --url URL from elsewhere',
-    )
+    throw usage('name a controller: --config FILE on its host, or --url URL from elsewhere')
   }
   if (ca === undefined || sessionFile === undefined) {
     throw usage('--url needs --ca FILE to verify the controller, and --session-file FILE or -')
@@ -97,7 +95,8 @@ function askThere(url: string, ca: string, sessionFile: string): AskCluster {
   const ask = sessionAt({ url, ca, sessionFile })
   return async (verb, params, timeoutMs) => {
     const operation = operations[verb]
-    if (operation === null) throw usage(`${verb} is asked on the controller's host, with --config`)
+    if (operation === null)
+      throw usage(`${verb} works on the controller's host only, with --config`)
     const [method, name] = operation
     return await ask(method, `/fabric/v1/cluster/${name}`, params, timeoutMs)
   }
@@ -148,8 +147,9 @@ export function sessionAt(options: {
 /** The sentence of an answer in the API's envelope. */
 export function refusalOf(status: number, body: unknown): string {
   const error = (body as { error?: unknown } | null)?.error as Refusal | undefined
-  if (typeof error?.message !== 'string') return `it answered ${status}, as no controller does`
-  if (error.code === 'UNAUTHORIZED') return 'the session is not valid there: log in again'
+  if (typeof error?.message !== 'string')
+    return `unexpected response status ${status}; is it a controller?`
+  if (error.code === 'UNAUTHORIZED') return 'the session is not valid; log in again'
   const { field, reason, message } = error.cause ?? {}
   const detail = typeof field === 'string' ? `${field}: ${String(reason)}` : message
   return typeof detail === 'string' && detail !== '' ? detail : error.message

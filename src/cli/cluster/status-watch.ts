@@ -50,7 +50,7 @@ function show({ form, write }: WatchParts, time: string, status: ClusterStatus):
 }
 
 function showFailure({ form, write }: WatchParts, time: string, message: string): void {
-  if (form === 'screen') draw(write, `${time}\n${message}\nwaiting for it to come back`)
+  if (form === 'screen') draw(write, `${time}\n${message}\nwaiting for the controller`)
   else if (form === 'lines') write(`${time} ${message}\n`)
   else write(streamDocument({ time, error: message }))
 }

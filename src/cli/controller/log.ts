@@ -35,7 +35,7 @@ function openLogFile(options: LogFileOptions): LogFile {
   try {
     return new LogFile(options)
   } catch (error) {
-    const message = `logFile.path: ${options.path} cannot be written (${sentenceOf(error)}); name a file in a folder of this user's`
+    const message = `logFile.path: ${options.path} cannot be written (${sentenceOf(error)}); name a file in a folder that this user can write`
     throw new CommandFailure(EXIT_FAILED, message, error)
   }
 }

@@ -82,7 +82,7 @@ async function lockConfiguration(path: string): Promise<Server> {
   try {
     await promise
   } catch (error) {
-    const message = `a router runs by ${path} already; stop it first, or give this one a configuration and an identity of its own`
+    const message = `a router with the configuration ${path} is already running; stop it first, or give this one its own configuration and identity`
     throw new CommandFailure(EXIT_FAILED, message, error)
   }
   server.unref()
@@ -148,5 +148,5 @@ async function askExtension(
   const data = status === 200 ? (JSON.parse(text) as { data?: Record<string, unknown> }).data : null
   const { cert, serverCert } = data ?? {}
   if (typeof cert === 'string' && typeof serverCert === 'string') return { cert, serverCert }
-  throw new Error(`it answered ${status} in place of certificates`)
+  throw new Error(`response status ${status} instead of certificates`)
 }

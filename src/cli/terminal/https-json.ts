@@ -87,7 +87,7 @@ export function askJson(options: JsonRequest): Promise<JsonAnswer> {
         answer.on('data', (chunk: Buffer) => {
           bytes += chunk.length
           if (bytes > (options.answerBytesMax ?? ANSWER_BYTES_MAX))
-            answer.destroy(new Error('gives an answer that is too long'))
+            answer.destroy(new Error('sent a response that is too long'))
           else chunks.push(chunk)
         })
         answer.on('error', fail)

@@ -20,7 +20,7 @@ export class DivergenceWatch {
     const known = this.#diverged.get(id)
     if (found?.isSame === false) {
       this.#diverged.set(id, { at: found.index, startedAtMs })
-      const text = `the state of ${id} and of this controller differ at index ${found.index}`
+      const text = `state of ${id} differs from this controller's at index ${found.index}`
       this.#alarms.raise('STATE_DIVERGED', text, id)
       return
     }

@@ -50,7 +50,7 @@ export async function fetchState(
   const id = countIn(opened, 'id')
   const index = countIn(opened, 'index')
   if (index < least)
-    throw new Error(`${from} offers the state at ${index}, which is before ${least}`)
+    throw new Error(`${from} offers state at index ${index}, older than the required ${least}`)
   if (isUnwanted()) throw new Error('it is not wanted any more')
   const receiver = await machine.receive()
   try {
@@ -59,7 +59,7 @@ export async function fetchState(
       return await peers.call(from, PIECE_METHOD, encodeMessage({ id, number }), PIECE_MS_MAX)
     })
     const { position } = await receiver.finish()
-    if (position.index !== index) throw new Error('what was received is not what was announced')
+    if (position.index !== index) throw new Error('received data does not match its announcement')
     return receiver
   } catch (error) {
     await receiver.abandon()
@@ -76,11 +76,11 @@ async function receive(
     const piece = await read(number)
     const isLast = piece[0] === 1
     const head = PIECE_HEAD_BYTES + (isLast ? SHA256_BYTES : 0)
-    if (piece.length < head) throw new Error(`piece ${number} is cut off`)
+    if (piece.length < head) throw new Error(`piece ${number} is truncated`)
     const data = piece.subarray(head)
     hash.update(data)
     if (isLast && Buffer.compare(hash.digest(), piece.subarray(PIECE_HEAD_BYTES, head)) !== 0) {
-      throw new Error('the whole does not match its checksum')
+      throw new Error('checksum mismatch')
     }
     await receiver.write(data)
     if (isLast) return

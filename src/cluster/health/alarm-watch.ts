@@ -42,7 +42,7 @@ export class AlarmWatch {
     this.#lookAtTolerance(record, members)
     if (freeBytes !== null && freeBytes < this.#lowSpaceBytes) {
       const mib = Math.floor(freeBytes / MIB)
-      const text = `the disk of the log has ${mib} MiB left; free some before this controller must stop`
+      const text = `${mib} MiB left on the disk of the log; free disk space, below log.lowSpaceBytes the controller stops`
       this.#alarms.raise('LOW_SPACE', text)
     } else if (freeBytes !== null && freeBytes >= this.#lowSpaceBytes * LOW_SPACE_OVER) {
       this.#alarms.clear('LOW_SPACE')
@@ -57,9 +57,9 @@ export class AlarmWatch {
     }
     const what =
       owed.index === Number.MAX_SAFE_INTEGER
-        ? `what it held of term ${owed.term}`
+        ? `entries of term ${owed.term}`
         : `entries up to ${owed.index} of term ${owed.term}`
-    const text = `the log was damaged and may lack ${what}; it is sent them by the other controllers, and does not lead until it has them`
+    const text = `the log was damaged and may lack ${what}; they are being re-replicated, and this controller cannot become leader until the log is complete`
     this.#alarms.raise('LOG_REPAIRING', text)
   }
 
@@ -75,7 +75,7 @@ export class AlarmWatch {
       else if (awayMs > CLOCK_SKEW_OVER_MS) {
         const where = offsetMs > 0 ? 'ahead of' : 'behind'
         const seconds = (awayMs / 1000).toFixed(1)
-        const text = `the clock of ${id} is ${seconds} s ${where} this one; set both by NTP`
+        const text = `the clock of ${id} is ${seconds} s ${where} this one; synchronize both by NTP`
         this.#alarms.raise('CLOCK_SKEW', text, id)
       }
     }
@@ -106,7 +106,7 @@ export class AlarmWatch {
       this.#alarms.clear('NO_QUORUM_SPARE')
     } else if (isMet) {
       const away = members.filter((one) => one.voter && !one.connected).map(({ id }) => id)
-      const text = `${nextRisk}; not reached from here: ${away.join(', ')}`
+      const text = `${nextRisk}; unreachable from here: ${away.join(', ')}`
       this.#alarms.raise('NO_QUORUM_SPARE', text)
     }
   }

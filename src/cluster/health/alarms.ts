@@ -69,7 +69,7 @@ export class Alarms {
     const known = this.#raised.get(key)
     if (known === undefined) return
     this.#raised.delete(key)
-    if (this.#logged.delete(key)) this.#log.info({ alarm: code }, `no longer: ${known.text}`)
+    if (this.#logged.delete(key)) this.#log.info({ alarm: code }, `cleared: ${known.text}`)
   }
 
   /** Oldest first. */

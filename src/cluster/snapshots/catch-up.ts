@@ -90,7 +90,7 @@ export class CatchUps {
       member.isOutrun = true
       this.#alarms.raise(
         'SNAPSHOT_OUTRUN',
-        `the log grows faster than ${to} takes in its snapshot, so another one must follow; write less, or raise log.catchUpBytes or cluster.snapshotBytesPerSecond`,
+        `the log grows faster than ${to} installs its snapshot, so it needs another one; reduce the write load, or raise log.catchUpBytes or cluster.snapshotBytesPerSecond`,
         to,
       )
     }

@@ -135,7 +135,7 @@ export class SnapshotReceiver {
       position.term === transfer.position.term &&
       isEqual(configuration, transfer.configuration)
     if (!isSame) {
-      this.#fail(transfer, 'what it holds is not what was announced')
+      this.#fail(transfer, 'content does not match its announcement')
       return
     }
     this.#offer(transfer)
@@ -150,7 +150,7 @@ export class SnapshotReceiver {
   async restore(position: Position): Promise<void> {
     const transfer = this.#transfer
     if (transfer === null || !transfer.isOffered || transfer.position.index !== position.index) {
-      throw new Error(`no snapshot at ${position.index} was received`)
+      throw new Error(`received no snapshot at index ${position.index}`)
     }
     await new Promise<void>((resolve) => {
       this.#restoring = { id: transfer.id, resolve }
@@ -190,7 +190,7 @@ export class SnapshotReceiver {
     if (transfer.isOffered && nowMs - transfer.offeredMs >= OFFER_MS) this.#offer(transfer)
     if (transfer.isWhole) return
     const silentMs = nowMs - transfer.heardMs
-    if (silentMs > this.#options.silenceMsMax) this.#fail(transfer, 'its sender has fallen silent')
+    if (silentMs > this.#options.silenceMsMax) this.#fail(transfer, 'the sender timed out')
   }
 
   #isLeading(from: NodeId, term: Term): boolean {
@@ -205,7 +205,7 @@ export class SnapshotReceiver {
 
   #offer(transfer: Transfer): void {
     if (this.#isUsurper(transfer.from, transfer.term)) {
-      this.#fail(transfer, 'its sender is not the leader')
+      this.#fail(transfer, 'the sender is not the leader')
       return
     }
     transfer.isOffered = true
@@ -220,7 +220,7 @@ export class SnapshotReceiver {
     if (!isFirst || position.index === 0 || !isConfiguration(chunk.configuration)) return null
     // The core has it, or is about to: it must be there when it is taken over.
     if (this.#transfer?.isOffered === true) return null
-    if (this.#transfer !== null) this.#fail(this.#transfer, 'another one has begun')
+    if (this.#transfer !== null) this.#fail(this.#transfer, 'superseded by another snapshot')
     const id = this.#nextId
     this.#nextId += 1
     this.#transfer = {
@@ -259,19 +259,19 @@ export class SnapshotReceiver {
   }
 
   #faultOf(transfer: Transfer, { number, data, crc32: sum, last, sha256 }: SnapshotChunk) {
-    if (transfer.isWhole) return `chunk ${number} comes after its last one`
+    if (transfer.isWhole) return `unexpected chunk ${number} after the last one`
     if (number !== transfer.received) {
-      return `chunk ${number} has come in place of ${transfer.received}`
+      return `received chunk ${number}, expected ${transfer.received}`
     }
     if (data.length > this.#options.chunkBytesMax) return `chunk ${number} is too large`
     // Without bytes it would bring the end no nearer, and such chunks could come for ever.
     if (data.length === 0) return `chunk ${number} is empty`
     const waitingBytes = transfer.unwritten.reduce((sum, bytes) => sum + bytes, data.length)
-    if (waitingBytes > this.#options.unwrittenBytesMax) return 'more has come than was asked for'
+    if (waitingBytes > this.#options.unwrittenBytesMax) return 'received more than was requested'
     if (crc32(data) !== sum) return `chunk ${number} is damaged`
     transfer.hash.update(data)
     if (last && !isEqual(transfer.hash.digest(), sha256)) {
-      return 'the whole does not match its checksum'
+      return 'checksum mismatch'
     }
     return null
   }

@@ -112,7 +112,7 @@ export class AdminServer {
     const run = Object.hasOwn(this.#verbs, verb) ? this.#verbs[verb] : undefined
     if (run === undefined) {
       const known = Object.keys(this.#verbs).join(', ')
-      return { ok: false, code: 'UNKNOWN_VERB', message: `no such verb; known are ${known}` }
+      return { ok: false, code: 'UNKNOWN_VERB', message: `unknown verb; expected one of ${known}` }
     }
     try {
       const data = await run(params, actorAt(caller, this.#own))

@@ -103,7 +103,7 @@ export class BackupSchedule {
       return true
     } catch (error) {
       if (this.#stop.signal.aborted) return false
-      const text = `cannot take a backup: ${sentenceOf(error)}; it is tried again, and older ones are kept`
+      const text = `backup failed: ${sentenceOf(error)}; will retry, older backups are kept`
       alarms.raise('BACKUP_FAILED', text)
       return false
     }
@@ -139,10 +139,7 @@ export class BackupSchedule {
     } catch (error) {
       const code = error instanceof Problem ? error.code : null
       if (code !== 'CLUSTER_NO_LEADER' && code !== 'INDEX_NOT_REACHED') throw error
-      log.warn(
-        { code },
-        'no leader confirms how far the backup must reach; taking what is applied here',
-      )
+      log.warn({ code }, 'no leader; backing up the state applied here')
       return await takeBackup(backups, { ...wish, isLinearizable: false })
     }
   }
@@ -167,10 +164,10 @@ export class BackupSchedule {
     if (this.#stop.signal.aborted) return
     if (fault === null) {
       alarms.clear('BACKUP_HOOK_FAILED')
-      log.info({ path }, 'backup hook done')
+      log.info({ path }, 'backup hook finished')
       return
     }
-    const text = `the hook ${fault} for ${path}; run ${hook.command[0] ?? ''} by hand, the backup itself is there`
+    const text = `the hook ${fault} for ${path}; run ${hook.command[0] ?? ''} by hand; the backup itself is complete`
     alarms.raise('BACKUP_HOOK_FAILED', text)
   }
 }

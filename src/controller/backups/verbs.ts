@@ -19,7 +19,9 @@ export function backupVerbs(parts: VerbParts): AdminVerbs {
     backup: async (params, by) => {
       const wish = wishOf(params)
       if (running >= BACKUPS_MAX) {
-        throw new Problem('RATE_LIMITED', { detail: 'another backup is being taken here' })
+        throw new Problem('RATE_LIMITED', {
+          detail: 'another backup is in progress on this controller',
+        })
       }
       running += 1
       const end = (outcome: ClusterAction['outcome']): void => {
@@ -78,7 +80,7 @@ function wishOf(params: Readonly<Record<string, unknown>>): BackupWish {
   if (hasSecrets === true && recipient === null && isPlaintext !== true) {
     throw fieldProblem(
       'recipientPem',
-      'is needed for a backup with secrets; leave the secrets out, or say that they are to be in the clear',
+      'is required for a backup with secrets; omit the secrets, or request plaintext',
     )
   }
   return { recipient, hasSecrets: hasSecrets === true, isLinearizable: isStale !== true }

@@ -42,7 +42,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 export const EXPIRY_WARNING_MS = 30 * DAY_MS
 
 const EXPIRED_REMEDY =
-  "set the clock right, or have it signed anew: 'flotilla pki renew --member-cert' on a member that runs, or 'pki renew --root-key' here when none does"
+  "correct the clock, or renew the certificate: 'flotilla pki renew --member-cert' on a running member, or 'pki renew --root-key' here if none runs"
 
 /** What a controller proves itself with, read and checked. */
 export interface Credentials {
@@ -107,11 +107,11 @@ function readCredentials(
   const before = report.faults.length
   if (chain !== null) checkLeaf(config, chain, nowMs, report)
   if (chain !== null && anchors !== null && before === report.faults.length) {
-    const remedy = `let identity.ca hold the CA that issued it, or identity.cert the intermediates`
+    const remedy = `add the issuing CA to identity.ca, or the intermediates to identity.cert`
     report.attempt(`identity.cert: ${cert}: `, remedy, () => checkChain(chain, anchors, nowMs))
   }
   if (chain !== null && privateKeyPem !== null) {
-    const remedy = `name the key that ${cert} was issued for`
+    const remedy = `name the private key of ${cert}`
     report.attempt(`identity.key: ${key}: `, remedy, () => checkKeyMatches(chain[0], privateKeyPem))
   }
   if (report.faults.length > 0 || chain === null || anchors === null) return null
@@ -169,7 +169,7 @@ function checkLeaf(
       if (id === config.id) return
       throw new CertificateError(
         'wrong-identity',
-        `it belongs to controller ${id}, and id is ${config.id}`,
+        `it belongs to controller ${id}, but id is ${config.id}`,
       )
     },
   )
@@ -177,14 +177,14 @@ function checkLeaf(
   if (leftMs > 0 && leftMs < EXPIRY_WARNING_MS) {
     const days = Math.floor(leftMs / DAY_MS)
     report.warnings.push(
-      `${subject}it expires in ${days} days; one that the cluster has issued renews itself while the controller runs, any other must be issued anew before, for the same key`,
+      `${subject}expires in ${days} days; certificates issued by the cluster renew themselves while the controller runs, any other must be renewed by its issuer, for the same key`,
     )
   }
   for (const [at, { advertise }] of config.web.entries()) {
     const host = parseHostPort(advertise)?.host ?? ''
     if (missingHosts(leaf, [host]).length > 0) {
       report.warnings.push(
-        `${subject}it does not name ${host} of web[${at}].advertise, so clients would refuse it; one that the cluster has issued is renewed as soon as the controller runs, for any other issue one that does, or advertise a host that it names`,
+        `${subject}lacks ${host} of web[${at}].advertise, so clients would reject it; a certificate issued by the cluster is renewed once the controller runs, for any other issue one with that name, or advertise a host that it has`,
       )
     }
   }
@@ -194,7 +194,7 @@ function checkLeaf(
 function checkSignerKey({ identity: { signer } }: ControllerConfig, report: Report): void {
   if (signer.key === null || !existsSync(signer.key)) return
   report.warnings.push(
-    `identity.signer.key: ${signer.key} is no longer needed once the cluster is formed; keep it offline`,
+    `identity.signer.key: ${signer.key} is no longer needed once the cluster exists; keep it offline`,
   )
 }
 
@@ -202,10 +202,10 @@ function checkSignerKey({ identity: { signer } }: ControllerConfig, report: Repo
 function checkLogFile({ logFile: { path } }: ControllerConfig, report: Report): void {
   if (path === null) return
   const subject = `logFile.path: ${path} cannot be written: `
-  report.attempt(subject, "name a file in a folder of this user's", () => {
+  report.attempt(subject, 'name a file in a folder that this user can write', () => {
     accessSync(dirname(path), constants.W_OK | constants.X_OK)
     const there = lstatSync(path, { throwIfNoEntry: false })
-    if (there !== undefined && !there.isFile()) throw new Error('it is not a plain file')
+    if (there !== undefined && !there.isFile()) throw new Error('not a regular file')
     if (there !== undefined) accessSync(path, constants.W_OK)
   })
 }
@@ -225,7 +225,7 @@ async function checkDataFolder(config: ControllerConfig, report: Report): Promis
   const folder = config.data
   const status = report.attempt(
     `data: ${folder}: `,
-    'let this user enter the folder above it',
+    'give this user access to the parent folder',
     () => statSync(folder, { throwIfNoEntry: false }),
   )
   if (status === null) return
@@ -236,12 +236,12 @@ async function checkDataFolder(config: ControllerConfig, report: Report): Promis
   }
   if (status === undefined) {
     report.faults.push(
-      `data: ${folder} does not exist; name the folder that was formed for this controller (an empty one would make it forget its votes)`,
+      `data: ${folder} does not exist; name the data folder of this controller (an empty one would lose its votes)`,
     )
     return
   }
   if (!status.isDirectory()) {
-    report.faults.push(`data: ${folder} is no folder; name the one formed for this controller`)
+    report.faults.push(`data: ${folder} is not a folder; name the data folder of this controller`)
     return
   }
   if (canWrite(folder, report)) checkSpace(config, report)
@@ -255,16 +255,14 @@ function checkParent(folder: string, report: Report): void {
   const parent = dirname(folder)
   const probe = report.attempt(
     `data: ${parent}: `,
-    'make the folder, and let this user write',
+    'create the folder, writable for this user',
     () => {
       accessSync(parent, constants.W_OK)
       return true
     },
   )
   if (probe === null) return
-  report.warnings.push(
-    `data: ${folder} is empty: its disk is taken for lost, and this controller will ask its seeds to be let in again`,
-  )
+  report.warnings.push(`data: ${folder} is empty; a start requests re-admission from the seeds`)
 }
 
 /** No backup is a reason to keep a cluster from starting: what is wrong is told here, and by an alarm while it runs. */
@@ -287,7 +285,7 @@ function attempt(report: Report, subject: string, step: () => void): void {
     step()
   } catch (error) {
     report.warnings.push(
-      `${subject}${sentenceOf(error)}; no backup is taken before it is put right`,
+      `${subject}${sentenceOf(error)}; no backups are taken until it is corrected`,
     )
   }
 }
@@ -314,13 +312,13 @@ function checkOwner(config: ControllerConfig, report: Report): void {
   }
   if (owner === config.id) return
   report.faults.push(
-    `data: ${config.data} belongs to controller ${owner}, and id is ${config.id}; name the folder that was formed for ${config.id}`,
+    `data: ${config.data} belongs to controller ${owner}, but id is ${config.id}; name the data folder of ${config.id}`,
   )
 }
 
 /** Members of an older generation among themselves would be a cluster of their own. */
 function checkFence({ id, data }: ControllerConfig, report: Report): void {
-  const fence = report.attempt('data: ', 'let this user read it', () => readFence(data))
+  const fence = report.attempt('data: ', 'make it readable for this user', () => readFence(data))
   if (fence !== null) report.faults.push(`data: ${data}: ${fencedSentence(id, fence)}`)
 }
 
@@ -347,14 +345,14 @@ function writeFaultOf(error: unknown): string {
   switch (codeOf(error)) {
     case 'EACCES':
     case 'EPERM':
-      return 'may not be written by this user; give it to the user that runs the controller'
+      return 'is not writable for this user; change its owner to the user that runs the controller'
     case 'EROFS':
-      return 'lies on a file system that is mounted read-only; mount it for writing'
+      return 'is on a read-only file system; mount it writable'
     case 'ENOSPC':
     case 'EDQUOT':
-      return 'has no space left; make room on its file system'
+      return 'has no space left; free disk space'
     default:
-      return `cannot be written (${sentenceOf(error)}); look after its file system`
+      return `cannot be written (${sentenceOf(error)}); check its file system`
   }
 }
 
@@ -363,7 +361,7 @@ function checkSpace(config: ControllerConfig, report: Report): void {
   const free = bavail * bsize
   if (free < config.log.lowSpaceBytes) {
     report.faults.push(
-      `data: ${config.data} has ${free} bytes left, less than log.lowSpaceBytes (${config.log.lowSpaceBytes}); make room on its file system`,
+      `data: ${config.data} has ${free} bytes left, less than log.lowSpaceBytes (${config.log.lowSpaceBytes}); free disk space`,
     )
   }
 }
@@ -394,13 +392,13 @@ export async function listenFault(bind: string): Promise<string | null> {
   }
   switch (codeOf(error)) {
     case 'EADDRINUSE':
-      return `is taken by another process; stop that one ('ss -ltnp sport = :${port}' names it), or choose another port`
+      return `is in use by another process; stop that process ('ss -ltnp sport = :${port}' names it), or choose another port`
     case 'EACCES':
-      return 'may not be listened on by this user; choose a port above 1023'
+      return 'needs a privileged user; choose a port above 1023'
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return `is no address of this host; bind one that is, or ${formatHostPort({ host: '0.0.0.0', port })}`
+      return `is not an address of this host; bind one that is, or ${formatHostPort({ host: '0.0.0.0', port })}`
     default:
       return `cannot be listened on (${sentenceOf(error)}); choose another address`
   }

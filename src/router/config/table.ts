@@ -62,7 +62,7 @@ export const routerFields = {
     default: required,
     why: 'Version of the file format.',
   }),
-  identity: section('required', 'What this router proves itself with.', {
+  identity: section('required', 'Certificate and key of this router.', {
     cert: value(pemSource(), {
       default: required,
       why: 'Client certificate with its chain, for connections to controllers and routers.',
@@ -74,7 +74,7 @@ export const routerFields = {
     }),
     server_cert: value(optional(pemSource()), {
       default: null,
-      why: 'Server certificate with its chain, for what this router listens on. Needed to enroll.',
+      why: 'Server certificate with its chain, for the listeners of this router. Required to enroll.',
     }),
     server_key: value(optional(pemSource()), {
       default: null,
@@ -109,7 +109,7 @@ export const routerFields = {
     }),
     endpointsFile: value(path(), {
       default: 'endpoints.yml',
-      why: 'Where the current members are kept, mode 0600. What it holds wins over `endpoint` and `endpoints`.',
+      why: 'File of the current members, mode 0600. It takes precedence over `endpoint` and `endpoints`.',
     }),
     options: section('defaults', 'Options of the channel, and the fields above once more.', {
       ...channelOptions,
@@ -138,7 +138,7 @@ export const routerFields = {
     'Fields of the certificates that are asked for at enrollment and renewal.',
     csrFields,
   ),
-  dialers: list(64, 'What services are reached by. Options of one binding each.', {
+  dialers: list(64, 'Dialers of services, with the options of one binding each.', {
     binding: value(choice(dialerBindings), { default: required, why: 'Name of the dialer.' }),
     options: section('defaults', 'Options of the binding.', flowOptions),
   }),
@@ -151,7 +151,7 @@ export const routerFields = {
       }),
       heartbeatIntervalSeconds: value(integer(10, 60), {
         default: 60,
-        why: 'How often sessions in use are told to controllers.',
+        why: 'Interval at which used sessions are reported to controllers.',
       }),
       db: ignored('the data model is not kept yet'),
       dbSaveIntervalSeconds: ignored('the data model is not kept yet'),
@@ -193,7 +193,7 @@ export const routerFields = {
     }),
     xgressCloseCheckInterval: value(milliseconds(0, DAY_MS), {
       default: 5000,
-      why: 'Wait before the route of an idle circuit is taken away.',
+      why: 'Delay before the route of an idle circuit is removed.',
     }),
     xgressDialDwellTime: value(milliseconds(0, DAY_MS), {
       default: 0,
@@ -214,10 +214,10 @@ export const routerFields = {
     }),
     unresponsiveLinkTimeout: value(duration(5000, DAY_MS), {
       default: MINUTE_MS,
-      why: 'A link that answers nothing for so long takes no new circuits.',
+      why: 'Time without a response after which a link takes no new circuits.',
     }),
   }),
-  healthChecks: section('defaults', 'What the health-checks API of `web` tells.', {
+  healthChecks: section('defaults', 'Health checks of the `web` listener.', {
     ctrlPingCheck: section('defaults', 'Whether a controller answers.', {
       interval: value(duration(100, DAY_MS), {
         default: 30_000,
@@ -233,7 +233,7 @@ export const routerFields = {
       }),
     }),
     linkCheck: section('defaults', 'Whether there are links enough.', {
-      interval: value(duration(100, DAY_MS), { default: 5000, why: 'How often it is judged.' }),
+      interval: value(duration(100, DAY_MS), { default: 5000, why: 'Interval of the check.' }),
       initialDelay: value(duration(0, DAY_MS), {
         default: 1000,
         why: 'Wait before the first time.',
@@ -326,7 +326,7 @@ export const routerFields = {
     }),
     advertise: value(optional(advertised(addressProtocols.stream)), {
       default: null,
-      why: 'Under which address clients reach it; may stand in `options`. Required but for `tunnel`.',
+      why: 'Address for clients; may be given in `options`. Required except for `tunnel`.',
     }),
     service: value(optional(text()), {
       default: null,
@@ -334,7 +334,7 @@ export const routerFields = {
     }),
     options: variants('binding', 'Options of the binding.', listenerOptions),
   }),
-  metrics: section('defaults', 'What controllers are told of this router.', {
+  metrics: section('defaults', 'Reports to the controllers.', {
     reportInterval: value(duration(100, DAY_MS), {
       default: MINUTE_MS,
       why: 'Wait between two messages of metrics.',
@@ -345,7 +345,7 @@ export const routerFields = {
     }),
     intervalAgeThreshold: value(duration(0, DAY_MS), {
       default: 80_000,
-      why: 'Age that a batch reaches before it is sent, counted from the start of what it covers.',
+      why: 'Age of a batch before it is sent, counted from the start of its interval.',
     }),
     eventQueueSize: ignored('metrics are not queued one by one'),
     enableDataDelayMetric: ignored('no data is forwarded yet'),
@@ -392,7 +392,7 @@ export const routerFields = {
     cpu: section('null', 'Where time is spent, written when the router ends.', {
       path: value(path(), { default: required, why: 'The file.' }),
     }),
-    memory: section('null', 'What memory is allocated for, written again and again.', {
+    memory: section('null', 'Memory benchmark buffers.', {
       path: value(path(), { default: required, why: 'The file.' }),
       intervalMs: value(milliseconds(100, DAY_MS), {
         default: 15_000,
@@ -407,10 +407,10 @@ export const routerFields = {
       address: value(hostPort(), { default: required, why: 'Under which address it is reached.' }),
       newAddress: value(optional(hostPort()), {
         default: null,
-        why: 'Address that callers are told to use in future, in the header `ziti-ctrl-address`.',
+        why: 'Address announced to clients in the header `ziti-ctrl-address`.',
       }),
     }),
-    apis: list(4, 'What it serves; one or more.', {
+    apis: list(4, 'APIs served; one or more.', {
       binding: value(choice(['health-checks']), { default: required, why: 'Name of the API.' }),
       options: keyed(0, 'It has none.', {}),
     }),
@@ -452,7 +452,7 @@ export const routerFields = {
       why: 'For one handshake.',
     }),
   }),
-  interfaceDiscovery: section('defaults', 'Network interfaces, as controllers are told.', {
+  interfaceDiscovery: section('defaults', 'Network interfaces reported to controllers.', {
     disabled: value(boolean(), { default: false, why: 'Whether they are kept from them.' }),
     checkInterval: value(duration(1000, DAY_MS), {
       default: MINUTE_MS,
@@ -460,7 +460,7 @@ export const routerFields = {
     }),
     minReportInterval: value(duration(1000, 365 * DAY_MS), {
       default: DAY_MS,
-      why: 'They are told this often even when nothing has changed.',
+      why: 'Interval of reports even without changes.',
     }),
   }),
   connectEvents: ignored('no client connects yet'),

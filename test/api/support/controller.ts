@@ -213,7 +213,7 @@ export class LocalMembership implements MembershipControl {
       votersAfter: ['ctrl1', 'ctrl2'],
       toleranceBefore: 1,
       toleranceAfter: 0,
-      warnings: ['2 voters tolerate no more failures than 1: an odd number is better'],
+      warnings: ['2 voters tolerate no more failures than 1; prefer an odd number'],
       confirmation: 'remove ctrl3 and tolerate 0 failures',
     })
   }

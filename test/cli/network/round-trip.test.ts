@@ -70,7 +70,7 @@ test('what the file has no more goes by --prune alone, and what changed is chang
   const asked = await other.run('apply', '-f', path, '--prune')
   expect([asked.code, asked.stderr]).toEqual([
     2,
-    expect.stringContaining('add --yes. Nothing was changed'),
+    expect.stringContaining('add --yes. Nothing changed'),
   ])
   const pruned = await other.out('apply', '-f', path, '--prune', '--yes')
   expect(pruned).toMatch(/^deleted terminator wiki core [^]*deleted service wiki$/m)
